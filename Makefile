@@ -1,0 +1,52 @@
+# Every target sets itself up: `make test` or `make book` on a fresh clone is enough.
+# Needs only make and a Python 3.11, 3.12 or 3.13 (choose one with `make PYTHON=python3.12 test`).
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/ready
+
+# uv compiles bytecode once at install time, so that later starts are fast.
+export UV_COMPILE_BYTECODE := 1
+# Files in user site-packages or on PYTHONPATH must not shadow the locked versions.
+export PYTHONNOUSERSITE := 1
+unexport PYTHONPATH
+
+.PHONY: book test lint bench lock clean
+
+book: $(READY)
+	rm -rf _build
+	$(BIN)/jupyter-book build --warningiserror --nitpick .
+	@test -s _build/html/index.html
+	@echo "The book is ready: open file://$(CURDIR)/_build/html/index.html"
+
+test: $(READY)
+	$(BIN)/python -m pytest --numprocesses auto --dist loadscope
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+# Renews the pins of every dependency; commit the result.
+lock: $(READY)
+	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --no-annotate --no-header \
+	    --all-extras --quiet --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is written last, so an interrupted set-up starts again from nothing.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; \
+	    sys.exit(None if (3, 11) <= v <= (3, 13) else "make needs Python 3.11 to 3.13, but $(PYTHON) is %d.%d: try make PYTHON=python3.12" % v)'
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^uv==' requirements.lock)"
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@

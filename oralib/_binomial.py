@@ -1,0 +1,151 @@
+"""Binomial probabilities and tails to full relative precision, for counts up to 10^9.
+
+The success probability is given by its log-odds ε, q = p(ε), so that q and 1 - q are both exact.
+
+See Also
+--------
+scipy.stats.binom : the same laws, slower and on the scale of q.
+"""
+
+from math import exp, floor, log, log1p, pi, sqrt
+
+from oralib._jit import jit
+
+_HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
+
+
+@jit
+def odds(epsilon):
+    """(q, 1 - q) for the log-odds ε, each to full relative precision."""
+    if epsilon >= 0:
+        small = exp(-epsilon)
+        return 1 / (1 + small), small / (1 + small)
+    small = exp(epsilon)
+    return small / (1 + small), 1 / (1 + small)
+
+
+@jit
+def _stirling_error(k):
+    """log k! minus Stirling's formula, for k >= 1."""
+    if k < 16:
+        factorial = 1.0
+        for j in range(2, k + 1):
+            factorial *= j
+        return log(factorial) - (k + 0.5) * log(k) + k - _HALF_LOG_TWO_PI
+    k2 = 1.0 * k * k
+    return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - 1 / 1188 / k2) / k2) / k2) / k2) / k
+
+
+@jit
+def _deviance(x, mean):
+    """x log(x / mean) + mean - x without cancellation (Loader, 2000)."""
+    gap = x - mean
+    if abs(gap) >= 0.1 * (x + mean):
+        return x * log(x / mean) + mean - x
+    d = gap / (x + mean)
+    total = gap * d
+    power = 2 * x * d
+    j = 1
+    while True:
+        power *= d * d
+        better = total + power / (2 * j + 1)
+        if better == total:
+            return total
+        total = better
+        j += 1
+
+
+@jit
+def log_pmf(k, r, q, qc):
+    """log P[Bin(r, q) = k] by Loader's saddle-point expansion; qc = 1 - q."""
+    if k < 0 or k > r:
+        return -float("inf")
+    if k == 0:
+        return r * (log1p(-q) if q < 0.5 else log(qc))
+    if k == r:
+        return r * (log1p(-qc) if qc < 0.5 else log(q))
+    return (
+        _stirling_error(r)
+        - _stirling_error(k)
+        - _stirling_error(r - k)
+        - _deviance(k, r * q)
+        - _deviance(r - k, r * qc)
+        + 0.5 * log(r / (2 * pi * k * (r - k)))
+    )
+
+
+@jit
+def pmf(k, r, q, qc):
+    """P[Bin(r, q) = k]."""
+    return exp(log_pmf(k, r, q, qc))
+
+
+@jit
+def tail_over_pmf(k, r, q, qc):
+    """P[Bin(r, q) >= k] / P[Bin(r, q) = k] for k above the mean.
+
+    The continued fraction of the incomplete beta function, by Lentz's method; it ends by itself
+    after at most r - k + 1 pairs of terms, and far earlier in practice.
+    """
+    a, b = 1.0 * k, r - k + 1.0
+    c = 1.0
+    d = 1 / (1 - (a + b) * q / (a + 1))
+    value = d
+    for m in range(1, r - k + 2):
+        # The even and the odd coefficient of the fraction.
+        term = m * (b - m) * q / ((a + 2 * m - 1) * (a + 2 * m))
+        d = 1 / (1 + term * d)
+        c = 1 + term / c
+        value *= c * d
+        term = -(a + m) * (a + b + m) * q / ((a + 2 * m) * (a + 2 * m + 1))
+        d = 1 / (1 + term * d)
+        c = 1 + term / c
+        value *= c * d
+        if abs(c * d - 1) < 1e-16:
+            break
+    return value * qc
+
+
+@jit
+def tail(k, r, q, qc):
+    """P[Bin(r, q) >= k]."""
+    if k <= 0:
+        return 1.0
+    if k > r:
+        return 0.0
+    if k > r * q:
+        return pmf(k, r, q, qc) * tail_over_pmf(k, r, q, qc)
+    return 1 - pmf(k - 1, r, q, qc) * tail_over_pmf(r - k + 1, r, qc, q)
+
+
+@jit
+def best_window(v, r, q, qc):
+    """(start, mean) of the window of counts [start, v) with the largest mean probability.
+
+    The mean of pmf(v - 1), pmf(v - 2), ... rises while the next probability exceeds it and falls
+    ever after, since the binomial law is unimodal. So the best window starts at the mode or
+    below, at a place that bisection finds.
+    """
+    mode = int(floor((r + 1) * q))
+    if v - 1 <= mode:
+        return v - 1, pmf(v - 1, r, q, qc)
+    beyond = tail(v, r, q, qc)
+    # Invariant: the window from `high` can still gain by growing, the one from `low` cannot.
+    high, step = mode + 1, int(sqrt(r * q * qc)) + 1
+    low = max(mode + 1 - step, 0)
+    while low > 0 and _window_grows(low, v, r, q, qc, beyond):
+        high, step = low, 2 * step
+        low = max(low - step, 0)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _window_grows(middle, v, r, q, qc, beyond):
+            high = middle
+        else:
+            low = middle
+    return low, (tail(low, r, q, qc) - beyond) / (v - low)
+
+
+@jit
+def _window_grows(start, v, r, q, qc, beyond):
+    mean = (tail(start, r, q, qc) - beyond) / (v - start)
+    return pmf(start - 1, r, q, qc) > mean

@@ -1,0 +1,114 @@
+"""Checks of arguments: each error names the argument, its value and what is allowed."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+#: Largest count that is still exact as a double.
+LARGEST_COUNT = 2**53
+
+
+def reals(
+    name: str,
+    value: ArrayLike,
+    low: float = -np.inf,
+    high: float = np.inf,
+    *,
+    interval: str = "[]",
+) -> NDArray[np.float64]:
+    """``value`` as an array of floats in an interval, e.g. ``interval="(]"`` for (low, high]."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {name}={value!r}") from None
+    above = array > low if interval[0] == "(" else array >= low
+    below = array < high if interval[1] == ")" else array <= high
+    _require(above & below, name, array, f"lie in {interval[0]}{low:g}, {high:g}{interval[1]}")
+    return array
+
+
+def integers(
+    name: str, value: ArrayLike, low: int = 0, high: int = LARGEST_COUNT
+) -> NDArray[np.int64]:
+    """``value`` as an array of integers between ``low`` and ``high``; 7.0 passes, 7.5 does not."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be an integer, got {name}={value!r}")
+    if array.dtype.kind == "f":
+        _require(np.isfinite(array) & (array == np.floor(array)), name, array, "be an integer")
+    limit = f"be at least {low}" if high >= LARGEST_COUNT else f"lie in [{low}, {high}]"
+    _require((array >= low) & (array <= high), name, array, limit)
+    return array.astype(np.int64)
+
+
+def real(
+    name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, interval: str = "[]"
+) -> float:
+    """``value`` as one float in an interval."""
+    return float(_scalar(name, value, reals(name, value, low, high, interval=interval)))
+
+
+def integer(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> int:
+    """``value`` as one integer between ``low`` and ``high``."""
+    return int(_scalar(name, value, integers(name, value, low, high)))
+
+
+def seed(value: Any) -> int:
+    """A seed: any integer from 0 on."""
+    return integer("seed", value)
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """``value`` as one of a few allowed words."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {name}={value!r}")
+    return str(value)
+
+
+def divisible(name: str, value: int, by_name: str, by: int) -> None:
+    """``value`` must be a multiple of ``by``."""
+    if value % by:
+        raise ValueError(
+            f"{name} must be a multiple of {by_name}={by}, got {name}={value} "
+            f"(nearest: {value - value % by} and {value - value % by + by})"
+        )
+
+
+def at_most(name: str, value: NDArray[Any], limit_name: str, limit: NDArray[Any]) -> None:
+    """``value`` must not exceed ``limit``, element by element; both have the same shape."""
+    if (value > limit).any():
+        where = tuple(int(i) for i in np.argwhere(value > limit)[0])
+        raise ValueError(
+            f"{name} must be at most {limit_name}, "
+            f"got {name}={value[where]} and {limit_name}={limit[where]}{_place(where)}"
+        )
+
+
+def broadcast(**arguments: NDArray[Any]) -> list[NDArray[Any]]:
+    """The arguments broadcast together."""
+    shapes = {array.shape for array in arguments.values()}
+    if len(shapes) == 1:
+        return list(arguments.values())
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = ", ".join(f"{name} {array.shape}" for name, array in arguments.items())
+        raise ValueError(f"arguments must broadcast together, got shapes {listed}") from None
+    return [np.broadcast_to(array, shape) for array in arguments.values()]
+
+
+def _scalar(name: str, value: Any, array: NDArray[Any]) -> Any:
+    if array.ndim:
+        raise TypeError(f"{name} must be a single number, got {name}={value!r}")
+    return array[()]
+
+
+def _require(good: NDArray[np.bool_], name: str, array: NDArray[Any], allowed: str) -> None:
+    if not good.all():
+        where = tuple(int(i) for i in np.argwhere(~good)[0])
+        raise ValueError(f"{name} must {allowed}, got {name}={array[where]}{_place(where)}")
+
+
+def _place(where: tuple[int, ...]) -> str:
+    return f" at index {where[0] if len(where) == 1 else where}" if where else ""
