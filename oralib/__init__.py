@@ -1,1 +1,54 @@
-"""oralib"""
+"""One-run auditing of differential privacy: the paper's objects, exact or fast.
+
+Data walks one way. A *mechanism* plays a *game* with a *guesser*, which yields *counts* (v, r); a
+*bound* turns counts into ε; an *experiment* repeats that over a grid. For small n a mechanism is a
+table, its *channel*, from which everything can be computed exactly.
+
+>>> import oralib
+>>> mechanism = oralib.LocalRandomizedResponse(epsilon=1.0)
+>>> counts = oralib.one_run(mechanism, oralib.ThresholdGuesser(), n=1000, seed=1)
+>>> bool(oralib.epsilon_lower_bound(counts.v, counts.r)[0] < 1.0)
+True
+"""
+
+from oralib.bounds import (
+    clopper_pearson_lower,
+    epsilon_estimate,
+    epsilon_lower_bound,
+    p,
+    p_inv,
+    p_value,
+)
+from oralib.channel import Channel, channel
+from oralib.dpsgd import (
+    DpSgd,
+    audit,
+    audit_single_step,
+    audit_training,
+    noise_multiplier,
+    train,
+)
+from oralib.games import (
+    Counts,
+    adaptive,
+    adaptive_law,
+    classic,
+    full_knowledge,
+    full_knowledge_law,
+    one_run,
+    one_run_law,
+)
+from oralib.guessers import ThresholdGuesser, TopGuesser
+from oralib.mechanisms import (
+    AllOrNothing,
+    Count,
+    CountInSets,
+    LocalLaplace,
+    LocalRandomizedResponse,
+    NameAndShame,
+    NoisyCountInSets,
+    Xor,
+    XorInPairs,
+    XorRandomizedResponse,
+    sign_vectors,
+)

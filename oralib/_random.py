@@ -1,0 +1,50 @@
+"""Random streams keyed by what they are for, and trials played on all cores.
+
+A stream depends on the seed and on its key alone: not on the number of threads, not on the other
+points of a grid, not on the order of calls.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+#: Trials that share one stream: few enough to keep every core busy, many enough to make the cost
+#: of opening a stream invisible.
+BLOCK = 32
+
+
+def stream(seed: int, *key: object) -> np.random.Generator:
+    """The random stream of a seed and a key, e.g. ``stream(7, "one_run", mechanism, n, block)``."""
+    digest = sha256(repr((seed, *key)).encode()).digest()
+    return np.random.Generator(np.random.SFC64(np.frombuffer(digest, dtype="<u4")))
+
+
+def play(
+    block: Callable[[int, np.random.Generator], tuple[NDArray[Any], ...]],
+    trials: int,
+    seed: int,
+    *key: object,
+) -> tuple[NDArray[Any], ...]:
+    """Play independent trials in blocks, on as many threads as Numba is set to use.
+
+    ``block(size, stream)`` plays ``size`` trials and returns arrays of that length; the results
+    are joined in order, so the first trials are the same however many are asked for.
+    """
+    sizes = [min(BLOCK, trials - start) for start in range(0, trials, BLOCK)]
+    streams = (stream(seed, *key, index) for index in range(len(sizes)))
+    threads = min(numba.get_num_threads(), len(sizes))
+    if threads == 1:
+        parts = list(map(block, sizes, streams))
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                parts = list(pool.map(block, sizes, streams))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))

@@ -1,0 +1,189 @@
+"""The exact side: a mechanism on few elements is a table P[output | s], and all else follows.
+
+See Also
+--------
+oralib.games.one_run_law : the exact law of an audit's counts, from a table and a guesser.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oralib import _check
+from oralib.mechanisms import Array, DiscreteMechanism, Mechanism, Signs, sign_vectors
+
+__all__ = ["Channel", "channel"]
+
+#: A table may have as many entries: 128 MiB of doubles.
+LARGEST_TABLE = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """P[output | s] for every dataset s in {-1, 1}^n, and the privacy notions of the paper.
+
+    Parameters
+    ----------
+    table : row o, column s: the probability of output o on dataset s. The 2^n columns are in the
+        order of :func:`oralib.sign_vectors` and sum to 1; rows of zeros are dropped.
+    outputs : what the rows stand for, if it matters.
+    """
+
+    table: NDArray[np.float64]
+    outputs: Array | None = None
+
+    def __post_init__(self) -> None:
+        table = _check.reals("table", self.table, 0, 1 + 1e-9)
+        if table.ndim != 2 or table.shape[1] & (table.shape[1] - 1) or table.shape[1] < 2:
+            raise ValueError(
+                f"table must have one row per output and 2^n columns, got shape {table.shape}"
+            )
+        if not np.allclose(table.sum(axis=0), 1, rtol=0, atol=1e-9):
+            worst = np.abs(table.sum(axis=0) - 1).argmax()
+            raise ValueError(
+                "each column of table must sum to 1, "
+                f"got a sum of {table[:, worst].sum():.12g} in column {worst}"
+            )
+        possible = table.any(axis=1)
+        object.__setattr__(self, "table", table[possible])
+        if self.outputs is not None:
+            object.__setattr__(self, "outputs", np.asarray(self.outputs)[possible])
+
+    @property
+    def n(self) -> int:
+        """The number of elements."""
+        return self.table.shape[1].bit_length() - 1
+
+    @cached_property
+    def signs(self) -> Signs:
+        """The datasets, one a row, in the order of the table's columns."""
+        return sign_vectors(self.n)
+
+    @cached_property
+    def probability(self) -> NDArray[np.float64]:
+        """P[O = o] when the dataset is uniform."""
+        return self.table.mean(axis=1)
+
+    @cached_property
+    def _given(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """P[O = o | S_i = -1] and P[O = o | S_i = 1], each outputs x n."""
+        ones = (self.signs > 0).astype(float)
+        half = self.table.shape[1] / 2
+        return self.table @ (1 - ones) / half, self.table @ ones / half
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The privacy level ε(M): the largest log-ratio between neighbouring datasets, in nats."""
+        return max(
+            _largest_log_ratio(*np.moveaxis(cube, axis, 0))
+            for cube in [self.table.reshape(-1, *[2] * self.n)]
+            for axis in range(1, self.n + 1)
+        )
+
+    @cached_property
+    def privacy_loss(self) -> NDArray[np.float64]:
+        """The distributional privacy loss ℓ_i(o), outputs x n, in nats."""
+        minus, plus = self._given
+        with np.errstate(divide="ignore"):
+            return np.log(minus) - np.log(plus)
+
+    @cached_property
+    def guess_accuracy(self) -> NDArray[np.float64]:
+        """p(|ℓ_i(o)|), outputs x n: how often the likelier value of S_i is the right one."""
+        minus, plus = self._given
+        return np.maximum(minus, plus) / (minus + plus)
+
+    @cached_property
+    def ddp(self) -> float:
+        """Distributional DP: the largest |ℓ_i(o)|, in nats."""
+        return float(np.abs(self.privacy_loss).max())
+
+    @cached_property
+    def ac_ddp(self) -> float:
+        """Average-case DDP: the accuracy of the best element, averaged over outputs."""
+        return float(self.probability @ self.guess_accuracy.max(axis=1))
+
+    @cached_property
+    def ae_ac_ddp(self) -> float:
+        """Average-element average-case DDP: the accuracy averaged over elements and outputs."""
+        return float(self.probability @ self.guess_accuracy.mean(axis=1))
+
+    def optimal_efficacy(self, k: int | None = None) -> float:
+        """The best E[V/R] of any guesser that takes at least k guesses, by default all n.
+
+        It averages the k best accuracies of each output (the paper's AE-AC-DDP with k guesses).
+        """
+        k = self.n if k is None else _check.integer("k", k, 1, self.n)
+        best = np.sort(self.guess_accuracy, axis=1)[:, self.n - k :]
+        return float(self.probability @ best.mean(axis=1))
+
+    @cached_property
+    def total_variation(self) -> NDArray[np.float64]:
+        """The total variation distance of the output between S_i = -1 and S_i = 1, for each i.
+
+        Without abstentions the optimal efficacy is 1/2 plus half the mean of these.
+        """
+        minus, plus = self._given
+        return np.abs(minus - plus).sum(axis=0) / 2
+
+    def conditional_loss(self, output: int, known: Signs, index: int) -> float:
+        """ℓ_i(o) for the output in row ``output``, given known signs of others (0: unknown)."""
+        others = np.delete(np.arange(self.n), index)
+        agree = ((known[others] == 0) | (known[others] == self.signs[:, others])).all(axis=1)
+        weight = np.where(agree, self.table[output], 0.0)
+        minus, plus = (weight[self.signs[:, index] == sign].sum() for sign in (-1, 1))
+        with np.errstate(divide="ignore"):
+            return float(np.log(minus) - np.log(plus))
+
+    @cached_property
+    def full_knowledge_loss(self) -> NDArray[np.float64]:
+        """ln P[o | s with s_i = -1] - ln P[o | s with s_i = 1], outputs x datasets x n.
+
+        It is nan where neither is possible.
+        """
+        cube = self.table.reshape(-1, *[2] * self.n)
+        loss = np.empty((*self.table.shape, self.n))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for i in range(self.n):
+                log = np.log(cube)
+                ratio = log.take([0], axis=i + 1) - log.take([1], axis=i + 1)
+                loss[:, :, i] = np.broadcast_to(ratio, cube.shape).reshape(self.table.shape)
+        return loss
+
+
+def channel(mechanism: Mechanism, n: int) -> Channel:
+    """The exact table of a discrete mechanism on n elements.
+
+    Examples
+    --------
+    >>> from oralib import Count, channel
+    >>> channel(Count(), 4).optimal_efficacy()
+    0.6875
+    """
+    if not all(hasattr(mechanism, name) for name in ("outputs", "likelihood", "count_outputs")):
+        raise TypeError(
+            "mechanism must be a discrete mechanism such as Count(), "
+            f"got {mechanism!r}, which has no exact table"
+        )
+    return _tabulate(mechanism, mechanism.check_size(n))
+
+
+def _tabulate(mechanism: DiscreteMechanism, n: int) -> Channel:
+    # The first test keeps absurd sizes from being computed at all.
+    if n > 24 or mechanism.count_outputs(n) * 2**n > LARGEST_TABLE:
+        raise ValueError(
+            f"n must be small enough to enumerate, got n={n}: the table of {mechanism!r} would "
+            f"have 2^{n} columns and {'too many' if n > 24 else mechanism.count_outputs(n)} rows, "
+            f"and at most {LARGEST_TABLE} entries are allowed"
+        )
+    outputs = mechanism.outputs(n)
+    return Channel(mechanism.likelihood(outputs, sign_vectors(n)), outputs)
+
+
+def _largest_log_ratio(a: Array, b: Array) -> float:
+    """max |ln a/b| where a + b > 0; inf where only one of them is 0."""
+    possible = (a > 0) | (b > 0)
+    with np.errstate(divide="ignore"):
+        return float(np.abs(np.log(a[possible]) - np.log(b[possible])).max())

@@ -1,0 +1,468 @@
+"""DP-SGD with Dirac canaries, audited in one run: white box, gradient canaries (Section 6).
+
+Each of the n elements is a gradient that is zero but for one coordinate. Elements are included
+by the auditor's coins, the model trains on them alone, and all its weights are seen. With n <= d
+every element has a coordinate of its own, with n > d each coordinate has n / d of them.
+
+Two forms of the same experiment:
+
+- :func:`train` is DP-SGD step by step, as Algorithm 3 is written; :func:`audit_training` audits it.
+- :func:`audit` draws what the guesser looks at, and nothing else. The guesser sorts coordinates
+  by the sum of their T noisy gradients (in units of the clipping threshold), which is
+
+      N + σ √T Z,   N ~ Bin(m T, sample rate),   m ~ Bin(n / d, 1/2),   Z normal,
+
+  independently for each coordinate, m being how many of its elements are included.
+
+See Also
+--------
+oralib.mechanisms.NoisyCountInSets : a single full-batch step as a mechanism for any game.
+"""
+
+import logging
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, inf, log, log1p, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy import optimize
+
+from oralib import _check
+from oralib._binomial import log_pmf
+from oralib._jit import jit
+from oralib._random import play
+from oralib.games import FEEDBACK, Counts
+from oralib.mechanisms import NoisyCountInSets
+
+__all__ = [
+    "DpSgd",
+    "audit",
+    "audit_single_step",
+    "audit_training",
+    "noise_multiplier",
+    "train",
+]
+
+
+@dataclass(frozen=True)
+class DpSgd:
+    """A training of DP-SGD on n Dirac canaries in d dimensions.
+
+    Attributes
+    ----------
+    n : the number of elements: at most d, or a multiple of d.
+    d : the number of coordinates of the model.
+    steps : the number of steps, T.
+    sample_rate : how likely an included element is in the batch of a step, in (0, 1].
+    sigma : the noise multiplier: the noise's standard deviation over the clipping threshold.
+    """
+
+    n: int
+    d: int = 1000
+    steps: int = 100
+    sample_rate: float = 0.1
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        n, d = _check.integer("n", self.n, 1), _check.integer("d", self.d, 1)
+        if n > d:
+            _check.divisible("n", n, "d", d)
+        _check.integer("steps", self.steps, 1)
+        _check.real("sample_rate", self.sample_rate, 0, 1, interval="(]")
+        _check.real("sigma", self.sigma, 0, inf, interval="()")
+
+    @property
+    def per_coordinate(self) -> int:
+        """The number of elements that share a coordinate."""
+        return max(1, self.n // self.d)
+
+    @property
+    def used_coordinates(self) -> int:
+        """The number of coordinates that any element uses."""
+        return min(self.n, self.d)
+
+
+@lru_cache(maxsize=1024)
+def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: float) -> float:
+    """The smallest noise multiplier that makes DP-SGD (ε, δ)-DP, by an RDP accountant.
+
+    The accountant is that of dp-accounting, for Poisson-sampled batches and neighbours that add
+    or remove one element. The result is rounded up to six decimals, so that it is the same number
+    on every machine.
+
+    Examples
+    --------
+    >>> round(noise_multiplier(2.0, 1e-5, 100, 0.1), 4)
+    2.4224
+    """
+    _check.real("epsilon", epsilon, 0, inf, interval="()")
+    _check.real("delta", delta, 0, 1, interval="()")
+    _check.integer("steps", steps, 1)
+    _check.real("sample_rate", sample_rate, 0, 1, interval="(]")
+    import dp_accounting  # here, because it takes a second to import and few need it
+    from dp_accounting import rdp
+
+    def training(sigma: float) -> dp_accounting.DpEvent:
+        step = dp_accounting.GaussianDpEvent(sigma)
+        batch = dp_accounting.PoissonSampledDpEvent(sample_rate, step)
+        return dp_accounting.SelfComposedDpEvent(batch, steps)
+
+    # On its way the accountant warns of orders that it leaves out; the result stays an upper bound.
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        sigma = dp_accounting.calibrate_dp_mechanism(
+            rdp.RdpAccountant, training, epsilon, delta, tol=1e-9
+        )
+    finally:
+        logger.setLevel(level)
+    return ceil(sigma * 1e6) / 1e6
+
+
+# --------------------------------------------------- the guesser with k guesses, collapsed form
+
+
+def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int) -> Counts:
+    """Audit DP-SGD with k guesses: 1 for the k/2 highest elements, -1 for the k/2 lowest.
+
+    For odd k the highest get one more. Elements that share a coordinate have the same score;
+    which of them are taken at the border does not matter, as they are exchangeable.
+    """
+    k = _check.integer("k", k, 1, dpsgd.n)
+    law = _coordinate_law(dpsgd.per_coordinate, dpsgd.steps, dpsgd.sample_rate)
+    noise = dpsgd.sigma * sqrt(dpsgd.steps)
+
+    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        v = _audit_block(size, dpsgd.used_coordinates, dpsgd.per_coordinate, k, noise, *law, rng)
+        return v, np.full(size, k)
+
+    return _counts("one-run DP-SGD", block, dpsgd, trials, seed, k)
+
+
+@lru_cache(maxsize=64)
+def _coordinate_law(
+    s: int, steps: int, sample_rate: float
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """The joint law of (m, N) as an alias table: m, N, and for each entry a cut and an alias."""
+    m, total, probability = _joint_law(s, steps, sample_rate)
+    return m, total, *_alias(probability)
+
+
+@jit
+def _joint_law(s, steps, sample_rate):
+    """All (m, N) with a probability that a double can notice, and their probabilities."""
+    # A uniform double has 53 bits, so what lies below 1e-25 in all cannot be drawn anyway.
+    negligible = log(1e-25)
+    ms, totals, probabilities = [0], [0], [0.0]
+    for m in range(s + 1):
+        weight = log_pmf(m, s, 0.5, 0.5)
+        for total in range(m * steps + 1):
+            if sample_rate < 1:
+                level = weight + log_pmf(total, m * steps, sample_rate, 1 - sample_rate)
+            else:
+                level = weight if total == m * steps else -inf
+            if level > negligible:
+                ms.append(m)
+                totals.append(total)
+                probabilities.append(np.exp(level))
+    return (
+        np.array(ms[1:], dtype=np.int32),
+        np.array(totals[1:]),
+        np.array(probabilities[1:]),
+    )
+
+
+@jit
+def _alias(probability):
+    """Walker's alias method: entry i yields i if a uniform lies below cut[i], else alias[i]."""
+    size = probability.size
+    cut = probability * (size / probability.sum())
+    alias = np.arange(size)
+    small = [i for i in range(size) if cut[i] < 1]
+    large = [i for i in range(size) if cut[i] >= 1]
+    while len(small) > 0 and len(large) > 0:
+        poor, rich = small.pop(), large[-1]
+        alias[poor] = rich
+        cut[rich] -= 1 - cut[poor]
+        if cut[rich] < 1:
+            small.append(large.pop())
+    for i in small:  # only rounding has left them
+        cut[i] = 1.0
+    for i in large:
+        cut[i] = 1.0
+    return cut, alias
+
+
+@jit
+def _audit_block(trials, d, s, k, noise, m, total, cut, alias, rng):
+    v = np.empty(trials, dtype=np.int64)
+    included = np.empty(d, dtype=np.int32)
+    score = np.empty(d)
+    for trial in range(trials):
+        for j in range(d):
+            x = rng.random() * cut.size
+            entry = int(x)
+            if x - entry >= cut[entry]:
+                entry = alias[entry]
+            included[j] = m[entry]
+            score[j] = total[entry] + noise * rng.standard_normal()
+        v[trial] = _count_right(score, included, s, k, rng)
+    return v
+
+
+@jit
+def _count_right(score, included, s, k, rng):
+    """How many of the k guesses are right, given each coordinate's score and included elements."""
+    d = score.size
+    high, low = k - k // 2, k // 2
+    # Whole coordinates are taken from both ends of the order; at most two only in part.
+    first, last = min(low // s, d - 1), max(d - 1 - high // s, 0)
+    order = _split(score, first, last)
+    right = 0
+    for j in range(d - high // s, d):
+        right += included[order[j]]
+    for j in range(low // s):
+        right += s - included[order[j]]
+    high, low = high % s, low % s
+    ones = included[order[last]]
+    if first == last:  # both parts fall into one coordinate
+        drawn = _ones_among(high, ones, s, rng)
+        return right + drawn + low - _ones_among(low, ones - drawn, s - high, rng)
+    right += _ones_among(high, ones, s, rng)
+    return right + low - _ones_among(low, included[order[first]], s, rng)
+
+
+@jit
+def _split(score, first, last):
+    """The coordinates ordered so far that those at, below ``first`` and above ``last`` are right.
+
+    Selection instead of sorting: only the two borders matter, not the order beyond them.
+    """
+    order = np.argpartition(score, first)
+    if last > first:
+        rest = order[first + 1 :].copy()
+        order[first + 1 :] = rest[np.argpartition(score[rest], last - first - 1)]
+    return order
+
+
+@jit
+def _ones_among(draws, ones, size, rng):
+    """How many of ``draws`` elements are included, out of ``size`` of which ``ones`` are."""
+    drawn = 0
+    for i in range(draws):
+        drawn += rng.random() * (size - i) < ones - drawn
+    return drawn
+
+
+# --------------------------------------------------------------------- DP-SGD step by step
+
+
+def train(
+    dpsgd: DpSgd,
+    included: NDArray[np.bool_],
+    rng: Generator,
+    *,
+    clip: float = 1.0,
+    learning_rate: float = 1.0,
+    gradient: float = 1.0,
+) -> NDArray[np.float64]:
+    """DP-SGD (Algorithm 3) on the included elements: all weights w_0, ..., w_T, one a row.
+
+    Element i has the gradient ``gradient`` in coordinate i % d and 0 elsewhere, whatever the
+    weights are.
+
+    Parameters
+    ----------
+    included : which of the n elements are in the training data.
+    clip : the clipping threshold of the gradients' norm.
+    learning_rate : how far a step goes.
+    gradient : the size of the canaries before clipping.
+    """
+    included = np.asarray(included)
+    if included.dtype != bool or included.shape != (dpsgd.n,):
+        raise ValueError(
+            f"included must be a boolean vector of length n={dpsgd.n}, "
+            f"got {included.dtype} of shape {included.shape}"
+        )
+    _check.real("clip", clip, 0, inf, interval="()")
+    _check.real("learning_rate", learning_rate, 0, inf, interval="()")
+    _check.real("gradient", gradient, 0, inf, interval="()")
+    return _train(
+        np.flatnonzero(included) % dpsgd.d,
+        *(dpsgd.d, dpsgd.steps, float(dpsgd.sample_rate), float(dpsgd.sigma)),
+        *(float(clip), float(learning_rate), float(gradient), rng),
+    )
+
+
+@jit
+def _train(coordinate, d, steps, sample_rate, sigma, clip, learning_rate, gradient, rng):
+    weights = np.zeros((steps + 1, d))
+    clipped = min(1.0, clip / gradient) * gradient
+    rate = -log1p(-sample_rate)  # inf for a full batch: every gap is 0
+    noisy_sum = np.empty(d)
+    for t in range(steps):
+        for j in range(d):
+            noisy_sum[j] = sigma * clip * rng.standard_normal()
+        # Each element joins the batch with probability sample_rate, so the gaps between members
+        # are geometric: jump from member to member.
+        i = np.floor(rng.standard_exponential() / rate)
+        while i < coordinate.size:
+            noisy_sum[coordinate[int(i)]] += clipped
+            i += 1 + np.floor(rng.standard_exponential() / rate)
+        for j in range(d):
+            weights[t + 1, j] = weights[t, j] - learning_rate * noisy_sum[j]
+    return weights
+
+
+def audit_training(
+    dpsgd: DpSgd,
+    k: int,
+    *,
+    trials: int = 1,
+    seed: int,
+    clip: float = 1.0,
+    learning_rate: float = 1.0,
+) -> Counts:
+    """As :func:`audit`, but training step by step and guessing element by element.
+
+    Much slower, and of the same law: it is there to be read, and to test :func:`audit`.
+    """
+    k = _check.integer("k", k, 1, dpsgd.n)
+    used = dpsgd.used_coordinates
+    elements = dpsgd.d * np.arange(dpsgd.per_coordinate)
+
+    def trial(rng: Generator) -> int:
+        included = rng.random(dpsgd.n) < 0.5
+        weights = train(
+            dpsgd, included, rng, clip=clip, learning_rate=learning_rate, gradient=clip
+        )
+        update = (weights[0] - weights[-1]) / learning_rate
+        # The elements in ascending order of their coordinate's update.
+        order = (np.argsort(update[:used])[:, None] + elements).ravel()
+        high, low = order[dpsgd.n - (k - k // 2) :], order[: k // 2]
+        return int(included[high].sum() + (~included[low]).sum())
+
+    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return np.array([trial(rng) for _ in range(size)]), np.full(size, k)
+
+    return _counts("one-run DP-SGD", block, dpsgd, trials, seed, k, "step by step")
+
+
+# ------------------------------------------- the guesser with a threshold, one full-batch step
+
+
+def audit_single_step(
+    dpsgd: DpSgd, tau: float, *, feedback: str = "none", trials: int = 1, seed: int
+) -> Counts:
+    """Audit one full-batch step of DP-SGD, guessing where the privacy loss is at least tau.
+
+    Parameters
+    ----------
+    dpsgd : a training with steps=1 and sample_rate=1.
+    tau : the threshold on the distributional privacy loss, > 0.
+    feedback : what the guesser is told on its way through the elements of a coordinate: nothing
+        (``"none"``, plain one-run auditing), the coins of the elements that it abstained from
+        (``"one-way"``), or all coins (``"full"``, the paper's adaptive auditing).
+
+    See Also
+    --------
+    oralib.adaptive : the same game played slowly with :class:`oralib.NoisyCountInSets`.
+    """
+    if dpsgd.steps != 1 or dpsgd.sample_rate != 1:
+        raise ValueError(
+            "dpsgd must be a single full-batch step, with steps=1 and sample_rate=1, "
+            f"got steps={dpsgd.steps} and sample_rate={dpsgd.sample_rate}"
+        )
+    tau = _check.real("tau", tau, 0, inf, interval="()")
+    _check.one_of("feedback", feedback, ("none", *FEEDBACK))
+    s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
+    distance = _guess_distances(s, float(dpsgd.sigma), tau)
+    kernel = {"none": _plain_block, "one-way": _one_way_block, "full": _full_block}[feedback]
+
+    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return kernel(size, d, s, float(dpsgd.sigma), distance, rng)
+
+    game = "one-run" if feedback == "none" else f"adaptive, {feedback} feedback,"
+    return _counts(f"{game} DP-SGD", block, dpsgd, trials, seed, tau)
+
+
+@lru_cache(maxsize=64)
+def _guess_distances(s: int, sigma: float, tau: float) -> NDArray[np.float64]:
+    """For u = 0, ..., s unknown elements, how far their noisy count must be from its mean u / 2.
+
+    The loss is an odd and increasing function of that distance, so |loss| >= tau there and beyond.
+    """
+    distance = np.full(s + 1, inf)
+    for u in range(1, s + 1):
+        mechanism = NoisyCountInSets(u, sigma)
+
+        def excess(x: float, mechanism: NoisyCountInSets = mechanism, u: int = u) -> float:
+            loss = mechanism.privacy_loss(np.array([u / 2 - x]), u)
+            return float(loss[0]) - tau
+
+        high = 1.0
+        while excess(high) < 0:
+            high *= 2
+        distance[u] = optimize.brentq(excess, 0, high, xtol=1e-13)
+    return distance
+
+
+@jit
+def _plain_block(trials, d, s, sigma, distance, rng):
+    v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
+    for trial in range(trials):
+        for _ in range(d):
+            ones = rng.binomial(s, 0.5)
+            x = ones + sigma * rng.standard_normal() - s / 2
+            if abs(x) >= distance[s]:
+                r[trial] += s
+                v[trial] += ones if x > 0 else s - ones
+    return v, r
+
+
+@jit
+def _one_way_block(trials, d, s, sigma, distance, rng):
+    v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
+    for trial in range(trials):
+        for _ in range(d):
+            ones = rng.binomial(s, 0.5)
+            rest = ones + sigma * rng.standard_normal()
+            for unknown in range(s, 0, -1):
+                x = rest - unknown / 2
+                if abs(x) >= distance[unknown]:
+                    # A guess reveals nothing, so the next element looks the same: guess them all.
+                    r[trial] += unknown
+                    v[trial] += ones if x > 0 else unknown - ones
+                    break
+                bit = _ones_among(1, ones, unknown, rng)
+                rest -= bit
+                ones -= bit
+    return v, r
+
+
+@jit
+def _full_block(trials, d, s, sigma, distance, rng):
+    v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
+    for trial in range(trials):
+        for _ in range(d):
+            ones = rng.binomial(s, 0.5)
+            rest = ones + sigma * rng.standard_normal()
+            for unknown in range(s, 0, -1):
+                x = rest - unknown / 2
+                bit = _ones_among(1, ones, unknown, rng)
+                if abs(x) >= distance[unknown]:
+                    r[trial] += 1
+                    v[trial] += bit == (x > 0)
+                rest -= bit
+                ones -= bit
+    return v, r
+
+
+def _counts(game: str, block: Any, dpsgd: DpSgd, trials: int, seed: int, *key: object) -> Counts:
+    trials, seed = _check.integer("trials", trials, 1), _check.seed(seed)
+    v, r = play(block, trials, seed, game, dpsgd, *key)
+    return Counts(v, r, dpsgd.n, game)

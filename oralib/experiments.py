@@ -1,0 +1,350 @@
+"""The paper's experiments: one function per figure, each returning a small table.
+
+Every point of a grid is played with a random stream of its own, so that adding a point changes
+no other. The defaults are the paper's own parameters; where it gives none (the grids of the
+x-axes, the five ε of Figures 7 and 8, the n of Figure 4) they are ours.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from oralib import _check
+from oralib.bounds import epsilon_estimate, epsilon_lower_bound
+from oralib.dpsgd import DpSgd, audit, audit_single_step, noise_multiplier
+from oralib.games import Counts, adaptive, one_run
+from oralib.guessers import ThresholdGuesser
+from oralib.mechanisms import CountInSets, LocalLaplace
+
+__all__ = [
+    "FIGURES",
+    "Table",
+    "adaptive_count_in_sets",
+    "adaptive_dpsgd",
+    "elements_by_epsilon",
+    "elements_per_coordinate",
+    "local_laplace",
+    "summarise",
+    "taken_guesses",
+    "taken_guesses_by_epsilon",
+]
+
+ELEMENTS_PER_COORDINATE = (0.1, 0.2, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 16, 32, 64)
+FRACTIONS_OF_GUESSES = (0.002, 0.004, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns of one length.
+
+    Examples
+    --------
+    >>> table = Table.from_rows([{"x": 1, "bound": 0.5}, {"x": 2, "bound": 0.75}])
+    >>> table["bound"].tolist()
+    [0.5, 0.75]
+    >>> print(table)
+    x  bound
+    1  0.500
+    2  0.750
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> "Table":
+        """A table with one row per mapping; all have the same keys."""
+        return cls({name: np.array([row[name] for row in rows]) for name in rows[0]})
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self.columns:
+            raise KeyError(f"there is no column {name!r}; there are {', '.join(self.columns)}")
+        return self.columns[name]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def where(self, **values: Any) -> "Table":
+        """The rows in which each of the named columns has the given value."""
+        keep = np.ones(len(self), dtype=bool)
+        for name, value in values.items():
+            keep &= self[name] == value
+        return Table({name: column[keep] for name, column in self.columns.items()})
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries of plain Python values."""
+        return [
+            dict(zip(self.columns, row, strict=True))
+            for row in zip(*(column.tolist() for column in self.columns.values()), strict=True)
+        ]
+
+    def __str__(self) -> str:
+        cells = [[name, *map(_cell, self[name].tolist())] for name in self.columns]
+        widths = [max(map(len, column)) for column in cells]
+        lines = zip(*cells, strict=True)
+        return "\n".join(
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+            for line in lines
+        )
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def summarise(counts: Counts, *, beta: float = 0.05, delta: float = 0.0) -> dict[str, Any]:
+    """Mean bound, estimation and efficacy of many trials, with standard errors.
+
+    Returns
+    -------
+    bound, bound_se : mean of ε'_β(v, r), 0 for a trial without guesses, and its standard error.
+    estimation, estimation_se : mean of p_inv(v / r). It is inf if some trial has v = r, and nan
+        if some trial has no guesses; ``all_right`` and ``no_guesses`` count these trials.
+    efficacy, efficacy_se : mean of v / r; nan if some trial has no guesses.
+    guesses : mean of r.
+    trials : the number of trials.
+    """
+    bound = epsilon_lower_bound(counts.v, counts.r, beta=beta, delta=delta, n=counts.n)
+    estimation = epsilon_estimate(counts.v, counts.r)
+    return {
+        **_mean("bound", bound),
+        **_mean("estimation", estimation),
+        **_mean("efficacy", counts.accuracy),
+        "guesses": float(counts.r.mean()),
+        "all_right": int(((counts.v == counts.r) & (counts.r > 0)).sum()),
+        "no_guesses": int((counts.r == 0).sum()),
+        "trials": counts.trials,
+    }
+
+
+def _mean(name: str, values: NDArray[np.float64]) -> dict[str, float]:
+    if len(values) > 1 and np.isfinite(values).all():
+        error = float(values.std(ddof=1)) / sqrt(len(values))
+    else:
+        error = float("nan")
+    return {name: float(values.mean()), f"{name}_se": error}
+
+
+# -------------------------------------------------------------------- DP-SGD with k guesses
+
+
+def taken_guesses(
+    fractions: Iterable[float] = FRACTIONS_OF_GUESSES,
+    *,
+    epsilon: float = 2.0,
+    delta: float = 1e-5,
+    n: int = 5000,
+    d: int = 1000,
+    steps: int = 100,
+    sample_rate: float = 0.1,
+    beta: float = 0.05,
+    trials: int = 200,
+    seed: int = 0,
+) -> Table:
+    """Figures 1 and 5: DP-SGD against the fraction k/n of taken guesses, column ``x``."""
+    dpsgd = _training(epsilon, delta, n, d, steps, sample_rate)
+    shares = _check.reals("fractions", _listed(fractions), 0, 1, interval="(]")
+    guesses = [max(1, round(share * n)) for share in shares.tolist()]
+    play = partial(audit, dpsgd, trials=trials, seed=seed)
+    return _sweep(
+        [({"x": k / n, "n": n, "k": k}, partial(play, k)) for k in guesses], beta, delta
+    )
+
+
+def elements_per_coordinate(
+    ratios: Iterable[float] = ELEMENTS_PER_COORDINATE,
+    *,
+    k: int = 100,
+    epsilon: float = 2.0,
+    delta: float = 1e-5,
+    d: int = 1000,
+    steps: int = 100,
+    sample_rate: float = 0.1,
+    beta: float = 0.05,
+    trials: int = 200,
+    seed: int = 0,
+) -> Table:
+    """Figures 2 and 6: DP-SGD against the number n/d of elements per coordinate, column ``x``."""
+    trainings = [
+        _training(epsilon, delta, n, d, steps, sample_rate) for n in _elements(ratios, d)
+    ]
+    for training in trainings:
+        _check.integer("k", k, 1, training.n)
+    play = partial(audit, k=k, trials=trials, seed=seed)
+    return _sweep(
+        [({"x": t.n / d, "n": t.n, "k": k}, partial(play, t)) for t in trainings], beta, delta
+    )
+
+
+def taken_guesses_by_epsilon(
+    fractions: Iterable[float] = FRACTIONS_OF_GUESSES,
+    *,
+    epsilons: Iterable[float] = EPSILONS,
+    trials: int = 20,
+    **setting: Any,
+) -> Table:
+    """Figure 7: as :func:`taken_guesses`, for several ε (column ``epsilon``)."""
+    return _by_epsilon(taken_guesses, epsilons, _listed(fractions), trials=trials, **setting)
+
+
+def elements_by_epsilon(
+    ratios: Iterable[float] = ELEMENTS_PER_COORDINATE,
+    *,
+    epsilons: Iterable[float] = EPSILONS,
+    trials: int = 20,
+    **setting: Any,
+) -> Table:
+    """Figure 8: as :func:`elements_per_coordinate`, for several ε (column ``epsilon``)."""
+    return _by_epsilon(
+        elements_per_coordinate, epsilons, _listed(ratios), trials=trials, **setting
+    )
+
+
+# ------------------------------------------------------------------- plain against adaptive
+
+
+def adaptive_dpsgd(
+    ratios: Iterable[float] = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40),
+    *,
+    tau: float = 1.0,
+    feedbacks: Iterable[str] = ("none", "one-way", "full"),
+    epsilon: float = 2.0,
+    delta: float = 1e-5,
+    d: int = 1000,
+    beta: float = 0.05,
+    trials: int = 200,
+    seed: int = 0,
+) -> Table:
+    """Figure 3: one full-batch step of DP-SGD, plain and adaptive, against n/d (column ``x``).
+
+    Column ``feedback``: ``none`` is the paper's ORA, ``full`` its AORA, ``one-way`` reveals the
+    coins of abstained elements only.
+    """
+    trainings = [_training(epsilon, delta, n, d, 1, 1.0) for n in _elements(ratios, d)]
+    play = partial(audit_single_step, tau=tau, trials=trials, seed=seed)
+    return _sweep(
+        [
+            (
+                {"feedback": feedback, "x": t.n / d, "n": t.n},
+                partial(play, t, feedback=_check.one_of("feedbacks", feedback, _FEEDBACKS)),
+            )
+            for feedback in _listed(feedbacks)
+            for t in trainings
+        ],
+        beta,
+        delta,
+    )
+
+
+def adaptive_count_in_sets(
+    sizes: Iterable[int] = range(1, 11),
+    *,
+    sets: int = 100,
+    tau: float = inf,
+    feedbacks: Iterable[str] = ("none", "one-way", "full"),
+    beta: float = 0.05,
+    trials: int = 100,
+    seed: int = 0,
+) -> Table:
+    """Figure 9: Count-in-Sets, plain and adaptive, against the size s of the sets (column ``x``).
+
+    Column ``feedback`` as in :func:`adaptive_dpsgd`.
+    """
+    sets = _check.integer("sets", sets, 1)
+    guesser = ThresholdGuesser(tau)
+    points = []
+    for feedback in _listed(feedbacks):
+        _check.one_of("feedbacks", feedback, _FEEDBACKS)
+        game: Any = one_run if feedback == "none" else partial(adaptive, feedback=feedback)
+        for s in _check.integers("sizes", _listed(sizes), 1).tolist():
+            labels = {"feedback": feedback, "x": s, "n": sets * s}
+            play = partial(game, CountInSets(s), guesser, sets * s, trials=trials, seed=seed)
+            points.append((labels, play))
+    return _sweep(points, beta, 0.0)
+
+
+_FEEDBACKS = ("none", "one-way", "full")
+
+
+def local_laplace(
+    epsilons: Iterable[float] = (0.5, 1, 2, 4, 8, 16),
+    *,
+    n: int = 10_000,
+    beta: float = 0.05,
+    trials: int = 200,
+    seed: int = 0,
+) -> Table:
+    """Figure 4: Local Laplace without abstentions, against its ε (column ``x``)."""
+    play = partial(one_run, guesser=ThresholdGuesser(), n=n, trials=trials, seed=seed)
+    mechanisms = [LocalLaplace(float(epsilon)) for epsilon in _listed(epsilons)]
+    return _sweep([({"x": m.epsilon, "n": n}, partial(play, m)) for m in mechanisms], beta, 0.0)
+
+
+#: The function that computes the data of each figure of the paper.
+FIGURES: dict[int, Callable[..., Table]] = {
+    1: taken_guesses,
+    2: elements_per_coordinate,
+    3: adaptive_dpsgd,
+    4: local_laplace,
+    5: taken_guesses,
+    6: elements_per_coordinate,
+    7: taken_guesses_by_epsilon,
+    8: elements_by_epsilon,
+    9: adaptive_count_in_sets,
+}
+
+
+# ---------------------------------------------------------------------------------- helpers
+
+
+def _training(
+    epsilon: float, delta: float, n: int, d: int, steps: int, sample_rate: float
+) -> DpSgd:
+    """The training that an RDP accountant finds (ε, δ)-DP."""
+    DpSgd(n, d, steps, sample_rate)  # complains of a bad n before the accountant starts
+    sigma = noise_multiplier(float(epsilon), float(delta), steps, float(sample_rate))
+    return DpSgd(n, d, steps, float(sample_rate), sigma)
+
+
+def _elements(ratios: Iterable[float], d: int) -> list[int]:
+    """The numbers of elements n with these ratios n / d."""
+    checked = _check.reals("ratios", _listed(ratios), 0, interval="(]")
+    return [max(1, round(ratio * d)) for ratio in checked.tolist()]
+
+
+def _listed(values: Iterable[Any]) -> list[Any]:
+    listed = [values] if isinstance(values, str | int | float) else list(values)
+    if not listed:
+        raise ValueError("a grid must have at least one point, got an empty one")
+    return listed
+
+
+def _sweep(
+    points: Sequence[tuple[dict[str, Any], Callable[[], Counts]]], beta: float, delta: float
+) -> Table:
+    """Play every point and summarise it in a row, with a progress bar on a terminal."""
+    _check.real("beta", beta, 0, 1, interval="()")
+    return Table.from_rows(
+        [
+            {**labels, **summarise(play(), beta=beta, delta=delta)}
+            for labels, play in tqdm(points, disable=None, leave=False)
+        ]
+    )
+
+
+def _by_epsilon(
+    experiment: Callable[..., Table], epsilons: Iterable[float], grid: list[Any], **setting: Any
+) -> Table:
+    tables = [
+        (float(epsilon), experiment(grid, epsilon=float(epsilon), **setting))
+        for epsilon in _listed(epsilons)
+    ]
+    return Table.from_rows(
+        [{"epsilon": epsilon, **row} for epsilon, table in tables for row in table.rows()]
+    )

@@ -1,0 +1,68 @@
+"""Maximum-likelihood guessers: from privacy losses to guesses of -1, 1, or 0 for an abstention.
+
+The loss is ln P[o | -1] - ln P[o | 1], so the likelier value is minus its sign.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oralib import _check
+
+__all__ = ["Guesser", "ThresholdGuesser", "TopGuesser"]
+
+#: Losses within so much of a threshold count as equal to it: they may differ by rounding only,
+#: as the two infinitely many losses of exactly ε that the Laplace mechanism has.
+_ROUNDING = 1e-9
+
+
+class Guesser(Protocol):
+    """Anything that turns losses, shape (..., n), into guesses of the same shape."""
+
+    def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]: ...
+
+
+@dataclass(frozen=True)
+class ThresholdGuesser:
+    """Guess every element whose loss is at least tau in size, and abstain from the others.
+
+    ``tau=0`` guesses all elements, ``tau=inf`` only those that the output gives away. An element
+    with loss 0 is guessed to be 1, if at all.
+    """
+
+    tau: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check.real("tau", self.tau, 0)
+
+    def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]:
+        tau = self.tau if np.isinf(self.tau) else self.tau - _ROUNDING * max(1.0, self.tau)
+        return np.where(np.abs(loss) >= tau, _likelier(loss), np.int8(0))
+
+
+@dataclass(frozen=True)
+class TopGuesser:
+    """Guess exactly the k elements with the largest losses; among equals, those that come first."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        _check.integer("k", self.k, 1)
+
+    def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]:
+        n = np.shape(loss)[-1]
+        if self.k > n:
+            raise ValueError(f"k must be at most n, got k={self.k} and n={n}")
+        order = np.argsort(-np.abs(loss), axis=-1, kind="stable")
+        guesses = np.zeros(np.shape(loss), dtype=np.int8)
+        taken = order[..., : self.k]
+        np.put_along_axis(
+            guesses, taken, np.take_along_axis(_likelier(loss), taken, axis=-1), axis=-1
+        )
+        return guesses
+
+
+def _likelier(loss: NDArray[Any]) -> NDArray[np.int8]:
+    return np.where(np.asarray(loss) > 0, np.int8(-1), np.int8(1))
