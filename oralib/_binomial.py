@@ -15,7 +15,7 @@ _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
 
 
 @jit
-def odds(epsilon):
+def odds(epsilon: float) -> tuple[float, float]:
     """(q, 1 - q) for the log-odds ε, each to full relative precision."""
     if epsilon >= 0:
         small = exp(-epsilon)
@@ -25,7 +25,7 @@ def odds(epsilon):
 
 
 @jit
-def _stirling_error(k):
+def _stirling_error(k: int) -> float:
     """log k! minus Stirling's formula, for k >= 1."""
     if k < 16:
         factorial = 1.0
@@ -37,7 +37,7 @@ def _stirling_error(k):
 
 
 @jit
-def _deviance(x, mean):
+def _deviance(x: float, mean: float) -> float:
     """x log(x / mean) + mean - x without cancellation (Loader, 2000)."""
     gap = x - mean
     if abs(gap) >= 0.1 * (x + mean):
@@ -56,7 +56,7 @@ def _deviance(x, mean):
 
 
 @jit
-def log_pmf(k, r, q, qc):
+def log_pmf(k: int, r: int, q: float, qc: float) -> float:
     """log P[Bin(r, q) = k] by Loader's saddle-point expansion; qc = 1 - q."""
     if k < 0 or k > r:
         return -float("inf")
@@ -75,13 +75,13 @@ def log_pmf(k, r, q, qc):
 
 
 @jit
-def pmf(k, r, q, qc):
+def pmf(k: int, r: int, q: float, qc: float) -> float:
     """P[Bin(r, q) = k]."""
     return exp(log_pmf(k, r, q, qc))
 
 
 @jit
-def tail_over_pmf(k, r, q, qc):
+def tail_over_pmf(k: int, r: int, q: float, qc: float) -> float:
     """P[Bin(r, q) >= k] / P[Bin(r, q) = k] for k above the mean.
 
     The continued fraction of the incomplete beta function, by Lentz's method; it ends by itself
@@ -107,7 +107,7 @@ def tail_over_pmf(k, r, q, qc):
 
 
 @jit
-def tail(k, r, q, qc):
+def tail(k: int, r: int, q: float, qc: float) -> float:
     """P[Bin(r, q) >= k]."""
     if k <= 0:
         return 1.0
@@ -119,14 +119,14 @@ def tail(k, r, q, qc):
 
 
 @jit
-def best_window(v, r, q, qc):
+def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
     """(start, mean) of the window of counts [start, v) with the largest mean probability.
 
     The mean of pmf(v - 1), pmf(v - 2), ... rises while the next probability exceeds it and falls
     ever after, since the binomial law is unimodal. So the best window starts at the mode or
     below, at a place that bisection finds.
     """
-    mode = int(floor((r + 1) * q))
+    mode = floor((r + 1) * q)
     if v - 1 <= mode:
         return v - 1, pmf(v - 1, r, q, qc)
     beyond = tail(v, r, q, qc)
@@ -146,6 +146,6 @@ def best_window(v, r, q, qc):
 
 
 @jit
-def _window_grows(start, v, r, q, qc, beyond):
+def _window_grows(start: int, v: int, r: int, q: float, qc: float, beyond: float) -> bool:
     mean = (tail(start, r, q, qc) - beyond) / (v - start)
     return pmf(start - 1, r, q, qc) > mean

@@ -66,12 +66,14 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return str(value)
 
 
-def divisible(name: str, value: int, by_name: str, by: int) -> None:
-    """``value`` must be a multiple of ``by``."""
-    if value % by:
+def multiple(name: str, value: int, of: int, meaning: str) -> None:
+    """``value`` must be a multiple of ``of``, which ``meaning`` explains."""
+    if value % of:
+        below = value - value % of
+        nearest = f"{below} and {below + of}" if below else f"{of}"
         raise ValueError(
-            f"{name} must be a multiple of {by_name}={by}, got {name}={value} "
-            f"(nearest: {value - value % by} and {value - value % by + by})"
+            f"{name} must be a multiple of {of} ({meaning}), "
+            f"got {name}={value} (nearest: {nearest})"
         )
 
 

@@ -3,6 +3,7 @@
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numba
 
@@ -10,10 +11,10 @@ import numba
 #:
 #: - ``cache=True``: a new process loads the machine code instead of compiling for seconds.
 #: - ``nogil=True``: blocks of trials run on several cores from plain Python threads.
-#: - ``error_model="numpy"``: a division by zero is inf or nan, as in the formulas, not an exception.
+#: - ``error_model="numpy"``: a division by zero is inf or nan, as in the formulas, no exception.
 #:
 #: ``fastmath`` stays off: kernels rely on infinities and on the order of additions.
-jit = partial(numba.njit, cache=True, nogil=True, error_model="numpy")
+jit: Any = partial(numba.njit, cache=True, nogil=True, error_model="numpy")
 
 
 def _forget_stale_kernels(package: Path) -> None:

@@ -30,6 +30,9 @@ __all__ = [
 ]
 
 
+Array = NDArray[Any]
+
+
 def p(epsilon: ArrayLike) -> Any:
     """The logistic function: how often ε-randomized response tells the truth.
 
@@ -187,7 +190,7 @@ def _plain(array: NDArray[np.float64]) -> Any:
 
 
 @jit
-def _p_value(v, r, epsilon, weight):
+def _p_value(v: int, r: int, epsilon: float, weight: float) -> tuple[float, float]:
     """(p-value, its derivative in ε), with weight = 2 n δ."""
     if v == 0:
         return 1.0, 0.0
@@ -203,7 +206,7 @@ def _p_value(v, r, epsilon, weight):
 
 
 @jit
-def _lower_bound(v, r, beta, weight):
+def _lower_bound(v: int, r: int, beta: float, weight: float) -> float:
     """Newton's method on log p-value - log β, kept inside a bracket."""
     if v == 0 or _p_value(v, r, 0.0, weight)[0] > beta:
         return 0.0
@@ -233,7 +236,7 @@ def _lower_bound(v, r, beta, weight):
 
 
 @jit
-def _p_values(v, r, epsilon, weight):
+def _p_values(v: Array, r: Array, epsilon: Array, weight: Array) -> Array:
     out = np.empty(v.size)
     for i in range(v.size):
         out[i] = _p_value(v[i], r[i], epsilon[i], weight[i])[0]
@@ -241,7 +244,7 @@ def _p_values(v, r, epsilon, weight):
 
 
 @jit
-def _lower_bounds(v, r, beta, weight):
+def _lower_bounds(v: Array, r: Array, beta: Array, weight: Array) -> Array:
     out = np.empty(v.size)
     for i in range(v.size):
         out[i] = _lower_bound(v[i], r[i], beta[i], weight[i])

@@ -162,15 +162,12 @@ def channel(mechanism: Mechanism, n: int) -> Channel:
     >>> channel(Count(), 4).optimal_efficacy()
     0.6875
     """
-    if not all(hasattr(mechanism, name) for name in ("outputs", "likelihood", "count_outputs")):
+    if not isinstance(mechanism, DiscreteMechanism):
         raise TypeError(
             "mechanism must be a discrete mechanism such as Count(), "
             f"got {mechanism!r}, which has no exact table"
         )
-    return _tabulate(mechanism, mechanism.check_size(n))
-
-
-def _tabulate(mechanism: DiscreteMechanism, n: int) -> Channel:
+    n = mechanism.check_size(n)
     # The first test keeps absurd sizes from being computed at all.
     if n > 24 or mechanism.count_outputs(n) * 2**n > LARGEST_TABLE:
         raise ValueError(

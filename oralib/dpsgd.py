@@ -35,7 +35,7 @@ from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib._random import play
 from oralib.games import FEEDBACK, Counts
-from oralib.mechanisms import NoisyCountInSets
+from oralib.mechanisms import Array, NoisyCountInSets
 
 __all__ = [
     "DpSgd",
@@ -69,7 +69,7 @@ class DpSgd:
     def __post_init__(self) -> None:
         n, d = _check.integer("n", self.n, 1), _check.integer("d", self.d, 1)
         if n > d:
-            _check.divisible("n", n, "d", d)
+            _check.multiple("n", n, d, "d, if n exceeds it")
         _check.integer("steps", self.steps, 1)
         _check.real("sample_rate", self.sample_rate, 0, 1, interval="(]")
         _check.real("sigma", self.sigma, 0, inf, interval="()")
@@ -153,7 +153,7 @@ def _coordinate_law(
 
 
 @jit
-def _joint_law(s, steps, sample_rate):
+def _joint_law(s: int, steps: int, sample_rate: float) -> tuple[Array, Array, Array]:
     """All (m, N) with a probability that a double can notice, and their probabilities."""
     # A uniform double has 53 bits, so what lies below 1e-25 in all cannot be drawn anyway.
     negligible = log(1e-25)
@@ -177,7 +177,7 @@ def _joint_law(s, steps, sample_rate):
 
 
 @jit
-def _alias(probability):
+def _alias(probability: Array) -> tuple[Array, Array]:
     """Walker's alias method: entry i yields i if a uniform lies below cut[i], else alias[i]."""
     size = probability.size
     cut = probability * (size / probability.sum())
@@ -198,7 +198,18 @@ def _alias(probability):
 
 
 @jit
-def _audit_block(trials, d, s, k, noise, m, total, cut, alias, rng):
+def _audit_block(
+    trials: int,
+    d: int,
+    s: int,
+    k: int,
+    noise: float,
+    m: Array,
+    total: Array,
+    cut: Array,
+    alias: Array,
+    rng: Generator,
+) -> Array:
     v = np.empty(trials, dtype=np.int64)
     included = np.empty(d, dtype=np.int32)
     score = np.empty(d)
@@ -215,7 +226,7 @@ def _audit_block(trials, d, s, k, noise, m, total, cut, alias, rng):
 
 
 @jit
-def _count_right(score, included, s, k, rng):
+def _count_right(score: Array, included: Array, s: int, k: int, rng: Generator) -> int:
     """How many of the k guesses are right, given each coordinate's score and included elements."""
     d = score.size
     high, low = k - k // 2, k // 2
@@ -237,7 +248,7 @@ def _count_right(score, included, s, k, rng):
 
 
 @jit
-def _split(score, first, last):
+def _split(score: Array, first: int, last: int) -> Array:
     """The coordinates ordered so far that those at, below ``first`` and above ``last`` are right.
 
     Selection instead of sorting: only the two borders matter, not the order beyond them.
@@ -250,7 +261,7 @@ def _split(score, first, last):
 
 
 @jit
-def _ones_among(draws, ones, size, rng):
+def _ones_among(draws: int, ones: int, size: int, rng: Generator) -> int:
     """How many of ``draws`` elements are included, out of ``size`` of which ``ones`` are."""
     drawn = 0
     for i in range(draws):
@@ -299,7 +310,17 @@ def train(
 
 
 @jit
-def _train(coordinate, d, steps, sample_rate, sigma, clip, learning_rate, gradient, rng):
+def _train(
+    coordinate: Array,
+    d: int,
+    steps: int,
+    sample_rate: float,
+    sigma: float,
+    clip: float,
+    learning_rate: float,
+    gradient: float,
+    rng: Generator,
+) -> Array:
     weights = np.zeros((steps + 1, d))
     clipped = min(1.0, clip / gradient) * gradient
     rate = -log1p(-sample_rate)  # inf for a full batch: every gap is 0
@@ -337,9 +358,7 @@ def audit_training(
 
     def trial(rng: Generator) -> int:
         included = rng.random(dpsgd.n) < 0.5
-        weights = train(
-            dpsgd, included, rng, clip=clip, learning_rate=learning_rate, gradient=clip
-        )
+        weights = train(dpsgd, included, rng, clip=clip, learning_rate=learning_rate, gradient=clip)
         update = (weights[0] - weights[-1]) / learning_rate
         # The elements in ascending order of their coordinate's update.
         order = (np.argsort(update[:used])[:, None] + elements).ravel()
@@ -412,7 +431,9 @@ def _guess_distances(s: int, sigma: float, tau: float) -> NDArray[np.float64]:
 
 
 @jit
-def _plain_block(trials, d, s, sigma, distance, rng):
+def _plain_block(
+    trials: int, d: int, s: int, sigma: float, distance: Array, rng: Generator
+) -> tuple[Array, Array]:
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):
@@ -425,7 +446,9 @@ def _plain_block(trials, d, s, sigma, distance, rng):
 
 
 @jit
-def _one_way_block(trials, d, s, sigma, distance, rng):
+def _one_way_block(
+    trials: int, d: int, s: int, sigma: float, distance: Array, rng: Generator
+) -> tuple[Array, Array]:
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):
@@ -445,7 +468,9 @@ def _one_way_block(trials, d, s, sigma, distance, rng):
 
 
 @jit
-def _full_block(trials, d, s, sigma, distance, rng):
+def _full_block(
+    trials: int, d: int, s: int, sigma: float, distance: Array, rng: Generator
+) -> tuple[Array, Array]:
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):

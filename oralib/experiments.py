@@ -152,9 +152,7 @@ def taken_guesses(
     shares = _check.reals("fractions", _listed(fractions), 0, 1, interval="(]")
     guesses = [max(1, round(share * n)) for share in shares.tolist()]
     play = partial(audit, dpsgd, trials=trials, seed=seed)
-    return _sweep(
-        [({"x": k / n, "n": n, "k": k}, partial(play, k)) for k in guesses], beta, delta
-    )
+    return _sweep([({"x": k / n, "n": n, "k": k}, partial(play, k)) for k in guesses], beta, delta)
 
 
 def elements_per_coordinate(
@@ -171,9 +169,7 @@ def elements_per_coordinate(
     seed: int = 0,
 ) -> Table:
     """Figures 2 and 6: DP-SGD against the number n/d of elements per coordinate, column ``x``."""
-    trainings = [
-        _training(epsilon, delta, n, d, steps, sample_rate) for n in _elements(ratios, d)
-    ]
+    trainings = [_training(epsilon, delta, n, d, steps, sample_rate) for n in _elements(ratios, d)]
     for training in trainings:
         _check.integer("k", k, 1, training.n)
     play = partial(audit, k=k, trials=trials, seed=seed)
@@ -201,9 +197,7 @@ def elements_by_epsilon(
     **setting: Any,
 ) -> Table:
     """Figure 8: as :func:`elements_per_coordinate`, for several ε (column ``epsilon``)."""
-    return _by_epsilon(
-        elements_per_coordinate, epsilons, _listed(ratios), trials=trials, **setting
-    )
+    return _by_epsilon(elements_per_coordinate, epsilons, _listed(ratios), trials=trials, **setting)
 
 
 # ------------------------------------------------------------------- plain against adaptive

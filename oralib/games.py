@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._random import play
 from oralib.channel import Channel
-from oralib.guessers import Guesser, ThresholdGuesser
+from oralib.guessers import Guesser, ThresholdGuesser, TopGuesser
 from oralib.mechanisms import Mechanism, Signs
 
 __all__ = [
@@ -76,7 +76,7 @@ def one_run(
     >>> int(counts.r[0])
     1000
     """
-    n = mechanism.check_size(n)
+    n = _check_players(mechanism, guesser, n)
 
     def block(size: int, rng: Generator) -> tuple[Signs, Signs]:
         signs = _coins(rng, size, n)
@@ -103,12 +103,12 @@ def classic(
     rounds : how many runs, each with one potential guess.
     base : the dataset around the coin, which replaces its element at ``index``.
     """
+    rounds = _check.integer("rounds", rounds, 1)
     base = np.array(_check.integers("base", base, -1, 1), dtype=np.int8)
     if base.ndim != 1 or not base.all():
         raise ValueError(f"base must be a vector of signs -1 and 1, got base={base.tolist()}")
-    mechanism.check_size(len(base))
+    _check_players(mechanism, guesser, len(base), of=rounds)
     index = _check.integer("index", index, 0, len(base) - 1)
-    rounds = _check.integer("rounds", rounds, 1)
 
     def block(size: int, rng: Generator) -> tuple[Signs, Signs]:
         signs = _coins(rng, size, rounds)
@@ -117,7 +117,9 @@ def classic(
         output = mechanism.run(datasets, rng)
         return _score(guesser.guess(mechanism.conditional_loss(output, datasets, index)), signs)
 
-    return _counts("classic", block, rounds, trials, seed, mechanism, guesser, base.tobytes(), index)
+    return _counts(
+        "classic", block, rounds, trials, seed, mechanism, guesser, base.tobytes(), index
+    )
 
 
 def adaptive(
@@ -138,7 +140,7 @@ def adaptive(
         valid; ``"full"`` reveals every sign, as in the paper's Definition of AORA, and then the
         number of guesses may depend on earlier successes, which the bounds do not cover.
     """
-    n = mechanism.check_size(n)
+    n = _check_players(mechanism, guesser, n)
     _check.one_of("feedback", feedback, FEEDBACK)
     _check_decides_alone(guesser)
 
@@ -158,7 +160,7 @@ def full_knowledge(
     mechanism: Mechanism, guesser: Guesser, n: int, *, trials: int = 1, seed: int
 ) -> Counts:
     """Full-knowledge auditing: each element is guessed knowing all others. Not a valid audit."""
-    n = mechanism.check_size(n)
+    n = _check_players(mechanism, guesser, n)
 
     def block(size: int, rng: Generator) -> tuple[Signs, Signs]:
         signs = _coins(rng, size, n)
@@ -186,6 +188,18 @@ def _score(guesses: Signs, signs: Signs) -> tuple[Any, Any]:
 
 def _revealed(signs: Any, guesses: Any, feedback: str) -> Any:
     return signs if feedback == "full" else np.where(guesses == 0, signs, 0)
+
+
+def _check_players(mechanism: Mechanism, guesser: Guesser, n: int, of: int | None = None) -> int:
+    """``n`` if the two can play on n elements; ``of`` is the number of potential guesses."""
+    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, type):
+        raise TypeError(f"mechanism must be a mechanism such as Count(), got {mechanism!r}")
+    if not hasattr(guesser, "guess") or isinstance(guesser, type):
+        raise TypeError(f"guesser must be a guesser such as TopGuesser(10), got {guesser!r}")
+    n = mechanism.check_size(n)
+    if isinstance(guesser, TopGuesser):
+        _check.integer("k", guesser.k, 1, n if of is None else of)
+    return n
 
 
 def _check_decides_alone(guesser: object) -> None:

@@ -16,7 +16,7 @@ known ones are 1.
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
@@ -44,6 +44,7 @@ Signs = NDArray[np.int8]
 Array = NDArray[Any]
 
 
+@runtime_checkable
 class Mechanism(Protocol):
     """What a game needs to know of a mechanism."""
 
@@ -67,6 +68,7 @@ class Mechanism(Protocol):
         """``n`` if the mechanism can take datasets of n elements, else a ValueError."""
 
 
+@runtime_checkable
 class DiscreteMechanism(Mechanism, Protocol):
     """What an exact table needs to know of a mechanism."""
 
@@ -254,10 +256,12 @@ class _PerSet:
 
     def check_size(self, n: int) -> int:
         n = _check.integer("n", n, 1)
-        _check.divisible("n", n, "the size of a set", self._set_size(n))
+        _check.multiple("n", n, self._set_size(n), "the size of a set")
         return n
 
-    # For the discrete ones: sets are independent, so an output is one choice of entry for each.
+
+class _DiscretePerSet(_PerSet):
+    """Releases one of finitely many entries per set: an output is a choice of one for each."""
 
     def _entries(self, size: int) -> Array:
         """All possible output entries of a set."""
@@ -286,7 +290,7 @@ class _PerSet:
         )
 
 
-class _Parity(_PerSet):
+class _Parity(_DiscretePerSet):
     """Releases the parity of each set, possibly by randomized response."""
 
     @property
@@ -333,7 +337,7 @@ class XorRandomizedResponse(_Parity):
         _check.real("epsilon", self.epsilon, 0)
 
 
-class _Counting(_PerSet):
+class _Counting(_DiscretePerSet):
     """Releases how many elements of each set are 1."""
 
     @property
