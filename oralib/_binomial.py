@@ -82,14 +82,21 @@ def pmf(k: int, r: int, q: float, qc: float) -> float:
 
 @jit
 def tail_over_pmf(k: int, r: int, q: float, qc: float) -> float:
-    """P[Bin(r, q) >= k] / P[Bin(r, q) = k] for k above the mean.
-
-    The continued fraction of the incomplete beta function, by Lentz's method; it ends by itself
-    after at most r - k + 1 pairs of terms, and far earlier in practice.
-    """
+    """P[Bin(r, q) >= k] / P[Bin(r, q) = k] for k above the mean."""
+    if r * q * qc < 1e4:
+        # Few terms matter, and all are positive: add them up.
+        odds_ratio = q / qc
+        term = total = 1.0
+        for j in range(k, r):
+            term *= odds_ratio * (r - j) / (j + 1)
+            total += term
+            if term < 1e-17 * total:
+                break
+        return total
+    # The continued fraction of the incomplete beta function, by Lentz's method, needs far fewer.
     a, b = 1.0 * k, r - k + 1.0
     c = 1.0
-    d = 1 / (1 - (a + b) * q / (a + 1))
+    d = (a + 1) / (1 - b + (a + b) * qc)  # 1 / (1 - (a + b) q / (a + 1)), also for q near 1
     value = d
     for m in range(1, r - k + 2):
         # The even and the odd coefficient of the fraction.

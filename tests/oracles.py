@@ -1,0 +1,188 @@
+"""Deliberately naive re-implementations: definitions spelled out in loops, fractions and digits."""
+
+from fractions import Fraction
+from itertools import product
+from math import comb
+
+import mpmath as mp
+
+# ------------------------------------------------------------------------------- the bounds
+
+mp.mp.dps = 40
+
+
+def binomial_pmf(k, r, epsilon):
+    """P[Bin(r, p(epsilon)) = k] to 40 digits."""
+    q = 1 / (1 + mp.exp(-mp.mpf(epsilon)))
+    return mp.binomial(r, k) * q**k * (1 - q) ** (r - k)
+
+
+def binomial_tail(k, r, epsilon):
+    """P[Bin(r, p(epsilon)) >= k] to about 40 digits: the terms from the largest down."""
+    if k <= 0:
+        return mp.mpf(1)
+    q = 1 / (1 + mp.exp(-mp.mpf(epsilon)))
+    if k <= r * q:
+        return 1 - binomial_tail(r - k + 1, r, -mp.mpf(epsilon))
+    odds = q / (1 - q)
+    log_first = (
+        mp.loggamma(r + 1)
+        - mp.loggamma(k + 1)
+        - mp.loggamma(r - k + 1)
+        + k * mp.log(q)
+        + (r - k) * mp.log(1 - q)
+    )
+    term = total = mp.mpf(1)
+    while k < r and term > total * mp.mpf(10) ** -30:
+        term *= odds * (r - k) / (k + 1)
+        total += term
+        k += 1
+    return mp.exp(log_first) * total
+
+
+def steinke_p_value(v, r, epsilon, delta, n):
+    """The p-value of Steinke et al. to about 40 digits, by the loop over i."""
+    mass, best = mp.mpf(0), mp.mpf(0)
+    for i in range(1, v + 1):
+        mass += binomial_pmf(v - i, r, epsilon)
+        best = max(best, mass / i)
+    return min(binomial_tail(v, r, epsilon) + 2 * n * mp.mpf(delta) * best, mp.mpf(1))
+
+
+# ------------------------------------------------- mechanisms as {dataset: {output: Fraction}}
+
+
+def table(mechanism, n):
+    """P[output | s] in fractions, from the paper's definition of the mechanism."""
+    return {s: mechanism(s) for s in product((-1, 1), repeat=n)}
+
+
+def bits(s):
+    return [1 if sign == 1 else 0 for sign in s]
+
+
+def randomized_response(truth):
+    def run(s):
+        out = {}
+        for o in product((-1, 1), repeat=len(s)):
+            probability = Fraction(1)
+            for a, b in zip(o, s, strict=True):
+                probability *= truth if a == b else 1 - truth
+            out[o] = probability
+        return out
+
+    return run
+
+
+def name_and_shame(s):
+    out = {}
+    for i, sign in enumerate(s):
+        out[(i, sign)] = Fraction(1, len(s))
+    return out
+
+
+def all_or_nothing(p):
+    return lambda s: {s: p, None: 1 - p}
+
+
+def xor(s):
+    return {sum(bits(s)) % 2: Fraction(1)}
+
+
+def xor_in_pairs(s):
+    b = bits(s)
+    return {tuple(b[i] ^ b[i + 1] for i in range(0, len(b), 2)): Fraction(1)}
+
+
+def xor_randomized_response(truth):
+    def run(s):
+        x = sum(bits(s)) % 2
+        return {x: truth, 1 - x: 1 - truth}
+
+    return run
+
+
+def count(s):
+    return {sum(bits(s)): Fraction(1)}
+
+
+def count_in_sets(size):
+    def run(s):
+        b = bits(s)
+        return {tuple(sum(b[i : i + size]) for i in range(0, len(b), size)): Fraction(1)}
+
+    return run
+
+
+# ---------------------------------------------------------------------- what a table says
+
+
+def outputs(table):
+    return {o for law in table.values() for o, p in law.items() if p > 0}
+
+
+def joint(table, o, known, index, sign):
+    """P[O = o, known signs, S_index = sign], up to the constant 2^-n."""
+    total = Fraction(0)
+    for s, law in table.items():
+        if s[index] == sign and all(s[j] == value for j, value in known.items() if j != index):
+            total += law.get(o, Fraction(0))
+    return total
+
+
+def likelihood_ratio(table, o, known, index):
+    """P[o, known | S_i = -1] / P[o, known | S_i = 1]; None stands for infinity."""
+    minus, plus = (joint(table, o, known, index, sign) for sign in (-1, 1))
+    return minus / plus if plus else None
+
+
+def best_efficacy(table, k):
+    """max E[V/R] over all guessers that take at least k guesses: every guess vector is tried."""
+    n = len(next(iter(table)))
+    total = Fraction(0)
+    for o in outputs(table):
+        total += max(
+            sum(
+                table[s].get(o, Fraction(0))
+                * Fraction(sum(a == b for a, b in zip(t, s, strict=True)), r)
+                for s in table
+            )
+            for t in product((-1, 0, 1), repeat=n)
+            for r in [sum(map(abs, t))]
+            if r >= k
+        )
+    return total / 2**n
+
+
+def threshold_guess(ratio, threshold):
+    """A guess from a likelihood ratio minus / plus; ``threshold`` is e^tau, None for infinity."""
+    size = None if ratio is None or ratio == 0 else max(ratio, 1 / ratio)
+    if size is not None and (threshold is None or size < threshold):
+        return 0
+    return -1 if ratio is None or ratio > 1 else 1
+
+
+def law_of_counts(table, threshold, feedback):
+    """The law {(v, r): Fraction} of the threshold guesser, by walking through every (o, s).
+
+    feedback: "none", "one-way", "full", or "all" (every other sign is known from the start).
+    """
+    n = len(next(iter(table)))
+    law = {}
+    for s in table:
+        for o, probability in table[s].items():
+            known = dict(enumerate(s)) if feedback == "all" else {}
+            v = r = 0
+            for i in range(n):
+                guess = threshold_guess(likelihood_ratio(table, o, known, i), threshold)
+                v += guess == s[i]
+                r += guess != 0
+                if feedback == "full" or (feedback == "one-way" and guess == 0):
+                    known[i] = s[i]
+            law[v, r] = law.get((v, r), Fraction(0)) + probability / 2**n
+    return {key: p for key, p in law.items() if p}
+
+
+def count_efficacy(n):
+    """The optimal efficacy of Count, 1/2 + C(n - 1, floor(n / 2)) / 2^n."""
+    return Fraction(1, 2) + Fraction(comb(n - 1, n // 2), 2**n)

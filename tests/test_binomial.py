@@ -1,0 +1,97 @@
+"""Binomial kernels against 40-digit sums and SciPy."""
+
+import numpy as np
+import pytest
+from oracles import binomial_pmf, binomial_tail
+from scipy import stats
+
+from oralib import _binomial
+
+CASES = [
+    (1, 1, 2.0),
+    (5, 7, 0.3),
+    (0, 12, 1.0),
+    (12, 12, 1.0),
+    (731, 1000, 1.0),
+    (740, 1000, 1.0),
+    (600, 1000, 1.0),
+    (900, 1000, 1.0),
+    (1000, 1000, 1.0),
+    (999, 1000, 8.0),
+    (500_000, 1_000_000, 0.0),
+    (500_500, 1_000_000, 0.0),
+    (515_000, 1_000_000, 0.0),
+    (999_990, 1_000_000, 10.0),
+    (30, 100, -1.0),
+    (100, 100, 50.0),
+    (94, 94, 11.45),
+    (815_769, 815_779, 11.0),
+    (19_744_005, 37_580_416, 0.1),
+]
+
+
+@pytest.mark.parametrize(("k", "r", "epsilon"), CASES)
+def test_pmf_and_tail_to_ten_digits(k, r, epsilon):
+    q, qc = _binomial.odds(epsilon)
+    assert _binomial.pmf(k, r, q, qc) == pytest.approx(
+        float(binomial_pmf(k, r, epsilon)), rel=2e-11
+    )
+    assert _binomial.tail(k, r, q, qc) == pytest.approx(
+        float(binomial_tail(k, r, epsilon)), rel=2e-11
+    )
+
+
+def test_a_billion_trials():
+    r, k = 10**9, 500_300_000
+    q, qc = _binomial.odds(0.0)
+    assert _binomial.tail(k, r, q, qc) == pytest.approx(float(binomial_tail(k, r, 0)), rel=2e-11)
+    # At the mean the continued fraction converges slowest.
+    assert _binomial.tail(r // 2, r, q, qc) == pytest.approx(
+        0.5 + 0.5 / np.sqrt(np.pi * r / 2), rel=1e-9
+    )
+
+
+def test_whole_laws_against_scipy():
+    for r in (1, 2, 3, 10, 57, 400):
+        for epsilon in (-3.0, 0.0, 0.1, 1.0, 5.0):
+            q, qc = _binomial.odds(epsilon)
+            k = np.arange(r + 1)
+            np.testing.assert_allclose(
+                [_binomial.pmf(j, r, q, qc) for j in k],
+                stats.binom.pmf(k, r, q),
+                rtol=1e-11,
+                atol=1e-300,
+            )
+            np.testing.assert_allclose(
+                [_binomial.tail(j, r, q, qc) for j in k],
+                stats.binom.sf(k - 1, r, q),
+                rtol=1e-11,
+                atol=1e-300,
+            )
+
+
+def test_outside_the_support():
+    q, qc = _binomial.odds(0.5)
+    assert _binomial.pmf(-1, 5, q, qc) == _binomial.pmf(6, 5, q, qc) == 0
+    assert _binomial.tail(-1, 5, q, qc) == 1
+    assert _binomial.tail(6, 5, q, qc) == 0
+
+
+def test_odds_keep_their_relative_precision():
+    q, qc = _binomial.odds(50.0)
+    assert q == 1
+    assert qc == pytest.approx(np.exp(-50), rel=1e-14)
+    assert _binomial.odds(-50.0) == (qc, q)
+    assert _binomial.odds(np.inf) == (1, 0)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0, 6.0])
+@pytest.mark.parametrize("r", [1, 2, 5, 30, 101, 1000])
+def test_best_window_is_the_best_of_all(r, epsilon):
+    q, qc = _binomial.odds(epsilon)
+    pmf = stats.binom.pmf(np.arange(r + 1), r, q)
+    for v in np.unique(np.linspace(1, r, 40).astype(int)):
+        means = np.cumsum(pmf[:v][::-1]) / np.arange(1, v + 1)
+        start, mean = _binomial.best_window(v, r, q, qc)
+        assert mean == pytest.approx(means.max(), rel=2e-11, abs=1e-300)
+        assert means[v - start - 1] == pytest.approx(means.max(), rel=2e-11, abs=1e-300)

@@ -1,0 +1,270 @@
+"""Bounds against published and 40-digit values, naive loops, and their own promises."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import binomial_tail, steinke_p_value
+from scipy import stats
+
+import oralib
+from oralib import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p, p_inv, p_value
+
+# (v, r, beta, Clopper-Pearson lower bound, ε') to 15 digits.
+PURE = [
+    (1, 1, 0.05, 0.05, 0.0),
+    (5, 5, 0.05, 0.549280271653059, 0.197763122852588),
+    (10, 10, 0.05, 0.741134449106948, 1.05187323323171),
+    (8, 10, 0.05, 0.493098698936798, 0.0),
+    (9, 10, 0.1, 0.663152276693275, 0.67737367347517),
+    (75, 100, 0.05, 0.668678446254338, 0.702213930949506),
+    (95, 100, 0.05, 0.897746622356725, 2.1724340431929),
+    (100, 100, 0.05, 0.97048695039296, 3.49296543115229),
+    (75, 100, 0.01, 0.635496670940392, 0.555871167497501),
+    (60, 100, 0.05, 0.512975820253894, 0.0519149377991937),
+    (50, 100, 0.05, 0.413621714630912, 0.0),
+    (731, 1000, 0.05, 0.706947161230143, 0.880602996655852),
+    (999, 1000, 0.05, 0.9952650064245, 5.34802866998588),
+    (1000, 1000, 0.05, 0.997008750454905, 5.80906833854661),
+    (3700, 5000, 0.05, 0.729594393333313, 0.992565675486616),
+    (0, 10, 0.05, 0.0, 0.0),
+    (2, 3, 0.55, 0.533382936837632, 0.133730693743263),
+    (7, 8, 0.05, 0.529320591398868, 0.117417080067281),
+]
+
+# (n, r, v, delta, beta, ε')
+APPROXIMATE = [
+    (100, 100, 75, 0.0, 0.05, 0.702213930949506),
+    (1000, 100, 75, 1e-4, 0.05, 0.67298466410742),
+    (100_000, 1510, 1439, 1e-5, 0.05, 2.67585100767862),
+    (1000, 100, 70, 1e-5, 0.05, 0.469131084908687),
+    (5000, 100, 73, 1e-5, 0.05, 0.593953736372799),
+    (8000, 100, 100, 1e-5, 0.05, 3.26222517556308),
+    (5000, 5000, 2700, 1e-5, 0.05, 0.113049963539271),
+    (20_000, 268, 203, 1e-5, 0.05, 0.874013800267351),
+    (64_000, 100, 66, 1e-5, 0.05, 0.0),
+    (1000, 1000, 731, 1e-6, 0.01, 0.832950133456406),
+]
+
+
+def test_p_and_its_inverse():
+    assert p(0) == 0.5
+    assert p(np.inf) == 1
+    assert p(-np.inf) == 0
+    assert p_inv(1) == np.inf
+    assert p_inv(0) == -np.inf
+    assert p(np.log(3)) == pytest.approx(0.75, rel=1e-15)
+    x = np.linspace(-30, 30, 61)
+    np.testing.assert_allclose(p_inv(p(x)), x, rtol=1e-3)
+    np.testing.assert_allclose(p_inv(p(x[:31])), x[:31], rtol=1e-13, atol=1e-15)
+
+
+def test_scalars_in_floats_out():
+    assert type(p(1)) is type(p_inv(0.5)) is type(epsilon_estimate(1, 2)) is float
+    assert type(epsilon_lower_bound(9, 10)) is type(p_value(9, 10, 0.5)) is float
+    assert type(clopper_pearson_lower(9, 10)) is float
+
+
+@pytest.mark.parametrize(("v", "r", "beta", "lower", "epsilon"), PURE)
+def test_pure_values(v, r, beta, lower, epsilon):
+    assert clopper_pearson_lower(v, r, beta) == pytest.approx(lower, rel=1e-12)
+    assert epsilon_lower_bound(v, r, beta=beta) == pytest.approx(epsilon, rel=1e-11, abs=1e-300)
+
+
+@pytest.mark.parametrize(("n", "r", "v", "delta", "beta", "epsilon"), APPROXIMATE)
+def test_approximate_values(n, r, v, delta, beta, epsilon):
+    bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n)
+    assert bound == pytest.approx(epsilon, rel=1e-11, abs=1e-300)
+
+
+def test_published_values():
+    # Steinke et al., Appendix D.
+    assert epsilon_lower_bound(75, 100, delta=1e-4, n=1000) == pytest.approx(0.673, abs=5e-4)
+    assert epsilon_lower_bound(1439, 1510, delta=1e-5, n=100_000) == pytest.approx(2.675, abs=1e-3)
+    assert p_value(75, 100, np.log(3)) == pytest.approx(0.553470823848248, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("v", "r", "epsilon", "delta", "n"),
+    [
+        (1, 1, 0.0, 0.01, 3),
+        (3, 5, 0.2, 0.05, 5),
+        (5, 5, 1.0, 1e-3, 40),
+        (75, 100, 0.5, 1e-4, 1000),
+        (73, 100, 0.5, 1e-5, 8000),
+        (55, 100, 1.0, 1e-4, 200),
+        (203, 268, 0.75, 1e-5, 20_000),
+        (268, 268, 0.75, 1e-5, 20_000),
+        (700, 1000, 0.0, 1e-5, 5000),
+        (990, 1000, 0.0, 1e-7, 5000),
+        (990, 1000, 6.0, 1e-7, 5000),
+    ],
+)
+def test_p_values_to_ten_digits(v, r, epsilon, delta, n):
+    exact = float(steinke_p_value(v, r, epsilon, delta, n))
+    assert p_value(v, r, epsilon, delta=delta, n=n) == pytest.approx(exact, rel=1e-10)
+
+
+def test_p_value_does_not_underflow():
+    value = p_value(700_000, 1_000_000, 0.0, delta=1e-5, n=1_000_000)
+    assert value == pytest.approx(9.914e-5, rel=1e-4)
+    assert p_value(900, 1000, 0.0) == pytest.approx(float(binomial_tail(900, 1000, 0)), rel=1e-10)
+    assert p_value(10**9, 10**9, 20.0) == pytest.approx(np.exp(-2.0611536), rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("v", "r", "beta", "delta", "n"),
+    [
+        (7, 8, 0.05, 0.0, 8),
+        (75, 100, 0.05, 0.0, 100),
+        (100, 100, 0.001, 0.0, 100),
+        (1439, 1510, 0.05, 0.0, 1510),
+        (5, 5, 0.3, 1e-3, 20),
+        (73, 100, 0.05, 1e-5, 8000),
+        (100, 100, 0.05, 1e-4, 100),
+        (300, 400, 0.01, 1e-6, 1000),
+        (390, 400, 0.05, 1e-5, 1000),
+    ],
+)
+def test_relative_error_of_the_bound_is_certified_below_1e_9(v, r, beta, delta, n):
+    """The 40-digit p-value crosses β between (1 - 1e-9) and (1 + 1e-9) times the result."""
+    bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n)
+    assert bound > 0
+    below, above = mp.mpf(bound) * (1 - mp.mpf(10) ** -9), mp.mpf(bound) * (1 + mp.mpf(10) ** -9)
+    assert steinke_p_value(v, r, below, delta, n) < beta < steinke_p_value(v, r, above, delta, n)
+
+
+counts = st.integers(1, 400).flatmap(
+    lambda r: st.tuples(st.integers(0, r), st.just(r), st.integers(0, 3000))
+)
+levels = st.floats(1e-6, 0.999)
+deltas = st.sampled_from([0.0, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3, 0.05])
+
+
+@given(counts, levels, deltas)
+@settings(deadline=None, max_examples=300)
+def test_never_overclaims(count, beta, delta):
+    v, r, abstained = count
+    bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=r + abstained)
+    assert np.isfinite(bound)
+    if bound > 0:
+        assert p_value(v, r, bound, delta=delta, n=r + abstained) <= beta
+    # ... nor does it claim too little: a little above, the p-value exceeds β.
+    above = bound * (1 + 1e-9) + 1e-9
+    assert p_value(v, r, above, delta=delta, n=r + abstained) > beta
+
+
+@given(counts, levels, deltas)
+@settings(deadline=None, max_examples=200)
+def test_monotone(count, beta, delta):
+    v, r, abstained = count
+    n = r + abstained + 1
+    bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n)
+    slack = 1e-12 + 1e-9 * bound
+    if v < r:
+        assert epsilon_lower_bound(v + 1, r, beta=beta, delta=delta, n=n) >= bound - slack
+    assert epsilon_lower_bound(v, r + 1, beta=beta, delta=delta, n=n) <= bound + slack
+    assert epsilon_lower_bound(v, r, beta=beta * 0.9, delta=delta, n=n) <= bound + slack
+    assert epsilon_lower_bound(v, r, beta=beta, delta=min(1, 2 * delta), n=n) <= bound + slack
+    assert epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n + 10) <= bound + slack
+    assert epsilon_lower_bound(v, r, beta=beta) >= bound - slack
+
+
+@given(st.integers(1, 300), st.data(), deltas)
+@settings(deadline=None, max_examples=100)
+def test_p_value_rises_with_epsilon(r, data, delta):
+    """So the set of rejected ε is an interval, and its end is the bound."""
+    v = data.draw(st.integers(0, r))
+    n = r + data.draw(st.integers(0, 3000))
+    values = p_value(v, r, np.linspace(0, 12, 1001), delta=delta, n=n)
+    assert (np.diff(values) >= -1e-12 * values[1:]).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("r", [1, 7, 30, 100, 1000])
+def test_coverage_for_randomized_response(r, epsilon):
+    """V ~ Bin(r, p(ε)) when ε-randomized response is audited: an exact failure probability."""
+    v = np.arange(r + 1)
+    law = stats.binom.pmf(v, r, p(epsilon))
+    for beta in (0.001, 0.05, 0.3, 0.5, 0.9):
+        fails = epsilon_lower_bound(v, r, beta=beta) > epsilon
+        assert law[fails].sum() <= beta * (1 + 1e-9)
+        # The bound is not wasteful either: one more failing count would be too many.
+        if not fails.all():
+            assert law[fails].sum() + law[np.flatnonzero(~fails)[-1]] > beta * (1 - 1e-9)
+
+
+def test_broadcasting():
+    v, r = np.array([[7], [8]]), np.array([8, 9, 10])
+    bounds = epsilon_lower_bound(v, r, beta=0.1)
+    assert bounds.shape == (2, 3)
+    for i in range(2):
+        for j in range(3):
+            assert bounds[i, j] == epsilon_lower_bound(int(v[i, 0]), int(r[j]), beta=0.1)
+    assert p_value(v, r, np.ones((4, 1, 1)), delta=[1e-5, 0, 1e-3], n=20).shape == (4, 2, 3)
+    assert epsilon_lower_bound([], []).shape == (0,)
+
+
+def test_no_guesses_no_claim():
+    assert epsilon_lower_bound(0, 0) == 0
+    assert epsilon_lower_bound(0, 0, delta=1e-5, n=10) == 0
+    assert p_value(0, 0, 1.0) == 1
+    assert clopper_pearson_lower(0, 0) == 0
+    assert np.isnan(epsilon_estimate(0, 0))
+    assert p_value(0, 5, 1.0, delta=0.1, n=5) == 1
+
+
+def test_estimates():
+    assert epsilon_estimate(3, 4) == pytest.approx(np.log(3), rel=1e-15)
+    assert epsilon_estimate(4, 4) == np.inf
+    assert epsilon_estimate(0, 4) == -np.inf
+
+
+def test_whole_floats_are_counts():
+    assert epsilon_lower_bound(9.0, 10.0) == epsilon_lower_bound(9, 10)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: epsilon_lower_bound(5, 3), ValueError, "v must be at most r, got v=5 and r=3"),
+        (lambda: epsilon_lower_bound([1, 5], [3, 4]), ValueError, "v=5 and r=4 at index 1"),
+        (lambda: epsilon_lower_bound(-1, 3), ValueError, "v must be at least 0, got v=-1"),
+        (lambda: epsilon_lower_bound(2.5, 3), ValueError, "v must be an integer, got v=2.5"),
+        (lambda: epsilon_lower_bound(float("nan"), 3), ValueError, "integer, got v=nan"),
+        (lambda: epsilon_lower_bound(2, float("inf")), ValueError, "integer, got r=inf"),
+        (lambda: epsilon_lower_bound("2", 3), TypeError, "v must be an integer, got v='2'"),
+        (lambda: epsilon_lower_bound(None, 3), TypeError, "v must be an integer, got v=None"),
+        (lambda: epsilon_lower_bound(True, 3), TypeError, "v must be an integer, got v=True"),
+        (lambda: epsilon_lower_bound(2, 3, beta=0), ValueError, r"beta must lie in \(0, 1\)"),
+        (lambda: epsilon_lower_bound(2, 3, beta=1), ValueError, "got beta=1"),
+        (lambda: epsilon_lower_bound(2, 3, beta="x"), TypeError, "beta must be a number"),
+        (lambda: epsilon_lower_bound(2, 3, delta=1e-5), ValueError, "n must be given"),
+        (lambda: epsilon_lower_bound(2, 3, delta=2, n=3), ValueError, r"delta must lie in \[0, 1"),
+        (lambda: epsilon_lower_bound(2, 3, delta=1e-5, n=2), ValueError, "r must be at most n"),
+        (lambda: epsilon_lower_bound([1, 2], [1, 2, 3]), ValueError, "broadcast together"),
+        (lambda: p_value(2, 3, -1.0), ValueError, "epsilon must lie in"),
+        (lambda: p_value(2, 3, float("nan")), ValueError, "got epsilon=nan"),
+        (lambda: p(float("nan")), ValueError, "got epsilon=nan"),
+        (lambda: p_inv(1.5), ValueError, r"accuracy must lie in \[0, 1\], got accuracy=1.5"),
+        (lambda: epsilon_estimate(4, 3), ValueError, "v must be at most r"),
+        (lambda: clopper_pearson_lower(4, 3), ValueError, "v must be at most r"),
+        (lambda: clopper_pearson_lower(1, 3, 1.5), ValueError, "got beta=1.5"),
+    ],
+)
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_extreme_counts_end_soon():
+    # Nothing hangs: 10^9 guesses, ε of 20, β of 1e-300.
+    every = -np.log(np.expm1(-np.log(0.05) / 10**9))
+    assert epsilon_lower_bound(10**9, 10**9) == pytest.approx(every, rel=1e-13)
+    assert epsilon_lower_bound(500_100_000, 10**9, delta=1e-12, n=10**9) > 0
+    assert epsilon_lower_bound(1000, 1000, beta=1e-300) == pytest.approx(
+        float(p_inv(1e-300 ** (1 / 1000))), rel=1e-9
+    )
+    assert epsilon_lower_bound(1, 1, beta=1 - 1e-12) == pytest.approx(np.log(1e12), rel=1e-4)
+    assert oralib.epsilon_lower_bound(1, 2, beta=0.999999, delta=1.0, n=10**6) == 0
