@@ -191,7 +191,7 @@ def _plain(array: NDArray[np.float64]) -> Any:
 
 @jit
 def _p_value(v: int, r: int, epsilon: float, weight: float) -> tuple[float, float]:
-    """(p-value, its derivative in ε), with weight = 2 n δ."""
+    """(p-value before it is capped at 1, its derivative in ε), with weight = 2 n δ."""
     if v == 0:
         return 1.0, 0.0
     q, qc = odds(epsilon)
@@ -202,7 +202,7 @@ def _p_value(v: int, r: int, epsilon: float, weight: float) -> tuple[float, floa
         f += weight * alpha
         # The best window stays the best for a small change of ε, so only its ends matter.
         slope += weight / (v - start) * (start * pmf(start, r, q, qc) - slope)
-    return min(f, 1.0), slope * qc
+    return f, slope * qc
 
 
 @jit
@@ -239,7 +239,7 @@ def _lower_bound(v: int, r: int, beta: float, weight: float) -> float:
 def _p_values(v: Array, r: Array, epsilon: Array, weight: Array) -> Array:
     out = np.empty(v.size)
     for i in range(v.size):
-        out[i] = _p_value(v[i], r[i], epsilon[i], weight[i])[0]
+        out[i] = min(_p_value(v[i], r[i], epsilon[i], weight[i])[0], 1.0)
     return out
 
 

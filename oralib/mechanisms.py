@@ -16,7 +16,7 @@ known ones are 1.
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
@@ -141,9 +141,7 @@ class NameAndShame(_PerElement):
     element's sign in its place and 0 elsewhere.
     """
 
-    @property
-    def epsilon(self) -> float:
-        return np.inf
+    epsilon: ClassVar[float] = np.inf
 
     def run(self, signs: Signs, rng: Generator) -> Array:
         chosen = rng.integers(signs.shape[-1], size=(*signs.shape[:-1], 1))
@@ -291,37 +289,41 @@ class _DiscretePerSet(_PerSet):
 
 
 class _Parity(_DiscretePerSet):
-    """Releases the parity of each set, possibly by randomized response."""
+    """Releases the parity of each set, possibly by randomized response at the level ``_noise``."""
 
     @property
-    def epsilon(self) -> float:
+    def _noise(self) -> float:
         return np.inf
 
     def _release(self, ones: Array, rng: Generator) -> Array:
-        truth = rng.random(ones.shape) < special.expit(self.epsilon)
+        truth = rng.random(ones.shape) < special.expit(self._noise)
         return np.where(truth, ones % 2, 1 - ones % 2)
 
     def _loss(self, entry: Array, unknown: Array, known_ones: Array) -> Array:
         # One more unknown element hides everything; otherwise the parity gives the last one away.
         last = (entry + known_ones) % 2
-        return np.where(unknown > 1, 0.0, np.where(last == 1, -self.epsilon, self.epsilon))
+        return np.where(unknown > 1, 0.0, np.where(last == 1, -self._noise, self._noise))
 
     def _entries(self, size: int) -> Array:
         return np.array([0, 1])
 
     def _entry_likelihood(self, entry: Array, ones: Array) -> Array:
-        truth = special.expit(self.epsilon)
-        return np.where(entry == ones % 2, truth, special.expit(-self.epsilon))
+        truth = special.expit(self._noise)
+        return np.where(entry == ones % 2, truth, special.expit(-self._noise))
 
 
 @dataclass(frozen=True)
 class Xor(_Parity):
     """XOR: the exclusive or of all bits."""
 
+    epsilon: ClassVar[float] = np.inf
+
 
 @dataclass(frozen=True)
 class XorInPairs(_Parity):
     """XIP: the exclusive or of each pair of neighbouring bits, (1, 2), (3, 4), ..."""
+
+    epsilon: ClassVar[float] = np.inf
 
     def _set_size(self, n: int) -> int:
         return 2
@@ -336,13 +338,15 @@ class XorRandomizedResponse(_Parity):
     def __post_init__(self) -> None:
         _check.real("epsilon", self.epsilon, 0)
 
+    @property
+    def _noise(self) -> float:
+        return self.epsilon
+
 
 class _Counting(_DiscretePerSet):
     """Releases how many elements of each set are 1."""
 
-    @property
-    def epsilon(self) -> float:
-        return np.inf
+    epsilon: ClassVar[float] = np.inf
 
     def _release(self, ones: Array, rng: Generator) -> Array:
         return ones
@@ -392,9 +396,7 @@ class NoisyCountInSets(_PerSet):
         _check.integer("s", self.s, 1)
         _check.real("sigma", self.sigma, 0, np.inf, interval="()")
 
-    @property
-    def epsilon(self) -> float:
-        return np.inf
+    epsilon: ClassVar[float] = np.inf
 
     def _set_size(self, n: int) -> int:
         return self.s

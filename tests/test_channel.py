@@ -1,0 +1,165 @@
+"""The exact tables: the paper's privacy notions, Theorems 5.1 and 5.2, total variation."""
+
+from itertools import pairwise
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from zoo import LN3, MEMBERS, SMALL, ZOO
+
+import oralib
+from oralib import Channel, channel, p
+
+# (mechanism, n, E*_k for k = 1..n, AC-DDP, DDP): exact values.
+LEVELS = [
+    ("LRR", 3, [3 / 4] * 3, 3 / 4, LN3),
+    ("NAS", 2, [1, 3 / 4], 1, np.inf),
+    ("NAS", 4, [1, 3 / 4, 2 / 3, 5 / 8], 1, np.inf),
+    ("AON", 3, [5 / 8] * 3, 5 / 8, np.inf),
+    ("XOR", 1, [1], 1, np.inf),
+    ("XOR", 3, [1 / 2] * 3, 1 / 2, 0),
+    ("XIP", 4, [1 / 2] * 4, 1 / 2, 0),
+    ("XRR", 3, [1 / 2] * 3, 1 / 2, 0),
+    ("Count", 2, [3 / 4] * 2, 3 / 4, np.inf),
+    ("Count", 4, [11 / 16] * 4, 11 / 16, np.inf),
+    ("CIS_2", 4, [7 / 8, 7 / 8, 19 / 24, 3 / 4], 7 / 8, np.inf),
+    ("CIS_3", 6, [13 / 16, 13 / 16, 13 / 16, 25 / 32, 61 / 80, 3 / 4], 13 / 16, np.inf),
+]
+
+
+@pytest.mark.parametrize(("name", "n", "efficacies", "ac_ddp", "ddp"), LEVELS)
+def test_known_levels(name, n, efficacies, ac_ddp, ddp):
+    table = channel(ZOO[name][0], n)
+    for k, efficacy in enumerate(efficacies, start=1):
+        assert table.optimal_efficacy(k) == pytest.approx(efficacy, rel=1e-12)
+    assert table.optimal_efficacy() == table.optimal_efficacy(n)
+    assert table.ae_ac_ddp == pytest.approx(efficacies[-1], rel=1e-12)
+    assert table.ac_ddp == pytest.approx(ac_ddp, rel=1e-12)
+    assert table.ddp == pytest.approx(ddp, abs=1e-12)
+
+
+def test_privacy_loss_of_count():
+    """|ℓ| = |ln((n - o) / o)|, by the paper's lemma."""
+    table = channel(oralib.Count(), 5)
+    o = table.outputs[:, 0]
+    with np.errstate(divide="ignore"):
+        expected = np.log((5 - o) / o)
+    np.testing.assert_allclose(table.privacy_loss, np.tile(expected[:, None], 5), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 10, 15])
+def test_efficacy_of_count(n):
+    table = channel(oralib.Count(), n)
+    for k in {1, (n + 1) // 2, n}:
+        assert table.optimal_efficacy(k) == pytest.approx(float(oracles.count_efficacy(n)))
+
+
+@pytest.mark.parametrize(("name", "n"), SMALL)
+def test_optimal_efficacy_is_the_best_of_all_guessers(name, n):
+    """Theorem 5.2: every guess vector of every output is tried, in fractions."""
+    mechanism, definition, _, _ = ZOO[name]
+    exact, table = oracles.table(definition, n), channel(mechanism, n)
+    for k in range(1, n + 1):
+        assert table.optimal_efficacy(k) == pytest.approx(float(oracles.best_efficacy(exact, k)))
+
+
+def check_chain(table):
+    """Theorems 5.1 and 5.2, monotonicity in k, and the formula with total variation."""
+    slack = 1 + 1e-12
+    efficacy = [table.optimal_efficacy(k) for k in range(1, table.n + 1)]
+    assert all(a >= b / slack for a, b in pairwise(efficacy))
+    assert efficacy[0] == pytest.approx(table.ac_ddp)
+    assert efficacy[-1] == pytest.approx(table.ae_ac_ddp)
+    assert table.ae_ac_ddp <= table.ac_ddp * slack
+    assert table.ac_ddp <= p(table.ddp) * slack
+    assert table.ddp <= table.epsilon * slack + 1e-12
+    assert efficacy[-1] == pytest.approx(0.5 + table.total_variation.mean() / 2)
+
+
+@pytest.mark.parametrize(("name", "n"), MEMBERS)
+def test_chain_of_the_zoo(name, n):
+    check_chain(channel(ZOO[name][0], n))
+
+
+random_tables = st.tuples(
+    st.integers(1, 5), st.integers(1, 8), st.integers(0, 2**32), st.floats(0.0, 0.9)
+)
+
+
+def random_channel(n, outputs, seed, sparsity):
+    """A random mechanism, some of whose probabilities are 0."""
+    rng = np.random.default_rng(seed)
+    table = rng.exponential(size=(outputs, 2**n)) * (rng.random((outputs, 2**n)) > sparsity)
+    table[rng.integers(outputs, size=2**n), np.arange(2**n)] += 0.1
+    return Channel(table / table.sum(axis=0))
+
+
+@given(random_tables)
+@settings(deadline=None, max_examples=200)
+def test_chain_of_random_mechanisms(parameters):
+    check_chain(random_channel(*parameters))
+
+
+@given(random_tables)
+@settings(deadline=None, max_examples=60)
+def test_levels_of_random_mechanisms_by_loops(parameters):
+    """Each notion again, from its definition, by loops over outputs, datasets and elements."""
+    table = random_channel(*parameters)
+    index = {tuple(s): j for j, s in enumerate(table.signs.tolist())}
+    largest, losses = 0.0, np.empty((len(table.table), table.n))
+    for o, row in enumerate(table.table):
+        for i in range(table.n):
+            halves = {-1: 0.0, 1: 0.0}
+            for s, j in index.items():
+                halves[s[i]] += row[j] / 2 ** (table.n - 1)
+                flipped = index[(*s[:i], -s[i], *s[i + 1 :])]
+                if row[j] > 0:
+                    ratio = row[j] / row[flipped] if row[flipped] else np.inf
+                    largest = max(largest, np.log(ratio))
+            with np.errstate(divide="ignore"):
+                losses[o, i] = np.log(halves[-1]) - np.log(halves[1])
+    assert table.epsilon == pytest.approx(largest)
+    np.testing.assert_allclose(table.privacy_loss, losses, atol=1e-9)
+    accuracy = 1 / (1 + np.exp(-np.abs(losses)))
+    weight = table.table.mean(axis=1)
+    assert table.ddp == pytest.approx(np.abs(losses).max())
+    assert table.ac_ddp == pytest.approx(weight @ accuracy.max(axis=1))
+    assert table.ae_ac_ddp == pytest.approx(weight @ accuracy.mean(axis=1))
+
+
+def test_impossible_outputs_are_dropped():
+    table = Channel(np.array([[0.5, 1.0], [0.0, 0.0], [0.5, 0.0]]), outputs=["a", "b", "c"])
+    assert table.outputs.tolist() == ["a", "c"]
+    assert table.n == 1
+    assert table.epsilon == np.inf
+    assert len(channel(oralib.AllOrNothing(0.0), 2).table) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: Channel(np.ones((2, 3)) / 2), ValueError, r"2\^n columns, got shape \(2, 3\)"),
+        (lambda: Channel(np.ones(4)), ValueError, r"2\^n columns, got shape \(4,\)"),
+        (lambda: Channel(np.ones((2, 1)) / 2), ValueError, r"2\^n columns"),
+        (lambda: Channel(np.ones((2, 4)) / 3), ValueError, "sum to 1, got a sum of 0.6666"),
+        (lambda: Channel(np.array([[2.0, 1], [-1, 0]])), ValueError, "table must lie in"),
+        (lambda: Channel("abc"), TypeError, "table must be a number"),
+        (lambda: channel(oralib.LocalLaplace(1.0), 2), TypeError, "no exact table"),
+        (lambda: channel(oralib.NoisyCountInSets(2, 1.0), 2), TypeError, "no exact table"),
+        (lambda: channel(oralib.Count(), 0), ValueError, "n must be at least 1"),
+        (lambda: channel(oralib.CountInSets(2), 3), ValueError, "multiple of 2"),
+        (
+            lambda: channel(oralib.LocalRandomizedResponse(1.0), 13),
+            ValueError,
+            r"n=13: .* 2\^13 columns and 8192 rows, and at most 16777216 entries",
+        ),
+        (lambda: channel(oralib.Count(), 10**9), ValueError, "small enough to enumerate"),
+        (lambda: channel(oralib.Count(), 3).optimal_efficacy(4), ValueError, r"k must lie in \[1"),
+        (lambda: channel(oralib.Count(), 3).optimal_efficacy(0), ValueError, "got k=0"),
+    ],
+)
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

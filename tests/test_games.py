@@ -1,0 +1,284 @@
+"""Games: exact laws against walks in fractions, and played games against exact laws."""
+
+from fractions import Fraction
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from test_channel import random_channel
+from zoo import LN3, SMALL, ZOO
+
+from oralib import (
+    Count,
+    CountInSets,
+    LocalLaplace,
+    LocalRandomizedResponse,
+    NameAndShame,
+    NoisyCountInSets,
+    ThresholdGuesser,
+    TopGuesser,
+    XorInPairs,
+    XorRandomizedResponse,
+    adaptive,
+    adaptive_law,
+    channel,
+    classic,
+    epsilon_lower_bound,
+    full_knowledge,
+    full_knowledge_law,
+    one_run,
+    one_run_law,
+    p,
+)
+
+#: tau and e^tau as a fraction (None for infinity).
+THRESHOLDS = [(0.0, Fraction(1)), (LN3, Fraction(3)), (np.inf, None)]
+
+EXACT = {
+    "none": one_run_law,
+    "one-way": lambda table, guesser: adaptive_law(table, guesser, feedback="one-way"),
+    "full": lambda table, guesser: adaptive_law(table, guesser, feedback="full"),
+    "all": full_knowledge_law,
+}
+PLAYED = {
+    "none": one_run,
+    "one-way": lambda *args, **kwargs: adaptive(*args, feedback="one-way", **kwargs),
+    "full": lambda *args, **kwargs: adaptive(*args, feedback="full", **kwargs),
+    "all": full_knowledge,
+}
+
+
+@pytest.mark.parametrize("feedback", EXACT)
+@pytest.mark.parametrize(("name", "n"), SMALL)
+def test_exact_law_is_the_walk_through_all_cases(name, n, feedback):
+    mechanism, definition, _, _ = ZOO[name]
+    exact, table = oracles.table(definition, n), channel(mechanism, n)
+    for tau, threshold in THRESHOLDS:
+        law = EXACT[feedback](table, ThresholdGuesser(tau))
+        naive = oracles.law_of_counts(exact, threshold, feedback)
+        assert law.sum() == pytest.approx(1)
+        for v in range(n + 1):
+            for r in range(n + 1):
+                assert law[v, r] == pytest.approx(float(naive.get((v, r), 0)), abs=1e-12)
+
+
+def check_law(counts, law):
+    """A chi-square test; cells that are expected less than five times are put together."""
+    observed = np.zeros_like(law)
+    np.add.at(observed, (counts.v, counts.r), 1)
+    assert observed[law < 1e-15].sum() == 0
+    expected = law * counts.trials
+    rare = (expected < 5) & (law > 0)
+    pairs = list(zip(observed[expected >= 5], expected[expected >= 5], strict=True))
+    if rare.any():
+        pairs.append((observed[rare].sum(), expected[rare].sum()))
+    if len(pairs) == 1:
+        assert pairs[0][0] == counts.trials
+    else:
+        statistic = sum((o - e) ** 2 / e for o, e in pairs)
+        assert stats.chi2.sf(statistic, len(pairs) - 1) > 1e-4
+
+
+@pytest.mark.parametrize("feedback", PLAYED)
+@pytest.mark.parametrize(("name", "n"), [(name, n) for name, n in SMALL if n >= 3])
+def test_played_games_have_the_exact_law(name, n, feedback):
+    mechanism = ZOO[name][0]
+    for tau, _ in THRESHOLDS:
+        guesser = ThresholdGuesser(tau)
+        counts = PLAYED[feedback](mechanism, guesser, n, trials=4000, seed=11)
+        assert counts.trials == 4000
+        assert counts.n == n
+        check_law(counts, EXACT[feedback](channel(mechanism, n), guesser))
+
+
+@pytest.mark.parametrize("k", [1, 3, 6])
+def test_top_guesser_has_the_exact_law(k):
+    mechanism = CountInSets(3)
+    counts = one_run(mechanism, TopGuesser(k), 6, trials=4000, seed=12)
+    assert (counts.r == k).all()
+    check_law(counts, one_run_law(channel(mechanism, 6), TopGuesser(k)))
+
+
+def test_efficacy_of_the_exact_law_is_optimal():
+    for name, n in SMALL:
+        table = channel(ZOO[name][0], n)
+        for k in range(1, n + 1):
+            law = one_run_law(table, TopGuesser(k))
+            efficacy = law.sum(axis=1) @ np.arange(n + 1) / k
+            assert efficacy == pytest.approx(table.optimal_efficacy(k))
+
+
+def failure_probability(law, beta, epsilon):
+    v, r = np.indices(law.shape)
+    v = np.minimum(v, r)  # cells above the diagonal are empty
+    return law[epsilon_lower_bound(v, r, beta=beta) > epsilon * (1 + 1e-9) + 1e-9].sum()
+
+
+@given(
+    st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(0, 2**32), st.just(0.0)),
+    st.sampled_from([0.0, 0.2, 0.5]),
+)
+@settings(deadline=None, max_examples=60)
+def test_plain_and_one_way_audits_are_valid(parameters, tau):
+    """Pr[ε' > ε(M)] <= β, exactly, for random mechanisms of known ε and any β."""
+    table = random_channel(*parameters)
+    guesser = ThresholdGuesser(tau)
+    for law in (one_run_law(table, guesser), adaptive_law(table, guesser, feedback="one-way")):
+        for beta in (0.05, 0.3, 0.5, 0.7, 0.9):
+            assert failure_probability(law, beta, table.epsilon) <= beta * (1 + 1e-9)
+
+
+def test_full_knowledge_is_not_valid():
+    """XRR: all guesses are right together, with probability p(ε), or wrong together."""
+    counts = full_knowledge(XorRandomizedResponse(LN3), ThresholdGuesser(), 20, trials=2000, seed=3)
+    assert set(counts.v.tolist()) == {0, 20}
+    fails = epsilon_lower_bound(counts.v, counts.r) > LN3
+    assert fails.mean() == pytest.approx(0.75, abs=0.04)
+    law = full_knowledge_law(channel(XorRandomizedResponse(LN3), 11), ThresholdGuesser())
+    assert failure_probability(law, 0.05, LN3) == pytest.approx(0.75)
+
+
+def test_coverage_in_play():
+    counts = one_run(LocalRandomizedResponse(1.0), ThresholdGuesser(), 300, trials=4000, seed=1)
+    assert (epsilon_lower_bound(counts.v, counts.r) > 1.0).mean() <= 0.05 + 3 * 0.0035
+
+
+def test_randomized_response_counts_are_binomial():
+    counts = one_run(LocalRandomizedResponse(2.0), ThresholdGuesser(), 50, trials=5000, seed=4)
+    law = np.zeros((51, 51))
+    law[:, 50] = stats.binom.pmf(np.arange(51), 50, p(2.0))
+    check_law(counts, law)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_local_laplace_counts_are_binomial(epsilon):
+    """Without abstentions the efficacy is 1 - exp(-ε/2) / 2; with tau = ε it is p(ε)."""
+    counts = one_run(LocalLaplace(epsilon), ThresholdGuesser(), 20, trials=5000, seed=5)
+    law = np.zeros((21, 21))
+    law[:, 20] = stats.binom.pmf(np.arange(21), 20, 1 - np.exp(-epsilon / 2) / 2)
+    check_law(counts, law)
+    counts = one_run(LocalLaplace(epsilon), ThresholdGuesser(epsilon), 20, trials=5000, seed=6)
+    # An element is saturated, |o| >= 1, with this probability, and then right with p(ε).
+    saturated = (1 + np.exp(-epsilon)) / 2
+    r = np.arange(21)
+    law = stats.binom.pmf(r, 20, saturated) * stats.binom.pmf(r[:, None], r, p(epsilon))
+    check_law(counts, law)
+
+
+def test_xor_in_pairs_is_given_away_adaptively():
+    for feedback in ("one-way", "full"):
+        counts = adaptive(
+            XorInPairs(), ThresholdGuesser(np.inf), 40, feedback=feedback, trials=20, seed=8
+        )
+        assert (counts.r == 20).all()
+        assert (counts.v == 20).all()
+    counts = one_run(XorInPairs(), ThresholdGuesser(np.inf), 40, trials=20, seed=8)
+    assert (counts.r == 0).all()
+
+
+def test_expected_guesses_on_count():
+    """E[R] is n 2^(1-n) for plain auditing of Count with tau = inf, 2 - 2^(1-n) for adaptive."""
+    guesser = ThresholdGuesser(np.inf)
+    for n in range(1, 8):
+        table = channel(Count(), n)
+        r = np.arange(n + 1)
+        assert one_run_law(table, guesser).sum(axis=0) @ r == pytest.approx(n * 2.0 ** (1 - n))
+        for feedback in ("one-way", "full"):
+            law = adaptive_law(table, guesser, feedback=feedback)
+            assert law.sum(axis=0) @ r == pytest.approx(2 - 2.0 ** (1 - n))
+
+
+@pytest.mark.parametrize("base", [(-1,), (1, -1, 1)])
+@pytest.mark.parametrize("tau", [0.0, LN3])
+def test_classic_on_randomized_response(base, tau):
+    """Each round is a Bernoulli trial with probability p(ε)."""
+    counts = classic(
+        LocalRandomizedResponse(LN3),
+        ThresholdGuesser(tau),
+        30,
+        base=base,
+        index=len(base) - 1,
+        trials=4000,
+        seed=9,
+    )
+    law = np.zeros((31, 31))
+    law[:, 30] = stats.binom.pmf(np.arange(31), 30, 0.75)
+    check_law(counts, law)
+
+
+def test_classic_audits_what_one_run_cannot():
+    """XRR on many elements: one-run auditing sees nothing, classic auditing sees ε."""
+    mechanism, base = XorRandomizedResponse(LN3), np.array([1, -1, -1, 1])
+    counts = classic(mechanism, ThresholdGuesser(), 30, base=base, trials=4000, seed=10)
+    law = np.zeros((31, 31))
+    law[:, 30] = stats.binom.pmf(np.arange(31), 30, 0.75)
+    check_law(counts, law)
+    blind = one_run(mechanism, ThresholdGuesser(), 30, trials=500, seed=10)
+    assert blind.accuracy.mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_classic_abstains_on_uninformative_rounds():
+    counts = classic(
+        NameAndShame(), ThresholdGuesser(np.inf), 40, base=[1] * 4, trials=2000, seed=2
+    )
+    assert (counts.v == counts.r).all()
+    assert counts.r.mean() == pytest.approx(10, abs=0.3)
+
+
+def test_seed_and_trials():
+    play = {"mechanism": Count(), "guesser": ThresholdGuesser(), "n": 9}
+    counts = one_run(**play, trials=100, seed=1)
+    again = one_run(**play, trials=100, seed=1)
+    fewer = one_run(**play, trials=37, seed=1)
+    other = one_run(**play, trials=100, seed=2)
+    np.testing.assert_array_equal(counts.v, again.v)
+    np.testing.assert_array_equal(counts.v[:37], fewer.v)
+    assert (counts.v != other.v).any()
+
+
+def test_accuracy_without_guesses():
+    counts = one_run(Count(), ThresholdGuesser(np.inf), 30, trials=3, seed=1)
+    assert np.isnan(counts.accuracy).all()
+
+
+GUESS = ThresholdGuesser()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: one_run(Count(), TopGuesser(5), 4, seed=1), ValueError, r"k must lie in \[1, 4\]"),
+        (lambda: one_run(Count(), GUESS, 0, seed=1), ValueError, "n must be at least 1"),
+        (lambda: one_run(Count(), GUESS, 2.5, seed=1), ValueError, "n must be an integer"),
+        (lambda: one_run(Count(), GUESS, 4, trials=0, seed=1), ValueError, "trials must be"),
+        (lambda: one_run(Count(), GUESS, 4, seed=-1), ValueError, "seed must be at least 0"),
+        (lambda: one_run(Count(), GUESS, 4, seed="x"), TypeError, "seed must be an integer"),
+        (lambda: one_run(Count, GUESS, 4, seed=1), TypeError, "mechanism must be a mechanism"),
+        (lambda: one_run("Count", GUESS, 4, seed=1), TypeError, "got 'Count'"),
+        (lambda: one_run(Count(), 3, 4, seed=1), TypeError, "guesser must be a guesser"),
+        (lambda: one_run(CountInSets(3), GUESS, 4, seed=1), ValueError, "multiple of 3"),
+        (lambda: adaptive(Count(), TopGuesser(2), 4, seed=1), TypeError, "ThresholdGuesser"),
+        (
+            lambda: adaptive(Count(), GUESS, 4, feedback="two-way", seed=1),
+            ValueError,
+            "feedback must be one of one-way, full, got feedback='two-way'",
+        ),
+        (
+            lambda: adaptive_law(channel(Count(), 2), GUESS, feedback=""),
+            ValueError,
+            "feedback must be one of",
+        ),
+        (lambda: classic(Count(), GUESS, 0, seed=1), ValueError, "rounds must be at least 1"),
+        (lambda: classic(Count(), GUESS, 5, base=[0, 1], seed=1), ValueError, "vector of signs"),
+        (lambda: classic(Count(), GUESS, 5, base=[2], seed=1), ValueError, r"base must lie in"),
+        (lambda: classic(Count(), GUESS, 5, base=[1], index=1, seed=1), ValueError, "index must"),
+        (lambda: classic(Count(), TopGuesser(6), 5, seed=1), ValueError, r"k must lie in \[1, 5"),
+        (lambda: full_knowledge(NoisyCountInSets(2, 1.0), GUESS, 3, seed=1), ValueError, "n must"),
+    ],
+)
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,66 @@
+"""Guessers: sign, thresholds, ties, and exactly k guesses."""
+
+import numpy as np
+import pytest
+
+import oralib
+from oralib import ThresholdGuesser, TopGuesser, one_run_law
+
+LOSS = np.array([2.0, -1.0, 0.0, -np.inf, 0.5])
+
+
+def test_threshold():
+    assert ThresholdGuesser(1).guess(LOSS).tolist() == [-1, 1, 0, 1, 0]
+    assert ThresholdGuesser(0).guess(LOSS).tolist() == [-1, 1, 1, 1, -1]
+    assert ThresholdGuesser(np.inf).guess(LOSS).tolist() == [0, 0, 0, 1, 0]
+
+
+def test_the_likelier_value_is_guessed():
+    """With the sign printed in the paper the efficacy would be 1/4 here, not 3/4."""
+    law = one_run_law(
+        oralib.channel(oralib.LocalRandomizedResponse(np.log(3)), 1), ThresholdGuesser()
+    )
+    assert law[1, 1] == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 1.0, 7.7])
+def test_a_loss_of_exactly_tau_is_guessed(epsilon):
+    """In spite of rounding: all losses of randomized response are ε, and half of Laplace's."""
+    table = oralib.channel(oralib.LocalRandomizedResponse(epsilon), 4)
+    assert (ThresholdGuesser(epsilon).guess(table.privacy_loss) != 0).all()
+    loss = oralib.LocalLaplace(epsilon).privacy_loss(np.array([1.0, 1.1, 17.3, -4.2, 0.9]), 5)
+    assert ThresholdGuesser(epsilon).guess(loss).tolist() == [1, 1, 1, -1, 0]
+
+
+def test_exactly_k_with_ties():
+    assert TopGuesser(2).guess(np.zeros(5)).tolist() == [1, 1, 0, 0, 0]
+    assert TopGuesser(3).guess(LOSS).tolist() == [-1, 1, 0, 1, 0]
+    assert TopGuesser(5).guess(LOSS).tolist() == [-1, 1, 1, 1, -1]
+    many = TopGuesser(2).guess(np.random.default_rng(0).integers(-2, 3, size=(50, 7)))
+    assert ((many != 0).sum(axis=-1) == 2).all()
+
+
+def test_exactly_k_is_optimal():
+    """Name-and-Shame with n = 4, k = 2: a threshold guesses all four ties, exactly k does not."""
+    table = oralib.channel(oralib.NameAndShame(), 4)
+    v = np.arange(5)[:, None]
+    law = one_run_law(table, TopGuesser(2))
+    assert law[:, 2].sum() == pytest.approx(1)
+    assert (law * v).sum() / 2 == pytest.approx(table.optimal_efficacy(2)) == pytest.approx(0.75)
+    law = one_run_law(table, ThresholdGuesser(0))
+    assert (law * v).sum() / 4 == pytest.approx(5 / 8)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ThresholdGuesser(-1), r"tau must lie in \[0, inf\], got tau=-1"),
+        (lambda: ThresholdGuesser(float("nan")), "got tau=nan"),
+        (lambda: TopGuesser(0), "k must be at least 1, got k=0"),
+        (lambda: TopGuesser(2.5), "k must be an integer"),
+        (lambda: TopGuesser(6).guess(LOSS), "k must be at most n, got k=6 and n=5"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
