@@ -1,0 +1,164 @@
+"""Experiments: the paper's defaults, honest means, points that do not depend on each other."""
+
+import inspect
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import oralib
+from oralib import Counts, epsilon_lower_bound, experiments
+from oralib.experiments import Table, summarise
+
+
+def test_paper_defaults():
+    def default(function, name):
+        return inspect.signature(function).parameters[name].default
+
+    for function in (experiments.taken_guesses, experiments.elements_per_coordinate):
+        setting = {"epsilon": 2, "delta": 1e-5, "d": 1000, "steps": 100, "sample_rate": 0.1}
+        for name, value in {**setting, "beta": 0.05, "trials": 200}.items():
+            assert default(function, name) == value
+    assert default(experiments.taken_guesses, "n") == 5000
+    assert default(experiments.elements_per_coordinate, "k") == 100
+    assert default(experiments.taken_guesses_by_epsilon, "trials") == 20
+    assert default(experiments.elements_by_epsilon, "epsilons") == (1, 2, 4, 8, 16)
+    assert default(experiments.adaptive_dpsgd, "tau") == 1
+    assert default(experiments.adaptive_dpsgd, "trials") == 200
+    assert default(experiments.adaptive_count_in_sets, "tau") == np.inf
+    assert default(experiments.adaptive_count_in_sets, "sets") == 100
+    assert default(experiments.adaptive_count_in_sets, "trials") == 100
+    assert sorted(experiments.FIGURES) == list(range(1, 10))
+
+
+def test_means_and_standard_errors():
+    counts = Counts(np.array([7, 8, 6, 9]), np.array([10, 10, 10, 10]), 20, "test")
+    row = summarise(counts, beta=0.1, delta=1e-4)
+    bounds = [epsilon_lower_bound(v, 10, beta=0.1, delta=1e-4, n=20) for v in (7, 8, 6, 9)]
+    assert row["bound"] == pytest.approx(np.mean(bounds))
+    assert row["bound_se"] == pytest.approx(stats.sem(bounds))
+    assert row["efficacy"] == pytest.approx(0.75)
+    assert row["efficacy_se"] == pytest.approx(stats.sem([0.7, 0.8, 0.6, 0.9]))
+    assert row["estimation"] == pytest.approx(np.mean(oralib.p_inv([0.7, 0.8, 0.6, 0.9])))
+    assert row["guesses"] == 10
+    assert (row["all_right"], row["no_guesses"], row["trials"]) == (0, 0, 4)
+
+
+def test_undefined_means_are_shown():
+    row = summarise(Counts(np.array([5, 10]), np.array([10, 10]), 10, "test"))
+    assert row["estimation"] == np.inf
+    assert np.isnan(row["estimation_se"])
+    assert row["all_right"] == 1
+    row = summarise(Counts(np.array([5, 0]), np.array([10, 0]), 10, "test"))
+    assert np.isnan(row["efficacy"])
+    assert np.isnan(row["estimation"])
+    assert row["no_guesses"] == 1
+    assert np.isfinite(row["bound"])
+    row = summarise(Counts(np.array([5]), np.array([10]), 10, "test"))
+    assert np.isnan(row["bound_se"])
+
+
+def test_taken_guesses():
+    table = experiments.taken_guesses((0.02, 0.1, 1.0), trials=100, seed=1)
+    assert table["k"].tolist() == [100, 500, 5000]
+    assert table["x"].tolist() == [0.02, 0.1, 1.0]
+    # Means of 1000 trials, with standard errors of about 0.006 or less.
+    known = {"efficacy": [0.7348, 0.6852, 0.5743], "bound": [0.6239, 0.6146, 0.2519]}
+    for name, values in known.items():
+        error = 4 * table[f"{name}_se"] + 0.006
+        assert (np.abs(table[name] - values) < error).all()
+
+
+def test_elements_per_coordinate():
+    table = experiments.elements_per_coordinate((0.1, 1, 8, 64), trials=200)
+    assert table["n"].tolist() == [100, 1000, 8000, 64000]
+    assert (np.abs(table["bound"] - [0.0809, 0.4852, 0.6043, 0.036]) < 0.05).all()
+    assert table["bound"].argmax() == 2
+
+
+def test_several_epsilons():
+    table = experiments.elements_by_epsilon((1, 4), epsilons=(1, 4), trials=20)
+    assert table["epsilon"].tolist() == [1, 1, 4, 4]
+    assert table["trials"].tolist() == [20] * 4
+    assert table.where(epsilon=4)["bound"].min() > table.where(epsilon=1)["bound"].max()
+    table = experiments.taken_guesses_by_epsilon((0.02,), epsilons=(2,), trials=30, seed=5)
+    alone = experiments.taken_guesses((0.02,), trials=30, seed=5)
+    assert table["bound"] == alone["bound"]
+
+
+def test_adaptive_dpsgd():
+    table = experiments.adaptive_dpsgd((1, 10, 40), trials=100)
+    plain, one_way, full = (
+        table.where(feedback=feedback)["bound"] for feedback in ("none", "one-way", "full")
+    )
+    assert plain[1] < min(one_way[1], full[1])
+    assert plain[2] < 0.1 < 0.8 < one_way[2]
+    guesses = table.where(feedback="full")["guesses"]
+    np.testing.assert_allclose(guesses, [36, 211, 294], rtol=0.05)
+
+
+def test_count_in_sets_against_exact_means():
+    """With tau = inf all guesses are right, so the mean bound follows from the law of R."""
+    table = experiments.adaptive_count_in_sets((1, 2, 4, 10), trials=100)
+    exact = {
+        "none": [3.49296543115229, 3.48773267632419, 2.74449014514679, 0.200080883619567],
+        "one-way": [3.49296543115229, 3.90287653362051, 4.1269855307434, 4.19015497824395],
+        "full": [3.49296543115229, 3.90287653362051, 4.1269855307434, 4.19015497824395],
+    }
+    for feedback, means in exact.items():
+        rows = table.where(feedback=feedback)
+        assert (np.abs(rows["bound"] - means) <= 4 * rows["bound_se"] + 1e-12).all()
+
+
+def test_local_laplace_approaches_the_efficacy():
+    table = experiments.local_laplace((1, 4), n=50_000, trials=50)
+    limit = oralib.p_inv(1 - np.exp(-table["x"] / 2) / 2)
+    assert (np.abs(table["estimation"] - limit) <= 4 * table["estimation_se"]).all()
+    assert (table["bound"] < limit).all()
+    assert (table["bound"] > limit - 0.05).all()
+
+
+def test_adding_a_point_changes_no_other():
+    few = experiments.elements_per_coordinate((1, 4), trials=40, seed=3)
+    many = experiments.elements_per_coordinate((0.5, 4, 2, 1), trials=40, seed=3)
+    assert few["bound"].tolist() == [many["bound"][3], many["bound"][1]]
+
+
+def test_seeds_differ():
+    a, b = (experiments.taken_guesses((0.02,), trials=40, seed=seed)["bound"] for seed in (0, 1))
+    assert a != b
+
+
+def test_table():
+    table = Table.from_rows([{"x": 1, "y": 0.5}, {"x": 2, "y": np.inf}])
+    assert len(table) == 2
+    assert table.rows() == [{"x": 1, "y": 0.5}, {"x": 2, "y": np.inf}]
+    assert str(table) == "x      y\n1  0.500\n2    inf"
+    assert len(table.where(x=2)) == 1
+    with pytest.raises(KeyError, match="no column 'z'; there are x, y"):
+        table["z"]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: experiments.taken_guesses((0.5, 1.5)), ValueError, "fractions must lie in"),
+        (lambda: experiments.taken_guesses(()), ValueError, "at least one point"),
+        (lambda: experiments.taken_guesses(n=1500), ValueError, "n must be a multiple of 1000"),
+        (lambda: experiments.taken_guesses(beta=2), ValueError, "beta must lie in"),
+        (lambda: experiments.taken_guesses(epsilon=-1), ValueError, "epsilon must lie in"),
+        (lambda: experiments.taken_guesses(trials=0), ValueError, "trials must be"),
+        (lambda: experiments.taken_guesses(seed=-1), ValueError, "seed must be"),
+        (lambda: experiments.elements_per_coordinate((2.5,)), ValueError, "multiple of 1000"),
+        (lambda: experiments.elements_per_coordinate((0.05,)), ValueError, "k must lie in"),
+        (lambda: experiments.elements_by_epsilon(colour=1), TypeError, "colour"),
+        (lambda: experiments.adaptive_dpsgd(feedbacks=("half",)), ValueError, "got feedbacks="),
+        (lambda: experiments.adaptive_dpsgd(tau=0), ValueError, "tau must lie in"),
+        (lambda: experiments.adaptive_count_in_sets((0,)), ValueError, "sizes must be"),
+        (lambda: experiments.adaptive_count_in_sets(sets=0), ValueError, "sets must be"),
+        (lambda: experiments.local_laplace((0,)), ValueError, "epsilon must lie in"),
+    ],
+)
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
