@@ -1,0 +1,143 @@
+"""Measure every ratio in one run, side by side, after a warm-up, and print one table."""
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from time import perf_counter
+
+import numba
+import numpy as np
+from tqdm import tqdm
+
+import oralib
+from benchmarks import reference
+
+DELTA = 1e-5
+POINT = oralib.DpSgd(n=8000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
+
+
+def seconds(run: Callable[[], object], repeats: int) -> float:
+    """The best time of several runs."""
+    times = []
+    for _ in range(repeats):
+        start = perf_counter()
+        run()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def one_bound(v: int, r: int, n: int, repeats: int) -> tuple[float, float]:
+    plain = seconds(lambda: reference.epsilon_lower_bound(v, r, DELTA, n), repeats)
+    fast = seconds(lambda: oralib.epsilon_lower_bound(v, r, delta=DELTA, n=n), 20 * repeats)
+    return plain, fast
+
+
+def many_bounds() -> tuple[float, float]:
+    """Per count; the loop is measured on two of the 10,000, one small and one of median size."""
+    rng = np.random.default_rng(0)
+    r = rng.integers(1, 5001, size=10_000)
+    v = np.round(r * rng.uniform(0.5, 1, size=10_000)).astype(int)
+    fast = seconds(lambda: oralib.epsilon_lower_bound(v, r, delta=DELTA, n=5000), 3) / v.size
+
+    def loops() -> None:
+        for quantile in (0.1, 0.5):
+            i = np.argsort(v)[int(quantile * v.size)]
+            reference.epsilon_lower_bound(
+                int(v[i]), int(r[i]), DELTA, 5000, p_value=reference.p_value_loop
+            )
+
+    return seconds(loops, 1) / 2, fast
+
+
+def collapsed() -> tuple[float, float]:
+    plain = seconds(lambda: reference.audit_dpsgd(POINT, 100, 10, 1), 3) / 10
+    fast = seconds(lambda: oralib.audit(POINT, 100, trials=1000, seed=1), 5) / 1000
+    return plain, fast
+
+
+def step_by_step() -> tuple[float, float]:
+    plain = seconds(lambda: reference.audit_dpsgd(POINT, 100, 10, 1), 3) / 10
+    fast = seconds(lambda: oralib.audit_training(POINT, 100, trials=256, seed=1), 3) / 256
+    return plain, fast
+
+
+def threads() -> tuple[float, float]:
+    """One thread against two, with the same numbers."""
+    results, times = [], []
+    most = numba.get_num_threads()
+    for count in (1, min(2, most)):
+        numba.set_num_threads(count)
+        results.append(oralib.audit(POINT, 100, trials=6400, seed=1).v)
+        times.append(seconds(lambda: oralib.audit(POINT, 100, trials=6400, seed=1), 3) / 6400)
+    numba.set_num_threads(most)
+    if not np.array_equal(*results):
+        raise RuntimeError("the number of threads has changed the numbers")
+    return times[0], times[1]
+
+
+COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
+    ("(ε, δ) bound at v, r, n = 700, 1000, 5000", 20, lambda: one_bound(700, 1000, 5000, 5)),
+    (
+        "(ε, δ) bound at v, r, n = 700 000, 10⁶, 10⁶",
+        1000,
+        lambda: one_bound(700_000, 1_000_000, 1_000_000, 1),
+    ),
+    ("(ε, δ) bounds of 10 000 counts, against a loop", 200, many_bounds),
+    ("DP-SGD trial, n = 8000, collapsed", 150, collapsed),
+    ("DP-SGD trial, n = 8000, step by step", 10, step_by_step),
+    ("one thread against two, the same numbers", 1.7, threads),
+]
+
+
+def growth() -> list[str]:
+    lines = []
+    for d in (10**3, 10**4, 10**5, 10**6):
+        point = oralib.DpSgd(n=8 * d, d=d, sigma=2.422402)
+        trials = 64 * max(1, 10**4 // d)
+        time = seconds(lambda p=point, t=trials: oralib.audit(p, 100, trials=t, seed=1), 1)  # type: ignore[misc]
+        lines.append(f"  d = {d:>9,}   {time / trials / d * 1e9:6.1f} ns a trial and coordinate")
+    return lines
+
+
+def largest() -> str:
+    """Peak memory and time of one audit of 10^8 elements, in a process of its own."""
+    start = perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--largest"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return (
+        f"  n = 10⁸, d = 10⁶: {perf_counter() - start:.1f} s with start-up, "
+        f"{int(done.stdout) / 2**20:.2f} GiB of memory at most"
+    )
+
+
+def main() -> None:
+    if "--largest" in sys.argv:
+        oralib.audit(oralib.DpSgd(n=10**8, d=10**6, sigma=2.422402), 100, trials=2, seed=1)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(peak // 1024 if sys.platform == "darwin" else peak)  # in KiB
+        return
+    # Warm up: compile or load every kernel.
+    oralib.epsilon_lower_bound([7], [8], delta=DELTA, n=8)
+    oralib.audit(POINT, 100, trials=64, seed=1)
+    oralib.audit_training(POINT, 100, trials=64, seed=1)
+    rows = [
+        (name, target, *measure())
+        for name, target, measure in tqdm(COMPARISONS, disable=None, leave=False)
+    ]
+    width = max(len(name) for name, *_ in rows)
+    print(f"{'':{width}}  {'plain':>10}  {'oralib':>10}  {'ratio':>8}  {'aim':>6}")
+    for name, target, plain, fast in rows:
+        print(
+            f"{name:{width}}  {plain * 1e6:8.0f}µs  {fast * 1e6:8.1f}µs  "
+            f"{plain / fast:7.1f}x  {target:5g}x{'' if plain / fast >= target else '  missed'}"
+        )
+    print("\nGrowth of a DP-SGD trial, collapsed:")
+    print("\n".join([*growth(), largest()]))
+
+
+main()

@@ -1,0 +1,24 @@
+"""The plain implementations that oralib is measured against compute the same things."""
+
+import pytest
+from test_dpsgd import same_law
+
+import oralib
+from benchmarks import reference
+
+
+@pytest.mark.parametrize(
+    ("v", "r", "n"), [(700, 1000, 5000), (60, 80, 100), (10, 10, 10), (5, 9, 9)]
+)
+def test_bounds(v, r, n):
+    expected = oralib.epsilon_lower_bound(v, r, delta=1e-5, n=n)
+    assert reference.epsilon_lower_bound(v, r, 1e-5, n) == pytest.approx(expected, abs=1e-9)
+    assert reference.p_value_loop(v, r, 0.3, 1e-4, n) == pytest.approx(
+        oralib.p_value(v, r, 0.3, delta=1e-4, n=n)
+    )
+
+
+def test_dpsgd():
+    point = oralib.DpSgd(n=18, d=6, steps=3, sample_rate=0.4, sigma=0.7)
+    plain = reference.audit_dpsgd(point, 5, 5000, seed=1)
+    assert same_law(plain, oralib.audit(point, 5, trials=20_000, seed=1).v)
