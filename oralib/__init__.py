@@ -11,6 +11,7 @@ table, its *channel*, from which everything can be computed exactly.
 True
 """
 
+from oralib import experiments
 from oralib.bounds import (
     clopper_pearson_lower,
     epsilon_estimate,
@@ -79,6 +80,7 @@ __all__ = [
     "clopper_pearson_lower",
     "epsilon_estimate",
     "epsilon_lower_bound",
+    "experiments",
     "full_knowledge",
     "full_knowledge_law",
     "noise_multiplier",

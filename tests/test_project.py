@@ -1,0 +1,87 @@
+"""The ground: files that must agree with each other, and promises of the README."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+import oralib
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LOCK = (ROOT / "requirements.lock").read_text().splitlines()
+
+
+def required():
+    """Every package that pyproject.toml asks for, with or without extras."""
+    lists = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    return {re.split(r"[<>=!~\[; ]", entry)[0].lower() for entries in lists for entry in entries}
+
+
+def test_lock_pins_every_requirement_and_names_no_address():
+    pinned = {line.split("==")[0].split("[")[0].lower() for line in LOCK}
+    assert required() <= pinned
+    assert all(re.match(r"^[A-Za-z0-9._-]+==[^ ;]+( ; .+)?$", line) for line in LOCK)
+    assert not any("://" in line or "@" in line for line in LOCK)
+
+
+def test_conda_environment_is_the_same_lock():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    python, _, pip = environment["dependencies"]
+    assert python.replace(" ", "") == "python" + PROJECT["requires-python"].replace(" ", "")
+    assert pip["pip"] == ["--requirement requirements.lock", "--editable ."]
+
+
+def test_citation_has_version_and_paper():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == PROJECT["version"]
+    (paper,) = citation["references"]
+    assert [author["family-names"] for author in paper["authors"]] == [
+        "Keinan",
+        "Shenfeld",
+        "Ligett",
+    ]
+
+
+def test_readme_commands_exist():
+    readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"`?make ([a-z]+)", readme))
+    assert {"book", "test", "bench", "lint", "clean"} <= targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+README_EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+def test_readme_examples_give_the_numbers_that_their_comments_promise():
+    names = {}
+    promises = 0
+    for line in "".join(README_EXAMPLES).splitlines():
+        code, _, comment = line.partition("#")
+        promised = re.match(r"\s*(?:about )?([\d.]+|inf)", comment)
+        if promised:
+            value = eval(code, names)
+            digits = len(promised[1].partition(".")[2])
+            assert f"{value:.{digits}f}" == promised[1], line
+            promises += 1
+        else:
+            exec(code, names)
+    assert promises >= 6
+
+
+def test_every_public_name_has_a_docstring():
+    for name in oralib.__all__:
+        assert getattr(oralib, name).__doc__, name
+
+
+ORDER = ["bounds", "mechanisms", "channel", "guessers", "games", "dpsgd", "experiments"]
+
+
+def test_data_walks_one_way():
+    """No module imports one that stands to its right."""
+    for place, name in enumerate(ORDER):
+        source = (ROOT / "oralib" / f"{name}.py").read_text()
+        imported = set(re.findall(r"^from oralib\.(\w+) import", source, re.MULTILINE))
+        assert not imported & set(ORDER[place:]), name
