@@ -18,10 +18,7 @@ def reals(
     interval: str = "[]",
 ) -> NDArray[np.float64]:
     """``value`` as an array of floats in an interval, e.g. ``interval="(]"`` for (low, high]."""
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, got {name}={value!r}") from None
+    array = _numbers(name, value, "a number").astype(np.float64)
     above = array > low if interval[0] == "(" else array >= low
     below = array < high if interval[1] == ")" else array <= high
     _require(above & below, name, array, f"lie in {interval[0]}{low:g}, {high:g}{interval[1]}")
@@ -32,9 +29,7 @@ def integers(
     name: str, value: ArrayLike, low: int = 0, high: int = LARGEST_COUNT
 ) -> NDArray[np.int64]:
     """``value`` as an array of integers between ``low`` and ``high``; 7.0 passes, 7.5 does not."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be an integer, got {name}={value!r}")
+    array = _numbers(name, value, "an integer")
     if array.dtype.kind == "f":
         _require(np.isfinite(array) & (array == np.floor(array)), name, array, "be an integer")
     limit = f"be at least {low}" if high >= LARGEST_COUNT else f"lie in [{low}, {high}]"
@@ -98,6 +93,17 @@ def broadcast(**arguments: NDArray[Any]) -> list[NDArray[Any]]:
         listed = ", ".join(f"{name} {array.shape}" for name, array in arguments.items())
         raise ValueError(f"arguments must broadcast together, got shapes {listed}") from None
     return [np.broadcast_to(array, shape) for array in arguments.values()]
+
+
+def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
+    """``value`` as an array, if it holds numbers: no strings, truth values, or lists of lists."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be {what}, got {name}={value!r}")
+    return array
 
 
 def _scalar(name: str, value: Any, array: NDArray[Any]) -> Any:

@@ -391,30 +391,34 @@ def audit_single_step(
     --------
     oralib.adaptive : the same game played slowly with :class:`oralib.NoisyCountInSets`.
     """
-    if dpsgd.steps != 1 or dpsgd.sample_rate != 1:
-        raise ValueError(
-            "dpsgd must be a single full-batch step, with steps=1 and sample_rate=1, "
-            f"got steps={dpsgd.steps} and sample_rate={dpsgd.sample_rate}"
-        )
-    tau = _check.real("tau", tau, 0, inf, interval="()")
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
-    distance = _guess_distances(s, float(dpsgd.sigma), tau)
+    distance = guess_distances(dpsgd, tau)
     kernel = {"none": _plain_block, "one-way": _one_way_block, "full": _full_block}[feedback]
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return kernel(size, d, s, float(dpsgd.sigma), distance, rng)
 
     game = "one-run" if feedback == "none" else f"adaptive, {feedback} feedback,"
-    return _counts(f"{game} DP-SGD", block, dpsgd, trials, seed, tau)
+    return _counts(f"{game} DP-SGD", block, dpsgd, trials, seed, float(tau))
+
+
+def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
+    """For u = 0, ..., n/d unknown elements, how far their noisy count must be from its mean u/2.
+
+    The loss is an odd and monotone function of that distance, so |loss| >= tau there and beyond.
+    """
+    if dpsgd.steps != 1 or dpsgd.sample_rate != 1:
+        raise ValueError(
+            "dpsgd must be a single full-batch step, with steps=1 and sample_rate=1, "
+            f"got steps={dpsgd.steps} and sample_rate={dpsgd.sample_rate}"
+        )
+    tau = _check.real("tau", tau, 0, inf, interval="()")
+    return _guess_distances(dpsgd.per_coordinate, float(dpsgd.sigma), tau)
 
 
 @lru_cache(maxsize=64)
 def _guess_distances(s: int, sigma: float, tau: float) -> NDArray[np.float64]:
-    """For u = 0, ..., s unknown elements, how far their noisy count must be from its mean u / 2.
-
-    The loss is an odd and increasing function of that distance, so |loss| >= tau there and beyond.
-    """
     distance = np.full(s + 1, inf)
     for u in range(1, s + 1):
         mechanism = NoisyCountInSets(u, sigma)

@@ -1,0 +1,103 @@
+"""The parameters of the book's chapters: what each means, its type and its range.
+
+A chapter declares its parameters in a cell tagged ``parameters``, which papermill can override,
+and checks them in the next cell, before any work::
+
+    epsilon, trials, seed = parameters.check(globals(), "epsilon", "trials", "seed")
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from math import inf
+from typing import Any
+
+from oralib import _check
+
+__all__ = ["PARAMETERS", "Parameter", "check"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: what it means, and how a value is checked and converted."""
+
+    meaning: str
+    convert: Callable[[str, Any], Any]
+
+
+def _list_of(convert: Callable[..., Any], name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+    if not isinstance(value, list | tuple) or not value:
+        raise TypeError(f"{name} must be a list with at least one entry, got {name}={value!r}")
+    return [convert(name, entry, *args, **kwargs) for entry in value]
+
+
+def _integer(low: int, high: int = _check.LARGEST_COUNT) -> Callable[[str, Any], Any]:
+    return partial(_check.integer, low=low, high=high)
+
+
+def _real(low: float, high: float, interval: str) -> Callable[[str, Any], Any]:
+    return partial(_check.real, low=low, high=high, interval=interval)
+
+
+def _reals(low: float, high: float, interval: str) -> Callable[[str, Any], Any]:
+    return partial(_list_of, _check.real, low=low, high=high, interval=interval)
+
+
+def _integers(low: int) -> Callable[[str, Any], Any]:
+    return partial(_list_of, _check.integer, low=low)
+
+
+#: Every parameter that a chapter may have.
+PARAMETERS: Mapping[str, Parameter] = {
+    "beta": Parameter("how often a bound may fail", _real(0, 1, "()")),
+    "d": Parameter("number of coordinates of the model", _integer(1)),
+    "delta": Parameter("δ of (ε, δ)-differential privacy", _real(0, 1, "()")),
+    "epsilon": Parameter("privacy level ε, in nats", _real(0, inf, "()")),
+    "epsilons": Parameter("several privacy levels ε, in nats", _reals(0, inf, "()")),
+    "fractions": Parameter("fractions k/n of taken guesses", _reals(0, 1, "(]")),
+    "k": Parameter("number of guesses", _integer(1)),
+    "n": Parameter("number of elements", _integer(1)),
+    "p": Parameter("how often All-or-Nothing releases its input", _real(0, 1, "()")),
+    "ratios": Parameter("numbers n/d of elements per coordinate", _reals(0, inf, "()")),
+    "sample_rate": Parameter("how likely an element is in a batch", _real(0, 1, "(]")),
+    "seed": Parameter("seed of all random numbers", _integer(0)),
+    "sets": Parameter("number of sets of Count-in-Sets", _integer(1)),
+    "sizes": Parameter("sizes s of the sets of Count-in-Sets", _integers(1)),
+    "steps": Parameter("number of steps of DP-SGD", _integer(1)),
+    "tau": Parameter("threshold on the privacy loss, in nats", _real(0, inf, "(]")),
+    "trials": Parameter("number of independent audits of each point", _integer(2)),
+}
+
+
+def check(namespace: Mapping[str, Any], *names: str) -> Any:
+    """The checked values of a chapter's parameters, in order; a single one is returned as it is.
+
+    Parameters
+    ----------
+    namespace : the chapter's variables, ``globals()``. A plain value in it whose name is not
+        among ``names`` is a parameter that the chapter does not have.
+    names : the parameters that the chapter has.
+
+    Examples
+    --------
+    >>> check({"epsilon": 2, "trials": 1e4}, "epsilon", "trials")
+    (2.0, 10000)
+    """
+    for name, value in namespace.items():
+        if name not in names and not name.startswith("_") and _is_plain(name, value):
+            close = get_close_matches(name, names, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ValueError(
+                f"{name} is not a parameter of this chapter, got {name}={value!r}{hint} "
+                f"(its parameters: {', '.join(names)})"
+            )
+    values = tuple(PARAMETERS[name].convert(name, namespace[name]) for name in names)
+    return values[0] if len(values) == 1 else values
+
+
+def _is_plain(name: str, value: Any) -> bool:
+    """Whether a variable is a value that papermill may have put there; IPython has In and Out."""
+    return name not in ("In", "Out") and isinstance(
+        value, int | float | str | list | tuple | dict | None
+    )

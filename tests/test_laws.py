@@ -1,0 +1,72 @@
+"""Exact laws of large audits against known means, tables, and simulation."""
+
+import numpy as np
+import pytest
+
+import oralib
+from oralib import DpSgd, ThresholdGuesser, channel, laws
+from oralib.laws import count_in_sets_law, local_laplace_law, mean_bound, single_step_law
+
+# Exact mean bounds of Count-in-Sets with 100 sets at beta = 0.05, by s.
+PLAIN = {1: 3.49296543115229, 2: 3.48773267632419, 5: 2.19772858578006, 10: 0.200080883619567}
+ADAPTIVE = {1: 3.49296543115229, 2: 3.90287653362051, 5: 4.15969852444933, 10: 4.19015497824395}
+
+
+@pytest.mark.parametrize("s", PLAIN)
+def test_count_in_sets_known_means(s):
+    assert mean_bound(count_in_sets_law(s, 100)) == pytest.approx(PLAIN[s], rel=1e-11)
+    for feedback in ("one-way", "full"):
+        law = count_in_sets_law(s, 100, feedback)
+        assert mean_bound(law) == pytest.approx(ADAPTIVE[s], rel=1e-11)
+
+
+@pytest.mark.parametrize("feedback", ["none", "one-way", "full"])
+@pytest.mark.parametrize(("s", "sets"), [(1, 3), (2, 2), (3, 2), (4, 1)])
+def test_count_in_sets_is_the_law_of_the_table(s, sets, feedback):
+    table, guesser = channel(oralib.CountInSets(s), s * sets), ThresholdGuesser(np.inf)
+    if feedback == "none":
+        exact = oralib.one_run_law(table, guesser)
+    else:
+        exact = oralib.adaptive_law(table, guesser, feedback=feedback)
+    law = count_in_sets_law(s, sets, feedback)
+    dense = np.zeros_like(exact)
+    np.add.at(dense, (law.v, law.r), law.probability)
+    np.testing.assert_allclose(dense, exact, atol=1e-14)
+
+
+def test_local_laplace():
+    law = local_laplace_law(1.0, 500)
+    assert law.probability.sum() == pytest.approx(1)
+    assert law.probability @ law.v / 500 == pytest.approx(0.696734670143683)
+    counts = oralib.one_run(oralib.LocalLaplace(1.0), ThresholdGuesser(), 500, trials=4000, seed=1)
+    bounds = oralib.epsilon_lower_bound(counts.v, counts.r)
+    assert bounds.mean() == pytest.approx(mean_bound(law), abs=4 * bounds.std() / 4000**0.5)
+
+
+@pytest.mark.parametrize("s", [1, 3, 10])
+def test_single_step(s):
+    dpsgd = DpSgd(n=200 * s, d=200, steps=1, sample_rate=1.0, sigma=1.5)
+    law = single_step_law(dpsgd, 1.0)
+    assert law.probability.sum() == pytest.approx(1, abs=1e-10)
+    counts = oralib.audit_single_step(dpsgd, 1.0, trials=6000, seed=1)
+    for value, mean in ((counts.v, law.probability @ law.v), (counts.r, law.probability @ law.r)):
+        assert value.mean() == pytest.approx(mean, abs=4 * value.std() / 6000**0.5)
+    bounds = oralib.epsilon_lower_bound(counts.v, counts.r, delta=1e-5, n=dpsgd.n)
+    exact = mean_bound(law, delta=1e-5)
+    assert bounds.mean() == pytest.approx(exact, abs=4 * bounds.std() / 6000**0.5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: local_laplace_law(0, 5), "epsilon must lie in"),
+        (lambda: local_laplace_law(1.0, 0), "n must be at least 1"),
+        (lambda: count_in_sets_law(0, 5), "s must be at least 1"),
+        (lambda: count_in_sets_law(2, 5, "half"), "feedback must be one of"),
+        (lambda: single_step_law(DpSgd(10), 1.0), "single full-batch step"),
+        (lambda: laws.mean_bound(count_in_sets_law(2, 5), beta=0), "beta must lie in"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
