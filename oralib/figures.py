@@ -167,7 +167,7 @@ def tradeoff(
             means,
             errors,
             fmt="*",
-            markersize=13,
+            markersize=10,
             markeredgecolor="black",
             markeredgewidth=0.8,
             color=ORANGE,
@@ -276,7 +276,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
 
     Each step between two bars is one of the three gaps.
     """
-    picture, axes = _picture(height=3.6, width=max(6.0, 1.7 * len(channels)))
+    picture, axes = _picture(height=3.6, width=max(7.0, 1.5 * len(channels)))
     names = "E* (all n)" if k is None else f"E* (k = {k})"
     levels = {
         names: [channel.optimal_efficacy(k) for channel in channels.values()],
@@ -352,7 +352,7 @@ def bars(
 @_in_house_style
 def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
     """Joint laws of (V, R), one panel each: darker cells are likelier."""
-    picture, axes = _picture(len(laws), width=max(4.0, 3.4 * len(laws)), height=3.4)
+    picture, axes = _picture(len(laws), width=max(7.0, 3.4 * len(laws)), height=3.4)
     for panel, (title, table) in zip(np.atleast_1d(axes), laws.items(), strict=True):
         shown = np.where(table > 1e-15, table, np.nan)
         image = panel.imshow(shown, origin="lower", cmap="Blues", vmin=0, vmax=table.max())
@@ -382,7 +382,7 @@ def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
 def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
     """The exact table P[output | dataset] as a picture, small n only."""
     rows, columns = channel.table.shape
-    picture, axes = _picture(width=1.8 + 0.55 * columns, height=1.4 + 0.33 * rows)
+    picture, axes = _picture(width=max(7.0, 1.8 + 0.5 * columns), height=1.4 + 0.33 * rows)
     image = axes.imshow(channel.table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     datasets = ["".join("+" if sign > 0 else "−" for sign in s) for s in channel.signs]
     axes.set_xticks(range(columns), datasets, family="monospace")
