@@ -32,8 +32,9 @@ def integers(
     array = _numbers(name, value, "an integer")
     if array.dtype.kind == "f":
         _require(np.isfinite(array) & (array == np.floor(array)), name, array, "be an integer")
-    limit = f"be at least {low}" if high >= LARGEST_COUNT else f"lie in [{low}, {high}]"
-    _require((array >= low) & (array <= high), name, array, limit)
+    open_ended = high == LARGEST_COUNT and (array <= high).all()
+    allowed = f"be at least {low}" if open_ended else f"lie in [{low}, {high}]"
+    _require((array >= low) & (array <= high), name, array, allowed)
     return array.astype(np.int64)
 
 
@@ -50,8 +51,20 @@ def integer(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> i
 
 
 def seed(value: Any) -> int:
-    """A seed: any integer from 0 on."""
-    return integer("seed", value)
+    """A seed: any integer from 0 on, however large."""
+    return value if type(value) is int and value > LARGEST_COUNT else integer("seed", value)
+
+
+def instance(name: str, value: Any, kind: type, example: str) -> None:
+    """``value`` must be of a kind of which ``example`` is an example."""
+    if not isinstance(value, kind) or isinstance(value, type):
+        raise TypeError(f"{name} must be like {example}, got {name}={value!r}")
+
+
+def store(target: object, **checked: Any) -> None:
+    """Put checked and converted values back into the fields of a frozen dataclass."""
+    for name, value in checked.items():
+        object.__setattr__(target, name, value)
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
@@ -101,6 +114,8 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
         array = np.asarray(value)
     except ValueError:  # rows of different lengths
         array = np.asarray(None)
+    if array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat):
+        raise ValueError(f"{name} must lie in [0, {LARGEST_COUNT}], got {name}={value!r}")
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be {what}, got {name}={value!r}")
     return array

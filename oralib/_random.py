@@ -13,6 +13,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from oralib import _check
+
 #: Trials that share one stream: few enough to keep every core busy, many enough to make the cost
 #: of opening a stream invisible.
 BLOCK = 32
@@ -20,8 +22,15 @@ BLOCK = 32
 
 def stream(seed: int, *key: object) -> np.random.Generator:
     """The random stream of a seed and a key, e.g. ``stream(7, "one_run", mechanism, n, block)``."""
-    digest = sha256(repr((seed, *key)).encode()).digest()
+    digest = sha256("|".join([str(seed), *map(_name, key)]).encode()).digest()
     return np.random.Generator(np.random.SFC64(np.frombuffer(digest, dtype="<u4")))
+
+
+def _name(part: object) -> str:
+    """What a part of a key is called: its repr, or its class if its repr is a memory address."""
+    if type(part).__repr__ is object.__repr__:
+        return f"{type(part).__module__}.{type(part).__qualname__}"
+    return repr(part)
 
 
 def play(
@@ -29,13 +38,16 @@ def play(
     trials: int,
     seed: int,
     *key: object,
+    largest: int = BLOCK,
 ) -> tuple[NDArray[Any], ...]:
     """Play independent trials in blocks, on as many threads as Numba is set to use.
 
-    ``block(size, stream)`` plays ``size`` trials and returns arrays of that length; the results
-    are joined in order, so the first trials are the same however many are asked for.
+    ``block(size, stream)`` plays ``size`` trials, at most ``largest``, and returns arrays of that
+    length; the results are joined in order, so the first trials are the same however many are
+    asked for.
     """
-    sizes = [min(BLOCK, trials - start) for start in range(0, trials, BLOCK)]
+    trials, seed = _check.integer("trials", trials, 1, 10**8), _check.seed(seed)
+    sizes = [min(largest, trials - start) for start in range(0, trials, largest)]
     streams = (stream(seed, *key, index) for index in range(len(sizes)))
     threads = min(numba.get_num_threads(), len(sizes))
     if threads == 1:

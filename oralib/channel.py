@@ -129,12 +129,15 @@ class Channel:
         return np.abs(minus - plus).sum(axis=0) / 2
 
     def conditional_loss(self, output: int, known: Signs, index: int) -> float:
-        """ℓ_i(o) for the output in row ``output``, given known signs of others (0: unknown)."""
+        """ℓ_i(o) for the output in row ``output``, given known signs of others (0: unknown).
+
+        It is nan if the output is impossible given what is known.
+        """
         others = np.delete(np.arange(self.n), index)
         agree = ((known[others] == 0) | (known[others] == self.signs[:, others])).all(axis=1)
         weight = np.where(agree, self.table[output], 0.0)
         minus, plus = (weight[self.signs[:, index] == sign].sum() for sign in (-1, 1))
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.log(minus) - np.log(plus))
 
     @cached_property
@@ -162,7 +165,7 @@ def channel(mechanism: Mechanism, n: int) -> Channel:
     >>> channel(Count(), 4).optimal_efficacy()
     0.6875
     """
-    if not isinstance(mechanism, DiscreteMechanism):
+    if not isinstance(mechanism, DiscreteMechanism) or isinstance(mechanism, type):
         raise TypeError(
             "mechanism must be a discrete mechanism such as Count(), "
             f"got {mechanism!r}, which has no exact table"
@@ -176,7 +179,13 @@ def channel(mechanism: Mechanism, n: int) -> Channel:
             f"and at most {LARGEST_TABLE} entries are allowed"
         )
     outputs = mechanism.outputs(n)
-    return Channel(mechanism.likelihood(outputs, sign_vectors(n)), outputs)
+    table = mechanism.likelihood(outputs, sign_vectors(n))
+    if np.isfinite(mechanism.epsilon) and not table[table.any(axis=1)].all():
+        raise ValueError(
+            f"epsilon must be small enough for a table, got {mechanism!r} on n={n} elements: "
+            "some probabilities are too small for a double"
+        )
+    return Channel(table, outputs)
 
 
 def _largest_log_ratio(a: Array, b: Array) -> float:

@@ -70,9 +70,14 @@ class DpSgd:
         n, d = _check.integer("n", self.n, 1), _check.integer("d", self.d, 1)
         if n > d:
             _check.multiple("n", n, d, "d, if n exceeds it")
-        _check.integer("steps", self.steps, 1)
-        _check.real("sample_rate", self.sample_rate, 0, 1, interval="(]")
-        _check.real("sigma", self.sigma, 0, inf, interval="()")
+        _check.store(
+            self,
+            n=n,
+            d=d,
+            steps=_check.integer("steps", self.steps, 1),
+            sample_rate=_check.real("sample_rate", self.sample_rate, 0, 1, interval="(]"),
+            sigma=_check.real("sigma", self.sigma, 1e-3, 1e6),
+        )
 
     @property
     def per_coordinate(self) -> int:
@@ -85,7 +90,6 @@ class DpSgd:
         return min(self.n, self.d)
 
 
-@lru_cache(maxsize=1024)
 def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: float) -> float:
     """The smallest noise multiplier that makes DP-SGD (ε, δ)-DP, by an RDP accountant.
 
@@ -98,10 +102,16 @@ def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: floa
     >>> round(noise_multiplier(2.0, 1e-5, 100, 0.1), 4)
     2.4224
     """
-    _check.real("epsilon", epsilon, 0, inf, interval="()")
-    _check.real("delta", delta, 0, 1, interval="()")
-    _check.integer("steps", steps, 1)
-    _check.real("sample_rate", sample_rate, 0, 1, interval="(]")
+    return _noise_multiplier(
+        _check.real("epsilon", epsilon, 0, inf, interval="()"),
+        _check.real("delta", delta, 0, 1, interval="()"),
+        _check.integer("steps", steps, 1),
+        _check.real("sample_rate", sample_rate, 0, 1, interval="(]"),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: float) -> float:
     import dp_accounting  # here, because it takes a second to import and few need it
     from dp_accounting import rdp
 
@@ -132,6 +142,7 @@ def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int) -> Counts:
     For odd k the highest get one more. Elements that share a coordinate have the same score;
     which of them are taken at the border does not matter, as they are exchangeable.
     """
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     k = _check.integer("k", k, 1, dpsgd.n)
     law = _coordinate_law(dpsgd.per_coordinate, dpsgd.steps, dpsgd.sample_rate)
     noise = dpsgd.sigma * sqrt(dpsgd.steps)
@@ -146,34 +157,52 @@ def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int) -> Counts:
 @lru_cache(maxsize=64)
 def _coordinate_law(
     s: int, steps: int, sample_rate: float
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """The joint law of (m, N) as an alias table: m, N, and for each entry a cut and an alias."""
+    # m and N are spread over some 21 standard deviations, see _NEGLIGIBLE.
+    spread_m, spread_n = min(s, 11 * sqrt(s)), 21 * sqrt(s * steps * sample_rate) + 1
+    if spread_m * spread_n > 3e7:
+        raise ValueError(
+            "n / d and steps must be small enough to tabulate the law of a coordinate, "
+            f"got n / d = {s} and steps={steps}"
+        )
     m, total, probability = _joint_law(s, steps, sample_rate)
     return m, total, *_alias(probability)
 
 
+#: Log-probability that no draw can notice: a uniform double has 53 bits.
+_NEGLIGIBLE = log(1e-25)
+
+
 @jit
 def _joint_law(s: int, steps: int, sample_rate: float) -> tuple[Array, Array, Array]:
-    """All (m, N) with a probability that a double can notice, and their probabilities."""
-    # A uniform double has 53 bits, so what lies below 1e-25 in all cannot be drawn anyway.
-    negligible = log(1e-25)
-    ms, totals, probabilities = [0], [0], [0.0]
-    for m in range(s + 1):
+    """All (m, N) that are not negligible, and their probabilities."""
+    ms, totals, levels = [0], [0], [0.0]
+    for m in _around(s // 2, s, 0.5, 0.0):
         weight = log_pmf(m, s, 0.5, 0.5)
-        for total in range(m * steps + 1):
-            if sample_rate < 1:
-                level = weight + log_pmf(total, m * steps, sample_rate, 1 - sample_rate)
-            else:
-                level = weight if total == m * steps else -inf
-            if level > negligible:
-                ms.append(m)
-                totals.append(total)
-                probabilities.append(np.exp(level))
-    return (
-        np.array(ms[1:], dtype=np.int32),
-        np.array(totals[1:]),
-        np.array(probabilities[1:]),
-    )
+        if sample_rate == 1:
+            ms.append(m)
+            totals.append(m * steps)
+            levels.append(weight)
+            continue
+        mean = int(m * steps * sample_rate)
+        for total in _around(mean, m * steps, sample_rate, weight):
+            ms.append(m)
+            totals.append(total)
+            levels.append(weight + log_pmf(total, m * steps, sample_rate, 1 - sample_rate))
+    return np.array(ms[1:]), np.array(totals[1:]), np.exp(np.array(levels[1:]))
+
+
+@jit
+def _around(start: int, r: int, q: float, weight: float) -> list[int]:
+    """The counts of Bin(r, q), from ``start`` outwards, that are not negligible."""
+    first = start
+    while first > 0 and weight + log_pmf(first - 1, r, q, 1 - q) > _NEGLIGIBLE:
+        first -= 1
+    last = start
+    while last < r and weight + log_pmf(last + 1, r, q, 1 - q) > _NEGLIGIBLE:
+        last += 1
+    return list(range(first, last + 1))
 
 
 @jit
@@ -211,7 +240,7 @@ def _audit_block(
     rng: Generator,
 ) -> Array:
     v = np.empty(trials, dtype=np.int64)
-    included = np.empty(d, dtype=np.int32)
+    included = np.empty(d, dtype=np.int64)
     score = np.empty(d)
     for trial in range(trials):
         for j in range(d):
@@ -293,19 +322,24 @@ def train(
     learning_rate : how far a step goes.
     gradient : the size of the canaries before clipping.
     """
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
     included = np.asarray(included)
     if included.dtype != bool or included.shape != (dpsgd.n,):
         raise ValueError(
             f"included must be a boolean vector of length n={dpsgd.n}, "
             f"got {included.dtype} of shape {included.shape}"
         )
-    _check.real("clip", clip, 0, inf, interval="()")
-    _check.real("learning_rate", learning_rate, 0, inf, interval="()")
-    _check.real("gradient", gradient, 0, inf, interval="()")
     return _train(
         np.flatnonzero(included) % dpsgd.d,
-        *(dpsgd.d, dpsgd.steps, float(dpsgd.sample_rate), float(dpsgd.sigma)),
-        *(float(clip), float(learning_rate), float(gradient), rng),
+        dpsgd.d,
+        dpsgd.steps,
+        dpsgd.sample_rate,
+        dpsgd.sigma,
+        _check.real("clip", clip, 0, inf, interval="()"),
+        _check.real("learning_rate", learning_rate, 0, inf, interval="()"),
+        _check.real("gradient", gradient, 0, inf, interval="()"),
+        rng,
     )
 
 
@@ -352,7 +386,10 @@ def audit_training(
 
     Much slower, and of the same law: it is there to be read, and to test :func:`audit`.
     """
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     k = _check.integer("k", k, 1, dpsgd.n)
+    clip = _check.real("clip", clip, 0, inf, interval="()")
+    learning_rate = _check.real("learning_rate", learning_rate, 0, inf, interval="()")
     used = dpsgd.used_coordinates
     elements = dpsgd.d * np.arange(dpsgd.per_coordinate)
 
@@ -382,7 +419,7 @@ def audit_single_step(
     Parameters
     ----------
     dpsgd : a training with steps=1 and sample_rate=1.
-    tau : the threshold on the distributional privacy loss, > 0.
+    tau : the threshold on the distributional privacy loss, in [1e-6, 1000].
     feedback : what the guesser is told on its way through the elements of a coordinate: nothing
         (``"none"``, plain one-run auditing), the coins of the elements that it abstained from
         (``"one-way"``), or all coins (``"full"``, the paper's adaptive auditing).
@@ -397,7 +434,7 @@ def audit_single_step(
     kernel = {"none": _plain_block, "one-way": _one_way_block, "full": _full_block}[feedback]
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return kernel(size, d, s, float(dpsgd.sigma), distance, rng)
+        return kernel(size, d, s, dpsgd.sigma, distance, rng)
 
     game = "one-run" if feedback == "none" else f"adaptive, {feedback} feedback,"
     return _counts(f"{game} DP-SGD", block, dpsgd, trials, seed, float(tau))
@@ -408,18 +445,20 @@ def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
 
     The loss is an odd and monotone function of that distance, so |loss| >= tau there and beyond.
     """
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     if dpsgd.steps != 1 or dpsgd.sample_rate != 1:
         raise ValueError(
             "dpsgd must be a single full-batch step, with steps=1 and sample_rate=1, "
             f"got steps={dpsgd.steps} and sample_rate={dpsgd.sample_rate}"
         )
-    tau = _check.real("tau", tau, 0, inf, interval="()")
-    return _guess_distances(dpsgd.per_coordinate, float(dpsgd.sigma), tau)
+    tau = _check.real("tau", tau, 1e-6, 1e3)
+    return _guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau)
 
 
 @lru_cache(maxsize=64)
 def _guess_distances(s: int, sigma: float, tau: float) -> NDArray[np.float64]:
     distance = np.full(s + 1, inf)
+    high = 1.0
     for u in range(1, s + 1):
         mechanism = NoisyCountInSets(u, sigma)
 
@@ -427,10 +466,13 @@ def _guess_distances(s: int, sigma: float, tau: float) -> NDArray[np.float64]:
             loss = mechanism.privacy_loss(np.array([u / 2 - x]), u)
             return float(loss[0]) - tau
 
-        high = 1.0
+        # The distance changes little from one u to the next: look around the last one first.
+        low, high = 0.98 * high, 1.02 * high
         while excess(high) < 0:
-            high *= 2
-        distance[u] = optimize.brentq(excess, 0, high, xtol=1e-13)
+            low, high = high, 2 * high
+        while excess(low) > 0:
+            low, high = low / 2, low
+        high = distance[u] = optimize.brentq(excess, low, high, xtol=1e-13)
     return distance
 
 
@@ -492,6 +534,5 @@ def _full_block(
 
 
 def _counts(game: str, block: Any, dpsgd: DpSgd, trials: int, seed: int, *key: object) -> Counts:
-    trials, seed = _check.integer("trials", trials, 1), _check.seed(seed)
     v, r = play(block, trials, seed, game, dpsgd, *key)
     return Counts(v, r, dpsgd.n, game)

@@ -12,7 +12,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib._random import play
+from oralib._random import BLOCK, play
 from oralib.channel import Channel
 from oralib.guessers import Guesser, ThresholdGuesser, TopGuesser
 from oralib.mechanisms import Mechanism, Signs
@@ -76,7 +76,8 @@ def one_run(
     >>> int(counts.r[0])
     1000
     """
-    n = _check_players(mechanism, guesser, n)
+    _check_players(mechanism, guesser, n)
+    n = mechanism.check_size(n)
 
     def block(size: int, rng: Generator) -> tuple[Signs, Signs]:
         signs = _coins(rng, size, n)
@@ -107,7 +108,11 @@ def classic(
     base = np.array(_check.integers("base", base, -1, 1), dtype=np.int8)
     if base.ndim != 1 or not base.all():
         raise ValueError(f"base must be a vector of signs -1 and 1, got base={base.tolist()}")
-    _check_players(mechanism, guesser, len(base), of=rounds)
+    _check_players(mechanism, guesser, rounds)
+    try:
+        mechanism.check_size(len(base))
+    except ValueError as error:
+        raise ValueError(f"base has a length that {mechanism!r} cannot take: {error}") from None
     index = _check.integer("index", index, 0, len(base) - 1)
 
     def block(size: int, rng: Generator) -> tuple[Signs, Signs]:
@@ -140,7 +145,8 @@ def adaptive(
         valid; ``"full"`` reveals every sign, as in the paper's Definition of AORA, and then the
         number of guesses may depend on earlier successes, which the bounds do not cover.
     """
-    n = _check_players(mechanism, guesser, n)
+    _check_players(mechanism, guesser, n)
+    n = mechanism.check_size(n)
     _check.one_of("feedback", feedback, FEEDBACK)
     _check_decides_alone(guesser)
 
@@ -160,7 +166,8 @@ def full_knowledge(
     mechanism: Mechanism, guesser: Guesser, n: int, *, trials: int = 1, seed: int
 ) -> Counts:
     """Full-knowledge auditing: each element is guessed knowing all others. Not a valid audit."""
-    n = _check_players(mechanism, guesser, n)
+    _check_players(mechanism, guesser, n)
+    n = mechanism.check_size(n)
 
     def block(size: int, rng: Generator) -> tuple[Signs, Signs]:
         signs = _coins(rng, size, n)
@@ -172,8 +179,8 @@ def full_knowledge(
 
 
 def _counts(game: str, block: Any, n: int, trials: int, seed: int, *key: object) -> Counts:
-    trials, seed = _check.integer("trials", trials, 1), _check.seed(seed)
-    v, r = play(block, trials, seed, game, n, *key)
+    # A block of trials holds a few arrays with an entry for each element: keep it small.
+    v, r = play(block, trials, seed, game, n, *key, largest=max(1, min(BLOCK, 2**21 // n)))
     return Counts(v, r, n, game)
 
 
@@ -183,6 +190,8 @@ def _coins(rng: Generator, *shape: int) -> Signs:
 
 def _score(guesses: Signs, signs: Signs) -> tuple[Any, Any]:
     """(v, r): right and taken guesses along the last axis."""
+    if (np.abs(guesses) > 1).any():
+        raise ValueError("guesser must guess -1, 0 or 1, got another value from it")
     return (guesses == signs).sum(axis=-1), (guesses != 0).sum(axis=-1)
 
 
@@ -190,16 +199,13 @@ def _revealed(signs: Any, guesses: Any, feedback: str) -> Any:
     return signs if feedback == "full" else np.where(guesses == 0, signs, 0)
 
 
-def _check_players(mechanism: Mechanism, guesser: Guesser, n: int, of: int | None = None) -> int:
-    """``n`` if the two can play on n elements; ``of`` is the number of potential guesses."""
-    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, type):
-        raise TypeError(f"mechanism must be a mechanism such as Count(), got {mechanism!r}")
+def _check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
+    """The two must be able to play for at most so many guesses."""
+    _check.instance("mechanism", mechanism, Mechanism, "Count()")
     if not hasattr(guesser, "guess") or isinstance(guesser, type):
-        raise TypeError(f"guesser must be a guesser such as TopGuesser(10), got {guesser!r}")
-    n = mechanism.check_size(n)
+        raise TypeError(f"guesser must be like TopGuesser(10), got guesser={guesser!r}")
     if isinstance(guesser, TopGuesser):
-        _check.integer("k", guesser.k, 1, n if of is None else of)
-    return n
+        _check.integer("k", guesser.k, 1, max(1, _check.integer("n", most, 1)))
 
 
 def _check_decides_alone(guesser: object) -> None:
@@ -223,6 +229,7 @@ def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     >>> float(law[2, 2]), float(law[0, 0])
     (0.5, 0.5)
     """
+    _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     guesses = guesser.guess(channel.privacy_loss)
     return _law(channel, guesses[:, None, :])
 
@@ -231,6 +238,7 @@ def adaptive_law(
     channel: Channel, guesser: ThresholdGuesser, *, feedback: str = "one-way"
 ) -> NDArray[np.float64]:
     """The exact law of (V, R) of adaptive one-run auditing."""
+    _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.one_of("feedback", feedback, FEEDBACK)
     _check_decides_alone(guesser)
     guesses = np.zeros((*channel.table.shape, channel.n), dtype=np.int8)
@@ -245,6 +253,7 @@ def adaptive_law(
 
 def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     """The exact law of (V, R) of full-knowledge auditing."""
+    _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     return _law(channel, guesser.guess(channel.full_knowledge_loss))
 
 

@@ -13,9 +13,9 @@ from oralib import _check
 
 __all__ = ["Guesser", "ThresholdGuesser", "TopGuesser"]
 
-#: Losses within so much of a threshold count as equal to it: they may differ by rounding only,
-#: as the two infinitely many losses of exactly ε that the Laplace mechanism has.
-_ROUNDING = 1e-9
+#: Losses that differ by no more than this count as equal: they may differ by rounding only. So a
+#: loss of ε in theory passes a threshold of ε, a loss of 0 is 0, and ties are ties.
+_ROUNDING = 1e-12
 
 
 class Guesser(Protocol):
@@ -35,7 +35,7 @@ class ThresholdGuesser:
     tau: float = 0.0
 
     def __post_init__(self) -> None:
-        _check.real("tau", self.tau, 0)
+        _check.store(self, tau=_check.real("tau", self.tau, 0))
 
     def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]:
         tau = self.tau if np.isinf(self.tau) else self.tau - _ROUNDING * max(1.0, self.tau)
@@ -49,13 +49,14 @@ class TopGuesser:
     k: int
 
     def __post_init__(self) -> None:
-        _check.integer("k", self.k, 1)
+        _check.store(self, k=_check.integer("k", self.k, 1))
 
     def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]:
         n = np.shape(loss)[-1]
         if self.k > n:
             raise ValueError(f"k must be at most n, got k={self.k} and n={n}")
-        order = np.argsort(-np.abs(loss), axis=-1, kind="stable")
+        size = np.round(np.abs(loss) / _ROUNDING)
+        order = np.argsort(-size, axis=-1, kind="stable")
         guesses = np.zeros(np.shape(loss), dtype=np.int8)
         taken = order[..., : self.k]
         np.put_along_axis(
@@ -65,4 +66,4 @@ class TopGuesser:
 
 
 def _likelier(loss: NDArray[Any]) -> NDArray[np.int8]:
-    return np.where(np.asarray(loss) > 0, np.int8(-1), np.int8(1))
+    return np.where(np.asarray(loss) > _ROUNDING, np.int8(-1), np.int8(1))

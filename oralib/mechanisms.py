@@ -84,7 +84,12 @@ class DiscreteMechanism(Mechanism, Protocol):
 
 def sign_vectors(n: int) -> Signs:
     """All 2^n vectors of signs, one a row, from all -1 to all 1 in lexicographic order."""
-    return np.array(list(product((-1, 1), repeat=n)), dtype=np.int8).reshape(2**n, n)
+    n = _check.integer("n", n, 1, 24)
+    rows = np.arange(2**n, dtype=np.int32)
+    signs = np.empty((2**n, n), dtype=np.int8)
+    for i in range(n):
+        signs[:, i] = 2 * (rows >> (n - 1 - i) & 1) - 1
+    return signs
 
 
 # ---------------------------------------------------------------- one output entry per element
@@ -113,7 +118,7 @@ class LocalRandomizedResponse(_PerElement):
     epsilon: float
 
     def __post_init__(self) -> None:
-        _check.real("epsilon", self.epsilon, 0)
+        _check.store(self, epsilon=_check.real("epsilon", self.epsilon, 0))
 
     def run(self, signs: Signs, rng: Generator) -> Array:
         return np.where(rng.random(signs.shape) < special.expit(self.epsilon), signs, -signs)
@@ -168,7 +173,7 @@ class AllOrNothing(_PerElement):
     p: float
 
     def __post_init__(self) -> None:
-        _check.real("p", self.p, 0, 1)
+        _check.store(self, p=_check.real("p", self.p, 0, 1))
 
     @property
     def epsilon(self) -> float:
@@ -198,7 +203,8 @@ class LocalLaplace(_PerElement):
     epsilon: float
 
     def __post_init__(self) -> None:
-        _check.real("epsilon", self.epsilon, 0, np.inf, interval="()")
+        epsilon = _check.real("epsilon", self.epsilon, 0, np.inf, interval="()")
+        _check.store(self, epsilon=epsilon)
 
     def run(self, signs: Signs, rng: Generator) -> Array:
         return signs + rng.laplace(scale=2 / self.epsilon, size=signs.shape)
@@ -336,7 +342,7 @@ class XorRandomizedResponse(_Parity):
     epsilon: float
 
     def __post_init__(self) -> None:
-        _check.real("epsilon", self.epsilon, 0)
+        _check.store(self, epsilon=_check.real("epsilon", self.epsilon, 0))
 
     @property
     def _noise(self) -> float:
@@ -370,12 +376,12 @@ class Count(_Counting):
 
 @dataclass(frozen=True)
 class CountInSets(_Counting):
-    """CIS_s: the number of ones in each set of s neighbouring elements."""
+    """CIS_s: the number of ones in each set of s neighbouring elements; s must divide n."""
 
     s: int
 
     def __post_init__(self) -> None:
-        _check.integer("s", self.s, 1)
+        _check.store(self, s=_check.integer("s", self.s, 1))
 
     def _set_size(self, n: int) -> int:
         return self.s
@@ -393,8 +399,8 @@ class NoisyCountInSets(_PerSet):
     sigma: float
 
     def __post_init__(self) -> None:
-        _check.integer("s", self.s, 1)
-        _check.real("sigma", self.sigma, 0, np.inf, interval="()")
+        s, sigma = _check.integer("s", self.s, 1), _check.real("sigma", self.sigma, 1e-3, 1e6)
+        _check.store(self, s=s, sigma=sigma)
 
     epsilon: ClassVar[float] = np.inf
 

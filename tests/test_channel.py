@@ -148,6 +148,13 @@ def test_impossible_outputs_are_dropped():
         (lambda: Channel("abc"), TypeError, "table must be a number"),
         (lambda: channel(oralib.LocalLaplace(1.0), 2), TypeError, "no exact table"),
         (lambda: channel(oralib.NoisyCountInSets(2, 1.0), 2), TypeError, "no exact table"),
+        (lambda: channel(oralib.Count, 2), TypeError, "must be a discrete mechanism"),
+        (
+            lambda: channel(oralib.LocalRandomizedResponse(100.0), 8),
+            ValueError,
+            "epsilon must be small enough for a table",
+        ),
+        (lambda: oralib.sign_vectors(40), ValueError, r"n must lie in \[1, 24\]"),
         (lambda: channel(oralib.Count(), 0), ValueError, "n must be at least 1"),
         (lambda: channel(oralib.CountInSets(2), 3), ValueError, "multiple of 2"),
         (

@@ -155,6 +155,18 @@ def test_large_sets_stay_small_in_memory():
     assert cut.max() <= 1 + 1e-12
 
 
+def test_extreme_settings_start_soon_or_complain():
+    assert audit(DpSgd(10**5, d=1000, steps=10**6, sigma=1.0), 100, trials=2, seed=1).n == 10**5
+    with pytest.raises(ValueError, match="n / d and steps must be small enough"):
+        audit(DpSgd(10**9, d=1, steps=10**9), 100, seed=1)
+    assert audit(DpSgd(2000.0, d=np.int64(1000)), 10, seed=1).n == 2000
+    for wrong in (DpSgd, 3):
+        with pytest.raises(TypeError, match="dpsgd must be like DpSgd"):
+            audit(wrong, 10, seed=1)
+    with pytest.raises(TypeError, match="rng must be like"):
+        train(DpSgd(2), np.ones(2, bool), 1)
+
+
 # ------------------------------------------------------------------------------ Algorithm 3
 
 
@@ -209,7 +221,7 @@ def test_training_has_the_law_of_algorithm_3(rate, gradient):
 
 def test_batch_sizes_are_binomial():
     """Without noise the weights count batch members."""
-    setting = DpSgd(n=30, d=1, steps=2000, sample_rate=0.2, sigma=1e-9)
+    setting = DpSgd(n=30, d=1, steps=2000, sample_rate=0.2, sigma=1e-3)
     weights = train(setting, np.ones(30, dtype=bool), np.random.default_rng(1))
     members = np.round(-np.diff(weights[:, 0])).astype(int)
     observed = np.bincount(members, minlength=31)
@@ -323,11 +335,11 @@ STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0)
         (lambda: DpSgd(10, sigma=-1), "sigma must lie in"),
         (lambda: audit(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\], got k=11"),
         (lambda: audit(DpSgd(10), 0, seed=1), "got k=0"),
-        (lambda: audit(DpSgd(10), 2, trials=0, seed=1), "trials must be at least 1"),
+        (lambda: audit(DpSgd(10), 2, trials=0, seed=1), "trials must lie in"),
         (lambda: audit_training(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\]"),
         (lambda: audit_training(DpSgd(10), 2, seed=1, clip=0), "clip must lie in"),
         (lambda: audit_single_step(DpSgd(10), 1.0, seed=1), "single full-batch step"),
-        (lambda: audit_single_step(STEP, 0.0, seed=1), r"tau must lie in \(0, inf\)"),
+        (lambda: audit_single_step(STEP, 0.0, seed=1), r"tau must lie in \[1e-06, 1000\]"),
         (lambda: audit_single_step(STEP, 1.0, feedback="some", seed=1), "none, one-way, full"),
         (lambda: train(STEP, np.ones(3, bool), np.random.default_rng()), "length n=4"),
         (lambda: noise_multiplier(0.0, 1e-5, 1, 1.0), "epsilon must lie in"),

@@ -239,6 +239,51 @@ def test_seed_and_trials():
     assert (counts.v != other.v).any()
 
 
+def test_equal_arguments_give_equal_numbers():
+    """Whatever type they come in: streams are keyed by converted values."""
+    reference = one_run(LocalRandomizedResponse(1.0), ThresholdGuesser(0.0), 50, seed=1).v
+    for one in (1, np.float64(1), np.int64(1), np.float32(1)):
+        same = one_run(LocalRandomizedResponse(one), ThresholdGuesser(0), np.int64(50), seed=1)
+        assert same.v == reference
+
+
+def test_own_mechanisms_and_guessers_are_reproducible():
+    class Open(LocalRandomizedResponse):
+        """A class of somebody else's, without a repr of its own."""
+
+        __repr__ = object.__repr__
+
+    class Yes:
+        def guess(self, loss):
+            return np.ones(np.shape(loss), dtype=np.int8)
+
+    first, second = (one_run(Open(1.0), Yes(), 100, trials=5, seed=3).v for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+    class Loud(Yes):
+        def guess(self, loss):
+            return 2 * super().guess(loss)
+
+    with pytest.raises(ValueError, match="guesser must guess -1, 0 or 1"):
+        one_run(Count(), Loud(), 4, seed=1)
+
+
+@pytest.mark.parametrize(("epsilon", "n"), [(2.2, 7), (0.7, 5), (1.0, 6)])
+def test_rounding_breaks_no_ties(epsilon, n):
+    """Losses that are equal, or zero, in theory differ by 1e-16 in a table."""
+    blind = one_run_law(channel(XorRandomizedResponse(epsilon), n), ThresholdGuesser())
+    np.testing.assert_allclose(blind[:, n], stats.binom.pmf(np.arange(n + 1), n, 0.5), atol=1e-12)
+    for k in (1, n - 1):
+        law = full_knowledge_law(channel(LocalRandomizedResponse(epsilon), n), TopGuesser(k))
+        expected = stats.binom.pmf(np.arange(k + 1), k, p(epsilon))
+        np.testing.assert_allclose(law[: k + 1, k], expected, atol=1e-12)
+
+
+def test_large_audits_stay_small_in_memory():
+    counts = one_run(LocalRandomizedResponse(1.0), ThresholdGuesser(), 4_000_000, trials=2, seed=1)
+    assert counts.accuracy == pytest.approx([p(1.0)] * 2, abs=2e-3)
+
+
 def test_accuracy_without_guesses():
     counts = one_run(Count(), ThresholdGuesser(np.inf), 30, trials=3, seed=1)
     assert np.isnan(counts.accuracy).all()
@@ -253,12 +298,13 @@ GUESS = ThresholdGuesser()
         (lambda: one_run(Count(), TopGuesser(5), 4, seed=1), ValueError, r"k must lie in \[1, 4\]"),
         (lambda: one_run(Count(), GUESS, 0, seed=1), ValueError, "n must be at least 1"),
         (lambda: one_run(Count(), GUESS, 2.5, seed=1), ValueError, "n must be an integer"),
-        (lambda: one_run(Count(), GUESS, 4, trials=0, seed=1), ValueError, "trials must be"),
+        (lambda: one_run(Count(), GUESS, 4, trials=0, seed=1), ValueError, "trials must lie in"),
         (lambda: one_run(Count(), GUESS, 4, seed=-1), ValueError, "seed must be at least 0"),
         (lambda: one_run(Count(), GUESS, 4, seed="x"), TypeError, "seed must be an integer"),
-        (lambda: one_run(Count, GUESS, 4, seed=1), TypeError, "mechanism must be a mechanism"),
-        (lambda: one_run("Count", GUESS, 4, seed=1), TypeError, "got 'Count'"),
-        (lambda: one_run(Count(), 3, 4, seed=1), TypeError, "guesser must be a guesser"),
+        (lambda: one_run(Count(), GUESS, 4, seed=1.5), ValueError, "seed must be an integer"),
+        (lambda: one_run(Count, GUESS, 4, seed=1), TypeError, "mechanism must be like Count"),
+        (lambda: one_run("Count", GUESS, 4, seed=1), TypeError, "got mechanism='Count'"),
+        (lambda: one_run(Count(), 3, 4, seed=1), TypeError, "guesser must be like TopGuesser"),
         (lambda: one_run(CountInSets(3), GUESS, 4, seed=1), ValueError, "multiple of 3"),
         (lambda: adaptive(Count(), TopGuesser(2), 4, seed=1), TypeError, "ThresholdGuesser"),
         (
@@ -276,6 +322,12 @@ GUESS = ThresholdGuesser()
         (lambda: classic(Count(), GUESS, 5, base=[2], seed=1), ValueError, r"base must lie in"),
         (lambda: classic(Count(), GUESS, 5, base=[1], index=1, seed=1), ValueError, "index must"),
         (lambda: classic(Count(), TopGuesser(6), 5, seed=1), ValueError, r"k must lie in \[1, 5"),
+        (lambda: classic(XorInPairs(), GUESS, 5, seed=1), ValueError, "base has a length that Xor"),
+        (lambda: one_run_law(Count(), GUESS), TypeError, "channel must be like"),
+        (lambda: adaptive_law(Count(), GUESS), TypeError, "channel must be like"),
+        (lambda: full_knowledge_law(Count(), GUESS), TypeError, "channel must be like"),
+        (lambda: one_run(Count(), GUESS, 4, trials=10**15, seed=1), ValueError, "trials must lie"),
+        (lambda: one_run(Count(), GUESS, 10**20, seed=1), ValueError, "n must lie in"),
         (lambda: full_knowledge(NoisyCountInSets(2, 1.0), GUESS, 3, seed=1), ValueError, "n must"),
     ],
 )

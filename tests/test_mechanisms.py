@@ -173,6 +173,7 @@ def test_runs_keep_leading_axes():
         (lambda: LocalRandomizedResponse(-1), "epsilon must lie in"),
         (lambda: LocalRandomizedResponse(float("nan")), "got epsilon=nan"),
         (lambda: LocalLaplace(0), r"epsilon must lie in \(0, inf\)"),
+        (lambda: NoisyCountInSets(2, 1e-200), r"sigma must lie in \[0.001, 1e\+06\]"),
         (lambda: XorRandomizedResponse(-0.1), "epsilon must lie in"),
         (lambda: AllOrNothing(1.1), r"p must lie in \[0, 1\], got p=1.1"),
         (lambda: CountInSets(0), "s must be at least 1, got s=0"),
@@ -186,3 +187,13 @@ def test_runs_keep_leading_axes():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_checked_values_are_stored():
+    assert CountInSets(2.0) == CountInSets(2)
+    assert repr(CountInSets(np.float64(2))) == "CountInSets(s=2)"
+    assert repr(LocalRandomizedResponse(np.int64(1))) == "LocalRandomizedResponse(epsilon=1.0)"
+    with pytest.raises(TypeError, match="epsilon must be a number, got epsilon='1'"):
+        LocalRandomizedResponse("1")
+    with pytest.raises(TypeError, match="epsilon must be a number, got epsilon=True"):
+        LocalRandomizedResponse(True)

@@ -1,0 +1,146 @@
+"""The chapters as files: executed, parameterised, captioned; and runs with other parameters."""
+
+import ast
+import re
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+import yaml
+
+from oralib.parameters import PARAMETERS
+
+ROOT = Path(__file__).parent.parent
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
+PAGES = [TOC["root"], *(c["file"] for part in TOC["parts"] for c in part["chapters"])]
+CHAPTERS = [ROOT / f"{page}.ipynb" for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
+PAPER = [path for path in CHAPTERS if re.match(r"\d\d-|[A-E]-", path.name)]
+
+
+def read(path):
+    return nbformat.read(path, 4)
+
+
+def code_cells(path):
+    return [cell for cell in read(path).cells if cell.cell_type == "code"]
+
+
+def parameters_cell(path):
+    """(place among the code cells, source) of the tagged cell."""
+    tagged = [
+        (place, cell.source)
+        for place, cell in enumerate(code_cells(path))
+        if "parameters" in cell.metadata.get("tags", [])
+    ]
+    assert len(tagged) == 1, f"{path.name} has {len(tagged)} cells tagged parameters"
+    return tagged[0]
+
+
+def ids(path):
+    return path.stem
+
+
+def test_toc_lists_every_chapter_of_the_paper_in_order():
+    assert {path.stem for path in (ROOT / "book").glob("*.ipynb")} == {p.stem for p in CHAPTERS}
+    numbers = [path.stem.split("-")[0] for path in PAPER]
+    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "A", "B", "C", "D", "E"]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=ids)
+def test_outputs_are_there(path):
+    """A notebook that has lost its outputs would be compared with nothing."""
+    cells = code_cells(path)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    outputs = [output for cell in cells for output in cell.outputs]
+    assert len(outputs) >= 3
+    assert not [o for o in outputs if o.output_type == "error"]
+    assert not [o for o in outputs if o.output_type == "stream" and o.name == "stderr"]
+
+
+@pytest.mark.parametrize("path", PAPER, ids=ids)
+def test_every_figure_has_caption_name_and_alt_text(path):
+    figures = 0
+    for cell in code_cells(path):
+        if any("image/png" in output.get("data", {}) for output in cell.outputs):
+            settings = cell.metadata.get("mystnb", {})
+            figure, image = settings.get("figure", {}), settings.get("image", {})
+            assert figure.get("caption"), cell.source
+            assert figure.get("name", "").startswith("fig-"), cell.source
+            assert len(image.get("alt", "")) > 20, cell.source
+            figures += 1
+    assert figures >= 1
+
+
+@pytest.mark.parametrize("path", PAPER, ids=ids)
+def test_every_figure_is_mentioned(path):
+    prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+    for cell in code_cells(path):
+        name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
+        if name:
+            assert f"`{name}`" in prose, name
+
+
+@pytest.mark.parametrize("path", PAPER, ids=ids)
+def test_parameters_are_declared_and_checked(path):
+    place, source = parameters_cell(path)
+    declared = [node for node in ast.parse(source).body if isinstance(node, ast.AnnAssign)]
+    names = [node.target.id for node in declared]
+    assert len(names) == len(source.strip().splitlines()), "one annotated parameter a line"
+    assert set(names) <= set(PARAMETERS)
+    assert all("#" in line for line in source.strip().splitlines()), "each line says its meaning"
+    check = code_cells(path)[place + 1].source
+    called = re.search(r"parameters\.check\(\s*globals\(\),?(.*?)\)", check, re.DOTALL)
+    assert called, check
+    assert re.findall(r'"(\w+)"', called[1]) == names
+    inferred = papermill.inspect_notebook(str(path))
+    assert set(inferred) == set(names)
+
+
+@pytest.mark.parametrize("path", PAPER, ids=ids)
+def test_size(path):
+    cells = read(path).cells
+    words = sum(len(cell.source.split()) for cell in cells if cell.cell_type == "markdown")
+    assert 1000 <= words <= 3000
+    lengths = sorted(len(cell.source.splitlines()) for cell in code_cells(path))
+    assert lengths[len(lengths) // 2] <= 9
+    assert lengths[-1] <= 20
+
+
+def test_figures_of_the_paper_are_all_there():
+    captions = " ".join(
+        cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
+        for path in PAPER
+        for cell in code_cells(path)
+    )
+    assert set(re.findall(r"paper's Figure (\d)", captions)) == set("123456789")
+
+
+GAPS = ROOT / "book" / "04-the-gaps.ipynb"
+
+
+@pytest.mark.parametrize("folder", [ROOT, ROOT / "book"], ids=["root", "book"])
+def test_papermill_with_other_parameters(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(folder)
+    done = papermill.execute_notebook(
+        str(GAPS), str(tmp_path / "out.ipynb"), {"p": 0.5, "n": 3}, progress_bar=False
+    )
+    text = "".join(o.get("text", "") for c in done.cells for o in c.get("outputs", []))
+    assert "k = 3: 0.7500" in text
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epsilom": 3}, "epsilom is not a parameter of this chapter.*did you mean epsilon"),
+        ({"p": "often"}, "p must be a number, got p='often'"),
+        ({"p": 1.5}, r"p must lie in \(0, 1\), got p=1.5"),
+        ({"n": 2.5}, "n must be an integer, got n=2.5"),
+    ],
+)
+def test_papermill_with_wrong_parameters(parameters, message, tmp_path):
+    with pytest.raises(papermill.PapermillExecutionError, match=message) as failure:
+        papermill.execute_notebook(
+            str(GAPS), str(tmp_path / "out.ipynb"), parameters, progress_bar=False
+        )
+    assert failure.value.exec_count <= 4  # before any work

@@ -1,0 +1,140 @@
+"""The rendered pages in a real browser: no errors, no outside requests, maths and images there.
+
+Needs Chromium and its driver, and a book built by ``make book``; skipped where they are missing,
+unless ORALIB_REQUIRE_BROWSER is set.
+"""
+
+import json
+import os
+import shutil
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+HTML = ROOT / "_build" / "html"
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+REQUIRED = bool(os.environ.get("ORALIB_REQUIRE_BROWSER"))
+
+pytestmark = pytest.mark.skipif(
+    not REQUIRED and not (BROWSER and DRIVER and (HTML / "index.html").exists()),
+    reason="needs chromium, chromedriver and a built book",
+)
+
+
+def pages():
+    """Every page of the table of contents."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    chapters = [c["file"] for part in toc["parts"] for c in part["chapters"]]
+    return [toc["root"], *chapters]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address():
+    """The book, served on loopback."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(HTML)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for flag in (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--no-first-run",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+def open_page(browser, url):
+    """Load a page and wait until its maths is set; returns its network events by kind."""
+    browser.get_log("performance")
+    browser.get_log("browser")
+    browser.get(url)
+    browser.set_script_timeout(60)
+    browser.execute_async_script(
+        "const done = arguments[0];"
+        "const wait = () => window.MathJax?.startup?.promise"
+        "  ? window.MathJax.startup.promise.then(done) : done();"
+        "document.readyState === 'complete' ? wait() : window.addEventListener('load', wait);"
+    )
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return {
+        kind: [event["params"] for event in events if event["method"] == f"Network.{kind}"]
+        for kind in ("requestWillBeSent", "loadingFailed", "responseReceived")
+    }
+
+
+@pytest.mark.parametrize("page", pages())
+@pytest.mark.parametrize("width", [1300, 390])
+def test_page(browser, address, page, width):
+    browser.set_window_size(width, 1000)
+    events = open_page(browser, f"{address}/{page}.html")
+
+    outside = [
+        event["request"]["url"]
+        for event in events["requestWillBeSent"]
+        if not event["request"]["url"].startswith((address, "data:", "blob:", "chrome"))
+    ]
+    assert not outside
+    assert not [event for event in events["loadingFailed"] if not event.get("canceled")]
+    assert all(event["response"]["status"] < 400 for event in events["responseReceived"])
+    errors = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    assert not errors
+
+    counts = browser.execute_script(
+        "return {"
+        " math: document.querySelectorAll('.math').length,"
+        " set: document.querySelectorAll('mjx-container').length,"
+        " broken: document.querySelectorAll('mjx-merror, [data-mjx-error]').length,"
+        " empty: [...document.images].filter(i => !i.naturalWidth).map(i => i.src),"
+        " mute: [...document.querySelectorAll('article img')].filter(i => !i.alt).length,"
+        " wide: document.documentElement.scrollWidth - window.innerWidth"
+        "}"
+    )
+    assert counts["set"] >= counts["math"]
+    assert counts["broken"] == 0
+    assert counts["empty"] == []
+    assert counts["mute"] == 0
+    assert counts["wide"] <= 1  # nothing sticks out sideways, on a phone neither
+
+
+def test_equations_are_there_at_all(browser, address):
+    open_page(browser, f"{address}/book/05-efficacy.html")
+    count = browser.execute_script("return document.querySelectorAll('mjx-container').length")
+    assert count > 20
+
+
+def test_dark_mode_keeps_figures_readable(browser, address):
+    open_page(browser, f"{address}/book/05-efficacy.html")
+    browser.execute_script("document.documentElement.dataset.theme = 'dark'")
+    background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert sum(map(int, background.strip("rgba()").split(",")[:3])) < 200
