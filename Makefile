@@ -12,16 +12,24 @@ export UV_COMPILE_BYTECODE := 1
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
 
-.PHONY: book test lint bench lock clean
+.PHONY: book test chapters lint bench lock clean
 
+# Executes every chapter afresh; a warning is an error.
 book: $(READY)
 	rm -rf _build
 	$(BIN)/jupyter-book build --warningiserror --nitpick .
-	@test -s _build/html/index.html
+	@for page in book/*.ipynb book/*.md; do \
+	    test -s "_build/html/$${page%.*}.html" || { echo "missing: the page of $$page"; exit 1; }; \
+	done
 	@echo "The book is ready: open file://$(CURDIR)/_build/html/index.html"
 
+# All tests, and every chapter executed and compared with its committed outputs.
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses auto --dist loadscope
+	$(BIN)/python -m pytest --nbval --numprocesses auto --dist loadscope
+
+# Executes the chapters in place, to commit their outputs after a change.
+chapters: $(READY)
+	$(BIN)/python -m book
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

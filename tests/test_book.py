@@ -53,7 +53,7 @@ def test_outputs_are_there(path):
     cells = code_cells(path)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     outputs = [output for cell in cells for output in cell.outputs]
-    assert len(outputs) >= 3
+    assert len(outputs) >= (3 if path in PAPER else 1)
     assert not [o for o in outputs if o.output_type == "error"]
     assert not [o for o in outputs if o.output_type == "stream" and o.name == "stderr"]
 
