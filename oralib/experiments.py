@@ -105,7 +105,8 @@ def summarise(counts: Counts, *, beta: float = 0.05, delta: float = 0.0) -> dict
     -------
     bound, bound_se : mean of ε'_β(v, r), 0 for a trial without guesses, and its standard error.
     estimation, estimation_se : mean of p_inv(v / r). It is inf if some trial has v = r, and nan
-        if some trial has no guesses; ``all_right`` and ``no_guesses`` count these trials.
+        if some trial has no guesses, or if one has v = r and another v = 0; ``all_right`` and
+        ``no_guesses`` count these trials.
     efficacy, efficacy_se : mean of v / r; nan if some trial has no guesses.
     guesses : mean of r.
     trials : the number of trials.
@@ -128,7 +129,8 @@ def _mean(name: str, values: NDArray[np.float64]) -> dict[str, float]:
         error = float(values.std(ddof=1)) / sqrt(len(values))
     else:
         error = float("nan")
-    return {name: float(values.mean()), f"{name}_se": error}
+    with np.errstate(invalid="ignore"):  # the mean of inf and -inf is nan
+        return {name: float(values.mean()), f"{name}_se": error}
 
 
 # -------------------------------------------------------------------- DP-SGD with k guesses

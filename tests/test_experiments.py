@@ -54,6 +54,8 @@ def test_undefined_means_are_shown():
     assert np.isnan(row["estimation"])
     assert row["no_guesses"] == 1
     assert np.isfinite(row["bound"])
+    row = summarise(Counts(np.array([0, 10]), np.array([10, 10]), 10, "test"))
+    assert np.isnan(row["estimation"])
     row = summarise(Counts(np.array([5]), np.array([10]), 10, "test"))
     assert np.isnan(row["bound_se"])
 
