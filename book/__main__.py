@@ -20,7 +20,9 @@ METADATA = {
 def execute(path: Path) -> None:
     notebook = nbformat.read(path, 4)
     resources = {"metadata": {"path": str(BOOK)}}
-    NotebookClient(notebook, timeout=600, record_timing=False, resources=resources).execute()
+    NotebookClient(
+        notebook, timeout=600, record_timing=False, coalesce_streams=True, resources=resources
+    ).execute()
     notebook.metadata = nbformat.from_dict(METADATA)
     nbformat.write(notebook, path)
 

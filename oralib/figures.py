@@ -155,7 +155,7 @@ def tradeoff(
         *(table["x"], table["bound"], table["bound_se"]),
         color=BLUE,
         marker="o",
-        label="bound, 95% confidence",
+        label="bound",
     )
     for colour, (label, (x, y)) in zip(CYCLE[2:], (curves or {}).items(), strict=False):
         _curve(axes, x, y, color=colour, linestyle="-.", marker="^", label=label)
