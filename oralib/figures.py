@@ -99,11 +99,19 @@ def _picture(columns: int = 1, width: float = 7.0, height: float = 4.0) -> tuple
 def _label(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
     if log_x:
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        low, high = axes.get_xlim()
+        subs = (1, 2, 5) if high < 2000 * low else (1,)  # as many labels as there is room for
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
         axes.xaxis.set_minor_formatter(ticker.NullFormatter())
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
+
+
+def _references(axes: Axes, levels: Mapping[str, float] | None) -> None:
+    """Horizontal reference lines, each with dashes of its own."""
+    for dashes, (label, level) in zip(("--", ":", "-."), (levels or {}).items(), strict=False):
+        axes.axhline(level, color="black", linestyle=dashes, linewidth=1.2, label=label)
 
 
 def _legend(picture: Picture, columns: int = 2) -> None:
@@ -137,12 +145,12 @@ def tradeoff(
 
     Parameters
     ----------
-    epsilon : the true privacy level, a dashed line.
+    epsilon : the certified privacy level, a dashed line.
     quoted : values printed in the paper, {x: (mean bound, its error)}.
     curves : further curves, {label: (x, y)}.
     """
     picture, axes = _picture()
-    axes.axhline(epsilon, color="black", linestyle="--", linewidth=1.2, label="true ε")
+    axes.axhline(epsilon, color="black", linestyle="--", linewidth=1.2, label=f"ε = {epsilon:g}")
     _curve(
         axes,
         *(table["x"], table["estimation"], table["estimation_se"]),
@@ -234,12 +242,12 @@ def adaptive(
 
     Parameters
     ----------
-    epsilon : the true privacy level, if it is finite.
+    epsilon : the certified privacy level, if it is finite.
     exact : exact curves, {feedback: (x, mean bound)}; the simulated points are then bare.
     """
     picture, axes = _picture()
     if epsilon is not None:
-        axes.axhline(epsilon, color="black", linestyle="--", linewidth=1.2, label="true ε")
+        axes.axhline(epsilon, color="black", linestyle="--", linewidth=1.2, label=f"ε = {epsilon:g}")
     exact = exact or {}
     for feedback, (label, colour, marker) in FEEDBACK.items():
         rows = table.where(feedback=feedback)
@@ -314,8 +322,7 @@ def lines(
 ) -> Picture:
     """Curves {label: (x, y)} or {label: (x, y, standard error)} and dashed reference levels."""
     picture, axes = _picture()
-    for label, level in (references or {}).items():
-        axes.axhline(level, color="black", linestyle="--", linewidth=1.2, label=label)
+    _references(axes, references)
     shapes = "osD^v<>" if markers else [""] * 7
     for colour, marker, (label, curve) in zip(CYCLE, shapes, curves.items(), strict=False):
         _curve(axes, *curve, color=colour, marker=marker, label=label)
@@ -340,8 +347,7 @@ def bars(
     picture, axes = _picture(height=3.4)
     heights = np.array(list(values.values()), dtype=float) - base
     axes.bar(list(values), heights, 0.55, base, color=[*CYCLE, *CYCLE][: len(values)])
-    for label, level in (references or {}).items():
-        axes.axhline(level, color="black", linestyle="--", linewidth=1.2, label=label)
+    _references(axes, references)
     axes.grid(visible=False, axis="x")
     axes.set_ylabel(ylabel)
     if references:

@@ -1,0 +1,68 @@
+"""Figures: every function draws, in the house style, without touching the caller's settings."""
+
+import matplotlib
+import numpy as np
+import pytest
+
+import oralib
+from oralib import experiments, figures
+
+SMALL = {"trials": 10, "seed": 1}
+
+
+def sweep():
+    return experiments.elements_per_coordinate((0.5, 1, 2), **SMALL)
+
+
+PICTURES = {
+    "tradeoff": lambda: figures.tradeoff(
+        sweep(),
+        "n/d",
+        epsilon=2,
+        quoted={1: (0.49, 0.01)},
+        curves={"δ = 0": ([0.5, 1, 2], [0.3, 0.4, 0.5])},
+    ),
+    "efficacy": lambda: figures.efficacy(sweep(), "n/d", epsilon=2),
+    "by_epsilon": lambda: figures.by_epsilon(
+        experiments.elements_by_epsilon((1, 2), epsilons=(1, 2), **SMALL), "n", "n"
+    ),
+    "adaptive": lambda: figures.adaptive(
+        experiments.adaptive_count_in_sets((1, 2), sets=5, **SMALL),
+        "s",
+        epsilon=4,
+        exact={"none": ([1, 2], [1.0, 0.5])},
+    ),
+    "gap_chain": lambda: figures.gap_chain({"XOR": oralib.channel(oralib.Xor(), 3)}, k=2),
+    "lines": lambda: figures.lines(
+        {"a": ([1, 10, 1e5], [1, np.inf, 2]), "b": ([1, 2], [1, 2], [0.1, np.nan])},
+        "x",
+        "y",
+        references={"one": 1, "two": 2},
+        log_x=True,
+        log_y=True,
+        ylim=(0.5, 3),
+    ),
+    "bars": lambda: figures.bars({"a": 1, "b": 2}, "y", references={"one": 1}, base=0.5),
+    "law": lambda: figures.law(
+        {"Count": oralib.one_run_law(oralib.channel(oralib.Count(), 3), oralib.TopGuesser(2))}
+    ),
+    "outputs": lambda: figures.outputs(oralib.channel(oralib.Count(), 2)),
+}
+
+
+def test_every_function_is_drawn():
+    assert set(PICTURES) == set(figures.__all__) - {"Picture"}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_picture(name):
+    before = dict(matplotlib.rcParams)
+    picture = PICTURES[name]()
+    png = picture._repr_png_()
+    assert dict(matplotlib.rcParams) == before
+    assert png.startswith(b"\x89PNG")
+    assert picture.get_facecolor() == (1, 1, 1, 1)  # opaque: readable on a dark page
+    for axes in picture.axes:
+        assert axes.get_ylabel()
+    assert repr(picture).startswith("<Picture size")
+    assert PICTURES[name]()._repr_png_() == png
