@@ -247,7 +247,9 @@ def adaptive(
     """
     picture, axes = _picture()
     if epsilon is not None:
-        axes.axhline(epsilon, color="black", linestyle="--", linewidth=1.2, label=f"ε = {epsilon:g}")
+        axes.axhline(
+            epsilon, color="black", linestyle="--", linewidth=1.2, label=f"ε = {epsilon:g}"
+        )
     exact = exact or {}
     for feedback, (label, colour, marker) in FEEDBACK.items():
         rows = table.where(feedback=feedback)
