@@ -149,7 +149,15 @@ def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
             high = middle
         else:
             low = middle
-    return low, (tail(low, r, q, qc) - beyond) / (v - low)
+    if v - low > 4096:
+        return low, (tail(low, r, q, qc) - beyond) / (v - low)
+    # A difference of tails has lost digits for a short window: add up its terms.
+    term = pmf(v - 1, r, q, qc)
+    mass = term
+    for j in range(v - 1, low, -1):
+        term *= j * qc / ((r - j + 1) * q)
+        mass += term
+    return low, mass / (v - low)
 
 
 @jit

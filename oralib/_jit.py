@@ -1,41 +1,51 @@
 """The one decorator of every compiled kernel, and a kernel cache that is never stale."""
 
-from functools import partial
+import shutil
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numba
 
-#: Compile a kernel on its first call.
-#:
-#: - ``cache=True``: a new process loads the machine code instead of compiling for seconds.
-#: - ``nogil=True``: blocks of trials run on several cores from plain Python threads.
-#: - ``error_model="numpy"``: a division by zero is inf or nan, as in the formulas, no exception.
-#:
-#: ``fastmath`` stays off: kernels rely on infinities and on the order of additions.
-jit: Any = partial(numba.njit, cache=True, nogil=True, error_model="numpy")
+_PACKAGE = Path(__file__).parent
+_NUMBA: Any = numba.config
 
 
-def _forget_stale_kernels(package: Path) -> None:
-    """Delete cached machine code if any source file of the package has changed.
+def _cache_folder(base: str) -> Path:
+    """Where the machine code of these very sources is kept: their digest is part of the name.
 
-    Numba looks only at the file that defines a kernel, not at the files of the kernels it calls,
-    and would go on using the old code of the latter.
+    Numba itself looks only at the file that defines a kernel, not at the files of the kernels it
+    calls, and would go on using the old code of the latter.
     """
-    cache = package / "__pycache__"
-    stamp = cache / "kernels.sha256"
-    digest = sha256(
-        b"".join(source.read_bytes() for source in sorted(package.glob("*.py")))
-    ).hexdigest()
+    sources = sorted(_PACKAGE.glob("*.py"))
+    digest = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    return Path(base or _PACKAGE / "__pycache__") / f"oralib-kernels-{digest[:16]}"
+
+
+def _forget_others(folder: Path) -> None:
+    """Remove the machine code of other versions of the sources."""
+    for old in folder.parent.glob("oralib-kernels-*"):
+        if old != folder:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+_FOLDER = _cache_folder(_NUMBA.CACHE_DIR)
+_forget_others(_FOLDER)
+
+
+def jit(kernel: Callable[..., Any]) -> Any:
+    """Compile a kernel on its first call.
+
+    - ``cache=True``: a new process loads the machine code instead of compiling for seconds.
+    - ``nogil=True``: blocks of trials run on several cores from plain Python threads.
+    - ``error_model="numpy"``: a division by zero is inf or nan, as in the formulas, no exception.
+
+    ``fastmath`` stays off: kernels rely on infinities and on the order of additions.
+    """
+    before = _NUMBA.CACHE_DIR
+    _NUMBA.CACHE_DIR = str(_FOLDER)  # Numba reads it here, when it is told to cache
     try:
-        if not stamp.exists() or stamp.read_text() != digest:
-            for compiled in [*cache.glob("*.nbi"), *cache.glob("*.nbc")]:
-                compiled.unlink(missing_ok=True)
-            cache.mkdir(exist_ok=True)
-            stamp.write_text(digest)
-    except OSError:
-        pass  # an unwritable installation: its sources do not change, and Numba caches elsewhere
-
-
-_forget_stale_kernels(Path(__file__).parent)
+        return numba.njit(cache=True, nogil=True, error_model="numpy")(kernel)
+    finally:
+        _NUMBA.CACHE_DIR = before

@@ -84,9 +84,9 @@ def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) ->
     """
     v, r = _counts(v, r)
     beta = _check.reals("beta", beta, 0, 1, interval="()")
-    with np.errstate(invalid="ignore"):
-        lower = special.betaincinv(v, r - v + 1.0, beta)
-    return _plain(np.where(v == 0, 0.0, lower))
+    v, r, beta = _check.broadcast(v=v, r=r, beta=beta)
+    log_odds = _log_odds_bounds(v.flatten(), r.flatten(), beta.flatten()).reshape(v.shape)
+    return _plain(special.expit(log_odds))
 
 
 def p_value(
@@ -104,7 +104,7 @@ def p_value(
 
         P[W >= v] + 2 n δ max_i P[v > W >= v - i] / i,   W ~ Bin(r, p(ε)),
 
-    capped at 1.
+    capped at 1, a theorem where it is below 1/2.
 
     Parameters
     ----------
@@ -206,29 +206,35 @@ def _p_value(v: int, r: int, epsilon: float, weight: float) -> tuple[float, floa
 
 
 @jit
-def _lower_bound(v: int, r: int, beta: float, weight: float) -> float:
-    """Newton's method on log p-value - log β, kept inside a bracket."""
-    if v == 0 or _p_value(v, r, 0.0, weight)[0] > beta:
-        return 0.0
-    low = 0.0
+def _lower_bound(v: int, r: int, beta: float, weight: float, least: float) -> float:
+    """The largest log-odds x >= least whose p-value is at most β, or ``least``.
+
+    Newton's method on log p-value - log β, kept inside a bracket.
+    """
+    if v == 0 or _p_value(v, r, least, weight)[0] > beta:
+        return least
+    low = least
     # The bound of r right of r guesses without δ, a closed form, exceeds that of any other count.
     high = -log(np.expm1(-log(beta) / r)) + 1e-9
     x = log((v + 0.5) / (r - v + 0.5)) - 1.6 * np.sqrt(1 / (v + 0.5) + 1 / (r - v + 0.5))
-    for _ in range(200):
+    while high - low > 1e-15 * (1 + abs(low)):
         if not low < x < high:
             x = 0.5 * (low + high)
+            if not low < x < high:
+                break
         value, slope = _p_value(v, r, x, weight)
         if value > beta:
             high = x
         else:
             low = x
-        step = value * log(beta / value) / slope
-        x += step
-        if not abs(step) > 1e-15 * (1 + x) or high - low <= 1e-15 * (1 + low):
+        # A p-value or slope of 0, by underflow, tells nothing: bisect.
+        step = value * log(beta / value) / slope if value > 0 and slope > 0 else np.inf
+        if abs(step) <= 1e-15 * (1 + abs(x)):
             break
+        x += step
     # The last point may lie a rounding error above the root: step back until it does not.
     x = min(max(x, low), high)
-    back = 1e-16 * (1 + x)
+    back = 1e-16 * (1 + abs(x))
     while x > low and _p_value(v, r, x, weight)[0] > beta:
         x -= back
         back *= 2
@@ -247,5 +253,14 @@ def _p_values(v: Array, r: Array, epsilon: Array, weight: Array) -> Array:
 def _lower_bounds(v: Array, r: Array, beta: Array, weight: Array) -> Array:
     out = np.empty(v.size)
     for i in range(v.size):
-        out[i] = _lower_bound(v[i], r[i], beta[i], weight[i])
+        out[i] = _lower_bound(v[i], r[i], beta[i], weight[i], 0.0)
+    return out
+
+
+@jit
+def _log_odds_bounds(v: Array, r: Array, beta: Array) -> Array:
+    out = np.empty(v.size)
+    for i in range(v.size):
+        # No success probability that a double can hold has log-odds below -745.
+        out[i] = _lower_bound(v[i], r[i], beta[i], 0.0, -745.0) if v[i] > 0 else -np.inf
     return out

@@ -35,6 +35,7 @@ from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib._random import play
 from oralib.games import FEEDBACK, Counts
+from oralib.guessers import ROUNDING
 from oralib.mechanisms import Array, NoisyCountInSets
 
 __all__ = [
@@ -464,7 +465,7 @@ def _guess_distances(s: int, sigma: float, tau: float) -> NDArray[np.float64]:
 
         def excess(x: float, mechanism: NoisyCountInSets = mechanism, u: int = u) -> float:
             loss = mechanism.privacy_loss(np.array([u / 2 - x]), u)
-            return float(loss[0]) - tau
+            return float(loss[0]) - tau + ROUNDING * max(1.0, tau)  # as ThresholdGuesser
 
         # The distance changes little from one u to the next: look around the last one first.
         low, high = 0.98 * high, 1.02 * high

@@ -180,7 +180,14 @@ def full_knowledge(
 
 def _counts(game: str, block: Any, n: int, trials: int, seed: int, *key: object) -> Counts:
     # A block of trials holds a few arrays with an entry for each element: keep it small.
-    v, r = play(block, trials, seed, game, n, *key, largest=max(1, min(BLOCK, 2**21 // n)))
+    largest = max(1, min(BLOCK, 2**21 // n))
+
+    def whole_block(size: int, rng: Generator) -> Any:
+        # Always as many as fit, so that the first trials do not depend on how many are asked for.
+        v, r = block(largest, rng)
+        return v[:size], r[:size]
+
+    v, r = play(whole_block, trials, seed, game, n, *key, largest=largest)
     return Counts(v, r, n, game)
 
 

@@ -15,7 +15,7 @@ __all__ = ["Guesser", "ThresholdGuesser", "TopGuesser"]
 
 #: Losses that differ by no more than this count as equal: they may differ by rounding only. So a
 #: loss of ε in theory passes a threshold of ε, a loss of 0 is 0, and ties are ties.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 
 
 class Guesser(Protocol):
@@ -38,7 +38,7 @@ class ThresholdGuesser:
         _check.store(self, tau=_check.real("tau", self.tau, 0))
 
     def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]:
-        tau = self.tau if np.isinf(self.tau) else self.tau - _ROUNDING * max(1.0, self.tau)
+        tau = self.tau if np.isinf(self.tau) else self.tau - ROUNDING * max(1.0, self.tau)
         return np.where(np.abs(loss) >= tau, _likelier(loss), np.int8(0))
 
 
@@ -55,7 +55,7 @@ class TopGuesser:
         n = np.shape(loss)[-1]
         if self.k > n:
             raise ValueError(f"k must be at most n, got k={self.k} and n={n}")
-        size = np.round(np.abs(loss) / _ROUNDING)
+        size = np.round(np.abs(loss) / ROUNDING)
         order = np.argsort(-size, axis=-1, kind="stable")
         guesses = np.zeros(np.shape(loss), dtype=np.int8)
         taken = order[..., : self.k]
@@ -66,4 +66,4 @@ class TopGuesser:
 
 
 def _likelier(loss: NDArray[Any]) -> NDArray[np.int8]:
-    return np.where(np.asarray(loss) > _ROUNDING, np.int8(-1), np.int8(1))
+    return np.where(np.asarray(loss) > ROUNDING, np.int8(-1), np.int8(1))

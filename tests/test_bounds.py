@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import binomial_tail, steinke_p_value
-from scipy import stats
+from scipy import special, stats
 
 import oralib
 from oralib import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p, p_inv, p_value
@@ -256,6 +256,62 @@ def test_whole_floats_are_counts():
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("v", "r", "beta", "delta", "n", "epsilon"),
+    [
+        # Where p-values on the way to the root underflow.
+        (10**6, 10**6, 1e-3, 0.0, 10**6, 11.88286237017),
+        (99_999, 100_000, 1e-10, 0.0, 10**5, 8.24192860995),
+        (10**9, 10**9, 1e-3, 0.0, 10**9, 18.7906210996),
+        (52_140, 52_143, 1.1991359108795092e-05, 0.0, 52_143, 7.946393551267),
+        (365, 720, 0.9989843371908078, 0.0015046555245140471, 720, 0.2410734837),
+    ],
+)
+def test_bounds_far_from_the_start(v, r, beta, delta, n, epsilon):
+    bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n)
+    assert bound == pytest.approx(epsilon, rel=1e-9)
+
+
+def test_no_nan_anywhere():
+    rng = np.random.default_rng(7)
+    r = (10 ** rng.uniform(0, 9, 4000)).astype(int)
+    v = r - np.minimum(r, (r ** rng.uniform(-0.2, 1, 4000)).astype(int))
+    beta = 10 ** rng.uniform(-200, -0.001, 4000)
+    delta = np.where(rng.random(4000) < 0.5, 0.0, 10 ** rng.uniform(-12, -2, 4000))
+    bounds = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=2 * r)
+    assert np.isfinite(bounds).all()
+    claimed = bounds > 0
+    values = p_value(v, r, bounds, delta=delta, n=2 * r)
+    assert (values[claimed] <= beta[claimed]).all()
+    above = p_value(v, r, bounds * (1 + 1e-8) + 1e-12, delta=delta, n=2 * r)
+    assert (above >= beta).all()
+
+
+def test_short_windows_at_a_billion():
+    value = p_value(668187775, 999999999, 0.7, delta=8000 / 2 / 999999999, n=999999999)
+    assert value == pytest.approx(0.714261799641, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("v", "r", "beta", "lower"),
+    [
+        (9, 10, 1e-286, 1.29154966501e-32),
+        (752, 767, 1.6123064600878883e-298, 0.368660),
+        (1, 10**9, 0.5, 0.693147180560e-9),
+    ],
+)
+def test_clopper_pearson_at_extremes(v, r, beta, lower):
+    assert clopper_pearson_lower(v, r, beta) == pytest.approx(lower, rel=3e-6)
+
+
+@given(counts, st.floats(1e-6, 0.99))
+@settings(deadline=None, max_examples=200)
+def test_clopper_pearson_is_scipys(count, beta):
+    v, r, _ = count
+    expected = special.betaincinv(v, r - v + 1.0, beta) if v else 0.0
+    assert clopper_pearson_lower(v, r, beta) == pytest.approx(expected, rel=1e-9)
 
 
 def test_extreme_counts_end_soon():

@@ -271,6 +271,15 @@ def test_single_step_kernels_play_the_games(feedback, s):
     assert same_law(100 * fast.r + fast.v, 100 * slow.r + slow.v)
 
 
+def test_plateaus_of_the_loss_are_guessed_as_in_the_games():
+    """With little noise the loss is exactly ln 3 wherever three of four elements agree."""
+    setting = DpSgd(n=40, d=10, steps=1, sample_rate=1.0, sigma=0.05)
+    fast = audit_single_step(setting, np.log(3), trials=4000, seed=1)
+    slow = one_run(NoisyCountInSets(4, 0.05), ThresholdGuesser(np.log(3)), 40, trials=4000, seed=1)
+    assert same_law(fast.r, slow.r)
+    assert fast.r.mean() == pytest.approx(40 * (1 - 6 / 16), abs=0.5)
+
+
 def test_single_step_means_by_quadrature():
     s, sigma, tau, d = 3, 1.2, 1.0, 50
     setting = DpSgd(n=s * d, d=d, steps=1, sample_rate=1.0, sigma=sigma)

@@ -237,6 +237,11 @@ def test_seed_and_trials():
     np.testing.assert_array_equal(counts.v, again.v)
     np.testing.assert_array_equal(counts.v[:37], fewer.v)
     assert (counts.v != other.v).any()
+    noisy = [
+        one_run(LocalRandomizedResponse(1.0), ThresholdGuesser(), 50, trials=trials, seed=1).v
+        for trials in (10, 45)
+    ]
+    np.testing.assert_array_equal(noisy[0], noisy[1][:10])
 
 
 def test_equal_arguments_give_equal_numbers():
