@@ -286,7 +286,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
 
     Each step between two bars is one of the three gaps.
     """
-    picture, axes = _picture(height=3.6, width=max(7.0, 1.5 * len(channels)))
+    picture, axes = _picture(height=3.6, width=7.5)
     names = "E* (all n)" if k is None else f"E* (k = {k})"
     levels = {
         names: [channel.optimal_efficacy(k) for channel in channels.values()],
@@ -302,7 +302,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
             place + 0.2 * (j - 1.5), np.array(values) - 0.5, 0.18, 0.5, color=colour, label=name
         )
     axes.axhline(0.5, color="black", linewidth=1)
-    axes.set_xticks(place, list(channels))
+    axes.set_xticks(place, list(channels), fontsize=10 if len(channels) < 7 else 9)
     axes.set_ylim(0.49, 1.01)
     axes.grid(visible=False, axis="x")
     axes.set_ylabel("accuracy")
@@ -360,30 +360,40 @@ def bars(
 @_in_house_style
 def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
     """Joint laws of (V, R), one panel each: darker cells are likelier."""
-    picture, axes = _picture(len(laws), width=max(7.0, 3.4 * len(laws)), height=3.4)
-    for panel, (title, table) in zip(np.atleast_1d(axes), laws.items(), strict=True):
-        shown = np.where(table > 1e-15, table, np.nan)
-        image = panel.imshow(shown, origin="lower", cmap="Blues", vmin=0, vmax=table.max())
+    picture, axes = _picture(len(laws), width=max(5.0, 3.4 * len(laws)), height=3.4)
+    panels = np.atleast_1d(axes)
+    most = max(table.max() for table in laws.values())
+    for panel, (title, table) in zip(panels, laws.items(), strict=True):
+        shown = np.where(table > _EMPTY, table, np.nan)
+        image = panel.imshow(shown, origin="lower", cmap="Blues", vmin=0, vmax=most)
         panel.set_title(title)
         panel.set_xlabel("taken guesses r")
-        panel.set_ylabel("right guesses v")
         panel.grid(visible=False)
         panel.set_xticks(range(len(table)))
         panel.set_yticks(range(len(table)))
         if len(table) <= 6:
-            for v, r in np.argwhere(table > 1e-15):
-                dark = table[v, r] > 0.6 * table.max()
-                panel.text(
-                    r,
-                    v,
-                    f"{table[v, r]:.2g}",
-                    ha="center",
-                    va="center",
-                    fontsize=8,
-                    color="white" if dark else "black",
-                )
-        picture.colorbar(image, ax=panel, shrink=0.8, label="probability")
+            _number_cells(panel, table, most)
+    panels[0].set_ylabel("right guesses v")
+    picture.colorbar(image, ax=list(panels), shrink=0.9, label="probability")
     return picture
+
+
+#: Probabilities below this are rounding errors, and their cells stay empty.
+_EMPTY = 1e-15
+
+
+def _number_cells(panel: Axes, table: NDArray[np.float64], most: float) -> None:
+    """Write each probability into its cell."""
+    for v, r in np.argwhere(table > _EMPTY):
+        colour = "white" if table[v, r] > 0.6 * most else "black"
+        text = f"{table[v, r]:.2g}"
+        panel.text(r, v, text, ha="center", va="center", fontsize=8, color=colour)
+
+
+def _signs(entries: ArrayLike) -> str:
+    """Signs as they are written by hand, set apart by thin spaces; 0 is nothing published."""
+    words = {-1: "−", 0: "0", 1: "+"}
+    return "\u2009".join(words[entry] for entry in np.ravel(entries).tolist())
 
 
 @_in_house_style
@@ -392,10 +402,10 @@ def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
     rows, columns = channel.table.shape
     picture, axes = _picture(width=max(7.0, 1.8 + 0.5 * columns), height=1.4 + 0.33 * rows)
     image = axes.imshow(channel.table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    datasets = ["".join("+" if sign > 0 else "−" for sign in s) for s in channel.signs]
-    axes.set_xticks(range(columns), datasets, family="monospace")
+    axes.set_xticks(range(columns), [_signs(s) for s in channel.signs])
     if names is None and channel.outputs is not None:
-        names = [" ".join(map(str, np.ravel(o).tolist())) for o in channel.outputs]
+        are_signs = channel.outputs.min() < 0
+        names = [_signs(o) if are_signs else " ".join(map(str, o)) for o in channel.outputs]
     axes.set_yticks(range(rows), names or [str(i) for i in range(rows)])
     axes.set_xlabel("dataset s")
     axes.set_ylabel("output o")
