@@ -404,8 +404,10 @@ def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
     image = axes.imshow(channel.table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     axes.set_xticks(range(columns), [_signs(s) for s in channel.signs])
     if names is None and channel.outputs is not None:
-        are_signs = channel.outputs.min() < 0
-        names = [_signs(o) if are_signs else " ".join(map(str, o)) for o in channel.outputs]
+        rows_of = [np.ravel(o).tolist() for o in channel.outputs]
+        entries = {entry for row in rows_of for entry in row}
+        are_signs = {-1, 0, 1}.issuperset(entries) and -1 in entries
+        names = [_signs(o) if are_signs else " ".join(map(str, o)) for o in rows_of]
     axes.set_yticks(range(rows), names or [str(i) for i in range(rows)])
     axes.set_xlabel("dataset s")
     axes.set_ylabel("output o")

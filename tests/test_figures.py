@@ -66,3 +66,19 @@ def test_picture(name):
     assert any(axes.get_xlabel() or axes.get_xticklabels() for axes in picture.axes)
     assert repr(picture).startswith("<Picture size")
     assert PICTURES[name]()._repr_png_() == png
+
+
+@pytest.mark.parametrize(
+    ("outputs", "labels"),
+    [
+        (None, ["0", "1"]),
+        (["a", "b"], ["a", "b"]),
+        ([-7, 3], ["-7", "3"]),
+        ([[-1, 1], [0, 0]], ["−\u2009+", "0\u20090"]),
+        ([[0, 2], [1, 1]], ["0 2", "1 1"]),
+    ],
+)
+def test_outputs_are_named(outputs, labels):
+    channel = oralib.Channel(np.full((2, 4), 0.5), outputs=outputs)
+    axes = figures.outputs(channel).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == labels
