@@ -390,19 +390,23 @@ def _number_cells(panel: Axes, table: NDArray[np.float64], most: float) -> None:
         panel.text(r, v, text, ha="center", va="center", fontsize=8, color=colour)
 
 
-def _signs(entries: ArrayLike) -> str:
-    """Signs as they are written by hand, set apart by thin spaces; 0 is nothing published."""
+_THIN = "\u2009"
+
+
+def _signs(entries: ArrayLike, between: str = _THIN) -> str:
+    """Signs as they are written by hand; 0 is nothing published."""
     words = {-1: "−", 0: "0", 1: "+"}
-    return "\u2009".join(words[entry] for entry in np.ravel(entries).tolist())
+    return between.join(words[entry] for entry in np.ravel(entries).tolist())
 
 
 @_in_house_style
 def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
     """The exact table P[output | dataset] as a picture, small n only."""
     rows, columns = channel.table.shape
-    picture, axes = _picture(width=max(7.0, 1.8 + 0.5 * columns), height=1.4 + 0.33 * rows)
+    picture, axes = _picture(height=1.6 + 0.33 * rows)
     image = axes.imshow(channel.table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes.set_xticks(range(columns), [_signs(s) for s in channel.signs])
+    between = _THIN if columns <= 8 else "\n"  # stacked where they do not fit side by side
+    axes.set_xticks(range(columns), [_signs(s, between) for s in channel.signs])
     if names is None and channel.outputs is not None:
         rows_of = [np.ravel(o).tolist() for o in channel.outputs]
         entries = {entry for row in rows_of for entry in row}
