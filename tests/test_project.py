@@ -36,6 +36,8 @@ def test_conda_environment_is_the_same_lock():
 def test_citation_has_version_and_paper():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == PROJECT["version"]
+    footer = yaml.safe_load((ROOT / "_config.yml").read_text())["html"]["extra_footer"]
+    assert f"oralib {PROJECT['version']}" in footer
     (paper,) = citation["references"]
     assert [author["family-names"] for author in paper["authors"]] == [
         "Keinan",
