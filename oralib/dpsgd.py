@@ -432,10 +432,11 @@ def audit_single_step(
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
     distance = guess_distances(dpsgd, tau)
-    kernel = {"none": _plain_block, "one-way": _one_way_block, "full": _full_block}[feedback]
 
-    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return kernel(size, d, s, dpsgd.sigma, distance, rng)
+    def block(size: int, rng: Generator) -> Any:
+        if feedback == "none":
+            return _plain_block(size, d, s, dpsgd.sigma, distance, rng)
+        return _adaptive_block(size, d, s, dpsgd.sigma, distance, feedback == "full", rng)
 
     game = "one-run" if feedback == "none" else f"adaptive, {feedback} feedback,"
     return _counts(f"{game} DP-SGD", block, dpsgd, trials, seed, float(tau))
@@ -493,8 +494,8 @@ def _plain_block(
 
 
 @jit
-def _one_way_block(
-    trials: int, d: int, s: int, sigma: float, distance: Array, rng: Generator
+def _adaptive_block(
+    trials: int, d: int, s: int, sigma: float, distance: Array, full: bool, rng: Generator
 ) -> tuple[Array, Array]:
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
@@ -503,30 +504,14 @@ def _one_way_block(
             rest = ones + sigma * rng.standard_normal()
             for unknown in range(s, 0, -1):
                 x = rest - unknown / 2
-                if abs(x) >= distance[unknown]:
+                guessed = abs(x) >= distance[unknown]
+                if guessed and not full:
                     # A guess reveals nothing, so the next element looks the same: guess them all.
                     r[trial] += unknown
                     v[trial] += ones if x > 0 else unknown - ones
                     break
                 bit = _ones_among(1, ones, unknown, rng)
-                rest -= bit
-                ones -= bit
-    return v, r
-
-
-@jit
-def _full_block(
-    trials: int, d: int, s: int, sigma: float, distance: Array, rng: Generator
-) -> tuple[Array, Array]:
-    v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
-    for trial in range(trials):
-        for _ in range(d):
-            ones = rng.binomial(s, 0.5)
-            rest = ones + sigma * rng.standard_normal()
-            for unknown in range(s, 0, -1):
-                x = rest - unknown / 2
-                bit = _ones_among(1, ones, unknown, rng)
-                if abs(x) >= distance[unknown]:
+                if guessed:
                     r[trial] += 1
                     v[trial] += bit == (x > 0)
                 rest -= bit
