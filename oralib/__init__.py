@@ -33,6 +33,7 @@ from oralib.games import (
     Counts,
     adaptive,
     adaptive_law,
+    best_mean,
     classic,
     full_knowledge,
     full_knowledge_law,
@@ -53,6 +54,7 @@ from oralib.mechanisms import (
     XorRandomizedResponse,
     sign_vectors,
 )
+from oralib.sequential import adaptive_failure_probability, epsilon_lower_bound_anytime
 
 __all__ = [
     "AllOrNothing",
@@ -71,15 +73,18 @@ __all__ = [
     "XorInPairs",
     "XorRandomizedResponse",
     "adaptive",
+    "adaptive_failure_probability",
     "adaptive_law",
     "audit",
     "audit_single_step",
     "audit_training",
+    "best_mean",
     "channel",
     "classic",
     "clopper_pearson_lower",
     "epsilon_estimate",
     "epsilon_lower_bound",
+    "epsilon_lower_bound_anytime",
     "experiments",
     "full_knowledge",
     "full_knowledge_law",

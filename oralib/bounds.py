@@ -43,7 +43,7 @@ def p(epsilon: ArrayLike) -> Any:
     >>> round(p(1.0), 6)
     0.731059
     """
-    return _plain(special.expit(_check.reals("epsilon", epsilon)))
+    return plain(special.expit(_check.reals("epsilon", epsilon)))
 
 
 def p_inv(accuracy: ArrayLike) -> Any:
@@ -56,7 +56,7 @@ def p_inv(accuracy: ArrayLike) -> Any:
     >>> round(p_inv(0.75), 6)
     1.098612
     """
-    return _plain(special.logit(_check.reals("accuracy", accuracy, 0, 1)))
+    return plain(special.logit(_check.reals("accuracy", accuracy, 0, 1)))
 
 
 def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:
@@ -69,9 +69,9 @@ def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:
     >>> round(epsilon_estimate(75, 100), 6)
     1.098612
     """
-    v, r = _counts(v, r)
+    v, r = counts_of(v, r)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _plain(special.logit(v / r))
+        return plain(special.logit(v / r))
 
 
 def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) -> Any:
@@ -82,11 +82,11 @@ def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) ->
     >>> round(clopper_pearson_lower(75, 100), 6)
     0.668678
     """
-    v, r = _counts(v, r)
+    v, r = counts_of(v, r)
     beta = _check.reals("beta", beta, 0, 1, interval="()")
     v, r, beta = _check.broadcast(v=v, r=r, beta=beta)
     log_odds = _log_odds_bounds(v.flatten(), r.flatten(), beta.flatten()).reshape(v.shape)
-    return _plain(special.expit(log_odds))
+    return plain(special.expit(log_odds))
 
 
 def p_value(
@@ -154,7 +154,8 @@ def epsilon_lower_bound(
     return _over_counts(_lower_bounds, v, r, delta, n, beta=beta)
 
 
-def _counts(v: ArrayLike, r: ArrayLike) -> list[NDArray[np.int64]]:
+def counts_of(v: ArrayLike, r: ArrayLike) -> list[NDArray[np.int64]]:
+    """Checked counts, broadcast together."""
     v, r = _check.broadcast(v=_check.integers("v", v), r=_check.integers("r", r))
     _check.at_most("v", v, "r", r)
     return [v, r]
@@ -169,7 +170,7 @@ def _over_counts(
     **level: NDArray[np.float64],
 ) -> Any:
     """Check the counts of an audit and run a kernel over (v, r, level, 2 n δ)."""
-    v, r = _counts(v, r)
+    v, r = counts_of(v, r)
     delta = _check.reals("delta", delta, 0, 1)
     if n is None and (delta > 0).any():
         raise ValueError(
@@ -181,10 +182,10 @@ def _over_counts(
     _check.at_most("r", r, "n", n)
     # flatten copies, so that the kernel sees one type of array: contiguous and writable.
     flat = kernel(v.flatten(), r.flatten(), x.flatten(), (2 * n * delta).flatten())
-    return _plain(flat.reshape(v.shape))
+    return plain(flat.reshape(v.shape))
 
 
-def _plain(array: NDArray[np.float64]) -> Any:
+def plain(array: NDArray[np.float64]) -> Any:
     """A float for scalar arguments, an array otherwise."""
     return array if np.ndim(array) else float(array)
 

@@ -82,6 +82,16 @@ class Channel:
             for axis in range(1, self.n + 1)
         )
 
+    def delta(self, epsilon: float) -> float:
+        """The least δ for which the table is (ε, δ)-DP at the given ε."""
+        factor = np.exp(_check.real("epsilon", epsilon, 0, 700))
+        worst = 0.0
+        for axis in range(1, self.n + 1):
+            one, other = np.moveaxis(self.table.reshape(-1, *[2] * self.n), axis, 0)
+            for a, b in ((one, other), (other, one)):
+                worst = max(worst, float(np.maximum(a - factor * b, 0.0).sum(axis=0).max()))
+        return worst
+
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """The distributional privacy loss ℓ_i(o), outputs x n, in nats."""

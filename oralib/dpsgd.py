@@ -34,7 +34,7 @@ from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib._random import play
-from oralib.games import FEEDBACK, Counts
+from oralib.games import FEEDBACK, Counts, adaptive_game, check_budget
 from oralib.guessers import ROUNDING
 from oralib.mechanisms import Array, NoisyCountInSets
 
@@ -413,7 +413,13 @@ def audit_training(
 
 
 def audit_single_step(
-    dpsgd: DpSgd, tau: float, *, feedback: str = "none", trials: int = 1, seed: int
+    dpsgd: DpSgd,
+    tau: float,
+    *,
+    feedback: str = "none",
+    budget: int | None = None,
+    trials: int = 1,
+    seed: int,
 ) -> Counts:
     """Audit one full-batch step of DP-SGD, guessing where the privacy loss is at least tau.
 
@@ -424,22 +430,30 @@ def audit_single_step(
     feedback : what the guesser is told on its way through the elements of a coordinate: nothing
         (``"none"``, plain one-run auditing), the coins of the elements that it abstained from
         (``"one-way"``), or all coins (``"full"``, the paper's adaptive auditing).
+    budget : with feedback, a number of guesses fixed in advance, as in :func:`oralib.adaptive`.
 
     See Also
     --------
     oralib.adaptive : the same game played slowly with :class:`oralib.NoisyCountInSets`.
     """
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
-    s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
     distance = guess_distances(dpsgd, tau)
+    s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
+    most = check_budget(budget, dpsgd.n)
+    if feedback == "none" and budget is not None:
+        raise ValueError(f"budget needs feedback, got budget={budget} and feedback='none'")
+    full = feedback == "full"
 
     def block(size: int, rng: Generator) -> Any:
         if feedback == "none":
             return _plain_block(size, d, s, dpsgd.sigma, distance, rng)
-        return _adaptive_block(size, d, s, dpsgd.sigma, distance, feedback == "full", rng)
+        v, r = _adaptive_block(size, d, s, dpsgd.sigma, distance, full, most, rng)
+        return v, r if budget is None else np.full_like(r, most)
 
-    game = "one-run" if feedback == "none" else f"adaptive, {feedback} feedback,"
-    return _counts(f"{game} DP-SGD", block, dpsgd, trials, seed, float(tau))
+    game = "one-run" if feedback == "none" else f"{adaptive_game(feedback, budget)},"
+    key = (float(tau),) if budget is None else (float(tau), most)
+    unsafe = full and budget is None
+    return _counts(f"{game} DP-SGD", block, dpsgd, trials, seed, *key, unsafe=unsafe)
 
 
 def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
@@ -495,20 +509,33 @@ def _plain_block(
 
 @jit
 def _adaptive_block(
-    trials: int, d: int, s: int, sigma: float, distance: Array, full: bool, rng: Generator
+    trials: int,
+    d: int,
+    s: int,
+    sigma: float,
+    distance: Array,
+    full: bool,
+    budget: int,
+    rng: Generator,
 ) -> tuple[Array, Array]:
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):
+            if r[trial] == budget:
+                break
             ones = rng.binomial(s, 0.5)
             rest = ones + sigma * rng.standard_normal()
             for unknown in range(s, 0, -1):
                 x = rest - unknown / 2
-                guessed = abs(x) >= distance[unknown]
+                guessed = abs(x) >= distance[unknown] and r[trial] < budget
                 if guessed and not full:
-                    # A guess reveals nothing, so the next element looks the same: guess them all.
-                    r[trial] += unknown
-                    v[trial] += ones if x > 0 else unknown - ones
+                    # A guess reveals nothing, so the next element looks the same: guess them all,
+                    # as far as the budget goes.
+                    taken = min(unknown, budget - r[trial])
+                    if taken < unknown:
+                        ones = _ones_among(taken, ones, unknown, rng)
+                    r[trial] += taken
+                    v[trial] += ones if x > 0 else taken - ones
                     break
                 bit = _ones_among(1, ones, unknown, rng)
                 if guessed:
@@ -519,6 +546,14 @@ def _adaptive_block(
     return v, r
 
 
-def _counts(game: str, block: Any, dpsgd: DpSgd, trials: int, seed: int, *key: object) -> Counts:
+def _counts(
+    game: str,
+    block: Any,
+    dpsgd: DpSgd,
+    trials: int,
+    seed: int,
+    *key: object,
+    unsafe: bool = False,
+) -> Counts:
     v, r = play(block, trials, seed, game, dpsgd, *key)
-    return Counts(v, r, dpsgd.n, game)
+    return Counts(v, r, dpsgd.n, game, unsafe)

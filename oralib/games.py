@@ -5,6 +5,7 @@ follows from a table. A law is an array whose entry [v, r] is P[V = v, R = r].
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = [
     "Counts",
     "adaptive",
     "adaptive_law",
+    "best_mean",
     "classic",
     "full_knowledge",
     "full_knowledge_law",
@@ -42,12 +44,16 @@ class Counts:
     v, r : how many guesses were right, and how many were taken, one entry per trial.
     n : the number of elements, or of rounds of a classic audit.
     game : what was played.
+    unsafe : whether the number of guesses, or a guess, may depend on other guesses being right.
+        Then ``epsilon_lower_bound(v, r)`` is not a valid bound. After adaptive auditing with full
+        feedback, :func:`oralib.epsilon_lower_bound_anytime` is, for δ = 0.
     """
 
     v: NDArray[np.int64]
     r: NDArray[np.int64]
     n: int
     game: str
+    unsafe: bool = False
 
     @property
     def trials(self) -> int:
@@ -133,6 +139,7 @@ def adaptive(
     n: int,
     *,
     feedback: str = "one-way",
+    budget: int | None = None,
     trials: int = 1,
     seed: int,
 ) -> Counts:
@@ -142,24 +149,49 @@ def adaptive(
     ----------
     guesser : decides on each element by itself, from its loss given the signs revealed so far.
     feedback : ``"one-way"`` reveals the signs of abstained elements only, which keeps the bounds
-        valid; ``"full"`` reveals every sign, as in the paper's Definition of AORA, and then the
-        number of guesses may depend on earlier successes, which the bounds do not cover.
+        valid; ``"full"`` reveals every sign, as in the paper's definition of AORA, and then the
+        number of guesses may depend on earlier successes, which the bounds do not cover: the
+        counts are marked as ``unsafe``.
+    budget : a number of guesses fixed in advance. Guessing ends there, guesses that were not
+        taken count as wrong, and r is the budget, which makes the bounds valid again for δ = 0.
     """
     _check_players(mechanism, guesser, n)
     n = mechanism.check_size(n)
     _check.one_of("feedback", feedback, FEEDBACK)
     _check_decides_alone(guesser)
+    most = check_budget(budget, n)
 
     def block(size: int, rng: Generator) -> tuple[Signs, Signs]:
         signs = _coins(rng, size, n)
         output = mechanism.run(signs, rng)
         known, guesses = np.zeros_like(signs), np.zeros_like(signs)
         for i in range(n):
-            guesses[:, i] = guesser.guess(mechanism.conditional_loss(output, known, i))
+            guess = guesser.guess(mechanism.conditional_loss(output, known, i))
+            guesses[:, i] = np.where((guesses != 0).sum(axis=1) < most, guess, 0)
             known[:, i] = _revealed(signs[:, i], guesses[:, i], feedback)
-        return _score(guesses, signs)
+        v, r = _score(guesses, signs)
+        return v, r if budget is None else np.full_like(r, most)
 
-    return _counts(f"adaptive, {feedback} feedback", block, n, trials, seed, mechanism, guesser)
+    key = (mechanism, guesser) if budget is None else (mechanism, guesser, most)
+    return _counts(
+        adaptive_game(feedback, budget),
+        block,
+        n,
+        trials,
+        seed,
+        *key,
+        unsafe=feedback == "full" and budget is None,
+    )
+
+
+def check_budget(budget: int | None, n: int) -> int:
+    """The most guesses that an adaptive audit of n elements may take."""
+    return n if budget is None else _check.integer("budget", budget, 1, n)
+
+
+def adaptive_game(feedback: str, budget: int | None) -> str:
+    """What an adaptive audit is called."""
+    return f"adaptive, {feedback} feedback" + ("" if budget is None else ", fixed budget")
 
 
 def full_knowledge(
@@ -175,10 +207,12 @@ def full_knowledge(
         loss = [mechanism.conditional_loss(output, signs, i) for i in range(n)]
         return _score(guesser.guess(np.stack(loss, axis=-1)), signs)
 
-    return _counts("full-knowledge", block, n, trials, seed, mechanism, guesser)
+    return _counts("full-knowledge", block, n, trials, seed, mechanism, guesser, unsafe=True)
 
 
-def _counts(game: str, block: Any, n: int, trials: int, seed: int, *key: object) -> Counts:
+def _counts(
+    game: str, block: Any, n: int, trials: int, seed: int, *key: object, unsafe: bool = False
+) -> Counts:
     # A block of trials holds a few arrays with an entry for each element: keep it small.
     largest = max(1, min(BLOCK, 2**21 // n))
 
@@ -188,7 +222,7 @@ def _counts(game: str, block: Any, n: int, trials: int, seed: int, *key: object)
         return v[:size], r[:size]
 
     v, r = play(whole_block, trials, seed, game, n, *key, largest=largest)
-    return Counts(v, r, n, game)
+    return Counts(v, r, n, game, unsafe)
 
 
 def _coins(rng: Generator, *shape: int) -> Signs:
@@ -242,26 +276,98 @@ def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
 
 
 def adaptive_law(
-    channel: Channel, guesser: ThresholdGuesser, *, feedback: str = "one-way"
+    channel: Channel,
+    guesser: ThresholdGuesser,
+    *,
+    feedback: str = "one-way",
+    budget: int | None = None,
 ) -> NDArray[np.float64]:
-    """The exact law of (V, R) of adaptive one-run auditing."""
+    """The exact law of (V, R) of adaptive one-run auditing; parameters as in :func:`adaptive`."""
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.one_of("feedback", feedback, FEEDBACK)
     _check_decides_alone(guesser)
+    most = check_budget(budget, channel.n)
     guesses = np.zeros((*channel.table.shape, channel.n), dtype=np.int8)
     for o, s in np.argwhere(channel.table > 0):
         known = np.zeros(channel.n, dtype=np.int8)
         for i in range(channel.n):
             loss = np.asarray(channel.conditional_loss(o, known, i))
-            guesses[o, s, i] = guesser.guess(loss)
+            if np.count_nonzero(guesses[o, s]) < most:
+                guesses[o, s, i] = guesser.guess(loss)
             known[i] = _revealed(channel.signs[s, i], guesses[o, s, i], feedback)
-    return _law(channel, guesses)
+    law = _law(channel, guesses)
+    if budget is not None:
+        law[:, most] = law.sum(axis=1)
+        law[:, :most] = 0.0
+    return law
 
 
 def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     """The exact law of (V, R) of full-knowledge auditing."""
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     return _law(channel, guesser.guess(channel.full_knowledge_loss))
+
+
+def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> float:
+    """The largest mean of value[V, R] of all guessers: every strategy there is, not only some rule.
+
+    With feedback the guesser may take the elements in any order, and decide on each from all that
+    it knows. Dynamic programming over everything it can know: for tables of at most 5 elements.
+
+    Parameters
+    ----------
+    value : entry [v, r] is what v right of r taken guesses are worth, shape (n + 1, n + 1).
+    feedback : ``"none"`` (plain one-run auditing), ``"one-way"`` or ``"full"``.
+
+    Examples
+    --------
+    The best guesser of the exclusive or of two bits is right once, if it may see the other bit.
+
+    >>> from oralib import Xor, best_mean, channel
+    >>> right_alone = [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    >>> [best_mean(channel(Xor(), 2), right_alone, feedback=f) for f in ("none", "one-way")]
+    [0.5, 1.0]
+    """
+    _check.instance("channel", channel, Channel, "channel(Count(), 4)")
+    _check.one_of("feedback", feedback, ("none", *FEEDBACK))
+    n, signs = _check.integer("n", channel.n, 1, 5), channel.signs
+    worth = _check.reals("value", value)
+    if worth.shape != (n + 1, n + 1):
+        raise ValueError(f"value must have shape {(n + 1, n + 1)}, got shape {worth.shape}")
+    joint = channel.table / len(signs)
+
+    # What is known of an element: 0 nothing yet, ±1 its sign, which was revealed, ±2 that it was
+    # guessed, 3 that it was passed over without any feedback. A state is worth, for each output,
+    # the sum over the datasets that agree with it.
+    @cache
+    def best(state: tuple[int, ...], v: int, r: int) -> NDArray[np.float64]:
+        if 0 not in state:
+            entries = np.array(state)
+            agrees = ((np.abs(entries) != 1) | (entries == signs)).all(axis=1)
+            right = v + (2 * signs == entries).sum(axis=1)
+            taken = r + (np.abs(entries) == 2).sum()
+            return (joint * agrees) @ worth[right, taken]
+        choices = []
+        # Without feedback the order does not matter.
+        unseen = [i for i, entry in enumerate(state) if entry == 0]
+        for i in unseen[:1] if feedback == "none" else unseen:
+
+            def then(entry: int, i: int = i, right: int = v, taken: int = r) -> Any:
+                return best((*state[:i], entry, *state[i + 1 :]), right, taken)
+
+            if feedback == "none":
+                choices.append(then(3))
+            else:
+                choices.append(then(-1) + then(1))
+            for guess in (-1, 1):
+                if feedback == "full":
+                    wrong = then(-guess, taken=r + 1)
+                    choices.append(then(guess, right=v + 1, taken=r + 1) + wrong)
+                else:
+                    choices.append(then(2 * guess))
+        return np.max(choices, axis=0)
+
+    return float(best((0,) * n, 0, 0).sum())
 
 
 def _law(channel: Channel, guesses: NDArray[np.int8]) -> NDArray[np.float64]:

@@ -1,0 +1,202 @@
+"""Counts that somebody watched while they grew: when to stop guessing may depend on successes.
+
+The bounds of :mod:`oralib.bounds` hold at a number of guesses that does not depend on which of
+them were right. With full feedback it may. What is left is that each guess, whatever went before
+it, is right with probability at most p(ε): so (v, r) is dominated by a random walk, and a bound
+fails at most as often as the walk ever crosses the line where the bound exceeds ε.
+
+See Also
+--------
+Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence
+sequences", Annals of Statistics 2021.
+"""
+
+from collections.abc import Callable
+from math import inf, log
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oralib import _check
+from oralib._binomial import log_pmf, odds, tail, tail_over_pmf
+from oralib._jit import jit
+from oralib.bounds import counts_of, plain
+
+__all__ = ["adaptive_failure_probability", "epsilon_lower_bound_anytime"]
+
+Array = NDArray[Any]
+Bound = Callable[[Array, Array], Array]
+
+#: As many guesses take seconds.
+LARGEST_WALK = 10**6
+
+#: Probabilities of the walk that are smaller than this are forgotten. All of them together, over
+#: every step, stay far below 1e-12.
+_NEGLIGIBLE = 1e-25
+
+#: A tail that differs from β by no more than this, relatively, counts as equal to it.
+_TIE = 1e-12
+
+
+def adaptive_failure_probability(
+    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: Bound | None = None
+) -> Any:
+    """W_n(ε, β): how often a bound can exceed ε if guessing may stop at a success, at worst.
+
+    It is the probability that a walk with n independent steps, each a success with probability
+    p(ε), ever meets counts (v, r) whose bound exceeds ε. No ε-DP mechanism and no adaptive guesser
+    with full feedback fail more often, and ε-randomized response with the guesser that stops as
+    soon as the bound exceeds ε does so exactly as often.
+
+    Parameters
+    ----------
+    epsilon : the true privacy level, >= 0.
+    n : the number of elements, up to 10^6; an array gives one value for each entry.
+    beta : the level of the bound, in (0, 1).
+    bound : a function (v, r) -> ε', by default the plain bound
+        ``epsilon_lower_bound(v, r, beta=beta)``; it must not decrease in v.
+
+    Examples
+    --------
+    >>> round(adaptive_failure_probability(1.0, 1000), 6)
+    0.321355
+    >>> repaired = adaptive_failure_probability(1.0, 1000, bound=epsilon_lower_bound_anytime)
+    >>> round(repaired, 6)
+    0.037696
+    """
+    epsilon = _check.real("epsilon", epsilon, 0)
+    sizes = _check.integers("n", n, 0, LARGEST_WALK)
+    beta = _check.real("beta", beta, 0, 1, interval="()")
+    if epsilon == inf or not sizes.size:
+        return plain(np.zeros(sizes.shape))
+    most = int(sizes.max())
+    line = _plain_line(most, epsilon, beta) if bound is None else _line(bound, most, epsilon)
+    return plain(_crossing(line, epsilon)[sizes])
+
+
+def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike = 0.05) -> Any:
+    """A lower bound on ε for any adaptive audit of a pure-DP mechanism, whenever it stopped.
+
+    With probability 1 - β it never exceeds the true privacy level, at any number of guesses, even
+    if the guesser saw each outcome and stopped where it liked. It is the largest ε whose e-process
+
+        M = ∫ (q/p)^v ((1-q)/(1-p))^(r-v) dq / (1-p),   q from p = p(ε) to 1,
+
+    is at least 1/β. Not for δ > 0.
+
+    Parameters
+    ----------
+    v, r : how many guesses were right, and how many were taken, 0 <= v <= r.
+    beta : how often the bound may fail, in (0, 1).
+
+    Examples
+    --------
+    >>> round(epsilon_lower_bound_anytime(731, 1000), 6)
+    0.7737
+    """
+    v, r = counts_of(v, r)
+    beta = _check.reals("beta", beta, 0, 1, interval="()")
+    v, r, beta = _check.broadcast(v=v, r=r, beta=beta)
+    return plain(_anytime_bounds(v.flatten(), r.flatten(), beta.flatten()).reshape(v.shape))
+
+
+# ------------------------------------------------------------------------ the walk and the line
+
+
+def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
+    """For r = 0, ..., n the least v whose bound exceeds ε, r + 1 if none does, by bisection."""
+    r = np.arange(n + 1)
+    low, high = np.full(n + 1, -1), r + 1  # the bound exceeds ε at high, not at low
+    while (high - low > 1).any():
+        middle = np.minimum((low + high) // 2, r)
+        middle = np.maximum(middle, 0)
+        exceeds = np.asarray(bound(middle, r)) > epsilon
+        high = np.where(exceeds, np.minimum(middle, high), high)
+        low = np.where(exceeds, low, np.maximum(middle, low))
+    return high
+
+
+@jit
+def _plain_line(n: int, epsilon: float, beta: float) -> Array:
+    """As _line, for the plain bound: the least v with P[Bin(r, p(ε)) >= v] < β."""
+    q, qc = odds(epsilon)
+    line = np.empty(n + 1, dtype=np.int64)
+    c = 1
+    for r in range(n + 1):
+        # One more guess moves the line up by 0 or 1.
+        if tail(c, r, q, qc) >= beta * (1 - _TIE):
+            c += 1
+        line[r] = c
+    return line
+
+
+@jit
+def _crossing(line: Array, epsilon: float) -> Array:
+    """The probability that the walk has met the line by its step r, for each r."""
+    q, qc = odds(epsilon)
+    n = line.size - 1
+    met = np.zeros(n + 1)
+    inside = np.zeros(n + 2)  # by v: the probability to be there, not having met the line
+    if line[0] <= 0:
+        met[:] = 1.0
+        return met
+    inside[0] = 1.0
+    low, high = 0, 0
+    for r in range(1, n + 1):
+        high += 1
+        for v in range(high, low, -1):
+            inside[v] = inside[v] * qc + inside[v - 1] * q
+        inside[low] *= qc
+        met[r] = met[r - 1]
+        while high >= low and high >= line[r]:
+            met[r] += inside[high]
+            inside[high] = 0.0
+            high -= 1
+        while low < high and inside[low] < _NEGLIGIBLE:
+            inside[low] = 0.0
+            low += 1
+    return met
+
+
+# ------------------------------------------------------------------------------- the e-process
+
+
+@jit
+def _log_e_value(v: int, r: int, epsilon: float) -> float:
+    """log M: the integral is P[Bin(r + 1, p) <= v] / ((r + 1 - v) P[Bin(r + 1, p) = v])."""
+    q, qc = odds(epsilon)
+    if v <= (r + 1) * q:  # the ratio itself, where the law function is small
+        return log(tail_over_pmf(r + 1 - v, r + 1, qc, q) / (r + 1 - v))
+    return np.log1p(-tail(v + 1, r + 1, q, qc)) - log(r + 1 - v) - log_pmf(v, r + 1, q, qc)
+
+
+@jit
+def _anytime_bound(v: int, r: int, beta: float) -> float:
+    """The largest ε >= 0 with M >= 1/β and p(ε) <= v / (r + 1), where M falls; 0 if none.
+
+    For β < 1/e the second condition follows from the first.
+    """
+    if 2 * v <= r + 1:
+        return 0.0
+    low, high = 0.0, log(v / (r + 1 - v))
+    if _log_e_value(v, r, low) < -log(beta):
+        return 0.0
+    if _log_e_value(v, r, high) >= -log(beta):
+        return high
+    while True:
+        middle = 0.5 * (low + high)
+        if not low < middle < high or high - low < 1e-14 * (1 + low):
+            return low
+        if _log_e_value(v, r, middle) >= -log(beta):
+            low = middle
+        else:
+            high = middle
+
+
+@jit
+def _anytime_bounds(v: Array, r: Array, beta: Array) -> Array:
+    out = np.empty(v.size)
+    for i in range(v.size):
+        out[i] = _anytime_bound(v[i], r[i], beta[i])
+    return out
