@@ -2,6 +2,13 @@
 
 Arguments are always (v, r), as scalars or as arrays that broadcast together.
 
+For δ > 0 there are three rules. Which of them is a theorem depends on how the number of guesses r
+came about:
+
+- ``method="steinke"``: the p-value of Steinke et al., r fixed in advance. The paper uses it.
+- ``method="exact"``: the smallest p-value there is for r fixed in advance.
+- :func:`epsilon_lower_bound_random_r`: r may depend on the output, as with a threshold on the loss.
+
 See Also
 --------
 Keinan, Shenfeld and Ligett, "How Well Can Differential Privacy Be Audited in One Run?", Section 2.
@@ -17,13 +24,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from oralib import _check
-from oralib._binomial import best_window, odds, pmf, tail
+from oralib._binomial import best_window, odds, pmf, tail, tail_over_pmf
 from oralib._jit import jit
 
 __all__ = [
     "clopper_pearson_lower",
     "epsilon_estimate",
     "epsilon_lower_bound",
+    "epsilon_lower_bound_random_r",
     "p",
     "p_inv",
     "p_value",
@@ -31,6 +39,11 @@ __all__ = [
 
 
 Array = NDArray[Any]
+
+METHODS = ("steinke", "exact")
+
+# The rules, as kernels know them.
+_STEINKE, _EXACT, _SPLIT = 0, 1, 2
 
 
 def p(epsilon: ArrayLike) -> Any:
@@ -96,15 +109,17 @@ def p_value(
     *,
     delta: ArrayLike = 0.0,
     n: ArrayLike | None = None,
+    method: str = "steinke",
 ) -> Any:
     """How likely v or more of r guesses are right, at most, if the mechanism is (ε, δ)-DP.
 
-    For δ = 0 this is P[Bin(r, p(ε)) >= v], valid for any plain one-run audit. For δ > 0 it is the
-    p-value of Steinke et al., for a number of guesses r that is fixed in advance,
+    For δ = 0 this is f = P[W >= v], W ~ Bin(r, p(ε)), valid for any plain or one-way audit. For
+    δ > 0 the number of guesses r must be fixed in advance (missing ones count as wrong), and
 
-        P[W >= v] + 2 n δ max_i P[v > W >= v - i] / i,   W ~ Bin(r, p(ε)),
-
-    capped at 1, a theorem where it is below 1/2.
+    - ``method="steinke"`` is f + 2 n δ max_i P[v > W >= v - i] / i, capped at 1, as in the paper's
+      experiments: a theorem where it is below 1/2;
+    - ``method="exact"`` is 1 - (1 - f) max(0, 1 - n δ / B) with B = v P[W = v] / f: the very
+      probability that the worst mechanism and guesser reach.
 
     Parameters
     ----------
@@ -112,14 +127,18 @@ def p_value(
     epsilon : the hypothetical privacy level, >= 0.
     delta : the δ of (ε, δ)-DP, in [0, 1].
     n : the number of elements, taken and abstained, at least r; needed if δ > 0.
+    method : ``"steinke"`` or ``"exact"``; the same for δ = 0.
 
     Examples
     --------
     >>> round(p_value(75, 100, 0.5, delta=1e-4, n=1000), 6)
     0.014587
+    >>> round(p_value(75, 100, 0.5, delta=1e-4, n=1000, method="exact"), 6)
+    0.004716
     """
     epsilon = _check.reals("epsilon", epsilon, 0)
-    return _over_counts(_p_values, v, r, delta, n, epsilon=epsilon)
+    rule = METHODS.index(_check.one_of("method", method, METHODS))
+    return _over_counts(_p_values, v, r, delta, n, rule, 0.0, epsilon=epsilon)
 
 
 def epsilon_lower_bound(
@@ -129,12 +148,13 @@ def epsilon_lower_bound(
     beta: ArrayLike = 0.05,
     delta: ArrayLike = 0.0,
     n: ArrayLike | None = None,
+    method: str = "steinke",
 ) -> Any:
-    """The paper's ε'_β(v, r): the largest ε whose p-value is at most β, or 0 if none is.
+    """The paper's ε'_β(v, r), valid for δ = 0, or if the number of guesses r is fixed in advance.
 
-    With probability 1 - β a plain one-run audit returns no more than the true privacy level: for
-    δ = 0 whatever the guesser, for δ > 0 (the bound of Steinke et al.) if r is fixed in advance.
-    It never overclaims by rounding: :func:`p_value` at a returned ε > 0 is at most β.
+    It is the largest ε whose p-value is at most β, or 0 if none is. With probability 1 - β a plain
+    or one-way audit returns no more than the true privacy level. It never overclaims by rounding:
+    :func:`p_value` at a returned ε > 0 is at most β.
 
     Parameters
     ----------
@@ -142,6 +162,13 @@ def epsilon_lower_bound(
     beta : how often the bound may fail, in (0, 1).
     delta : the δ of (ε, δ)-DP, in [0, 1].
     n : the number of elements, taken and abstained, at least r; needed if δ > 0.
+    method : ``"steinke"``, as in the paper, or ``"exact"``, never worse where ``"steinke"`` is a
+        theorem; the same for δ = 0.
+
+    See Also
+    --------
+    epsilon_lower_bound_random_r : if r depends on the output, and δ > 0.
+    oralib.epsilon_lower_bound_anytime : if the guesser saw which of its guesses were right.
 
     Examples
     --------
@@ -149,9 +176,49 @@ def epsilon_lower_bound(
     0.702214
     >>> round(epsilon_lower_bound(75, 100, delta=1e-4, n=1000), 6)
     0.672985
+    >>> round(epsilon_lower_bound(75, 100, delta=1e-4, n=1000, method="exact"), 6)
+    0.695082
     """
     beta = _check.reals("beta", beta, 0, 1, interval="()")
-    return _over_counts(_lower_bounds, v, r, delta, n, beta=beta)
+    rule = METHODS.index(_check.one_of("method", method, METHODS))
+    return _over_counts(_lower_bounds, v, r, delta, n, rule, 0.0, beta=beta)
+
+
+def epsilon_lower_bound_random_r(
+    v: ArrayLike,
+    r: ArrayLike,
+    *,
+    beta: ArrayLike = 0.05,
+    delta: ArrayLike,
+    n: ArrayLike,
+    split: float = 0.1,
+) -> Any:
+    """A lower bound on ε for δ > 0, valid also if the number of guesses depends on the output.
+
+    For plain audits and for adaptive ones with one-way feedback, whatever the guesser, for example
+    one that guesses where the privacy loss passes a threshold. It is the largest ε whose p-value
+
+        max(f / (1 - λ (1 - f)), n δ / (λ B)),   f and B as in :func:`p_value`,
+
+    is at most β, where λ is ``split``; for δ = 0 it is the plain bound.
+
+    Parameters
+    ----------
+    v, r : how many guesses were right, and how many were taken, 0 <= v <= r.
+    beta : how often the bound may fail, in (0, 1).
+    delta : the δ of (ε, δ)-DP, in [0, 1].
+    n : the number of elements, taken and abstained, at least r.
+    split : the share of β that is set aside for δ, in (0, 1). Choose it before the audit, for
+        instance 0.1 where n δ is at most 0.2, and 0.2 at 0.4.
+
+    Examples
+    --------
+    >>> round(epsilon_lower_bound_random_r(160, 210, delta=1e-5, n=10_000), 6)
+    0.881161
+    """
+    beta = _check.reals("beta", beta, 0, 1, interval="()")
+    split = _check.real("split", split, 0, 1, interval="()")
+    return _over_counts(_lower_bounds, v, r, delta, n, _SPLIT, split, beta=beta)
 
 
 def counts_of(v: ArrayLike, r: ArrayLike) -> list[NDArray[np.int64]]:
@@ -167,9 +234,11 @@ def _over_counts(
     r: ArrayLike,
     delta: ArrayLike,
     n: ArrayLike | None,
+    rule: int,
+    split: float,
     **level: NDArray[np.float64],
 ) -> Any:
-    """Check the counts of an audit and run a kernel over (v, r, level, 2 n δ)."""
+    """Check the counts of an audit and run a kernel over (v, r, level, n δ)."""
     v, r = counts_of(v, r)
     delta = _check.reals("delta", delta, 0, 1)
     if n is None and (delta > 0).any():
@@ -181,7 +250,7 @@ def _over_counts(
     v, r, delta, n, x = _check.broadcast(v=v, r=r, delta=delta, n=n, **level)
     _check.at_most("r", r, "n", n)
     # flatten copies, so that the kernel sees one type of array: contiguous and writable.
-    flat = kernel(v.flatten(), r.flatten(), x.flatten(), (2 * n * delta).flatten())
+    flat = kernel(v.flatten(), r.flatten(), x.flatten(), (n * delta).flatten(), rule, split)
     return plain(flat.reshape(v.shape))
 
 
@@ -191,39 +260,72 @@ def plain(array: NDArray[np.float64]) -> Any:
 
 
 @jit
-def _p_value(v: int, r: int, epsilon: float, weight: float) -> tuple[float, float]:
-    """(p-value before it is capped at 1, its derivative in ε), with weight = 2 n δ."""
-    if v == 0:
-        return 1.0, 0.0
-    q, qc = odds(epsilon)
+def _tail_and_ratio(v: int, r: int, q: float, qc: float) -> tuple[float, float, float]:
+    """(f, w, f / w) with f = P[Bin(r, q) >= v] and w = P[Bin(r, q) = v], for v >= 1.
+
+    The ratio has all its digits also where f and w are too small for a double.
+    """
+    w = pmf(v, r, q, qc)
+    if v > r * q:
+        ratio = tail_over_pmf(v, r, q, qc)
+        return w * ratio, w, ratio
     f = tail(v, r, q, qc)
-    slope = v * pmf(v, r, q, qc)  # times qc: d/dε P[Bin(r, q) >= k] = k pmf(k) (1 - q)
-    if weight > 0:
-        start, alpha = best_window(v, r, q, qc)
-        f += weight * alpha
-        # The best window stays the best for a small change of ε, so only its ends matter.
-        slope += weight / (v - start) * (start * pmf(start, r, q, qc) - slope)
-    return f, slope * qc
+    return f, w, f / w
 
 
 @jit
-def _lower_bound(v: int, r: int, beta: float, weight: float, least: float) -> float:
+def _p_value(
+    v: int, r: int, epsilon: float, budget: float, rule: int, split: float
+) -> tuple[float, float]:
+    """(p-value before it is capped at 1, its derivative in ε), with budget = n δ."""
+    if v == 0:
+        return 1.0, 0.0
+    q, qc = odds(epsilon)
+    f, w, ratio = _tail_and_ratio(v, r, q, qc)
+    slope = v * w  # times qc: d/dε P[Bin(r, q) >= k] = k pmf(k) (1 - q)
+    if budget == 0:
+        return f, slope * qc
+    if rule == _STEINKE:
+        start, alpha = best_window(v, r, q, qc)
+        f += 2 * budget * alpha
+        # The best window stays the best for a small change of ε, so only its ends matter.
+        slope += 2 * budget / (v - start) * (start * pmf(start, r, q, qc) - slope)
+        return f, slope * qc
+    x = budget * ratio / v  # n δ / B
+    # d/dε log(f / w) = E[W | W >= v] - v, and that mean is r q + (1 - q) B.
+    x_slope = x * (r * q - v + qc * v / ratio)
+    if rule == _SPLIT:
+        one, other = f / (1 - split * (1 - f)), x / split
+        if one > other:
+            return one, slope * qc * (1 - split) / (1 - split * (1 - f)) ** 2
+        return other, x_slope / split
+    if not x < 1:
+        return 1.0, 0.0
+    return f + x * (1 - f), slope * qc * (1 - x) + x_slope * (1 - f)
+
+
+@jit
+def _lower_bound(
+    v: int, r: int, beta: float, budget: float, rule: int, split: float, least: float
+) -> float:
     """The largest log-odds x >= least whose p-value is at most β, or ``least``.
 
     Newton's method on log p-value - log β, kept inside a bracket.
     """
-    if v == 0 or _p_value(v, r, least, weight)[0] > beta:
+    if v == 0 or _p_value(v, r, least, budget, rule, split)[0] > beta:
         return least
     low = least
     # The bound of r right of r guesses without δ, a closed form, exceeds that of any other count.
     high = -log(np.expm1(-log(beta) / r)) + 1e-9
     x = log((v + 0.5) / (r - v + 0.5)) - 1.6 * np.sqrt(1 / (v + 0.5) + 1 / (r - v + 0.5))
+    rounds = 0
     while high - low > 1e-15 * (1 + abs(low)):
-        if not low < x < high:
+        rounds += 1
+        if not low < x < high or rounds > 64:
             x = 0.5 * (low + high)
             if not low < x < high:
                 break
-        value, slope = _p_value(v, r, x, weight)
+        value, slope = _p_value(v, r, x, budget, rule, split)
         if value > beta:
             high = x
         else:
@@ -236,25 +338,25 @@ def _lower_bound(v: int, r: int, beta: float, weight: float, least: float) -> fl
     # The last point may lie a rounding error above the root: step back until it does not.
     x = min(max(x, low), high)
     back = 1e-16 * (1 + abs(x))
-    while x > low and _p_value(v, r, x, weight)[0] > beta:
+    while x > low and _p_value(v, r, x, budget, rule, split)[0] > beta:
         x -= back
         back *= 2
     return max(x, low)
 
 
 @jit
-def _p_values(v: Array, r: Array, epsilon: Array, weight: Array) -> Array:
+def _p_values(v: Array, r: Array, epsilon: Array, budget: Array, rule: int, split: float) -> Array:
     out = np.empty(v.size)
     for i in range(v.size):
-        out[i] = min(_p_value(v[i], r[i], epsilon[i], weight[i])[0], 1.0)
+        out[i] = min(_p_value(v[i], r[i], epsilon[i], budget[i], rule, split)[0], 1.0)
     return out
 
 
 @jit
-def _lower_bounds(v: Array, r: Array, beta: Array, weight: Array) -> Array:
+def _lower_bounds(v: Array, r: Array, beta: Array, budget: Array, rule: int, split: float) -> Array:
     out = np.empty(v.size)
     for i in range(v.size):
-        out[i] = _lower_bound(v[i], r[i], beta[i], weight[i], 0.0)
+        out[i] = _lower_bound(v[i], r[i], beta[i], budget[i], rule, split, 0.0)
     return out
 
 
@@ -263,5 +365,6 @@ def _log_odds_bounds(v: Array, r: Array, beta: Array) -> Array:
     out = np.empty(v.size)
     for i in range(v.size):
         # No success probability that a double can hold has log-odds below -745.
-        out[i] = _lower_bound(v[i], r[i], beta[i], 0.0, -745.0) if v[i] > 0 else -np.inf
+        bound = _lower_bound(v[i], r[i], beta[i], 0.0, _STEINKE, 0.0, -745.0)
+        out[i] = bound if v[i] > 0 else -np.inf
     return out

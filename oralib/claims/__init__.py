@@ -1,0 +1,45 @@
+"""A ledger of the paper's checkable statements, each with a check and a computed verdict.
+
+A misprint that every reader corrects at sight is read as it was meant. A statement that is false
+as printed but true with a condition or a constant put right holds with a correction; one that is
+false and whose repair would be another statement fails.
+
+>>> from oralib import claims
+>>> found = claims.find("prop:adaptive-ora-is-valid").verdict()
+>>> found.verdict
+'fails as stated'
+"""
+
+from difflib import get_close_matches
+
+# Each of these enters its claims into the ledger when it is imported.
+from oralib.claims import adaptive, auditing, counting, definitions, efficacy, simulations
+from oralib.claims.ledger import CORRECTED, FAILS, HOLDS, Claim, Finding, Verdict, ledger
+from oralib.claims.page import Page
+
+__all__ = [
+    "CORRECTED",
+    "FAILS",
+    "HOLDS",
+    "Claim",
+    "Finding",
+    "Page",
+    "Verdict",
+    "find",
+    "ledger",
+]
+
+PARTS = (definitions, auditing, efficacy, counting, adaptive, simulations)
+
+
+def find(name: str) -> Claim:
+    """The claim with this label or number."""
+    for claim in ledger():
+        if name in (claim.label, str(claim.number)):
+            return claim
+    labels = [claim.label for claim in ledger()]
+    close = get_close_matches(name, labels, n=3, cutoff=0.4)
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    raise ValueError(
+        f"label must be that of a claim, or a number from 1 to {len(labels)}, got {name!r}{hint}"
+    )
