@@ -20,6 +20,7 @@ from oralib.bounds import (
     p,
     p_inv,
     p_value,
+    worst_case_rejection,
 )
 from oralib.channel import Channel, channel
 from oralib.dpsgd import (
@@ -46,6 +47,7 @@ from oralib.mechanisms import (
     AllOrNothing,
     Count,
     CountInSets,
+    ExtremalResponse,
     LocalLaplace,
     LocalRandomizedResponse,
     NameAndShame,
@@ -64,6 +66,7 @@ __all__ = [
     "CountInSets",
     "Counts",
     "DpSgd",
+    "ExtremalResponse",
     "LocalLaplace",
     "LocalRandomizedResponse",
     "NameAndShame",
@@ -98,4 +101,5 @@ __all__ = [
     "p_value",
     "sign_vectors",
     "train",
+    "worst_case_rejection",
 ]

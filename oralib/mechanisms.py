@@ -16,6 +16,7 @@ known ones are 1.
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from math import comb
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -29,6 +30,7 @@ __all__ = [
     "AllOrNothing",
     "Count",
     "CountInSets",
+    "ExtremalResponse",
     "LocalLaplace",
     "LocalRandomizedResponse",
     "Mechanism",
@@ -212,6 +214,71 @@ class LocalLaplace(_PerElement):
     def _loss(self, entry: Array) -> Array:
         # The same as (|o - 1| - |o + 1|) ε / 2, and exactly ∓ε beyond ±1.
         return -self.epsilon * np.clip(entry, -1, 1)
+
+
+@dataclass(frozen=True)
+class ExtremalResponse(_PerElement):
+    """The (ε, δ)-DP mechanism that most often has at least v of r printed signs right.
+
+    It prints r signs of a random set of elements and 0 for the others. How many are right has the
+    law Bin(r, p(ε)), but with probability x = min(1, n δ / B) that law given at least v, where
+    B = v P[Bin = v] / P[Bin >= v]. Guessing what is printed attains the exact p-value of
+    :func:`oralib.p_value`.
+    """
+
+    level: float
+    delta: float
+    v: int
+    r: int
+
+    def __post_init__(self) -> None:
+        r = _check.integer("r", self.r, 1)
+        _check.store(
+            self,
+            level=_check.real("level", self.level, 0, 50),
+            delta=_check.real("delta", self.delta, 0, 1),
+            v=_check.integer("v", self.v, 1, r),
+            r=r,
+        )
+
+    @property
+    def epsilon(self) -> float:
+        return self.level if self.delta == 0 else np.inf
+
+    def _law(self, n: int) -> Array:
+        """P[k of the printed signs are right], k = 0, ..., r."""
+        k = np.arange(self.r + 1)
+        plain = stats.binom.pmf(k, self.r, special.expit(self.level))
+        high = np.where(k >= self.v, plain, 0.0)
+        high /= high.sum()
+        x = min(1.0, n * self.delta / (self.v * high[self.v]))
+        return (1 - x) * plain + x * high
+
+    def run(self, signs: Signs, rng: Generator) -> Array:
+        shape, n = signs.shape[:-1], signs.shape[-1]
+        right = rng.choice(self.r + 1, size=(*shape, 1), p=self._law(n))
+        place = np.argsort(rng.random(signs.shape), axis=-1)  # a random order of the elements
+        return np.where(place < self.r, np.where(place < right, signs, -signs), 0)
+
+    def _loss(self, entry: Array) -> Array:
+        # Printed signs are more often right than not: any positive number says so.
+        return np.where(entry == 0, 0.0, np.where(entry > 0, -1.0, 1.0))
+
+    def check_size(self, n: int) -> int:
+        return _check.integer("n", n, self.r)
+
+    def outputs(self, n: int) -> Array:
+        entries = np.array(list(product((-1, 0, 1), repeat=n)), dtype=np.int8)
+        return entries[np.abs(entries).sum(axis=1) == self.r]
+
+    def count_outputs(self, n: int) -> int:
+        return 2**self.r * comb(n, self.r)
+
+    def likelihood(self, outputs: Array, signs: Signs) -> Array:
+        n = signs.shape[1]
+        right = (outputs[:, None, :] == signs[None, :, :]).sum(axis=2)
+        ways = special.comb(self.r, np.arange(self.r + 1)) * comb(n, self.r)
+        return (self._law(n) / ways)[right]
 
 
 def _certain(entry: Array) -> Array:
