@@ -238,7 +238,7 @@ def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float,
     Examples
     --------
     >>> round(worst_case_rejection([2, 2, 3], 0.0, delta=0.01, n=3), 6)
-    0.265
+    0.26125
     """
     epsilon = _check.real("epsilon", epsilon, 0, np.inf, interval="[)")
     delta, n = _check.real("delta", delta, 0, 1), _check.integer("n", n, 1)
