@@ -356,8 +356,10 @@ def _lower_bound(
 ) -> float:
     """The largest log-odds x >= least whose p-value is at most β, or ``least``.
 
-    Newton's method on log p-value - log β, kept inside a bracket.
+    Newton's method on log p-value - log β, kept inside a bracket. β is lowered by a few units in
+    its last place, so that a p-value which equals β but for rounding does not pass.
     """
+    beta *= 1 - 1e-15
     if v == 0 or _p_value(v, r, least, budget, rule, split)[0] > beta:
         return least
     low = least

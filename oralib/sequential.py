@@ -35,7 +35,7 @@ LARGEST_WALK = 10**6
 #: every step, stay far below 1e-12.
 _NEGLIGIBLE = 1e-25
 
-#: A tail that differs from β by no more than this, relatively, counts as equal to it.
+#: A tail or bound that differs from β or ε by no more than this counts as equal to it.
 _TIE = 1e-12
 
 
@@ -111,7 +111,7 @@ def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
     while (high - low > 1).any():
         middle = np.minimum((low + high) // 2, r)
         middle = np.maximum(middle, 0)
-        exceeds = np.asarray(bound(middle, r)) > epsilon
+        exceeds = np.asarray(bound(middle, r)) > epsilon + _TIE * (1 + epsilon)
         high = np.where(exceeds, np.minimum(middle, high), high)
         low = np.where(exceeds, low, np.maximum(middle, low))
     return high

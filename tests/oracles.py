@@ -1,6 +1,7 @@
 """Deliberately naive re-implementations: definitions spelled out in loops, fractions and digits."""
 
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from math import comb
 
@@ -17,6 +18,7 @@ def binomial_pmf(k, r, epsilon):
     return mp.binomial(r, k) * q**k * (1 - q) ** (r - k)
 
 
+@cache
 def binomial_tail(k, r, epsilon):
     """P[Bin(r, p(epsilon)) >= k] to about 40 digits: the terms from the largest down."""
     if k <= 0:
@@ -47,6 +49,21 @@ def steinke_p_value(v, r, epsilon, delta, n):
         mass += binomial_pmf(v - i, r, epsilon)
         best = max(best, mass / i)
     return min(binomial_tail(v, r, epsilon) + 2 * n * mp.mpf(delta) * best, mp.mpf(1))
+
+
+def exact_p_value(v, r, epsilon, delta, n):
+    """The exact (ε, δ) p-value to about 30 digits, by its formula."""
+    q = 1 / (1 + mp.exp(-mp.mpf(epsilon)))
+    f = binomial_tail(v, r, epsilon)
+    log_w = (
+        mp.loggamma(r + 1)
+        - mp.loggamma(v + 1)
+        - mp.loggamma(r - v + 1)
+        + v * mp.log(q)
+        + (r - v) * mp.log(1 - q)
+    )
+    x = n * mp.mpf(delta) * f / (v * mp.exp(log_w))
+    return 1 - (1 - f) * max(0, 1 - x) if x > f else f + min(x, 1) * (1 - f)
 
 
 # ------------------------------------------------- mechanisms as {dataset: {output: Fraction}}

@@ -1,0 +1,438 @@
+"""The exact (ε, δ) bound against linear programs over all mechanisms and guessers, 40 digits,
+brute force on small tables, and the mechanism that attains it."""
+
+from fractions import Fraction
+from itertools import product
+from math import comb, exp, log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import exact_p_value
+from scipy import optimize, sparse, stats
+from test_channel import random_channel
+
+from oralib import (
+    Channel,
+    ExtremalResponse,
+    TopGuesser,
+    best_mean,
+    channel,
+    epsilon_lower_bound,
+    epsilon_lower_bound_random_r,
+    one_run,
+    one_run_law,
+    p,
+    p_value,
+    sign_vectors,
+    worst_case_rejection,
+)
+
+# ---------------------------------------------------------------------------- linear programs
+
+
+def solve(objective, matrix, limits, total):
+    """The largest objective @ x over x >= 0 with matrix @ x <= limits and total @ x = 1."""
+    found = optimize.linprog(
+        -np.asarray(objective),
+        A_ub=sparse.csr_array(matrix),
+        b_ub=limits,
+        A_eq=np.asarray(total)[None, :],
+        b_eq=[1.0],
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    assert found.status == 0
+    return -found.fun
+
+
+def best_of_fixed_r(v, r, epsilon, budget):
+    """max P[V >= v] over all exchangeable laws of the success vector with r guesses.
+
+    Variables: P[V = k], and the excess of each count in both directions, which sum to n δ.
+    """
+    e = exp(epsilon)
+    size = r + 1
+    rows, limits = [], []
+    for k in range(1, size):  # k p_k - e (r - k + 1) p_{k-1} <= excess
+        row = np.zeros(3 * size)
+        row[k], row[k - 1], row[size + k] = k, -e * (r - k + 1), -1
+        rows.append(row)
+        limits.append(0)
+    for k in range(r):  # (r - k) p_k - e (k + 1) p_{k+1} <= excess
+        row = np.zeros(3 * size)
+        row[k], row[k + 1], row[2 * size + k] = r - k, -e * (k + 1), -1
+        rows.append(row)
+        limits.append(0)
+    rows.append(np.r_[np.zeros(size), np.ones(2 * size)])
+    limits.append(budget)
+    objective = np.r_[np.arange(size) >= v, np.zeros(2 * size)]
+    return solve(objective, rows, limits, np.r_[np.ones(size), np.zeros(2 * size)])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_fixed_r_is_the_linear_program(seed):
+    """1,000 random cases in all."""
+    rng = np.random.default_rng(seed)
+    for _ in range(100):
+        r = int(rng.integers(1, 41))
+        v, n = int(rng.integers(1, r + 1)), r + int(rng.integers(0, 100))
+        epsilon = float(rng.choice([0.0, rng.uniform(0, 4)]))
+        delta = float(10 ** rng.uniform(-6, -0.5))
+        found = best_of_fixed_r(v, r, epsilon, n * delta)
+        exact = p_value(v, r, epsilon, delta=delta, n=n, method="exact")
+        assert found == pytest.approx(exact, abs=2e-8), (v, r, epsilon, delta, n)
+
+
+def best_of_all_laws(reject, n, epsilon, delta):
+    """max P[reject(V, R)] over all laws on {-1, 0, 1}^n with excess <= δ for each element.
+
+    These are the success vectors of all plain, or one-way, guessers of (ε, δ)-DP mechanisms.
+    """
+    points = list(product((-1, 0, 1), repeat=n))
+    place = {x: j for j, x in enumerate(points)}
+    excesses = [(j, i) for j, x in enumerate(points) for i in range(n) if x[i]]
+    size = len(points) + len(excesses)
+    rows, limits = [], []
+    for index, (j, i) in enumerate(excesses):
+        x = points[j]
+        flipped = place[(*x[:i], -x[i], *x[i + 1 :])]
+        row = np.zeros(size)
+        row[j], row[flipped], row[len(points) + index] = 1, -exp(epsilon), -1
+        rows.append(row)
+        limits.append(0)
+    for i in range(n):
+        row = np.zeros(size)
+        row[[len(points) + k for k, (_, element) in enumerate(excesses) if element == i]] = 1
+        rows.append(row)
+        limits.append(delta)
+    counts = [(x.count(1), x.count(1) + x.count(-1)) for x in points]
+    objective = np.r_[[reject(v, r) for v, r in counts], np.zeros(len(excesses))]
+    return solve(objective, rows, limits, np.r_[np.ones(len(points)), np.zeros(len(excesses))])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_random_r_is_the_linear_program(n):
+    rng = np.random.default_rng(n)
+    for _ in range(60 if n < 4 else 25):
+        thresholds = [int(rng.integers(1, r + 2)) for r in range(1, n + 1)]
+        epsilon, delta = float(rng.uniform(0, 2)), float(10 ** rng.uniform(-4, -0.3))
+
+        def reject(v, r, thresholds=thresholds):
+            return r > 0 and v >= thresholds[r - 1]
+
+        found = best_of_all_laws(reject, n, epsilon, delta)
+        exact = worst_case_rejection(thresholds, epsilon, delta=delta, n=n)
+        assert found == pytest.approx(exact, abs=1e-8), (thresholds, epsilon, delta)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_fixed_budget_is_the_linear_program(n):
+    """At most k guesses, missing ones count as wrong: the exact p-value of (v, k)."""
+    rng = np.random.default_rng(10 + n)
+    for _ in range(15):
+        k = int(rng.integers(1, n + 1))
+        v = int(rng.integers(1, k + 1))
+        epsilon, delta = float(rng.uniform(0, 2)), float(10 ** rng.uniform(-4, -0.3))
+        found = best_of_all_laws(lambda a, r, v=v, k=k: a >= v and r <= k, n, epsilon, delta)
+        exact = p_value(v, k, epsilon, delta=delta, n=n, method="exact")
+        assert found == pytest.approx(exact, abs=1e-8)
+
+
+# ------------------------------------------------------------------------------- small tables
+
+
+def tables_with_delta():
+    """Small tables and an ε at which they have a δ strictly between 0 and 1."""
+    shown = np.concatenate([0.9 * np.full((1, 8), 1.0), 0.1 * np.eye(8)])
+    yield Channel(shown), 0.2
+    for seed in range(6):
+        n = 1 + seed % 3
+        dense, sparse_one = random_channel(n, 4, seed, 0.0), random_channel(n, 4, seed + 50, 0.6)
+        mixed = np.concatenate([0.8 * dense.table, 0.2 * sparse_one.table])
+        yield Channel(mixed), 0.3 * n
+    yield channel(ExtremalResponse(0.5, 0.05, 2, 3), 3), 0.5
+
+
+def rejects(n, rule):
+    return np.array([[float(v <= r and rule(v, r)) for r in range(n + 1)] for v in range(n + 1)])
+
+
+@pytest.mark.parametrize("feedback", ["none", "one-way"])
+def test_no_guesser_of_a_small_table_exceeds_the_exact_p_value(feedback):
+    rng = np.random.default_rng(5)
+    for table, epsilon in tables_with_delta():
+        n, delta = table.n, table.delta(epsilon)
+        assert 0 < delta < 1
+        for r in range(1, n + 1):
+            for v in range(1, r + 1):
+                value = rejects(n, lambda a, b, v=v, r=r: b == r and a >= v)
+                worst = p_value(v, r, epsilon, delta=delta, n=n, method="exact")
+                assert best_mean(table, value, feedback=feedback) <= worst + 1e-9
+        for _ in range(5):
+            c = [int(rng.integers(1, r + 2)) for r in range(1, n + 1)]
+            value = rejects(n, lambda a, b, c=c: b > 0 and a >= c[b - 1])
+            worst = worst_case_rejection(c, epsilon, delta=delta, n=n)
+            assert best_mean(table, value, feedback=feedback) <= worst + 1e-9
+
+
+@pytest.mark.parametrize("feedback", ["none", "one-way"])
+def test_bound_for_a_random_number_of_guesses_is_valid_on_small_tables(feedback):
+    for table, epsilon in tables_with_delta():
+        n, delta = table.n, table.delta(epsilon)
+        for beta, split in product((0.3, 0.6, 0.9), (0.1, 0.5)):
+            v, r = np.indices((n + 1, n + 1))
+            bound = epsilon_lower_bound_random_r(
+                np.minimum(v, r), r, beta=beta, delta=delta, n=n, split=split
+            )
+            value = ((bound > epsilon + 1e-9) & (v <= r)).astype(float)
+            assert best_mean(table, value, feedback=feedback) <= beta + 1e-9
+
+
+def test_full_feedback_is_not_covered():
+    """The same tables, the same rule, but seeing which guesses were right: more is possible."""
+    table = channel(ExtremalResponse(0.0, 0.01, 2, 3), 3)
+    value = rejects(3, lambda v, r: r > 0 and v >= (1, 2, 2)[r - 1])
+    worst = worst_case_rejection((1, 2, 2), 0.0, delta=0.01, n=3)
+    assert best_mean(table, value, feedback="one-way") <= worst + 1e-12
+    assert best_mean(table, value, feedback="full") > worst + 0.05
+
+
+# ------------------------------------------------------------------- the mechanism that attains it
+
+
+@pytest.mark.parametrize(
+    ("level", "delta", "v", "r", "n"),
+    [
+        (0.0, 0.05, 1, 3, 3),
+        (0.5, 0.05, 2, 3, 4),
+        (1.0, 0.02, 3, 3, 3),
+        (1.0, 0.02, 1, 1, 4),
+        (0.3, 0.9, 2, 2, 4),  # n δ > B: the p-value is 1, and δ is not used up
+        (2.0, 0.0, 2, 3, 4),
+    ],
+)
+def test_extremal_response_attains_the_p_value(level, delta, v, r, n):
+    mechanism = ExtremalResponse(level, delta, v, r)
+    table = channel(mechanism, n)
+    exact = p_value(v, r, level, delta=delta, n=n, method="exact")
+    assert table.delta(level) <= delta + 1e-12
+    if exact < 1:
+        assert table.delta(level) == pytest.approx(delta, abs=1e-12)
+    law = one_run_law(table, TopGuesser(r))
+    assert law[v:, r].sum() == pytest.approx(exact, abs=1e-12)
+
+
+def test_extremal_response_played_and_counted():
+    counts = one_run(
+        ExtremalResponse(0.5, 0.002, 60, 80), TopGuesser(80), 500, trials=20_000, seed=1
+    )
+    exact = p_value(60, 80, 0.5, delta=0.002, n=500, method="exact")
+    error = np.sqrt(exact * (1 - exact) / counts.trials)
+    assert (counts.v >= 60).mean() == pytest.approx(exact, abs=4 * error)
+    assert exact > 2 * p_value(60, 80, 0.5)
+
+
+def test_extremal_response_runs_as_its_table_says():
+    mechanism = ExtremalResponse(0.7, 0.05, 2, 2)
+    table, rng = channel(mechanism, 3), np.random.default_rng(2)
+    outputs = mechanism.run(np.tile(sign_vectors(3)[5], (20_000, 1)), rng)
+    weight = np.array([9, 3, 1])
+    keys, times = np.unique(outputs @ weight, return_counts=True)
+    seen = dict(zip(keys.tolist(), times.tolist(), strict=True))
+    expected = {
+        int(o @ weight): 20_000 * q for o, q in zip(table.outputs, table.table[:, 5], strict=True)
+    }
+    statistic = sum((seen.get(key, 0) - e) ** 2 / e for key, e in expected.items() if e > 0)
+    assert stats.chi2.sf(statistic, len(expected) - 1) > 1e-4
+
+
+# ------------------------------------------------------- Steinke's p-value: where it is a theorem
+
+
+def test_steinke_at_a_random_number_of_guesses():
+    """A mechanism that prints either 7 true signs or randomized response of 953."""
+    n, delta, beta = 1000, 1e-4, 0.05
+    chance = n * delta / 7
+    assert p_value(7, 7, 0.0, delta=delta, n=n) == pytest.approx(59 / 1280, rel=1e-12)
+    assert p_value(503, 953, 0.0, delta=delta, n=n) == pytest.approx(0.049893, abs=1e-6)
+    tail = Fraction(sum(comb(953, k) for k in range(503, 954)), 2**953)
+    fails = chance + (1 - chance) * float(tail)
+    assert fails == pytest.approx(0.0596500, abs=5e-8)
+    assert epsilon_lower_bound(7, 7, delta=delta, n=n) > 0
+    assert epsilon_lower_bound(503, 953, delta=delta, n=n) > 0
+    # The worst case of that rule, over all mechanisms.
+    v = np.arange(n + 1)
+    c = []
+    for r in range(1, n + 1):
+        rejected = p_value(v[: r + 1], r, 0.0, delta=delta, n=n) <= beta
+        c.append(int(np.argmax(np.append(rejected, True))))
+    assert worst_case_rejection(c, 0.0, delta=delta, n=n) == pytest.approx(0.05981, abs=5e-6)
+    # The bound that is meant for it does not fail more often than it says.
+    assert epsilon_lower_bound_random_r(503, 953, delta=delta, n=n) == 0
+
+
+def test_steinke_is_not_a_theorem_for_large_tails():
+    exact = p_value(1, 3, 0.0, delta=0.05, n=3, method="exact")
+    assert exact == pytest.approx(147 / 160, abs=1e-15)
+    assert p_value(1, 3, 0.0, delta=0.05, n=3) == pytest.approx(73 / 80, abs=1e-15)
+
+
+def test_exact_is_never_larger_where_steinke_is_a_theorem():
+    for r, epsilon in product((1, 2, 5, 20, 60), (0.0, 0.3, 1.0, 3.0)):
+        v = np.arange(1, r + 1)
+        small = p_value(v, r, epsilon) <= p(epsilon)
+        for delta in (1e-5, 1e-2):
+            steinke = p_value(v, r, epsilon, delta=delta, n=r + 3)
+            exact = p_value(v, r, epsilon, delta=delta, n=r + 3, method="exact")
+            assert (exact <= steinke + 1e-12)[small].all()
+
+
+# ------------------------------------------------------------------------------------- digits
+
+
+@pytest.mark.parametrize("r", [1, 2, 10, 1000, 10**6, 10**9])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 6.0, 50.0])
+def test_p_values_to_nine_digits(r, epsilon):
+    q = p(epsilon)
+    spread = np.sqrt(r * q * (1 - q)) + 1
+    distances = (-6, 0, 2, 8) if r < 10**9 else (8,)  # 40 digits take their time
+    places = {int(min(r, max(1, round(r * q + z * spread)))) for z in distances} | {r}
+    for v in places:
+        for delta, n in ((1e-12, r), (1e-5, r + 7), (0.1, 2 * r)):
+            found = p_value(v, r, epsilon, delta=delta, n=n, method="exact")
+            expected = exact_p_value(v, r, epsilon, delta, n)
+            assert found == pytest.approx(float(expected), rel=1e-9), (v, delta)
+
+
+def test_small_p_values_keep_their_digits_where_the_tail_underflows():
+    found = p_value(10**5, 10**5, 0.0, delta=1e-9, n=10**5, method="exact")
+    assert found == pytest.approx(1e-9, rel=1e-12)  # B = r, and 2^-100000 is not a double
+
+
+@pytest.mark.parametrize(
+    ("n", "delta", "r", "v", "exact", "split"),
+    [
+        (1000, 1e-4, 100, 75, 0.6951, 0.6918),
+        (100_000, 1e-5, 1510, 1439, 2.8028, 2.8007),
+        (1000, 1e-5, 36, 28, 0.5501, 0.5350),
+        (20_000, 1e-5, 268, 203, 0.8929, 0.8913),
+        (64_000, 1e-5, 100, 73, 0.5542, 0.0),
+    ],
+)
+def test_known_bounds(n, delta, r, v, exact, split):
+    assert epsilon_lower_bound(v, r, delta=delta, n=n, method="exact") == pytest.approx(
+        exact, abs=5e-5
+    )
+    assert epsilon_lower_bound_random_r(v, r, delta=delta, n=n) == pytest.approx(split, abs=5e-5)
+
+
+counts = st.integers(1, 1000).flatmap(lambda r: st.tuples(st.integers(0, r), st.just(r)))
+
+
+def split_p_value(v, r, epsilon, delta, n, split):
+    """The p-value behind the bound for a random number of guesses, as it is written."""
+    f, log_f = p_value(v, r, epsilon), stats.binom.logsf(v - 1, r, p(epsilon))
+    log_ratio = min(log_f - stats.binom.logpmf(v, r, p(epsilon)), 700)
+    return max(f / (1 - split * (1 - f)), n * delta * exp(log_ratio) / (v * split))
+
+
+@given(counts, st.floats(1e-4, 0.9), st.floats(0, 0.1), st.integers(0, 10**5))
+@settings(deadline=None, max_examples=300)
+def test_exact_bound_never_overclaims_and_is_not_smaller_than_it_must_be(count, beta, delta, more):
+    v, r = count
+    n = r + more
+    found = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n, method="exact")
+    if found > 0:
+        assert p_value(v, r, found, delta=delta, n=n, method="exact") <= beta
+    above = found * (1 + 1e-9) + 1e-9
+    # Where n δ / B alone is nearly β the p-value hardly depends on ε.
+    assert p_value(v, r, above, delta=delta, n=n, method="exact") > beta * (1 - 1e-12)
+    assert found <= epsilon_lower_bound(v, r, beta=beta)
+
+
+@given(counts, st.floats(1e-3, 0.9), st.floats(1e-7, 1e-3), st.floats(0.05, 0.95))
+@settings(deadline=None, max_examples=200)
+def test_split_bound_inverts_its_p_value(count, beta, delta, split):
+    v, r = count
+    found = epsilon_lower_bound_random_r(v, r, beta=beta, delta=delta, n=r, split=split)
+    if found > 0:
+        assert split_p_value(v, r, found, delta, r, split) <= beta * (1 + 1e-9)
+    if v > 0:
+        assert split_p_value(v, r, found * (1 + 1e-7) + 1e-7, delta, r, split) > beta * (1 - 1e-9)
+
+
+@given(counts, st.floats(1e-4, 0.5), st.floats(0, 0.01))
+@settings(deadline=None, max_examples=100)
+def test_monotone(count, beta, delta):
+    v, r = count
+    for bound in (
+        lambda v, delta, n: epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n, method="exact"),
+        lambda v, delta, n: epsilon_lower_bound_random_r(v, r, beta=beta, delta=delta, n=n),
+    ):
+        one = bound(v, delta, r)
+        assert bound(min(v + 1, r), delta, r) >= one - 1e-12
+        assert bound(v, delta, r + 50) <= one + 1e-12
+        assert bound(v, delta + 1e-3, r) <= one + 1e-12
+
+
+def test_without_delta_all_methods_are_the_plain_bound():
+    v = np.arange(0, 101, 7)
+    plain = epsilon_lower_bound(v, 100)
+    for found in (
+        epsilon_lower_bound(v, 100, method="exact"),
+        epsilon_lower_bound(v, 100, delta=0.0, n=10**6, method="exact"),
+        epsilon_lower_bound_random_r(v, 100, delta=0.0, n=500),
+    ):
+        np.testing.assert_array_equal(found, plain)
+    nearly = epsilon_lower_bound(v, 100, delta=1e-14, n=100, method="exact")
+    np.testing.assert_allclose(nearly, plain, atol=1e-10)
+
+
+def test_broadcasting_and_scalars():
+    found = epsilon_lower_bound(
+        [[70], [80]], 100, delta=[1e-6, 1e-4], n=1000, beta=0.1, method="exact"
+    )
+    assert found.shape == (2, 2)
+    single = epsilon_lower_bound(80, 100, delta=1e-4, n=1000, beta=0.1, method="exact")
+    assert found[1, 1] == single
+    assert isinstance(single, float)
+    assert isinstance(epsilon_lower_bound_random_r(8, 10, delta=1e-4, n=10), float)
+    assert p_value(0, 5, 1.0, delta=0.1, n=5, method="exact") == 1
+    assert epsilon_lower_bound(0, 0, delta=0.1, n=5, method="exact") == 0
+
+
+def test_worst_case_edges():
+    assert worst_case_rejection([2, 3, 4], 1.0, delta=0.1, n=3) == 0
+    assert worst_case_rejection([1, 0, 2], 1.0, delta=0.0, n=3) == 1
+    assert worst_case_rejection([1], log(3), delta=0.0, n=1) == pytest.approx(0.75)
+    assert worst_case_rejection([1], log(3), delta=1.0, n=5) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: p_value(1, 2, 1.0, method="fast"),
+            "method must be one of steinke, exact, got method='fast'",
+        ),
+        (
+            lambda: epsilon_lower_bound_random_r(1, 2, delta=0.1, n=2, split=1),
+            r"split must lie in \(0, 1\), got split=1",
+        ),
+        (
+            lambda: epsilon_lower_bound(1, 2, delta=0.1, method="exact"),
+            "n must be given when delta > 0",
+        ),
+        (
+            lambda: worst_case_rejection([1, 1, 1], 1.0, delta=0.1, n=2),
+            "the number of thresholds must be at most n",
+        ),
+        (lambda: ExtremalResponse(1.0, 0.1, 4, 3), r"v must lie in \[1, 3\], got v=4"),
+        (lambda: ExtremalResponse(1.0, 0.1, 2, 3).check_size(2), "n must be at least 3"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

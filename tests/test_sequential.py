@@ -1,0 +1,198 @@
+"""Watched counts: the worst case against walks in fractions, the repair against its integral."""
+
+from fractions import Fraction
+from math import comb, log
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_channel import random_channel
+
+from oralib import (
+    LocalRandomizedResponse,
+    adaptive_failure_probability,
+    best_mean,
+    channel,
+    epsilon_lower_bound,
+    epsilon_lower_bound_anytime,
+)
+
+# (ε, W_n at β = 0.05 for n = 100, 1000, 10^4, 10^5)
+WORST = [
+    (0.0, [0.2020580979, 0.3388843995, 0.4554319809, 0.5520949355]),
+    (0.5, [0.1951172554, 0.3337841444, 0.4516968929, 0.5491117948]),
+    (1.0, [0.1799409381, 0.3213552397, 0.4417408019, 0.5409910684]),
+    (2.0, [0.1315720359, 0.2824623307, 0.4098952581, 0.5149508439]),
+    (4.0, [0.0, 0.1600357567, 0.3109792310, 0.4340606859]),
+]
+
+
+def walk(n, success, beta):
+    """W_n in fractions: the walk stops where the tail of the binomial is below β."""
+    inside, met = {0: Fraction(1)}, Fraction(0)
+    for r in range(1, n + 1):
+        moved = {}
+        for v, weight in inside.items():
+            moved[v + 1] = moved.get(v + 1, 0) + weight * success
+            moved[v] = moved.get(v, 0) + weight * (1 - success)
+        inside = {}
+        for v, weight in moved.items():
+            tail = sum(comb(r, k) * success**k * (1 - success) ** (r - k) for k in range(v, r + 1))
+            if tail < beta:
+                met += weight
+            else:
+                inside[v] = weight
+    return met
+
+
+@pytest.mark.parametrize(("epsilon", "expected"), WORST)
+def test_known_worst_cases(epsilon, expected):
+    found = adaptive_failure_probability(epsilon, [100, 1000, 10**4, 10**5])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("success", "beta"),
+    [
+        (Fraction(1, 2), Fraction(1, 20)),
+        (Fraction(1, 2), Fraction(1, 4)),  # ties: tails of fair coins are quarters, eighths, ...
+        (Fraction(3, 4), Fraction(1, 20)),
+        (Fraction(3, 4), Fraction(11, 20)),
+        (Fraction(9, 10), Fraction(3, 10)),
+    ],
+)
+def test_worst_case_is_the_walk_in_fractions(success, beta):
+    epsilon = log(success / (1 - success))
+    sizes = [0, 1, 2, 3, 8, 18, 40]
+    exact = [float(walk(n, success, beta)) for n in sizes]
+    np.testing.assert_allclose(
+        adaptive_failure_probability(epsilon, sizes, float(beta)), exact, rtol=0, atol=1e-13
+    )
+
+
+def test_smallest_counterexamples():
+    assert adaptive_failure_probability(0.0, 8) == pytest.approx(13 / 256, abs=1e-15)
+    assert adaptive_failure_probability(0.0, 7) < 0.05
+    assert adaptive_failure_probability(0.0, 3, 0.55) == pytest.approx(5 / 8, abs=1e-15)
+    for beta in np.linspace(0.01, 0.99, 99):
+        for epsilon in (0.0, 0.3, 1.0, 3.0):
+            assert adaptive_failure_probability(epsilon, 2, beta) <= beta + 1e-12
+
+
+@pytest.mark.parametrize("beta", [0.05, 0.25, 0.5, 0.9])
+def test_any_bound_may_be_given(beta):
+    def plain(v, r):
+        return epsilon_lower_bound(v, r, beta=beta)
+
+    for epsilon in (0.0, 0.7, 3.0):
+        fast = adaptive_failure_probability(epsilon, [1, 5, 300], beta)
+        slow = adaptive_failure_probability(epsilon, [1, 5, 300], beta, bound=plain)
+        np.testing.assert_allclose(fast, slow, rtol=0, atol=1e-15)
+
+
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(0, 2**32), st.floats(0.2, 0.9))
+@settings(deadline=None, max_examples=40)
+def test_no_adaptive_guesser_exceeds_the_worst_case(n, outputs, seed, beta):
+    table = random_channel(n, outputs, seed, 0.0)
+    v, r = np.indices((n + 1, n + 1))
+    bound = epsilon_lower_bound(np.minimum(v, r), r, beta=beta)
+    value = (bound > table.epsilon * (1 + 1e-9) + 1e-9).astype(float)
+    worst = adaptive_failure_probability(table.epsilon, n, beta)
+    assert best_mean(table, value, feedback="full") <= worst + 1e-9
+
+
+@pytest.mark.parametrize(("epsilon", "beta"), [(0.0, 0.55), (log(3), 0.6), (0.4, 0.65)])
+def test_randomized_response_attains_the_worst_case(epsilon, beta):
+    table = channel(LocalRandomizedResponse(epsilon), 4)
+    v, r = np.indices((5, 5))
+    bound = epsilon_lower_bound(np.minimum(v, r), r, beta=beta)
+    value = (bound > epsilon + 1e-9).astype(float)
+    worst = adaptive_failure_probability(epsilon, 4, beta)
+    assert best_mean(table, value, feedback="full") == pytest.approx(worst, abs=1e-12)
+    assert best_mean(table, value, feedback="none") <= beta
+    assert best_mean(table, value, feedback="one-way") <= beta
+
+
+def test_edges_of_the_worst_case():
+    assert adaptive_failure_probability(np.inf, 100) == 0
+    assert adaptive_failure_probability(1.0, 0) == 0
+    assert isinstance(adaptive_failure_probability(1.0, 10), float)
+    assert adaptive_failure_probability(1.0, [[10], [20]]).shape == (2, 1)
+    assert adaptive_failure_probability(50.0, 1000) == 0
+    rising = adaptive_failure_probability(0.3, np.arange(200))
+    assert (np.diff(rising) >= 0).all()
+
+
+# ---------------------------------------------------------------------- the anytime bound
+
+
+def e_value(v, r, epsilon):
+    """The e-process by integration to 30 digits."""
+    with mp.workdps(30):
+        p = 1 / (1 + mp.exp(-mp.mpf(epsilon)))
+
+        def ratio(q):
+            return (q / p) ** v * ((1 - q) / (1 - p)) ** (r - v)
+
+        top = mp.mpf(v) / r if r else p
+        nodes = [p, max(p, top), 1] if p < top < 1 else [p, 1]
+        return mp.quad(ratio, nodes) / (1 - p)
+
+
+@pytest.mark.parametrize(
+    ("v", "r", "beta"),
+    [(731, 1000, 0.05), (95, 100, 0.05), (100, 100, 0.05), (9, 10, 0.3), (60, 60, 0.001)],
+)
+def test_anytime_bound_inverts_the_integral(v, r, beta):
+    epsilon = epsilon_lower_bound_anytime(v, r, beta=beta)
+    assert float(e_value(v, r, epsilon) * beta) == pytest.approx(1, rel=1e-9)
+    assert e_value(v, r, epsilon * (1 + 1e-8)) * beta < 1
+
+
+def test_known_anytime_values():
+    found = epsilon_lower_bound_anytime([731, 95, 100], [1000, 100, 100])
+    np.testing.assert_allclose(found, [0.7737, 1.8627, 3.0791], atol=5e-5)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize("beta", [0.01, 0.05, 0.4, 0.9])
+def test_anytime_bound_survives_the_worst_case(epsilon, beta):
+    def bound(v, r):
+        return epsilon_lower_bound_anytime(v, r, beta=beta)
+
+    assert adaptive_failure_probability(epsilon, 2000, bound=bound) <= beta
+
+
+@given(st.integers(1, 2000), st.data(), st.floats(1e-4, 0.3))
+@settings(deadline=None, max_examples=100)
+def test_anytime_bound_is_below_the_plain_one_and_rises_with_v(r, data, beta):
+    v = np.sort(data.draw(st.lists(st.integers(0, r), min_size=1, max_size=8)))
+    anytime = epsilon_lower_bound_anytime(v, r, beta=beta)
+    assert (anytime <= epsilon_lower_bound(v, r, beta=beta) + 1e-12).all()
+    assert (np.diff(anytime) >= -1e-12).all()
+
+
+def test_anytime_edges():
+    assert epsilon_lower_bound_anytime(0, 0) == 0
+    assert epsilon_lower_bound_anytime(0, 10) == 0
+    assert epsilon_lower_bound_anytime(5, 10) == 0
+    big = epsilon_lower_bound_anytime(750_000_000, 10**9)
+    assert log(3) - 1e-3 < big < log(3)
+    assert epsilon_lower_bound_anytime([[9], [10]], 10, beta=[0.05, 0.3]).shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: adaptive_failure_probability(-1, 10), r"epsilon must lie in \[0, inf\]"),
+        (lambda: adaptive_failure_probability(1, 10**7), r"n must lie in \[0, 1000000\]"),
+        (lambda: adaptive_failure_probability(1, 10, 0), r"beta must lie in \(0, 1\)"),
+        (lambda: epsilon_lower_bound_anytime(3, 2), "v must be at most r, got v=3 and r=2"),
+        (lambda: epsilon_lower_bound_anytime(1, 2, beta=1), r"beta must lie in \(0, 1\)"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
