@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
 from oralib.bounds import p
@@ -31,6 +32,7 @@ __all__ = [
     "law",
     "lines",
     "outputs",
+    "tiles",
     "tradeoff",
 ]
 
@@ -210,8 +212,13 @@ def efficacy(table: Table, xlabel: str, *, epsilon: float) -> Picture:
 
 
 @_in_house_style
-def by_epsilon(table: Table, column: str, xlabel: str) -> Picture:
-    """Mean bound against a column, one curve per ε (Figures 7 and 8)."""
+def by_epsilon(table: Table, column: str, xlabel: str, *, exact: str | None = None) -> Picture:
+    """Mean bound against a column, one curve per ε (Figures 7 and 8).
+
+    Parameters
+    ----------
+    exact : if given, the column ``exact`` is drawn as well, dashed, and this is what it is called.
+    """
     picture, axes = _picture()
     for colour, marker, epsilon in zip(
         CYCLE, "osD^v<>", np.unique(table["epsilon"]).tolist(), strict=False
@@ -224,9 +231,13 @@ def by_epsilon(table: Table, column: str, xlabel: str) -> Picture:
             marker=marker,
             label=f"ε = {epsilon:g}",
         )
+        if exact is not None:
+            _curve(axes, rows[column], rows["exact"], color=colour, linestyle="--", linewidth=1.2)
+    if exact is not None:
+        axes.plot([], [], color="black", linestyle="--", linewidth=1.2, label=exact)
     _label(axes, xlabel, "mean bound on ε (nats)", log_x=True)
     axes.set_ylim(bottom=0)
-    _legend(picture, 5)
+    _legend(picture, 5 if exact is None else 3)
     return picture
 
 
@@ -237,6 +248,7 @@ def adaptive(
     *,
     epsilon: float | None = None,
     exact: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    curves: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]] | None = None,
 ) -> Picture:
     """Mean bound against x, one curve per kind of feedback (Figures 3 and 9).
 
@@ -244,6 +256,7 @@ def adaptive(
     ----------
     epsilon : the certified privacy level, if it is finite.
     exact : exact curves, {feedback: (x, mean bound)}; the simulated points are then bare.
+    curves : further curves, {label: (x, mean bound, its standard error)}.
     """
     picture, axes = _picture()
     if epsilon is not None:
@@ -274,6 +287,8 @@ def adaptive(
                 marker=marker,
                 label=label,
             )
+    for colour, (label, curve) in zip((PINK, ORANGE), (curves or {}).items(), strict=False):
+        _curve(axes, *curve, color=colour, linestyle="-.", marker="^", label=label)
     _label(axes, xlabel, "mean bound on ε (nats)")
     axes.set_ylim(bottom=0)
     _legend(picture)
@@ -417,4 +432,26 @@ def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
     axes.set_ylabel("output o")
     axes.grid(visible=False)
     picture.colorbar(image, ax=axes, label="P[o | s]")
+    return picture
+
+
+@_in_house_style
+def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str, str]) -> Picture:
+    """Rows of small tiles, {row: [(text, kind), ...]}, coloured by kind; ``colours`` is the key."""
+    widest = max(len(row) for row in groups.values())
+    picture, axes = _picture(width=7.5, height=0.9 + 0.42 * len(groups))
+    for place, row in enumerate(groups.values()):
+        for x, (text, kind) in enumerate(row):
+            axes.add_patch(Rectangle((x, place), 0.92, 0.86, color=colours[kind], linewidth=0))
+            axes.text(x + 0.46, place + 0.43, text, ha="center", va="center", color="white")
+    axes.set_xlim(-0.1, widest)
+    axes.set_ylim(len(groups), -0.1)
+    axes.set_yticks(np.arange(len(groups)) + 0.43, list(groups))
+    axes.set_xticks([])
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
+    picture.legend(handles, list(colours), loc="outside upper center", ncols=len(colours))
     return picture

@@ -1,5 +1,7 @@
 """A ledger of the paper's checkable statements, each with a check and a computed verdict.
 
+The first 74 are the paper's; those after them are what this book adds.
+
 A misprint that every reader corrects at sight is read as it was meant. A statement that is false
 as printed but true with a condition or a constant put right holds with a correction; one that is
 false and whose repair would be another statement fails.
@@ -13,7 +15,15 @@ false and whose repair would be another statement fails.
 from difflib import get_close_matches
 
 # Each of these enters its claims into the ledger when it is imported.
-from oralib.claims import adaptive, auditing, counting, definitions, efficacy, simulations
+from oralib.claims import (
+    adaptive,
+    auditing,
+    beyond,
+    counting,
+    definitions,
+    efficacy,
+    simulations,
+)
 from oralib.claims.ledger import CORRECTED, FAILS, HOLDS, Claim, Finding, Verdict, ledger
 from oralib.claims.page import Page
 
@@ -29,7 +39,7 @@ __all__ = [
     "ledger",
 ]
 
-PARTS = (definitions, auditing, efficacy, counting, adaptive, simulations)
+PARTS = (definitions, auditing, efficacy, counting, adaptive, simulations, beyond)
 
 
 def find(name: str) -> Claim:

@@ -140,7 +140,7 @@ _SIZES: dict[str, tuple[Function, float]] = {
     "Proposition D.5 and Section 6.1",
     "ORA is tight for Count-in-Sets if and only if s(n) = o(log n).",
     COUNTEREXAMPLE,
-    "D-dp-sgd-in-detail#prop-detail-cis",
+    "corrections#thm-corr-cis",
     stated=lambda share: share == 0,
     broken=lambda share: share <= 1.5,
     corrected=lambda share: share <= 1,

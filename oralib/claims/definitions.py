@@ -225,7 +225,7 @@ def _value_of_accuracy(n: int, least: int) -> NDArray[np.float64]:
     "Section 5",
     "The best guess of an element is the sign of its distributional privacy loss.",
     EXACT,
-    "05-efficacy#def-eff-guesser",
+    "corrections#prop-corr-sign",
     stated=1,
     broken=0,
     corrected=-1,

@@ -116,7 +116,7 @@ def _exactly_k(loss: NDArray[Any], k: int, largest: bool = True) -> NDArray[Any]
     "With k guesses the best efficacy is AE-AC-DDP of the k largest losses, reached by guessing "
     "where the loss is at least the k-th largest.",
     EXACT,
-    "05-efficacy#thm-eff-k",
+    "corrections#prop-corr-ties",
     stated=_at_least_kth,
     broken=lambda loss, k: _exactly_k(loss, k, largest=False),
     corrected=_exactly_k,

@@ -41,7 +41,7 @@ def _rises(table: Table, column: str = "bound", errors: float = 4.0) -> Finding:
     "Figures 1 and 5",
     "Taking fewer guesses raises efficacy and estimation, while the bound is best in between.",
     MONTE_CARLO,
-    "05-efficacy#fig-eff-guesses",
+    "05-efficacy#fig-eff-tradeoff",
     stated=(0.01, 0.2),
     broken=(0.3, 1.0),
 )
@@ -61,7 +61,7 @@ def best_number_of_guesses(between: tuple[float, float]) -> Finding:
     "With 100 guesses the mean bound is 0.49 ± 0.01 at one element per coordinate and 0.62 ± 0.01 "
     "at eight.",
     MONTE_CARLO,
-    "06-dp-sgd#fig-dpsgd-elements",
+    "06-dp-sgd#fig-dpsgd-tradeoff",
     stated=(0.49, 0.62),
     broken=(0.56, 0.69),
 )
@@ -104,7 +104,7 @@ def adaptive_only_gains(setting: tuple[str, int]) -> Finding:
     "Figures 7 and 8",
     "For several ε, the mean bound grows with ε and stays below it.",
     MONTE_CARLO,
-    "D-dp-sgd-in-detail#fig-detail-elements",
+    "D-dp-sgd-in-detail#fig-detail-eight",
     stated=1,
     broken=-1,
 )
@@ -129,7 +129,7 @@ def _printed_law(s: int) -> float:
     "On Count-in-Sets the bounds of ORA fall with the size of the sets and those of AORA rise; "
     "both have exact means.",
     MONTE_CARLO,
-    "E-adaptive-auditing#fig-adapt-count",
+    "E-adaptive-auditing#fig-adapt-cis",
     stated=lambda s: mean_bound(count_in_sets_law(s, 100)),
     broken=_printed_law,
 )
@@ -156,7 +156,7 @@ def _adaptive(s: int) -> Any:
     "Section 6.2",
     "For δ = 1e-5 the (ε, δ) bounds are essentially those of pure ε-DP auditing.",
     MONTE_CARLO,
-    "06-dp-sgd#fig-dpsgd-elements",
+    "corrections#prop-corr-delta",
     stated=(64_000, 0.03),
     broken=(64_000, 0.1),
     corrected=(5_000, 0.03),
