@@ -50,6 +50,26 @@ def many_bounds() -> tuple[float, float]:
     return seconds(loops, 1) / 2, fast
 
 
+def exact_bounds() -> tuple[float, float]:
+    """The exact p-value against that of Steinke et al., both ours, 10,000 counts at r = 1000."""
+    v = np.random.default_rng(0).integers(500, 1001, size=10_000)
+    times = [
+        seconds(
+            lambda m=method: oralib.epsilon_lower_bound(v, 1000, delta=DELTA, n=5000, method=m),  # type: ignore[misc]
+            3,
+        )
+        for method in ("steinke", "exact")
+    ]
+    return times[0] / v.size, times[1] / v.size
+
+
+def worst_case() -> tuple[float, float]:
+    """W_n at n = 1000 against a walk over NumPy arrays."""
+    plain = seconds(lambda: reference.adaptive_failure_probability(1.0, 1000, 0.05), 1)
+    fast = seconds(lambda: oralib.adaptive_failure_probability(1.0, 1000, 0.05), 5)
+    return plain, fast
+
+
 def collapsed() -> tuple[float, float]:
     plain = seconds(lambda: reference.audit_dpsgd(POINT, 100, 10, 1), 3) / 10
     fast = seconds(lambda: oralib.audit(POINT, 100, trials=1000, seed=1), 5) / 1000
@@ -84,6 +104,8 @@ COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
         lambda: one_bound(700_000, 1_000_000, 1_000_000, 1),
     ),
     ("(ε, δ) bounds of 10 000 counts, against a loop", 200, many_bounds),
+    ("exact (ε, δ) bounds, against Steinke et al. in oralib", 8, exact_bounds),
+    ("worst case W_n of full feedback, n = 1000", 20, worst_case),
     ("DP-SGD trial, n = 8000, collapsed", 150, collapsed),
     ("DP-SGD trial, n = 8000, step by step", 10, step_by_step),
     ("one thread against two, the same numbers", 1.7, threads),
@@ -123,6 +145,7 @@ def main() -> None:
         return
     # Warm up: compile or load every kernel.
     oralib.epsilon_lower_bound([7], [8], delta=DELTA, n=8)
+    oralib.adaptive_failure_probability(1.0, 10)
     oralib.audit(POINT, 100, trials=64, seed=1)
     oralib.audit_training(POINT, 100, trials=64, seed=1)
     rows = [

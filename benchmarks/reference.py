@@ -57,3 +57,15 @@ def audit_dpsgd(dpsgd, k, trials, seed):
         order = np.argsort(update[coordinate])
         right[trial] = included[order[-(k - k // 2) :]].sum() + (~included[order[: k // 2]]).sum()
     return right
+
+
+def adaptive_failure_probability(epsilon, n, beta):
+    """The walk over the number of right guesses, one array operation a step."""
+    q = 1 / (1 + np.exp(-epsilon))
+    inside, met = np.ones(1), 0.0
+    for r in range(1, n + 1):
+        inside = np.append(inside * (1 - q), 0) + np.append(0, inside * q)
+        over = stats.binom.sf(np.arange(r + 1) - 1, r, q) < beta
+        met += inside[over].sum()
+        inside[over] = 0
+    return met

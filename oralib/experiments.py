@@ -247,7 +247,7 @@ def elements_by_epsilon(
 
 
 def adaptive_dpsgd(
-    ratios: Iterable[float] = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40),
+    ratios: Iterable[float] = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40, 80, 160),
     *,
     tau: float = 1.0,
     feedbacks: Iterable[str] = ("none", "one-way", "full"),

@@ -249,6 +249,7 @@ def adaptive(
     epsilon: float | None = None,
     exact: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
     curves: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]] | None = None,
+    log_x: bool = False,
 ) -> Picture:
     """Mean bound against x, one curve per kind of feedback (Figures 3 and 9).
 
@@ -289,7 +290,7 @@ def adaptive(
             )
     for colour, (label, curve) in zip((PINK, ORANGE), (curves or {}).items(), strict=False):
         _curve(axes, *curve, color=colour, linestyle="-.", marker="^", label=label)
-    _label(axes, xlabel, "mean bound on ε (nats)")
+    _label(axes, xlabel, "mean bound on ε (nats)", log_x)
     axes.set_ylim(bottom=0)
     _legend(picture)
     return picture

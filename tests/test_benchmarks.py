@@ -18,6 +18,11 @@ def test_bounds(v, r, n):
     )
 
 
+def test_worst_case():
+    expected = oralib.adaptive_failure_probability(0.7, 200, 0.05)
+    assert reference.adaptive_failure_probability(0.7, 200, 0.05) == pytest.approx(expected)
+
+
 def test_dpsgd():
     point = oralib.DpSgd(n=18, d=6, steps=3, sample_rate=0.4, sigma=0.7)
     plain = reference.audit_dpsgd(point, 5, 5000, seed=1)

@@ -1,6 +1,6 @@
 """The exact tables: the paper's privacy notions, Theorems 5.1 and 5.2, total variation."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import oracles
@@ -170,3 +170,29 @@ def test_impossible_outputs_are_dropped():
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_delta_of_a_table():
+    assert channel(oralib.LocalRandomizedResponse(1.0), 2).delta(1.0) == pytest.approx(0, abs=1e-15)
+    # Randomized response of truth q has δ = q - e^ε (1 - q) below its level.
+    q = 0.9
+    table = channel(oralib.LocalRandomizedResponse(np.log(9)), 1)
+    for epsilon in (0.0, 0.5, 1.5):
+        assert table.delta(epsilon) == pytest.approx(q - np.exp(epsilon) * (1 - q))
+    assert channel(oralib.Count(), 3).delta(5.0) == pytest.approx(1)
+    assert channel(oralib.NameAndShame(), 4).delta(2.0) == pytest.approx(1 / 4)
+
+
+@given(random_tables, st.floats(0, 3))
+@settings(deadline=None, max_examples=50)
+def test_delta_is_the_worst_event(parameters, epsilon):
+    """max over neighbours and events A of P[A | s] - e^ε P[A | s'], events by brute force."""
+    table = random_channel(*parameters)
+    events = np.array(list(product((0, 1), repeat=len(table.table))))
+    worst = 0.0
+    for a, one in enumerate(table.signs):
+        for b, other in enumerate(table.signs):
+            if (one != other).sum() == 1:
+                gain = table.table[:, a] - np.exp(epsilon) * table.table[:, b]
+                worst = max(worst, (events @ gain).max())
+    assert table.delta(epsilon) == pytest.approx(worst, abs=1e-12)

@@ -271,6 +271,31 @@ def test_single_step_kernels_play_the_games(feedback, s):
     assert same_law(100 * fast.r + fast.v, 100 * slow.r + slow.v)
 
 
+@pytest.mark.parametrize("feedback", ["one-way", "full"])
+@pytest.mark.parametrize("budget", [1, 4, 9])
+def test_single_step_with_a_budget_has_the_law_of_the_games(feedback, budget):
+    s, d, sigma, tau = 3, 3, 0.9, 0.8
+    setting = DpSgd(n=s * d, d=d, steps=1, sample_rate=1.0, sigma=sigma)
+    play = dict(feedback=feedback, budget=budget)
+    fast = audit_single_step(setting, tau, **play, trials=20_000, seed=1)
+    mechanism, guesser = NoisyCountInSets(s, sigma), ThresholdGuesser(tau)
+    slow = adaptive(mechanism, guesser, s * d, **play, trials=6000, seed=2)
+    assert (fast.r == budget).all()
+    assert not fast.unsafe
+    assert same_law(fast.v, slow.v)
+
+
+def test_feedback_on_taken_guesses_is_marked():
+    setting = DpSgd(n=20, d=10, steps=1, sample_rate=1.0, sigma=1.0)
+    marks = [
+        audit_single_step(setting, 1.0, feedback=word, seed=1).unsafe
+        for word in ("none", "one-way", "full")
+    ]
+    assert marks == [False, False, True]
+    with pytest.raises(ValueError, match="budget needs feedback, got budget=3"):
+        audit_single_step(setting, 1.0, budget=3, seed=1)
+
+
 def test_plateaus_of_the_loss_are_guessed_as_in_the_games():
     """With little noise the loss is exactly ln 3 wherever three of four elements agree."""
     setting = DpSgd(n=40, d=10, steps=1, sample_rate=1.0, sigma=0.05)

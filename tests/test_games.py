@@ -24,6 +24,7 @@ from oralib import (
     XorRandomizedResponse,
     adaptive,
     adaptive_law,
+    best_mean,
     channel,
     classic,
     epsilon_lower_bound,
@@ -338,4 +339,154 @@ GUESS = ThresholdGuesser()
 )
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
+        call()
+
+
+# -------------------------------------------------------------------------- budgets and marks
+
+
+@pytest.mark.parametrize("feedback", ["one-way", "full"])
+@pytest.mark.parametrize("budget", [1, 2, 4])
+def test_budget_ends_the_guessing_and_counts_missing_guesses_as_wrong(feedback, budget):
+    mechanism, guesser = Count(), ThresholdGuesser(np.log(2))
+    table = channel(mechanism, 4)
+    law = adaptive_law(table, guesser, feedback=feedback, budget=budget)
+    assert law.sum() == pytest.approx(1)
+    assert law[:, budget].sum() == pytest.approx(1)
+    counts = adaptive(mechanism, guesser, 4, feedback=feedback, budget=budget, trials=4000, seed=21)
+    assert (counts.r == budget).all()
+    check_law(counts, law)
+    free = adaptive_law(table, guesser, feedback=feedback)
+    if budget == 4:
+        np.testing.assert_allclose(law[:, 4], free.sum(axis=1), atol=1e-12)
+
+
+@given(
+    st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(0, 2**32), st.just(0.0)),
+    st.sampled_from([0.0, 0.3]),
+)
+@settings(deadline=None, max_examples=30)
+def test_full_feedback_with_a_budget_is_valid(parameters, tau):
+    table = random_channel(*parameters)
+    for budget in range(1, table.n + 1):
+        law = adaptive_law(table, ThresholdGuesser(tau), feedback="full", budget=budget)
+        for beta in (0.3, 0.55, 0.65):
+            assert failure_probability(law, beta, table.epsilon) <= beta * (1 + 1e-9)
+
+
+def test_counts_say_if_the_bound_is_not_valid_for_them():
+    mechanism, guesser = Count(), ThresholdGuesser(np.inf)
+    game = dict(trials=2, seed=1)
+    assert not one_run(mechanism, guesser, 4, **game).unsafe
+    assert not adaptive(mechanism, guesser, 4, **game).unsafe
+    assert adaptive(mechanism, guesser, 4, feedback="full", **game).unsafe
+    assert not adaptive(mechanism, guesser, 4, feedback="full", budget=2, **game).unsafe
+    assert full_knowledge(mechanism, guesser, 4, **game).unsafe
+    assert not classic(mechanism, guesser, 4, **game).unsafe
+
+
+# ------------------------------------------------------------------- the best of all guessers
+
+
+def accuracy(n, least):
+    v, r = np.indices((n + 1, n + 1))
+    return np.where((r >= least) & (v <= r), v / np.maximum(r, 1), -1e3)
+
+
+@pytest.mark.parametrize(("name", "n"), [(name, n) for name, n in SMALL if n <= 3])
+def test_best_plain_guesser_is_found_by_trying_all(name, n):
+    mechanism, definition, _, _ = ZOO[name]
+    exact, table = oracles.table(definition, n), channel(mechanism, n)
+    for k in range(1, n + 1):
+        best = best_mean(table, accuracy(n, k))
+        assert best == pytest.approx(float(oracles.best_efficacy(exact, k)), abs=1e-12)
+
+
+# The largest E[V/R] with at least k = 1, ..., n guesses and full feedback.
+BEST_ADAPTIVE = {
+    ("LRR", 2): (Fraction(27, 32), Fraction(3, 4)),
+    ("LRR", 3): (Fraction(7, 8), Fraction(51, 64), Fraction(3, 4)),
+    ("XOR", 3): (1, Fraction(3, 4), Fraction(2, 3)),
+    ("XIP", 4): (1, 1, Fraction(5, 6), Fraction(3, 4)),
+    ("XRR", 3): (Fraction(3, 4), Fraction(31, 48), Fraction(7, 12)),
+    ("NAS", 3): (1, Fraction(3, 4), Fraction(2, 3)),
+    ("Count", 3): (1, Fraction(11, 12), Fraction(5, 6)),
+    ("Count", 4): (1, Fraction(89, 96), Fraction(41, 48), Fraction(51, 64)),
+    ("CIS_2", 4): (1, 1, Fraction(23, 24), Fraction(7, 8)),
+}
+
+
+@pytest.mark.parametrize(("member", "best"), BEST_ADAPTIVE.items())
+def test_best_adaptive_guesser(member, best):
+    name, n = member
+    table = channel(ZOO[name][0], n)
+    for k, value in enumerate(best, start=1):
+        found = best_mean(table, accuracy(n, k), feedback="full")
+        assert found == pytest.approx(float(value), abs=1e-12)
+
+
+def naive_one_way(exact, value, n):
+    """The best one-way guesser in fractions: every decision tried at every state of knowledge."""
+
+    def best(o, known, guesses):
+        left = [i for i in range(n) if i not in known and i not in guesses]
+        if not left:
+            total = Fraction(0)
+            for s, law in exact.items():
+                if all(s[i] == sign for i, sign in known.items()):
+                    v = sum(s[i] == sign for i, sign in guesses.items())
+                    total += law.get(o, Fraction(0)) * value[v][len(guesses)]
+            return total
+        return max(
+            option
+            for i in left
+            for option in (
+                sum(best(o, {**known, i: sign}, guesses) for sign in (-1, 1)),
+                *(best(o, known, {**guesses, i: sign}) for sign in (-1, 1)),
+            )
+        )
+
+    return sum(best(o, {}, {}) for o in oracles.outputs(exact)) / 2**n
+
+
+@pytest.mark.parametrize(("name", "n"), [("LRR", 2), ("XOR", 2), ("XRR", 3), ("Count", 3)])
+def test_best_one_way_guesser_is_found_by_trying_all(name, n):
+    mechanism, definition, _, _ = ZOO[name]
+    exact, table = oracles.table(definition, n), channel(mechanism, n)
+    rng = np.random.default_rng(4)
+    for _ in range(2):
+        value = rng.integers(-3, 7, (n + 1, n + 1))
+        naive = naive_one_way(exact, value.tolist(), n)
+        assert best_mean(table, value, feedback="one-way") == pytest.approx(float(naive), abs=1e-12)
+
+
+def test_more_feedback_never_hurts_the_best_guesser():
+    rng = np.random.default_rng(6)
+    for name, n in SMALL:
+        table = channel(ZOO[name][0], n)
+        value = rng.random((n + 1, n + 1))
+        best = [best_mean(table, value, feedback=word) for word in ("none", "one-way", "full")]
+        assert best[0] <= best[1] + 1e-12
+        assert best[1] <= best[2] + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: adaptive(Count(), ThresholdGuesser(), 4, budget=5, seed=1),
+            r"budget must lie in \[1, 4\], got budget=5",
+        ),
+        (
+            lambda: best_mean(channel(Count(), 6), np.zeros((7, 7))),
+            r"n must lie in \[1, 5\], got n=6",
+        ),
+        (
+            lambda: best_mean(channel(Count(), 2), np.zeros((2, 2))),
+            r"value must have shape \(3, 3\), got shape \(2, 2\)",
+        ),
+    ],
+)
+def test_bad_budgets_and_values(call, message):
+    with pytest.raises(ValueError, match=message):
         call()
