@@ -149,9 +149,11 @@ def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
             high = middle
         else:
             low = middle
-    if v - low > 4096:
-        return low, (tail(low, r, q, qc) - beyond) / (v - low)
-    # A difference of tails has lost digits for a short window: add up its terms.
+    whole = tail(low, r, q, qc)
+    if v - low > 4096 or beyond < 0.5 * whole:
+        return low, (whole - beyond) / (v - low)
+    # The difference of two close tails has lost digits: add up the terms of the short window. Far
+    # above the mode they would be too small for a double, but there the tails are not close.
     term = pmf(v - 1, r, q, qc)
     mass = term
     for j in range(v - 1, low, -1):

@@ -6,7 +6,7 @@ For δ > 0 there are three rules. Which of them is a theorem depends on how the 
 came about:
 
 - ``method="steinke"``: the p-value of Steinke et al., r fixed in advance. The paper uses it.
-- ``method="exact"``: the smallest p-value there is for r fixed in advance.
+- ``method="exact"``: the smallest p-value for r fixed in advance (that falls with v).
 - :func:`epsilon_lower_bound_random_r`: r may depend on the output, as with a threshold on the loss.
 
 See Also

@@ -106,6 +106,21 @@ def test_p_values_to_ten_digits(v, r, epsilon, delta, n):
     assert p_value(v, r, epsilon, delta=delta, n=n) == pytest.approx(exact, rel=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("v", "r", "epsilon", "delta", "n"),
+    [
+        (1158, 1159, 0.0, 1e-5, 2_000_000),
+        (1100, 1100, 0.0, 1e-6, 5000),
+        (3000, 3000, 0.5, 1e-5, 3000),
+        (900, 1000, 0.0, 1e-5, 5000),
+    ],
+)
+def test_windows_far_above_the_mode(v, r, epsilon, delta, n):
+    """Their upper end has probabilities that are too small for a double."""
+    expected = float(steinke_p_value(v, r, epsilon, delta, n))
+    assert p_value(v, r, epsilon, delta=delta, n=n) == pytest.approx(expected, rel=1e-10)
+
+
 def test_p_value_does_not_underflow():
     value = p_value(700_000, 1_000_000, 0.0, delta=1e-5, n=1_000_000)
     assert value == pytest.approx(9.914e-5, rel=1e-4)
