@@ -1,36 +1,49 @@
-"""The command line: ``python -m oralib claims``."""
+"""The command line: ``python -m oralib claims``, ``run`` and ``sweep``."""
 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from tqdm import tqdm
+
+# What a command needs is imported when it is called: none of them needs all.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m oralib", description="Rerun the book's work.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    claims = commands.add_parser(
-        "claims",
-        help="check every claim of the paper",
-        description="Check every claim of the paper and print the verdicts. The exit status is 1 "
-        "if one of them is not as expected.",
-    )
-    claims.add_argument("--only", metavar="LABEL", help="check this claim alone (or its number)")
-    claims.set_defaults(command=_claims)
+    _add_claims(commands)
+    _add_run(commands)
+    _add_sweep(commands)
     chosen = parser.parse_args(arguments)
     try:
         return int(chosen.command(chosen))
     except ValueError as error:
-        parser.error(str(error))
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
 
 
+# ----------------------------------------------------------------------------------- claims
+
+
+def _add_claims(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "claims",
+        help="check every claim of the paper",
+        description="Check every claim of the paper and print the verdicts. The exit status is 1 "
+        "if one of them is not as expected.",
+    )
+    parser.add_argument("--only", metavar="LABEL", help="check this claim alone (or its number)")
+    parser.set_defaults(command=_claims)
+
+
 def _claims(chosen: argparse.Namespace) -> int:
-    from oralib import claims  # its modules are many, and other commands do not need them
+    from oralib import claims
 
     asked = claims.ledger() if chosen.only is None else [claims.find(chosen.only)]
     verdicts = [
@@ -39,6 +52,94 @@ def _claims(chosen: argparse.Namespace) -> int:
     ]
     print(claims.Page(verdicts))
     return 0 if all(verdict.as_expected for verdict in verdicts) else 1
+
+
+# -------------------------------------------------------------------------------------- run
+
+
+def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run a chapter with other parameters",
+        description="Run a chapter with other parameters, which are checked before it starts, and "
+        "write its notebook, a page and its results into a folder.",
+    )
+    parser.add_argument(
+        "chapter", nargs="?", help="a chapter, for example 06-dp-sgd, or a notebook"
+    )
+    parser.add_argument(
+        "-p",
+        dest="parameters",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a parameter, for example -p epsilon=4 or -p ratios=1,2,5",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where to write")
+    parser.add_argument("--list", action="store_true", help="show chapters and their parameters")
+    parser.set_defaults(command=_run)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    from oralib import runs
+
+    if chosen.list:
+        asked = runs.chapters() if chosen.chapter is None else [runs.find_chapter(chosen.chapter)]
+        print("\n\n".join(runs.described(chapter) for chapter in asked))
+        return 0
+    if chosen.chapter is None:
+        raise ValueError("run needs a chapter; --list shows them")
+    chapter = runs.find_chapter(chosen.chapter)
+    values = runs.check_parameters(chapter, runs.parse_assignments(chosen.parameters))
+    folder = runs.default_folder(chapter, values) if chosen.out is None else chosen.out
+    try:
+        record = runs.run_chapter(chapter, values, folder, progress=True)
+    except runs.RunFailed as error:
+        print(f"{chapter.name} failed: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{folder} cannot be written: {error.strerror or error}", file=sys.stderr)
+        return 1
+    runs.show(record, folder)
+    return 0
+
+
+# ------------------------------------------------------------------------------------ sweep
+
+
+def _add_sweep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "sweep",
+        help="run a chapter at every point of a grid",
+        description="Run a chapter at every point of a grid file. The same command goes on where "
+        "an earlier one was interrupted. The exit status is 1 if a point failed.",
+    )
+    parser.add_argument("grid", type=Path, metavar="GRID.yml")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where to write, by default runs/GRID"
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="processes on this machine")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler to use instead")
+    parser.set_defaults(command=_sweep)
+
+
+def _sweep(chosen: argparse.Namespace) -> int:
+    from oralib import runs
+
+    grid = runs.read_grid(chosen.grid)
+    out = Path("runs") / chosen.grid.stem if chosen.out is None else chosen.out
+    try:
+        done = runs.sweep_grid(grid, out, workers=chosen.workers, scheduler=chosen.scheduler)
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+    except OSError as error:
+        print(f"{out} cannot be written: {error.strerror or error}", file=sys.stderr)
+        return 1
+    print(f"{len(done.rows)} of {len(grid.points)} points: {done.table}")
+    for i, said in done.failures.items():
+        print(f"point {i + 1} failed: {said}", file=sys.stderr)
+    return 1 if done.failures else 0
 
 
 if __name__ == "__main__":

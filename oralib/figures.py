@@ -29,6 +29,7 @@ __all__ = [
     "by_epsilon",
     "efficacy",
     "gap_chain",
+    "heatmap",
     "law",
     "lines",
     "outputs",
@@ -433,6 +434,44 @@ def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
     axes.set_ylabel("output o")
     axes.grid(visible=False)
     picture.colorbar(image, ax=axes, label="P[o | s]")
+    return picture
+
+
+@_in_house_style
+def heatmap(
+    values: ArrayLike,
+    columns: Sequence[float],
+    rows: Sequence[float],
+    xlabel: str,
+    ylabel: str,
+    label: str,
+) -> Picture:
+    """A map of numbers over two parameters, the first row at the bottom; the largest is marked."""
+    shown = np.asarray(values, dtype=float)
+    picture, axes = _picture(
+        width=max(5.0, 1.8 + 0.62 * len(columns)), height=1.4 + 0.42 * len(rows)
+    )
+    image = axes.imshow(shown, origin="lower", cmap="viridis", aspect="auto")
+    axes.set_xticks(range(len(columns)), [f"{x:g}" for x in columns])
+    axes.set_yticks(range(len(rows)), [f"{y:g}" for y in rows])
+    axes.grid(visible=False)
+    middle = (np.nanmin(shown) + np.nanmax(shown)) / 2
+    best = np.unravel_index(np.nanargmax(shown), shown.shape)
+    for j, i in np.argwhere(np.isfinite(shown)):
+        axes.text(
+            *(i, j, f"{shown[j, i]:.2f}"),
+            ha="center",
+            va="center",
+            fontsize=8,
+            fontweight="bold" if (j, i) == best else "normal",
+            color="white" if shown[j, i] < middle else "black",
+        )
+    axes.add_patch(
+        Rectangle((best[1] - 0.5, best[0] - 0.5), 1, 1, fill=False, edgecolor=RED, linewidth=2)
+    )
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    picture.colorbar(image, ax=axes, label=label)
     return picture
 
 

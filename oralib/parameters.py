@@ -59,6 +59,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "k": Parameter("number of guesses", _integer(1)),
     "n": Parameter("number of elements", _integer(1)),
     "p": Parameter("how often All-or-Nothing releases its input", _real(0, 1, "()")),
+    "ratio": Parameter("number n/d of elements per coordinate", _real(0, inf, "()")),
     "ratios": Parameter("numbers n/d of elements per coordinate", _reals(0, inf, "()")),
     "sample_rate": Parameter("how likely an element is in a batch", _real(0, 1, "(]")),
     "seed": Parameter("seed of all random numbers", _integer(0)),

@@ -9,18 +9,25 @@ from oralib.runs.chapters import (
     find_chapter,
     parse_assignments,
 )
+from oralib.runs.grid import Grid, point_key, read_grid
 from oralib.runs.single import RunFailed, default_folder, run_chapter, show
+from oralib.runs.sweep import Sweep, sweep_grid
 
 __all__ = [
     "Chapter",
     "Declaration",
+    "Grid",
     "RunFailed",
+    "Sweep",
     "chapters",
     "check_parameters",
     "default_folder",
     "described",
     "find_chapter",
     "parse_assignments",
+    "point_key",
+    "read_grid",
     "run_chapter",
     "show",
+    "sweep_grid",
 ]

@@ -1,4 +1,4 @@
-"""What a run leaves behind: a folder with the notebook, a page, its results and where they are from.
+"""What a run leaves behind: a folder with a notebook, a page, results, and where they are from.
 
 A folder is written aside and renamed when it is complete, so whoever sees it sees all of it.
 """

@@ -1,5 +1,6 @@
 """One run of a chapter with other parameters."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -102,10 +103,8 @@ def default_folder(chapter: Chapter, values: Mapping[str, Any]) -> Path:
 
 
 def _remove_if_empty(folder: Path) -> None:
-    try:
+    with contextlib.suppress(OSError):
         os.rmdir(folder)
-    except OSError:
-        pass
 
 
 def show(record: Mapping[str, Any], folder: Path) -> None:

@@ -1,0 +1,138 @@
+"""Grid files: a chapter and many settings of its parameters, all checked before the first run.
+
+::
+
+    chapter: running-your-own
+    parameters:              # the same for all points
+      trials: 20
+    product:                 # every combination
+      ratio: [1, 2, 5]
+      k: [50, 100]
+    points:                  # and these
+      - {ratio: 64, k: 100}
+    results: [run_bound, run_bound_se]   # columns of the table, by default all
+    show: run_bound          # the result to draw
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from hashlib import sha256
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from oralib.runs.chapters import Chapter, check_parameters, find_chapter
+
+KEYS = ("chapter", "parameters", "product", "points", "results", "show")
+
+#: More points than this are a mistake.
+LARGEST_GRID = 10_000
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A chapter and the points at which to run it.
+
+    Attributes
+    ----------
+    points : what is given to the chapter at each point, checked and converted.
+    axes : the parameters that vary, in the order of the file.
+    results : the results that go into the table; None for all.
+    show : the result to draw; None for the first that is a number.
+    """
+
+    chapter: Chapter
+    points: Sequence[Mapping[str, Any]]
+    axes: tuple[str, ...]
+    results: tuple[str, ...] | None
+    show: str | None
+
+
+def read_grid(path: Path) -> Grid:
+    """A grid file, with every point checked."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not a YAML file: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} must have the keys {', '.join(KEYS)}, got {content!r}")
+    for key in content:
+        if key not in KEYS:
+            close = get_close_matches(str(key), KEYS, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ValueError(f"{path}: {key} is not a key of a grid{hint} ({', '.join(KEYS)})")
+    if not isinstance(content.get("chapter"), str):
+        raise ValueError(f"{path}: chapter must be given, for example chapter: 06-dp-sgd")
+    name = content["chapter"]
+    beside = path.parent / name
+    chapter = find_chapter(str(beside) if name.endswith(".ipynb") else name)
+    try:
+        return _grid(chapter, content)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _grid(chapter: Chapter, content: Mapping[str, Any]) -> Grid:
+    fixed = _mapping("parameters", content.get("parameters"))
+    axes = _mapping("product", content.get("product"))
+    for name, values in axes.items():
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"product: {name} must be a list of values, got {name}={values!r}")
+    listed = content.get("points") or []
+    if not isinstance(listed, list) or not all(isinstance(point, dict) for point in listed):
+        raise ValueError(f"points must be a list of settings, got points={listed!r}")
+    count = len(listed) + (prod(map(len, axes.values())) if axes else 0)
+    if not 1 <= count <= LARGEST_GRID:
+        allowed = f"between 1 and {LARGEST_GRID}"
+        raise ValueError(f"a grid must have {allowed} points, got {count}")
+    combined = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    points: list[dict[str, Any]] = []
+    seen: dict[str, int] = {}
+    for given in [*(combined if axes else []), *listed]:
+        for name in given:
+            if name in fixed:
+                raise ValueError(f"{name} is set twice, in parameters and in a point")
+        point = check_parameters(chapter, {**fixed, **given})
+        key = point_key(chapter, point)
+        if key in seen:
+            raise ValueError(f"points {seen[key] + 1} and {len(points) + 1} are the same: {given}")
+        seen[key] = len(points)
+        points.append(point)
+    varying = [*axes, *(name for point in listed for name in point)]
+    show = content.get("show")
+    if show is not None and not isinstance(show, str):
+        raise ValueError(f"show must be the name of a result, got show={show!r}")
+    results = content.get("results")
+    if results is not None:
+        if not isinstance(results, list) or not results or not all(map(_is_word, results)):
+            raise ValueError(f"results must be a list of names, got results={results!r}")
+        results = tuple(results)
+    return Grid(chapter, points, tuple(dict.fromkeys(varying)), results, show)
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _mapping(key: str, value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"{key} must map names to values, got {key}={value!r}")
+    return value
+
+
+def point_key(chapter: Chapter, point: Mapping[str, Any]) -> str:
+    """The name of a point: a digest of the chapter and all of its parameters."""
+    defaults = {name: entry.default for name, entry in chapter.parameters.items()}
+    text = json.dumps([chapter.name, sorted({**defaults, **point}.items())])
+    return sha256(text.encode()).hexdigest()[:16]
