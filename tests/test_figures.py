@@ -51,6 +51,7 @@ PICTURES = {
     "law": lambda: figures.law(
         {"Count": oralib.one_run_law(oralib.channel(oralib.Count(), 3), oralib.TopGuesser(2))}
     ),
+    "heatmap": lambda: figures.heatmap([[1, np.nan], [2, 3]], [1, 2], [5, 9], "x", "y", "z"),
     "tiles": lambda: figures.tiles(
         {"one": [("1", "good"), ("2", "bad")], "two": [("3", "good")]},
         {"good": figures.GREEN, "bad": figures.RED},

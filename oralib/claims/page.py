@@ -36,6 +36,9 @@ class Page:
         head = "<tr><th>#</th><th>Place</th><th>Statement and evidence</th><th>Verdict</th></tr>"
         return f'<table class="ledger"><thead>{head}</thead>\n<tbody>\n{rows}\n</tbody></table>'
 
+    def __repr__(self) -> str:
+        return f"<{self.summary}>"
+
     def __str__(self) -> str:
         return "\n".join([*map(lines, self.verdicts), self.summary])
 

@@ -1,0 +1,346 @@
+"""Sweeps with the real parts: Dask clusters, processes that are killed, disks that are full."""
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from notebooks import write_chapter
+
+from oralib import runs
+from oralib.__main__ import main
+
+COMMAND = [sys.executable, "-m", "oralib", "sweep"]
+
+
+def write_grid(folder, text, name="grid.yml"):
+    path = folder / name
+    path.write_text("chapter: small.ipynb\n" + text)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_chapter(tmp_path)
+    return tmp_path
+
+
+# -------------------------------------------------------------------------------- grid files
+
+
+def test_a_grid_has_products_and_points(folder):
+    path = write_grid(
+        folder,
+        "parameters: {seed: 3}\nproduct: {x: [1, 2], n: [1, 1e1]}\npoints: [{x: 9}]\n"
+        "results: [square]\nshow: square\n",
+    )
+    grid = runs.read_grid(path)
+    assert grid.axes == ("x", "n")
+    assert grid.results == ("square",)
+    assert list(grid.points) == [
+        {"seed": 3, "x": 1.0, "n": 1},
+        {"seed": 3, "x": 1.0, "n": 10},
+        {"seed": 3, "x": 2.0, "n": 1},
+        {"seed": 3, "x": 2.0, "n": 10},
+        {"seed": 3, "x": 9.0},
+    ]
+    keys = {runs.point_key(grid.chapter, point) for point in grid.points}
+    assert len(keys) == 5
+
+
+def test_the_grids_of_the_book_are_good():
+    for name, count in (("plane", 50), ("figure-7", 45), ("figure-8", 70)):
+        grid = runs.read_grid(runs.chapters()[0].path.parent / "grids" / f"{name}.yml")
+        assert len(grid.points) == count
+        assert grid.show == "run_bound"
+
+
+BAD = [
+    ("prodct: {x: [1]}", r"prodct is not a key of a grid; did you mean product\?"),
+    ("product: {x: []}", r"product: x must be a list of values, got x=\[\]"),
+    ("product: {x: 3}", r"product: x must be a list of values, got x=3"),
+    ("product: {y: [3]}", r"y is not a parameter of small"),
+    ("product: {n: [1.5]}", r"n must be an integer, got n=1.5"),
+    ("product: {n: [1, two]}", r"n must be an integer, got n='two'"),
+    ("product: {x: [1, 1.0]}", r"points 1 and 2 are the same: \{'x': 1.0\}"),
+    ("product: {x: [1]}\npoints: [{x: 1}]", r"points 1 and 2 are the same"),
+    ("points: [{x: 1, seed: 1}, {x: 1}]", r"points 1 and 2 are the same"),
+    ("points: [3]", r"points must be a list of settings"),
+    ("parameters: {x: 1}\nproduct: {x: [1, 2]}", r"x is set twice"),
+    ("parameters: 3\nproduct: {x: [1]}", r"parameters must map names to values"),
+    ("parameters: {x: 1}", r"must have between 1 and 10000 points, got 0"),
+    ("product: {x: [1], n: [2]}\nshow: [square]", r"show must be the name of a result"),
+    ("product: {x: [1]}\nresults: square", r"results must be a list of names"),
+    ("product: {x: [1", r"is not a YAML file"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD)
+def test_bad_grids_start_nothing(folder, capsys, text, message):
+    path, out = write_grid(folder, text), folder / "out"
+    with pytest.raises(ValueError, match=message):
+        runs.read_grid(path)
+    assert main(["sweep", str(path), "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {path}")
+    assert said.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_grid_of_ten_million_points_is_refused_at_once(folder):
+    axis = list(range(1, 3163))
+    start = time.perf_counter()
+    path = write_grid(folder, f"product: {{x: {axis}, n: {axis}}}")
+    with pytest.raises(ValueError, match="must have between 1 and 10000 points, got 9998244"):
+        runs.read_grid(path)
+    assert time.perf_counter() - start < 20
+
+
+def test_files_that_are_not_there(folder, capsys):
+    assert main(["sweep", str(folder / "none.yml")]) == 2
+    assert "none.yml cannot be read: No such file" in capsys.readouterr().err
+    path = folder / "empty.yml"
+    path.write_text("")
+    assert main(["sweep", str(path)]) == 2
+    assert "must have the keys chapter, parameters" in capsys.readouterr().err
+    path.write_text("chapter: 06-dp-sdg\nproduct: {x: [1]}")
+    assert main(["sweep", str(path)]) == 2
+    assert "did you mean 06-dp-sgd?" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------------- a local cluster
+
+
+GRID = "product: {x: [1, 2, 3], n: [1, 2]}\nresults: [square, text]\nshow: square\n"
+TABLE = "x,n,square,text\n" + "".join(
+    f"{x}.0,{n},{x * x + n}.0,{x}.0 ± {n}\n" for x in (1, 2, 3) for n in (1, 2)
+)
+
+
+def test_sweep_on_two_workers_and_again(folder, capsys):
+    path, out = write_grid(folder, GRID), folder / "out"
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 0
+    assert "6 points, 0 complete, 6 to run" in capsys.readouterr().err
+    assert (out / "table.csv").read_text() == TABLE
+    assert json.loads((out / "table.json").read_text())[0]["square"] == 2.0
+    assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
+    folders = sorted((out / "points").iterdir())
+    assert len(folders) == 6
+    times = [(point / "results.json").stat().st_mtime_ns for point in folders]
+    # The same command has nothing to do, and says the same.
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 0
+    assert "6 points, 6 complete, 0 to run" in capsys.readouterr().err
+    assert (out / "table.csv").read_text() == TABLE
+    assert times == [(point / "results.json").stat().st_mtime_ns for point in folders]
+    # A larger grid runs what is new; a smaller one leaves the rest alone.
+    write_grid(folder, GRID.replace("[1, 2, 3]", "[1, 4]"))
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 0
+    said = capsys.readouterr().err
+    assert "the grid has changed: 4 points" in said
+    assert "4 points, 2 complete, 2 to run" in said
+    assert len((out / "table.csv").read_text().splitlines()) == 5
+
+
+def test_changed_code_is_noticed(folder, capsys):
+    path, out = write_grid(folder, "product: {x: [1, 2]}\n"), folder / "out"
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
+    before = (out / "table.csv").read_text()
+    write_chapter(folder, extra='\nglue("more", 1)')
+    capsys.readouterr()
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
+    assert "the code has changed: 2 points were run by another version" in capsys.readouterr().err
+    after = (out / "table.csv").read_text()
+    assert after.splitlines()[0] == before.splitlines()[0] + ",more"
+
+
+def test_a_failed_point_does_not_stop_the_others(folder, capsys):
+    path = write_grid(folder, "product: {x: [1, 2], word: [a, fail]}\nresults: [square]\n")
+    out = folder / "out"
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 1
+    seen = capsys.readouterr()
+    assert "point 2 failed: RuntimeError: cannot do x=1.0" in seen.err
+    assert "point 4 failed: RuntimeError: cannot do x=2.0" in seen.err
+    assert "2 of 4 points" in seen.out
+    assert (out / "table.csv").read_text() == "x,word,square\n1.0,a,3.0\n2.0,a,6.0\n"
+    assert len(list((out / "points").iterdir())) == 2
+
+
+def test_threads_and_workers_never_exceed_the_cores(folder, capsys):
+    cores = os.cpu_count()
+    path = write_grid(folder, "points: [{x: 1}]\nresults: [threads]\n")
+    assert main(["sweep", str(path), "--out", str(folder / "a"), "--workers", "1"]) == 0
+    assert (folder / "a" / "table.csv").read_text() == f"x,threads\n1.0,{cores}\n"
+    path = write_grid(folder, "points: [{x: 1}, {x: 2}]\nresults: [threads]\n")
+    workers = min(2, cores)
+    assert main(["sweep", str(path), "--out", str(folder / "b"), "--workers", str(workers)]) == 0
+    assert f"1.0,{cores // workers}\n" in (folder / "b" / "table.csv").read_text()
+    capsys.readouterr()
+    assert main(["sweep", str(path), "--out", str(folder / "c"), "--workers", "1000"]) == 2
+    assert f"workers must lie in [1, {cores}], the cores" in capsys.readouterr().err
+
+
+def test_two_sweeps_keep_out_of_each_other(folder, capsys):
+    import fcntl
+
+    path, out = write_grid(folder, "points: [{x: 1}]\n"), folder / "out"
+    out.mkdir()
+    with (out / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert main(["sweep", str(path), "--out", str(out)]) == 2
+    assert "another sweep is at work" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written(folder, capsys):
+    path = write_grid(folder, "points: [{x: 1}]\n")
+    (folder / "file").write_text("x")
+    assert main(["sweep", str(path), "--out", str(folder / "file" / "out")]) == 2
+    assert "cannot be written to: Not a directory" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_reported_and_complete_points_are_kept(folder):
+    """Files cannot grow beyond a limit, as on a disk that is full."""
+    path, out = write_grid(folder, GRID), folder / "out"
+    small = write_grid(folder, "points: [{x: 1, n: 1}]\nresults: [square, text]\n", "small.yml")
+    assert main(["sweep", str(small), "--out", str(out), "--workers", "1"]) == 0
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    done = subprocess.run(
+        [*COMMAND, str(path), "--out", str(out), "--workers", "1"],
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+    )
+    assert done.returncode == 1
+    assert "File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len([entry for entry in (out / "points").iterdir() if entry.name != ".partial"]) == 1
+    # With room again, the same command finishes.
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
+    assert (out / "table.csv").read_text() == TABLE
+
+
+# --------------------------------------------------------------------- clusters and killings
+
+
+def check_complete(out):
+    """Every visible point is complete."""
+    points = out / "points"
+    if points.exists():
+        for entry in points.iterdir():
+            if entry.name != ".partial":
+                names = {file.name for file in entry.iterdir()}
+                assert names == {"notebook.ipynb", "page.html", "results.csv", "results.json"}
+                json.loads((entry / "results.json").read_text())
+
+
+def test_a_scheduler_whose_worker_is_killed(folder):
+    """A real scheduler and two workers on loopback; one of them is killed in the middle."""
+    write_chapter(folder, extra="\ntime.sleep(1)")
+    path, out = write_grid(folder, GRID), folder / "out"
+    address = folder / "scheduler.json"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    scheduler = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "distributed.cli.dask_scheduler"),
+            *("--host", "127.0.0.1", "--port", "0", "--no-dashboard"),
+            *("--scheduler-file", str(address)),
+        ],
+        **quiet,
+    )
+    workers = []
+    try:
+        for _ in range(200):
+            if address.exists():
+                break
+            time.sleep(0.1)
+        workers = [
+            subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "distributed.cli.dask_worker"),
+                    *("--scheduler-file", str(address), "--nthreads", "1", "--no-nanny"),
+                    *("--host", "127.0.0.1", "--no-dashboard"),
+                ],
+                **quiet,
+            )
+            for _ in range(2)
+        ]
+        place = json.loads(address.read_text())["address"]
+        sweep = subprocess.Popen(
+            [*COMMAND, str(path), "--out", str(out), "--scheduler", place],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(600):  # until something is under way
+            if (out / "points" / ".partial").exists():
+                break
+            time.sleep(0.1)
+        time.sleep(0.5)
+        workers[0].send_signal(signal.SIGKILL)
+        said, errors = sweep.communicate(timeout=180)
+        assert sweep.returncode == 0, errors
+        assert "6 of 6 points" in said
+        assert (out / "table.csv").read_text() == TABLE
+        check_complete(out)
+    finally:
+        for process in (*workers, scheduler):
+            process.kill()
+            process.wait()
+
+
+def test_no_scheduler_at_the_address(folder, capsys):
+    path = write_grid(folder, "points: [{x: 1}]\n")
+    arguments = ["sweep", str(path), "--out", str(folder / "out")]
+    assert main([*arguments, "--scheduler", "tcp://127.0.0.1:9"]) == 2
+    assert "there is no scheduler at tcp://127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_a_sweep_that_is_killed_twenty_times(folder):
+    path, out = write_grid(folder, GRID), folder / "out"
+    arguments = [*COMMAND, str(path), "--out", str(out), "--workers", "2"]
+    moments = random.Random(20)
+    for _ in range(20):
+        sweep = subprocess.Popen(
+            arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        time.sleep(moments.uniform(0.0, 7.0))
+        sweep.kill()
+        sweep.wait()
+        check_complete(out)
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (out / "table.csv").read_text() == TABLE
+    check_complete(out)
+    assert len([entry for entry in (out / "points").iterdir()]) == 6
+    undisturbed = folder / "undisturbed"
+    assert main(["sweep", str(path), "--out", str(undisturbed), "--workers", "1"]) == 0
+    for name in ("table.csv", "table.json", "figure.png"):
+        assert (undisturbed / name).read_bytes() == (out / name).read_bytes(), name
+
+
+def test_control_c_says_how_to_go_on(folder):
+    write_chapter(folder, extra="\ntime.sleep(1)")
+    path, out = write_grid(folder, GRID), folder / "out"
+    sweep = subprocess.Popen(
+        [*COMMAND, str(path), "--out", str(out), "--workers", "1"],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    for _ in range(600):
+        if (out / "points" / ".partial").exists():
+            break
+        time.sleep(0.1)
+    os.kill(sweep.pid, signal.SIGINT)
+    _, said = sweep.communicate(timeout=60)
+    assert sweep.returncode == 130
+    assert "interrupted; the same command goes on from here" in said
+    assert "Traceback" not in said
+    check_complete(out)
