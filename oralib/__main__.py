@@ -136,6 +136,8 @@ def _sweep(chosen: argparse.Namespace) -> int:
     except OSError as error:
         print(f"{out} cannot be written: {error.strerror or error}", file=sys.stderr)
         return 1
+    if done.rows:
+        print(runs.as_text(done.rows))
     print(f"{len(done.rows)} of {len(grid.points)} points: {done.table}")
     for i, said in done.failures.items():
         print(f"point {i + 1} failed: {said}", file=sys.stderr)

@@ -90,3 +90,16 @@ def test_data_walks_one_way():
         source = (ROOT / "oralib" / f"{name}.py").read_text()
         imported = set(re.findall(r"^from oralib\.(\w+) import", source, re.MULTILINE))
         assert not imported & set(ORDER[place:]), name
+
+
+def test_the_library_needs_neither_its_ledger_nor_its_runs():
+    for source in (ROOT / "oralib").glob("*.py"):
+        if source.name != "__main__.py":  # which imports them when they are asked for
+            assert not re.search(r"import (claims|runs)|oralib\.(claims|runs)", source.read_text())
+
+
+def test_readme_lists_every_module():
+    readme = (ROOT / "README.md").read_text()
+    names = {path.stem for path in (ROOT / "oralib").glob("*.py") if not path.stem.startswith("_")}
+    for name in names | {"claims", "runs"}:
+        assert f"| `{name}` |" in readme, name

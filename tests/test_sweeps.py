@@ -113,6 +113,11 @@ def test_files_that_are_not_there(folder, capsys):
     assert "did you mean 06-dp-sgd?" in capsys.readouterr().err
 
 
+def test_long_tables_are_cut_on_a_terminal():
+    text = runs.as_text([{"x": i} for i in range(100)], most=3)
+    assert text == "x\n0\n1\n2\n... and 97 more"
+
+
 # ---------------------------------------------------------------------------- a local cluster
 
 
@@ -125,7 +130,9 @@ TABLE = "x,n,square,text\n" + "".join(
 def test_sweep_on_two_workers_and_again(folder, capsys):
     path, out = write_grid(folder, GRID), folder / "out"
     assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 0
-    assert "6 points, 0 complete, 6 to run" in capsys.readouterr().err
+    seen = capsys.readouterr()
+    assert "6 points, 0 complete, 6 to run" in seen.err
+    assert "  x  n  square     text\n1.0  1     2.0  1.0 ± 1\n" in seen.out
     assert (out / "table.csv").read_text() == TABLE
     assert json.loads((out / "table.json").read_text())[0]["square"] == 2.0
     assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")

@@ -34,7 +34,10 @@ class Page:
     def _repr_html_(self) -> str:
         rows = "\n".join(_row(verdict) for verdict in self.verdicts)
         head = "<tr><th>#</th><th>Place</th><th>Statement and evidence</th><th>Verdict</th></tr>"
-        return f'<table class="ledger"><thead>{head}</thead>\n<tbody>\n{rows}\n</tbody></table>'
+        body = f"<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>"
+        return (
+            f'<table class="dataframe ledger">{body}</table>'  # as the theme knows tables of data
+        )
 
     def __repr__(self) -> str:
         return f"<{self.summary}>"

@@ -11,7 +11,7 @@ from oralib.runs.chapters import (
 )
 from oralib.runs.grid import Grid, point_key, read_grid
 from oralib.runs.single import RunFailed, default_folder, run_chapter, show
-from oralib.runs.sweep import Sweep, sweep_grid
+from oralib.runs.sweep import Sweep, as_text, sweep_grid
 
 __all__ = [
     "Chapter",
@@ -19,6 +19,7 @@ __all__ = [
     "Grid",
     "RunFailed",
     "Sweep",
+    "as_text",
     "chapters",
     "check_parameters",
     "default_folder",

@@ -37,6 +37,20 @@ class Sweep:
     table: Path
 
 
+def as_text(rows: list[dict[str, Any]], most: int = 60) -> str:
+    """The table to be read on a terminal, its first rows if there are many."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [columns, *([str(row.get(name, "")) for name in columns] for row in rows[:most])]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        for line in cells
+    ]
+    if len(rows) > most:
+        lines.append(f"... and {len(rows) - most} more")
+    return "\n".join(lines)
+
+
 def sweep_grid(
     grid: Grid, out: Path, *, workers: int | None = None, scheduler: str | None = None
 ) -> Sweep:
