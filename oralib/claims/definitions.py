@@ -16,6 +16,7 @@ from oralib.claims.ledger import (
     EXACT,
     MONTE_CARLO,
     Finding,
+    accuracy_values,
     at_most,
     binomial_counts,
     claim,
@@ -213,12 +214,6 @@ def _mean_success(table: Channel, guesses: NDArray[Any]) -> float:
     return float((table.table * right).sum() / table.table.shape[1])
 
 
-def _value_of_accuracy(n: int, least: int) -> NDArray[np.float64]:
-    """v / r where at least so many guesses are taken; elsewhere, what nobody would choose."""
-    v, r = np.indices((n + 1, n + 1))
-    return np.where((r >= least) & (v <= r), v / np.maximum(r, 1), -1e6)
-
-
 @claim(
     8,
     "eq:maximum-likelihood-guesser",
@@ -238,7 +233,7 @@ def likelihood_guess(sign: int) -> Finding:
             loss = np.where(np.abs(table.privacy_loss) < 1e-12, 0.0, table.privacy_loss)
             guesses = sign * np.sign(loss)
             guesses[guesses == 0] = 1  # a tie, or a guesser that does not look
-            best = best_mean(table, _value_of_accuracy(table.n, table.n))
+            best = best_mean(table, accuracy_values(table.n, table.n))
             yield name, _mean_success(table, guesses), best
 
     return equal(cases())
@@ -259,9 +254,9 @@ def relaxations(average_of_best: Function) -> Finding:
     def cases() -> Any:
         for name, table in zoo().items():
             ac = float(average_of_best(table.probability, table.guess_accuracy))
-            yield name, ac, best_mean(table, _value_of_accuracy(table.n, 1))
+            yield name, ac, best_mean(table, accuracy_values(table.n, 1))
             yield name, ac, table.ac_ddp
-            all_elements = best_mean(table, _value_of_accuracy(table.n, table.n))
+            all_elements = best_mean(table, accuracy_values(table.n, table.n))
             yield name, table.ae_ac_ddp, all_elements
 
     return equal(cases())

@@ -17,6 +17,7 @@ from oralib.claims.ledger import (
     MONTE_CARLO,
     QUADRATURE,
     Finding,
+    accuracy_values,
     at_most,
     binomial_counts,
     claim,
@@ -41,12 +42,6 @@ from oralib.mechanisms import (
 )
 
 Function = Callable[..., Any]
-
-
-def _accuracy(n: int, least: int) -> NDArray[np.float64]:
-    """v / r where at least so many guesses are taken; elsewhere, what nobody would choose."""
-    v, r = np.indices((n + 1, n + 1))
-    return np.where((r >= least) & (v <= r), v / np.maximum(r, 1), -1e6)
 
 
 def _steps(table: Channel) -> tuple[bool, bool, bool]:
@@ -87,7 +82,7 @@ def each_gap_has_its_example(examples: tuple[str, str, str]) -> Finding:
 def best_efficacy_of_all(notion: str) -> Finding:
     def cases() -> Any:
         for name, table in zoo().items():
-            yield name, getattr(table, notion), best_mean(table, _accuracy(table.n, table.n))
+            yield name, getattr(table, notion), best_mean(table, accuracy_values(table.n, table.n))
             chain = [table.ae_ac_ddp, table.ac_ddp, p(table.ddp), p(table.epsilon)]
             yield name, float(min(np.diff(chain).min(), 0.0)), 0.0
 
@@ -133,7 +128,7 @@ def best_efficacy_of_k(guess: Function) -> Finding:
                 right = (guesses[:, None, :] == table.signs[None]).sum(axis=2)
                 accuracy = right / np.abs(guesses).sum(axis=1)[:, None]
                 mean = float((table.table * accuracy).sum() / table.table.shape[1])
-                best = best_mean(table, _accuracy(table.n, k))
+                best = best_mean(table, accuracy_values(table.n, k))
                 yield f"{name}, k = {k}", mean, best
                 yield f"{name}, k = {k}", table.optimal_efficacy(k), best
 
@@ -228,7 +223,7 @@ def efficacy_is_total_variation(factor: float) -> Finding:
         (
             name,
             0.5 + factor * float(table.total_variation.mean()),
-            best_mean(table, _accuracy(table.n, table.n)),
+            best_mean(table, accuracy_values(table.n, table.n)),
         )
         for name, table in zoo().items()
     )
@@ -302,7 +297,7 @@ def name_and_shame(formula: Function) -> Finding:
     def cases() -> Any:
         for n in (2, 3, 4, 5):
             for k in range(1, n + 1):
-                best = best_mean(channel(NameAndShame(), n), _accuracy(n, k))
+                best = best_mean(channel(NameAndShame(), n), accuracy_values(n, k))
                 yield f"n = {n}, k = {k}", formula(n, k), best
 
     return equal(cases())
@@ -340,7 +335,7 @@ def all_or_nothing(formula: Function) -> Finding:
     def cases() -> Any:
         for chance, n in product((0.1, 0.25, 0.7), (1, 2, 3)):
             for k in range(1, n + 1):
-                best = best_mean(channel(AllOrNothing(chance), n), _accuracy(n, k))
+                best = best_mean(channel(AllOrNothing(chance), n), accuracy_values(n, k))
                 yield f"p = {chance}, n = {n}, k = {k}", formula(chance), best
 
     return equal(cases())
@@ -376,7 +371,7 @@ def all_or_nothing_is_not_tight(chance: float) -> Finding:
 )
 def xor(sizes: tuple[int, ...]) -> Finding:
     return equal(
-        (f"n = {n}, k = {k}", best_mean(channel(Xor(), n), _accuracy(n, k)), 0.5)
+        (f"n = {n}, k = {k}", best_mean(channel(Xor(), n), accuracy_values(n, k)), 0.5)
         for n in sizes
         for k in range(1, n + 1)
     )

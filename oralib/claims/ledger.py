@@ -242,3 +242,9 @@ def exceeds(n: int, epsilon: float, beta: float) -> NDArray[np.float64]:
     v, r = np.indices((n + 1, n + 1))
     bound = epsilon_lower_bound(np.minimum(v, r), r, beta=beta)
     return ((bound > epsilon * (1 + 1e-9) + 1e-9) & (v <= r)).astype(float)
+
+
+def accuracy_values(n: int, least: int) -> NDArray[np.float64]:
+    """v / r where at least so many guesses are taken; elsewhere, what nobody would choose."""
+    v, r = np.indices((n + 1, n + 1))
+    return np.where((r >= least) & (v <= r), v / np.maximum(r, 1), -1e6)
