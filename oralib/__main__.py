@@ -1,6 +1,7 @@
 """The command line: ``python -m oralib claims``, ``run`` and ``sweep``."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -145,4 +146,10 @@ def _sweep(chosen: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    if status == 130:
+        # All is cleaned up. What a kernel's client has left undone would only print tracebacks.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)

@@ -2,7 +2,12 @@
 
 import csv
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 from notebooks import write_chapter
@@ -130,6 +135,37 @@ def test_a_run_leaves_a_complete_folder(tmp_path, capsys):
     # Again, with another value: the folder is replaced as a whole.
     assert main(["run", str(path), "-p", "x=2", "--out", str(out)]) == 0
     assert json.loads((out / "results.json").read_text())["results"]["square"] == 6.0
+
+
+def test_a_notebook_without_a_kernel_is_python(tmp_path):
+    path, out = write_chapter(tmp_path), tmp_path / "out"
+    notebook = json.loads(path.read_text())
+    notebook["metadata"] = {}
+    path.write_text(json.dumps(notebook))
+    assert main(["run", str(path), "-p", "x=2", "--out", str(out)]) == 0
+    assert json.loads((out / "results.json").read_text())["results"]["square"] == 6.0
+
+
+def test_control_c_leaves_nothing_and_says_one_line(tmp_path):
+    path, out = write_chapter(tmp_path, extra="\ntime.sleep(60)"), tmp_path / "runs" / "out"
+    run = subprocess.Popen(
+        [sys.executable, "-m", "oralib", "run", str(path), "--out", str(out)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    for _ in range(300):
+        if (out.parent / ".partial").exists():
+            break
+        time.sleep(0.1)
+    time.sleep(3)
+    os.killpg(run.pid, signal.SIGINT)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "interrupted\n" in said
+    assert "Traceback" not in said
+    assert not out.exists()
+    assert not (out.parent / ".partial").exists()
 
 
 def test_nothing_starts_with_a_wrong_parameter(tmp_path, capsys):

@@ -73,7 +73,7 @@ BAD = [
     ("points: [3]", r"points must be a list of settings"),
     ("parameters: {x: 1}\nproduct: {x: [1, 2]}", r"x is set twice"),
     ("parameters: 3\nproduct: {x: [1]}", r"parameters must map names to values"),
-    ("parameters: {x: 1}", r"must have between 1 and 10000 points, got 0"),
+    ("parameters: {x: 1}", r"must give between 1 and 10000 points, got 0"),
     ("product: {x: [1], n: [2]}\nshow: [square]", r"show must be the name of a result"),
     ("product: {x: [1]}\nresults: square", r"results must be a list of names"),
     ("product: {x: [1", r"is not a YAML file"),
@@ -96,7 +96,7 @@ def test_a_grid_of_ten_million_points_is_refused_at_once(folder):
     axis = list(range(1, 3163))
     start = time.perf_counter()
     path = write_grid(folder, f"product: {{x: {axis}, n: {axis}}}")
-    with pytest.raises(ValueError, match="must have between 1 and 10000 points, got 9998244"):
+    with pytest.raises(ValueError, match="must give between 1 and 10000 points, got 9998244"):
         runs.read_grid(path)
     assert time.perf_counter() - start < 20
 
@@ -107,7 +107,13 @@ def test_files_that_are_not_there(folder, capsys):
     path = folder / "empty.yml"
     path.write_text("")
     assert main(["sweep", str(path)]) == 2
+    assert "empty.yml is empty; a grid has a chapter" in capsys.readouterr().err
+    path.write_text("- 3")
+    assert main(["sweep", str(path)]) == 2
     assert "must have the keys chapter, parameters" in capsys.readouterr().err
+    path.write_text("chapter: running\nproduct: {k: [1]}\nresults: [run_bond]")
+    assert main(["sweep", str(path)]) == 2
+    assert "run_bond is not a result of running; did you mean run_bound?" in capsys.readouterr().err
     path.write_text("chapter: 06-dp-sdg\nproduct: {x: [1]}")
     assert main(["sweep", str(path)]) == 2
     assert "did you mean 06-dp-sgd?" in capsys.readouterr().err
@@ -345,7 +351,7 @@ def test_control_c_says_how_to_go_on(folder):
         if (out / "points" / ".partial").exists():
             break
         time.sleep(0.1)
-    os.kill(sweep.pid, signal.SIGINT)
+    os.killpg(sweep.pid, signal.SIGINT)  # as a terminal does: to all processes of the group
     _, said = sweep.communicate(timeout=60)
     assert sweep.returncode == 130
     assert "interrupted; the same command goes on from here" in said

@@ -24,9 +24,11 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import yaml
 
 from oralib.runs.chapters import Chapter, check_parameters, find_chapter
+from oralib.runs.record import results_of
 
 KEYS = ("chapter", "parameters", "product", "points", "results", "show")
 
@@ -63,6 +65,8 @@ def read_grid(path: Path) -> Grid:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is not a YAML file: {' '.join(str(error).split())}") from None
+    if content is None:
+        raise ValueError(f"{path} is empty; a grid has a chapter, and a product or points")
     if not isinstance(content, dict):
         raise ValueError(f"{path} must have the keys {', '.join(KEYS)}, got {content!r}")
     for key in content:
@@ -93,7 +97,7 @@ def _grid(chapter: Chapter, content: Mapping[str, Any]) -> Grid:
     count = len(listed) + (prod(map(len, axes.values())) if axes else 0)
     if not 1 <= count <= LARGEST_GRID:
         allowed = f"between 1 and {LARGEST_GRID}"
-        raise ValueError(f"a grid must have {allowed} points, got {count}")
+        raise ValueError(f"product and points must give {allowed} points, got {count}")
     combined = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     points: list[dict[str, Any]] = []
     seen: dict[str, int] = {}
@@ -116,7 +120,18 @@ def _grid(chapter: Chapter, content: Mapping[str, Any]) -> Grid:
         if not isinstance(results, list) or not results or not all(map(_is_word, results)):
             raise ValueError(f"results must be a list of names, got results={results!r}")
         results = tuple(results)
+    _check_results(chapter, [*(results or ()), *([show] if show else [])])
     return Grid(chapter, points, tuple(dict.fromkeys(varying)), results, show)
+
+
+def _check_results(chapter: Chapter, names: Sequence[str]) -> None:
+    """The chapter as it lies there shows which results it has, if it has been executed."""
+    known = results_of(nbformat.read(chapter.path, 4))
+    for name in names:
+        if known and name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ValueError(f"{name} is not a result of {chapter.name}{hint} ({', '.join(known)})")
 
 
 def _is_word(value: Any) -> bool:

@@ -85,6 +85,7 @@ def _execute(chapter: Chapter, values: Mapping[str, Any], output: Path, progress
             cwd=str(chapter.path.parent),
             progress_bar={"disable": None, "leave": False} if progress else False,
             kernel_name="python3",
+            language="python",
             log_output=False,
         )
     except papermill.PapermillExecutionError as error:

@@ -11,7 +11,9 @@ import io
 import json
 import os
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,18 +166,30 @@ def _client(workers: int, cores: int, scheduler: str | None) -> Iterator[tuple[A
             with client:
                 yield client, 1
             return
-        with (
-            LocalCluster(
+        with _deaf_to_interrupts():  # the workers, which would each print a traceback
+            cluster = LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # any free port, as another Dask may be running
                 silence_logs=50,
-            ) as cluster,
-            Client(cluster) as client,
-        ):
+            )
+        with cluster, Client(cluster) as client:
             yield client, max(1, cores // workers)
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes that are started here do not hear Ctrl-C; this one does, before and after."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager
