@@ -104,7 +104,7 @@ COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
         lambda: one_bound(700_000, 1_000_000, 1_000_000, 1),
     ),
     ("(ε, δ) bounds of 10 000 counts, against a loop", 200, many_bounds),
-    ("exact (ε, δ) bounds, against Steinke et al. in oralib", 8, exact_bounds),
+    ("exact (ε, δ) bounds, against Steinke et al. in oralib", 20, exact_bounds),
     ("worst case W_n of full feedback, n = 1000", 20, worst_case),
     ("DP-SGD trial, n = 8000, collapsed", 150, collapsed),
     ("DP-SGD trial, n = 8000, step by step", 10, step_by_step),
