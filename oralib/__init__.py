@@ -7,19 +7,25 @@ table, its *channel*, from which everything can be computed exactly.
 >>> import oralib
 >>> mechanism = oralib.LocalRandomizedResponse(epsilon=1.0)
 >>> counts = oralib.one_run(mechanism, oralib.ThresholdGuesser(), n=1000, seed=1)
->>> bool(oralib.epsilon_lower_bound(counts.v, counts.r)[0] < 1.0)
+>>> bool(oralib.valid_lower_bound(counts)[0] < 1.0)
 True
 """
 
 from oralib import experiments
 from oralib.bounds import (
+    Counts,
+    adaptive_failure_probability,
     clopper_pearson_lower,
     epsilon_estimate,
     epsilon_lower_bound,
+    epsilon_lower_bound_anytime,
     epsilon_lower_bound_random_r,
     p,
     p_inv,
     p_value,
+    split_for,
+    valid_lower_bound,
+    valid_rule,
     worst_case_rejection,
 )
 from oralib.channel import Channel, channel
@@ -32,7 +38,6 @@ from oralib.dpsgd import (
     train,
 )
 from oralib.games import (
-    Counts,
     adaptive,
     adaptive_law,
     best_mean,
@@ -57,7 +62,6 @@ from oralib.mechanisms import (
     XorRandomizedResponse,
     sign_vectors,
 )
-from oralib.sequential import adaptive_failure_probability, epsilon_lower_bound_anytime
 
 __all__ = [
     "AllOrNothing",
@@ -100,6 +104,9 @@ __all__ = [
     "p_inv",
     "p_value",
     "sign_vectors",
+    "split_for",
     "train",
+    "valid_lower_bound",
+    "valid_rule",
     "worst_case_rejection",
 ]

@@ -18,7 +18,7 @@ def _cache_folder(base: str) -> Path:
     Numba itself looks only at the file that defines a kernel, not at the files of the kernels it
     calls, and would go on using the old code of the latter.
     """
-    sources = sorted(_PACKAGE.glob("*.py"))
+    sources = sorted(_PACKAGE.rglob("*.py"))
     digest = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     return Path(base or _PACKAGE / "__pycache__") / f"oralib-kernels-{digest[:16]}"
 

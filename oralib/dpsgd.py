@@ -34,7 +34,8 @@ from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib._random import play
-from oralib.games import FEEDBACK, Counts, adaptive_game, check_budget
+from oralib.bounds import Counts
+from oralib.games import FEEDBACK, adaptive_game, check_budget
 from oralib.guessers import ROUNDING
 from oralib.mechanisms import Array, NoisyCountInSets
 
@@ -152,7 +153,7 @@ def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int) -> Counts:
         v = _audit_block(size, dpsgd.used_coordinates, dpsgd.per_coordinate, k, noise, *law, rng)
         return v, np.full(size, k)
 
-    return _counts("one-run DP-SGD", block, dpsgd, trials, seed, k)
+    return _counts("one-run DP-SGD", block, dpsgd, trials, seed, k, r_fixed=True)
 
 
 @lru_cache(maxsize=64)
@@ -406,7 +407,7 @@ def audit_training(
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return np.array([trial(rng) for _ in range(size)]), np.full(size, k)
 
-    return _counts("one-run DP-SGD", block, dpsgd, trials, seed, k, "step by step")
+    return _counts("one-run DP-SGD", block, dpsgd, trials, seed, k, "step by step", r_fixed=True)
 
 
 # ------------------------------------------- the guesser with a threshold, one full-batch step
@@ -452,8 +453,11 @@ def audit_single_step(
 
     game = "one-run" if feedback == "none" else f"{adaptive_game(feedback, budget)},"
     key = (float(tau),) if budget is None else (float(tau), most)
-    unsafe = full and budget is None
-    return _counts(f"{game} DP-SGD", block, dpsgd, trials, seed, *key, unsafe=unsafe)
+    return _counts(
+        *(f"{game} DP-SGD", block, dpsgd, trials, seed, *key),
+        r_fixed=budget is not None,
+        feedback=feedback,
+    )
 
 
 def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
@@ -553,7 +557,8 @@ def _counts(
     trials: int,
     seed: int,
     *key: object,
-    unsafe: bool = False,
+    r_fixed: bool,
+    feedback: str = "none",
 ) -> Counts:
     v, r = play(block, trials, seed, game, dpsgd, *key)
-    return Counts(v, r, dpsgd.n, game, unsafe)
+    return Counts(v, r, dpsgd.n, game, r_fixed=r_fixed, feedback=feedback)

@@ -17,12 +17,14 @@ from tqdm import tqdm
 
 from oralib import _check
 from oralib.bounds import (
+    Counts,
     epsilon_estimate,
     epsilon_lower_bound,
-    epsilon_lower_bound_random_r,
+    valid_lower_bound,
+    valid_rule,
 )
 from oralib.dpsgd import DpSgd, audit, audit_single_step, noise_multiplier
-from oralib.games import Counts, adaptive, one_run
+from oralib.games import adaptive, one_run
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import CountInSets, LocalLaplace
 
@@ -34,7 +36,6 @@ __all__ = [
     "elements_by_epsilon",
     "elements_per_coordinate",
     "local_laplace",
-    "split_for",
     "summarise",
     "taken_guesses",
     "taken_guesses_by_epsilon",
@@ -108,10 +109,10 @@ def summarise(counts: Counts, *, beta: float = 0.05, delta: float = 0.0) -> dict
 
     Returns
     -------
-    bound, bound_se : mean of ε'_β(v, r), 0 for a trial without guesses, and its standard error.
-    exact, exact_se : as before, by a rule that the paper does not have: the exact p-value if all
-        trials have the same number of guesses, else the bound for a random number of guesses,
-        split as :func:`split_for` says. For δ = 0 they are the same as ``bound``.
+    bound, bound_se : mean of ε'_β(v, r) as in the paper, 0 for a trial without guesses, and its
+        standard error. For δ > 0 it is proved only for a number of guesses fixed in advance.
+    valid, valid_se : mean of :func:`oralib.valid_lower_bound`, the bound that is proved for the
+        way in which the audit was set up; nan where none is known.
     estimation, estimation_se : mean of p_inv(v / r). It is inf if some trial has v = r, and nan
         if some trial has no guesses, or if one has v = r and another v = 0; ``all_right`` and
         ``no_guesses`` count these trials.
@@ -120,22 +121,16 @@ def summarise(counts: Counts, *, beta: float = 0.05, delta: float = 0.0) -> dict
     trials : the number of trials.
     """
     bound = epsilon_lower_bound(counts.v, counts.r, beta=beta, delta=delta, n=counts.n)
-    if (counts.r == counts.r[0]).all():
-        exact = epsilon_lower_bound(
-            counts.v, counts.r, beta=beta, delta=delta, n=counts.n, method="exact"
-        )
+    try:
+        valid_rule(counts, delta)
+    except ValueError:  # no bound is known for such an audit
+        valid = np.full(counts.trials, np.nan)
     else:
-        exact = epsilon_lower_bound_random_r(
-            *(counts.v, counts.r),
-            beta=beta,
-            delta=delta,
-            n=counts.n,
-            split=split_for(counts.n, delta),
-        )
+        valid = valid_lower_bound(counts, beta=beta, delta=delta)
     estimation = epsilon_estimate(counts.v, counts.r)
     return {
         **_mean("bound", bound),
-        **_mean("exact", exact),
+        **_mean("valid", valid),
         **_mean("estimation", estimation),
         **_mean("efficacy", counts.accuracy),
         "guesses": float(counts.r.mean()),
@@ -143,14 +138,6 @@ def summarise(counts: Counts, *, beta: float = 0.05, delta: float = 0.0) -> dict
         "no_guesses": int((counts.r == 0).sum()),
         "trials": counts.trials,
     }
-
-
-def split_for(n: int, delta: float) -> float:
-    """The share of β that our experiments set aside for δ: n δ / 2, but between 0.1 and 0.5.
-
-    It depends on nothing that an audit would show.
-    """
-    return min(0.5, max(0.1, n * delta / 2))
 
 
 def _mean(name: str, values: NDArray[np.float64]) -> dict[str, float]:
@@ -207,7 +194,8 @@ def elements_per_coordinate(
     """Figures 2 and 6: DP-SGD against the number n/d of elements per coordinate, column ``x``.
 
     For many elements the bound falls for two reasons: they hide each other, and the correction
-    for δ grows like 2nδ; in column ``exact`` the second one is almost gone.
+    for δ grows like 2nδ; in column ``valid``, by the exact p-value, the second
+    one is almost gone.
     """
     _check_play(beta, trials, seed)
     sizes = _elements(ratios, d)
@@ -263,7 +251,8 @@ def adaptive_dpsgd(
     Column ``feedback``: ``none`` is the paper's ORA, ``full`` its AORA, ``one-way`` reveals the
     coins of abstained elements only. Column ``bound`` is what the paper plots, with δ > 0 and a
     number of guesses that depends on the output, which the theorem behind it does not cover.
-    Column ``exact`` is valid for ``none`` and ``one-way``, and for ``full`` neither is.
+    Column ``valid`` is a bound that is proved for ``none`` and ``one-way``; for ``full`` and δ > 0
+    none is known, and it is nan.
     """
     _check_play(beta, trials, seed)
     words = [_check.one_of("feedbacks", word, _FEEDBACKS) for word in _listed(feedbacks)]

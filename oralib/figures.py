@@ -233,7 +233,7 @@ def by_epsilon(table: Table, column: str, xlabel: str, *, exact: str | None = No
             label=f"ε = {epsilon:g}",
         )
         if exact is not None:
-            _curve(axes, rows[column], rows["exact"], color=colour, linestyle="--", linewidth=1.2)
+            _curve(axes, rows[column], rows["valid"], color=colour, linestyle="--", linewidth=1.2)
     if exact is not None:
         axes.plot([], [], color="black", linestyle="--", linewidth=1.2, label=exact)
     _label(axes, xlabel, "mean bound on ε (nats)", log_x=True)

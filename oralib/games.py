@@ -4,7 +4,6 @@ Each game exists twice: played at random for many trials, and as the exact law o
 follows from a table. A law is an array whose entry [v, r] is P[V = v, R = r].
 """
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._random import BLOCK, play
+from oralib.bounds import Counts
 from oralib.channel import Channel
-from oralib.guessers import Guesser, ThresholdGuesser, TopGuesser
+from oralib.guessers import Guesser, ThresholdGuesser, TopGuesser, fixed_number
 from oralib.mechanisms import Mechanism, Signs
 
 __all__ = [
-    "Counts",
     "adaptive",
     "adaptive_law",
     "best_mean",
@@ -33,38 +32,6 @@ __all__ = [
 #: What an adaptive guesser is told after each element: the sign of those it abstained from
 #: (``"one-way"``), or of all (``"full"``, the paper's protocol).
 FEEDBACK = ("one-way", "full")
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """The outcome of independent trials of an audit.
-
-    Attributes
-    ----------
-    v, r : how many guesses were right, and how many were taken, one entry per trial.
-    n : the number of elements, or of rounds of a classic audit.
-    game : what was played.
-    unsafe : whether the number of guesses, or a guess, may depend on other guesses being right.
-        Then ``epsilon_lower_bound(v, r)`` is not a valid bound. After adaptive auditing with full
-        feedback, :func:`oralib.epsilon_lower_bound_anytime` is, for δ = 0.
-    """
-
-    v: NDArray[np.int64]
-    r: NDArray[np.int64]
-    n: int
-    game: str
-    unsafe: bool = False
-
-    @property
-    def trials(self) -> int:
-        """The number of trials."""
-        return len(self.v)
-
-    @property
-    def accuracy(self) -> NDArray[np.float64]:
-        """v / r for each trial; nan where no guess was taken."""
-        with np.errstate(invalid="ignore"):
-            return self.v / self.r
 
 
 # --------------------------------------------------------------------------- played at random
@@ -150,8 +117,8 @@ def adaptive(
     guesser : decides on each element by itself, from its loss given the signs revealed so far.
     feedback : ``"one-way"`` reveals the signs of abstained elements only, which keeps the bounds
         valid; ``"full"`` reveals every sign, as in the paper's definition of AORA, and then the
-        number of guesses may depend on earlier successes, which the bounds do not cover: the
-        counts are marked as ``unsafe``.
+        number of guesses may depend on earlier successes, which the plain bound does not cover:
+        the counts are ``unsafe``, and :func:`oralib.valid_lower_bound` takes another one.
     budget : a number of guesses fixed in advance. Guessing ends there, guesses that were not
         taken count as wrong, and r is the budget, which makes the bounds valid again for δ = 0.
     """
@@ -172,15 +139,10 @@ def adaptive(
         v, r = _score(guesses, signs)
         return v, r if budget is None else np.full_like(r, most)
 
-    key = (mechanism, guesser) if budget is None else (mechanism, guesser, most)
+    key = () if budget is None else (most,)
+    game = adaptive_game(feedback, budget)
     return _counts(
-        adaptive_game(feedback, budget),
-        block,
-        n,
-        trials,
-        seed,
-        *key,
-        unsafe=feedback == "full" and budget is None,
+        *(game, block, n, trials, seed, mechanism, guesser, *key), feedback=feedback, budget=budget
     )
 
 
@@ -207,12 +169,24 @@ def full_knowledge(
         loss = [mechanism.conditional_loss(output, signs, i) for i in range(n)]
         return _score(guesser.guess(np.stack(loss, axis=-1)), signs)
 
-    return _counts("full-knowledge", block, n, trials, seed, mechanism, guesser, unsafe=True)
+    play = ("full-knowledge", block, n, trials, seed, mechanism, guesser)
+    return _counts(*play, feedback="all others")
 
 
 def _counts(
-    game: str, block: Any, n: int, trials: int, seed: int, *key: object, unsafe: bool = False
+    game: str,
+    block: Any,
+    n: int,
+    trials: int,
+    seed: int,
+    mechanism: Mechanism,
+    guesser: Guesser,
+    *key: object,
+    feedback: str = "none",
+    budget: int | None = None,
 ) -> Counts:
+    # Known before anything is played: the counts themselves could not tell.
+    r = fixed_number(guesser, n) if budget is None else budget
     # A block of trials holds a few arrays with an entry for each element: keep it small.
     largest = max(1, min(BLOCK, 2**21 // n))
 
@@ -221,8 +195,13 @@ def _counts(
         v, r = block(largest, rng)
         return v[:size], r[:size]
 
-    v, r = play(whole_block, trials, seed, game, n, *key, largest=largest)
-    return Counts(v, r, n, game, unsafe)
+    v, taken = play(whole_block, trials, seed, game, n, mechanism, guesser, *key, largest=largest)
+    if r is not None and (taken != r).any():
+        raise ValueError(
+            f"guesser must take the {r} guesses that its fixed_number promises, "
+            f"got {taken[taken != r][0]} from {guesser!r}"
+        )
+    return Counts(v, taken, n, game, r_fixed=r is not None, feedback=feedback)
 
 
 def _coins(rng: Generator, *shape: int) -> Signs:

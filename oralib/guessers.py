@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oralib import _check
 
-__all__ = ["Guesser", "ThresholdGuesser", "TopGuesser"]
+__all__ = ["Guesser", "ThresholdGuesser", "TopGuesser", "fixed_number"]
 
 #: Losses that differ by no more than this count as equal: they may differ by rounding only. So a
 #: loss of ε in theory passes a threshold of ε, a loss of 0 is 0, and ties are ties.
@@ -19,9 +19,20 @@ ROUNDING = 1e-12
 
 
 class Guesser(Protocol):
-    """Anything that turns losses, shape (..., n), into guesses of the same shape."""
+    """Anything that turns losses, shape (..., n), into guesses of the same shape.
+
+    A guesser that takes the same number of guesses whatever the losses are says so with a method
+    ``fixed_number(n)`` that returns this number for n elements. One without this method, or whose
+    method returns None, is taken to let the output decide.
+    """
 
     def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]: ...
+
+
+def fixed_number(guesser: Guesser, n: int) -> int | None:
+    """How many of n elements a guesser takes whatever the output is; None if that depends on it."""
+    method = getattr(guesser, "fixed_number", None)
+    return None if method is None else method(n)
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,10 @@ class ThresholdGuesser:
     def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]:
         tau = self.tau if np.isinf(self.tau) else self.tau - ROUNDING * max(1.0, self.tau)
         return np.where(np.abs(loss) >= tau, _likelier(loss), np.int8(0))
+
+    def fixed_number(self, n: int) -> int | None:
+        """All n without a threshold; with one, the output decides."""
+        return n if self.tau == 0 else None
 
 
 @dataclass(frozen=True)
@@ -63,6 +78,10 @@ class TopGuesser:
             guesses, taken, np.take_along_axis(_likelier(loss), taken, axis=-1), axis=-1
         )
         return guesses
+
+    def fixed_number(self, n: int) -> int | None:
+        """Always k."""
+        return self.k
 
 
 def _likelier(loss: NDArray[Any]) -> NDArray[np.int8]:

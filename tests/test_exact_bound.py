@@ -18,7 +18,6 @@ from oralib import (
     ExtremalResponse,
     TopGuesser,
     best_mean,
-    bounds,
     channel,
     epsilon_lower_bound,
     epsilon_lower_bound_random_r,
@@ -29,6 +28,7 @@ from oralib import (
     sign_vectors,
     worst_case_rejection,
 )
+from oralib.bounds import approximate
 
 # ---------------------------------------------------------------------------- linear programs
 
@@ -360,10 +360,10 @@ def test_the_quick_solver_is_the_careful_one(r, beta):
     share = np.r_[np.linspace(0.5, 1, 41), 1 - 10.0 ** -np.arange(2, 9)]
     v = np.unique(np.round(share * r).astype(np.int64))
     for budget in (1e-9, 1e-4, 0.05, 1.0, 30.0):
-        quick = bounds._lower_bounds(
+        quick = approximate._lower_bounds(
             v, np.full(v.size, r), np.full(v.size, beta), np.full(v.size, budget), 1, 0.0
         )
-        careful = np.array([bounds._lower_bound(k, r, beta, budget, 1, 0.0, 0.0) for k in v])
+        careful = np.array([approximate._lower_bound(k, r, beta, budget, 1, 0.0, 0.0) for k in v])
         assert (quick <= careful).all()
         np.testing.assert_allclose(quick, careful, rtol=1e-9, atol=1e-9)
 

@@ -26,7 +26,7 @@ def copy(folder: Path) -> Path:
 def p_value(folder: Path, **environment: str) -> tuple[float, int]:
     """p_value(75, 100, 0.5) in a new process, and how many kernels came from the cache."""
     code = (
-        "import oralib; from oralib import bounds;"
+        "import oralib; from oralib.bounds import approximate as bounds;"
         "print(oralib.p_value(75, 100, 0.5), sum(bounds._p_values.stats.cache_hits.values()))"
     )
     done = subprocess.run(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from oralib.bounds import epsilon_lower_bound
+from oralib.bounds import adaptive_failure_probability, epsilon_lower_bound
 from oralib.channel import channel
 from oralib.claims.ledger import (
     COUNTEREXAMPLE,
@@ -26,7 +26,6 @@ from oralib.claims.tables import private
 from oralib.games import adaptive_law, best_mean, full_knowledge_law, one_run_law
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import Count, XorInPairs
-from oralib.sequential import adaptive_failure_probability
 
 Function = Callable[..., Any]
 Vector = NDArray[np.float64]

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
-from oralib.bounds import p, p_value, worst_case_rejection
+from oralib.bounds import (
+    adaptive_failure_probability,
+    epsilon_lower_bound_anytime,
+    p,
+    p_value,
+    worst_case_rejection,
+)
 from oralib.channel import Channel, channel
 from oralib.claims.ledger import (
     COUNTEREXAMPLE,
@@ -24,7 +30,6 @@ from oralib.claims.tables import private, random_table
 from oralib.games import best_mean, one_run_law
 from oralib.guessers import TopGuesser
 from oralib.mechanisms import ExtremalResponse, LocalRandomizedResponse
-from oralib.sequential import adaptive_failure_probability, epsilon_lower_bound_anytime
 
 Function = Callable[..., Any]
 

@@ -34,14 +34,12 @@ from oralib._binomial import (
     tail_over_pmf,
 )
 from oralib._jit import jit
+from oralib.bounds.logistic import counts_of, plain
 
 __all__ = [
     "clopper_pearson_lower",
-    "epsilon_estimate",
     "epsilon_lower_bound",
     "epsilon_lower_bound_random_r",
-    "p",
-    "p_inv",
     "p_value",
     "worst_case_rejection",
 ]
@@ -53,47 +51,6 @@ METHODS = ("steinke", "exact")
 
 # The rules, as kernels know them.
 _STEINKE, _EXACT, _SPLIT = 0, 1, 2
-
-
-def p(epsilon: ArrayLike) -> Any:
-    """The logistic function: how often ε-randomized response tells the truth.
-
-    Extended by p(-inf) = 0 and p(inf) = 1.
-
-    Examples
-    --------
-    >>> round(p(1.0), 6)
-    0.731059
-    """
-    return plain(special.expit(_check.reals("epsilon", epsilon)))
-
-
-def p_inv(accuracy: ArrayLike) -> Any:
-    """The logit, inverse of :func:`p`: the ε at which randomized response has this accuracy.
-
-    Extended by p_inv(0) = -inf and p_inv(1) = inf.
-
-    Examples
-    --------
-    >>> round(p_inv(0.75), 6)
-    1.098612
-    """
-    return plain(special.logit(_check.reals("accuracy", accuracy, 0, 1)))
-
-
-def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:
-    """The privacy level that the accuracy alone suggests, p_inv(v / r); not a bound.
-
-    It is inf when every guess is right, negative when most are wrong, and nan when r = 0.
-
-    Examples
-    --------
-    >>> round(epsilon_estimate(75, 100), 6)
-    1.098612
-    """
-    v, r = counts_of(v, r)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return plain(special.logit(v / r))
 
 
 def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) -> Any:
@@ -262,13 +219,6 @@ def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float,
     return float(f + min(x, 1.0) * (1 - f))
 
 
-def counts_of(v: ArrayLike, r: ArrayLike) -> list[NDArray[np.int64]]:
-    """Checked counts, broadcast together."""
-    v, r = _check.broadcast(v=_check.integers("v", v), r=_check.integers("r", r))
-    _check.at_most("v", v, "r", r)
-    return [v, r]
-
-
 def _over_counts(
     kernel: Callable[..., NDArray[np.float64]],
     v: ArrayLike,
@@ -293,11 +243,6 @@ def _over_counts(
     # flatten copies, so that the kernel sees one type of array: contiguous and writable.
     flat = kernel(v.flatten(), r.flatten(), x.flatten(), (n * delta).flatten(), rule, split)
     return plain(flat.reshape(v.shape))
-
-
-def plain(array: NDArray[np.float64]) -> Any:
-    """A float for scalar arguments, an array otherwise."""
-    return array if np.ndim(array) else float(array)
 
 
 @jit

@@ -1,9 +1,9 @@
 """Counts that somebody watched while they grew: when to stop guessing may depend on successes.
 
-The bounds of :mod:`oralib.bounds` hold at a number of guesses that does not depend on which of
-them were right. With full feedback it may. What is left is that each guess, whatever went before
-it, is right with probability at most p(ε): so (v, r) is dominated by a random walk, and a bound
-fails at most as often as the walk ever crosses the line where the bound exceeds ε.
+The other bounds hold at a number of guesses that does not depend on which of them were right. With
+full feedback it may. What is left is that each guess, whatever went before it, is right with
+probability at most p(ε): so (v, r) is dominated by a random walk, and a bound fails at most as
+often as the walk ever crosses the line where the bound exceeds ε.
 
 See Also
 --------
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._binomial import log_pmf, odds, tail, tail_over_pmf
 from oralib._jit import jit
-from oralib.bounds import counts_of, plain
+from oralib.bounds.logistic import counts_of, plain
 
 __all__ = ["adaptive_failure_probability", "epsilon_lower_bound_anytime"]
 

@@ -1,0 +1,67 @@
+"""The logistic function, which links privacy levels and accuracies, and counts (v, r).
+
+Arguments are always (v, r), as scalars or as arrays that broadcast together.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from oralib import _check
+
+__all__ = ["epsilon_estimate", "p", "p_inv"]
+
+
+def p(epsilon: ArrayLike) -> Any:
+    """The logistic function: how often ε-randomized response tells the truth.
+
+    Extended by p(-inf) = 0 and p(inf) = 1.
+
+    Examples
+    --------
+    >>> round(p(1.0), 6)
+    0.731059
+    """
+    return plain(special.expit(_check.reals("epsilon", epsilon)))
+
+
+def p_inv(accuracy: ArrayLike) -> Any:
+    """The logit, inverse of :func:`p`: the ε at which randomized response has this accuracy.
+
+    Extended by p_inv(0) = -inf and p_inv(1) = inf.
+
+    Examples
+    --------
+    >>> round(p_inv(0.75), 6)
+    1.098612
+    """
+    return plain(special.logit(_check.reals("accuracy", accuracy, 0, 1)))
+
+
+def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:
+    """The privacy level that the accuracy alone suggests, p_inv(v / r); not a bound.
+
+    It is inf when every guess is right, negative when most are wrong, and nan when r = 0.
+
+    Examples
+    --------
+    >>> round(epsilon_estimate(75, 100), 6)
+    1.098612
+    """
+    v, r = counts_of(v, r)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return plain(special.logit(v / r))
+
+
+def counts_of(v: ArrayLike, r: ArrayLike) -> list[NDArray[np.int64]]:
+    """Checked counts, broadcast together."""
+    v, r = _check.broadcast(v=_check.integers("v", v), r=_check.integers("r", r))
+    _check.at_most("v", v, "r", r)
+    return [v, r]
+
+
+def plain(array: NDArray[np.float64]) -> Any:
+    """A float for scalar arguments, an array otherwise."""
+    return array if np.ndim(array) else float(array)

@@ -1,0 +1,180 @@
+"""Which bound is valid for an audit: it follows from how the audit was set up, not from its counts.
+
+=============  ==================  =================================  ============================
+feedback       number of guesses   ε-DP (δ = 0)                       (ε, δ)-DP
+=============  ==================  =================================  ============================
+none, one-way  fixed in advance    ε'(v, r)                           the exact p-value of (v, r)
+none, one-way  left to the output  ε'(v, r)                           the split p-value of (v, r)
+full           fixed in advance    ε'(v, r)                           none is known
+full           left to the output  the anytime bound of (v, r)        none is known
+all others     any                 none: the audit is not valid       none: the audit is not valid
+=============  ==================  =================================  ============================
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oralib import _check
+from oralib.bounds.approximate import epsilon_lower_bound, epsilon_lower_bound_random_r
+from oralib.bounds.logistic import counts_of
+from oralib.bounds.watched import epsilon_lower_bound_anytime
+
+__all__ = ["Counts", "split_for", "valid_lower_bound", "valid_rule"]
+
+#: What a guesser is told on its way: nothing, the signs of elements that it abstained from, those
+#: of all elements that it is done with, or, for each guess, the signs of all other elements.
+FEEDBACKS = ("none", "one-way", "full", "all others")
+
+#: The rules, by name. Those after the first two are for δ > 0, or for full feedback.
+PLAIN, EXACT, SPLIT, ANYTIME = "plain", "exact", "split", "anytime"
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The outcome of independent trials of an audit, and how the audit was set up.
+
+    Attributes
+    ----------
+    v, r : how many guesses were right, and how many were taken, one entry per trial.
+    n : the number of elements, guessed or not, or of rounds of a classic audit.
+    game : what was played.
+    r_fixed : whether the number of guesses was fixed before the audit. It says how the audit was
+        set up: that r happens to be the same in all trials does not make it fixed.
+    feedback : what the guesser was told on its way: ``"none"``, ``"one-way"`` (the signs of
+        elements that it abstained from), ``"full"`` (of all that it is done with) or
+        ``"all others"`` (for each guess, all signs but its own).
+
+    Examples
+    --------
+    Counts of one's own: 75 right of 100 guesses, a number chosen before the training.
+
+    >>> counts = Counts(75, 100, n=1000, r_fixed=True)
+    >>> valid_lower_bound(counts, delta=1e-4).round(3).tolist()
+    [0.695]
+    """
+
+    v: NDArray[np.int64]
+    r: NDArray[np.int64]
+    n: int
+    game: str = "counts"
+    r_fixed: bool = False
+    feedback: str = "none"
+
+    def __post_init__(self) -> None:
+        v, r = (np.atleast_1d(x) for x in counts_of(self.v, self.r))
+        n = _check.integer("n", self.n, 0)
+        _check.at_most("r", r, "n", np.broadcast_to(n, r.shape))
+        if v.ndim != 1:
+            raise ValueError(f"v and r must have one entry per trial, got shape {v.shape}")
+        if not isinstance(self.r_fixed, bool | np.bool_):
+            raise TypeError(f"r_fixed must be True or False, got r_fixed={self.r_fixed!r}")
+        if self.r_fixed and v.size and (r != r[0]).any():
+            raise ValueError(
+                "r must be the same in all trials if it was fixed in advance, "
+                f"got r={r[0]} and r={r[r != r[0]][0]}"
+            )
+        feedback = _check.one_of("feedback", self.feedback, FEEDBACKS)
+        _check.store(self, v=v, r=r, n=n, r_fixed=bool(self.r_fixed), feedback=feedback)
+
+    @property
+    def trials(self) -> int:
+        """The number of trials."""
+        return len(self.v)
+
+    @property
+    def accuracy(self) -> NDArray[np.float64]:
+        """v / r for each trial; nan where no guess was taken."""
+        with np.errstate(invalid="ignore"):
+            return self.v / self.r
+
+    @property
+    def unsafe(self) -> bool:
+        """Whether the number of guesses, or a guess, may depend on other guesses being right.
+
+        Then ``epsilon_lower_bound(v, r)`` is not a valid bound, not even for δ = 0.
+        """
+        return self.feedback == "all others" or (self.feedback == "full" and not self.r_fixed)
+
+
+def valid_rule(counts: Counts, delta: float = 0.0) -> str:
+    """The rule whose bound is proved for an audit that was set up like this one.
+
+    ``"plain"``, ``"exact"``, ``"split"`` or ``"anytime"``; a ValueError where none is known.
+
+    Examples
+    --------
+    >>> valid_rule(Counts(75, 100, n=1000), delta=1e-5)
+    'split'
+    """
+    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
+    delta = _check.real("delta", delta, 0, 1)
+    if counts.feedback == "all others":
+        raise ValueError(
+            "no bound is valid for a guesser who knows all other elements, "
+            f"got counts of the game {counts.game!r}"
+        )
+    if counts.feedback == "full":
+        if delta > 0:
+            raise ValueError(
+                f"no bound is known for full feedback and delta > 0, got delta={delta:g}; "
+                "one-way feedback has one"
+            )
+        return PLAIN if counts.r_fixed else ANYTIME
+    if delta == 0:
+        return PLAIN
+    return EXACT if counts.r_fixed else SPLIT
+
+
+def valid_lower_bound(
+    counts: Counts, *, beta: float = 0.05, delta: float = 0.0, split: float | None = None
+) -> NDArray[np.float64]:
+    """For each trial a lower bound on ε that is valid for the way in which the audit was set up.
+
+    With probability 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where no such bound
+    is known, it raises a ValueError that says so.
+
+    Parameters
+    ----------
+    counts : the outcome of a game, or ``Counts(v, r, n, r_fixed=..., feedback=...)`` of your own.
+    beta : how often the bound may fail, in (0, 1).
+    delta : the δ of (ε, δ)-DP, in [0, 1].
+    split : the share of β that is set aside for δ > 0 if r was not fixed in advance; choose it
+        before the audit, or leave it to :func:`split_for`.
+
+    See Also
+    --------
+    valid_rule : which rule that is.
+
+    Examples
+    --------
+    >>> from oralib import LocalLaplace, ThresholdGuesser, one_run
+    >>> counts = one_run(LocalLaplace(2.0), ThresholdGuesser(2.0), 1000, seed=1)
+    >>> bool(valid_lower_bound(counts)[0] < 2.0)
+    True
+    """
+    beta = _check.real("beta", beta, 0, 1, interval="()")
+    rule = valid_rule(counts, delta)
+    arguments: dict[str, Any] = {"beta": beta}
+    if rule in (EXACT, SPLIT):
+        arguments |= {"delta": delta, "n": counts.n}
+    if rule == ANYTIME:
+        return np.asarray(epsilon_lower_bound_anytime(counts.v, counts.r, **arguments))
+    if rule == SPLIT:
+        share = split_for(counts.n, delta) if split is None else split
+        bound = epsilon_lower_bound_random_r(counts.v, counts.r, split=share, **arguments)
+    else:
+        method = "exact" if rule == EXACT else "steinke"  # the same for δ = 0
+        bound = epsilon_lower_bound(counts.v, counts.r, method=method, **arguments)
+    return np.asarray(bound)
+
+
+def split_for(n: int, delta: float) -> float:
+    """A share of β to set aside for δ: n δ / 2, but between 0.1 and 0.5.
+
+    It depends on nothing that an audit would show.
+    """
+    n, delta = _check.integer("n", n, 0), _check.real("delta", delta, 0, 1)
+    return min(0.5, max(0.1, n * delta / 2))

@@ -1,0 +1,211 @@
+"""Which bound is valid: from how an audit was set up, never from how its counts happen to look."""
+
+import numpy as np
+import pytest
+
+from oralib import (
+    Count,
+    Counts,
+    DpSgd,
+    LocalLaplace,
+    LocalRandomizedResponse,
+    ThresholdGuesser,
+    TopGuesser,
+    XorInPairs,
+    adaptive,
+    audit,
+    audit_single_step,
+    audit_training,
+    classic,
+    epsilon_lower_bound,
+    epsilon_lower_bound_anytime,
+    epsilon_lower_bound_random_r,
+    experiments,
+    full_knowledge,
+    one_run,
+    split_for,
+    valid_lower_bound,
+    valid_rule,
+)
+
+LAPLACE, ALL, SOME = LocalLaplace(2.0), ThresholdGuesser(), ThresholdGuesser(2.0)
+STEP = DpSgd(40, 20, 1, 1.0, 2.0)
+GAME = {"trials": 3, "seed": 1}
+
+# A game, whether its number of guesses is fixed in advance, and its feedback.
+GAMES = {
+    "all": (lambda: one_run(LAPLACE, ALL, 30, **GAME), True, "none"),
+    "threshold": (lambda: one_run(LAPLACE, SOME, 30, **GAME), False, "none"),
+    "top": (lambda: one_run(LAPLACE, TopGuesser(5), 30, **GAME), True, "none"),
+    "classic, all": (lambda: classic(LAPLACE, ALL, 30, **GAME), True, "none"),
+    "classic, threshold": (lambda: classic(LAPLACE, SOME, 30, **GAME), False, "none"),
+    "one-way": (lambda: adaptive(Count(), SOME, 6, **GAME), False, "one-way"),
+    "one-way, budget": (lambda: adaptive(Count(), SOME, 6, budget=2, **GAME), True, "one-way"),
+    "full": (lambda: adaptive(Count(), SOME, 6, feedback="full", **GAME), False, "full"),
+    "full, all": (lambda: adaptive(Count(), ALL, 6, feedback="full", **GAME), True, "full"),
+    "full, budget": (
+        lambda: adaptive(Count(), SOME, 6, feedback="full", budget=2, **GAME),
+        True,
+        "full",
+    ),
+    "all others": (lambda: full_knowledge(Count(), SOME, 6, **GAME), False, "all others"),
+    "DP-SGD": (lambda: audit(STEP, 10, **GAME), True, "none"),
+    "DP-SGD by steps": (lambda: audit_training(STEP, 10, **GAME), True, "none"),
+    "DP-SGD, threshold": (lambda: audit_single_step(STEP, 0.5, **GAME), False, "none"),
+    "DP-SGD, one-way": (
+        lambda: audit_single_step(STEP, 0.5, feedback="one-way", **GAME),
+        False,
+        "one-way",
+    ),
+    "DP-SGD, budget": (
+        lambda: audit_single_step(STEP, 0.5, feedback="full", budget=4, **GAME),
+        True,
+        "full",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_games_say_how_they_were_set_up(name):
+    play, fixed, feedback = GAMES[name]
+    counts = play()
+    assert counts.r_fixed is fixed
+    assert counts.feedback == feedback
+    assert counts.unsafe == (feedback == "all others" or (feedback == "full" and not fixed))
+
+
+BOUNDS = {
+    ("none", True): lambda v, r, **a: epsilon_lower_bound(v, r, method="exact", **a),
+    ("none", False): lambda v, r, **a: epsilon_lower_bound_random_r(v, r, split=0.1, **a),
+}
+
+
+@pytest.mark.parametrize("feedback", ["none", "one-way"])
+@pytest.mark.parametrize("fixed", [True, False])
+def test_plain_and_one_way_audits(feedback, fixed):
+    counts = Counts([75, 80], [100, 100], 2000, r_fixed=fixed, feedback=feedback)
+    pure = epsilon_lower_bound(counts.v, counts.r, beta=0.1)
+    assert (valid_lower_bound(counts, beta=0.1) == pure).all()
+    due = BOUNDS["none", fixed](counts.v, counts.r, beta=0.1, delta=1e-5, n=2000)
+    assert (valid_lower_bound(counts, beta=0.1, delta=1e-5) == due).all()
+    assert valid_rule(counts, 1e-5) == ("exact" if fixed else "split")
+
+
+def test_full_feedback():
+    watched = Counts([731], [1000], 1000, feedback="full")
+    assert valid_lower_bound(watched)[0] == epsilon_lower_bound_anytime(731, 1000)
+    budget = Counts([731], [1000], 1000, feedback="full", r_fixed=True)
+    assert valid_lower_bound(budget)[0] == epsilon_lower_bound(731, 1000)
+    for counts in (watched, budget):
+        with pytest.raises(ValueError, match="no bound is known for full feedback"):
+            valid_lower_bound(counts, delta=1e-9)
+
+
+def test_full_knowledge_has_no_bound():
+    counts = full_knowledge(Count(), ALL, 4, seed=1)
+    for delta in (0.0, 1e-5):
+        with pytest.raises(ValueError, match="knows all other elements"):
+            valid_lower_bound(counts, delta=delta)
+
+
+def test_the_split_can_be_chosen():
+    counts = Counts(160, 210, 10_000)
+    for split in (0.05, 0.2):
+        due = epsilon_lower_bound_random_r(160, 210, delta=1e-5, n=10_000, split=split)
+        assert valid_lower_bound(counts, delta=1e-5, split=split)[0] == due
+    default = epsilon_lower_bound_random_r(160, 210, delta=1e-5, n=10_000)
+    assert valid_lower_bound(counts, delta=1e-5)[0] == default
+    assert (split_for(100, 1e-5), split_for(60_000, 1e-5), split_for(10**6, 1e-5)) == (
+        *(0.1, pytest.approx(0.3)),
+        0.5,
+    )
+
+
+# ------------------------------------------------------------- not from how the data happen to look
+
+
+def test_one_trial_with_a_threshold_is_no_fixed_number():
+    counts = audit_single_step(DpSgd(20_000, 1000, 1, 1.0, 2.14911), 1.0, seed=3)
+    fixed = Counts(counts.v, counts.r, counts.n, r_fixed=True)
+    assert valid_lower_bound(counts, delta=1e-5)[0] < valid_lower_bound(fixed, delta=1e-5)[0]
+    assert valid_rule(counts, 1e-5) == "split"
+
+
+def test_experiments_with_one_trial_show_the_bound_for_random_r():
+    table = experiments.adaptive_dpsgd((20,), feedbacks=("none",), trials=1, seed=3)
+    assert table["valid"][0] == 0.0  # not 0.793, which needs a number fixed in advance
+
+
+def test_trials_whose_numbers_coincide_are_not_fixed():
+    """Xor-in-Pairs: with one-way feedback all trials take n / 2 guesses."""
+    counts = adaptive(XorInPairs(), ThresholdGuesser(np.inf), 60, trials=20, seed=1)
+    assert (counts.r == 30).all()
+    assert not counts.r_fixed
+    assert valid_rule(counts, 1e-5) == "split"
+    row = experiments.summarise(counts, delta=1e-5)
+    due = epsilon_lower_bound_random_r(30, 30, delta=1e-5, n=60, split=split_for(60, 1e-5))
+    assert row["valid"] == pytest.approx(due)
+    assert row["valid"] < epsilon_lower_bound(30, 30, delta=1e-5, n=60, method="exact")
+
+
+def test_summaries_have_nan_where_no_bound_is_known():
+    counts = adaptive(Count(), SOME, 6, feedback="full", **GAME)
+    assert np.isnan(experiments.summarise(counts, delta=1e-5)["valid"])
+    assert not np.isnan(experiments.summarise(counts)["valid"])
+
+
+# ---------------------------------------------------------------------------------------- errors
+
+
+class TwoAtMost:
+    """Promises two guesses and takes one in some trials."""
+
+    def guess(self, loss):
+        return np.where(np.arange(loss.shape[-1]) < 2, np.sign(loss), 0).astype(np.int8)
+
+    def fixed_number(self, n):
+        return 2
+
+
+class Silent:
+    def guess(self, loss):
+        return np.zeros(loss.shape, dtype=np.int8)
+
+
+def test_a_promise_that_is_not_kept():
+    with pytest.raises(ValueError, match="must take the 2 guesses that its fixed_number promises"):
+        one_run(Count(), TwoAtMost(), 4, trials=50, seed=1)
+
+
+def test_a_guesser_that_promises_nothing_is_left_to_the_output():
+    counts = one_run(LocalRandomizedResponse(1.0), Silent(), 4, trials=5, seed=1)
+    assert not counts.r_fixed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"v": 5, "r": 4, "n": 9}, "v must be at most r, got v=5 and r=4"),
+        ({"v": 4, "r": 5, "n": 4}, "r must be at most n, got r=5 and n=4"),
+        ({"v": [1, 2], "r": [3, 4], "n": 9, "r_fixed": True}, "the same in all trials"),
+        ({"v": 1, "r": 2, "n": 9, "feedback": "some"}, "feedback must be one of none, one-way"),
+        ({"v": [[1]], "r": [[2]], "n": 9}, "one entry per trial"),
+    ],
+)
+def test_counts_are_checked(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        Counts(**arguments)
+
+
+def test_r_fixed_is_yes_or_no():
+    with pytest.raises(TypeError, match="r_fixed must be True or False, got r_fixed='maybe'"):
+        Counts(1, 2, 3, r_fixed="maybe")
+
+
+def test_bounds_are_checked():
+    with pytest.raises(ValueError, match="beta must lie in"):
+        valid_lower_bound(Counts(1, 2, 3), beta=0.0)
+    with pytest.raises(ValueError, match="delta must lie in"):
+        valid_lower_bound(Counts(1, 2, 3), delta=2.0)
+    with pytest.raises(TypeError, match="counts must be like"):
+        valid_lower_bound(75)
