@@ -42,6 +42,7 @@ from oralib.games import (
     adaptive_law,
     best_mean,
     classic,
+    classic_law,
     full_knowledge,
     full_knowledge_law,
     one_run,
@@ -57,11 +58,13 @@ from oralib.mechanisms import (
     LocalRandomizedResponse,
     NameAndShame,
     NoisyCountInSets,
+    SelfMutingResponse,
     Xor,
     XorInPairs,
     XorRandomizedResponse,
     sign_vectors,
 )
+from oralib.universe import SampledChannel
 
 __all__ = [
     "AllOrNothing",
@@ -75,6 +78,8 @@ __all__ = [
     "LocalRandomizedResponse",
     "NameAndShame",
     "NoisyCountInSets",
+    "SampledChannel",
+    "SelfMutingResponse",
     "ThresholdGuesser",
     "TopGuesser",
     "Xor",
@@ -89,6 +94,7 @@ __all__ = [
     "best_mean",
     "channel",
     "classic",
+    "classic_law",
     "clopper_pearson_lower",
     "epsilon_estimate",
     "epsilon_lower_bound",

@@ -150,6 +150,52 @@ class Channel:
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.log(minus) - np.log(plus))
 
+    def after_guesses(self, guesses: Signs) -> "Channel":
+        """The table of A = G after M, whose outputs are vectors of guesses, none of them 0.
+
+        Parameters
+        ----------
+        guesses : what is guessed at each output, outputs x n, each entry -1 or 1.
+        """
+        array = np.asarray(guesses)
+        if array.shape != (len(self.table), self.n) or not (np.abs(array) == 1).all():
+            raise ValueError(
+                f"guesses must be -1 or 1 and have shape {(len(self.table), self.n)}, "
+                f"got shape {array.shape}"
+            )
+        row = (array > 0) @ (1 << np.arange(self.n)[::-1])  # the place among all sign vectors
+        table = np.zeros((2**self.n, 2**self.n))
+        np.add.at(table, row, self.table)
+        return Channel(table, self.signs)
+
+    @cached_property
+    def success_given_others(self) -> NDArray[np.float64]:
+        """How likely entry i of the output is element i, given the others, datasets x n.
+
+        For tables whose outputs are sign vectors. Element i itself is a fair coin, so datasets
+        that differ in i alone have the same entry: over all datasets the others are uniform.
+        """
+        if self.outputs is None or self.outputs.shape != (len(self.table), self.n):
+            raise ValueError("outputs must be sign vectors of the elements, got other outputs")
+        right = (self.outputs[:, None, :] == self.signs[None]).astype(float)
+        success = np.einsum("os,osi->si", self.table, right).reshape(*[2] * self.n, self.n)
+        for i in range(self.n):
+            entry = success[..., i].mean(axis=i, keepdims=True)
+            success[..., i] = np.broadcast_to(entry, success.shape[:-1])
+        return success.reshape(-1, self.n)
+
+    def probably_approximately_rr(self, epsilon: float, p: float, a: float) -> NDArray[np.bool_]:
+        """For each element whether the table is (p, a)-probably approximately RR_ε in it (C.3).
+
+        That is: for a share of at least p of the values of the others, the output has the element
+        right with probability at least p(ε) - a.
+        """
+        epsilon = _check.real("epsilon", epsilon, 0)
+        p, a = _check.real("p", p, 0, 1), _check.real("a", a, 0, 1)
+        goal = 1 / (1 + np.exp(-epsilon)) - a
+        share = (self.success_given_others >= goal - 1e-12).mean(axis=0)
+        return np.asarray(share >= p - 1e-12)
+
     @cached_property
     def full_knowledge_loss(self) -> NDArray[np.float64]:
         """ln P[o | s with s_i = -1] - ln P[o | s with s_i = 1], outputs x datasets x n.

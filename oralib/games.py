@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from oralib import _check
 from oralib._random import BLOCK, play
@@ -23,6 +24,7 @@ __all__ = [
     "adaptive_law",
     "best_mean",
     "classic",
+    "classic_law",
     "full_knowledge",
     "full_knowledge_law",
     "one_run",
@@ -78,9 +80,7 @@ def classic(
     base : the dataset around the coin, which replaces its element at ``index``.
     """
     rounds = _check.integer("rounds", rounds, 1)
-    base = np.array(_check.integers("base", base, -1, 1), dtype=np.int8)
-    if base.ndim != 1 or not base.all():
-        raise ValueError(f"base must be a vector of signs -1 and 1, got base={base.tolist()}")
+    base = _check_base(base)
     _check_players(mechanism, guesser, rounds)
     try:
         mechanism.check_size(len(base))
@@ -228,6 +228,13 @@ def _check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
         _check.integer("k", guesser.k, 1, max(1, _check.integer("n", most, 1)))
 
 
+def _check_base(base: ArrayLike) -> Signs:
+    signs = np.array(_check.integers("base", base, -1, 1), dtype=np.int8)
+    if signs.ndim != 1 or not signs.all():
+        raise ValueError(f"base must be a vector of signs -1 and 1, got base={signs.tolist()}")
+    return signs
+
+
 def _check_decides_alone(guesser: object) -> None:
     if not isinstance(guesser, ThresholdGuesser):
         raise TypeError(
@@ -265,20 +272,60 @@ def adaptive_law(
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.one_of("feedback", feedback, FEEDBACK)
     _check_decides_alone(guesser)
-    most = check_budget(budget, channel.n)
-    guesses = np.zeros((*channel.table.shape, channel.n), dtype=np.int8)
-    for o, s in np.argwhere(channel.table > 0):
-        known = np.zeros(channel.n, dtype=np.int8)
-        for i in range(channel.n):
-            loss = np.asarray(channel.conditional_loss(o, known, i))
-            if np.count_nonzero(guesses[o, s]) < most:
-                guesses[o, s, i] = guesser.guess(loss)
-            known[i] = _revealed(channel.signs[s, i], guesses[o, s, i], feedback)
+    most, n = check_budget(budget, channel.n), channel.n
+    cube = channel.table.reshape(-1, *[2] * n)
+    guesses = np.zeros((*channel.table.shape, n), dtype=np.int8)
+    told = np.zeros(channel.table.shape, dtype=np.int64)  # as bits: whose signs are revealed
+    for i in range(n):
+        loss = np.empty(channel.table.shape)
+        for known in np.unique(told).tolist():
+            hidden = tuple(j + 1 for j in range(n) if j != i and not known >> j & 1)
+            minus, plus = np.split(cube.sum(axis=hidden, keepdims=True), 2, axis=i + 1)
+            with np.errstate(divide="ignore", invalid="ignore"):  # outputs that are impossible
+                given = np.broadcast_to(np.log(minus) - np.log(plus), cube.shape)
+            loss = np.where(told == known, given.reshape(loss.shape), loss)
+        taken = np.count_nonzero(guesses, axis=2)
+        guesses[:, :, i] = np.where(taken < most, guesser.guess(loss), 0)
+        told |= (_revealed(channel.signs[:, i], guesses[:, :, i], feedback) != 0) << i
     law = _law(channel, guesses)
     if budget is not None:
         law[:, most] = law.sum(axis=1)
         law[:, :most] = 0.0
     return law
+
+
+def classic_law(
+    channel: Channel, guesser: Guesser, rounds: int, *, base: ArrayLike = (-1,), index: int = 0
+) -> NDArray[np.float64]:
+    """The exact law of (V, R) of classic auditing; parameters as in :func:`classic`.
+
+    The guesser must decide on each round by itself.
+
+    Examples
+    --------
+    >>> from oralib import LocalRandomizedResponse, ThresholdGuesser, channel, classic_law
+    >>> law = classic_law(channel(LocalRandomizedResponse(0.0), 1), ThresholdGuesser(), 2)
+    >>> law[:, 2].round(2).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    _check.instance("channel", channel, Channel, "channel(Count(), 4)")
+    _check_decides_alone(guesser)
+    rounds = _check.integer("rounds", rounds, 1, 200)
+    base = _check_base(base)
+    if len(base) != channel.n:
+        raise ValueError(f"base must have {channel.n} signs, got {len(base)}")
+    index = _check.integer("index", index, 0, channel.n - 1)
+    given = np.zeros((2, len(channel.table)))
+    for place, sign in enumerate((-1, 1)):
+        dataset = np.where(np.arange(channel.n) == index, sign, base)
+        given[place] = channel.table[:, (channel.signs == dataset).all(axis=1)][:, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):  # outputs that are impossible
+        guesses = guesser.guess(np.log(given[0]) - np.log(given[1]))
+    right = (given[0] @ (guesses == -1) + given[1] @ (guesses == 1)) / 2
+    taken = (given @ (guesses != 0)).mean()
+    v, r = np.indices((rounds + 1, rounds + 1))
+    number = stats.binom.pmf(np.arange(rounds + 1), rounds, taken)
+    return number * stats.binom.pmf(v, r, right / taken if taken else 0.0)
 
 
 def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ known ones are 1.
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
-from math import comb
+from math import comb, prod
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -36,6 +36,7 @@ __all__ = [
     "Mechanism",
     "NameAndShame",
     "NoisyCountInSets",
+    "SelfMutingResponse",
     "Xor",
     "XorInPairs",
     "XorRandomizedResponse",
@@ -281,6 +282,82 @@ class ExtremalResponse(_PerElement):
         return (self._law(n) / ways)[right]
 
 
+@dataclass(frozen=True)
+class SelfMutingResponse:
+    """Randomized response of level ``rate`` that turns into fair coins once its record is good.
+
+    It prints the signs one after another, each as it is with probability p(rate) and flipped
+    otherwise, until v of the first r printed signs are right with v at least ``line[r - 1]``. From
+    then on it prints fair coins, which say nothing. Its privacy level exceeds ``rate``, as a sign
+    also decides on when the printing of fair coins begins; a table tells by how much.
+
+    It is made for a guesser with full feedback. Given the earlier signs, the loss of an element is
+    ±rate, or 0 from where the record is good on: the guesser with the constant threshold ``rate``
+    falls silent while it is ahead.
+    """
+
+    rate: float
+    line: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        rate = _check.real("rate", self.rate, 0, 50, interval="(]")
+        line = _check.integers("line", self.line, 0)
+        if line.ndim != 1 or not line.size:
+            raise ValueError(f"line must be a sequence of thresholds, got line={self.line!r}")
+        _check.store(self, rate=rate, line=tuple(line.tolist()))
+
+    #: Known for a given number of elements only, from the table.
+    epsilon: ClassVar[float] = np.inf
+
+    def check_size(self, n: int) -> int:
+        return _check.integer("n", n, 1, len(self.line))
+
+    def _mute(self, output: Array, signs: Signs) -> Array:
+        """For each element whether the record of those before it is good."""
+        right = np.cumsum(output == signs, axis=-1)
+        good = right >= np.array(self.line[: right.shape[-1]])
+        before = np.zeros_like(good)
+        before[..., 1:] = np.logical_or.accumulate(good, axis=-1)[..., :-1]
+        return before
+
+    def run(self, signs: Signs, rng: Generator) -> Array:
+        output = np.where(rng.random(signs.shape) < special.expit(self.rate), signs, -signs)
+        fair = np.where(rng.random(signs.shape) < 0.5, np.int8(-1), np.int8(1))
+        return np.where(self._mute(output, signs), fair, output)
+
+    def privacy_loss(self, output: Array, n: int) -> Array:
+        # The chance, over fair signs, that the record is not good yet: it does not depend on the
+        # output, as each printed sign is right with the same probability.
+        v, silent = np.zeros(n + 1), np.zeros(n)
+        v[0], truth = 1.0, special.expit(self.rate)
+        for i in range(n):
+            silent[i] = 1 - v.sum()
+            v = v * (1 - truth) + np.append(0, v[:-1]) * truth
+            v[self.line[i] :] = 0
+        accuracy = 0.5 * silent + truth * (1 - silent)
+        return np.where(output > 0, -1, 1) * special.logit(accuracy)
+
+    def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
+        before = known[..., :index]
+        if (before == 0).any():
+            raise ValueError("known must hold all signs before index: the losses need the record")
+        printed = output[..., : index + 1]
+        # The entry at the index itself does not matter to what happened before it.
+        mute = self._mute(printed, np.append(before, printed[..., -1:], axis=-1))[..., -1]
+        return np.where(mute, 0.0, np.where(printed[..., -1] > 0, -self.rate, self.rate))
+
+    def outputs(self, n: int) -> Array:
+        return sign_vectors(n)
+
+    def count_outputs(self, n: int) -> int:
+        return 2**n
+
+    def likelihood(self, outputs: Array, signs: Signs) -> Array:
+        output, sign = outputs[:, None, :], signs[None, :, :]
+        told = np.where(output == sign, special.expit(self.rate), special.expit(-self.rate))
+        return np.where(self._mute(output, sign), 0.5, told).prod(axis=2)
+
+
 def _certain(entry: Array) -> Array:
     """The loss of an element whose sign is shown (infinite), or is not (an entry of 0)."""
     return np.where(entry == 0, 0.0, np.where(entry > 0, -np.inf, np.inf))
@@ -292,7 +369,8 @@ def _certain(entry: Array) -> Array:
 class _PerSet:
     """Splits the elements, by their order, into sets of one size and releases one entry per set.
 
-    The entry depends on how many elements of the set are 1, so within a set they are exchangeable.
+    The last set is smaller if the size does not divide n. The entry depends on how many elements
+    of the set are 1, so within a set they are exchangeable.
     """
 
     def _set_size(self, n: int) -> int:
@@ -307,16 +385,22 @@ class _PerSet:
         """The loss of an element of a set with so many unknown elements, itself included."""
         raise NotImplementedError
 
+    def _sizes(self, n: int) -> Array:
+        """The sizes of all sets."""
+        size = self._set_size(n)
+        return np.diff(np.append(np.arange(0, n, size), n))
+
     def run(self, signs: Signs, rng: Generator) -> Array:
         return self._release(self._ones(signs), rng)
 
     def _ones(self, signs: Signs) -> Array:
-        size = self._set_size(signs.shape[-1])
-        return (signs.reshape(*signs.shape[:-1], -1, size) > 0).sum(axis=-1)
+        n = signs.shape[-1]
+        starts = np.arange(0, n, self._set_size(n))
+        return np.add.reduceat(signs > 0, starts, axis=-1, dtype=np.int64)
 
     def privacy_loss(self, output: Array, n: int) -> Array:
-        size = self._set_size(n)
-        return np.repeat(self._loss(output, np.asarray(size), np.asarray(0)), size, axis=-1)
+        sizes = self._sizes(n)
+        return np.repeat(self._loss(output, sizes, np.asarray(0)), sizes, axis=-1)
 
     def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
         size = self._set_size(known.shape[-1])
@@ -326,9 +410,7 @@ class _PerSet:
         return self._loss(output[..., index // size], unknown, (others > 0).sum(axis=-1))
 
     def check_size(self, n: int) -> int:
-        n = _check.integer("n", n, 1)
-        _check.multiple("n", n, self._set_size(n), "the size of a set")
-        return n
+        return _check.integer("n", n, 1)
 
 
 class _DiscretePerSet(_PerSet):
@@ -343,12 +425,10 @@ class _DiscretePerSet(_PerSet):
         raise NotImplementedError
 
     def outputs(self, n: int) -> Array:
-        size = self._set_size(n)
-        return np.array(list(product(self._entries(size), repeat=n // size)))
+        return np.array(list(product(*map(self._entries, self._sizes(n)))))
 
     def count_outputs(self, n: int) -> int:
-        size = self._set_size(n)
-        return len(self._entries(size)) ** (n // size)
+        return prod(len(self._entries(size)) for size in self._sizes(n))
 
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         ones = self._ones(signs)
@@ -394,12 +474,17 @@ class Xor(_Parity):
 
 @dataclass(frozen=True)
 class XorInPairs(_Parity):
-    """XIP: the exclusive or of each pair of neighbouring bits, (1, 2), (3, 4), ..."""
+    """XIP: the exclusive or of each pair of neighbouring bits, (1, 2), (3, 4), ...; n is even."""
 
     epsilon: ClassVar[float] = np.inf
 
     def _set_size(self, n: int) -> int:
         return 2
+
+    def check_size(self, n: int) -> int:
+        n = super().check_size(n)
+        _check.multiple("n", n, 2, "the size of a pair")
+        return n
 
 
 @dataclass(frozen=True)
@@ -443,7 +528,10 @@ class Count(_Counting):
 
 @dataclass(frozen=True)
 class CountInSets(_Counting):
-    """CIS_s: the number of ones in each set of s neighbouring elements; s must divide n."""
+    """CIS_s: the number of ones in each set of s neighbouring elements.
+
+    The last set is smaller if s does not divide n.
+    """
 
     s: int
 
