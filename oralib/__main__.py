@@ -40,6 +40,11 @@ def _add_claims(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "if one of them is not as expected.",
     )
     parser.add_argument("--only", metavar="LABEL", help="check this claim alone (or its number)")
+    parser.add_argument(
+        "--mutants",
+        action="store_true",
+        help="also try small changes of every constant and direction, which each check must reject",
+    )
     parser.set_defaults(command=_claims)
 
 
@@ -48,10 +53,12 @@ def _claims(chosen: argparse.Namespace) -> int:
 
     asked = claims.ledger() if chosen.only is None else [claims.find(chosen.only)]
     verdicts = [
-        claim.verdict()
+        claim.verdict(mutants=chosen.mutants)
         for claim in tqdm(asked, desc="checking", unit="claim", disable=None, leave=False)
     ]
     print(claims.Page(verdicts))
+    if chosen.mutants:
+        print(claims.score(verdicts))
     return 0 if all(verdict.as_expected for verdict in verdicts) else 1
 
 

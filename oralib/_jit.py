@@ -18,7 +18,8 @@ def _cache_folder(base: str) -> Path:
     Numba itself looks only at the file that defines a kernel, not at the files of the kernels it
     calls, and would go on using the old code of the latter.
     """
-    sources = sorted(_PACKAGE.rglob("*.py"))
+    others = ("claims", "runs")  # they hold no kernels
+    sources = sorted(x for x in _PACKAGE.rglob("*.py") if x.parent.name not in others)
     digest = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     return Path(base or _PACKAGE / "__pycache__") / f"oralib-kernels-{digest[:16]}"
 

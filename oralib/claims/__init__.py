@@ -1,10 +1,13 @@
 """A ledger of the paper's checkable statements, each with a check and a computed verdict.
 
-The first 74 are the paper's; those after them are what this book adds.
+Statements (theorems, examples, measured claims) hold, hold with a correction, or fail as stated.
+Definitions and algorithms cannot hold; they are implemented, and their properties checked. The
+rest is what this book adds.
 
 A misprint that every reader corrects at sight is read as it was meant. A statement that is false
 as printed but true with a condition or a constant put right holds with a correction; one that is
-false and whose repair would be another statement fails.
+false and whose repair would be another statement fails. A statement is judged where the paper
+makes it; what happens elsewhere is a row of our own.
 
 >>> from oralib import claims
 >>> found = claims.find("prop:adaptive-ora-is-valid").verdict()
@@ -24,19 +27,38 @@ from oralib.claims import (
     efficacy,
     simulations,
 )
-from oralib.claims.ledger import CORRECTED, FAILS, HOLDS, Claim, Finding, Verdict, ledger
-from oralib.claims.page import Page
+from oralib.claims.ledger import (
+    CORRECTED,
+    DEFINITION,
+    FAILS,
+    HOLDS,
+    IMPLEMENTED,
+    OURS,
+    STATEMENT,
+    Claim,
+    Finding,
+    Mutant,
+    Verdict,
+    ledger,
+)
+from oralib.claims.page import Page, score
 
 __all__ = [
     "CORRECTED",
+    "DEFINITION",
     "FAILS",
     "HOLDS",
+    "IMPLEMENTED",
+    "OURS",
+    "STATEMENT",
     "Claim",
     "Finding",
+    "Mutant",
     "Page",
     "Verdict",
     "find",
     "ledger",
+    "score",
 ]
 
 PARTS = (definitions, auditing, efficacy, counting, adaptive, simulations, beyond)

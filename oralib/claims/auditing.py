@@ -1,8 +1,9 @@
 """Validity, asymptotic validity and tightness: the paper's Section 3 and Appendix A."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import product
-from math import exp, inf, log, sqrt
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -11,63 +12,95 @@ from scipy import stats
 
 from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p
 from oralib.channel import Channel, channel
+from oralib.claims.definitions import almost_all, bounds_tend, success_of_all
 from oralib.claims.ledger import (
     CLOSED,
     COUNTEREXAMPLE,
     EXACT,
+    STATEMENT,
+    WEAKER,
     Finding,
+    all_of,
     at_most,
-    binomial_counts,
+    chance,
     claim,
+    critical_levels,
     equal,
-    exceeds,
     failure,
+    replaced,
     same_answers,
+    shifted,
     tends,
+    varied,
 )
-from oralib.claims.tables import LN3, private
-from oralib.games import best_mean, one_run_law
-from oralib.guessers import ThresholdGuesser
-from oralib.mechanisms import LocalRandomizedResponse
+from oralib.claims.tables import LN3, graded_response, private, worst_failure
+from oralib.games import classic_law, one_run_law
+from oralib.guessers import ThresholdGuesser, TopGuesser
+from oralib.mechanisms import LocalRandomizedResponse, NameAndShame
 
 Function = Callable[..., Any]
 Law = NDArray[np.float64]
 
 
-def _chance(q: float, r: int, event: Function) -> float:
-    """P[event(V)] for V ~ Bin(r, q)."""
-    v, weight = binomial_counts(r, q)
-    return float(weight @ np.asarray(event(v), dtype=float))
+def laplace_success(epsilon: float, tau: float) -> tuple[float, float]:
+    """(success, chance to guess) on Local Laplace where the loss is at least τ in size.
+
+    From the densities: the loss of an output o is -ε o, cut at ±ε.
+    """
+    edge, scale = tau / epsilon, 2 / epsilon
+    right = stats.laplace.sf(edge, 1, scale)  # of a sign 1, by symmetry
+    wrong = stats.laplace.cdf(-edge, 1, scale)
+    return float(right / (right + wrong)), float(right + wrong)
 
 
-#: Strategies as (level of the mechanism, limit of the accuracy): each guess succeeds with that
-#: probability, independently, and all n elements are guessed or a constant share of them.
-_STRATEGIES = {
-    "LRR_2": (2.0, p(2.0)),
-    "Local Laplace, certain guesses": (2.0, p(2.0)),
-    "Local Laplace, all guesses": (2.0, 1 - exp(-1) / 2),
-    "XOR": (inf, 0.5),
-    "CIS_1": (inf, 1.0),
-}
+@cache
+def _strategies() -> dict[str, tuple[float, float, bool]]:
+    """(level of the mechanism, limit of the accuracy, unlimited guesses?) of strategies.
+
+    Successes are independent and the accuracy tends to the success probability.
+    """
+    found = {}
+    for epsilon in (0.5, 2.0):
+        response = channel(LocalRandomizedResponse(epsilon), 1)
+        found[f"LRR_{epsilon:g}"] = (response.epsilon, success_of_all(response), True)
+        for part in (0.0, 0.5, 0.8, 1.0):
+            success, _ = laplace_success(epsilon, part * epsilon)
+            found[f"LLP_{epsilon:g}, τ = {part:g}ε"] = (epsilon, success, True)
+    # Two levels that differ by a per cent: guessing both, or the higher one only.
+    graded = graded_response((1.0, 0.99), (0.5, 0.5))
+    found["graded, all"] = (graded.epsilon, graded.optimal_efficacy(), True)
+    found["graded, higher"] = (graded.epsilon, float(graded.guess_accuracy.max()), True)
+    shame = channel(NameAndShame(), 4)
+    one = one_run_law(shame, TopGuesser(1))
+    found["NAS, one guess"] = (shame.epsilon, float(one[1, 1]), False)
+    return found
 
 
 @claim(
     24,
     "lem:ora-efficacy-and-tightness",
+    STATEMENT,
     "Lemmas 3.3, A.4 and A.17",
-    "With unlimited guesses, the bounds approach ε(M) if and only if the efficacy approaches "
-    "p(ε(M)).",
+    "Bounds approach ε(M) if and only if the efficacy approaches p(ε(M)), with unlimited guesses.",
     CLOSED,
     "03-problem-setting#lem-problem-main",
-    stated=lambda level, accuracy: abs(accuracy - p(level)) < 1e-9,
-    broken=lambda level, accuracy: accuracy > 0.5,
+    stated={"level": 1.0, "tolerance": 0.0, "unlimited": True},
+    mutants=[
+        varied("level"),
+        replaced("tolerance", three_per_cent=0.03),
+        replaced("unlimited", not_asked_for=False),
+    ],
 )
-def tight_if_accurate(criterion: Function) -> Finding:
+def tight_if_accurate(level: float, tolerance: float, unlimited: bool) -> Finding:
     answers = {}
-    for name, (level, accuracy) in _STRATEGIES.items():
-        goal = min(level - 0.1, 9.0)
-        near = _chance(accuracy, 10**5, lambda v, goal=goal: epsilon_lower_bound(v, 10**5) >= goal)
-        answers[name] = (bool(criterion(level, accuracy)), near > 0.99)
+    for name, (epsilon, accuracy, many) in _strategies().items():
+        distance = abs(accuracy - p(level * epsilon))
+        claimed = distance <= tolerance + 1e-9 and (many or not unlimited)
+        if many:
+            tight = bounds_tend(accuracy, epsilon).holds
+        else:  # one right guess of one, for ever
+            tight = epsilon_lower_bound(1, 1) >= epsilon
+        answers[name] = (claimed, bool(tight))
     return same_answers(answers)
 
 
@@ -80,7 +113,8 @@ def _joint(entries: Sequence[tuple[int, int, float]]) -> Law:
     return law
 
 
-def _binomial_law(sizes: dict[int, float], success: float) -> Law:
+def binomial_law(sizes: dict[int, float], success: float) -> Law:
+    """Guesses that are right independently, their number drawn beforehand."""
     return _joint(
         [
             (v, r, share * weight)
@@ -92,8 +126,9 @@ def _binomial_law(sizes: dict[int, float], success: float) -> Law:
 
 #: Joint laws of (V, R), to be held against guesses that are right half of the time.
 _LAWS = {
-    "fair guesses": _binomial_law({10: 0.5, 60: 0.5}, 0.5),
-    "poor guesses": _binomial_law({5: 0.3, 40: 0.7}, 0.4),
+    "fair guesses": binomial_law({10: 0.5, 60: 0.5}, 0.5),
+    "guesses 2% better than fair": binomial_law({10: 0.5, 60: 0.5}, 0.51),
+    "poor guesses": binomial_law({5: 0.3, 40: 0.7}, 0.4),
     "right with 10, wrong with 60": _joint([(10, 10, 0.5), (0, 60, 0.5)]),
     "all right or none": _joint([(20, 20, 0.5), (0, 20, 0.5)]),
 }
@@ -104,184 +139,274 @@ def _upper_tail(law: Law) -> Law:
     return law[::-1].cumsum(axis=0)[::-1]
 
 
-def _fair_law(law: Law) -> Law:
-    """The law with the same R and fair guesses."""
-    return _binomial_law({r: share for r, share in enumerate(law.sum(axis=0)) if share > 0}, 0.5)
+def _same_r(law: Law, success: float) -> Law:
+    """The law with the same R and independent guesses."""
+    return binomial_law({r: w for r, w in enumerate(law.sum(axis=0)) if w > 0}, success)
 
 
-def _dominated(law: Law) -> bool:
-    fair = _upper_tail(_fair_law(law)).sum(axis=1)
-    return bool((_upper_tail(law).sum(axis=1) <= fair + 1e-12).all())
-
-
-def _dominated_given_r(law: Law) -> bool:
-    return bool((_upper_tail(law) <= _upper_tail(_fair_law(law)) + 1e-12).all())
-
-
-def _fair_on_average(law: Law) -> bool:
-    v, r = np.indices(law.shape)
-    return bool(((law * v).sum(axis=0) <= (law * r).sum(axis=0) / 2 + 1e-12).all())
+_CONDITIONS: dict[str, Function] = {
+    "on the whole": lambda one, other: (one.sum(axis=1) <= other.sum(axis=1) + 1e-12).all(),
+    "given R": lambda one, other: (one <= other + 1e-12).all(),
+    "in the mean": lambda one, other: (one[1:].sum(axis=0) <= other[1:].sum(axis=0) + 1e-12).all(),
+}
 
 
 @claim(
     30,
     "lem:condition-for-validity",
+    STATEMENT,
     "Lemma A.7",
     "If V is stochastically dominated by Bin(R, p(ε)), the bound is valid.",
     COUNTEREXAMPLE,
     "corrections#lem-corr-valid",
-    stated=_dominated,
-    broken=_fair_on_average,
-    corrected=_dominated_given_r,
+    stated={"dominated": "on the whole", "success": 0.5},
+    corrected={"dominated": "given R"},
     correction="Dominance is needed given each value of R, not only on the whole.",
+    mutants=[
+        replaced("dominated", in_the_mean="in the mean"),
+        varied("success", down=WEAKER),
+    ],
 )
-def condition_for_validity(condition: Function) -> Finding:
-    met = {name: law for name, law in _LAWS.items() if condition(law)}
-    return at_most((name, failure(law, 0.0, 0.05), 0.05) for name, law in met.items())
+def condition_for_validity(dominated: str, success: float) -> Finding:
+    def cases() -> Any:
+        for name, law in _LAWS.items():
+            one, other = _upper_tail(law), _upper_tail(_same_r(law, success))
+            if not _CONDITIONS[dominated](one, other):
+                continue
+            for r in np.nonzero(law.sum(axis=0))[0].tolist():
+                for beta in (0.05, *(1.015 * 1.001 * b for b in critical_levels(r, 0.5))):
+                    yield f"{name}, β = {beta:.3g}", failure(law, 0.0, beta), beta
+
+    return at_most(cases())
 
 
-def _classic_strategies(table: Channel, threshold: float) -> list[tuple[float, float]]:
-    """(success, chance to guess) of guessing one element where its loss, given the others, is
-    at least so large a part of ε(M), for each element and each value of the others."""
+def _classic_successes(table: Channel, threshold: float) -> list[tuple[float, float]]:
+    """(success, chance to guess) of classic auditing with a threshold at a share of ε(M).
+
+    For each element and each value of the others, from one round of the exact law.
+    """
     found = []
-    cube = table.table.reshape(-1, *[2] * table.n)
-    for axis in range(1, table.n + 1):
-        minus, plus = np.moveaxis(cube, axis, 0).reshape(2, len(cube), -1)
-        taken = np.abs(np.log(minus / plus)) >= threshold * table.epsilon - 1e-12
-        chance = (np.where(taken, minus + plus, 0) / 2).sum(axis=0)
-        right = (np.where(taken, np.maximum(minus, plus), 0) / 2).sum(axis=0)
-        found += [(float(a / b), float(b)) for a, b in zip(right, chance, strict=True) if b > 0]
+    guesser = ThresholdGuesser(threshold * table.epsilon)
+    for index, base in product(range(table.n), table.signs):
+        if base[index] < 0:
+            law = classic_law(table, guesser, 1, base=base, index=index)
+            if law[:, 1].sum() > 0:
+                found.append((float(law[1, 1] / law[:, 1].sum()), float(law[:, 1].sum())))
     return found
+
+
+@cache
+def _best_classic() -> dict[str, tuple[float, float]]:
+    """(ε, the best success of classic auditing with a threshold) of each private table."""
+    return {
+        name: (
+            table.epsilon,
+            max(s for share in (0.0, 0.5, 1.0) for s, _ in _classic_successes(table, share)),
+        )
+        for name, table in private().items()
+    }
 
 
 @claim(
     31,
     "prop:classic-auditing-is-valid",
+    STATEMENT,
     "Proposition A.8",
     "Classic auditing is valid: its bound exceeds ε(M) with probability at most β.",
     EXACT,
     "A-guessing-based-auditing#prop-guess-classic-valid",
-    stated=1.0,
-    broken=0.5,
+    stated={"level": 1.0},
+    mutants=[varied("level", down=WEAKER)],
 )
-def classic_is_valid(share: float) -> Finding:
+def classic_is_valid(level: float) -> Finding:
     def cases() -> Any:
-        for name, table in private().items():
-            best = max(success for success, _ in _classic_strategies(table, 0.0))
-            best = max(best, *(success for success, _ in _classic_strategies(table, 1.0)))
+        for name, (epsilon, success) in _best_classic().items():
             for r in (5, 20, 60):
-                law = _binomial_law({r: 1.0}, best)
-                yield f"{name}, r = {r}", failure(law, table.epsilon, 0.05), share * 0.05
+                law = binomial_law({r: 1.0}, success)
+                for beta in critical_levels(r, p(epsilon)):
+                    yield f"{name}, r = {r}", failure(law, epsilon, level * beta), beta
 
     return at_most(cases())
+
+
+def critical_failures(feedback: str, level: float) -> Any:
+    """(name, worst failure of all guessers at level · β, β) on private tables, at critical β."""
+    for name, table in private().items():
+        levels = {b for r in (1, 2, 3) for b in critical_levels(min(r, table.n), p(table.epsilon))}
+        for beta in sorted({*levels, 0.1, 0.3, 0.55, 0.65, 0.8}):
+            spent = round(level * beta, 12)
+            yield f"{name}, β = {beta:.3g}", worst_failure(name, spent, feedback), beta
 
 
 @claim(
     32,
     "prop:one-run-auditing-is-valid",
+    STATEMENT,
     "Proposition A.9",
     "One-run auditing is valid, whatever the guesser.",
     EXACT,
     "A-guessing-based-auditing#prop-guess-one-run-valid",
-    stated="none",
-    broken="full",
+    stated={"feedback": "none", "level": 1.0},
+    mutants=[replaced("feedback", full="full"), varied("level", down=WEAKER)],
 )
-def one_run_is_valid(feedback: str) -> Finding:
-    def cases() -> Any:
-        for (name, table), beta in product(private().items(), (0.1, 0.3, 0.55, 0.65, 0.8)):
-            value = exceeds(table.n, table.epsilon, beta)
-            yield f"{name}, β = {beta}", best_mean(table, value, feedback=feedback), beta
-
-    return at_most(cases())
+def one_run_is_valid(feedback: str, level: float) -> Finding:
+    return at_most(critical_failures(feedback, level))
 
 
 @claim(
     33,
     "lem:convergence-of-clopper-pearson-lower",
+    STATEMENT,
     "Lemma A.10",
     "The Clopper-Pearson limit differs from v/r by at most the square root of ln(1/β) / 2r.",
     CLOSED,
     "A-guessing-based-auditing#lem-guess-convergence",
-    stated=lambda beta: beta,
-    broken=lambda beta: min(beta, 1 - beta) ** 0.25,
-    corrected=lambda beta: min(beta, 1 - beta),
-    correction="With min(β, 1 - β) in place of β; for β <= 1/2 that is the same.",
+    stated={"level": "β", "two": 2.0, "power": 0.5},
+    corrected={"level": "min(β, 1 − β)"},
+    correction="With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.",
+    mutants=[
+        varied("two", down=WEAKER),
+        varied("power", down=WEAKER),
+        replaced("level", fourth_root="min(β, 1 − β)^(1/4)"),
+    ],
 )
-def limit_is_near_the_accuracy(level: Function) -> Finding:
+def limit_is_near_the_accuracy(level: str, two: float, power: float) -> Finding:
+    log_of: dict[str, Function] = {
+        "β": lambda b: -log(b),
+        "min(β, 1 − β)": lambda b: -log(min(b, 1 - b)),
+        "min(β, 1 − β)^(1/4)": lambda b: -log(min(b, 1 - b)) / 4,
+    }
+
     def cases() -> Any:
         for r, beta in product((1, 2, 3, 10, 40), (0.01, 0.05, 0.5, 0.9, 0.99)):
             v = np.arange(r + 1)
             gap = np.abs(v / r - clopper_pearson_lower(v, r, beta)).max()
-            yield f"r = {r}, β = {beta}", float(gap), sqrt(-log(level(beta)) / (2 * r))
+            yield f"r = {r}, β = {beta}", float(gap), (log_of[level](beta) / (two * r)) ** power
+        for r in (10**6, 10**8):  # where the inequality is almost an equality
+            gap = abs(0.5 - clopper_pearson_lower(r // 2, r, 1e-280))
+            limit = (log_of[level](1e-280) / (two * r)) ** power
+            yield f"r = {r}, β = 1e-280", float(gap), limit
 
     return at_most(cases())
+
+
+_NUMBERS_OF_GUESSES: dict[str, Function] = {
+    "tends to infinity": lambda c: c,
+    "ten for ever": lambda c: 10,
+    "often ten": lambda c: (10, c),  # with probability one half each
+}
 
 
 @claim(
     34,
     "lem:convergence-of-clopper-pearson-lower-for-random-variables",
+    STATEMENT,
     "Lemma A.11",
-    "If the number of guesses tends to infinity, the Clopper-Pearson limit at a fixed level tends "
-    "to the accuracy.",
+    "If the number of guesses tends to infinity in probability, the Clopper-Pearson limit at a "
+    "fixed level tends to the accuracy in probability.",
     CLOSED,
     "A-guessing-based-auditing#lem-guess-convergence",
-    stated=lambda r: 0.05,
-    broken=lambda r: 10.0 ** (-r / 50),
+    stated={"limit": 0.0, "guesses": "tends to infinity", "level": "fixed"},
+    mutants=[
+        shifted("limit", 0.03),
+        replaced("guesses", ten_for_ever="ten for ever", often_ten="often ten"),
+        replaced("level", falling_with_r="falling with r"),
+    ],
 )
-def limit_follows_the_accuracy(level: Function) -> Finding:
-    def mean_gap(r: int) -> float:
-        v, weight = binomial_counts(r, 0.8)
-        return float(weight @ np.abs(v / r - clopper_pearson_lower(v, r, level(r))))
+def limit_follows_the_accuracy(limit: float, guesses: str, level: str) -> Finding:
+    def farthest(r: int, beta: float) -> float:
+        """The largest |accuracy − limit| of all v, whatever their law is."""
+        v = np.unique(np.linspace(0, r, 2001).astype(np.int64))
+        return float(np.abs(v / r - clopper_pearson_lower(v, r, beta)).max())
 
-    return tends([mean_gap(r) for r in (10**2, 10**3, 10**4)], 0.0, 0.01)
+    findings = []
+    for beta in (0.01, 0.05, 0.5, 0.95):
+        values = []
+        for c in (10**2, 10**4, 10**6):
+            sizes = np.atleast_1d(_NUMBERS_OF_GUESSES[guesses](c)).tolist()
+            spent = [beta if level == "fixed" else max(10.0 ** (-r / 50), 1e-290) for r in sizes]
+            # With probability one half each: the larger one has to vanish.
+            values.append(max(farthest(r, b) for r, b in zip(sizes, spent, strict=True)))
+        findings.append(tends(values, limit, 0.005))
+    return all_of(*findings)
+
+
+_SEQUENCES_OF_RIGHT_GUESSES: dict[str, Function] = {
+    "1/2": lambda r: r // 2,
+    "0.6": lambda r: r * 3 // 5,
+    "0.99": lambda r: r * 99 // 100,
+    "0.485": lambda r: r * 485 // 1000,
+    "1/4": lambda r: r // 4,
+    "one wrong": lambda r: r - 1,
+    "all right": lambda r: r,
+}
+
+_INSIDE = ("1/2", "0.6", "0.99")
 
 
 @claim(
     35,
     "lem:privacy-estimations-and-bounds",
+    STATEMENT,
     "Lemma A.12",
     "If the number of guesses tends to infinity, estimation minus bound tends to 0.",
     COUNTEREXAMPLE,
     "corrections#lem-corr-estimates",
-    stated=(lambda r: r - 1, lambda r: r, lambda r: r // 4, lambda r: r * 3 // 5),
-    broken=(lambda r: r - 1,),
-    corrected=(lambda r: r // 2, lambda r: r * 3 // 5, lambda r: r * 99 // 100),
-    correction="If the accuracy stays between 1/2 and some 1 - η; near 1 the gap in nats can "
+    stated={"accuracies": tuple(_SEQUENCES_OF_RIGHT_GUESSES), "limit": 0.0},
+    corrected={"accuracies": _INSIDE},
+    correction="If the accuracy stays between 1/2 and some 1 − η; near 1 the gap in nats can "
     "stay, or be infinite, and below 1/2 the bound is 0.",
+    mutants=[
+        replaced(
+            "accuracies",
+            from_0_485_on=(*_INSIDE, "0.485"),
+            one_wrong_guess=(*_INSIDE, "one wrong"),
+            all_right=(*_INSIDE, "all right"),
+        ),
+        shifted("limit", 0.03),
+    ],
 )
-def gap_vanishes(sequences: Sequence[Function]) -> Finding:
+def gap_vanishes(accuracies: Sequence[str], limit: float) -> Finding:
     findings = []
-    for right in sequences:
+    for name in accuracies:
+        right = _SEQUENCES_OF_RIGHT_GUESSES[name]
         sizes = (10**3, 10**5, 10**7)
         gaps = [epsilon_estimate(right(r), r) - epsilon_lower_bound(right(r), r) for r in sizes]
-        findings.append(tends(gaps, 0.0, 0.02))
+        finding = tends(gaps, limit, 0.02)
+        findings.append(Finding(finding.holds, f"accuracy {name}: {finding.evidence}"))
     bad = [finding for finding in findings if not finding.holds]
     return bad[0] if bad else findings[-1]
 
 
-def _level_kept(q: float, limit: float, bound: Function) -> bool:
-    return _chance(q, 10**6, lambda v: bound(v, 10**6) <= limit) > 0.999
+#: Levels of success around that of ε(M) + a = 1.1.
+_AROUND = (0.0, 1.0, 1.07, 1.085, 1.095, 1.105, 1.115, 1.13, 1.3)
+
+
+def _stays_below(success: float, level: float, bound: Function, r: int = 10**8) -> bool:
+    """Whether the bound, which grows with v, is below the level but for rare luck."""
+    return bool(bound(almost_all(success, r)[1], r) <= level)
 
 
 @claim(
     36,
     "prop:asymptotic-validity-estimations-and-bounds",
+    STATEMENT,
     "Proposition A.13",
     "With unlimited guesses, estimations stay below ε(M) + a in the limit if and only if bounds "
     "do.",
     CLOSED,
     "A-guessing-based-auditing#prop-guess-asymptotic",
-    stated=0.0,
-    broken=0.5,
+    stated={"level": 1.0},
+    mutants=[varied("level")],
 )
-def estimations_and_bounds_stay_below(shift: float) -> Finding:
+def estimations_and_bounds_stay_below(level: float) -> Finding:
     return same_answers(
         {
-            f"accuracy {q:.3g}": (
-                _level_kept(q, 1.1 + shift, epsilon_lower_bound),
-                _level_kept(q, 1.1, epsilon_estimate),
+            f"accuracy p({x:g})": (
+                _stays_below(p(x), 1.1 * level, epsilon_lower_bound),
+                _stays_below(p(x), 1.1, epsilon_estimate),
             )
-            for q in (0.5, 0.7, p(1.0), 0.78, 0.8)
+            for x in _AROUND
         }
     )
 
@@ -289,95 +414,115 @@ def estimations_and_bounds_stay_below(shift: float) -> Finding:
 @claim(
     37,
     "prop:validity-implies-asymptotic-validity",
+    STATEMENT,
     "Proposition A.14",
     "A valid auditor is asymptotically valid.",
     COUNTEREXAMPLE,
     "A-guessing-based-auditing#prop-guess-asymptotic",
-    stated=lambda n: 1,
-    broken=lambda n: 3,
-    corrected=lambda n: n,
+    stated={"guesses": 1, "level": 1.0},
+    corrected={"guesses": None},
     correction="If the number of guesses tends to infinity; one guess of LRR_1 is right with "
     "probability p(1) for every n, and its estimation is then infinite.",
+    mutants=[
+        replaced("guesses", three_for_ever=3, a_thousand_for_ever=1000),
+        varied("level", up=WEAKER),
+    ],
 )
-def valid_in_the_limit(guesses: Function) -> Finding:
-    chance = [
-        _chance(p(1.0), guesses(n), lambda v, n=n: epsilon_estimate(v, guesses(n)) > 1.1)
-        for n in (10**2, 10**4, 10**6)
-    ]
-    return tends(chance, 0.0, 1e-3)
+def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
+    success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
+    found = []
+    for n in (10**4, 10**6, 10**8):
+        r = guesses or n
+        found.append(chance(success, r, lambda v, r=r: epsilon_estimate(v, r) > level + 0.01))
+    listed = ", ".join(f"{value:.3g}" for value in found)
+    return Finding(found[-1] < 1e-3, f"{listed} towards 0")
 
 
 @claim(
     38,
     "prop:characterization-of-asymptotic-tightness-of-valid-auditors",
+    STATEMENT,
     "Proposition A.15",
     "A valid auditor is asymptotically tight if and only if, with unlimited guesses, its bounds "
     "at every level tend to ε(M).",
     CLOSED,
     "A-guessing-based-auditing#prop-guess-tight",
-    stated=lambda n: n,
-    broken=lambda n: 10,
+    stated={"level": 1.0, "guesses": 10**8},
+    mutants=[varied("level"), replaced("guesses", ten_for_ever=10)],
 )
-def bounds_tend_to_the_level(guesses: Function) -> Finding:
+def bounds_tend_to_the_level(level: float, guesses: int) -> Finding:
     answers = {}
-    for q, beta in product((0.6, p(1.0)), (1e-6, 0.05, 0.5)):
-        r = guesses(10**6)
-
-        def close(v: Any, r: int = r, beta: float = beta) -> Any:
-            return np.abs(epsilon_lower_bound(v, r, beta=beta) - 1) < 0.05
-
-        reached = _chance(q, 10**6, lambda v: epsilon_estimate(v, 10**6) >= 0.95) > 0.999
-        answers[f"accuracy {q:.3g}, β = {beta:g}"] = (_chance(q, r, close) > 0.999, reached)
+    for x, beta in product((0.6, 0.97, 0.99, 1.0), (1e-6, 0.05, 0.5)):
+        bounds = epsilon_lower_bound(almost_all(p(x), guesses), guesses, beta=beta)
+        lowest = epsilon_estimate(almost_all(p(x), 10**8)[0], 10**8)
+        answers[f"accuracy p({x:g}), β = {beta:g}"] = (
+            bool((np.abs(bounds - level) < 0.005).all()),
+            bool(lowest >= 1 - 0.005),
+        )
     return same_answers(answers)
 
 
-#: Laws on [0, 1] for a parameter n: {value: probability}. The level is 0.6.
+#: Laws on [0, 1] for a parameter n: ({value: probability}, does it stay below 0.6 in the limit?).
 _SEQUENCES: dict[str, tuple[Function, bool]] = {
+    "constant": (lambda n: {0.6: 1.0}, True),
     "rarely far below": (lambda n: {0.6: 1 - 1 / n, 0.0: 1 / n}, True),
+    "3% far below": (lambda n: {0.6: 0.97, 0.0: 0.03}, True),
+    "a little below": (lambda n: {0.582: 1.0}, True),
     "often far below": (lambda n: {0.6: 0.5, 0.1: 0.5}, True),
-    "a little above": (lambda n: {0.6 + 1 / n: 1.0}, True),
+    "ever less above": (lambda n: {0.6 + 1 / n: 1.0}, True),
     "on both sides": (lambda n: {0.9: 0.5, 0.3: 0.5}, False),
+    "a little on both sides": (lambda n: {0.618: 0.5, 0.582: 0.5}, False),
 }
 
 
 @claim(
     39,
     "lem:lower-boundedness-sandwich",
+    STATEMENT,
     "Lemma A.16",
     "Bounded variables that stay below a level in the limit reach it in probability if and only "
-    "if their means do.",
+    "if their means tend to it.",
     EXACT,
     "A-guessing-based-auditing#lem-guess-sandwich",
-    stated=True,
-    broken=False,
+    stated={"stays_below": True, "mean": 1.0, "reached": 1.0},
+    mutants=[
+        replaced("stays_below", not_asked_for=False),
+        varied("mean"),
+        varied("reached"),
+    ],
 )
-def sandwich(stays_below: bool) -> Finding:
+def sandwich(stays_below: bool, mean: float, reached: float) -> Finding:
     answers = {}
     for name, (law, below) in _SEQUENCES.items():
         if below or not stays_below:
-            values = law(10**6)
-            mean = sum(value * weight for value, weight in values.items())
-            reach = sum(weight for value, weight in values.items() if value >= 0.59)
-            answers[name] = (abs(mean - 0.6) < 1e-3, reach > 0.999)
+            values = law(10**9)
+            average = sum(value * weight for value, weight in values.items())
+            level = 0.6 * reached - 1e-3
+            reach = sum(weight for value, weight in values.items() if value >= level)
+            answers[name] = (abs(average - 0.6 * mean) < 1e-6, reach > 0.999)
     return same_answers(answers)
 
 
 @claim(
     40,
     "lem:classic-auditing-is-tight",
+    STATEMENT,
     "Lemma A.18",
     "Classic auditing is asymptotically tight: guessing only where the loss is ε(M) succeeds with "
     "probability p(ε(M)), and happens with positive probability.",
     EXACT,
     "A-guessing-based-auditing#lem-guess-classic-tight",
-    stated=1.0,
-    broken=0.0,
+    stated={"threshold": 1.0, "level": 1.0},
+    mutants=[varied("threshold"), varied("level")],
 )
-def classic_is_tight(threshold: float) -> Finding:
+def classic_is_tight(threshold: float, level: float) -> Finding:
     def cases() -> Any:
-        for name, table in private().items():
-            best = max(success for success, _ in _classic_strategies(table, threshold))
-            yield name, best, p(table.epsilon)
+        tables = {**private(), "graded": graded_response((1.0, 0.98), (0.5, 0.5))}
+        for name, table in tables.items():
+            found = _classic_successes(table, threshold)
+            yield f"{name}, guesses", float(bool(found)), 1.0
+            # Of all bases and indices the worst one is meant.
+            yield name, max((s for s, _ in found), default=inf), p(level * table.epsilon)
 
     return equal(cases())
 
@@ -385,25 +530,56 @@ def classic_is_tight(threshold: float) -> Finding:
 @claim(
     41,
     "prop:ora-is-tight-for-local-randomized-response",
+    STATEMENT,
     "Proposition B.1",
     "Guessing the output of LRR_ε has efficacy p(ε) for every n, so ORA is tight for it.",
     EXACT,
     "B-gaps-in-detail#prop-gapsb-lrr",
-    stated=1,
-    broken=-1,
+    stated={"orientation": 1, "level": 1.0},
+    mutants=[replaced("orientation", pairs_the_other_way_round=-1), varied("level")],
 )
-def randomized_response_is_tight(orientation: int) -> Finding:
+def randomized_response_is_tight(orientation: int, level: float) -> Finding:
     def cases() -> Any:
-        for epsilon, n in product((0.0, 1.0, LN3), (1, 2, 4)):
+        for epsilon, n in product((0.5, 1.0, LN3), (1, 2, 4)):
             table = channel(LocalRandomizedResponse(epsilon), n)
             assert table.outputs is not None
             right = (orientation * table.outputs[:, None, :] == table.signs[None]).mean(axis=2)
-            yield (
-                f"ε = {epsilon:.3g}, n = {n}",
-                float((table.table * right).mean() * len(right)),
-                (p(epsilon)),
-            )
+            name = f"ε = {epsilon:.3g}, n = {n}"
+            yield name, float((table.table * right).sum() / 2**n), p(level * epsilon)
             law = one_run_law(table, ThresholdGuesser())
-            yield f"n = {n}", float(law.sum(axis=1) @ np.arange(n + 1) / n), p(epsilon)
+            yield name, float(law.sum(axis=1) @ np.arange(n + 1) / n), p(level * epsilon)
 
-    return equal(cases())
+    tight = bounds_tend(success_of_all(channel(LocalRandomizedResponse(1.0), 1)), level)
+    return all_of(equal(cases()), tight)
+
+
+@claim(
+    79,
+    "text:bound-below-estimation",
+    STATEMENT,
+    "Section 3",
+    "The bound on the privacy level is at most the estimation.",
+    COUNTEREXAMPLE,
+    "03-problem-setting#prop-problem-below",
+    stated={"largest_beta": 0.99, "least_accuracy": 0.0},
+    corrected={"largest_beta": 0.5, "least_accuracy": 0.5},
+    correction="If β ≤ 1/2 and at least half of the guesses are right.",
+    mutants=[
+        varied("largest_beta", down=WEAKER),
+        varied("least_accuracy", up=WEAKER),
+    ],
+)
+def bound_is_below_estimation(largest_beta: float, least_accuracy: float) -> Finding:
+    def cases() -> Any:
+        for r in (1, 2, 5, 20, 101, 1000, 10**6):
+            v = np.unique(np.linspace(1, r, 200).astype(np.int64))
+            v = np.union1d(v, [r // 2] if r > 1 else [])
+            v = v[v >= least_accuracy * r]
+            for beta in (0.01, 0.05, 0.5, largest_beta):
+                if beta <= largest_beta:
+                    bound = epsilon_lower_bound(v, r, beta=beta)
+                    estimation = epsilon_estimate(v, r)
+                    worst = int(np.argmax(bound - estimation))
+                    yield f"({v[worst]}, {r}), β = {beta:g}", bound[worst], estimation[worst]
+
+    return at_most(cases())

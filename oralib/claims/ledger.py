@@ -1,31 +1,46 @@
 """What a claim is, how its verdict is computed, and the few words in which checks report.
 
-A check is a function of one argument: a version of the claim. It tries that version on many cases
-and says whether it holds, with its evidence. The verdict follows from what the check says of the
-version that the paper states and, if that one does not hold, of our correction. Beside them each
-claim has a version that is broken on purpose, which its check must reject.
+A check is a function whose keyword arguments are the parts of the claim: constants, conditions,
+rules, directions. It tries them on cases that are computed from mechanisms, tables, games and
+laws, and says whether the claim holds, with its evidence. The verdict follows from what the check
+says of the version that the paper states and, if that one does not hold, of our correction.
+
+Beside them stands a family of mutants. Each changes one part a little: a constant by a few per
+cent, up and down, a condition that is dropped, a direction that is turned round. The check must
+reject all of them. Where it cannot, the claim says why: some mutants are weaker statements and
+true as well, others differ by less than a simulation can see.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from oralib.bounds import epsilon_lower_bound
-from oralib.games import Counts
+from oralib.bounds import Counts, epsilon_lower_bound
 
 HOLDS = "holds"
 CORRECTED = "holds with a correction"
 FAILS = "fails as stated"
+IMPLEMENTED = "implemented"
+
+#: What a row is about. A definition cannot hold; it can be implemented, and its properties checked.
+STATEMENT, DEFINITION, OURS = "statement", "definition", "ours"
 
 EXACT = "exact enumeration"
 CLOSED = "closed form"
 QUADRATURE = "quadrature"
 MONTE_CARLO = "Monte Carlo"
 COUNTEREXAMPLE = "counterexample"
+LINEAR_PROGRAM = "linear program"
+
+#: Why a check may let a mutant pass.
+WEAKER = "a weaker statement, true as well"
+
+#: By how much constants are varied.
+PERCENT = 3
 
 
 @dataclass(frozen=True)
@@ -37,27 +52,101 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Mutant:
+    """A small change of one part of a claim.
+
+    Attributes
+    ----------
+    name : the part and its change, for people.
+    part : which keyword argument of the check is changed.
+    change : from the part's value to the mutant's.
+    excuse : why the check cannot reject it; empty if it must.
+    """
+
+    name: str
+    part: str
+    change: Callable[[Any], Any]
+    excuse: str = ""
+
+
+def varied(
+    part: str, percent: float = PERCENT, *, up: str = "", down: str = ""
+) -> tuple[Mutant, Mutant]:
+    """A constant by some per cent up and down; ``up`` and ``down`` say why one may pass."""
+    return (
+        Mutant(f"{part} {percent:g}% up", part, lambda x: x * (1 + percent / 100), up),
+        Mutant(f"{part} {percent:g}% down", part, lambda x: x * (1 - percent / 100), down),
+    )
+
+
+def shifted(part: str, by: float, *, up: str = "", down: str = "") -> tuple[Mutant, Mutant]:
+    """A number, for instance 0, by so much up and down."""
+    return (
+        Mutant(f"{part} + {by:g}", part, lambda x: x + by, up),
+        Mutant(f"{part} − {by:g}", part, lambda x: x - by, down),
+    )
+
+
+def replaced(part: str, excuse: str = "", **values: Any) -> tuple[Mutant, ...]:
+    """A part by each of some other values, given by name."""
+    return tuple(
+        Mutant(f"{part}: {name.replace('_', ' ')}", part, lambda x, value=value: value, excuse)
+        for name, value in values.items()
+    )
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What came out for a claim.
 
     Attributes
     ----------
-    verdict : computed from the findings: holds, holds with a correction, or fails as stated.
+    verdict : computed from the findings: holds, holds with a correction, or fails as stated; for
+        a definition implemented, or fails as stated.
     evidence : of the version that the paper states.
     evidence_of_correction : of our correction, if there was need of one.
-    can_tell : whether the check rejected the broken version and accepted some version.
+    accepted : whether the check accepted some version.
+    rejected : the mutants that the check rejected; empty if they were not tried.
+    passed : the mutants that it let pass.
+    tried : whether mutants were tried.
     """
 
     claim: "Claim"
     verdict: str
     evidence: str
     evidence_of_correction: str
-    can_tell: bool
+    accepted: bool
+    rejected: tuple[Mutant, ...] = ()
+    passed: tuple[Mutant, ...] = ()
+    tried: bool = False
+
+    @property
+    def missed(self) -> tuple[Mutant, ...]:
+        """Mutants that passed and should not have."""
+        return tuple(mutant for mutant in self.passed if not mutant.excuse)
+
+    @property
+    def needlessly_excused(self) -> tuple[Mutant, ...]:
+        """Mutants that were rejected, against what the claim says of its check."""
+        return tuple(mutant for mutant in self.rejected if mutant.excuse)
 
     @property
     def as_expected(self) -> bool:
-        """Whether the computed verdict is the expected one, from a check that can tell."""
-        return self.verdict == self.claim.expected and self.can_tell
+        """Whether the verdict is the expected one, and the check as sharp as the claim says."""
+        return (
+            self.verdict == self.claim.expected
+            and self.accepted
+            and not self.missed
+            and not self.needlessly_excused
+        )
+
+    @property
+    def sharpness(self) -> str:
+        """How many mutants were rejected, in words."""
+        if not self.tried:
+            return ""
+        total = len(self.rejected) + len(self.passed)
+        return f"rejects {len(self.rejected)} of {total} variants"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,75 +157,107 @@ class Claim:
     ----------
     number : its place in the ledger.
     label : its name, for ``--only``; the label in the paper's source where there is one.
+    sort : statement, definition, or ours.
     place : where the paper (or this book) states it.
     statement : in one line, in our words.
     kind : of the check.
     explained : chapter and anchor where the book explains it.
-    check : from a version of the claim to a finding.
-    stated, broken : the paper's version, and one that must be rejected.
-    corrected, correction : our version if the paper's does not hold, and what it says.
-    control : for a claim that fails and has no correction, a version that the check accepts.
+    check : from the parts of a claim to a finding.
+    stated : the parts as the paper states them.
+    corrected, correction : the parts that we change if the paper's do not hold, and what we say.
+    control : for a claim that fails and has no correction, parts that the check accepts.
+    mutants : small changes that the check must reject, or an excuse.
+    remark : what the check cannot see, in words.
     expected : the verdict that we expect.
     """
 
     number: int
     label: str
+    sort: str
     place: str
     statement: str
     kind: str
     explained: str
-    check: Callable[[Any], Finding]
-    stated: Any
-    broken: Any
-    corrected: Any
+    check: Callable[..., Finding]
+    stated: Mapping[str, Any]
+    corrected: Mapping[str, Any] | None
     correction: str
-    control: Any
+    control: Mapping[str, Any] | None
+    mutants: tuple[Mutant, ...]
+    remark: str
     expected: str
 
-    def verdict(self) -> Verdict:
-        """Perform the check on every version."""
-        stated = self.check(self.stated)
-        accepted, evidence = stated.holds, ""
-        if stated.holds:
-            verdict = HOLDS
-        elif self.corrected is not None:
-            corrected = self.check(self.corrected)
-            verdict = CORRECTED if corrected.holds else FAILS
-            accepted, evidence = corrected.holds, corrected.evidence
-        else:
-            verdict = FAILS
-            accepted = self.control is not None and self.check(self.control).holds
-        can_tell = accepted and not self.check(self.broken).holds
-        return Verdict(self, verdict, stated.evidence, evidence, can_tell)
+    def verdict(self, *, mutants: bool = False) -> Verdict:
+        """Perform the check on every version, and on the mutants of the accepted one if asked."""
+        stated = self.check(**self.stated)
+        accepted: Mapping[str, Any] | None = self.stated if stated.holds else None
+        evidence, holds = "", IMPLEMENTED if self.sort == DEFINITION else HOLDS
+        verdict = holds if stated.holds else FAILS
+        if not stated.holds and self.corrected is not None:
+            parts = {**self.stated, **self.corrected}
+            corrected = self.check(**parts)
+            evidence = corrected.evidence
+            if corrected.holds:
+                verdict, accepted = CORRECTED, parts
+        elif not stated.holds and self.control is not None:
+            parts = {**self.stated, **self.control}
+            accepted = parts if self.check(**parts).holds else None
+        found = Verdict(self, verdict, stated.evidence, evidence, accepted is not None)
+        return found if accepted is None or not mutants else self._tried(found, accepted)
+
+    def _tried(self, found: Verdict, accepted: Mapping[str, Any]) -> Verdict:
+        passed, rejected = [], []
+        for mutant in self.mutants:
+            parts = {**accepted, mutant.part: mutant.change(accepted[mutant.part])}
+            (passed if self.check(**parts).holds else rejected).append(mutant)
+        return Verdict(
+            *(found.claim, found.verdict, found.evidence, found.evidence_of_correction),
+            *(found.accepted, tuple(rejected), tuple(passed), True),
+        )
 
 
-_LEDGER: dict[int, Claim] = {}
+@dataclass
+class _Book:
+    """The claims by number, filled by the modules of this package when they are imported."""
+
+    claims: dict[int, Claim] = field(default_factory=dict)
+
+
+_LEDGER = _Book()
 
 
 def claim(
     number: int,
     label: str,
+    sort: str,
     place: str,
     statement: str,
     kind: str,
     explained: str,
     *,
-    stated: Any,
-    broken: Any,
-    corrected: Any = None,
+    stated: Mapping[str, Any],
+    mutants: Iterable[Mutant | Sequence[Mutant]],
+    corrected: Mapping[str, Any] | None = None,
     correction: str = "",
-    control: Any = None,
+    control: Mapping[str, Any] | None = None,
+    remark: str = "",
     expected: str | None = None,
-) -> Callable[[Callable[[Any], Finding]], Callable[[Any], Finding]]:
+) -> Callable[[Callable[..., Finding]], Callable[..., Finding]]:
     """Enter a check into the ledger, with its claim."""
 
-    def enter(check: Callable[[Any], Finding]) -> Callable[[Any], Finding]:
-        if number in _LEDGER or any(label == other.label for other in _LEDGER.values()):
+    def enter(check: Callable[..., Finding]) -> Callable[..., Finding]:
+        taken = _LEDGER.claims
+        if number in taken or any(label == other.label for other in taken.values()):
             raise ValueError(f"claim {number} ({label}) is in the ledger already")
-        verdict = expected or (HOLDS if corrected is None else CORRECTED)
-        _LEDGER[number] = Claim(
-            *(number, label, place, statement, kind, explained, check),
-            *(stated, broken, corrected, correction, control, verdict),
+        holds = IMPLEMENTED if sort == DEFINITION else HOLDS
+        verdict = expected or (holds if corrected is None else CORRECTED)
+        flat = [m for entry in mutants for m in ([entry] if isinstance(entry, Mutant) else entry)]
+        for mutant in flat:
+            if mutant.part not in stated:
+                raise ValueError(f"claim {number} ({label}) has no part {mutant.part}")
+        taken[number] = Claim(
+            *(number, label, sort, place, statement, kind, explained, check, stated, corrected),
+            *(correction, control, tuple(flat), remark, verdict),
         )
         return check
 
@@ -145,7 +266,7 @@ def claim(
 
 def ledger() -> list[Claim]:
     """All claims, in order."""
-    return [_LEDGER[number] for number in sorted(_LEDGER)]
+    return [_LEDGER.claims[number] for number in sorted(_LEDGER.claims)]
 
 
 # ----------------------------------------------------------------------- how checks report
@@ -182,13 +303,14 @@ def tends(values: Sequence[float], limit: float, tolerance: float) -> Finding:
     return Finding(closer and bool(distance[-1] <= tolerance), f"{listed} towards {limit:.4g}")
 
 
-def same_answers(answers: dict[str, tuple[bool, bool]]) -> Finding:
+def same_answers(answers: Mapping[str, tuple[bool, bool]]) -> Finding:
     """The claim's yes or no is the computed one in each case {name: (claimed, computed)}."""
     for name, (claimed, computed) in answers.items():
         if claimed != computed:
             words = {True: "yes", False: "no"}
             return Finding(False, f"{name}: claimed {words[claimed]}, computed {words[computed]}")
-    return Finding(bool(answers), f"right for {', '.join(answers)}")
+    listed = ", ".join(answers) if len(answers) <= 8 else f"{len(answers)} cases"
+    return Finding(bool(answers), f"right for {listed}")
 
 
 def near(cases: Iterable[tuple[str, float, float, float]], errors: float = 4.0) -> Finding:
@@ -216,6 +338,12 @@ def fits(counts: Counts, law: NDArray[np.float64]) -> Finding:
     return Finding(value > 1e-4, f"{counts.trials} plays fit the law, chi-square p = {value:.3f}")
 
 
+def all_of(*findings: Finding) -> Finding:
+    """All findings hold; the first that does not, if any."""
+    bad = [finding for finding in findings if not finding.holds]
+    return bad[0] if bad else Finding(True, "; ".join(finding.evidence for finding in findings))
+
+
 # ------------------------------------------------------------------------ what checks share
 
 
@@ -232,6 +360,12 @@ def mean_bound(r: int, q: float, beta: float = 0.05) -> float:
     return float(weight @ epsilon_lower_bound(v, r, beta=beta))
 
 
+def chance(q: float, r: int, event: Callable[[Any], Any]) -> float:
+    """P[event(V)] for V ~ Bin(r, q)."""
+    v, weight = binomial_counts(r, q)
+    return float(weight @ np.asarray(event(v), dtype=float))
+
+
 def failure(law: NDArray[np.float64], epsilon: float, beta: float) -> float:
     """How often the bound exceeds ε, if (V, R) has the law."""
     return float((law * exceeds(len(law) - 1, epsilon, beta)).sum())
@@ -242,6 +376,17 @@ def exceeds(n: int, epsilon: float, beta: float) -> NDArray[np.float64]:
     v, r = np.indices((n + 1, n + 1))
     bound = epsilon_lower_bound(np.minimum(v, r), r, beta=beta)
     return ((bound > epsilon * (1 + 1e-9) + 1e-9) & (v <= r)).astype(float)
+
+
+def critical_levels(r: int, q: float, spread: float = 0.015) -> list[float]:
+    """Levels β at which a test of Bin(r, q) has no slack, and a bit more would be too much.
+
+    Just below each tail P[Bin(r, q) >= v]: at a level a little higher the count v would be
+    rejected, with a probability above β.
+    """
+    tails = stats.binom.sf(np.arange(r), r, q)
+    levels = tails[(tails > 1e-3) & (tails < 0.9)] / (1 + spread)
+    return [float(level) for level in levels]
 
 
 def accuracy_values(n: int, least: int) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""The small tables on which claims are tried."""
+"""The small tables on which claims are tried, and what is computed from them once."""
 
 from functools import cache
 from math import log
@@ -6,7 +6,10 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from oralib.bounds import p
 from oralib.channel import Channel, channel
+from oralib.claims.ledger import accuracy_values, exceeds
+from oralib.games import best_mean
 from oralib.mechanisms import (
     AllOrNothing,
     Count,
@@ -34,14 +37,14 @@ def zoo() -> dict[str, Channel]:
         "XIP": (XorInPairs(), (2, 4)),
         "XRR": (XorRandomizedResponse(LN3), (2, 3)),
         "Count": (Count(), (1, 2, 3, 4)),
-        "CIS_2": (CountInSets(2), (4,)),
+        "CIS_2": (CountInSets(2), (3, 4)),
     }
     tables = {
         f"{name} n={n}": channel(mechanism, n)
         for name, (mechanism, sizes) in members.items()
         for n in sizes
     }
-    return {**tables, **private()}
+    return {**tables, **private(), **mild()}
 
 
 @cache
@@ -57,6 +60,12 @@ def private() -> dict[str, Channel]:
     }
 
 
+@cache
+def mild() -> dict[str, Channel]:
+    """Random tables whose losses lie close together, and close to 0 on both sides."""
+    return {f"mild {seed}": random_table(2, 12, seed=seed, least=0.8) for seed in range(10, 16)}
+
+
 def geometric_count(n: int, ratio: float) -> Channel:
     """The number of ones plus geometric noise, kept between 0 and n; ε = ln(1 / ratio)."""
     ones = (sign_vectors(n) > 0).sum(axis=1)
@@ -66,9 +75,9 @@ def geometric_count(n: int, ratio: float) -> Channel:
     return Channel(np.where((output == 0) | (output == n), ratio**distance / (1 + ratio), inner))
 
 
-def random_table(n: int, outputs: int, seed: int) -> Channel:
+def random_table(n: int, outputs: int, seed: int, least: float = 0.3) -> Channel:
     """A table with random entries, none of them small."""
-    weight = np.random.default_rng(seed).uniform(0.3, 1.0, (outputs, 2**n))
+    weight = np.random.default_rng(seed).uniform(least, 1.0, (outputs, 2**n))
     return Channel(weight / weight.sum(axis=0))
 
 
@@ -87,3 +96,28 @@ def randomized_response(n: int, truth: float) -> NDArray[np.float64]:
     signs = sign_vectors(n)
     lies = (signs[:, None, :] != signs[None, :, :]).sum(axis=2)
     return truth ** (n - lies) * (1 - truth) ** lies
+
+
+def graded_response(levels: tuple[float, ...], weights: tuple[float, ...]) -> Channel:
+    """One element: an output tells the level, drawn with the weights, and a response of it."""
+    rows = [
+        weight * np.array([truth, 1 - truth])[::orientation]
+        for level, weight in zip(levels, weights, strict=True)
+        for truth in [p(level)]
+        for orientation in (1, -1)
+    ]
+    return Channel(np.array(rows))
+
+
+@cache
+def best_accuracy(name: str, k: int) -> float:
+    """The best E[V/R] of all guessers of a table of the zoo that take at least k guesses."""
+    table = zoo()[name]
+    return best_mean(table, accuracy_values(table.n, k))
+
+
+@cache
+def worst_failure(name: str, level: float, feedback: str) -> float:
+    """How often the bound at a level β can exceed ε on a private table, at worst."""
+    table = private()[name]
+    return best_mean(table, exceeds(table.n, table.epsilon, level), feedback=feedback)
