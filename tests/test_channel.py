@@ -156,7 +156,13 @@ def test_impossible_outputs_are_dropped():
         ),
         (lambda: oralib.sign_vectors(40), ValueError, r"n must lie in \[1, 24\]"),
         (lambda: channel(oralib.Count(), 0), ValueError, "n must be at least 1"),
-        (lambda: channel(oralib.CountInSets(2), 3), ValueError, "multiple of 2"),
+        (lambda: channel(oralib.XorInPairs(), 3), ValueError, "multiple of 2"),
+        (lambda: channel(oralib.Count(), 3).success_given_others, ValueError, "be sign vectors"),
+        (
+            lambda: channel(oralib.Count(), 3).after_guesses(np.zeros((4, 3))),
+            ValueError,
+            r"guesses must be -1 or 1 and have shape \(4, 3\)",
+        ),
         (
             lambda: channel(oralib.LocalRandomizedResponse(1.0), 13),
             ValueError,
@@ -196,3 +202,35 @@ def test_delta_is_the_worst_event(parameters, epsilon):
                 gain = table.table[:, a] - np.exp(epsilon) * table.table[:, b]
                 worst = max(worst, (events @ gain).max())
     assert table.delta(epsilon) == pytest.approx(worst, abs=1e-12)
+
+
+# ------------------------------------------------------------- guesses as outputs, given the others
+
+
+@given(random_tables)
+@settings(deadline=None, max_examples=30)
+def test_success_given_others_by_words(parameters):
+    table = random_channel(*parameters)
+    guesses = np.where(table.privacy_loss > 0, -1, 1)
+    after = table.after_guesses(guesses)
+    success = after.success_given_others
+    for k, s in enumerate(table.signs):
+        for i in range(table.n):
+            found = 0.0
+            for sign in (-1, 1):
+                dataset = np.where(np.arange(table.n) == i, sign, s)
+                column = (table.signs == dataset).all(axis=1)
+                found += table.table[guesses[:, i] == sign][:, column].sum() / 2
+            assert success[k, i] == pytest.approx(found)
+    assert success.mean() == pytest.approx(table.optimal_efficacy())
+
+
+def test_probably_approximately_randomized_response():
+    table = channel(oralib.LocalRandomizedResponse(1.0), 3)
+    assert table.probably_approximately_rr(1.0, 1.0, 0.0).all()
+    assert not table.probably_approximately_rr(1.01, 0.1, 0.0).any()
+    assert table.probably_approximately_rr(1.01, 1.0, 0.01).all()
+    parity = channel(oralib.XorInPairs(), 2)
+    blind = parity.after_guesses(np.ones((2, 2), dtype=int))
+    assert blind.probably_approximately_rr(0.0, 1.0, 0.0).all()
+    assert not blind.probably_approximately_rr(0.1, 0.01, 0.0).any()

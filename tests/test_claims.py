@@ -8,9 +8,20 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from oralib import claims
+from oralib import LocalRandomizedResponse, claims
 from oralib.__main__ import main
-from oralib.claims.ledger import Finding, at_most, equal, near, same_answers, tends
+from oralib.claims.ledger import (
+    Finding,
+    at_most,
+    equal,
+    near,
+    replaced,
+    same_answers,
+    shifted,
+    tends,
+    varied,
+)
+from oralib.claims.ledger import claim as enter
 
 ROOT = Path(__file__).parent.parent
 LEDGER = claims.ledger()
@@ -21,30 +32,74 @@ def label(claim):
 
 
 def test_every_item_is_there_once():
-    assert [claim.number for claim in LEDGER] == list(range(1, 85))
-    assert len({claim.label for claim in LEDGER}) == 84
-    assert sum(not claim.label.startswith("ours:") for claim in LEDGER) == 74
+    assert [claim.number for claim in LEDGER] == list(range(1, len(LEDGER) + 1))
+    assert len({claim.label for claim in LEDGER}) == len(LEDGER)
+    assert all(claim.label.startswith("ours:") == (claim.sort == claims.OURS) for claim in LEDGER)
 
 
 @pytest.mark.parametrize("claim", LEDGER, ids=label)
-def test_verdict_is_as_expected_and_the_broken_version_is_rejected(claim):
-    found = claim.verdict()
-    assert found.verdict == claim.expected, (found.evidence, found.evidence_of_correction)
-    assert found.can_tell
-    broken = claim.check(claim.broken)
-    assert not broken.holds, broken.evidence
+def test_verdict_is_as_expected_and_all_mutants_are_rejected_or_excused(claim):
+    found = claim.verdict(mutants=True)
+    said = (found.evidence, found.evidence_of_correction)
+    assert found.verdict == claim.expected, said
+    assert not found.missed, f"passes: {[mutant.name for mutant in found.missed]}"
+    stale = [mutant.name for mutant in found.needlessly_excused]
+    assert not stale, f"rejected against its excuse: {stale}"
+    assert found.as_expected
+    assert found.rejected, "a check that rejects nothing says nothing"
     assert found.evidence
 
 
+@pytest.mark.parametrize("claim", LEDGER, ids=label)
+def test_numbers_are_varied_on_both_sides(claim):
+    """Every constant of a statement has mutants above and below it."""
+    for part, value in claim.stated.items():
+        parts = {mutant.part for mutant in claim.mutants}
+        moved = [m.change(1.0) for m in claim.mutants if m.part == part and "%" in m.name]
+        if isinstance(value, float) and value not in (0.0, float("inf")):
+            assert part in parts, f"{claim.label}: {part} is never varied"
+            if moved:
+                assert min(moved) < 1 < max(moved), f"{claim.label}: {part}"
+
+
 def test_how_many_of_each():
-    paper = Counter(claim.expected for claim in LEDGER if claim.number <= 74)
-    assert paper == {claims.HOLDS: 58, claims.CORRECTED: 15, claims.FAILS: 1}
+    statements = Counter(claim.expected for claim in LEDGER if claim.sort == claims.STATEMENT)
+    assert statements == {claims.HOLDS: 40, claims.CORRECTED: 15, claims.FAILS: 1}
+    definitions = [claim.expected for claim in LEDGER if claim.sort == claims.DEFINITION]
+    assert set(definitions) == {claims.IMPLEMENTED}
+    assert len(definitions) == 23
+    ours = [claim.expected for claim in LEDGER if claim.sort == claims.OURS]
+    assert set(ours) == {claims.HOLDS}
+    assert len(ours) == 15
+
+
+# Variants that an earlier ledger let pass: (claim, part, value).
+FORMER_GAPS = [
+    ("28", "numbers", (2,)),
+    ("53", "share", 0.51),
+    ("20", "share", 0.3),
+    ("24", "tolerance", 0.03),
+    ("4", "level", 0.99),
+    ("15", "mechanism", lambda e: LocalRandomizedResponse(0.97 * e)),
+    ("36", "level", 1.05),
+    ("47", "efficacy", 0.7),
+    ("49", "factor", 0.89 / 0.97),
+    ("51", "success", 0.505),
+    ("52", "lower", 1.01),
+]
+
+
+@pytest.mark.parametrize(("number", "part", "value"), FORMER_GAPS)
+def test_false_variants_that_once_passed_are_rejected(number, part, value):
+    claim = claims.find(number)
+    assert not claim.check(**{**claim.stated, part: value}).holds
 
 
 @pytest.mark.parametrize("claim", LEDGER, ids=label)
 def test_claims_are_explained_in_the_book(claim):
     assert claim.statement.endswith((".", ")"))
     assert bool(claim.correction) == (claim.corrected is not None)
+    assert "<=" not in claim.statement + claim.correction, "≤ reads better"
     page, _, anchor = claim.explained.partition("#")
     notebook = nbformat.read(ROOT / "book" / f"{page}.ipynb", 4)
     text = "\n".join(cell.source for cell in notebook.cells)
@@ -79,26 +134,51 @@ def test_words_of_checks():
 
 
 def test_a_check_that_cannot_say_no_is_not_as_expected():
-    lenient = replace(claims.find("1"), check=lambda version: Finding(True, "sure"))
-    found = lenient.verdict()
-    assert found.verdict == claims.HOLDS
-    assert not found.can_tell
+    lenient = replace(claims.find("1"), check=lambda **parts: Finding(True, "sure"))
+    found = lenient.verdict(mutants=True)
+    assert found.verdict == claims.IMPLEMENTED
+    assert len(found.missed) == len(lenient.mutants)
     assert not found.as_expected
 
 
 def test_a_check_that_cannot_say_yes_is_not_as_expected():
-    stern = replace(claims.find("64"), check=lambda version: Finding(False, "never"))
-    found = stern.verdict()
+    stern = replace(claims.find("64"), check=lambda **parts: Finding(False, "never"))
+    found = stern.verdict(mutants=True)
     assert found.verdict == claims.FAILS
+    assert not found.accepted
+    assert not found.as_expected
+
+
+def test_an_excuse_without_need_is_not_as_expected():
+    claim = claims.find("3")
+    excused = tuple(replace(mutant, excuse="because") for mutant in claim.mutants)
+    found = replace(claim, mutants=excused).verdict(mutants=True)
+    assert found.needlessly_excused == excused
     assert not found.as_expected
 
 
 def test_a_false_claim_changes_the_verdict():
     claim = claims.find("58")
-    assert replace(claim, stated=claim.broken).verdict().verdict == claims.FAILS
+    false = replace(claim, stated={**claim.stated, "factor": 0.49})
+    assert false.verdict().verdict == claims.FAILS
     claim = claims.find("66")
-    assert replace(claim, stated=claim.corrected).verdict().verdict == claims.HOLDS
-    assert replace(claim, corrected=claim.broken).verdict().verdict == claims.FAILS
+    right = replace(claim, stated={**claim.stated, **claim.corrected})
+    assert right.verdict().verdict == claims.HOLDS
+    assert replace(claim, corrected={"power": 1.01}).verdict().verdict == claims.FAILS
+
+
+def test_mutants_change_one_part_a_little():
+    up, down = varied("c")
+    assert (up.part, up.change(2.0), down.change(2.0)) == ("c", 2.06, 1.94)
+    up, down = shifted("c", 0.5, down="weaker")
+    assert (up.change(0.0), down.change(0.0), up.excuse, down.excuse) == (0.5, -0.5, "", "weaker")
+    (other,) = replaced("c", some_word="word")
+    assert (other.name, other.change("x")) == ("c: some word", "word")
+
+
+def test_parts_that_do_not_exist_are_noticed():
+    with pytest.raises(ValueError, match="has no part d"):
+        enter(999, "x", claims.OURS, "", "", "", "", stated={"c": 1.0}, mutants=[varied("d")])(None)
 
 
 # ------------------------------------------------------------------------------ command line
@@ -109,7 +189,7 @@ def test_command_prints_one_claim(capsys):
     printed = capsys.readouterr().out
     assert "64  fails as stated" in printed
     assert "0.3214 exceeds 0.05" in printed
-    assert printed.endswith("1 claim: 1 fails as stated; as expected\n")
+    assert printed.endswith("1 statement: 1 fails as stated; as expected\n")
 
 
 def test_command_prints_the_whole_table(capsys, monkeypatch):
@@ -117,15 +197,35 @@ def test_command_prints_the_whole_table(capsys, monkeypatch):
     monkeypatch.setattr(claims, "ledger", lambda: quick)
     assert main(["claims"]) == 0
     printed = capsys.readouterr().out
-    assert "3 claims: 1 holds, 1 holds with a correction, 1 fails as stated" in printed
+    summary = "2 statements: 1 holds with a correction, 1 fails as stated; 1 definition implemented"
+    assert summary in printed
     assert "corrected: It is minus that sign" in printed
+    assert "variants" not in printed
+
+
+def test_command_tries_mutants(capsys, monkeypatch):
+    quick = [claims.find(number) for number in ("3", "13")]
+    monkeypatch.setattr(claims, "ledger", lambda: quick)
+    assert main(["claims", "--mutants"]) == 0
+    printed = capsys.readouterr().out
+    assert "rejects 4 of 4 variants" in printed
+    assert "passes: level 3% down (a weaker statement, true as well)" in printed
+    assert printed.endswith(
+        "7 variants: 6 rejected, 1 pass for a reason that their claims give, 0 missed\n"
+    )
 
 
 def test_command_says_no_by_its_exit_status(capsys, monkeypatch):
-    wrong = replace(claims.find("3"), expected=claims.FAILS)
+    claim = claims.find("3")
+    wrong = replace(claim, expected=claims.FAILS)
     monkeypatch.setattr(claims, "ledger", lambda: [wrong])
     assert main(["claims"]) == 1
     assert "NOT AS EXPECTED: fails as stated" in capsys.readouterr().out
+    blunt = replace(claim, check=lambda **parts: Finding(True, "sure"))
+    monkeypatch.setattr(claims, "ledger", lambda: [blunt])
+    assert main(["claims"]) == 0
+    assert main(["claims", "--mutants"]) == 1
+    assert "should be rejected: rate 3% up" in capsys.readouterr().out
 
 
 def test_command_names_what_is_near(capsys):
@@ -142,10 +242,15 @@ def test_command_can_be_interrupted(capsys, monkeypatch):
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_page_is_a_table_with_links():
-    page = claims.Page([claims.find("8").verdict(), claims.find("64").verdict()])
+def test_page_is_a_table_with_links_and_filters():
+    numbers = ("3", "8", "13", "64", "91")
+    page = claims.Page([claims.find(number).verdict(mutants=True) for number in numbers])
     html = page._repr_html_()
-    assert html.count("<tr") == 3
+    assert html.count("<tr") == 6
     assert 'href="corrections.html#prop-corr-sign"' in html
     assert '<td class="corrected">holds with a correction</td>' in html
-    assert re.search(r"&gt;|&lt;", html) or "<=" not in html
+    assert html.count('type="radio"') == html.count("<label for=") == 6
+    for mark in ("implemented", "corrected", "fails", "holds ours"):
+        assert f'class="row-{mark}"' in html
+    assert "<b>level 3% down</b> passes: a weaker statement, true as well" in html
+    assert "<" not in re.sub(r"<[^<>]+>", "", html)

@@ -12,6 +12,7 @@ from test_channel import random_channel
 from zoo import LN3, SMALL, ZOO
 
 from oralib import (
+    Channel,
     Count,
     CountInSets,
     LocalLaplace,
@@ -27,6 +28,7 @@ from oralib import (
     best_mean,
     channel,
     classic,
+    classic_law,
     epsilon_lower_bound,
     full_knowledge,
     full_knowledge_law,
@@ -311,7 +313,7 @@ GUESS = ThresholdGuesser()
         (lambda: one_run(Count, GUESS, 4, seed=1), TypeError, "mechanism must be like Count"),
         (lambda: one_run("Count", GUESS, 4, seed=1), TypeError, "got mechanism='Count'"),
         (lambda: one_run(Count(), 3, 4, seed=1), TypeError, "guesser must be like TopGuesser"),
-        (lambda: one_run(CountInSets(3), GUESS, 4, seed=1), ValueError, "multiple of 3"),
+        (lambda: one_run(XorInPairs(), GUESS, 3, seed=1), ValueError, "multiple of 2"),
         (lambda: adaptive(Count(), TopGuesser(2), 4, seed=1), TypeError, "ThresholdGuesser"),
         (
             lambda: adaptive(Count(), GUESS, 4, feedback="two-way", seed=1),
@@ -334,7 +336,7 @@ GUESS = ThresholdGuesser()
         (lambda: full_knowledge_law(Count(), GUESS), TypeError, "channel must be like"),
         (lambda: one_run(Count(), GUESS, 4, trials=10**15, seed=1), ValueError, "trials must lie"),
         (lambda: one_run(Count(), GUESS, 10**20, seed=1), ValueError, "n must lie in"),
-        (lambda: full_knowledge(NoisyCountInSets(2, 1.0), GUESS, 3, seed=1), ValueError, "n must"),
+        (lambda: full_knowledge(NoisyCountInSets(2, 1.0), GUESS, 0, seed=1), ValueError, "n must"),
     ],
 )
 def test_bad_input(call, error, message):
@@ -490,3 +492,69 @@ def test_more_feedback_never_hurts_the_best_guesser():
 def test_bad_budgets_and_values(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# ------------------------------------------------------------------- classic audits, exactly
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(
+    ("mechanism", "base"), [(XorRandomizedResponse(1.0), (1, -1, 1)), (Count(), (1, 1))]
+)
+def test_classic_law_is_what_is_played(mechanism, base, tau):
+    guesser = ThresholdGuesser(tau)
+    law = classic_law(channel(mechanism, len(base)), guesser, 4, base=base, index=1)
+    assert law.sum() == pytest.approx(1)
+    counts = classic(mechanism, guesser, 4, base=base, index=1, trials=20_000, seed=1)
+    seen = np.zeros_like(law)
+    np.add.at(seen, (counts.v, counts.r), 1)
+    assert np.abs(seen / 20_000 - law).max() < 0.02
+
+
+def test_classic_law_by_words():
+    """Two rounds on a table with an output that is not guessed."""
+    table = Channel(np.array([[0.6, 0.1], [0.3, 0.3], [0.1, 0.6]]))
+    law = classic_law(table, ThresholdGuesser(1.0), 2)
+    right, wrong, silent = 0.6, 0.1, 0.3
+    assert law[0, 0] == pytest.approx(silent**2)
+    assert law[1, 1] == pytest.approx(2 * right * silent)
+    assert law[1, 2] == pytest.approx(2 * right * wrong)
+    assert law[2, 2] == pytest.approx(right**2)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda t: classic_law(t, ThresholdGuesser(), 0), "rounds must lie in"),
+        (lambda t: classic_law(t, ThresholdGuesser(), 2, base=(1, 1)), "base must have 1 signs"),
+        (lambda t: classic_law(t, ThresholdGuesser(), 2, index=1), "index must lie in"),
+    ],
+)
+def test_classic_law_is_checked(call, said):
+    with pytest.raises(ValueError, match=said):
+        call(channel(Count(), 1))
+
+
+def adaptive_by_words(table, guesser, feedback):
+    """The law of (V, R), path by path."""
+    law = np.zeros((table.n + 1, table.n + 1))
+    for o, s in np.argwhere(table.table > 0):
+        known, guesses = np.zeros(table.n, dtype=np.int8), np.zeros(table.n, dtype=np.int8)
+        for i in range(table.n):
+            guesses[i] = guesser.guess(np.asarray(table.conditional_loss(o, known, i)))
+            if feedback == "full" or guesses[i] == 0:
+                known[i] = table.signs[s, i]
+        v, r = (guesses == table.signs[s]).sum(), (guesses != 0).sum()
+        law[v, r] += table.table[o, s] / 2**table.n
+    return law
+
+
+@pytest.mark.parametrize("feedback", ["one-way", "full"])
+@pytest.mark.parametrize("seed", range(6))
+def test_adaptive_law_by_words(feedback, seed):
+    rng = np.random.default_rng(seed)
+    table = Channel(rng.dirichlet(np.ones(5), size=8).T)
+    for tau in (0.0, 0.3, 1.0):
+        guesser = ThresholdGuesser(tau)
+        law = adaptive_law(table, guesser, feedback=feedback)
+        assert np.allclose(law, adaptive_by_words(table, guesser, feedback))

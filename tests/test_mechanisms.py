@@ -16,9 +16,12 @@ from oralib import (
     LocalLaplace,
     LocalRandomizedResponse,
     NoisyCountInSets,
+    SelfMutingResponse,
     Xor,
     XorInPairs,
     XorRandomizedResponse,
+    channel,
+    sign_vectors,
 )
 
 
@@ -178,9 +181,15 @@ def test_runs_keep_leading_axes():
         (lambda: AllOrNothing(1.1), r"p must lie in \[0, 1\], got p=1.1"),
         (lambda: CountInSets(0), "s must be at least 1, got s=0"),
         (lambda: NoisyCountInSets(2, 0), "sigma must lie in"),
-        (lambda: CountInSets(3).check_size(7), r"multiple of 3 .* got n=7 \(nearest: 6 and 9\)"),
-        (lambda: CountInSets(3).check_size(2), r"got n=2 \(nearest: 3\)"),
-        (lambda: XorInPairs().check_size(3), "n must be a multiple of 2"),
+        (lambda: XorInPairs().check_size(7), r"multiple of 2 .* got n=7 \(nearest: 6 and 8\)"),
+        (lambda: XorInPairs().check_size(1), r"got n=1 \(nearest: 2\)"),
+        (lambda: SelfMutingResponse(0.0, (1, 2)), r"rate must lie in \(0, 50\]"),
+        (lambda: SelfMutingResponse(1.0, ()), "line must be a sequence of thresholds"),
+        (lambda: SelfMutingResponse(1.0, (2, 2)).check_size(3), r"n must lie in \[1, 2\]"),
+        (
+            lambda: SelfMutingResponse(1.0, (2, 2)).conditional_loss(np.ones(2), np.zeros(2), 1),
+            "known must hold all signs before index",
+        ),
         (lambda: Count().check_size(0), "n must be at least 1"),
     ],
 )
@@ -197,3 +206,57 @@ def test_checked_values_are_stored():
         LocalRandomizedResponse("1")
     with pytest.raises(TypeError, match="epsilon must be a number, got epsilon=True"):
         LocalRandomizedResponse(True)
+
+
+# --------------------------------------------------------- a response that turns into fair coins
+
+
+def muting_by_words(rate, line, n):
+    """The table, output by output and dataset by dataset."""
+    truth = 1 / (1 + np.exp(-rate))
+    table = np.ones((2**n, 2**n))
+    signs = sign_vectors(n)
+    for j, o in enumerate(signs):
+        for k, s in enumerate(signs):
+            right, good = 0, False
+            for i in range(n):
+                table[j, k] *= 0.5 if good else (truth if o[i] == s[i] else 1 - truth)
+                right += o[i] == s[i]
+                good = good or right >= line[i]
+    return table
+
+
+@pytest.mark.parametrize(
+    ("rate", "line"), [(0.7, (2, 2, 2, 3)), (0.05, (1, 9, 9, 9)), (1, (9,) * 4)]
+)
+def test_self_muting_response_is_its_words(rate, line):
+    mechanism = SelfMutingResponse(rate, line)
+    table = channel(mechanism, 4)
+    assert np.allclose(table.table, muting_by_words(rate, line, 4))
+    assert np.allclose(mechanism.privacy_loss(table.outputs, 4), table.privacy_loss)
+    for o, s in product(range(16), range(16)):
+        for i in range(4):
+            known = np.where(np.arange(4) < i, table.signs[s], 0)
+            loss = mechanism.conditional_loss(table.outputs[o], known, i)
+            assert loss == pytest.approx(table.conditional_loss(o, known, i))
+            assert any(abs(loss) == pytest.approx(x) for x in (0, rate))
+
+
+def test_self_muting_response_plays_its_table():
+    mechanism = SelfMutingResponse(0.8, (1, 2, 2))
+    rng = np.random.default_rng(3)
+    for s in sign_vectors(3)[[0, 3, 6]]:
+        played = mechanism.run(np.tile(s, (40_000, 1)), rng)
+        seen = np.bincount((played > 0) @ [4, 2, 1], minlength=8)
+        due = channel(mechanism, 3).table[:, (s > 0) @ [4, 2, 1]]
+        assert stats.chisquare(seen, due * 40_000).pvalue > 1e-4
+
+
+def test_sets_of_unequal_size():
+    counts = CountInSets(3)
+    assert counts.run(np.array([[1, -1, 1, 1, 1]]), np.random.default_rng(0)).tolist() == [[2, 2]]
+    assert len(counts.outputs(5)) == counts.count_outputs(5) == 4 * 3
+    noisy = NoisyCountInSets(3, 1.0)
+    alone = NoisyCountInSets(2, 1.0)
+    output = np.array([1.3, 0.4])
+    assert np.allclose(noisy.privacy_loss(output, 5)[3:], alone.privacy_loss(output[1:], 2))

@@ -45,8 +45,8 @@ ZOO = {
         _single,
     ),
     "Count": (oralib.Count(), oracles.count, (1, 2, 3, 4), _single),
-    "CIS_2": (oralib.CountInSets(2), oracles.count_in_sets(2), (2, 4), tuple),
-    "CIS_3": (oralib.CountInSets(3), oracles.count_in_sets(3), (3, 6), tuple),
+    "CIS_2": (oralib.CountInSets(2), oracles.count_in_sets(2), (1, 2, 3, 4), tuple),
+    "CIS_3": (oralib.CountInSets(3), oracles.count_in_sets(3), (2, 3, 4, 6), tuple),
 }
 
 #: (name, n) for every member of the zoo.

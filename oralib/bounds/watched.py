@@ -40,7 +40,7 @@ _TIE = 1e-12
 
 
 def adaptive_failure_probability(
-    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: Bound | None = None
+    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: Bound | str = "plain"
 ) -> Any:
     """W_n(ε, β): how often a bound can exceed ε if guessing may stop at a success, at worst.
 
@@ -54,15 +54,15 @@ def adaptive_failure_probability(
     epsilon : the true privacy level, >= 0.
     n : the number of elements, up to 10^6; an array gives one value for each entry.
     beta : the level of the bound, in (0, 1).
-    bound : a function (v, r) -> ε', by default the plain bound
-        ``epsilon_lower_bound(v, r, beta=beta)``; it must not decrease in v.
+    bound : ``"plain"`` for ``epsilon_lower_bound(v, r, beta=beta)``, ``"anytime"`` for
+        ``epsilon_lower_bound_anytime(v, r, beta=beta)``, or any function (v, r) -> ε' that does not
+        decrease in v.
 
     Examples
     --------
     >>> round(adaptive_failure_probability(1.0, 1000), 6)
     0.321355
-    >>> repaired = adaptive_failure_probability(1.0, 1000, bound=epsilon_lower_bound_anytime)
-    >>> round(repaired, 6)
+    >>> round(adaptive_failure_probability(1.0, 1000, bound="anytime"), 6)
     0.037696
     """
     epsilon = _check.real("epsilon", epsilon, 0)
@@ -71,7 +71,11 @@ def adaptive_failure_probability(
     if epsilon == inf or not sizes.size:
         return plain(np.zeros(sizes.shape))
     most = int(sizes.max())
-    line = _plain_line(most, epsilon, beta) if bound is None else _line(bound, most, epsilon)
+    if isinstance(bound, str):
+        name = _check.one_of("bound", bound, ("plain", "anytime"))
+        line = (_plain_line if name == "plain" else _anytime_line)(most, epsilon, beta)
+    else:
+        line = _line(bound, most, epsilon)
     return plain(_crossing(line, epsilon)[sizes])
 
 
@@ -129,6 +133,29 @@ def _plain_line(n: int, epsilon: float, beta: float) -> Array:
             c += 1
         line[r] = c
     return line
+
+
+@jit
+def _anytime_line(n: int, epsilon: float, beta: float) -> Array:
+    """As _line, for the anytime bound: it exceeds ε where its e-process still is at least 1/β."""
+    level = epsilon + _TIE * (1 + epsilon)
+    line = np.empty(n + 1, dtype=np.int64)
+    c = 1
+    for r in range(n + 1):
+        # One more guess moves the line up by 0 or 1.
+        if c <= r and not _anytime_exceeds(c, r, level, beta):
+            c += 1
+        c = min(c, r + 1)
+        line[r] = c
+    return line
+
+
+@jit
+def _anytime_exceeds(v: int, r: int, epsilon: float, beta: float) -> bool:
+    """Whether the anytime bound of (v, r) is at least ε: see _anytime_bound."""
+    if 2 * v <= r + 1 or epsilon > log(v / (r + 1 - v)):
+        return False
+    return _log_e_value(v, r, epsilon) >= -log(beta)
 
 
 @jit

@@ -12,7 +12,7 @@ from scipy import stats
 
 from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p
 from oralib.channel import Channel, channel
-from oralib.claims.definitions import almost_all, bounds_tend, success_of_all
+from oralib.claims.definitions import above, almost_all, bounds_tend, success_of_all
 from oralib.claims.ledger import (
     CLOSED,
     COUNTEREXAMPLE,
@@ -22,7 +22,6 @@ from oralib.claims.ledger import (
     Finding,
     all_of,
     at_most,
-    chance,
     claim,
     critical_levels,
     equal,
@@ -433,7 +432,7 @@ def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
     found = []
     for n in (10**4, 10**6, 10**8):
         r = guesses or n
-        found.append(chance(success, r, lambda v, r=r: epsilon_estimate(v, r) > level + 0.01))
+        found.append(above(success, level + 0.01, r))
     listed = ", ".join(f"{value:.3g}" for value in found)
     return Finding(found[-1] < 1e-3, f"{listed} towards 0")
 

@@ -97,7 +97,7 @@ def efficacy_of_count(coefficient: float, factor: float, limit: float) -> Findin
 
 
 #: Symmetric mechanisms: from n to P[output | number of ones], outputs x (n + 1).
-_KERNELS: dict[str, Callable[[int], NDArray[np.float64]]] = {
+_KERNELS: dict[str, Callable[[int], NDArray[Any]]] = {
     "Count itself": lambda n: np.eye(n + 1),
     "halves": lambda n: np.vstack([np.arange(n + 1) > n / 2, np.arange(n + 1) <= n / 2]) * 1.0,
     "response on the share": lambda n: np.vstack([np.arange(n + 1) / n, 1 - np.arange(n + 1) / n]),
@@ -105,7 +105,7 @@ _KERNELS: dict[str, Callable[[int], NDArray[np.float64]]] = {
 }
 
 
-def _symmetric_efficacy(kernel: NDArray[np.float64], n: int) -> float:
+def _symmetric_efficacy(kernel: NDArray[Any], n: int) -> float:
     """The best efficacy of a mechanism that depends on the number of ones alone, for any k."""
     others = np.arange(n)
     weight = stats.binom.pmf(others, n - 1, 0.5)

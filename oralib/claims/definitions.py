@@ -536,7 +536,7 @@ def bound_rarely_exceeds(level: float, bound: Function) -> Finding:
 _SLACK = 0.01
 
 
-def _chance_above(success: float, level: float, r: int) -> float:
+def above(success: float, level: float, r: int) -> float:
     """P[estimation of r guesses of this quality > level]."""
     return chance(success, r, lambda v: epsilon_estimate(v, r) > level)
 
@@ -556,7 +556,7 @@ def _chance_above(success: float, level: float, r: int) -> float:
 def estimations_rarely_exceed(level: float, audit: str) -> Finding:
     if audit == "one run":
         success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
-        found = [_chance_above(success, level + _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)]
+        found = [above(success, level + _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)]
         return Finding(*_tends_to_zero(found))
     found = []
     for n in (2, 4, 6):
@@ -588,7 +588,7 @@ def _tends_to_zero(values: list[float]) -> tuple[bool, str]:
 )
 def estimations_reach(level: float, mechanism: Function) -> Finding:
     success = success_of_all(channel(mechanism(1.0), 1))
-    found = [1 - _chance_above(success, level - _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)]
+    found = [1 - above(success, level - _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)]
     return Finding(*_tends_to_zero(found))
 
 

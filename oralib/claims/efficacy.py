@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from itertools import pairwise, product
 from math import exp, inf
 from typing import Any
@@ -269,15 +269,25 @@ def _families() -> dict[str, _Family]:
         "one worst, all others at 98%": _Family(1.0, 1.0, 0.98, lambda n: (1, 1, 1.0)),
         "log n named": _Family(inf, inf, 0.0, lambda n: (1, n.bit_length() - 1, 1.0)),
     }
-    for chance_of_all in (0.25, 0.98):
-        found[f"AON, p = {chance_of_all}"] = _Family(
-            inf, inf, 0.0, lambda n, q=chance_of_all: (_many(n), 1, q)
-        )
+    for q in (0.25, 0.98):
+        found[f"AON, p = {q}"] = _Family(inf, inf, 0.0, partial(_all_together, q))
     for number in (1, 2, 30, 500):
-        found[f"{number} named"] = _Family(inf, inf, 0.0, lambda n, m=number: (1, m, 1.0))
-    for s, q in ((s, _set_exposed(s)) for s in (2, 4)):
-        found[f"CIS_{s}"] = _Family(inf, inf, 0.0, lambda n, s=s, q=q: (s, _many(n // s), q))
+        found[f"{number} named"] = _Family(inf, inf, 0.0, partial(_some, number))
+    for s in (2, 4):
+        found[f"CIS_{s}"] = _Family(inf, inf, 0.0, partial(_in_sets, s, _set_exposed(s)))
     return found
+
+
+def _all_together(chance_of_all: float, n: int) -> tuple[int, int, float]:
+    return _many(n), 1, chance_of_all
+
+
+def _some(number: int, n: int) -> tuple[int, int, float]:
+    return 1, number, 1.0
+
+
+def _in_sets(s: int, chance_of_one: float, n: int) -> tuple[int, int, float]:
+    return s, _many(n // s), chance_of_one
 
 
 @cache
@@ -715,6 +725,11 @@ def shares_decide(lower: float, upper: float) -> Finding:
 _COINS = {"n^(-1/2)": 0.0, "none": 0.0, "1%": 0.01, "2%": 0.02, "half": 0.5, "all": 1.0}
 
 
+def _product(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The table of independent parts."""
+    return reduce(lambda one, other: np.kron(one, other), parts)
+
+
 @claim(
     53,
     "thm:condition-for-tightness-without-abstentions",
@@ -733,9 +748,7 @@ def approaches_randomized_response(share: float) -> Finding:
 
     def structure() -> Any:
         for coins in (0, 1, 2, 4):
-            table = Channel(
-                reduce(np.kron, [response] * (4 - coins) + [coin] * coins), sign_vectors(4)
-            )
+            table = Channel(_product([response] * (4 - coins) + [coin] * coins), sign_vectors(4))
             yield f"{coins} coins of 4", table.optimal_efficacy(), p(1.0) - coins / 4 * (p(1) - 0.5)
             good = float(table.probably_approximately_rr(1.0, 1.0, 1e-9).mean())
             yield f"{coins} coins of 4, share", good, 1 - coins / 4
@@ -930,7 +943,7 @@ def one_run_simulates_classic(rounds: int, local: bool) -> Finding:
         for name, part in _local_parts().items():
             for n, tau in product((1, 2, 3), (0.0, 0.5, 1.0)):
                 guesser = ThresholdGuesser(tau * part.epsilon)
-                table = Channel(reduce(np.kron, [part.table] * n))
+                table = Channel(_product([part.table] * n))
                 if not local:  # half of the time the first element's part stands for all
                     first = np.repeat(part.table, 2 ** (n - 1), axis=1)
                     table = Channel(np.vstack([0.5 * table.table, 0.5 * first]))

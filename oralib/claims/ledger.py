@@ -90,9 +90,13 @@ def shifted(part: str, by: float, *, up: str = "", down: str = "") -> tuple[Muta
 def replaced(part: str, excuse: str = "", **values: Any) -> tuple[Mutant, ...]:
     """A part by each of some other values, given by name."""
     return tuple(
-        Mutant(f"{part}: {name.replace('_', ' ')}", part, lambda x, value=value: value, excuse)
+        Mutant(f"{part}: {name.replace('_', ' ')}", part, _constant(value), excuse)
         for name, value in values.items()
     )
+
+
+def _constant(value: Any) -> Callable[[Any], Any]:
+    return lambda _: value
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,8 @@ class Claim:
         return found if accepted is None or not mutants else self._tried(found, accepted)
 
     def _tried(self, found: Verdict, accepted: Mapping[str, Any]) -> Verdict:
-        passed, rejected = [], []
+        passed: list[Mutant] = []
+        rejected: list[Mutant] = []
         for mutant in self.mutants:
             parts = {**accepted, mutant.part: mutant.change(accepted[mutant.part])}
             (passed if self.check(**parts).holds else rejected).append(mutant)
