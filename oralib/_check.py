@@ -110,9 +110,13 @@ def broadcast(**arguments: NDArray[Any]) -> list[NDArray[Any]]:
 
 def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
     """``value`` as an array, if it holds numbers: no strings, truth values, or lists of lists."""
+    if isinstance(value, np.ma.MaskedArray):
+        if np.ma.is_masked(value):
+            raise ValueError(f"{name} must have no masked entries, got {name}={value!r}")
+        value = value.data
     try:
         array = np.asarray(value)
-    except ValueError:  # rows of different lengths
+    except (ValueError, TypeError):  # rows of different lengths, or no array at all
         array = np.asarray(None)
     if array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat):
         raise ValueError(f"{name} must lie in [0, {LARGEST_COUNT}], got {name}={value!r}")

@@ -49,7 +49,13 @@ class Channel:
         possible = table.any(axis=1)
         object.__setattr__(self, "table", table[possible])
         if self.outputs is not None:
-            object.__setattr__(self, "outputs", np.asarray(self.outputs)[possible])
+            outputs = np.asarray(self.outputs)
+            if outputs.ndim < 1 or len(outputs) != len(table):
+                raise ValueError(
+                    f"outputs must have one entry per row of table, {len(table)}, "
+                    f"got shape {outputs.shape}"
+                )
+            object.__setattr__(self, "outputs", outputs[possible])
 
     @property
     def n(self) -> int:

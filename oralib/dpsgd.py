@@ -108,7 +108,7 @@ def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: floa
         _check.real("epsilon", epsilon, 0, inf, interval="()"),
         _check.real("delta", delta, 0, 1, interval="()"),
         _check.integer("steps", steps, 1),
-        _check.real("sample_rate", sample_rate, 0, 1, interval="(]"),
+        _check.real("sample_rate", sample_rate, 1e-12, 1),  # below it the accountant is lost
     )
 
 

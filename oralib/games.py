@@ -222,10 +222,14 @@ def _revealed(signs: Any, guesses: Any, feedback: str) -> Any:
 def _check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
     """The two must be able to play for at most so many guesses."""
     _check.instance("mechanism", mechanism, Mechanism, "Count()")
-    if not hasattr(guesser, "guess") or isinstance(guesser, type):
-        raise TypeError(f"guesser must be like TopGuesser(10), got guesser={guesser!r}")
+    _check_guesser(guesser)
     if isinstance(guesser, TopGuesser):
         _check.integer("k", guesser.k, 1, max(1, _check.integer("n", most, 1)))
+
+
+def _check_guesser(guesser: Guesser) -> None:
+    if not hasattr(guesser, "guess") or isinstance(guesser, type):
+        raise TypeError(f"guesser must be like TopGuesser(10), got guesser={guesser!r}")
 
 
 def _check_base(base: ArrayLike) -> Signs:
@@ -257,6 +261,7 @@ def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     (0.5, 0.5)
     """
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
+    _check_guesser(guesser)
     guesses = guesser.guess(channel.privacy_loss)
     return _law(channel, guesses[:, None, :])
 
@@ -331,6 +336,7 @@ def classic_law(
 def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     """The exact law of (V, R) of full-knowledge auditing."""
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
+    _check_guesser(guesser)
     return _law(channel, guesser.guess(channel.full_knowledge_loss))
 
 

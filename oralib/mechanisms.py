@@ -15,7 +15,7 @@ known ones are 1.
 
 from dataclasses import dataclass
 from functools import reduce
-from itertools import product
+from itertools import combinations, product
 from math import comb, prod
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -249,11 +249,13 @@ class ExtremalResponse(_PerElement):
     def _law(self, n: int) -> Array:
         """P[k of the printed signs are right], k = 0, ..., r."""
         k = np.arange(self.r + 1)
-        plain = stats.binom.pmf(k, self.r, special.expit(self.level))
-        high = np.where(k >= self.v, plain, 0.0)
-        high /= high.sum()
+        log_plain = stats.binom.logpmf(k, self.r, special.expit(self.level))
+        # By logarithms: the tail from v on may be too small for a double.
+        given = np.minimum(log_plain - special.logsumexp(log_plain[self.v :]), 0.0)
+        high = np.where(k >= self.v, np.exp(given), 0.0)
         x = min(1.0, n * self.delta / (self.v * high[self.v]))
-        return (1 - x) * plain + x * high
+        law = (1 - x) * np.exp(log_plain) + x * high
+        return law / law.sum()
 
     def run(self, signs: Signs, rng: Generator) -> Array:
         shape, n = signs.shape[:-1], signs.shape[-1]
@@ -269,8 +271,11 @@ class ExtremalResponse(_PerElement):
         return _check.integer("n", n, self.r)
 
     def outputs(self, n: int) -> Array:
-        entries = np.array(list(product((-1, 0, 1), repeat=n)), dtype=np.int8)
-        return entries[np.abs(entries).sum(axis=1) == self.r]
+        printed = np.array(list(combinations(range(n), self.r)))
+        signs = sign_vectors(self.r)
+        outputs = np.zeros((len(printed), len(signs), n), dtype=np.int8)
+        np.put_along_axis(outputs, printed[:, None, :], signs[None], axis=2)
+        return outputs.reshape(-1, n)
 
     def count_outputs(self, n: int) -> int:
         return 2**self.r * comb(n, self.r)

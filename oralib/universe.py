@@ -48,7 +48,7 @@ class SampledChannel:
     >>> from oralib import SampledChannel, Xor, channel
     >>> xor = channel(Xor(), 3)
     >>> [round(SampledChannel.of(xor, [1 - q, q]).ddp, 3) for q in (0.5, 0.9, 0.99)]
-    [0.0, 1.516, 3.892]
+    [0.0, 1.516, 3.902]
     """
 
     table: NDArray[np.float64]

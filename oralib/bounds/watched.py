@@ -71,11 +71,15 @@ def adaptive_failure_probability(
     if epsilon == inf or not sizes.size:
         return plain(np.zeros(sizes.shape))
     most = int(sizes.max())
+    if bound is epsilon_lower_bound_anytime:  # as called with its own level
+        return adaptive_failure_probability(epsilon, n, 0.05, bound="anytime")
     if isinstance(bound, str):
         name = _check.one_of("bound", bound, ("plain", "anytime"))
         line = (_plain_line if name == "plain" else _anytime_line)(most, epsilon, beta)
-    else:
+    elif callable(bound):
         line = _line(bound, most, epsilon)
+    else:
+        raise TypeError(f"bound must be a name or a function, got bound={bound!r}")
     return plain(_crossing(line, epsilon)[sizes])
 
 
@@ -115,7 +119,12 @@ def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
     while (high - low > 1).any():
         middle = np.minimum((low + high) // 2, r)
         middle = np.maximum(middle, 0)
-        exceeds = np.asarray(bound(middle, r)) > epsilon + _TIE * (1 + epsilon)
+        found = _check.reals("what bound returns", bound(middle, r))
+        if found.shape != r.shape:
+            raise ValueError(
+                f"bound must return one value for each r, got shape {found.shape} for {r.shape}"
+            )
+        exceeds = found > epsilon + _TIE * (1 + epsilon)
         high = np.where(exceeds, np.minimum(middle, high), high)
         low = np.where(exceeds, low, np.maximum(middle, low))
     return high

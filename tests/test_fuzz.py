@@ -1,0 +1,220 @@
+"""The whole public interface with odd arguments: a right number, or an error that says what is wrong.
+
+Each argument of each public function is replaced, one at a time, by things that people pass by
+mistake. What comes back is either a result, or a ValueError or TypeError whose message names the
+argument (or what it was checked against). Nothing hangs, nothing warns, no other exception escapes.
+"""
+
+import inspect
+import re
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import oralib
+from oralib import experiments, laws
+
+TABLE = oralib.channel(oralib.Count(), 2)
+LRR = oralib.LocalRandomizedResponse(1.0)
+ALL = oralib.ThresholdGuesser()
+STEP = oralib.DpSgd(4, 2, 1, 1.0, 1.0)
+RNG = np.random.default_rng(1)
+
+ODD = {
+    "nan": np.nan,
+    "inf": np.inf,
+    "minus inf": -np.inf,
+    "negative": -1,
+    "negative real": -0.5,
+    "half": 0.5,
+    "two and a half": 2.5,
+    "huge": 2**60,
+    "huger": 10**400,
+    "huge real": 1e300,
+    "tiny": 5e-324,
+    "zero": 0,
+    "text": "x",
+    "empty text": "",
+    "bytes": b"5",
+    "none": None,
+    "truth": True,
+    "empty list": [],
+    "nested empty": [[]],
+    "ragged": [[1, 2], [3]],
+    "mixed": [1, "a"],
+    "dictionary": {},
+    "set": {1, 2},
+    "object": object(),
+    "class": oralib.Count,
+    "function": len,
+    "complex": 1 + 2j,
+    "fraction": Fraction(1, 2),
+    "matrix": np.ones((3, 3)),
+    "row of nans": np.array([np.nan, 1.0]),
+    "strings": np.array(["a", "b"]),
+    "objects": np.array([object(), 1], dtype=object),
+    "masked": np.ma.masked_array([1, 2], mask=[False, True]),
+    "date": np.datetime64("2026-01-01"),
+    "generator": (x for x in ()),
+}
+
+#: A call that works, for every public name: from names of arguments to values.
+CALLS = {
+    "AllOrNothing": {"p": 0.5},
+    "Channel": {"table": [[0.5, 0.25], [0.5, 0.75]], "outputs": None},
+    "Count": {},
+    "CountInSets": {"s": 2},
+    "Counts": {"v": 5, "r": 9, "n": 20, "game": "mine", "r_fixed": True, "feedback": "none"},
+    "DpSgd": {"n": 4, "d": 2, "steps": 3, "sample_rate": 0.5, "sigma": 1.0},
+    "ExtremalResponse": {"level": 1.0, "delta": 0.1, "v": 1, "r": 2},
+    "LocalLaplace": {"epsilon": 1.0},
+    "LocalRandomizedResponse": {"epsilon": 1.0},
+    "NameAndShame": {},
+    "NoisyCountInSets": {"s": 2, "sigma": 1.0},
+    "SampledChannel": {"table": np.full((2, 2, 2), 0.5), "theta": [0.5, 0.5]},
+    "SelfMutingResponse": {"rate": 1.0, "line": (1, 2)},
+    "ThresholdGuesser": {"tau": 1.0},
+    "TopGuesser": {"k": 1},
+    "Xor": {},
+    "XorInPairs": {},
+    "XorRandomizedResponse": {"epsilon": 1.0},
+    "adaptive": {
+        **{"mechanism": oralib.Count(), "guesser": ALL, "n": 3, "feedback": "full", "budget": 2},
+        **{"trials": 2, "seed": 1},
+    },
+    "adaptive_failure_probability": {"epsilon": 1.0, "n": 5, "beta": 0.1, "bound": "plain"},
+    "adaptive_law": {"channel": TABLE, "guesser": ALL, "feedback": "full", "budget": 1},
+    "audit": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1},
+    "audit_single_step": {
+        **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "budget": 1, "trials": 2, "seed": 1},
+    },
+    "audit_training": {
+        **{"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "clip": 1.0, "learning_rate": 1.0},
+    },
+    "best_mean": {"channel": TABLE, "value": np.zeros((3, 3)), "feedback": "none"},
+    "channel": {"mechanism": oralib.Count(), "n": 2},
+    "classic": {
+        **{"mechanism": LRR, "guesser": ALL, "rounds": 3, "base": (-1,), "index": 0},
+        **{"trials": 2, "seed": 1},
+    },
+    "classic_law": {"channel": TABLE, "guesser": ALL, "rounds": 2, "base": (1, -1), "index": 0},
+    "clopper_pearson_lower": {"v": 5, "r": 9, "beta": 0.1},
+    "epsilon_estimate": {"v": 5, "r": 9},
+    "epsilon_lower_bound": {
+        **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "method": "exact"},
+    },
+    "epsilon_lower_bound_anytime": {"v": 5, "r": 9, "beta": 0.1},
+    "epsilon_lower_bound_random_r": {
+        **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "split": 0.2},
+    },
+    "full_knowledge": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
+    "full_knowledge_law": {"channel": TABLE, "guesser": ALL},
+    "noise_multiplier": {"epsilon": 2.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0},
+    "one_run": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
+    "one_run_law": {"channel": TABLE, "guesser": ALL},
+    "p": {"epsilon": 1.0},
+    "p_inv": {"accuracy": 0.7},
+    "p_value": {"v": 5, "r": 9, "epsilon": 0.5, "delta": 0.01, "n": 20, "method": "exact"},
+    "sign_vectors": {"n": 2},
+    "split_for": {"n": 100, "delta": 1e-5},
+    "train": {
+        **{"dpsgd": STEP, "included": np.ones(4, dtype=bool), "rng": RNG, "clip": 1.0},
+        **{"learning_rate": 1.0, "gradient": 1.0},
+    },
+    "valid_lower_bound": {
+        **{"counts": oralib.Counts(5, 9, n=20), "beta": 0.1, "delta": 0.01, "split": 0.2},
+    },
+    "valid_rule": {"counts": oralib.Counts(5, 9, n=20), "delta": 0.01},
+    "worst_case_rejection": {"thresholds": [1, 2], "epsilon": 0.5, "delta": 0.01, "n": 4},
+}
+
+_SMALL = {"delta": 1e-5, "d": 10, "steps": 1, "sample_rate": 1.0, "beta": 0.1, "trials": 2}
+
+EXPERIMENTS = {
+    "taken_guesses": {"fractions": (0.5,), "n": 20, "epsilon": 2.0, **_SMALL, "seed": 1},
+    "elements_per_coordinate": {"ratios": (1,), "k": 2, "epsilon": 2.0, **_SMALL, "seed": 1},
+    "adaptive_count_in_sets": {
+        **{"sizes": (2,), "sets": 3, "tau": np.inf, "feedbacks": ("full",), "beta": 0.1},
+        **{"trials": 2, "seed": 1},
+    },
+    "adaptive_dpsgd": {
+        **{"ratios": (1,), "tau": 1.0, "feedbacks": ("none",), "epsilon": 2.0, "delta": 1e-5},
+        **{"d": 10, "beta": 0.1, "trials": 2, "seed": 1},
+    },
+    "local_laplace": {"epsilons": (1.0,), "n": 10, "beta": 0.1, "trials": 2, "seed": 1},
+    "summarise": {"counts": oralib.Counts([5, 6], [9, 9], n=20), "beta": 0.1, "delta": 0.01},
+}
+
+LAWS = {
+    "count_in_sets_law": {"s": 2, "sets": 3, "feedback": "full"},
+    "local_laplace_law": {"epsilon": 1.0, "n": 5},
+    "mean_bound": {"law": laws.count_in_sets_law(2, 3), "beta": 0.1, "delta": 0.01},
+    "single_step_law": {"dpsgd": STEP, "tau": 1.0},
+}
+
+HOMES = {oralib: CALLS, experiments: EXPERIMENTS, laws: LAWS}
+
+#: An argument that is passed on is named as its taker names it.
+ALSO = {
+    "fractions": "k", "ratios": "n", "base": "sign", "theta": "row", "line": "sequence",
+    "included": "included", "table": "column", "v": "arguments", "r": "arguments",
+    "n": "arguments", "delta": "arguments", "beta": "arguments", "epsilon": "arguments",
+}  # fmt: skip
+
+
+def everything() -> Iterable[tuple[str, object, dict, str, str]]:
+    for home, calls in HOMES.items():
+        for name, arguments in calls.items():
+            for argument in arguments:
+                yield f"{home.__name__}.{name}", getattr(home, name), arguments, argument
+
+
+CASES = list(everything())
+
+
+def test_every_public_name_is_called():
+    assert set(CALLS) == set(oralib.__all__) - {"experiments"}
+    for home, calls in HOMES.items():
+        for name, arguments in calls.items():
+            parameters = inspect.signature(getattr(home, name)).parameters
+            assert set(arguments) <= set(parameters), name
+            if home is oralib:
+                assert set(arguments) == set(parameters), name
+
+
+@pytest.mark.parametrize("home", HOMES, ids=lambda home: home.__name__)
+def test_the_calls_themselves_work(home):
+    for name, arguments in HOMES[home].items():
+        getattr(home, name)(**arguments)
+
+
+def numbers_of(result):
+    """All numbers in a result."""
+    if isinstance(result, dict):
+        result = list(result.values())
+    if isinstance(result, float | int | np.ndarray):
+        return np.asarray(result, dtype=float).ravel()
+    return np.zeros(0)
+
+
+#: Where nan is an answer: no guesses, no accuracy; and in summaries, where the words say so.
+NAN_IS_AN_ANSWER = {"oralib.epsilon_estimate", "oralib.experiments.summarise"}
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "arguments", "argument"), CASES, ids=[f"{c[0]}-{c[3]}" for c in CASES]
+)
+@pytest.mark.filterwarnings("error")
+def test_odd_arguments(name, function, arguments, argument):
+    for odd, value in ODD.items():
+        try:
+            result = function(**{**arguments, argument: value})
+        except (ValueError, TypeError) as error:
+            said = str(error)
+            named = [argument, ALSO.get(argument, argument)]
+            assert any(re.search(rf"\b{word}", said) for word in named), (odd, said)
+        else:
+            if name not in NAN_IS_AN_ANSWER:
+                assert not np.isnan(numbers_of(result)).any(), (odd, result)
