@@ -69,9 +69,9 @@ def store(target: object, **checked: Any) -> None:
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """``value`` as one of a few allowed words."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {name}={value!r}")
-    return str(value)
+    return value
 
 
 def multiple(name: str, value: int, of: int, meaning: str) -> None:

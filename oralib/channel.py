@@ -49,7 +49,10 @@ class Channel:
         possible = table.any(axis=1)
         object.__setattr__(self, "table", table[possible])
         if self.outputs is not None:
-            outputs = np.asarray(self.outputs)
+            try:
+                outputs = np.asarray(self.outputs)
+            except ValueError:  # rows of different lengths
+                outputs = np.zeros(0)
             if outputs.ndim < 1 or len(outputs) != len(table):
                 raise ValueError(
                     f"outputs must have one entry per row of table, {len(table)}, "

@@ -105,7 +105,7 @@ def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: floa
     2.4224
     """
     return _noise_multiplier(
-        _check.real("epsilon", epsilon, 0, inf, interval="()"),
+        _check.real("epsilon", epsilon, 0, 1000, interval="(]"),
         _check.real("delta", delta, 0, 1, interval="()"),
         _check.integer("steps", steps, 1),
         _check.real("sample_rate", sample_rate, 1e-12, 1),  # below it the accountant is lost
@@ -326,7 +326,10 @@ def train(
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     _check.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
-    included = np.asarray(included)
+    try:
+        included = np.asarray(included)
+    except ValueError:  # rows of different lengths
+        included = np.zeros(0, dtype=bool)
     if included.dtype != bool or included.shape != (dpsgd.n,):
         raise ValueError(
             f"included must be a boolean vector of length n={dpsgd.n}, "

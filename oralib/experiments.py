@@ -120,6 +120,7 @@ def summarise(counts: Counts, *, beta: float = 0.05, delta: float = 0.0) -> dict
     guesses : mean of r.
     trials : the number of trials.
     """
+    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
     bound = epsilon_lower_bound(counts.v, counts.r, beta=beta, delta=delta, n=counts.n)
     try:
         valid_rule(counts, delta)
@@ -255,7 +256,7 @@ def adaptive_dpsgd(
     none is known, and it is nan.
     """
     _check_play(beta, trials, seed)
-    words = [_check.one_of("feedbacks", word, _FEEDBACKS) for word in _listed(feedbacks)]
+    words = _words(feedbacks)
     trainings = [_training(epsilon, delta, n, d, 1, 1.0) for n in _elements(ratios, d)]
     play = partial(audit_single_step, tau=tau, trials=trials, seed=seed)
     return _sweep(
@@ -285,8 +286,9 @@ def adaptive_count_in_sets(
     """
     _check_play(beta, trials, seed)
     sets, guesser = _check.integer("sets", sets, 1), ThresholdGuesser(tau)
-    words = [_check.one_of("feedbacks", word, _FEEDBACKS) for word in _listed(feedbacks)]
-    s_values = _check.integers("sizes", _listed(sizes), 1).tolist()
+    words, s_values = _words(feedbacks), _row("sizes", _check.integers("sizes", _listed(sizes), 1))
+    if not s_values:
+        raise ValueError("sizes must have at least one entry, got sizes=[]")
     points = []
     for word in words:
         game: Any = one_run if word == "none" else partial(adaptive, feedback=word)
@@ -347,11 +349,11 @@ def _training(
     return DpSgd(n, d, steps, sample_rate, noise_multiplier(epsilon, delta, steps, sample_rate))
 
 
-def _listed(values: Iterable[Any]) -> list[Any]:
-    """A grid as a list; one value is a grid of one point."""
+def _listed(values: Iterable[Any]) -> Any:
+    """A grid as a list, or as the array that it is; one value is a grid of one point."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         return [values]
-    return list(values)
+    return values if isinstance(values, np.ndarray) and values.ndim else list(values)
 
 
 def _grid(
@@ -359,15 +361,30 @@ def _grid(
 ) -> list[float]:
     """A grid as a list of numbers in an interval, with at least one point."""
     listed = _listed(values)
-    if not listed:
+    if not len(listed):
         raise ValueError(f"{name} must have at least one entry, got {name}=[]")
-    return _check.reals(name, listed, low, high, interval=interval).tolist()
+    return _row(name, _check.reals(name, listed, low, high, interval=interval))
+
+
+def _row(name: str, values: NDArray[Any]) -> list[Any]:
+    """The entries of a grid, which has one axis."""
+    if values.ndim != 1:
+        raise ValueError(f"{name} must be a row of numbers, got shape {values.shape}")
+    return values.tolist()
+
+
+def _words(feedbacks: Iterable[str]) -> list[str]:
+    """The kinds of feedback that are asked for, at least one."""
+    words = [_check.one_of("feedbacks", word, _FEEDBACKS) for word in _listed(feedbacks)]
+    if not words:
+        raise ValueError("feedbacks must have at least one entry, got feedbacks=[]")
+    return words
 
 
 def _elements(ratios: Iterable[float], d: int) -> list[int]:
     """The numbers of elements n with these ratios n / d."""
     d = _check.integer("d", d, 1)
-    return [max(1, round(ratio * d)) for ratio in _grid("ratios", ratios, 0, inf, "()")]
+    return [max(1, round(ratio * d)) for ratio in _grid("ratios", ratios, 0, 1e12, "(]")]
 
 
 def _sweep(

@@ -363,7 +363,11 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
     n, signs = _check.integer("n", channel.n, 1, 5), channel.signs
-    worth = _check.reals("value", np.multiply(value, 1.0))  # truth values count as 0 and 1
+    if isinstance(value, np.ndarray) and value.dtype == bool:
+        value = value.astype(float)  # truth values count as 0 and 1
+    worth = _check.reals("value", value)
+    if np.isinf(worth).any():
+        raise ValueError("value must be finite, got an infinite entry")
     if worth.shape != (n + 1, n + 1):
         raise ValueError(f"value must have shape {(n + 1, n + 1)}, got shape {worth.shape}")
     joint = channel.table / len(signs)

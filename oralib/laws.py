@@ -45,6 +45,7 @@ def mean_bound(law: Law, *, beta: float = 0.05, delta: float = 0.0) -> float:
     >>> round(mean_bound(count_in_sets_law(2, 100, "full")), 4)
     3.9029
     """
+    _check.instance("law", law, Law, "count_in_sets_law(2, 100)")
     bounds = epsilon_lower_bound(law.v, law.r, beta=beta, delta=delta, n=law.n)
     return float(law.probability @ bounds)
 
@@ -82,6 +83,7 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
 
     The guessed coordinates are binomial in number, and the right guesses in them independent.
     """
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
     distance = guess_distances(dpsgd, tau)[s]
     ones = np.arange(s + 1)

@@ -119,7 +119,11 @@ def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
     while (high - low > 1).any():
         middle = np.minimum((low + high) // 2, r)
         middle = np.maximum(middle, 0)
-        found = _check.reals("what bound returns", bound(middle, r))
+        try:
+            values = bound(middle, r)
+        except TypeError as error:
+            raise TypeError(f"bound must be a function of (v, r), got {bound!r}: {error}") from None
+        found = _check.reals("what bound returns", values)
         if found.shape != r.shape:
             raise ValueError(
                 f"bound must return one value for each r, got shape {found.shape} for {r.shape}"
