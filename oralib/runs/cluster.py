@@ -145,19 +145,19 @@ def _check_there(scheduler: str) -> None:
 def _instead_of(scheduler: str) -> str | None:
     """What is found at the address instead of a scheduler; None if there is one."""
     try:
-        kind = asyncio.run(_kind(scheduler))
+        answer = asyncio.run(_identity(scheduler))
     except Exception as error:
         return _said(error) or _listening(*get_address_host_port(scheduler))
-    return None if kind == "Scheduler" else f"it is that of a Dask {kind.lower()}"
+    return None if "workers" in answer else f"it is that of a Dask {answer['type'].lower()}"
 
 
-async def _kind(address: str) -> str:
-    """Which part of a Dask cluster answers at the address."""
+async def _identity(address: str) -> dict[str, Any]:
+    """What a part of a Dask cluster at the address says about itself."""
 
-    async def ask() -> str:
+    async def ask() -> dict[str, Any]:
         credentials = Security().get_connection_args("client")
         async with rpc(address, timeout=_ANSWER, connection_args=credentials) as server:
-            return str((await server.identity())["type"])
+            return dict(await server.identity())
 
     return await asyncio.wait_for(ask(), _ANSWER)
 
