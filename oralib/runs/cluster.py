@@ -144,10 +144,15 @@ def _check_there(scheduler: str) -> None:
 
 def _instead_of(scheduler: str) -> str | None:
     """What is found at the address instead of a scheduler; None if there is one."""
+    host, port = get_address_host_port(scheduler)
+    try:
+        socket.getaddrinfo(host, port)  # first here: asyncio waits at its end for one that hangs
+    except socket.gaierror:
+        return f"no machine is known by the name {host}"
     try:
         answer = asyncio.run(_identity(scheduler))
     except Exception as error:
-        return _said(error) or _listening(*get_address_host_port(scheduler))
+        return _said(error) or _listening(host, port)
     return None if "workers" in answer else f"it is that of a Dask {answer['type'].lower()}"
 
 
@@ -179,8 +184,6 @@ def _listening(host: str, port: int) -> str:
         there = socket.create_connection((host, port), timeout=_LOOK)
     except ConnectionRefusedError:
         return "nothing listens there"
-    except socket.gaierror:
-        return f"no machine is known by the name {host}"
     except TimeoutError:
         return "the machine does not answer"
     except OSError as error:
