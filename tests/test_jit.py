@@ -178,6 +178,14 @@ def test_a_cache_folder_that_cannot_be_made_is_replaced_by_the_users(tmp_path):
     assert calling(tmp_path, **settings) == (VALUE, True)
 
 
+def test_a_user_without_a_home_leaves_nothing_where_the_work_is(tmp_path):
+    """The user's folder is then relative to the current one."""
+    copy(tmp_path)
+    before = files(tmp_path)
+    assert calling(tmp_path, HOME="home") == (VALUE, False)
+    assert files(tmp_path) == before
+
+
 def test_a_full_disk_gives_the_same_numbers(tmp_path):
     """Folders and empty files can be made, but no file can grow."""
     copy(tmp_path)
