@@ -207,6 +207,14 @@ def test_other_parts_of_a_cluster_and_other_credentials(hasty):
         assert refusal(address).endswith("or a scheduler that wants tls://")
 
 
+def test_a_scheduler_that_goes_after_the_look(monkeypatch):
+    monkeypatch.setattr(cluster, "_ANSWER", 1)
+    monkeypatch.setattr(cluster, "_check_there", lambda _: None)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+    assert refusal(address).startswith(f"there is no scheduler at {address}: Timed out")
+
+
 def test_a_look_that_hangs_is_left_behind(monkeypatch):
     over = threading.Event()
     monkeypatch.setattr(cluster, "_AT_MOST", 0.1)

@@ -115,7 +115,11 @@ def _deaf_to_interrupts() -> Iterator[None]:
 def _at(scheduler: str) -> Iterator[Client]:
     _check_address(scheduler)
     _check_there(scheduler)
-    with Client(scheduler, timeout=_ANSWER) as client, _missing_workers_named(client, scheduler):
+    try:
+        client = Client(scheduler, timeout=_ANSWER)
+    except OSError as error:  # it has gone in between
+        raise ValueError(f"there is no scheduler at {scheduler}: {error}") from None
+    with client, _missing_workers_named(client, scheduler):
         yield client
 
 
