@@ -4,11 +4,25 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from tqdm import tqdm
 
 # What a command needs is imported when it is called: none of them needs all.
+
+#: What the extra ``runs`` installs, each with the module that it brings.
+RUNS = {
+    "papermill": "papermill",
+    "nbformat": "nbformat",
+    "nbconvert": "nbconvert",
+    "ipykernel": "ipykernel",
+    "myst-nb": "myst_nb",
+    "dask": "dask",
+    "distributed": "distributed",
+    "cryptography": "cryptography",
+    "pyyaml": "yaml",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,6 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+
+
+def _check_installed(command: str) -> None:
+    missing = [package for package, module in RUNS.items() if find_spec(module) is None]
+    if missing:
+        raise ValueError(
+            f"{command} needs packages that are not installed ({', '.join(missing)}): "
+            "pip install 'oralib[runs]'"
+        )
 
 
 # ----------------------------------------------------------------------------------- claims
@@ -89,10 +112,16 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    _check_installed("run")
     from oralib import runs
 
     if chosen.list:
         asked = runs.chapters() if chosen.chapter is None else [runs.find_chapter(chosen.chapter)]
+        if not asked:
+            raise ValueError(
+                "there is no book beside this installation, so no chapter has a name; "
+                "give the path of a notebook"
+            )
         print("\n\n".join(runs.described(chapter) for chapter in asked))
         return 0
     if chosen.chapter is None:
@@ -132,6 +161,7 @@ def _add_sweep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _sweep(chosen: argparse.Namespace) -> int:
+    _check_installed("sweep")
     from oralib import runs
 
     grid = runs.read_grid(chosen.grid)

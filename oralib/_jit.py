@@ -1,52 +1,172 @@
-"""The one decorator of every compiled kernel, and a kernel cache that is never stale."""
+"""The one decorator of every compiled kernel, and a kernel cache that is never stale.
 
+Machine code is kept where ``NUMBA_CACHE_DIR`` says, or else in the user's own cache folder, and
+never beside the sources. Cached code is run as it is, so it is taken only from a folder that no
+other user can write. Where there is no such folder every process compiles for itself, which takes
+longer and gives the same numbers.
+"""
+
+import contextlib
+import os
 import shutil
+import stat
+import sys
+import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numba
+import platformdirs
+from numba.core.caching import FunctionCache
+
+if sys.platform != "win32":  # where nothing is locked and nothing removed
+    import fcntl
 
 _PACKAGE = Path(__file__).parent
 _NUMBA: Any = numba.config
 
+#: Machine code that no process has asked for in so many days is removed.
+_KEPT_DAYS = 30
 
-def _cache_folder(base: str) -> Path:
-    """Where the machine code of these very sources is kept: their digest is part of the name.
+
+# --------------------------------------------------------------------------------- the folder
+
+
+def _digest() -> str:
+    """What machine code depends on: Numba, and every source that holds kernels or their constants.
 
     Numba itself looks only at the file that defines a kernel, not at the files of the kernels it
     calls, and would go on using the old code of the latter.
     """
-    others = ("claims", "runs")  # they hold no kernels
-    sources = sorted(x for x in _PACKAGE.rglob("*.py") if x.parent.name not in others)
-    digest = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    return Path(base or _PACKAGE / "__pycache__") / f"oralib-kernels-{digest[:16]}"
+    digest = sha256(numba.__version__.encode())
+    for source in sorted(_PACKAGE.rglob("*.py")):
+        name = source.relative_to(_PACKAGE)
+        if name.parts[0] not in ("claims", "runs"):  # they use kernels and have none
+            content = source.read_bytes()
+            digest.update(f"\0{name.as_posix()}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:16]
 
 
-def _forget_others(folder: Path) -> None:
-    """Remove the machine code of other versions of the sources."""
-    for old in folder.parent.glob("oralib-kernels-*"):
-        if old != folder:
-            shutil.rmtree(old, ignore_errors=True)
+def _cache_folder() -> Path | None:
+    """Where the machine code of these very sources is kept; None if there is no safe place."""
+    places = [platformdirs.user_cache_path("oralib", appauthor=False)]
+    if _NUMBA.CACHE_DIR:
+        places.insert(0, Path(_NUMBA.CACHE_DIR).absolute() / "oralib")
+    name = f"kernels-{_digest()}"
+    for place in places:
+        # Without a home the user's folder is relative, and would be made wherever one works.
+        if place.is_absolute():
+            with contextlib.suppress(OSError):
+                folder = _made(place / name)
+                if _is_ours_alone(folder):
+                    os.utime(folder)  # used today
+                    return folder
+    return None
 
 
-_FOLDER = _cache_folder(_NUMBA.CACHE_DIR)
-_forget_others(_FOLDER)
+def _made(folder: Path) -> Path:
+    """The folder, made if it is not there and closed to others, by a name without links."""
+    for place in (*reversed(folder.parents), folder):
+        if not place.exists():
+            place.mkdir(mode=0o700, exist_ok=True)
+    return folder.resolve(strict=True)
+
+
+def _is_ours_alone(folder: Path) -> bool:
+    """Whether no other user (but root) can write into the folder or put another in its place."""
+    if sys.platform == "win32":
+        return True  # which keeps a user's folders to the user by other means
+    user = os.geteuid()
+    status = folder.stat()
+    if status.st_uid != user or status.st_mode & 0o777 != 0o700:
+        return False
+    for above in folder.parents:
+        status = above.stat()
+        open_to_others = status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX
+        if status.st_uid not in (0, user) or open_to_others:
+            return False
+    return True
+
+
+def _hold(folder: Path) -> None:
+    """Show other processes, as long as this one lives, that the folder is in use."""
+    if sys.platform == "win32":
+        return
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)  # closed with the process
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def _forget_old(folder: Path) -> None:
+    """Remove the machine code of other sources that nobody uses and nobody has used for long."""
+    if sys.platform == "win32":
+        return
+    for other in folder.parent.glob("kernels-*"):
+        with contextlib.suppress(OSError):
+            if other == folder or time.time() - other.stat().st_mtime < _KEPT_DAYS * 86400:
+                continue
+            handle = os.open(other, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(other, ignore_errors=True)
+            finally:
+                os.close(handle)
+
+
+_FOLDER = _cache_folder()
+if _FOLDER is not None:
+    _hold(_FOLDER)
+    _forget_old(_FOLDER)
+
+
+# ------------------------------------------------------------------------------ the decorator
+
+
+class _Cache(FunctionCache):
+    """Numba's cache, where a file that cannot be read or written costs time and not the result."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # a file was cut short: a pickle can fail in any way
+            with contextlib.suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with contextlib.suppress(OSError):  # a full disk
+            super().save_overload(sig, data)
+
+
+def _cache(kernel: Callable[..., Any]) -> _Cache | None:
+    """The cache of a kernel in the folder; None if there is no folder, or Numba cannot use it."""
+    if _FOLDER is None:
+        return None
+    before = _NUMBA.CACHE_DIR
+    _NUMBA.CACHE_DIR = str(_FOLDER)  # where a new cache looks
+    try:
+        cache = _Cache(kernel)
+    except RuntimeError:  # no place that can be written
+        return None
+    finally:
+        _NUMBA.CACHE_DIR = before
+    # Numba has other places to go to, which do not depend on the sources.
+    return cache if Path(cache.cache_path).is_relative_to(_FOLDER) else None
 
 
 def jit(kernel: Callable[..., Any]) -> Any:
     """Compile a kernel on its first call.
 
-    - ``cache=True``: a new process loads the machine code instead of compiling for seconds.
+    - A cache: a new process loads the machine code instead of compiling for seconds.
     - ``nogil=True``: blocks of trials run on several cores from plain Python threads.
     - ``error_model="numpy"``: a division by zero is inf or nan, as in the formulas, no exception.
 
     ``fastmath`` stays off: kernels rely on infinities and on the order of additions.
     """
-    before = _NUMBA.CACHE_DIR
-    _NUMBA.CACHE_DIR = str(_FOLDER)  # Numba reads it here, when it is told to cache
-    try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(kernel)
-    finally:
-        _NUMBA.CACHE_DIR = before
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(kernel)
+    cache = None if _NUMBA.DISABLE_JIT else _cache(kernel)
+    if cache is not None:
+        compiled._cache = cache
+    return compiled

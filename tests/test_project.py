@@ -1,12 +1,18 @@
 """The ground: files that must agree with each other, and promises of the README."""
 
 import re
+import subprocess
+import sys
 import tomllib
+import zipfile
+from email.parser import HeaderParser
 from pathlib import Path
 
+import pytest
 import yaml
 
 import oralib
+from oralib.__main__ import RUNS, main
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -24,6 +30,65 @@ def test_lock_pins_every_requirement_and_names_no_address():
     assert required() <= pinned
     assert all(re.match(r"^[A-Za-z0-9._-]+==[^ ;]+( ; .+)?$", line) for line in LOCK)
     assert not any("://" in line or "@" in line for line in LOCK)
+
+
+def names(entries):
+    return {re.split(r"[<>=!~\[; ]", entry)[0].lower() for entry in entries}
+
+
+def test_commands_know_what_their_extra_installs():
+    assert set(RUNS) == names(PROJECT["optional-dependencies"]["runs"])
+    for extra in ("book", "runs"):  # what executes a chapter is the same for both
+        (kernel,) = (e for e in PROJECT["optional-dependencies"][extra] if "ipykernel" in e)
+        assert kernel == "ipykernel>=6.29,<7"
+
+
+@pytest.mark.parametrize("arguments", [["run", "x.ipynb"], ["run", "--list"], ["sweep", "x.yml"]])
+def test_missing_packages_are_named_with_their_extra(monkeypatch, capsys, arguments):
+    for module in ("papermill", "myst_nb"):
+        monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == (
+        f"error: {arguments[0]} needs packages that are not installed (papermill, myst-nb): "
+        "pip install 'oralib[runs]'\n"
+    )
+
+
+#: Hides the packages of the extra, as a plain install would.
+HIDE = """import sys
+from importlib.abc import MetaPathFinder
+
+class Hidden(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {hidden}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+from oralib.__main__ import main
+sys.exit(main({arguments}))
+"""
+
+
+def test_claims_need_no_extra():
+    code = HIDE.format(hidden=set(RUNS.values()), arguments=["claims", "--only", "1"])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_wheel_has_the_package_its_extras_and_nothing_else(tmp_path):
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (path,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(path) as wheel:
+        files = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        (metadata,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
+        header = HeaderParser().parsestr(wheel.read(metadata).decode())
+    sources = (path for path in (ROOT / "oralib").rglob("*") if path.is_file())
+    kept = {str(path.relative_to(ROOT)) for path in sources if "__pycache__" not in path.parts}
+    assert files == kept
+    assert set(header.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
+    required = [entry for entry in header.get_all("Requires-Dist") if "extra == 'runs'" in entry]
+    assert names(required) == set(RUNS)
 
 
 def test_conda_environment_is_the_same_lock():

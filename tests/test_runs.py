@@ -213,6 +213,15 @@ def test_list_shows_types_defaults_and_meanings(capsys):
     assert capsys.readouterr().out.startswith("04-the-gaps\n")
 
 
+def test_list_without_a_book_says_so(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys.modules["oralib.runs.chapters"], "BOOK", tmp_path)
+    assert main(["run", "--list"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: there is no book beside this installation")
+    assert said.count("\n") == 1
+    assert main(["run", str(write_chapter(tmp_path)), "--list"]) == 0
+
+
 def test_markdown_becomes_readable():
     text = readable(
         "{glue:text}`a` and {glue:text}`b:.2f`, {numref}`fig-x`, {cite:t}`k`\n"

@@ -11,9 +11,7 @@ import io
 import json
 import os
 import shutil
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +61,8 @@ def sweep_grid(
     out : the folder of the sweep: ``points/``, ``table.csv``, ``table.json``, ``figure.png``.
     workers : processes on this machine, at most as many as it has cores, the default.
     scheduler : the address of a Dask scheduler instead, whose workers see ``out`` at the same path
-        and have this package.
+        and have this package. Whoever can reach a scheduler without TLS can run code on its
+        workers: see ``oralib.runs.cluster``.
     """
     cores = os.cpu_count() or 1
     if workers is not None and not 1 <= workers <= cores:
@@ -78,10 +77,11 @@ def sweep_grid(
         _say(f"{len(keys)} points, {len(keys) - len(missing)} complete, {len(missing)} to run")
         failures: dict[int, str] = {}
         if missing:
-            with _client(min(workers or cores, len(missing)), cores, scheduler) as (
-                client,
-                threads,
-            ):
+            from oralib.runs.cluster import connected  # takes a second to import
+
+            processes = min(workers or cores, len(missing))
+            threads = max(1, cores // processes) if scheduler is None else 1
+            with connected(processes, scheduler) as client:
                 failures = _run_all(client, grid, out, keys, missing, code, threads)
         rows = _rows(grid, out, keys, code)
         _write_table(out, rows, grid)
@@ -142,54 +142,6 @@ def run_point(
     except Exception as error:
         return f"{error}" or type(error).__name__
     return ""
-
-
-# ------------------------------------------------------------------------------ the cluster
-
-
-@contextlib.contextmanager
-def _client(workers: int, cores: int, scheduler: str | None) -> Iterator[tuple[Any, int]]:
-    """A client, and how many threads each task may use."""
-    import dask
-    from distributed import Client, LocalCluster
-
-    quiet = {
-        "distributed.admin.log-format": "%(message)s",
-        "distributed.worker.profile.enabled": False,
-    }
-    with dask.config.set(quiet):
-        if scheduler is not None:
-            try:
-                client = Client(scheduler, timeout=10)
-            except (OSError, ValueError) as error:
-                raise ValueError(f"there is no scheduler at {scheduler}: {error}") from None
-            with client:
-                yield client, 1
-            return
-        with _deaf_to_interrupts():  # the workers, which would each print a traceback
-            cluster = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",  # any free port, as another Dask may be running
-                silence_logs=50,
-            )
-        with cluster, Client(cluster) as client:
-            yield client, max(1, cores // workers)
-
-
-@contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes that are started here do not hear Ctrl-C; this one does, before and after."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager

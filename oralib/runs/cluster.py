@@ -1,0 +1,227 @@
+"""The Dask cluster of a sweep: one on this machine that nobody else can use, or one that is there.
+
+Whoever can reach a Dask scheduler or one of its workers can run code as the user who started it.
+A sweep's own cluster therefore listens on loopback only and speaks TLS only, with credentials that
+are made for it and live in its processes; it has no dashboard, and its files are the user's alone.
+
+A scheduler that is given by its address is trusted, and so is everyone who can reach it: Dask's
+plain ``tcp://`` asks nobody who they are. A shared one should be a ``tls://`` one. The credentials
+for it are taken from Dask's own configuration.
+"""
+
+import asyncio
+import contextlib
+import signal
+import socket
+import ssl
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import dask
+from distributed import Client, Nanny, Scheduler, Security, SpecCluster, Worker
+from distributed.comm import get_address_host_port
+from distributed.core import rpc
+from tqdm import tqdm
+
+_QUIET = {
+    "distributed.admin.log-format": "%(message)s",
+    "distributed.worker.profile.enabled": False,
+}
+_SILENT = 50  # a level of logging above all
+
+#: Seconds: for a scheduler to answer, to see what is there instead, and at most for both.
+_ANSWER, _LOOK, _AT_MOST = 8, 2, 14
+
+#: Seconds between two words about missing workers.
+_PATIENCE = 5
+
+
+@contextlib.contextmanager
+def connected(workers: int, scheduler: str | None = None) -> Iterator[Client]:
+    """A client of a cluster, which ends with the block.
+
+    Parameters
+    ----------
+    workers : processes of a cluster on this machine.
+    scheduler : the address of a Dask scheduler to use instead. Who else can reach a scheduler
+        without TLS can run code on its workers, as the user who started them.
+    """
+    with (
+        dask.config.set(_QUIET),
+        _local(workers) if scheduler is None else _at(scheduler) as client,
+    ):
+        yield client
+
+
+# ------------------------------------------------------------------------------- on this machine
+
+
+class _NoPages:
+    """A part of a cluster without the web server that Dask would start, dashboard or not."""
+
+    def start_http_server(self, *arguments: Any, **options: Any) -> None:
+        pass
+
+
+class _Scheduler(_NoPages, Scheduler):
+    pass
+
+
+class _Worker(_NoPages, Worker):
+    pass
+
+
+@contextlib.contextmanager
+def _local(workers: int) -> Iterator[Client]:
+    security = Security.temporary()
+    place = {"host": "127.0.0.1", "protocol": "tls://", "security": security}
+    worker = {"nthreads": 1, "worker_class": _Worker, "silence_logs": _SILENT}
+    with (
+        # Dask imports from its folder, which it would share with other users.
+        tempfile.TemporaryDirectory(prefix="oralib-", ignore_cleanup_errors=True) as folder,
+        dask.config.set({"temporary-directory": folder}),
+    ):
+        with _deaf_to_interrupts():  # the workers, which would each print a traceback
+            cluster = SpecCluster(
+                scheduler={"cls": _Scheduler, "options": {**place, "port": 0, "dashboard": False}},
+                workers={i: {"cls": Nanny, "options": place | worker} for i in range(workers)},
+                security=security,
+                silence_logs=_SILENT,
+            )
+        with cluster, Client(cluster) as client:
+            yield client
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes that are started here do not hear Ctrl-C; this one does, before and after."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+# ------------------------------------------------------------------------------------- elsewhere
+
+
+@contextlib.contextmanager
+def _at(scheduler: str) -> Iterator[Client]:
+    _check_address(scheduler)
+    _check_there(scheduler)
+    try:
+        client = Client(scheduler, timeout=_ANSWER)
+    except OSError as error:  # it has gone in between
+        raise ValueError(f"there is no scheduler at {scheduler}: {error}") from None
+    with client, _missing_workers_named(client, scheduler):
+        yield client
+
+
+def _check_address(scheduler: str) -> None:
+    try:
+        _, port = get_address_host_port(scheduler)
+        if not 0 < port < 65536:
+            raise ValueError(f"there is no port {port}")
+    except ValueError as error:
+        raise ValueError(
+            "scheduler must be an address such as tcp://host:8786 or tls://host:8786, "
+            f"got scheduler={scheduler!r}: {error}"
+        ) from None
+
+
+def _check_there(scheduler: str) -> None:
+    """See that a scheduler answers; what may hang, also in the system, is left behind."""
+    found: list[str | None] = []
+    look = threading.Thread(target=lambda: found.append(_instead_of(scheduler)), daemon=True)
+    look.start()
+    look.join(_AT_MOST)
+    instead = found[0] if found else f"no answer within {_AT_MOST} s"
+    if instead is not None:
+        raise ValueError(f"there is no scheduler at {scheduler}: {instead}")
+
+
+def _instead_of(scheduler: str) -> str | None:
+    """What is found at the address instead of a scheduler; None if there is one."""
+    host, port = get_address_host_port(scheduler)
+    try:
+        socket.getaddrinfo(host, port)  # first here: asyncio waits at its end for one that hangs
+    except socket.gaierror:
+        return f"no machine is known by the name {host}"
+    try:
+        answer = asyncio.run(_identity(scheduler))
+    except Exception as error:
+        return _said(error) or _listening(host, port)
+    return None if "workers" in answer else f"it is that of a Dask {answer['type'].lower()}"
+
+
+async def _identity(address: str) -> dict[str, Any]:
+    """What a part of a Dask cluster at the address says about itself."""
+
+    async def ask() -> dict[str, Any]:
+        credentials = Security().get_connection_args("client")
+        async with rpc(address, timeout=_ANSWER, connection_args=credentials) as server:
+            return dict(await server.identity())
+
+    return await asyncio.wait_for(ask(), _ANSWER)
+
+
+def _said(error: BaseException | None) -> str | None:
+    """What a failed connection says about credentials; None if it is not about them."""
+    while error is not None:
+        if isinstance(error, TypeError) and "ssl_context" in str(error):
+            return "TLS needs credentials, and Dask's configuration has none"
+        if isinstance(error, ssl.SSLError):
+            return f"no connection with TLS, {error.reason or error}".lower()
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _listening(host: str, port: int) -> str:
+    """What listens there, if anything does: it is greeted as a web server would be."""
+    try:
+        there = socket.create_connection((host, port), timeout=_LOOK)
+    except ConnectionRefusedError:
+        return "nothing listens there"
+    except TimeoutError:
+        return "the machine does not answer"
+    except OSError as error:
+        return error.strerror or str(error)
+    with there:
+        try:
+            there.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            if there.recv(5) == b"HTTP/":
+                return "a web server answers there"
+        except TimeoutError:
+            return "something listens there that does not answer"
+        except OSError:
+            pass
+    return "something else listens there, or a scheduler that wants tls://"
+
+
+@contextlib.contextmanager
+def _missing_workers_named(client: Client, scheduler: str) -> Iterator[None]:
+    """Say from time to time that there are no workers, as long as there are none."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while True:
+            try:
+                if not client.nthreads():
+                    said = f"waiting for workers: the scheduler at {scheduler} has none"
+                    tqdm.write(said, file=sys.stderr)
+            except (Exception, asyncio.CancelledError):
+                return  # the client is closed, which others notice
+            if over.wait(_PATIENCE):
+                return
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
