@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from math import inf
 from typing import Any
 
 from oralib import _check
@@ -36,42 +35,43 @@ def _integer(low: int, high: int = _check.LARGEST_COUNT) -> Callable[[str, Any],
     return partial(_check.integer, low=low, high=high)
 
 
-def _real(low: float, high: float, interval: str) -> Callable[[str, Any], Any]:
-    return partial(_check.real, low=low, high=high, interval=interval)
+def _real(low: float, high: float) -> Callable[[str, Any], Any]:
+    return partial(_check.real, low=low, high=high)
 
 
-def _reals(low: float, high: float, interval: str) -> Callable[[str, Any], Any]:
-    return partial(_list_of, _check.real, low=low, high=high, interval=interval)
+def _reals(low: float, high: float) -> Callable[[str, Any], Any]:
+    return partial(_list_of, _check.real, low=low, high=high)
 
 
-def _integers(low: int) -> Callable[[str, Any], Any]:
-    return partial(_list_of, _check.integer, low=low)
+def _integers(low: int, high: int) -> Callable[[str, Any], Any]:
+    return partial(_list_of, _check.integer, low=low, high=high)
 
 
-#: Every parameter that a chapter may have.
+#: Every parameter that a chapter may have. Within these ranges a chapter works, or refuses in its
+#: first cells; they are wide, and keep out only what no chapter is made for.
 PARAMETERS: Mapping[str, Parameter] = {
-    "beta": Parameter("how often a bound may fail", _real(0, 1, "()")),
-    "d": Parameter("number of coordinates of the model", _integer(1)),
-    "delta": Parameter("δ of (ε, δ)-differential privacy", _real(0, 1, "()")),
-    "epsilon": Parameter("privacy level ε, in nats", _real(0, inf, "()")),
-    "epsilons": Parameter("several privacy levels ε, in nats", _reals(0, inf, "()")),
-    "fractions": Parameter("fractions k/n of taken guesses", _reals(0, 1, "(]")),
-    "k": Parameter("number of guesses", _integer(1)),
-    "n": Parameter("number of elements", _integer(1)),
-    "p": Parameter("how often All-or-Nothing releases its input", _real(0, 1, "()")),
-    "ratio": Parameter("number n/d of elements per coordinate", _real(0, inf, "()")),
-    "ratios": Parameter("numbers n/d of elements per coordinate", _reals(0, inf, "()")),
-    "sample_rate": Parameter("how likely an element is in a batch", _real(0, 1, "(]")),
+    "beta": Parameter("how often a bound may fail", _real(1e-9, 0.999)),
+    "d": Parameter("number of coordinates of the model", _integer(1, 10**6)),
+    "delta": Parameter("δ of (ε, δ)-differential privacy", _real(1e-15, 0.5)),
+    "epsilon": Parameter("privacy level ε, in nats", _real(0.01, 30)),
+    "epsilons": Parameter("several privacy levels ε, in nats", _reals(0.01, 30)),
+    "fractions": Parameter("fractions k/n of taken guesses", _reals(1e-6, 1)),
+    "k": Parameter("number of guesses", _integer(1, 10**6)),
+    "n": Parameter("number of elements", _integer(1, 10**7)),
+    "p": Parameter("how often All-or-Nothing releases its input", _real(0.001, 0.999)),
+    "ratio": Parameter("number n/d of elements per coordinate", _real(0.001, 1000)),
+    "ratios": Parameter("numbers n/d of elements per coordinate", _reals(0.001, 1000)),
+    "sample_rate": Parameter("how likely an element is in a batch", _real(1e-6, 1)),
     "seed": Parameter("seed of all random numbers", _integer(0)),
-    "sets": Parameter("number of sets of Count-in-Sets", _integer(1)),
-    "sizes": Parameter("sizes s of the sets of Count-in-Sets", _integers(1)),
-    "steps": Parameter("number of steps of DP-SGD", _integer(1)),
-    "tau": Parameter("threshold on the privacy loss, in nats", _real(0, inf, "(]")),
-    "trials": Parameter("number of independent audits of each point", _integer(2)),
+    "sets": Parameter("number of sets of Count-in-Sets", _integer(1, 10**4)),
+    "sizes": Parameter("sizes s of the sets of Count-in-Sets", _integers(1, 1000)),
+    "steps": Parameter("number of steps of DP-SGD", _integer(1, 10**5)),
+    "tau": Parameter("threshold on the privacy loss, in nats", _real(1e-6, 1000)),
+    "trials": Parameter("number of independent audits of each point", _integer(2, 10**7)),
 }
 
 
-def check(namespace: Mapping[str, Any], *names: str) -> Any:
+def check(namespace: Mapping[str, Any], *names: str, **most: float) -> Any:
     """The checked values of a chapter's parameters, in order; a single one is returned as it is.
 
     Parameters
@@ -79,6 +79,7 @@ def check(namespace: Mapping[str, Any], *names: str) -> Any:
     namespace : the chapter's variables, ``globals()``. A plain value in it whose name is not
         among ``names`` is a parameter that the chapter does not have.
     names : the parameters that the chapter has.
+    most : for some of them, the most that this chapter can take.
 
     Examples
     --------
@@ -94,6 +95,10 @@ def check(namespace: Mapping[str, Any], *names: str) -> Any:
                 f"(its parameters: {', '.join(names)})"
             )
     values = tuple(PARAMETERS[name].convert(name, namespace[name]) for name in names)
+    for name, limit in most.items():
+        value = values[names.index(name)]
+        if (max(value) if isinstance(value, list) else value) > limit:
+            raise ValueError(f"{name} must be at most {limit:g} in this chapter, got {name}={value}")
     return values[0] if len(values) == 1 else values
 
 
