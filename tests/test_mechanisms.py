@@ -260,3 +260,27 @@ def test_sets_of_unequal_size():
     alone = NoisyCountInSets(2, 1.0)
     output = np.array([1.3, 0.4])
     assert np.allclose(noisy.privacy_loss(output, 5)[3:], alone.privacy_loss(output[1:], 2))
+
+
+# ------------------------------------------------------------------------- extremal responses
+
+
+@pytest.mark.parametrize(("n", "r"), [(3, 1), (4, 2), (4, 4)])
+def test_outputs_of_the_extremal_response(n, r):
+    mechanism = oralib.ExtremalResponse(1.0, 0.01, 1, r)
+    outputs = {tuple(o) for o in mechanism.outputs(n).tolist()}
+    assert outputs == {o for o in product((-1, 0, 1), repeat=n) if sum(map(abs, o)) == r}
+    assert len(mechanism.outputs(n)) == mechanism.count_outputs(n) == len(outputs)
+
+
+def test_only_what_is_printed_is_enumerated():
+    """One printed sign of eighteen elements: 36 outputs, not 3^18."""
+    assert channel(oralib.ExtremalResponse(1.0, 0.01, 1, 1), 18).table.shape == (36, 2**18)
+
+
+def test_a_tail_too_small_for_a_double():
+    mechanism = oralib.ExtremalResponse(0.0, 1e-3, 2000, 2000)
+    assert mechanism._law(2000).sum() == pytest.approx(1)
+    assert mechanism._law(2000)[2000] == pytest.approx(1e-3)
+    counts = oralib.one_run(mechanism, oralib.TopGuesser(2000), 2000, trials=5, seed=1)
+    assert (counts.v >= 800).all()

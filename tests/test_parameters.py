@@ -13,7 +13,15 @@ def test_values_are_converted():
     )
     assert check({"epsilons": [1, 2.5]}, "epsilons") == [1.0, 2.5]
     assert check({"sizes": (1, 2.0)}, "sizes") == [1, 2]
-    assert check({"tau": float("inf")}, "tau") == float("inf")
+    assert check({"tau": 1}, "tau") == 1.0
+
+
+def test_a_chapter_may_take_less():
+    assert check({"n": 11, "p": 0.5}, "n", "p", n=11) == (11, 0.5)
+    with pytest.raises(ValueError, match="n must be at most 11 in this chapter, got n=12"):
+        check({"n": 12, "p": 0.5}, "n", "p", n=11)
+    with pytest.raises(ValueError, match="sizes must be at most 4 in this chapter"):
+        check({"sizes": [1, 5]}, "sizes", sizes=4)
 
 
 def test_what_a_notebook_defines_is_no_parameter():
@@ -29,10 +37,14 @@ def test_what_a_notebook_defines_is_no_parameter():
         ({"epsilon": "2", "trials": 5, "x": None}, ValueError, "x is not a parameter"),
         ({"epsilon": "two", "trials": 5}, TypeError, "epsilon must be a number, got epsilon='two'"),
         ({"epsilon": None, "trials": 5}, TypeError, "epsilon must be a number"),
-        ({"epsilon": 0, "trials": 5}, ValueError, r"epsilon must lie in \(0, inf\), got epsilon=0"),
+        (
+            {"epsilon": 0, "trials": 5},
+            ValueError,
+            r"epsilon must lie in \[0.01, 30\], got epsilon=0",
+        ),
         ({"epsilon": 1.0, "trials": 1.5}, ValueError, "trials must be an integer, got trials=1.5"),
         ({"epsilon": 1.0, "trials": "1e4"}, TypeError, "trials must be an integer"),
-        ({"epsilon": 1.0, "trials": 1}, ValueError, "trials must be at least 2"),
+        ({"epsilon": 1.0, "trials": 1}, ValueError, r"trials must lie in \[2, "),
     ],
 )
 def test_bad_parameters(namespace, error, message):

@@ -196,3 +196,38 @@ def test_anytime_edges():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# ------------------------------------------------------------------- the line of the anytime bound
+
+
+@pytest.mark.parametrize("beta", [0.01, 0.05, 0.3, 0.9])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 4.0])
+def test_the_anytime_line_is_that_of_the_bound(epsilon, beta):
+    def bound(v, r):
+        return epsilon_lower_bound_anytime(v, r, beta=beta)
+
+    sizes = np.arange(300)
+    quick = adaptive_failure_probability(epsilon, sizes, beta, bound="anytime")
+    careful = adaptive_failure_probability(epsilon, sizes, bound=bound)
+    assert (quick == careful).all()
+
+
+def test_the_function_itself_stands_for_its_name():
+    named = adaptive_failure_probability(1.0, 200, 0.05, bound="anytime")
+    assert adaptive_failure_probability(1.0, 200, bound=epsilon_lower_bound_anytime) == named
+
+
+@pytest.mark.parametrize(
+    ("bound", "error", "said"),
+    [
+        (lambda v, r: np.full(len(r), np.nan), ValueError, "what bound returns must lie in"),
+        (lambda v, r: 1.0, ValueError, "one value for each r"),
+        (lambda v: v, TypeError, r"bound must be a function of \(v, r\)"),
+        ("plane", ValueError, "bound must be one of plain, anytime"),
+        (3, TypeError, "bound must be a name or a function"),
+    ],
+)
+def test_bounds_of_ones_own_are_checked(bound, error, said):
+    with pytest.raises(error, match=said):
+        adaptive_failure_probability(1.0, 5, bound=bound)
