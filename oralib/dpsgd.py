@@ -115,7 +115,7 @@ def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: floa
 @lru_cache(maxsize=1024)
 def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: float) -> float:
     import dp_accounting  # here, because it takes a second to import and few need it
-    from dp_accounting import rdp
+    from dp_accounting import mechanism_calibration, rdp
 
     def training(sigma: float) -> dp_accounting.DpEvent:
         step = dp_accounting.GaussianDpEvent(sigma)
@@ -130,6 +130,12 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
         sigma = dp_accounting.calibrate_dp_mechanism(
             rdp.RdpAccountant, training, epsilon, delta, tol=1e-9
         )
+    except mechanism_calibration.NoBracketIntervalFoundError:
+        raise ValueError(
+            "epsilon and delta must allow for some noise multiplier, and the accountant finds none, "
+            f"got epsilon={epsilon:g} and delta={delta:g} for steps={steps}, "
+            f"sample_rate={sample_rate:g}"
+        ) from None
     finally:
         logger.setLevel(level)
     return ceil(sigma * 1e6) / 1e6

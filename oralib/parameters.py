@@ -14,7 +14,7 @@ from typing import Any
 
 from oralib import _check
 
-__all__ = ["PARAMETERS", "Parameter", "check"]
+__all__ = ["PARAMETERS", "Parameter", "at_most", "check"]
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ def _integers(low: int, high: int) -> Callable[[str, Any], Any]:
 PARAMETERS: Mapping[str, Parameter] = {
     "beta": Parameter("how often a bound may fail", _real(1e-9, 0.999)),
     "d": Parameter("number of coordinates of the model", _integer(1, 10**6)),
-    "delta": Parameter("δ of (ε, δ)-differential privacy", _real(1e-15, 0.5)),
-    "epsilon": Parameter("privacy level ε, in nats", _real(0.01, 30)),
-    "epsilons": Parameter("several privacy levels ε, in nats", _reals(0.01, 30)),
+    "delta": Parameter("δ of (ε, δ)-differential privacy", _real(1e-12, 0.5)),
+    "epsilon": Parameter("privacy level ε, in nats", _real(0.1, 30)),
+    "epsilons": Parameter("several privacy levels ε, in nats", _reals(0.1, 30)),
     "fractions": Parameter("fractions k/n of taken guesses", _reals(1e-6, 1)),
     "k": Parameter("number of guesses", _integer(1, 10**6)),
     "n": Parameter("number of elements", _integer(1, 10**7)),
@@ -71,7 +71,7 @@ PARAMETERS: Mapping[str, Parameter] = {
 }
 
 
-def check(namespace: Mapping[str, Any], *names: str, **most: float) -> Any:
+def check(namespace: Mapping[str, Any], *names: str, **limits: tuple[float, float]) -> Any:
     """The checked values of a chapter's parameters, in order; a single one is returned as it is.
 
     Parameters
@@ -79,7 +79,7 @@ def check(namespace: Mapping[str, Any], *names: str, **most: float) -> Any:
     namespace : the chapter's variables, ``globals()``. A plain value in it whose name is not
         among ``names`` is a parameter that the chapter does not have.
     names : the parameters that the chapter has.
-    most : for some of them, the most that this chapter can take.
+    limits : for some of them, the least and the most that this chapter can take.
 
     Examples
     --------
@@ -95,11 +95,22 @@ def check(namespace: Mapping[str, Any], *names: str, **most: float) -> Any:
                 f"(its parameters: {', '.join(names)})"
             )
     values = tuple(PARAMETERS[name].convert(name, namespace[name]) for name in names)
-    for name, limit in most.items():
+    for name, (least, most) in limits.items():
         value = values[names.index(name)]
-        if (max(value) if isinstance(value, list) else value) > limit:
-            raise ValueError(f"{name} must be at most {limit:g} in this chapter, got {name}={value}")
+        entries = value if isinstance(value, list) else [value]
+        if min(entries) < least or max(entries) > most:
+            raise ValueError(
+                f"{name} must lie in [{least:g}, {most:g}] in this chapter, got {name}={value}"
+            )
     return values[0] if len(values) == 1 else values
+
+
+def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
+    """Refuse a parameter that is too large for the others, before any work."""
+    if value > limit:
+        raise ValueError(
+            f"{name} must be at most {limit_name}, got {name}={value:g} and {limit_name}={limit:g}"
+        )
 
 
 def _is_plain(name: str, value: Any) -> bool:

@@ -385,3 +385,10 @@ STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0)
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_an_accountant_that_finds_no_noise_says_so():
+    with pytest.raises(ValueError, match="epsilon and delta must allow for some noise multiplier"):
+        noise_multiplier(0.01, 1e-15, 100, 0.1)
+    with pytest.raises(ValueError, match=r"sample_rate must lie in \[1e-12, 1\]"):
+        noise_multiplier(2.0, 1e-5, 1, 5e-324)

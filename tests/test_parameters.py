@@ -2,7 +2,7 @@
 
 import pytest
 
-from oralib.parameters import PARAMETERS, check
+from oralib.parameters import PARAMETERS, at_most, check
 
 
 def test_values_are_converted():
@@ -17,11 +17,18 @@ def test_values_are_converted():
 
 
 def test_a_chapter_may_take_less():
-    assert check({"n": 11, "p": 0.5}, "n", "p", n=11) == (11, 0.5)
-    with pytest.raises(ValueError, match="n must be at most 11 in this chapter, got n=12"):
-        check({"n": 12, "p": 0.5}, "n", "p", n=11)
-    with pytest.raises(ValueError, match="sizes must be at most 4 in this chapter"):
-        check({"sizes": [1, 5]}, "sizes", sizes=4)
+    assert check({"n": 11, "p": 0.5}, "n", "p", n=(2, 11)) == (11, 0.5)
+    for n in (1, 12):
+        with pytest.raises(ValueError, match=rf"n must lie in \[2, 11\] in this .*, got n={n}"):
+            check({"n": n, "p": 0.5}, "n", "p", n=(2, 11))
+    with pytest.raises(ValueError, match=r"sizes must lie in \[1, 4\] in this chapter"):
+        check({"sizes": [1, 5]}, "sizes", sizes=(1, 4))
+
+
+def test_a_parameter_too_large_for_the_others():
+    at_most("k", 4, "the fewest elements", 4)
+    with pytest.raises(ValueError, match="k must be at most the fewest elements, got k=5 and the"):
+        at_most("k", 5, "the fewest elements", 4)
 
 
 def test_what_a_notebook_defines_is_no_parameter():
@@ -40,7 +47,7 @@ def test_what_a_notebook_defines_is_no_parameter():
         (
             {"epsilon": 0, "trials": 5},
             ValueError,
-            r"epsilon must lie in \[0.01, 30\], got epsilon=0",
+            r"epsilon must lie in \[0.1, 30\], got epsilon=0",
         ),
         ({"epsilon": 1.0, "trials": 1.5}, ValueError, "trials must be an integer, got trials=1.5"),
         ({"epsilon": 1.0, "trials": "1e4"}, TypeError, "trials must be an integer"),
