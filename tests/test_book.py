@@ -159,3 +159,35 @@ def test_papermill_with_wrong_parameters(parameters, message, tmp_path):
             str(GAPS), str(tmp_path / "out.ipynb"), parameters, progress_bar=False
         )
     assert failure.value.exec_count <= 4  # before any work
+
+
+ODD = {
+    "06-dp-sgd": {"k": 1, "d": 20, "ratios": [1, 2], "steps": 2},
+    "05-efficacy": {"n": 20, "d": 20, "steps": 2, "p": 0.999},
+    "E-adaptive-auditing": {"n": 1, "sizes": [1], "sets": 1},
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_parameters_that_are_allowed(name, tmp_path):
+    """Where every bound is 0 a chapter has less to say, and no error."""
+    odd = {"beta": 1e-9, "trials": 2, **ODD[name]}
+    path = str(ROOT / "book" / f"{name}.ipynb")
+    papermill.execute_notebook(path, str(tmp_path / "out.ipynb"), odd, progress_bar=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "odd", "message"),
+    [
+        ("06-dp-sgd", {"k": 101}, "k must be at most the fewest elements, got k=101"),
+        ("05-efficacy", {"n": 1500}, "n must be a multiple of 1000"),
+        ("07-conclusions", {"n": 3}, "n must be a multiple of 2"),
+        ("B-gaps-in-detail", {"n": 12}, r"n must lie in \[2, 11\] in this chapter"),
+        ("exact-bound", {"n": 99}, r"n must lie in \[100, 1e\+07\] in this chapter"),
+    ],
+)
+def test_what_a_chapter_cannot_take_is_refused_at_once(name, odd, message, tmp_path):
+    path = str(ROOT / "book" / f"{name}.ipynb")
+    with pytest.raises(papermill.PapermillExecutionError, match=message) as failure:
+        papermill.execute_notebook(path, str(tmp_path / "out.ipynb"), odd, progress_bar=False)
+    assert failure.value.exec_count <= 4
