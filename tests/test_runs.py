@@ -624,14 +624,18 @@ if {after!r}:
 # -------------------------------------------------------------------------- other systems
 
 
-def test_runs_can_be_imported_where_there_is_no_unix():
-    blocked = ("fcntl", "resource", "pwd", "grp", "termios")
-    program = f"""
-import sys, warnings
+def test_runs_can_be_imported_where_there_is_no_unix(tmp_path):
+    """Neither its modules nor its names."""
+    program = """
+import os, signal, sys, warnings
+sys.modules.update(dict.fromkeys(("fcntl", "resource", "pwd", "grp", "termios")))
+del signal.SIGKILL, os.fork, os.getuid, os.geteuid, os.killpg, os.setsid, os.O_NOFOLLOW
 warnings.simplefilter("ignore")  # of filelock, which misses a better lock
-import oralib
-sys.modules.update(dict.fromkeys({blocked!r}))
+from pathlib import Path
 import oralib.runs
-assert oralib.runs.sweep.FileLock
+from oralib.runs.folders import unseen
+with unseen(Path(sys.argv[1], "run")) as place:
+    assert (place / "lock").exists()
+assert not os.listdir(sys.argv[1])
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    subprocess.run([sys.executable, "-c", program, tmp_path], check=True)
