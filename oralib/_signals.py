@@ -15,7 +15,11 @@ from other processes: they end this one without a word, and the next run clears 
 import os
 import signal
 import sys
-from typing import Any, NoReturn
+
+# Nothing else is imported, not even typing: every import here is time in which Ctrl-C is not heard.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 #: What is said, and the exit status, as shells have it: 128 and the number of the signal.
 ENDINGS = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("terminated", 143)}
@@ -30,29 +34,30 @@ def ending(error: KeyboardInterrupt) -> tuple[str, int]:
     return ENDINGS[signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT]
 
 
-def end_at_once(number: int, frame: Any = None) -> NoReturn:
+def end_at_once(number: int, frame: "Any" = None) -> "NoReturn":
     """One line, and the end: without exit handlers, which would print more."""
     word, status = ENDINGS[signal.Signals(number)]
     os.write(2, f"{word}\n".encode())
     os._exit(status)
 
 
-def _raise(number: int, frame: Any) -> NoReturn:
+def interrupt(number: int, frame: "Any" = None) -> "NoReturn":
+    """An exception, so that all is cleaned up; the next signal will not wait for it."""
     _handle(end_at_once)
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 def raise_from_now_on() -> None:
     """Let signals be exceptions, in a process that was started by ``python -m oralib``."""
-    _handle(_raise, instead_of=end_at_once)
+    _handle(interrupt, instead_of=end_at_once)
 
 
 def end_from_now_on() -> None:
     """The work is done; a signal need not be an exception any more."""
-    _handle(end_at_once, instead_of=_raise)
+    _handle(end_at_once, instead_of=interrupt)
 
 
-def _handle(handler: Any, instead_of: Any = None) -> None:
+def _handle(handler: "Any", instead_of: "Any" = None) -> None:
     for number in ENDINGS:
         now = signal.getsignal(number)
         if now is not signal.SIG_IGN and instead_of in (None, now):  # nohup and & ignore them

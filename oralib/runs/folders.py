@@ -27,8 +27,9 @@ from filelock import FileLock, Timeout
 #: The folder of all unseen places, beside what will be seen.
 PARTIAL = ".partial"
 
-#: What lies in an unseen place: its lock, the notebook to be run, and the folder to be.
-LOCK, SOURCE, WRITTEN = "lock", "chapter.ipynb", "written"
+#: What lies in an unseen place: its lock, the notebook to be run, what the kernel says about its
+#: own troubles, and the folder to be.
+LOCK, SOURCE, KERNEL_LOG, WRITTEN = "lock", "chapter.ipynb", "kernel.log", "written"
 
 
 def settled(folder: Path) -> Path:
@@ -172,7 +173,7 @@ def _is_ours(place: Path) -> bool:
         if not is_folder(place / WRITTEN):
             return False
         inner += (place / WRITTEN).iterdir()
-    return all(is_file(path) and path.name in (LOCK, *OURS) for path in inner)
+    return all(is_file(path) and path.name in (LOCK, KERNEL_LOG, *OURS) for path in inner)
 
 
 # --------------------------------------------------------------------------- what can be seen

@@ -18,6 +18,7 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.log import logger
 
 from oralib.runs import inside
+from oralib.runs.folders import KERNEL_LOG
 from oralib.runs.record import RunFailed
 
 KERNEL = "python3"
@@ -45,6 +46,7 @@ def execute(
     library : the digest of the library that the kernel must have, before and after.
     """
     words: list[dict[str, Any]] = []
+    log = source.with_name(KERNEL_LOG)
     try:
         papermill.execute_notebook(
             _plain(source),
@@ -58,6 +60,7 @@ def execute(
             log_output=False,
             library=library,
             words=words,
+            errors=log,
         )
     except papermill.PapermillExecutionError as error:
         raise RunFailed(f"{error.ename}: {error.evalue}") from None
@@ -66,7 +69,8 @@ def execute(
     except (FileNotFoundError, PermissionError) as error:
         raise RunFailed(f"the kernel {KERNEL!r} cannot be started in {cwd}: {error}") from None
     except RuntimeError as error:  # of a kernel that dies
-        raise RunFailed(" ".join(str(error).split()) or type(error).__name__) from None
+        lines = [str(error), *log.read_text(encoding="utf-8", errors="replace").splitlines()[-1:]]
+        raise RunFailed(" ".join(" ".join(lines).split()) or type(error).__name__) from None
     before, after = words
     if after["library"] != library or after["touched"] != before["touched"]:
         raise RunFailed(
@@ -126,7 +130,9 @@ class _Engine(NBClientEngine):
             startup_timeout=start_timeout,
             log=logger,
         )
-        return client.execute()
+        # A kernel has a word to say on the terminal when its parent dies, but nobody to say it to.
+        with kw["errors"].open("wb") as errors:
+            return client.execute(stderr=errors)
 
 
 papermill_engines.register("oralib", _Engine)

@@ -23,6 +23,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
+from oralib import _signals
 from oralib.runs.chapters import read_chapter
 from oralib.runs.folders import (
     PARTIAL,
@@ -106,10 +107,11 @@ def sweep_grid(
         failures: dict[int, str] = {}
         try:
             if missing:
-                with _client(min(workers or cores, len(missing)), cores, scheduler) as (
-                    client,
-                    threads,
-                ):
+                with contextlib.ExitStack() as stack:
+                    with _terminated_later():
+                        client, threads = stack.enter_context(
+                            _client(min(workers or cores, len(missing)), cores, scheduler)
+                        )
                     failures = _run_all(client, grid, place, keys, missing, code, threads)
         finally:
             clear_dead(place / "points" / PARTIAL)
@@ -221,6 +223,22 @@ def _deaf_to_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+@contextlib.contextmanager
+def _terminated_later() -> Iterator[None]:
+    """Put a SIGTERM off until the end of a block: a cluster that is half there cannot be closed."""
+    if signal.getsignal(signal.SIGTERM) is not _signals.interrupt:
+        yield
+        return
+    heard: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, _signals.interrupt)
+    if heard:
+        signal.raise_signal(signal.SIGTERM)
 
 
 # ------------------------------------------------------------------------------- the folder
