@@ -385,6 +385,14 @@ def test_an_error_while_renaming_brings_the_old_run_back(tmp_path, monkeypatch):
     assert contents(tmp_path) == {"run/results.json": b"run", "new/results.json": b"new"}
 
 
+def test_parents_are_not_made_behind_a_link(tmp_path, capsys):
+    path = write_chapter(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert main(["run", str(path), "--out", str(tmp_path / "link" / "a" / "out")]) == 2
+    assert f"{tmp_path / 'link'} is a symbolic link to nothing" in capsys.readouterr().err
+    assert not (tmp_path / "nowhere").exists()
+
+
 def test_unseen_places_are_not_made_behind_a_link(tmp_path, capsys):
     path = write_chapter(tmp_path)
     (tmp_path / "elsewhere").mkdir()
@@ -517,6 +525,18 @@ def test_a_signal_during_imports_is_one_line(tmp_path, module, number, status, w
     assert not (tmp_path / "runs").exists()
 
 
+def test_other_programs_keep_their_signals():
+    program = """
+import signal
+before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+import oralib.__main__
+assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+oralib._signals.raise_from_now_on()
+assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 # ------------------------------------------------------------------------------ provenance
 
 
@@ -588,6 +608,15 @@ def test_a_kernel_that_cannot_be_started(tmp_path, chapter, monkeypatch, capsys)
     said = capsys.readouterr().err
     assert "small failed: the kernel 'python3' cannot be started" in said
     assert said.count("\n") == 1
+
+
+def test_a_kernel_that_dies_says_why(tmp_path, chapter, monkeypatch, capsys):
+    write_kernel(tmp_path, monkeypatch)
+    assert main(["run", str(chapter.path), "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err.split("\r")[-1].strip()
+    assert said.startswith("small failed: Kernel died before replying to kernel_info")
+    assert said.endswith("No module named ipykernel_launcher")
+    assert "\n" not in said
 
 
 def copy_library(folder):

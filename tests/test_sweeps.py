@@ -591,3 +591,23 @@ def test_a_signal_says_how_to_go_on(folder, number, status, word):
     assert "Traceback" not in said
     check_complete(out)
     assert not (out / ".partial").exists()
+
+
+def test_sigterm_waits_until_the_cluster_is_there():
+    program = """
+import os, signal
+from oralib import _signals
+from oralib.runs import sweep
+signal.signal(signal.SIGTERM, _signals.interrupt)
+reached = []
+try:
+    with sweep._terminated_later():
+        os.kill(os.getpid(), signal.SIGTERM)
+        reached.append("the end of the block")
+    reached.append("what comes after it")
+except _signals.Terminated:
+    assert reached == ["the end of the block"]
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

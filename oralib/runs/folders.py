@@ -34,6 +34,9 @@ LOCK, SOURCE, KERNEL_LOG, WRITTEN = "lock", "chapter.ipynb", "kernel.log", "writ
 
 def settled(folder: Path) -> Path:
     """The same folder by a path that does not depend on the current one; its last link is kept."""
+    for parent in folder.parents:
+        if is_link(parent) and not parent.exists():
+            raise ValueError(f"{parent} is a symbolic link to nothing; it is not followed")
     if folder.name in ("", ".."):
         return folder.resolve()
     return folder.parent.resolve() / folder.name
@@ -70,7 +73,7 @@ def check_place(folder: Path) -> bool:
     here = settled(folder).resolve()
     if os.path.ismount(here):
         raise ValueError(f"{folder} is a mount; give a folder in it")
-    for name, near in (("the current folder", Path.cwd()), ("home", Path("~").expanduser())):
+    for name, near in (("the current folder", Path.cwd()), ("home", Path(os.path.expanduser("~")))):
         near = near.resolve()
         if here == near or here in near.parents:
             said = "is" if here == near else "contains"
