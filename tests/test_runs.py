@@ -487,8 +487,10 @@ def test_the_next_run_clears_what_a_killed_one_has_left(tmp_path):
     assert dead.exists()  # it lives
     run.kill()
     run.communicate()
-    living, stranger, others = (partial / (32 * letter) for letter in "abc")
-    for folder in (living, stranger, others):
+    machine = dead.name.partition("-")[2]
+    living, stranger, empty = (partial / f"{32 * letter}-{machine}" for letter in "abc")
+    elsewhere = partial / f"{32 * 'd'}-00000000"  # its locks may not be seen from here
+    for folder in (living, stranger, empty, elsewhere):
         folder.mkdir()
         (folder / "lock").touch()
     (stranger / "thesis.tex").write_text("x")
@@ -499,6 +501,7 @@ def test_the_next_run_clears_what_a_killed_one_has_left(tmp_path):
             "mine",
             living.name,
             stranger.name,
+            elsewhere.name,
         }
     assert (stranger / "thesis.tex").read_text() == "x"
 

@@ -18,6 +18,7 @@ from notebooks import write_chapter
 
 from oralib import runs
 from oralib.__main__ import main
+from oralib.runs import folders
 from oralib.runs.record import read_results, sealed
 
 COMMAND = [sys.executable, "-m", "oralib", "sweep"]
@@ -294,7 +295,9 @@ def test_links_are_not_followed(folder, capsys):
 
 def test_a_start_that_was_killed_is_no_obstacle(folder):
     path, out = write_grid(folder, "points: [{x: 1}]\n"), folder / "out"
-    (out / ".partial" / (32 * "a")).mkdir(parents=True)
+    with folders.unseen(out / "sweep.json") as place:
+        name = place.name
+    (out / ".partial" / name).mkdir(parents=True)
     (out / ".lock").touch()
     assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
     assert {entry.name for entry in out.iterdir()} == {
@@ -375,6 +378,18 @@ def test_what_is_not_a_point_is_not_taken_for_one(swept, tmp_path, capsys):
     assert (out / "set-aside" / "table.csv-1").read_text() == "edited"
     assert (out / "set-aside" / "figure.png-1").is_symlink()
     assert (folder / "grid.yml").read_text().startswith("chapter")
+
+
+def test_a_sweep_of_another_chapter_is_left_alone(swept, tmp_path, capsys):
+    folder = tmp_path / "copy"
+    shutil.copytree(swept, folder)
+    write_chapter(folder, name="other")
+    path, out = folder / "other.yml", folder / "out"
+    path.write_text("chapter: other.ipynb\npoints: [{x: 1}]\n")
+    table = (out / "table.csv").read_text()
+    assert main(["sweep", str(path), "--out", str(out)]) == 2
+    assert f"{out} is a sweep of small, not of other" in capsys.readouterr().err
+    assert (out / "table.csv").read_text() == table
 
 
 def test_old_points_with_files_of_others_are_kept(swept, tmp_path, capsys):

@@ -6,7 +6,8 @@ wrote down. Everything else is refused, or set aside under another name. Symboli
 followed nor replaced, but for those among the parents of a folder that somebody has given.
 
 The unseen place is locked by its process. The system opens the lock when the process ends, however
-it ends, so what a dead process has left can be told from what a living one is writing.
+it ends, so what a dead process has left can be told from what a living one is writing. As some
+shared file systems keep locks to one machine, each machine clears only what its own have left.
 
 On Windows a file that another program has open can be neither renamed nor deleted; this is an error
 then, and nothing is lost. Junctions are known as links from Python 3.12 on.
@@ -14,6 +15,7 @@ then, and nothing is lost. Junctions are known as links from Python 3.12 on.
 
 import contextlib
 import os
+import platform
 import re
 import shutil
 import stat
@@ -131,7 +133,7 @@ def _locked(home: Path) -> tuple[Path, FileLock]:
         home.mkdir(parents=True, exist_ok=True)
         if is_link(home):
             raise ValueError(f"{home} is a symbolic link; nothing is written there")
-        place = home / uuid4().hex
+        place = home / f"{uuid4().hex}-{_machine()}"
         lock = FileLock(place / LOCK, blocking=False)
         try:
             place.mkdir()
@@ -144,12 +146,17 @@ def _locked(home: Path) -> tuple[Path, FileLock]:
     raise OSError(f"no place can be locked in {home}")
 
 
+def _machine() -> str:
+    """A word for this machine that can be in a file's name."""
+    return sha256(platform.node().encode()).hexdigest()[:8]
+
+
 def clear_dead(home: Path) -> None:
-    """Remove the unseen places whose process is gone, if nothing else has been put there."""
+    """Remove this machine's unseen places whose process is gone, if nothing else is in them."""
     if not is_folder(home):
         return
     for place in list(home.iterdir()):
-        if not re.fullmatch(r"[0-9a-f]{32}", place.name) or not is_folder(place):
+        if not re.fullmatch(rf"[0-9a-f]{{32}}-{_machine()}", place.name) or not is_folder(place):
             continue
         with contextlib.suppress(OSError, Timeout):
             if is_file(place / LOCK):

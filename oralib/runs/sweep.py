@@ -95,7 +95,7 @@ def sweep_grid(
     cores = os.cpu_count() or 1
     if workers is not None and not 1 <= workers <= cores:
         raise ValueError(f"workers must lie in [1, {cores}], the cores, got workers={workers}")
-    _claim(out)
+    _claim(out, grid)
     place = settled(out)
     with _alone(out):
         code = code_version(grid.chapter)
@@ -244,7 +244,7 @@ def _terminated_later() -> Iterator[None]:
 # ------------------------------------------------------------------------------- the folder
 
 
-def _claim(out: Path) -> None:
+def _claim(out: Path, grid: Grid) -> None:
     """Have a folder that is ours or empty, and refuse any other."""
     if is_link(out):
         raise ValueError(f"{out} is a symbolic link; give a folder that is none")
@@ -253,8 +253,14 @@ def _claim(out: Path) -> None:
         names = set(os.listdir(out))
     except OSError as error:
         raise ValueError(f"{out} cannot be written to: {error.strerror}") from None
-    if names - _BEGINNINGS and _mark(out) is None:
+    mark = _mark(out)
+    if names - _BEGINNINGS and mark is None:
         raise ValueError(f"{out} exists and is not a sweep; give another folder")
+    name = grid.chapter.name
+    if mark is not None and mark["chapter"] != name:
+        raise ValueError(
+            f"{out} is a sweep of {mark['chapter']}, not of {name}; give another folder"
+        )
     for path in (out / ".lock", out / MARK):
         if os.path.lexists(path) and not is_file(path):
             raise ValueError(f"{path} is not a file; give another folder")
