@@ -18,7 +18,7 @@ from notebooks import write_chapter
 
 from oralib import runs
 from oralib.__main__ import main
-from oralib.runs import folders
+from oralib.runs import folders, sweep
 from oralib.runs.record import read_results, sealed
 
 COMMAND = [sys.executable, "-m", "oralib", "sweep"]
@@ -378,6 +378,29 @@ def test_what_is_not_a_point_is_not_taken_for_one(swept, tmp_path, capsys):
     assert (out / "set-aside" / "table.csv-1").read_text() == "edited"
     assert (out / "set-aside" / "figure.png-1").is_symlink()
     assert (folder / "grid.yml").read_text().startswith("chapter")
+
+
+@pytest.mark.parametrize("replaced", range(4))
+def test_a_table_is_ours_whenever_the_sweep_is_killed(swept, tmp_path, monkeypatch, replaced):
+    """Killed after so many files have been renamed, the mark first."""
+    out = tmp_path / "out"
+    shutil.copytree(swept / "out", out)
+    grid = runs.read_grid(swept / "grid.yml")
+    rename, done = os.replace, []
+
+    def killed(old, new):
+        if len(done) == replaced:
+            raise KeyboardInterrupt
+        done.append(new)
+        rename(old, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            sweep._write_table(out, [{"x": 1.0, "square": 7.0}, {"x": 2.0, "square": 8.0}], grid)
+    sweep._write_table(out, [{"x": 1.0, "square": 9.0}], grid)
+    assert (out / "table.csv").read_text() == "x,square\n1.0,9.0\n"
+    assert not (out / "set-aside").exists()
 
 
 def test_a_sweep_of_another_chapter_is_left_alone(swept, tmp_path, capsys):

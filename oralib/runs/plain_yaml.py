@@ -19,9 +19,8 @@ DEEPEST = 8
 
 _PREFIX = "tag:yaml.org,2002:"
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)")
-_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False}
-_BOOLEANS["FALSE"] = False
+_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.inf")
+_BOOLEANS = {"true": True, "True": True, "false": False, "False": False}
 
 
 def read_yaml(path: Path) -> Any:
@@ -130,7 +129,7 @@ def _scalar(node: Any, kind: str, key: str) -> Any:
         if kind == "int" and _INTEGER.fullmatch(text):
             return int(text)
         if kind == "float" and _FLOAT.fullmatch(text):
-            return float(text.replace(".inf", "inf").replace(".Inf", "inf").replace(".INF", "inf"))
+            return float(text.replace(".inf", "inf"))
     except ValueError:  # an integer of more than 4300 digits
         raise _Refused(node.start_mark, key, f"{text[:20]}... has too many digits") from None
     if kind in ("int", "float", "bool", "timestamp"):

@@ -273,7 +273,9 @@ def _mark(out: Path) -> dict[str, Any] | None:
     """What the mark of a sweep says, if there is one: the chapter, and digests of our files."""
     schema = {"format": str, "chapter": str, "files": dict, "digest": str}
     mark = read_sealed(out / MARK, schema)
-    return mark if mark is not None and mark["format"] == FORMAT else None
+    if mark is None or mark["format"] != FORMAT:
+        return None
+    return mark if all(isinstance(known, list) for known in mark["files"].values()) else None
 
 
 @contextlib.contextmanager
@@ -305,20 +307,23 @@ def _begin(out: Path, grid: Grid, code: str) -> None:
 
 
 def _put(out: Path, place: Path, grid: Grid, names: list[str]) -> None:
-    """Let files appear in the folder, and write down their digests; files of others are kept."""
+    """Let files appear in the folder; a file that is not as we have left it is set aside.
+
+    Their digests are written down before, so that they are known as ours whatever happens.
+    """
     mark = _mark(out)
     files = {} if mark is None else dict(mark["files"])
     for name in names:
-        if os.path.lexists(out / name) and not (
-            is_file(out / name) and digest_of(out / name) == files.get(name)
-        ):
+        known = [digest_of(out / name)] if is_file(out / name) else []
+        if os.path.lexists(out / name) and not set(known) & set(files.get(name, [])):
             new = set_aside(out / name, out / "set-aside")
             _say(f"{name} in {out} was not as the sweep has left it; it is now {new}")
-        files[name] = digest_of(place / name)
+            known = []
+        files[name] = [*known, digest_of(place / name)]
     content = {"format": FORMAT, "chapter": grid.chapter.name, "files": files}
     text = json.dumps(sealed(content), indent=1)
     (place / MARK).write_text(text + "\n", encoding="utf-8")
-    for name in (*names, MARK):
+    for name in (MARK, *names):
         with (place / name).open("r+b") as file:
             os.fsync(file.fileno())
         os.replace(place / name, out / name)
