@@ -11,6 +11,10 @@ table, its *channel*, from which everything can be computed exactly.
 True
 """
 
+# First of all, as the other imports take seconds in which somebody may press Ctrl-C.
+from oralib import _signals  # noqa: F401
+
+# isort: split
 from oralib import experiments
 from oralib.bounds import (
     Counts,

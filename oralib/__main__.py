@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from tqdm import tqdm
+from oralib import _signals
 
-# What a command needs is imported when it is called: none of them needs all.
+# What a command needs is imported when it is called: none of them needs all. Until all of it is
+# there, Ctrl-C ends the process at once; then the command calls raise_from_now_on.
 
 #: What the extra ``runs`` installs, each with the module that it brings.
 RUNS = {
@@ -21,6 +22,7 @@ RUNS = {
     "dask": "dask",
     "distributed": "distributed",
     "cryptography": "cryptography",
+    "filelock": "filelock",
     "pyyaml": "yaml",
 }
 
@@ -36,11 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(chosen.command(chosen))
     except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as error:
+        word, status = _signals.ending(error)
+        print(word, file=sys.stderr)
+        return status
 
 
 def _check_installed(command: str) -> None:
@@ -72,8 +75,11 @@ def _add_claims(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def _claims(chosen: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
     from oralib import claims
 
+    _signals.raise_from_now_on()
     asked = claims.ledger() if chosen.only is None else [claims.find(chosen.only)]
     verdicts = [
         claim.verdict(mutants=chosen.mutants)
@@ -107,6 +113,9 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         help="a parameter, for example -p epsilon=4 or -p ratios=1,2,5",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write")
+    parser.add_argument(
+        "--force", action="store_true", help="replace an earlier run; other folders never are"
+    )
     parser.add_argument("--list", action="store_true", help="show chapters and their parameters")
     parser.set_defaults(command=_run)
 
@@ -130,7 +139,14 @@ def _run(chosen: argparse.Namespace) -> int:
     values = runs.check_parameters(chapter, runs.parse_assignments(chosen.parameters))
     folder = runs.default_folder(chapter, values) if chosen.out is None else chosen.out
     try:
-        record = runs.run_chapter(chapter, values, folder, progress=True)
+        if runs.check_free(folder, chosen.force):
+            print(f"the run in {folder} will be replaced", file=sys.stderr)
+        import nbconvert  # noqa: F401
+
+        import oralib.runs.kernel  # noqa: F401
+
+        _signals.raise_from_now_on()
+        record = runs.run_chapter(chapter, values, folder, force=chosen.force, progress=True)
     except runs.RunFailed as error:
         print(f"{chapter.name} failed: {error}", file=sys.stderr)
         return 1
@@ -162,15 +178,19 @@ def _add_sweep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _sweep(chosen: argparse.Namespace) -> int:
     _check_installed("sweep")
+    import distributed  # noqa: F401
+
     from oralib import runs
 
+    _signals.raise_from_now_on()
     grid = runs.read_grid(chosen.grid)
     out = Path("runs") / chosen.grid.stem if chosen.out is None else chosen.out
     try:
         done = runs.sweep_grid(grid, out, workers=chosen.workers, scheduler=chosen.scheduler)
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on from here", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as error:
+        word, status = _signals.ending(error)
+        print(f"{word}; the same command goes on from here", file=sys.stderr)
+        return status
     except OSError as error:
         print(f"{out} cannot be written: {error.strerror or error}", file=sys.stderr)
         return 1
@@ -183,8 +203,12 @@ def _sweep(chosen: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        # A name of a folder may have bytes that are no text.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     status = main()
-    if status == 130:
+    _signals.end_from_now_on()
+    if status in (130, 143):
         # All is cleaned up. What a kernel's client has left undone would only print tracebacks.
         sys.stdout.flush()
         sys.stderr.flush()

@@ -132,7 +132,7 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
         )
     except mechanism_calibration.NoBracketIntervalFoundError:
         raise ValueError(
-            "epsilon and delta must allow for some noise multiplier, and the accountant finds none, "
+            "epsilon and delta must allow for a noise multiplier; the accountant finds none, "
             f"got epsilon={epsilon:g} and delta={delta:g} for steps={steps}, "
             f"sample_rate={sample_rate:g}"
         ) from None

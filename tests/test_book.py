@@ -144,6 +144,16 @@ def test_papermill_with_other_parameters(folder, tmp_path, monkeypatch):
     assert "k = 3: 0.7500" in text
 
 
+def test_running_finds_its_grids_from_any_folder(tmp_path, monkeypatch):
+    """Even from one with grids of its own."""
+    (tmp_path / "grids").mkdir()
+    monkeypatch.chdir(tmp_path)
+    path = ROOT / "book" / "running.ipynb"
+    done = papermill.execute_notebook(str(path), None, {"trials": 2}, progress_bar=False)
+    text = "".join(o.get("text", "") for c in done.cells for o in c.get("outputs", []))
+    assert "chapter: running" in text
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

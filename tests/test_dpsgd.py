@@ -388,7 +388,7 @@ def test_bad_input(call, message):
 
 
 def test_an_accountant_that_finds_no_noise_says_so():
-    with pytest.raises(ValueError, match="epsilon and delta must allow for some noise multiplier"):
+    with pytest.raises(ValueError, match="epsilon and delta must allow for a noise multiplier"):
         noise_multiplier(0.01, 1e-15, 1, 1.0)
     with pytest.raises(ValueError, match=r"sample_rate must lie in \[1e-12, 1\]"):
         noise_multiplier(2.0, 1e-5, 1, 5e-324)

@@ -4,22 +4,48 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
+from pathlib import Path
 
+import filelock
+import nbformat
 import pytest
 from notebooks import write_chapter
 
+import oralib
 from oralib import runs
 from oralib.__main__ import main
+from oralib.runs import folders
 from oralib.runs.record import readable
+
+COMMAND = [sys.executable, "-m", "oralib", "run"]
 
 
 @pytest.fixture
 def chapter(tmp_path):
     return runs.find_chapter(str(write_chapter(tmp_path)))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run that is complete; not to be touched."""
+    folder = tmp_path_factory.mktemp("finished")
+    runs.run_chapter(runs.find_chapter(str(write_chapter(folder))), {}, folder / "run")
+    return folder / "run"
+
+
+def contents(folder):
+    """All that is in a folder, by path; a link as what it points to."""
+    return {
+        str(path.relative_to(folder)): os.readlink(path) if path.is_symlink() else path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
 
 
 # ------------------------------------------------------------------------------- parameters
@@ -132,9 +158,15 @@ def test_a_run_leaves_a_complete_folder(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "square   19.0" in printed
     assert str(out) in printed
-    # Again, with another value: the folder is replaced as a whole.
-    assert main(["run", str(path), "-p", "x=2", "--out", str(out)]) == 0
+    # Again, with another value: the folder is replaced as a whole, but only if this is asked for.
+    before = contents(out)
+    assert main(["run", str(path), "-p", "x=2", "--out", str(out)]) == 2
+    assert f"{out} is a complete run; --force replaces it" in capsys.readouterr().err
+    assert contents(out) == before
+    assert main(["run", str(path), "-p", "x=2", "--out", str(out), "--force"]) == 0
+    assert f"the run in {out} will be replaced\n" in capsys.readouterr().err
     assert json.loads((out / "results.json").read_text())["results"]["square"] == 6.0
+    assert [folder.name for folder in out.parent.iterdir()] == ["run"]
 
 
 def test_a_notebook_without_a_kernel_is_python(tmp_path):
@@ -144,28 +176,6 @@ def test_a_notebook_without_a_kernel_is_python(tmp_path):
     path.write_text(json.dumps(notebook))
     assert main(["run", str(path), "-p", "x=2", "--out", str(out)]) == 0
     assert json.loads((out / "results.json").read_text())["results"]["square"] == 6.0
-
-
-def test_control_c_leaves_nothing_and_says_one_line(tmp_path):
-    path, out = write_chapter(tmp_path, extra="\ntime.sleep(60)"), tmp_path / "runs" / "out"
-    run = subprocess.Popen(
-        [sys.executable, "-m", "oralib", "run", str(path), "--out", str(out)],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    for _ in range(300):
-        if (out.parent / ".partial").exists():
-            break
-        time.sleep(0.1)
-    time.sleep(3)
-    os.killpg(run.pid, signal.SIGINT)
-    _, said = run.communicate(timeout=60)
-    assert run.returncode == 130
-    assert "interrupted\n" in said
-    assert "Traceback" not in said
-    assert not out.exists()
-    assert not (out.parent / ".partial").exists()
 
 
 def test_nothing_starts_with_a_wrong_parameter(tmp_path, capsys):
@@ -187,15 +197,6 @@ def test_a_chapter_that_fails_leaves_nothing(tmp_path, capsys):
     assert "small failed: RuntimeError: cannot do x=7.0" in capsys.readouterr().err
     assert not out.exists()
     assert not (tmp_path / ".partial").exists()
-
-
-def test_folders_of_others_are_left_alone(tmp_path, capsys):
-    path, out = write_chapter(tmp_path), tmp_path / "out"
-    out.mkdir()
-    (out / "precious.txt").write_text("x")
-    assert main(["run", str(path), "--out", str(out)]) == 2
-    assert "exists and is not a run; give another folder" in capsys.readouterr().err
-    assert (out / "precious.txt").read_text() == "x"
 
 
 def test_a_folder_that_cannot_be_written(tmp_path, capsys):
@@ -229,3 +230,453 @@ def test_markdown_becomes_readable():
         {"a": 1, "b": 2.5},
     )
     assert text == "1 and 2.5, *fig-x*, *k*\n**Note**\n\ntext\n"
+
+
+# ------------------------------------------------------------------------- folders of others
+
+#: What somebody else may have in a file with this name.
+FOREIGN = {
+    "nothing": "",
+    "object": "{}",
+    "scores": '{"a": 1, "chapter": "one"}',
+    "pairs": '[["a", 1], ["b", 2]]',
+    "list": "[1, 2]",
+    "number": "3",
+    "null": "null",
+    "text": "no JSON",
+    "nan": '{"format": "oralib-run/1", "chapter": NaN}',
+    "deep": "[" * 100_000,
+    "large": '{"a": "' + 10_000_000 * "x" + '"}',
+    "format": '{"format": "oralib-run/1"}',
+    "types": '{"format": "oralib-run/1", "chapter": "a", "parameters": {}, "results": {}, '
+    '"provenance": {"code": "a", "seconds": 1.0}, "files": {"../x": "y"}, "digest": 3}',
+}
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "force"])
+@pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN)
+def test_a_folder_without_our_mark_is_refused(tmp_path, capsys, text, force):
+    path, out = write_chapter(tmp_path), tmp_path / "out"
+    out.mkdir()
+    (out / "results.json").write_text(text)
+    (out / "thesis.tex").write_text("ten years")
+    before = contents(tmp_path)
+    assert main(["run", str(path), "--out", str(out), *force]) == 2
+    said = capsys.readouterr().err
+    assert said == f"error: {out} exists and is not a run; give another folder\n"
+    assert contents(tmp_path) == before
+
+
+def _add_notes(out):
+    (out / "notes.txt").write_text("mine")
+    return "notes.txt"
+
+
+def _add_a_folder(out):
+    (out / ".ipynb_checkpoints").mkdir()
+    return ".ipynb_checkpoints"
+
+
+def _edit_the_notebook(out):
+    path = out / "notebook.ipynb"
+    path.write_text(path.read_text().replace("A chapter", "A chapter, with my remarks"))
+    return "notebook.ipynb"
+
+
+def _link_the_page(out):
+    (out / "page.html").rename(out.parent / "page.html")
+    (out / "page.html").symlink_to(out.parent / "page.html")
+    return "page.html"
+
+
+@pytest.mark.parametrize("change", [_add_notes, _add_a_folder, _edit_the_notebook, _link_the_page])
+def test_a_run_with_something_of_others_in_it_is_refused(tmp_path, finished, capsys, change):
+    path, out = write_chapter(tmp_path), tmp_path / "out"
+    shutil.copytree(finished, out)
+    name = change(out)
+    before = contents(tmp_path)
+    assert main(["run", str(path), "--out", str(out), "--force"]) == 2
+    assert f"{name} in it is not as the run has left it" in capsys.readouterr().err
+    assert contents(tmp_path) == before
+
+
+def test_edited_results_are_not_a_run(tmp_path, finished):
+    out = tmp_path / "out"
+    shutil.copytree(finished, out)
+    assert runs.check_free(out, force=True)
+    text = (out / "results.json").read_text()
+    (out / "results.json").write_text(text.replace('"square": 3.0', '"square": 4.0'))
+    with pytest.raises(ValueError, match="exists and is not a run"):
+        runs.check_free(out, force=True)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_links_files_and_near_folders_are_refused(tmp_path, finished, monkeypatch, force):
+    real, link = tmp_path / "real", tmp_path / "link"
+    shutil.copytree(finished, real)
+    link.symlink_to(real)
+    (tmp_path / "second").symlink_to(link)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "a" / "home").mkdir(parents=True)
+    (tmp_path / "b" / "here").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "a" / "home"))
+    monkeypatch.chdir(tmp_path / "b" / "here")
+    before = contents(tmp_path)
+    for place, message in (
+        (link, "is a symbolic link"),
+        (tmp_path / "second", "is a symbolic link"),
+        (tmp_path / "dangling", "is a symbolic link"),
+        (tmp_path / "file", "is not a folder"),
+        (Path(), "is the current folder"),
+        (Path("../here"), "is the current folder"),
+        (Path(".."), "contains the current folder"),
+        (tmp_path / "a" / "home", "is home"),
+        (tmp_path / "a", "contains home"),
+        (Path("/"), "is a mount"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            runs.check_free(place, force)
+    assert contents(tmp_path) == before
+
+
+def test_a_folder_that_appears_while_a_run_is_going(tmp_path, capsys):
+    """Somebody else makes a folder of this name in the meantime; both are kept."""
+    out = tmp_path / "{out} #1"  # braces, which papermill would fill in
+    extra = "\nfrom pathlib import Path\nPath(word).mkdir()\nPath(word, 'mine').write_text('x')"
+    path = write_chapter(tmp_path, extra=extra)
+    assert main(["run", str(path), "-p", f"word={out}", "--out", str(out)]) == 1
+    beside = tmp_path / "{out} #1-1"
+    assert f"is not a run; give another folder; the run is in {beside}\n" in capsys.readouterr().err
+    assert contents(out) == {"mine": b"x"}
+    assert not runs.check_free(tmp_path / "new")
+    assert runs.check_free(beside, force=True)
+    assert not (tmp_path / ".partial").exists()
+
+
+def test_notes_that_are_added_while_a_run_is_going(tmp_path, finished, capsys):
+    out = tmp_path / "out"
+    shutil.copytree(finished, out)
+    before = contents(out)
+    extra = "\nfrom pathlib import Path\nPath(word, 'notes').write_text('x')"
+    path = write_chapter(tmp_path, extra=extra)
+    assert main(["run", str(path), "-p", f"word={out}", "--out", str(out), "--force"]) == 1
+    assert f"the run is in {out}-1\n" in capsys.readouterr().err
+    assert contents(out) == {**before, "notes": b"x"}
+
+
+def test_what_comes_between_the_check_and_the_renaming_is_kept(tmp_path):
+    old, new = tmp_path / "run", tmp_path / "new"
+    for folder, text in ((old, "old"), (new, "new")):
+        folder.mkdir()
+        (folder / "results.json").write_text(text)
+    (old / "notes").write_text("mine")
+    assert folders.swap(new, old, {}, ["results.json"]) == tmp_path / "run.old-1"
+    assert contents(tmp_path) == {
+        "run/results.json": b"new",
+        "run.old-1/results.json": b"old",
+        "run.old-1/notes": b"mine",
+    }
+
+
+def test_an_error_while_renaming_brings_the_old_run_back(tmp_path, monkeypatch):
+    old, new = tmp_path / "run", tmp_path / "new"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / "results.json").write_text(folder.name)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(folders, "publish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        folders.swap(new, old, {}, ["results.json"])
+    assert contents(tmp_path) == {"run/results.json": b"run", "new/results.json": b"new"}
+
+
+def test_parents_are_not_made_behind_a_link(tmp_path, capsys):
+    path = write_chapter(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert main(["run", str(path), "--out", str(tmp_path / "link" / "a" / "out")]) == 2
+    assert f"{tmp_path / 'link'} is a symbolic link to nothing" in capsys.readouterr().err
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_unseen_places_are_not_made_behind_a_link(tmp_path, capsys):
+    path = write_chapter(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / ".partial").symlink_to(tmp_path / "elsewhere")
+    assert main(["run", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert ".partial is a symbolic link; nothing is written there" in capsys.readouterr().err
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+# --------------------------------------------------------------------------------- names
+
+
+def test_every_run_has_a_folder_of_its_own():
+    chapter = runs.find_chapter("06-dp-sgd")
+    ratios = ",".join(str(i / 7) for i in range(1, 23))
+
+    def name(**given):
+        return runs.default_folder(chapter, runs.check_parameters(chapter, given)).name.lower()
+
+    long = [name(ratios=ratios, trials=trials) for trials in (50, 60)]
+    assert long[0] != long[1]
+    assert len(long[0]) <= 120
+    assert name(delta="1e-5") == name(delta="0.00001")
+    assert name(epsilon="4").startswith("06-dp-sgd-epsilon=4.0-")
+    assert name(epsilon="4") != name(epsilon="4.1")
+
+
+def test_names_of_folders_are_plain(tmp_path):
+    """Words differ even where case does not count, and none of them is a path."""
+    chapter = runs.find_chapter(str(write_chapter(tmp_path)))
+    words = ["a", "A", "é", "../../x", "a/b", 'a"b', "C:", " ", "x" * 1000, "true", "1"]
+    found = [runs.default_folder(chapter, {"word": word}) for word in words]
+    assert {folder.parent for folder in found} == {Path("runs")}
+    assert len({folder.name.lower() for folder in found}) == len(words)
+    assert all(re.fullmatch(r"[A-Za-z0-9.,=+_-]+-[0-9a-f]{12}", folder.name) for folder in found)
+    # The chapter's own default, and the same chapter after a change.
+    assert (
+        runs.default_folder(chapter, {"word": "a"}).name.split("-")[-1]
+        == (runs.default_folder(chapter, {}).name.split("-")[-1])
+    )
+    changed = runs.find_chapter(str(write_chapter(tmp_path, extra="\n1 + 1")))
+    assert runs.default_folder(changed, {}) != runs.default_folder(chapter, {})
+
+
+# -------------------------------------------------------------------------------- signals
+
+
+SIGNALS = [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "terminated\n")]
+
+
+def start_and_wait(path, out):
+    """A run in a process group of its own, in the middle of the last cell."""
+    run = subprocess.Popen(
+        [*COMMAND, str(path), "--out", str(out)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    for _ in range(600):
+        if list(out.parent.glob("under way")):
+            return run
+        time.sleep(0.1)
+    run.kill()
+    pytest.fail("the run does not start")
+
+
+SLOW = "\nopen('under way', 'w').close()\ntime.sleep(60)"
+
+
+@pytest.mark.parametrize(("number", "status", "word"), SIGNALS)
+def test_a_signal_leaves_nothing_and_says_one_line(tmp_path, number, status, word):
+    path, out = write_chapter(tmp_path, extra=SLOW), tmp_path / "out"
+    run = start_and_wait(path, out)
+    assert (tmp_path / ".partial").exists()
+    os.killpg(run.pid, number)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == status
+    assert said.split("\r")[-1].endswith(word)
+    assert said.count("\n") == 1
+    assert not out.exists()
+    assert not (tmp_path / ".partial").exists()
+
+
+def test_the_next_run_clears_what_a_killed_one_has_left(tmp_path):
+    """And nothing else: not a run that is going, not what somebody has put there."""
+    path, out = write_chapter(tmp_path, extra=SLOW), tmp_path / "out"
+    run = start_and_wait(path, out)
+    partial = tmp_path / ".partial"
+    (dead,) = partial.iterdir()
+    next_path = write_chapter(tmp_path, name="next")
+    assert main(["run", str(next_path), "--out", str(tmp_path / "first")]) == 0
+    assert dead.exists()  # it lives
+    run.kill()
+    run.communicate()
+    machine = dead.name.partition("-")[2]
+    living, stranger, empty = (partial / f"{32 * letter}-{machine}" for letter in "abc")
+    elsewhere = partial / f"{32 * 'd'}-00000000"  # its locks may not be seen from here
+    for folder in (living, stranger, empty, elsewhere):
+        folder.mkdir()
+        (folder / "lock").touch()
+    (stranger / "thesis.tex").write_text("x")
+    (partial / "mine").write_text("x")
+    with filelock.FileLock(living / "lock"):
+        assert main(["run", str(next_path), "--out", str(tmp_path / "second")]) == 0
+        assert {entry.name for entry in partial.iterdir()} == {
+            "mine",
+            living.name,
+            stranger.name,
+            elsewhere.name,
+        }
+    assert (stranger / "thesis.tex").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    "module", ["oralib._signals", "numba", "oralib", "nbformat", "oralib.runs", "papermill"]
+)
+@pytest.mark.parametrize(("number", "status", "word"), SIGNALS)
+def test_a_signal_during_imports_is_one_line(tmp_path, module, number, status, word):
+    """The interpreter tells which module it has just imported."""
+    run = subprocess.Popen(
+        [sys.executable, "-X", "importtime", *COMMAND[1:], str(write_chapter(tmp_path))],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    for line in run.stderr:
+        if line.split("|")[-1].strip() == module:
+            break
+    run.send_signal(number)
+    _, said = run.communicate(timeout=60)
+    assert [line for line in said.splitlines() if "|" not in line] == [word.strip()]
+    assert run.returncode == status
+    assert not (tmp_path / "runs").exists()
+
+
+def test_other_programs_keep_their_signals():
+    program = """
+import signal
+before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+import oralib.__main__
+assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+oralib._signals.raise_from_now_on()
+assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+# ------------------------------------------------------------------------------ provenance
+
+
+def test_the_chapter_is_run_as_it_was_read(tmp_path):
+    chapter = runs.find_chapter(str(write_chapter(tmp_path)))
+    write_chapter(tmp_path, extra='\nglue("square", -1)')
+    record = runs.run_chapter(chapter, {}, tmp_path / "out")
+    assert record["results"]["square"] == 3.0
+    notebook = nbformat.read(tmp_path / "out" / "notebook.ipynb", 4)
+    assert notebook.metadata.papermill.input_path == str(tmp_path / "small.ipynb")
+    # What the kernel was asked is not in the notebook.
+    assert [cell.get("execution_count") for cell in notebook.cells] == [None, 1, 2, 3]
+    assert "described" not in (tmp_path / "out" / "notebook.ipynb").read_text()
+    edited = runs.find_chapter(str(tmp_path / "small.ipynb"))
+    with pytest.raises(runs.RunFailed, match=r"small is of version .*, not "):
+        runs.run_chapter(edited, {}, tmp_path / "new", code=record["provenance"]["code"])
+
+
+def write_kernel(folder, monkeypatch, **environment):
+    """Another kernel behind the name python3: a virtual environment with our packages."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    python = folder / "venv" / "bin" / "python"
+    spec = folder / "jupyter" / "kernels" / "python3" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    content = {
+        "argv": [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": "Another",
+        "language": "python",
+        "env": environment,
+    }
+    spec.write_text(json.dumps(content))
+    monkeypatch.setenv("JUPYTER_PATH", str(folder / "jupyter"))
+    return python
+
+
+PATHS = [sysconfig.get_path("purelib"), str(Path(oralib.__file__).parent.parent)]
+
+
+def test_the_kernel_says_what_it_is(tmp_path, chapter, monkeypatch):
+    fake = tmp_path / "lib" / "numpy-9.9.9.dist-info"
+    fake.mkdir(parents=True)
+    (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 9.9.9\n")
+    paths = os.pathsep.join([str(tmp_path / "lib"), *PATHS])
+    python = write_kernel(tmp_path, monkeypatch, PYTHONPATH=paths)
+    origin = runs.run_chapter(chapter, {}, tmp_path / "out")["provenance"]
+    assert origin["executable"] == str(python)
+    assert origin["packages"]["numpy"] == "9.9.9"
+
+
+def test_a_kernel_without_the_library_or_with_another_one(tmp_path, chapter, monkeypatch, capsys):
+    paths = os.pathsep.join(PATHS)
+    write_kernel(tmp_path, monkeypatch, PYTHONPATH=PATHS[0])
+    arguments = ["run", str(chapter.path), "--out", str(tmp_path / "out")]
+    assert main(arguments) == 1
+    assert "/venv/bin/python, has no oralib\n" in capsys.readouterr().err
+    shutil.rmtree(tmp_path / "jupyter")
+    library = copy_library(tmp_path)
+    (library / "laws.py").write_text("")
+    write_kernel(tmp_path, monkeypatch, PYTHONPATH=os.pathsep.join([str(library.parent), paths]))
+    assert main(arguments) == 1
+    said = capsys.readouterr().err
+    assert f"has another oralib than the one that was asked for: {library} is of version" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_kernel_that_cannot_be_started(tmp_path, chapter, monkeypatch, capsys):
+    write_kernel(tmp_path, monkeypatch).unlink()
+    assert main(["run", str(chapter.path), "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert "small failed: the kernel 'python3' cannot be started" in said
+    assert said.count("\n") == 1
+
+
+def test_a_kernel_that_dies_says_why(tmp_path, chapter, monkeypatch, capsys):
+    write_kernel(tmp_path, monkeypatch)
+    assert main(["run", str(chapter.path), "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err.split("\r")[-1].strip()
+    assert said.startswith("small failed: Kernel died before replying to kernel_info")
+    assert said.endswith("No module named ipykernel_launcher")
+    assert "\n" not in said
+
+
+def copy_library(folder):
+    library = folder / "copy" / "oralib"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(oralib.__file__).parent, library, ignore=ignored)
+    return library
+
+
+@pytest.mark.parametrize("after", ["", "text"], ids=["changed", "restored"])
+def test_results_of_a_library_that_was_edited_meanwhile_are_not_kept(tmp_path, after):
+    library = copy_library(tmp_path)
+    extra = f"""
+from pathlib import Path
+path = Path({str(library / "laws.py")!r})
+text = path.read_text()
+path.write_text(text + "# edited")
+if {after!r}:
+    path.write_text(text)
+"""
+    path = write_chapter(tmp_path, extra=extra)
+    done = subprocess.run(
+        [*COMMAND, str(path), "--out", str(tmp_path / "out")],
+        env={**os.environ, "PYTHONPATH": str(library.parent)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    message = f"small failed: oralib at {library} has changed in the meantime"
+    assert done.stderr.split("\r")[-1].strip().startswith(message)
+    assert not (tmp_path / "out").exists()
+
+
+# -------------------------------------------------------------------------- other systems
+
+
+def test_runs_can_be_imported_where_there_is_no_unix(tmp_path):
+    """Neither its modules nor its names."""
+    program = """
+import os, signal, sys, warnings
+sys.modules.update(dict.fromkeys(("fcntl", "resource", "pwd", "grp", "termios")))
+del signal.SIGKILL, os.fork, os.getuid, os.geteuid, os.killpg, os.setsid, os.O_NOFOLLOW
+warnings.simplefilter("ignore")  # of filelock, which misses a better lock
+from pathlib import Path
+import oralib.runs
+from oralib.runs.folders import unseen
+with unseen(Path(sys.argv[1], "run")) as place:
+    assert (place / "lock").exists()
+assert not os.listdir(sys.argv[1])
+"""
+    subprocess.run([sys.executable, "-c", program, tmp_path], check=True)

@@ -3,17 +3,23 @@
 import json
 import os
 import random
+import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import filelock
 import pytest
 from notebooks import write_chapter
 
 from oralib import runs
 from oralib.__main__ import main
+from oralib.runs import folders, sweep
+from oralib.runs.record import read_results, sealed
 
 COMMAND = [sys.executable, "-m", "oralib", "sweep"]
 
@@ -77,6 +83,32 @@ BAD = [
     ("product: {x: [1], n: [2]}\nshow: [square]", r"show must be the name of a result"),
     ("product: {x: [1]}\nresults: square", r"results must be a list of names"),
     ("product: {x: [1", r"is not a YAML file"),
+    # YAML that is read otherwise than it looks, or that would be more than it looks.
+    ("product:\n  x: [1]\n  x: [2]", r"line 4, product: x is given twice, first in line 3"),
+    ("product: {x: [1]}\nproduct: {x: [2]}", r"line 3: product is given twice, first in line 2"),
+    ("points: [{1: 2}]", r"line 2, points: a key must be a word, got 1"),
+    ("points: [{yes: 2}]", r"line 2, points: a key must be a word, got yes"),
+    ("points: [{[x]: 2}]", r"line 2, points: a key must be a word, got a list or mapping"),
+    ("points: [{<<: {x: 1}}]", r"line 2, points: a key must be a word, got <<"),
+    ("product:\n  n: [010]", r"line 3, product: n: 010 is read by YAML as another number; write"),
+    ("product: {n: [0x10]}", r"line 2, product: n: 0x10 is read by YAML as another number"),
+    ("product: {n: [1_0]}", r"line 2, product: n: 1_0 is read by YAML as another number"),
+    ("product: {n: [1:30]}", r"line 2, product: n: 1:30 is read by YAML as another number"),
+    ("product: {x: [1:30.5]}", r"line 2, product: x: 1:30.5 is read by YAML as another number"),
+    ("product: {x: [.nan]}", r"line 2, product: x: .nan is read by YAML as another number"),
+    ("product: {word: [on]}", r"line 2, product: word: on is read by YAML as true or false"),
+    ("parameters: {word: no}", r'word: no is read by YAML as true .*, or "no" for a word'),
+    ("product: {word: [2020-01-01]}", r"word: 2020-01-01 is read by YAML as a date"),
+    (f"product: {{n: [{5000 * '9'}]}}", r"line 2, product: n: 9{20}... has too many digits"),
+    ("product: {x: &a [1], n: *a}", r"line 2, product: n: \*a is an alias"),
+    ("product: {x: !!set {1, 2}}", r"line 2, product: x: tag:yaml.org,2002:set is a tag"),
+    ("product: {x: [!!binary aaaa]}", r"line 2, product: x: aaaa has a tag"),
+    ("points: " + 1000 * "[", r"line 2, points: there are more than 8 levels"),
+    ("points:\n" + "\n".join(i * " " + "x:" for i in range(1, 1000)), r"line 9, points: x: "),
+    ("points: [{x: '\0'}]", r"is not a YAML file"),
+    ("points: []\n---\npoints: []", r"is not a YAML file: expected a single document"),
+    ("points: {}", r"points must be a list of settings, got points=\{\}"),
+    ("#" * 1_000_000, r"must have at most 1,000,000 bytes"),
 ]
 
 
@@ -90,6 +122,36 @@ def test_bad_grids_start_nothing(folder, capsys, text, message):
     assert said.startswith(f"error: {path}")
     assert said.count("\n") == 1
     assert not out.exists()
+
+
+def test_an_alias_bomb_is_refused_at_once(folder):
+    lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    lines += [f"a{i}: &a{i} [{', '.join(9 * [f'*a{i - 1}'])}]" for i in range(1, 10)]
+    with pytest.raises(ValueError, match=r"line 3, a1: \*a0 is an alias"):
+        runs.read_grid(write_grid(folder, "\n".join(lines)))
+
+
+def test_a_grid_that_is_no_text(folder):
+    path = folder / "grid.yml"
+    path.write_bytes(b"chapter: small.ipynb\npoints: [{word: \xff}]\n")
+    with pytest.raises(ValueError, match=r"grid.yml is not a text in UTF-8 \(line 2\)"):
+        runs.read_grid(path)
+
+
+def test_plain_values_are_read_as_they_look(folder):
+    text = 'points:\n- {x: -1.5e-3, n: +7, word: "010"}\n- {x: .inf, n: 1e4, word: "yes"}\n'
+    text += "- {x: 5., n: 3, word: 'a: b'}\n"
+    assert list(runs.read_grid(write_grid(folder, text)).points) == [
+        {"x": -0.0015, "n": 7, "word": "010"},
+        {"x": float("inf"), "n": 10_000, "word": "yes"},
+        {"x": 5.0, "n": 3, "word": "a: b"},
+    ]
+
+
+def test_the_default_of_a_chapter_is_the_same_point(folder):
+    """Even if it is written as an integer there, and as a float in the grid."""
+    with pytest.raises(ValueError, match="points 1 and 2 are the same"):
+        runs.read_grid(write_grid(folder, "points: [{n: 2, ratios: [1.0, 2.0]}, {n: 2}]\n"))
 
 
 def test_a_grid_of_ten_million_points_is_refused_at_once(folder):
@@ -181,6 +243,211 @@ def test_a_failed_point_does_not_stop_the_others(folder, capsys):
     assert "2 of 4 points" in seen.out
     assert (out / "table.csv").read_text() == "x,word,square\n1.0,a,3.0\n2.0,a,6.0\n"
     assert len(list((out / "points").iterdir())) == 2
+    # Their notebooks are kept, where the message says, and they are run again.
+    kept = [Path(place) for place in re.findall(r"point \d failed: .*\(see (.*)\)", seen.err)]
+    assert len(kept) == 2
+    assert sorted(kept) == sorted((out / "failed").iterdir())
+    assert all("cannot do x=" in path.read_text() for path in kept)
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 1
+    assert "4 points, 2 complete, 2 to run" in capsys.readouterr().err
+    assert len(list((out / "failed").iterdir())) == 4
+
+
+# ------------------------------------------------------------------------- folders of others
+
+
+@pytest.mark.parametrize(
+    "mark", [None, "", "{", "{}", "[1, 2]", "null", '{"format": "oralib-sweep/1"}']
+)
+def test_a_folder_that_is_not_a_sweep_is_refused(folder, capsys, mark):
+    path, out = write_grid(folder, "points: [{x: 1}]\n"), folder / "out"
+    out.mkdir()
+    (out / "table.csv").write_text("mine")
+    if mark is not None:
+        (out / "sweep.json").write_text(mark)
+    before = sorted(out.iterdir())
+    assert main(["sweep", str(path), "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert said == f"error: {out} exists and is not a sweep; give another folder\n"
+    assert (out / "table.csv").read_text() == "mine"
+    assert sorted(out.iterdir()) == before
+
+
+def test_links_are_not_followed(folder, capsys):
+    path, out = write_grid(folder, "points: [{x: 1}]\n"), folder / "out"
+    (folder / "real").mkdir()
+    out.symlink_to(folder / "real")
+    assert main(["sweep", str(path), "--out", str(out)]) == 2
+    assert f"{out} is a symbolic link" in capsys.readouterr().err
+    out.unlink()
+    out.mkdir()
+    (folder / "file").write_text("mine")
+    (out / ".lock").symlink_to(folder / "file")
+    assert main(["sweep", str(path), "--out", str(out)]) == 2
+    assert f"{out / '.lock'} is not a file" in capsys.readouterr().err
+    assert (folder / "file").read_text() == "mine"
+    (out / ".lock").unlink()
+    (out / ".partial").symlink_to(folder / "real")
+    assert main(["sweep", str(path), "--out", str(out)]) == 2
+    assert f"{out / '.partial'} is not a folder" in capsys.readouterr().err
+    assert list((folder / "real").iterdir()) == []
+
+
+def test_a_start_that_was_killed_is_no_obstacle(folder):
+    path, out = write_grid(folder, "points: [{x: 1}]\n"), folder / "out"
+    with folders.unseen(out / "sweep.json") as place:
+        name = place.name
+    (out / ".partial" / name).mkdir(parents=True)
+    (out / ".lock").touch()
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
+    assert {entry.name for entry in out.iterdir()} == {
+        *(".lock", "chapter.ipynb", "figure.png", "points"),
+        *("sweep.json", "table.csv", "table.json"),
+    }
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A folder with a chapter, a grid and its sweep; not to be touched."""
+    folder = tmp_path_factory.mktemp("swept")
+    write_chapter(folder)
+    write_grid(folder, "product: {x: [1, 2, 3]}\nresults: [square]\n")
+    assert main(["sweep", str(folder / "grid.yml"), "--out", str(folder / "out")]) == 0
+    return folder
+
+
+DAMAGES = {
+    "empty": b"",
+    "truncated": b'{"format": "oralib-run/1", "chap',
+    "binary": b"\x89PNG\xff\x00",
+    "object": b"{}",
+    "number": b"3",
+    "null": b"null",
+    "list": b"[1]",
+    "nan": b'{"format": "oralib-run/1", "provenance": NaN}',
+    "deep": 100_000 * b"[",
+}
+
+
+def test_damaged_points_are_set_aside_and_run_again(swept, tmp_path, capsys):
+    """However they are damaged; the others are left as they are."""
+    folder = tmp_path / "copy"
+    shutil.copytree(swept, folder)
+    path, out = folder / "grid.yml", folder / "out"
+    good, bad, _ = sorted((out / "points").iterdir())
+    (bad / "mine.txt").write_text("mine")
+    before = (good / "results.json").stat().st_mtime_ns
+    table = (out / "table.csv").read_text()
+    for data in DAMAGES.values():
+        (bad / "results.json").write_bytes(data)
+        assert read_results(bad) is None
+    capsys.readouterr()
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
+    said = capsys.readouterr().err
+    aside = out / "set-aside" / f"{bad.name}-1"
+    assert f"is damaged and run again; it is now {aside}\n" in said
+    assert "3 points, 2 complete, 1 to run" in said
+    assert (aside / "mine.txt").read_text() == "mine"
+    assert (aside / "results.json").read_bytes() == DAMAGES["deep"]
+    assert (good / "results.json").stat().st_mtime_ns == before
+    assert (out / "table.csv").read_text() == table
+
+
+def test_what_is_not_a_point_is_not_taken_for_one(swept, tmp_path, capsys):
+    """Records without keys, a copy of another point, files among the points, an edited table."""
+    folder = tmp_path / "copy"
+    shutil.copytree(swept, folder)
+    path, out = folder / "grid.yml", folder / "out"
+    first, second, third = sorted((out / "points").iterdir())
+    shutil.rmtree(second)
+    shutil.copytree(first, second)
+    record = json.loads((third / "results.json").read_text())
+    del record["parameters"], record["digest"]
+    (third / "results.json").write_text(json.dumps(sealed(record)))
+    (out / "points" / "notes.txt").write_text("mine")
+    table = (out / "table.csv").read_text()
+    (out / "table.csv").write_text("edited")
+    (out / "figure.png").unlink()
+    (out / "figure.png").symlink_to(folder / "grid.yml")
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
+    said = capsys.readouterr().err
+    assert "3 points, 1 complete, 2 to run" in said
+    assert f"table.csv in {out} was not as the sweep has left it; it is now {out}" in said
+    assert (out / "points" / "notes.txt").read_text() == "mine"
+    assert (out / "table.csv").read_text() == table
+    assert (out / "set-aside" / "table.csv-1").read_text() == "edited"
+    assert (out / "set-aside" / "figure.png-1").is_symlink()
+    assert (folder / "grid.yml").read_text().startswith("chapter")
+
+
+@pytest.mark.parametrize("replaced", range(4))
+def test_a_table_is_ours_whenever_the_sweep_is_killed(swept, tmp_path, monkeypatch, replaced):
+    """Killed after so many files have been renamed, the mark first."""
+    out = tmp_path / "out"
+    shutil.copytree(swept / "out", out)
+    grid = runs.read_grid(swept / "grid.yml")
+    rename, done = os.replace, []
+
+    def killed(old, new):
+        if len(done) == replaced:
+            raise KeyboardInterrupt
+        done.append(new)
+        rename(old, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            sweep._write_table(out, [{"x": 1.0, "square": 7.0}, {"x": 2.0, "square": 8.0}], grid)
+    sweep._write_table(out, [{"x": 1.0, "square": 9.0}], grid)
+    assert (out / "table.csv").read_text() == "x,square\n1.0,9.0\n"
+    assert not (out / "set-aside").exists()
+
+
+def test_a_sweep_of_another_chapter_is_left_alone(swept, tmp_path, capsys):
+    folder = tmp_path / "copy"
+    shutil.copytree(swept, folder)
+    write_chapter(folder, name="other")
+    path, out = folder / "other.yml", folder / "out"
+    path.write_text("chapter: other.ipynb\npoints: [{x: 1}]\n")
+    table = (out / "table.csv").read_text()
+    assert main(["sweep", str(path), "--out", str(out)]) == 2
+    assert f"{out} is a sweep of small, not of other" in capsys.readouterr().err
+    assert (out / "table.csv").read_text() == table
+
+
+def test_old_points_with_files_of_others_are_kept(swept, tmp_path, capsys):
+    folder = tmp_path / "copy"
+    shutil.copytree(swept, folder)
+    path, out = folder / "grid.yml", folder / "out"
+    first, *_ = sorted((out / "points").iterdir())
+    (first / "mine.txt").write_text("mine")
+    write_chapter(folder, extra="\n1 + 1")
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 0
+    said = capsys.readouterr().err
+    assert "the code has changed: 3 points were run by another version" in said
+    aside = out / "set-aside" / f"{first.name}-1"
+    assert f"has files of somebody else; it is now {aside}\n" in said
+    assert (aside / "mine.txt").read_text() == "mine"
+    assert {entry.name for entry in (out / "set-aside").iterdir()} == {aside.name}
+    assert len(list((out / "points").iterdir())) == 3
+
+
+def test_a_chapter_that_is_edited_while_a_sweep_runs(folder, capsys):
+    """The first point to be run replaces the chapter; all are run from what was read before."""
+    write_chapter(folder, name="edited", extra='\nglue("square", -1)')
+    edit = "\nfrom pathlib import Path\n"
+    edit += "Path('small.ipynb').write_text(Path('edited.ipynb').read_text())"
+    write_chapter(folder, extra=edit)
+    original = (folder / "small.ipynb").read_text()
+    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [square]\n"), folder / "out"
+    arguments = ["sweep", str(path), "--out", str(out), "--workers", "1"]
+    assert main(arguments) == 0
+    assert (folder / "small.ipynb").read_text() != original
+    assert (out / "table.csv").read_text() == "x,square\n1.0,3.0\n2.0,6.0\n"
+    (folder / "small.ipynb").write_text(original)
+    capsys.readouterr()
+    assert main(arguments) == 0
+    assert "2 points, 2 complete, 0 to run" in capsys.readouterr().err
 
 
 def test_threads_and_workers_never_exceed_the_cores(folder, capsys):
@@ -198,12 +465,9 @@ def test_threads_and_workers_never_exceed_the_cores(folder, capsys):
 
 
 def test_two_sweeps_keep_out_of_each_other(folder, capsys):
-    import fcntl
-
     path, out = write_grid(folder, "points: [{x: 1}]\n"), folder / "out"
     out.mkdir()
-    with (out / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with filelock.FileLock(out / ".lock"):
         assert main(["sweep", str(path), "--out", str(out)]) == 2
     assert "another sweep is at work" in capsys.readouterr().err
 
@@ -338,7 +602,11 @@ def test_a_sweep_that_is_killed_twenty_times(folder):
         assert (undisturbed / name).read_bytes() == (out / name).read_bytes(), name
 
 
-def test_control_c_says_how_to_go_on(folder):
+@pytest.mark.parametrize(
+    ("number", "status", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_signal_says_how_to_go_on(folder, number, status, word):
     write_chapter(folder, extra="\ntime.sleep(1)")
     path, out = write_grid(folder, GRID), folder / "out"
     sweep = subprocess.Popen(
@@ -351,9 +619,33 @@ def test_control_c_says_how_to_go_on(folder):
         if (out / "points" / ".partial").exists():
             break
         time.sleep(0.1)
-    os.killpg(sweep.pid, signal.SIGINT)  # as a terminal does: to all processes of the group
+    if number == signal.SIGINT:
+        os.killpg(sweep.pid, number)  # as a terminal does: to all processes of the group
+    else:
+        sweep.send_signal(number)
     _, said = sweep.communicate(timeout=60)
-    assert sweep.returncode == 130
-    assert "interrupted; the same command goes on from here" in said
+    assert sweep.returncode == status
+    assert f"{word}; the same command goes on from here" in said
     assert "Traceback" not in said
     check_complete(out)
+    assert not (out / ".partial").exists()
+
+
+def test_sigterm_waits_until_the_cluster_is_there():
+    program = """
+import os, signal
+from oralib import _signals
+from oralib.runs import sweep
+signal.signal(signal.SIGTERM, _signals.interrupt)
+reached = []
+try:
+    with sweep._terminated_later():
+        os.kill(os.getpid(), signal.SIGTERM)
+        reached.append("the end of the block")
+    reached.append("what comes after it")
+except _signals.Terminated:
+    assert reached == ["the end of the block"]
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

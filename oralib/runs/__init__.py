@@ -10,7 +10,8 @@ from oralib.runs.chapters import (
     parse_assignments,
 )
 from oralib.runs.grid import Grid, point_key, read_grid
-from oralib.runs.single import RunFailed, default_folder, run_chapter, show
+from oralib.runs.record import RunFailed, check_free
+from oralib.runs.single import default_folder, run_chapter, show
 from oralib.runs.sweep import Sweep, as_text, sweep_grid
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Sweep",
     "as_text",
     "chapters",
+    "check_free",
     "check_parameters",
     "default_folder",
     "described",

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +29,36 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A notebook with declared parameters."""
+    """A notebook with declared parameters, as it was when it was read.
+
+    Attributes
+    ----------
+    path : where it lies; it is run in the folder of this file, but from ``text``.
+    text : the notebook without outputs, read once. What is run is what was checked and marked,
+        even if somebody edits the file in the meantime.
+    results : the names of its results, if it has been executed.
+    """
 
     name: str
     path: Path
     parameters: Mapping[str, Declaration]
+    text: str
+    results: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """It changes when a cell does, or what its tags say about running it."""
+        cells = [
+            [cell.cell_type, cell.metadata.get("tags", []), cell.source]
+            for cell in nbformat.reads(self.text, 4).cells
+        ]
+        return sha256(json.dumps(cells).encode()).hexdigest()[:16]
 
 
 def chapters(folder: Path | None = None) -> list[Chapter]:
     """All chapters of the book that have parameters, in the order of their names."""
     folder = BOOK if folder is None else folder
-    found = [_read(path) for path in sorted(folder.glob("*.ipynb"))]
+    found = [read_chapter(path) for path in sorted(folder.glob("*.ipynb"))]
     return [chapter for chapter in found if chapter.parameters]
 
 
@@ -48,7 +68,7 @@ def find_chapter(name: str) -> Chapter:
     if path.suffix == ".ipynb":
         if not path.is_file():
             raise ValueError(f"there is no notebook {name}")
-        return _read(path)
+        return read_chapter(path)
     known = {chapter.name: chapter for chapter in chapters()}
     if name in known:
         return known[name]
@@ -62,18 +82,51 @@ def find_chapter(name: str) -> Chapter:
     raise ValueError(f"there is no chapter {name!r}{hint} (there are {', '.join(known)})")
 
 
-def _read(path: Path) -> Chapter:
+def read_chapter(path: Path, original: Path | None = None) -> Chapter:
+    """The notebook at this path; ``original`` is where it lay if this is a copy of it."""
     try:
-        notebook = nbformat.read(path, 4)
+        notebook = nbformat.reads(path.read_text(encoding="utf-8"), 4)
     except Exception as error:
-        raise ValueError(f"{path} is not a notebook: {error}") from None
+        raise ValueError(f"{path} is not a notebook: {' '.join(str(error).split())}") from None
     tagged = [
         cell.source
         for cell in notebook.cells
         if cell.cell_type == "code" and "parameters" in cell.metadata.get("tags", [])
     ]
     declared = [_declaration(line) for line in "\n".join(tagged).splitlines() if line.strip()]
-    return Chapter(path.stem, path.resolve(), {entry.name: entry for entry in declared})
+    results = tuple(results_of(notebook))
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    original = path.resolve() if original is None else original
+    return Chapter(
+        original.stem,
+        original,
+        {entry.name: entry for entry in declared},
+        nbformat.writes(notebook),
+        results,
+    )
+
+
+def results_of(notebook: Any) -> dict[str, Any]:
+    """The named values of an executed notebook, in their order: what its cells have glued."""
+    found: dict[str, Any] = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            name = output.get("metadata", {}).get("scrapbook", {}).get("name")
+            text = output.get("data", {}).get("application/papermill.record/text/plain")
+            if name is not None and text is not None:
+                found[name] = _value(text)
+    return found
+
+
+def _value(text: str) -> Any:
+    """The number or word that a repr stands for; other reprs as they are."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, int | float | str | bool) else text
 
 
 def _declaration(line: str) -> Declaration:
@@ -101,6 +154,12 @@ def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, An
             )
         checked[name] = _convert(chapter.parameters[name], value)
     return checked
+
+
+def settings(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters with their values: the same setting looks the same however it was written."""
+    defaults = {name: entry.default for name, entry in chapter.parameters.items()}
+    return check_parameters(chapter, {**defaults, **given})
 
 
 def _convert(declared: Declaration, value: Any) -> Any:
@@ -172,7 +231,7 @@ def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
 
 def described(chapter: Chapter) -> str:
     """The chapter and its parameters, one a line."""
-    width = max(len(name) for name in chapter.parameters)
+    width = max((len(name) for name in chapter.parameters), default=0)
     lines = [
         f"  {entry.name:<{width}}  {entry.type:<5}  {json.dumps(entry.default)}  {entry.meaning}"
         for entry in chapter.parameters.values()

@@ -24,11 +24,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import nbformat
-import yaml
-
-from oralib.runs.chapters import Chapter, check_parameters, find_chapter
-from oralib.runs.record import results_of
+from oralib.runs.chapters import Chapter, check_parameters, find_chapter, settings
+from oralib.runs.plain_yaml import read_yaml
 
 KEYS = ("chapter", "parameters", "product", "points", "results", "show")
 
@@ -57,18 +54,11 @@ class Grid:
 
 def read_grid(path: Path) -> Grid:
     """A grid file, with every point checked."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not a YAML file: {' '.join(str(error).split())}") from None
+    content = read_yaml(path)
     if content is None:
         raise ValueError(f"{path} is empty; a grid has a chapter, and a product or points")
     if not isinstance(content, dict):
-        raise ValueError(f"{path} must have the keys {', '.join(KEYS)}, got {content!r}")
+        raise ValueError(f"{path} must have the keys {', '.join(KEYS)}, got {_short(content)}")
     for key in content:
         if key not in KEYS:
             close = get_close_matches(str(key), KEYS, n=1)
@@ -90,10 +80,12 @@ def _grid(chapter: Chapter, content: Mapping[str, Any]) -> Grid:
     axes = _mapping("product", content.get("product"))
     for name, values in axes.items():
         if not isinstance(values, list) or not values:
-            raise ValueError(f"product: {name} must be a list of values, got {name}={values!r}")
-    listed = content.get("points") or []
+            raise ValueError(
+                f"product: {name} must be a list of values, got {name}={_short(values)}"
+            )
+    listed = [] if content.get("points") is None else content["points"]
     if not isinstance(listed, list) or not all(isinstance(point, dict) for point in listed):
-        raise ValueError(f"points must be a list of settings, got points={listed!r}")
+        raise ValueError(f"points must be a list of settings, got points={_short(listed)}")
     count = len(listed) + (prod(map(len, axes.values())) if axes else 0)
     if not 1 <= count <= LARGEST_GRID:
         allowed = f"between 1 and {LARGEST_GRID}"
@@ -108,17 +100,19 @@ def _grid(chapter: Chapter, content: Mapping[str, Any]) -> Grid:
         point = check_parameters(chapter, {**fixed, **given})
         key = point_key(chapter, point)
         if key in seen:
-            raise ValueError(f"points {seen[key] + 1} and {len(points) + 1} are the same: {given}")
+            raise ValueError(
+                f"points {seen[key] + 1} and {len(points) + 1} are the same: {_short(given)}"
+            )
         seen[key] = len(points)
         points.append(point)
     varying = [*axes, *(name for point in listed for name in point)]
     show = content.get("show")
     if show is not None and not isinstance(show, str):
-        raise ValueError(f"show must be the name of a result, got show={show!r}")
+        raise ValueError(f"show must be the name of a result, got show={_short(show)}")
     results = content.get("results")
     if results is not None:
         if not isinstance(results, list) or not results or not all(map(_is_word, results)):
-            raise ValueError(f"results must be a list of names, got results={results!r}")
+            raise ValueError(f"results must be a list of names, got results={_short(results)}")
         results = tuple(results)
     _check_results(chapter, [*(results or ()), *([show] if show else [])])
     return Grid(chapter, points, tuple(dict.fromkeys(varying)), results, show)
@@ -126,12 +120,18 @@ def _grid(chapter: Chapter, content: Mapping[str, Any]) -> Grid:
 
 def _check_results(chapter: Chapter, names: Sequence[str]) -> None:
     """The chapter as it lies there shows which results it has, if it has been executed."""
-    known = results_of(nbformat.read(chapter.path, 4))
+    known = chapter.results
     for name in names:
         if known and name not in known:
             close = get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise ValueError(f"{name} is not a result of {chapter.name}{hint} ({', '.join(known)})")
+
+
+def _short(value: Any) -> str:
+    """A value for an error message."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 def _is_word(value: Any) -> bool:
@@ -141,13 +141,12 @@ def _is_word(value: Any) -> bool:
 def _mapping(key: str, value: Any) -> dict[str, Any]:
     if value is None:
         return {}
-    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-        raise ValueError(f"{key} must map names to values, got {key}={value!r}")
+    if not isinstance(value, dict):
+        raise ValueError(f"{key} must map names to values, got {key}={_short(value)}")
     return value
 
 
 def point_key(chapter: Chapter, point: Mapping[str, Any]) -> str:
     """The name of a point: a digest of the chapter and all of its parameters."""
-    defaults = {name: entry.default for name, entry in chapter.parameters.items()}
-    text = json.dumps([chapter.name, sorted({**defaults, **point}.items())])
+    text = json.dumps([chapter.name, sorted(settings(chapter, point).items())])
     return sha256(text.encode()).hexdigest()[:16]

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -32,12 +31,7 @@ def draw_table(
         for row in kept:
             grid[lines.index(row[by]), columns.index(row[x])] = row[result]
         picture = figures.heatmap(grid, columns, lines, x, by, result)
-    partial = path.with_name(f".{uuid4().hex[:8]}.png")
-    try:
-        picture.savefig(partial, dpi=144)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    picture.savefig(path, dpi=144)
 
 
 def _is_number(value: Any) -> bool:

@@ -1,15 +1,8 @@
-"""What a run leaves behind: a folder with a notebook, a page, results, and where they are from.
+"""What a run leaves behind: a folder with a notebook, a page, results, and where they are from."""
 
-A folder is written aside and renamed when it is complete, so whoever sees it sees all of it.
-"""
-
-import ast
 import csv
 import json
-import os
-import platform
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Mapping
@@ -17,59 +10,46 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import nbformat
 
-from oralib.runs.chapters import BOOK, Chapter
-
-PACKAGES = ("oralib", "numpy", "scipy", "numba", "matplotlib", "dp-accounting", "papermill")
+from oralib.runs.chapters import BOOK, Chapter, results_of
+from oralib.runs.folders import changed_since, check_place, digest_of, is_file, is_folder
+from oralib.runs.inside import library_digest
 
 #: The file that is written last; a folder without it is not a run.
 RESULTS = "results.json"
 
+#: The mark of a folder that a run has written.
+FORMAT = "oralib-run/1"
 
-def results_of(notebook: Any) -> dict[str, Any]:
-    """The named values of an executed notebook, in their order: what its cells have glued."""
-    found: dict[str, Any] = {}
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            name = output.get("metadata", {}).get("scrapbook", {}).get("name")
-            text = output.get("data", {}).get("application/papermill.record/text/plain")
-            if name is not None and text is not None:
-                found[name] = _value(text)
-    return found
+#: The other files of a run.
+FILES = ("notebook.ipynb", "page.html", "results.csv")
+
+#: A larger file is not one of ours, and is not read.
+LARGEST_JSON = 100_000_000
 
 
-def _value(text: str) -> Any:
-    """The number or word that a repr stands for; other reprs as they are."""
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-    return value if isinstance(value, int | float | str | bool) else text
+class RunFailed(Exception):
+    """A chapter stopped with an error, or its results cannot be kept; the message says why."""
 
 
 def code_version(chapter: Chapter) -> str:
-    """A digest of the chapter's cells and of the library: it changes when results may."""
-    digest = sha256()
-    notebook = nbformat.read(chapter.path, 4)
-    digest.update("\0".join(cell.source for cell in notebook.cells).encode())
-    package = Path(__file__).parent.parent
-    for source in sorted(package.rglob("*.py")):
-        if "runs" not in source.relative_to(package).parts:  # running is not computing
-            digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
+    """A digest of the chapter's cells and one of the library: they change when results may."""
+    return f"{chapter.digest}-{library_digest(Path(__file__).parent.parent)}"
 
 
-def provenance(parameters: Mapping[str, Any], code: str, seconds: float) -> dict[str, Any]:
-    """Where results are from."""
+def provenance(
+    parameters: Mapping[str, Any], code: str, kernel: Mapping[str, Any], seconds: float
+) -> dict[str, Any]:
+    """Where results are from; the kernel has said itself what it is."""
     return {
         "seed": parameters.get("seed"),
         "code": code,
         "commit": _commit(),
-        "python": platform.python_version(),
-        "packages": {name: version(name) for name in PACKAGES},
+        "python": kernel["python"],
+        "executable": kernel["executable"],
+        "packages": {**kernel["packages"], "papermill": version("papermill")},
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": round(seconds, 1),
     }
@@ -91,59 +71,81 @@ def _commit() -> str:
         return "unknown"
 
 
-def write_results(folder: Path, record: Mapping[str, Any]) -> None:
-    """The results as a table and with their provenance."""
-    with (folder / "results.csv").open("w", newline="", encoding="utf-8") as file:
+def write_results(folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The results as a table and with their provenance, and digests of all files; the record."""
+    with (folder / "results.csv").open("x", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(("name", "value"))
         table.writerows(record["results"].items())
-    text = json.dumps(record, indent=2, ensure_ascii=False)
+    files = {name: digest_of(folder / name) for name in FILES if (folder / name).exists()}
+    marked = sealed({"format": FORMAT, **record, "files": files})
+    text = json.dumps(marked, indent=2, ensure_ascii=False)
     (folder / RESULTS).write_text(text + "\n", encoding="utf-8")
+    return marked
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content with a digest of itself, by which an edited or damaged file is known."""
+    return {**content, "digest": sha256(json.dumps(content).encode()).hexdigest()}
+
+
+def read_sealed(path: Path, schema: Mapping[str, type]) -> dict[str, Any] | None:
+    """What was sealed, or None if it is missing, damaged, edited, or something else."""
+    try:
+        if not is_file(path) or path.stat().st_size > LARGEST_JSON:
+            return None
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or any(
+        not isinstance(content.get(key), kind) for key, kind in schema.items()
+    ):
+        return None
+    bare = {key: value for key, value in content.items() if key != "digest"}
+    return content if sealed(bare)["digest"] == content.get("digest") else None
 
 
 def read_results(folder: Path) -> dict[str, Any] | None:
     """The record of a complete run, or None."""
-    try:
-        return dict(json.loads((folder / RESULTS).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+    if not is_folder(folder):
         return None
+    schema = {"chapter": str, "parameters": dict, "results": dict, "provenance": dict}
+    record = read_sealed(folder / RESULTS, {"format": str, **schema, "files": dict, "digest": str})
+    if record is None or record["format"] != FORMAT:
+        return None
+    origin = record["provenance"]
+    if not isinstance(origin.get("code"), str) or not isinstance(origin.get("seconds"), float):
+        return None
+    if not all(name in FILES and isinstance(said, str) for name, said in record["files"].items()):
+        return None
+    return record
 
 
-def aside(folder: Path) -> Path:
-    """A new folder beside others of its kind, where a run can be written unseen."""
-    place = folder.parent / ".partial" / f"{folder.name}-{uuid4().hex[:8]}"
-    place.mkdir(parents=True)
-    return place
+def is_as_written(folder: Path, record: Mapping[str, Any]) -> bool:
+    """Whether a run has nothing in its folder but what it has written there."""
+    return changed_since(folder, record["files"], [RESULTS]) is None
 
 
-def publish(written: Path, folder: Path) -> None:
-    """Let a complete folder appear under its name; an older one of that name goes."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    _flush(written)
-    if folder.exists():
-        old = aside(folder)
-        os.replace(folder, old / "old")
-        os.replace(written, folder)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        os.replace(written, folder)
+def check_free(folder: Path, force: bool = False) -> bool:
+    """Whether an earlier run will be replaced; an error if the folder must not be written.
 
-
-def _flush(folder: Path) -> None:
-    """Have the files on the disk before the folder gets its name."""
-    for path in folder.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file aside and rename it."""
-    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    A folder is that of a run only if it bears the mark of one. With ``force`` such a one may be
+    replaced, as long as all files in it are those that the run has written.
+    """
+    if not check_place(folder):
+        return False
+    record = read_results(folder)
+    if record is None:
+        raise ValueError(f"{folder} exists and is not a run; give another folder")
+    strange = changed_since(folder, record["files"], [RESULTS])
+    if strange is not None:
+        raise ValueError(
+            f"{folder} is a run, but {strange} in it is not as the run has left it; "
+            "move it away, or give another folder"
+        )
+    if not force:
+        raise ValueError(f"{folder} is a complete run; --force replaces it")
+    return True
 
 
 # --------------------------------------------------------------------------------- the page
@@ -180,7 +182,7 @@ def page_of(notebook: Any, title: str) -> str:
     for cell in shown.cells:
         if cell.cell_type == "markdown":
             cell.source = readable(cell.source, results)
-        else:
+        elif cell.cell_type == "code":
             # Glued values have no output that a page could show.
             cell.outputs = [
                 output for output in cell.outputs if "scrapbook" not in output.get("metadata", {})

@@ -1,33 +1,30 @@
 """One run of a chapter with other parameters."""
 
-import contextlib
 import json
 import os
-import shutil
+import re
 import sys
 import time
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
-from oralib.runs.chapters import Chapter, check_parameters
+from oralib.runs.chapters import Chapter, check_parameters, results_of, settings
+from oralib.runs.folders import SOURCE, WRITTEN, free_name, publish, settled, swap, unseen
 from oralib.runs.record import (
+    FILES,
     RESULTS,
-    aside,
+    RunFailed,
+    check_free,
     code_version,
     page_of,
     provenance,
-    publish,
     read_results,
-    results_of,
     write_results,
 )
-
-
-class RunFailed(Exception):
-    """A chapter stopped with an error; the message is what it said."""
 
 
 def run_chapter(
@@ -36,8 +33,9 @@ def run_chapter(
     folder: Path,
     *,
     code: str | None = None,
+    force: bool = False,
+    failed: Path | None = None,
     progress: bool = False,
-    pages: bool = True,
 ) -> dict[str, Any]:
     """Execute a chapter with papermill and write a folder with all that it gives.
 
@@ -45,67 +43,100 @@ def run_chapter(
     ----------
     given : parameters that differ from the chapter's own; checked before anything starts.
     folder : appears when it is complete, with ``notebook.ipynb``, ``page.html``, ``results.csv``
-        and ``results.json``. An earlier run in its place is replaced.
-    code : the version of the code, if the caller knows it.
-    pages : whether to write the HTML page.
+        and ``results.json``.
+    code : the version of the code that the results will bear, if the caller has marked it; results
+        of any other one are refused.
+    force : whether an earlier run in the place of the folder may be replaced. Nothing else is.
+    failed : where to keep the notebook of a run that fails; the name gets a number.
     """
+    from oralib.runs.kernel import execute  # takes a second to import
+
     values = check_parameters(chapter, given)
+    parameters = settings(chapter, values)
     code = code_version(chapter) if code is None else code
-    if folder.exists() and read_results(folder) is None and any(folder.iterdir()):
-        raise ValueError(f"{folder} exists and is not a run; give another folder")
-    place = aside(folder)
-    try:
+    cells, _, library = code.partition("-")
+    if chapter.digest != cells:
+        raise RunFailed(f"{chapter.name} is of version {chapter.digest}, not {cells}")
+    folder = settled(folder)
+    check_free(folder, force)
+    with unseen(folder) as place:
+        source, written = place / SOURCE, place / WRITTEN
+        source.write_text(chapter.text, encoding="utf-8")
         start = time.perf_counter()
-        notebook = _execute(chapter, values, place / "notebook.ipynb", progress)
-        parameters = {name: entry.default for name, entry in chapter.parameters.items()} | values
-        record = {
+        try:
+            kernel = execute(
+                source,
+                written / "notebook.ipynb",
+                values,
+                library=library,
+                cwd=chapter.path.parent,
+                progress=progress,
+            )
+        except RunFailed as error:
+            if failed is None or not (written / "notebook.ipynb").exists():
+                raise
+            kept = _keep(written / "notebook.ipynb", chapter, failed)
+            raise RunFailed(f"{error} (see {kept})") from None
+        notebook = _named(written / "notebook.ipynb", chapter)
+        record: dict[str, Any] = {
             "chapter": chapter.name,
             "parameters": parameters,
             "results": results_of(notebook),
-            "provenance": provenance(parameters, code, time.perf_counter() - start),
+            "provenance": provenance(parameters, code, kernel, time.perf_counter() - start),
         }
-        if pages:
-            (place / "page.html").write_text(page_of(notebook, chapter.name), encoding="utf-8")
-        write_results(place, record)
-        publish(place, folder)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-        _remove_if_empty(place.parent)
+        (written / "page.html").write_text(page_of(notebook, chapter.name), encoding="utf-8")
+        record = write_results(written, record)
+        _appear(written, folder, force)
     return record
 
 
-def _execute(chapter: Chapter, values: Mapping[str, Any], output: Path, progress: bool) -> Any:
-    import papermill
+def _named(path: Path, chapter: Chapter) -> Any:
+    """The executed notebook, with the name of the chapter instead of that of its copy."""
+    notebook = nbformat.read(path, 4)
+    notebook.metadata.papermill.input_path = str(chapter.path)
+    notebook.metadata.papermill.output_path = path.name
+    nbformat.write(notebook, path)
+    return notebook
 
+
+def _keep(notebook: Path, chapter: Chapter, failed: Path) -> Path:
+    _named(notebook, chapter)
+    failed.parent.mkdir(exist_ok=True)
+    kept = free_name(failed, ".ipynb")
+    os.rename(notebook, kept)
+    return kept
+
+
+def _appear(written: Path, folder: Path, force: bool) -> None:
+    """Let the folder be seen; if there is something else by now, beside it."""
     try:
-        papermill.execute_notebook(
-            str(chapter.path),
-            str(output),
-            {name: _plain(value) for name, value in values.items()},
-            cwd=str(chapter.path.parent),
-            progress_bar={"disable": None, "leave": False} if progress else False,
-            kernel_name="python3",
-            language="python",
-            log_output=False,
-        )
-    except papermill.PapermillExecutionError as error:
-        raise RunFailed(f"{error.ename}: {error.evalue}") from None
-    return nbformat.read(output, 4)
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if isinstance(value, float) else value
+        if check_free(folder, force):
+            record = read_results(folder)
+            assert record is not None
+            left = swap(written, folder, record["files"], [RESULTS])
+            if left is not None:
+                print(f"{left} has files of the old run and others", file=sys.stderr)
+        else:
+            publish(written, folder)
+    except (ValueError, OSError) as error:
+        if not written.exists() or not os.path.lexists(folder):
+            raise
+        beside = free_name(folder)
+        publish(written, beside)
+        raise RunFailed(f"{error}; the run is in {beside}") from None
 
 
 def default_folder(chapter: Chapter, values: Mapping[str, Any]) -> Path:
-    """``runs/06-dp-sgd``, with the parameters that differ in its name."""
-    words = [f"{name}={json.dumps(value).replace(' ', '')}" for name, value in values.items()]
-    return Path("runs") / "-".join([chapter.name, *words])[:120]
+    """``runs/06-dp-sgd-epsilon=4.0-`` and a digest of all that tells this run from others.
 
-
-def _remove_if_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        os.rmdir(folder)
+    The words are for people, and are cut if they are many. The digest tells runs apart: by all
+    parameters, by the chapter and by the version of the code.
+    """
+    everything = [chapter.name, code_version(chapter), sorted(settings(chapter, values).items())]
+    digest = sha256(json.dumps(everything).encode()).hexdigest()[:12]
+    words = [chapter.name, *(f"{name}={json.dumps(value)}" for name, value in values.items())]
+    plain = re.sub(r"[^A-Za-z0-9.,=+_-]", "", "-".join(words))
+    return Path("runs") / f"{plain[:100].strip('.-')}-{digest}"
 
 
 def show(record: Mapping[str, Any], folder: Path) -> None:
@@ -114,5 +145,5 @@ def show(record: Mapping[str, Any], folder: Path) -> None:
     for name, value in record["results"].items():
         print(f"{name:<{width}}  {value}")
     seconds = record["provenance"]["seconds"]
-    print(f"{folder}: notebook.ipynb, page.html, results.csv, {RESULTS} ({seconds} s)")
+    print(f"{folder}: {', '.join(FILES)}, {RESULTS} ({seconds} s)")
     sys.stdout.flush()

@@ -2,27 +2,55 @@
 
 Every point is a folder that appears when it is complete. Whatever is killed on the way, the same
 command goes on from there: complete points are kept, the others are run again.
+
+The folder of a sweep bears a mark, ``sweep.json``, and no other folder is written to unless it is
+empty. All points are run from one copy of the chapter, ``chapter.ipynb``, which was read once.
 """
 
 import contextlib
 import csv
-import fcntl
 import io
 import json
 import os
-import shutil
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from oralib.runs.chapters import find_chapter
+from oralib import _signals
+from oralib.runs.chapters import read_chapter
+from oralib.runs.folders import (
+    PARTIAL,
+    SOURCE,
+    clear_dead,
+    digest_of,
+    is_file,
+    is_folder,
+    is_link,
+    set_aside,
+    settled,
+    unseen,
+)
 from oralib.runs.grid import Grid, point_key
-from oralib.runs.record import code_version, read_results, write_text
+from oralib.runs.record import (
+    code_version,
+    is_as_written,
+    read_results,
+    read_sealed,
+    sealed,
+)
 from oralib.runs.single import run_chapter
+
+#: The mark of the folder of a sweep: the file, and what is in it.
+MARK, FORMAT = "sweep.json", "oralib-sweep/1"
+
+#: What may be in a folder that is going to be a sweep's: a start that was killed has left it.
+_BEGINNINGS = {".lock", PARTIAL}
 
 #: Libraries that would start threads of their own in every kernel.
 _THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -67,25 +95,30 @@ def sweep_grid(
     cores = os.cpu_count() or 1
     if workers is not None and not 1 <= workers <= cores:
         raise ValueError(f"workers must lie in [1, {cores}], the cores, got workers={workers}")
-    _check_writable(out)
+    _claim(out, grid)
+    place = settled(out)
     with _alone(out):
-        shutil.rmtree(out / "points" / ".partial", ignore_errors=True)
         code = code_version(grid.chapter)
+        _begin(place, grid, code)
         keys = [point_key(grid.chapter, point) for point in grid.points]
-        _say_what_changed(grid, out, keys, code)
-        missing = [i for i, key in enumerate(keys) if _done(out, key, code) is None]
+        _take_stock(grid, place, keys, code)
+        missing = [i for i, key in enumerate(keys) if _done(place, key, code) is None]
         _say(f"{len(keys)} points, {len(keys) - len(missing)} complete, {len(missing)} to run")
         failures: dict[int, str] = {}
-        if missing:
-            from oralib.runs.cluster import connected  # takes a second to import
+        try:
+            if missing:
+                from oralib.runs.cluster import connected  # takes a second to import
 
-            processes = min(workers or cores, len(missing))
-            threads = max(1, cores // processes) if scheduler is None else 1
-            with connected(processes, scheduler) as client:
-                failures = _run_all(client, grid, out, keys, missing, code, threads)
-        rows = _rows(grid, out, keys, code)
-        _write_table(out, rows, grid)
-        shutil.rmtree(out / "points" / ".partial", ignore_errors=True)
+                processes = min(workers or cores, len(missing))
+                threads = max(1, cores // processes) if scheduler is None else 1
+                with contextlib.ExitStack() as stack:
+                    with _terminated_later():
+                        client = stack.enter_context(connected(processes, scheduler))
+                    failures = _run_all(client, grid, place, keys, missing, code, threads)
+        finally:
+            clear_dead(place / "points" / PARTIAL)
+        rows = _rows(grid, place, keys, code)
+        _write_table(place, rows, grid)
     return Sweep(rows, failures, out / "table.csv")
 
 
@@ -101,13 +134,12 @@ def _run_all(
     """Run the missing points; what went wrong, by point."""
     from distributed import as_completed
 
-    place = str(out.resolve())
     tasks = {
         client.submit(
             run_point,
             str(grid.chapter.path),
             dict(grid.points[i]),
-            place,
+            str(out),
             keys[i],
             code,
             threads,
@@ -131,12 +163,15 @@ def _run_all(
 def run_point(
     chapter: str, point: Mapping[str, Any], out: str, key: str, code: str, threads: int
 ) -> str:
-    """Run one point on a worker; what went wrong, if anything did."""
+    """Run one point on a worker, from the sweep's copy; what went wrong, if anything did."""
     for name in _THREADS:
         os.environ[name] = str(threads)  # the kernel inherits it
     try:
-        folder = Path(out) / "points" / key
-        run_chapter(find_chapter(chapter), point, folder, code=code)
+        home = Path(out)
+        copy = read_chapter(home / SOURCE, Path(chapter))
+        run_chapter(
+            copy, point, home / "points" / key, code=code, force=True, failed=home / "failed" / key
+        )
     except OSError as error:
         return f"{error.strerror or error} ({error.filename or out})"
     except Exception as error:
@@ -145,24 +180,107 @@ def run_point(
 
 
 @contextlib.contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Keep other sweeps out of the folder; the lock goes with the process."""
-    with (out / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ValueError(f"another sweep is at work in {out}") from None
+def _terminated_later() -> Iterator[None]:
+    """Put a SIGTERM off until the end of a block: a cluster that is half there cannot be closed."""
+    if signal.getsignal(signal.SIGTERM) is not _signals.interrupt:
         yield
-
-
-def _check_writable(out: Path) -> None:
+        return
+    heard: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
     try:
-        (out / "points").mkdir(parents=True, exist_ok=True)
-        probe = out / ".probe"
-        probe.write_text("x")
-        probe.unlink()
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, _signals.interrupt)
+    if heard:
+        signal.raise_signal(signal.SIGTERM)
+
+
+# ------------------------------------------------------------------------------- the folder
+
+
+def _claim(out: Path, grid: Grid) -> None:
+    """Have a folder that is ours or empty, and refuse any other."""
+    if is_link(out):
+        raise ValueError(f"{out} is a symbolic link; give a folder that is none")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        names = set(os.listdir(out))
     except OSError as error:
         raise ValueError(f"{out} cannot be written to: {error.strerror}") from None
+    mark = _mark(out)
+    if names - _BEGINNINGS and mark is None:
+        raise ValueError(f"{out} exists and is not a sweep; give another folder")
+    name = grid.chapter.name
+    if mark is not None and mark["chapter"] != name:
+        raise ValueError(
+            f"{out} is a sweep of {mark['chapter']}, not of {name}; give another folder"
+        )
+    for path in (out / ".lock", out / MARK):
+        if os.path.lexists(path) and not is_file(path):
+            raise ValueError(f"{path} is not a file; give another folder")
+    for path in (out / PARTIAL, out / "points", out / "failed", out / "set-aside"):
+        if os.path.lexists(path) and not is_folder(path):
+            raise ValueError(f"{path} is not a folder; give another folder")
+
+
+def _mark(out: Path) -> dict[str, Any] | None:
+    """What the mark of a sweep says, if there is one: the chapter, and digests of our files."""
+    schema = {"format": str, "chapter": str, "files": dict, "digest": str}
+    mark = read_sealed(out / MARK, schema)
+    if mark is None or mark["format"] != FORMAT:
+        return None
+    return mark if all(isinstance(known, list) for known in mark["files"].values()) else None
+
+
+@contextlib.contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Keep other sweeps out of the folder; the lock goes with the process."""
+    lock = FileLock(out / ".lock", blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ValueError(f"another sweep is at work in {out}") from None
+    except OSError as error:
+        raise ValueError(f"{out} cannot be written to: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _begin(out: Path, grid: Grid, code: str) -> None:
+    """Leave the mark and the copy of the chapter, and make room for points."""
+    try:
+        with unseen(out / MARK) as place:
+            (place / SOURCE).write_text(grid.chapter.text, encoding="utf-8")
+            _put(out, place, grid, [SOURCE])
+        (out / "points").mkdir(exist_ok=True)
+        clear_dead(out / "points" / PARTIAL)
+    except OSError as error:
+        raise ValueError(f"{out} cannot be written to: {error.strerror}") from None
+
+
+def _put(out: Path, place: Path, grid: Grid, names: list[str]) -> None:
+    """Let files appear in the folder; a file that is not as we have left it is set aside.
+
+    Their digests are written down before, so that they are known as ours whatever happens.
+    """
+    mark = _mark(out)
+    files = {} if mark is None else dict(mark["files"])
+    for name in names:
+        known = [digest_of(out / name)] if is_file(out / name) else []
+        if os.path.lexists(out / name) and not set(known) & set(files.get(name, [])):
+            new = set_aside(out / name, out / "set-aside")
+            _say(f"{name} in {out} was not as the sweep has left it; it is now {new}")
+            known = []
+        files[name] = [*known, digest_of(place / name)]
+    content = {"format": FORMAT, "chapter": grid.chapter.name, "files": files}
+    text = json.dumps(sealed(content), indent=1)
+    (place / MARK).write_text(text + "\n", encoding="utf-8")
+    for name in (MARK, *names):
+        with (place / name).open("r+b") as file:
+            os.fsync(file.fileno())
+        os.replace(place / name, out / name)
 
 
 # -------------------------------------------------------------------------- what is complete
@@ -174,13 +292,16 @@ def _done(out: Path, key: str, code: str) -> dict[str, Any] | None:
     return record if record is not None and record["provenance"]["code"] == code else None
 
 
-def _say_what_changed(grid: Grid, out: Path, keys: list[str], code: str) -> None:
-    """Compare with what lies in the folder from earlier."""
-    found = {
-        folder.name: record
-        for folder in sorted((out / "points").iterdir())
-        if (record := read_results(folder)) is not None
-    }
+def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
+    """Compare with what lies in the folder from earlier, and set aside what is damaged."""
+    found: dict[str, dict[str, Any]] = {}
+    for folder in sorted((out / "points").iterdir()):
+        record = read_results(folder)
+        if record is not None and (folder.name not in keys or _belongs(grid, record, folder.name)):
+            found[folder.name] = record
+        elif folder.name in keys:
+            new = set_aside(folder, out / "set-aside")
+            _say(f"point {keys.index(folder.name) + 1} is damaged and run again; it is now {new}")
     if found and not set(found) & set(keys):
         _say(f"the grid has changed: none of the {len(found)} points in {out} belongs to it")
     elif set(found) - set(keys):
@@ -191,6 +312,18 @@ def _say_what_changed(grid: Grid, out: Path, keys: list[str], code: str) -> None
     old = [key for key in keys if key in found and found[key]["provenance"]["code"] != code]
     if old:
         _say(f"the code has changed: {len(old)} points were run by another version and run again")
+    for key in old:
+        if not is_as_written(out / "points" / key, found[key]):
+            new = set_aside(out / "points" / key, out / "set-aside")
+            _say(f"point {keys.index(key) + 1} has files of somebody else; it is now {new}")
+
+
+def _belongs(grid: Grid, record: Mapping[str, Any], key: str) -> bool:
+    """Whether the record is of this point, and not of another one that was copied here."""
+    try:
+        return point_key(grid.chapter, record["parameters"]) == key
+    except ValueError:
+        return False
 
 
 def _rows(grid: Grid, out: Path, keys: list[str], code: str) -> list[dict[str, Any]]:
@@ -213,12 +346,18 @@ def _write_table(out: Path, rows: list[dict[str, Any]], grid: Grid) -> None:
     table.writeheader()
     for row in rows:
         table.writerow({name: _cell(value) for name, value in row.items()})
-    write_text(out / "table.csv", text.getvalue())
-    write_text(out / "table.json", json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
-    if rows:
-        from oralib.runs.picture import draw_table
+    with unseen(out / MARK) as place:
+        names = ["table.csv", "table.json"]
+        (place / "table.csv").write_text(text.getvalue(), encoding="utf-8", newline="")
+        listed = json.dumps(rows, indent=1, ensure_ascii=False)
+        (place / "table.json").write_text(listed + "\n", encoding="utf-8")
+        if rows:
+            from oralib.runs.picture import draw_table
 
-        draw_table(rows, grid.axes, grid.show, out / "figure.png")
+            draw_table(rows, grid.axes, grid.show, place / "figure.png")
+        if (place / "figure.png").exists():
+            names.append("figure.png")
+        _put(out, place, grid, names)
 
 
 def _cell(value: Any) -> Any:

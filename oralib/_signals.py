@@ -1,0 +1,69 @@
+"""Ctrl-C and SIGTERM for ``python -m oralib``: one line, and nothing left behind.
+
+Python imports the package before it runs ``oralib/__main__.py``, and that takes seconds. So the
+package imports this module first. If it is being imported because of ``python -m oralib``, and only
+then, either signal ends the process at once, with one line: nothing has been started yet. When a
+command has imported all that it needs, it calls :func:`raise_from_now_on`. From there on a signal
+is an exception, and what was begun is cleaned up. A second signal ends the process at once.
+
+What cannot be closed from here is the moment before the first line of the package: Python itself
+starts, reads the files of ``site-packages`` and looks for the package, a few hundredths of a
+second. Ctrl-C in that moment prints the traceback of Python's own. On Windows there is no SIGTERM
+from other processes: they end this one without a word, and the next run clears what it has left.
+"""
+
+import os
+import signal
+import sys
+
+# Nothing else is imported, not even typing: every import here is time in which Ctrl-C is not heard.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+#: What is said, and the exit status, as shells have it: 128 and the number of the signal.
+ENDINGS = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("terminated", 143)}
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, to be treated like Ctrl-C."""
+
+
+def ending(error: KeyboardInterrupt) -> tuple[str, int]:
+    """What to say about an interrupt, and the exit status."""
+    return ENDINGS[signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT]
+
+
+def end_at_once(number: int, frame: "Any" = None) -> "NoReturn":
+    """One line, and the end: without exit handlers, which would print more."""
+    word, status = ENDINGS[signal.Signals(number)]
+    os.write(2, f"{word}\n".encode())
+    os._exit(status)
+
+
+def interrupt(number: int, frame: "Any" = None) -> "NoReturn":
+    """An exception, so that all is cleaned up; the next signal will not wait for it."""
+    _handle(end_at_once)
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+def raise_from_now_on() -> None:
+    """Let signals be exceptions, in a process that was started by ``python -m oralib``."""
+    _handle(interrupt, instead_of=end_at_once)
+
+
+def end_from_now_on() -> None:
+    """The work is done; a signal need not be an exception any more."""
+    _handle(end_at_once, instead_of=interrupt)
+
+
+def _handle(handler: "Any", instead_of: "Any" = None) -> None:
+    for number in ENDINGS:
+        now = signal.getsignal(number)
+        if now is not signal.SIG_IGN and instead_of in (None, now):  # nohup and & ignore them
+            signal.signal(number, handler)
+
+
+# Python has set this in the moment when it imports the package of a module given to -m.
+if getattr(sys, "argv", [""])[:1] == ["-m"]:
+    _handle(end_at_once)

@@ -1,0 +1,244 @@
+"""Where runs and sweeps write, so that nothing of anybody else is lost.
+
+A folder is written in an unseen place beside it and renamed when it is complete, so whoever sees it
+sees all of it. Only what we have written is ever deleted, and we know it by the digests that we
+wrote down. Everything else is refused, or set aside under another name. Symbolic links are neither
+followed nor replaced, but for those among the parents of a folder that somebody has given.
+
+The unseen place is locked by its process. The system opens the lock when the process ends, however
+it ends, so what a dead process has left can be told from what a living one is writing. As some
+shared file systems keep locks to one machine, each machine clears only what its own have left.
+
+On Windows a file that another program has open can be neither renamed nor deleted; this is an error
+then, and nothing is lost. Junctions are known as links from Python 3.12 on.
+"""
+
+import contextlib
+import os
+import platform
+import re
+import shutil
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from uuid import uuid4
+
+from filelock import FileLock, Timeout
+
+#: The folder of all unseen places, beside what will be seen.
+PARTIAL = ".partial"
+
+#: What lies in an unseen place: its lock, the notebook to be run, what the kernel says about its
+#: own troubles, and the folder to be.
+LOCK, SOURCE, KERNEL_LOG, WRITTEN = "lock", "chapter.ipynb", "kernel.log", "written"
+
+
+def settled(folder: Path) -> Path:
+    """The same folder by a path that does not depend on the current one; its last link is kept."""
+    for parent in folder.parents:
+        if is_link(parent) and not parent.exists():
+            raise ValueError(f"{parent} is a symbolic link to nothing; it is not followed")
+    if folder.name in ("", ".."):
+        return folder.resolve()
+    return folder.parent.resolve() / folder.name
+
+
+def is_link(path: Path) -> bool:
+    isjunction = getattr(os.path, "isjunction", None)
+    return path.is_symlink() or (isjunction is not None and isjunction(path))
+
+
+def is_file(path: Path) -> bool:
+    """Whether this is a plain file and not a link to one, or a pipe."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    return path.is_dir() and not is_link(path)
+
+
+def check_place(folder: Path) -> bool:
+    """Whether there is a folder with something in it; an error if there never can be one of ours.
+
+    Neither links nor mounts, nor the current folder or home, nor a folder that contains these.
+    """
+    if is_link(folder):
+        raise ValueError(f"{folder} is a symbolic link; give a folder that is none")
+    if not os.path.lexists(folder):
+        return False
+    if not folder.is_dir():
+        raise ValueError(f"{folder} exists and is not a folder; give another name")
+    here = settled(folder).resolve()
+    if os.path.ismount(here):
+        raise ValueError(f"{folder} is a mount; give a folder in it")
+    for name, near in (("the current folder", Path.cwd()), ("home", Path(os.path.expanduser("~")))):
+        near = near.resolve()
+        if here == near or here in near.parents:
+            said = "is" if here == near else "contains"
+            raise ValueError(f"{folder} {said} {name}; give a folder in it")
+    return any(folder.iterdir())
+
+
+def digest_of(path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def changed_since(folder: Path, files: Mapping[str, str], others: Collection[str]) -> str | None:
+    """An entry of the folder that is not as it was written, if there is one.
+
+    Parameters
+    ----------
+    files : digests by name.
+    others : files that may be there and are known to be ours.
+    """
+    for path in sorted(folder.iterdir()):
+        if not is_file(path) or (path.name not in files and path.name not in others):
+            return path.name
+        if path.name in files and digest_of(path) != files[path.name]:
+            return path.name
+    return None
+
+
+# ------------------------------------------------------------------------------ unseen places
+
+
+@contextlib.contextmanager
+def unseen(folder: Path) -> Iterator[Path]:
+    """A new place beside the folder, with a folder ``written`` in it; both go when this ends.
+
+    What dead processes have left beside it goes as well.
+    """
+    home = folder.parent / PARTIAL
+    place, lock = _locked(home)
+    try:
+        clear_dead(home)
+        yield place
+    finally:
+        lock.release()
+        shutil.rmtree(place, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            home.rmdir()  # the last one, if it is
+
+
+def _locked(home: Path) -> tuple[Path, FileLock]:
+    for _ in range(100):
+        home.mkdir(parents=True, exist_ok=True)
+        if is_link(home):
+            raise ValueError(f"{home} is a symbolic link; nothing is written there")
+        place = home / f"{uuid4().hex}-{_machine()}"
+        lock = FileLock(place / LOCK, blocking=False)
+        try:
+            place.mkdir()
+            lock.acquire()
+            (place / WRITTEN).mkdir()
+            return place, lock
+        except (FileNotFoundError, Timeout):
+            # Somebody who clears away has taken it for dead, in the moment before it was locked.
+            lock.release()
+    raise OSError(f"no place can be locked in {home}")
+
+
+def _machine() -> str:
+    """A word for this machine that can be in a file's name."""
+    return sha256(platform.node().encode()).hexdigest()[:8]
+
+
+def clear_dead(home: Path) -> None:
+    """Remove this machine's unseen places whose process is gone, if nothing else is in them."""
+    if not is_folder(home):
+        return
+    for place in list(home.iterdir()):
+        if not re.fullmatch(rf"[0-9a-f]{{32}}-{_machine()}", place.name) or not is_folder(place):
+            continue
+        with contextlib.suppress(OSError, Timeout):
+            if is_file(place / LOCK):
+                with FileLock(place / LOCK, blocking=False):  # a living one has it
+                    ours = _is_ours(place)
+                if ours:
+                    shutil.rmtree(place)
+            else:
+                place.rmdir()
+    with contextlib.suppress(OSError):
+        home.rmdir()
+
+
+#: All files that runs and sweeps ever write.
+OURS = (
+    *("notebook.ipynb", "page.html", "results.csv", "results.json"),
+    *("sweep.json", SOURCE, "table.csv", "table.json", "figure.png"),
+)
+
+
+def _is_ours(place: Path) -> bool:
+    inner = [path for path in place.iterdir() if path.name != WRITTEN]
+    if (place / WRITTEN).exists():
+        if not is_folder(place / WRITTEN):
+            return False
+        inner += (place / WRITTEN).iterdir()
+    return all(is_file(path) and path.name in (LOCK, KERNEL_LOG, *OURS) for path in inner)
+
+
+# --------------------------------------------------------------------------- what can be seen
+
+
+def publish(written: Path, folder: Path) -> None:
+    """Let a complete folder appear under a name that is free, or that of an empty folder."""
+    for path in written.iterdir():
+        with path.open("r+b") as file:  # on the disk before the folder gets its name
+            os.fsync(file.fileno())
+    if is_link(folder):
+        raise FileExistsError(f"{folder} is a symbolic link")
+    with contextlib.suppress(OSError):
+        folder.rmdir()  # only if it is empty
+    os.rename(written, folder)  # an error if there is something
+
+
+def swap(
+    written: Path, folder: Path, files: Mapping[str, str], others: Collection[str]
+) -> Path | None:
+    """Let a complete folder appear in the place of an older one, of which we know all files.
+
+    The older one is renamed before it is deleted. Should it have got files of others just then, it
+    stays, and its new name is returned.
+    """
+    old = free_name(folder.with_name(folder.name + ".old"))
+    os.rename(folder, old)
+    try:
+        publish(written, folder)
+    except BaseException:
+        if not os.path.lexists(folder):
+            os.rename(old, folder)
+        raise
+    if changed_since(old, files, others) is not None:
+        return old
+    for name in (*files, *others):
+        (old / name).unlink(missing_ok=True)
+    old.rmdir()
+    return None
+
+
+def free_name(path: Path, suffix: str = "") -> Path:
+    """The path with a number after it that nobody has; a long name is cut."""
+    stem = os.fsencode(path.name)[:200].decode("utf-8", "ignore")
+    number = 1
+    while os.path.lexists(free := path.with_name(f"{stem}-{number}{suffix}")):
+        number += 1
+    return free
+
+
+def set_aside(path: Path, home: Path) -> Path:
+    """Rename what is in the way, a link as such, into a folder for such things."""
+    home.mkdir(exist_ok=True)
+    if is_link(home):
+        raise ValueError(f"{home} is a symbolic link; nothing is written there")
+    new = free_name(home / path.name)
+    os.rename(path, new)
+    return new

@@ -1,0 +1,138 @@
+"""A notebook executed in a kernel that says what it is.
+
+papermill does the work. Before the first cell and after the last one the kernel is asked about
+itself, in silence: nothing of it is in the notebook, nor among the kernel's variables.
+"""
+
+import ast
+import inspect
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import papermill
+from jupyter_client.kernelspec import NoSuchKernel
+from papermill.clientwrap import PapermillNotebookClient
+from papermill.engines import NBClientEngine, papermill_engines
+from papermill.log import logger
+
+from oralib.runs import inside
+from oralib.runs.folders import KERNEL_LOG
+from oralib.runs.record import RunFailed
+
+KERNEL = "python3"
+
+_QUESTION = (
+    f"(lambda space: (exec({inspect.getsource(inside)!r}, space), space['described']())[1])"
+    "({'__name__': 'inside'})"
+)
+
+
+def execute(
+    source: Path,
+    output: Path,
+    values: Mapping[str, Any],
+    *,
+    library: str,
+    cwd: Path,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Execute a notebook with other parameters, and return what its kernel says about itself.
+
+    Parameters
+    ----------
+    source, output : the notebook, and where to write it executed; it is also there after an error.
+    library : the digest of the library that the kernel must have, before and after.
+    """
+    words: list[dict[str, Any]] = []
+    log = source.with_name(KERNEL_LOG)
+    try:
+        papermill.execute_notebook(
+            _plain(source),
+            _plain(output),
+            dict(values),
+            engine_name="oralib",
+            cwd=str(cwd),
+            progress_bar={"disable": None, "leave": False} if progress else False,
+            kernel_name=KERNEL,
+            language="python",
+            log_output=False,
+            library=library,
+            words=words,
+            errors=log,
+        )
+    except papermill.PapermillExecutionError as error:
+        raise RunFailed(f"{error.ename}: {error.evalue}") from None
+    except NoSuchKernel:
+        raise RunFailed(f"there is no kernel {KERNEL!r}; install ipykernel") from None
+    except (FileNotFoundError, PermissionError) as error:
+        raise RunFailed(f"the kernel {KERNEL!r} cannot be started in {cwd}: {error}") from None
+    except RuntimeError as error:  # of a kernel that dies
+        lines = [str(error), *log.read_text(encoding="utf-8", errors="replace").splitlines()[-1:]]
+        raise RunFailed(" ".join(" ".join(lines).split()) or type(error).__name__) from None
+    before, after = words
+    if after["library"] != library or after["touched"] != before["touched"]:
+        raise RunFailed(
+            f"oralib at {after['place']} has changed in the meantime, so the results are not kept; "
+            "run it again"
+        )
+    return after
+
+
+def _plain(path: Path) -> str:
+    """A path for papermill, which would fill in what stands in braces."""
+    return str(path).replace("{", "{{").replace("}", "}}")
+
+
+class _Client(PapermillNotebookClient):
+    """Asks the kernel what it is, first and last."""
+
+    def __init__(self, notebook: Any, library: str, words: list[dict[str, Any]], **kw: Any) -> None:
+        super().__init__(notebook, **kw)
+        self._library = library
+        self._words = words
+
+    def papermill_execute_cells(self) -> None:
+        said = self._ask()
+        if said["library"] is None:
+            raise RunFailed(f"the kernel {KERNEL!r}, {said['executable']}, has no oralib")
+        if said["library"] != self._library:
+            raise RunFailed(
+                f"the kernel {KERNEL!r}, {said['executable']}, has another oralib than the one "
+                f"that was asked for: {said['place']} is of version {said['library']}, not "
+                f"{self._library}"
+            )
+        self._words.append(said)
+        super().papermill_execute_cells()
+        self._words.append(self._ask())
+
+    def _ask(self) -> dict[str, Any]:
+        message = self.kc.execute(
+            "", silent=True, store_history=False, user_expressions={"answer": _QUESTION}
+        )
+        answer = self.wait_for_reply(message)["content"]["user_expressions"]["answer"]
+        if answer["status"] != "ok":
+            raise RunFailed(f"the kernel {KERNEL!r} cannot say what it is: {answer['evalue']}")
+        return dict(json.loads(ast.literal_eval(answer["data"]["text/plain"])))
+
+
+class _Engine(NBClientEngine):
+    @classmethod
+    def execute_managed_notebook(
+        cls, nb_man: Any, kernel_name: str, *, start_timeout: int = 60, **kw: Any
+    ) -> Any:
+        client = _Client(
+            nb_man,
+            kw["library"],
+            kw["words"],
+            kernel_name=kernel_name,
+            startup_timeout=start_timeout,
+            log=logger,
+        )
+        # A kernel has a word to say on the terminal when its parent dies, but nobody to say it to.
+        with kw["errors"].open("wb") as errors:
+            return client.execute(stderr=errors)
+
+
+papermill_engines.register("oralib", _Engine)
