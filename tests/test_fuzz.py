@@ -66,7 +66,10 @@ CALLS = {
     "Channel": {"table": [[0.5, 0.25], [0.5, 0.75]], "outputs": None},
     "Count": {},
     "CountInSets": {"s": 2},
-    "Counts": {"v": 5, "r": 9, "n": 20, "game": "mine", "r_fixed": True, "feedback": "none"},
+    "Counts": {
+        **{"v": 5, "r": 9, "n": 20, "game": "mine", "r_fixed": True, "feedback": "none"},
+        **{"coins": "independent"},
+    },
     "DpSgd": {"n": 4, "d": 2, "steps": 3, "sample_rate": 0.5, "sigma": 1.0},
     "ExtremalResponse": {"level": 1.0, "delta": 0.1, "v": 1, "r": 2},
     "LocalLaplace": {"epsilon": 1.0},

@@ -197,6 +197,16 @@ def test_counts_are_checked(arguments, said):
         Counts(**arguments)
 
 
+def test_balanced_coins_are_not_covered():
+    """One of two elements is included: both responses speak about one coin."""
+    counts = Counts(75, 100, 1000, r_fixed=True, coins="balanced")
+    for delta in (0.0, 1e-5):
+        with pytest.raises(ValueError, match="a fair coin of its own, got coins='balanced'"):
+            valid_lower_bound(counts, delta=delta)
+    with pytest.raises(ValueError, match="coins must be one of independent, balanced"):
+        Counts(1, 2, 3, coins="loaded")
+
+
 def test_r_fixed_is_yes_or_no():
     with pytest.raises(TypeError, match="r_fixed must be True or False, got r_fixed='maybe'"):
         Counts(1, 2, 3, r_fixed="maybe")

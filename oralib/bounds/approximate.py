@@ -118,6 +118,8 @@ def epsilon_lower_bound(
 ) -> Any:
     """The paper's ε'_β(v, r), valid for δ = 0, or if the number of guesses r is fixed in advance.
 
+    For δ > 0 and ``method="steinke"`` it is valid for β <= 1/2.
+
     It is the largest ε whose p-value is at most β, or 0 if none is. With probability 1 - β a plain
     or one-way audit returns no more than the true privacy level. It never overclaims by rounding:
     :func:`p_value` at a returned ε > 0 is at most β.

@@ -46,6 +46,9 @@ class Counts:
     feedback : what the guesser was told on its way: ``"none"``, ``"one-way"`` (the signs of
         elements that it abstained from), ``"full"`` (of all that it is done with) or
         ``"all others"`` (for each guess, all signs but its own).
+    coins : how the elements were chosen: ``"independent"`` fair coins, as in all games here, or
+        ``"balanced"``, just half of them included. Balanced coins depend on each other, and no
+        bound here is valid for them.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class Counts:
     game: str = "counts"
     r_fixed: bool = False
     feedback: str = "none"
+    coins: str = "independent"
 
     def __post_init__(self) -> None:
         v, r = (np.atleast_1d(x) for x in counts_of(self.v, self.r))
@@ -77,6 +81,7 @@ class Counts:
                 f"got r={r[0]} and r={r[r != r[0]][0]}"
             )
         feedback = _check.one_of("feedback", self.feedback, FEEDBACKS)
+        _check.one_of("coins", self.coins, ("independent", "balanced"))
         _check.store(self, v=v, r=r, n=n, r_fixed=bool(self.r_fixed), feedback=feedback)
 
     @property
@@ -111,6 +116,11 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     """
     _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
     delta = _check.real("delta", delta, 0, 1)
+    if counts.coins != "independent":
+        raise ValueError(
+            "no bound is valid unless each element was chosen by a fair coin of its own, "
+            f"got coins={counts.coins!r}"
+        )
     if counts.feedback == "all others":
         raise ValueError(
             "no bound is valid for a guesser who knows all other elements, "
@@ -134,7 +144,8 @@ def valid_lower_bound(
     """For each trial a lower bound on ε that is valid for the way in which the audit was set up.
 
     With probability 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where no such bound
-    is known, it raises a ValueError that says so.
+    is known, it raises a ValueError that says so. Each element must have been chosen by a fair coin
+    of its own: including just half of them is another matter, and not covered.
 
     Parameters
     ----------

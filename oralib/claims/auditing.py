@@ -444,13 +444,23 @@ def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
     "Proposition A.15",
     "A valid auditor is asymptotically tight if and only if, with unlimited guesses, its bounds "
     "at every level tend to ε(M).",
-    CLOSED,
+    COUNTEREXAMPLE,
     "A-guessing-based-auditing#prop-guess-tight",
-    stated={"level": 1.0, "guesses": 10**8},
-    mutants=[varied("level"), replaced("guesses", ten_for_ever=10)],
+    stated={"level": 1.0, "guesses": 10**8, "least": 0.0},
+    corrected={"least": 0.5},
+    correction="If ε(M) > 0. An auditor of a mechanism with ε(M) = 0 that is always wrong is "
+    "valid, and its bounds are 0, but its estimations do not reach 0.",
+    mutants=[
+        varied("level"),
+        replaced("guesses", ten_for_ever=10),
+        replaced("least", from_0_on=0.0),
+    ],
 )
-def bounds_tend_to_the_level(level: float, guesses: int) -> Finding:
+def bounds_tend_to_the_level(level: float, guesses: int, least: float) -> Finding:
     answers = {}
+    if least == 0:  # all guesses wrong: v = 0 of r
+        bound, estimation = epsilon_lower_bound(0, guesses), epsilon_estimate(0, guesses)
+        answers["ε(M) = 0, all wrong"] = (bool(bound == 0), bool(estimation >= -0.005))
     for x, beta in product((0.6, 0.97, 0.99, 1.0), (1e-6, 0.05, 0.5)):
         bounds = epsilon_lower_bound(almost_all(p(x), guesses), guesses, beta=beta)
         lowest = epsilon_estimate(almost_all(p(x), 10**8)[0], 10**8)
@@ -557,7 +567,8 @@ def randomized_response_is_tight(orientation: int, level: float) -> Finding:
     "text:bound-below-estimation",
     STATEMENT,
     "Section 3",
-    "The bound on the privacy level is at most the estimation.",
+    "The bound on the privacy level is a lower bound on the estimation, read as an inequality for "
+    "all counts.",
     COUNTEREXAMPLE,
     "03-problem-setting#prop-problem-below",
     stated={"largest_beta": 0.99, "least_accuracy": 0.0},

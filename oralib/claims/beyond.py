@@ -97,7 +97,9 @@ def worst_case_of_full_feedback(factor: float | None) -> Finding:
     stated={"level": 1.0},
     mutants=[
         varied(
-            "level", up="Ville's inequality leaves slack: some 20% of β are not used", down=WEAKER
+            "level",
+            up="Ville's inequality leaves slack: 5% to 30% of β are unused, less with more guesses",
+            down=WEAKER,
         ),
         replaced("level", twice_the_level=2.0),
     ],

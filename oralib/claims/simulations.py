@@ -162,7 +162,8 @@ def _plain_single_step(ratio: int, delta: float) -> float:
         replaced("above", below=False),
     ],
     remark="Judged up to 20 elements per coordinate, and within the error of the paper's 200 "
-    "audits. ORA's exact means are largest at six.",
+    "audits. ORA's exact means are largest at six. AORA is ahead from three on; at one element "
+    "per coordinate the two audits have the same law.",
 )
 def figure_of_dpsgd(best: int, feedback: str, above: bool) -> Finding:
     adaptive = _adaptive_dpsgd(_PER_COORDINATE, feedback)
@@ -172,7 +173,11 @@ def figure_of_dpsgd(best: int, feedback: str, above: bool) -> Finding:
     said = (
         f"ORA {plain[best]:.3f} at {best}, {max(plain.values()):.3f} at most, {plain[20]:.3f} at 20"
     )
-    lead = [(row["bound"] - plain[int(row["x"])]) / row["bound_se"] for row in adaptive.rows()[2:]]
+    lead = [
+        (row["bound"] - plain[int(row["x"])]) / row["bound_se"]
+        for row in adaptive.rows()
+        if row["x"] >= 3  # at one element per coordinate there is nothing to learn from
+    ]
     return all_of(
         _rises(adaptive),
         Finding(on_top and falls, said),
@@ -186,17 +191,17 @@ def _by_epsilon() -> Table:
 
 
 @claim(
-    72,
-    "fig:effect-of-elements-number-multiple-epsilons",
-    STATEMENT,
-    "Figures 7 and 8",
-    "For several ε, the mean bound grows with ε and stays below it.",
+    95,
+    "ours:bounds-grow-with-epsilon",
+    OURS,
+    "This book, on Figure 8",
+    "For several ε, the mean bound of DP-SGD grows with ε and stays below half of it.",
     MONTE_CARLO,
     "D-dp-sgd-in-detail#fig-detail-eight",
-    stated={"direction": 1, "below": 1.0},
+    stated={"direction": 1, "below": 0.5},
     mutants=[
         replaced("direction", falls_with_ε=-1),
-        varied("below", up=WEAKER, down="true as well: the bounds are below half of ε"),
+        varied("below", up=WEAKER, down="true as well: at most a third of ε is reached"),
         replaced("below", a_quarter_of_ε=0.25),
     ],
 )
@@ -279,10 +284,10 @@ def _kept(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
     "For δ = 10⁻⁵ the (ε, δ) bounds are essentially those of pure ε-DP auditing.",
     MONTE_CARLO,
     "corrections#prop-corr-delta",
-    stated={"lost": 0.05},
-    mutants=[varied("lost", 40, up=WEAKER)],
+    stated={"lost": 0.04},
+    mutants=[varied("lost", 20, up=WEAKER)],
     remark="Judged at the two settings whose numbers the paper quotes, one and eight elements per "
-    "coordinate with 100 guesses, and read as: at most 5% is lost.",
+    "coordinate with 100 guesses, and read as: at most 4% is lost. With few guesses it is more.",
 )
 def delta_hardly_matters(lost: float) -> Finding:
     def cases() -> Any:
@@ -300,7 +305,7 @@ def delta_hardly_matters(lost: float) -> Finding:
     92,
     "ours:many-elements-cost",
     OURS,
-    "This book, beyond the paper's axes",
+    "This book, beyond the quoted settings",
     "With 64 elements per coordinate the usual p-value at δ = 10⁻⁵ leaves about 12% of the bound "
     "for δ = 0, the exact one about 81%; with 20 guesses of 5000 elements the usual one leaves "
     "about 85%.",
