@@ -138,3 +138,33 @@ def test_dark_mode_keeps_figures_readable(browser, address):
     browser.execute_script("document.documentElement.dataset.theme = 'dark'")
     background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert sum(map(int, background.strip("rgba()").split(",")[:3])) < 200
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_the_ledger_can_be_filtered(browser, address, width):
+    """By a click on a button, and by the keyboard: without a script."""
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    browser.set_window_size(width, 1000)
+    open_page(browser, f"{address}/book/claims.html")
+
+    def shown():
+        rows = browser.find_elements(By.CSS_SELECTOR, "table.ledger tbody tr")
+        return [row.get_attribute("class") for row in rows if row.is_displayed()]
+
+    everything = shown()
+    for mark, kept in {
+        "corrected": lambda row: row.startswith("row-corrected"),
+        "fails": lambda row: row.startswith("row-fails"),
+        "implemented": lambda row: row.startswith("row-implemented"),
+        "holds": lambda row: row == "row-holds",
+        "ours": lambda row: row.endswith("ours"),
+    }.items():
+        browser.find_element(By.CSS_SELECTOR, f"label[for=ledger-{mark}]").click()
+        rows = shown()
+        assert rows
+        assert len(rows) < len(everything)
+        assert all(map(kept, rows)), mark
+    browser.find_element(By.ID, "ledger-ours").send_keys(Keys.ARROW_RIGHT)  # round to the first
+    assert shown() == everything
