@@ -161,7 +161,11 @@ def test_the_ledger_can_be_filtered(browser, address, width):
         "holds": lambda row: row == "row-holds",
         "ours": lambda row: row.endswith("ours"),
     }.items():
-        browser.find_element(By.CSS_SELECTOR, f"label[for=ledger-{mark}]").click()
+        label = browser.find_element(By.CSS_SELECTOR, f"label[for=ledger-{mark}]")
+        browser.execute_script(
+            "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", label
+        )
+        label.click()
         rows = shown()
         assert rows
         assert len(rows) < len(everything)

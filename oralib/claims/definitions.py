@@ -350,7 +350,7 @@ def _by_words(table: NDArray[Any], theta: NDArray[Any], rate: float) -> dict[str
 
 
 @cache
-def _sampled() -> dict[str, SampledChannel]:
+def sampled_tables() -> dict[str, SampledChannel]:
     """Random tables on universes of two and three values, with random laws of their elements."""
     rng = np.random.default_rng(31)
     found = {}
@@ -376,7 +376,7 @@ def _sampled() -> dict[str, SampledChannel]:
 )
 def relaxations(rate: float, order: str) -> Finding:
     def cases() -> Any:
-        for name, sampled in _sampled().items():
+        for name, sampled in sampled_tables().items():
             words = _by_words(sampled.table, sampled.theta, rate)
             yield f"{name}, DDP", words["DDP"], sampled.ddp
             yield f"{name}, AC-DDP", words["AC-DDP"], sampled.ac_ddp

@@ -14,7 +14,7 @@ from scipy import integrate, special, stats
 from oralib.bounds import epsilon_lower_bound, p, p_inv
 from oralib.channel import Channel, channel
 from oralib.claims.auditing import laplace_success
-from oralib.claims.definitions import bounds_tend
+from oralib.claims.definitions import bounds_tend, sampled_tables
 from oralib.claims.ledger import (
     CLOSED,
     DEFINITION,
@@ -892,18 +892,6 @@ def bounds_approach_the_efficacy(betas: Sequence[float], perfect: bool, level: f
 # ------------------------------------------------------------------- Section 5 in its generality
 
 
-@cache
-def _sampled() -> list[SampledChannel]:
-    rng = np.random.default_rng(41)
-    found = []
-    for size, n in ((2, 2), (3, 2), (2, 3)):
-        weight = rng.uniform(0.2, 1.0, (4, *[size] * n))
-        found.append(
-            SampledChannel(weight / weight.sum(axis=0), rng.dirichlet(np.full(size, 2.0), n))
-        )
-    return found
-
-
 @claim(
     75,
     "eq:distributional-privacy-loss",
@@ -918,7 +906,7 @@ def _sampled() -> list[SampledChannel]:
 )
 def general_loss(factor: float, others: str) -> Finding:
     def cases() -> Any:
-        for sampled in _sampled():
+        for sampled in sampled_tables().values():
             n, size = sampled.theta.shape
             theta = sampled.theta.copy()
             if others == "uniform":
@@ -957,7 +945,7 @@ def sampling_adds_privacy(factor: float, parity: float) -> Finding:
             for q in (0.5, 0.8, 0.99):
                 sampled = SampledChannel.of(table, [1 - q, q])
                 yield f"{name}, coins {q}", p(sampled.ddp), p(factor * sampled.epsilon)
-        for sampled in _sampled():
+        for sampled in sampled_tables().values():
             yield "random", sampled.ddp, factor * sampled.epsilon
 
     def levels() -> Any:

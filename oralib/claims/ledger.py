@@ -284,7 +284,17 @@ def equal(cases: Iterable[tuple[str, float, float]], tolerance: float = 1e-9) ->
         count += 1
         if not (one == other or abs(one - other) <= tolerance):
             return Finding(False, f"{name}: {one:.6g} against {other:.6g}")
-    return Finding(count > 0, f"{count} equalit{'y' if count == 1 else 'ies'} to {tolerance:g}")
+    return Finding(
+        count > 0, f"{count} equalit{'y' if count == 1 else 'ies'} to {_short(tolerance)}"
+    )
+
+
+def _short(tolerance: float) -> str:
+    """A power of ten as such."""
+    exponent = round(np.log10(tolerance))
+    digits = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    factor = tolerance / 10.0**exponent
+    return f"10{digits}" if abs(factor - 1) < 1e-9 else f"{tolerance:g}"
 
 
 def at_most(cases: Iterable[tuple[str, float, float]], slack: float = 1e-9) -> Finding:
@@ -346,7 +356,11 @@ def fits(counts: Counts, law: NDArray[np.float64]) -> Finding:
 def all_of(*findings: Finding) -> Finding:
     """All findings hold; the first that does not, if any."""
     bad = [finding for finding in findings if not finding.holds]
-    return bad[0] if bad else Finding(True, "; ".join(finding.evidence for finding in findings))
+    if bad:
+        return bad[0]
+    said = [finding.evidence for finding in findings[:3]]
+    more = [f"and {len(findings) - 3} more"] if len(findings) > 3 else []
+    return Finding(True, "; ".join([*said, *more]))
 
 
 # ------------------------------------------------------------------------ what checks share
