@@ -10,10 +10,10 @@ import contextlib
 import os
 import shutil
 import stat
-import sys
 import time
 from collections.abc import Callable
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,9 @@ import numba
 import platformdirs
 from numba.core.caching import FunctionCache
 
-if sys.platform != "win32":  # where nothing is locked and nothing removed
-    import fcntl
+fcntl: Any = None  # on Windows, where nothing is locked and nothing removed
+with contextlib.suppress(ImportError):
+    fcntl = import_module("fcntl")
 
 _PACKAGE = Path(__file__).parent
 _NUMBA: Any = numba.config
@@ -76,8 +77,8 @@ def _made(folder: Path) -> Path:
 
 def _is_ours_alone(folder: Path) -> bool:
     """Whether no other user (but root) can write into the folder or put another in its place."""
-    if sys.platform == "win32":
-        return True  # which keeps a user's folders to the user by other means
+    if not hasattr(os, "geteuid"):
+        return True  # Windows keeps a user's folders to the user by other means
     user = os.geteuid()
     status = folder.stat()
     if status.st_uid != user or status.st_mode & 0o777 != 0o700:
@@ -92,7 +93,7 @@ def _is_ours_alone(folder: Path) -> bool:
 
 def _hold(folder: Path) -> None:
     """Show other processes, as long as this one lives, that the folder is in use."""
-    if sys.platform == "win32":
+    if fcntl is None:
         return
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)  # closed with the process
@@ -101,7 +102,7 @@ def _hold(folder: Path) -> None:
 
 def _forget_old(folder: Path) -> None:
     """Remove the machine code of other sources that nobody uses and nobody has used for long."""
-    if sys.platform == "win32":
+    if fcntl is None:
         return
     for other in folder.parent.glob("kernels-*"):
         with contextlib.suppress(OSError):

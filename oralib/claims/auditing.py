@@ -30,6 +30,7 @@ from oralib.claims.ledger import (
     same_answers,
     shifted,
     tends,
+    towards,
     varied,
 )
 from oralib.claims.tables import LN3, graded_response, private, worst_failure
@@ -433,8 +434,7 @@ def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
     for n in (10**4, 10**6, 10**8):
         r = guesses or n
         found.append(above(success, level + 0.01, r))
-    listed = ", ".join(f"{value:.3g}" for value in found)
-    return Finding(found[-1] < 1e-3, f"{listed} towards 0")
+    return Finding(found[-1] < 1e-3, towards(found, 0.0))
 
 
 @claim(

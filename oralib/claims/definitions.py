@@ -39,6 +39,7 @@ from oralib.claims.ledger import (
     same_answers,
     shifted,
     tends,
+    towards,
     varied,
 )
 from oralib.claims.tables import (
@@ -570,7 +571,7 @@ def estimations_rarely_exceed(level: float, audit: str) -> Finding:
 
 def _tends_to_zero(values: list[float]) -> tuple[bool, str]:
     """The last of some probabilities is small; the first ones may rise before they fall."""
-    return values[-1] < 1e-3, f"{', '.join(f'{value:.3g}' for value in values)} towards 0"
+    return values[-1] < 1e-3, towards(values, 0.0)
 
 
 @claim(

@@ -314,8 +314,13 @@ def tends(values: Sequence[float], limit: float, tolerance: float) -> Finding:
     """The values come ever closer to the limit, in the end to within the tolerance."""
     distance = np.abs(np.asarray(values, dtype=float) - limit)
     closer = bool((distance[1:] <= distance[:-1] + 1e-12).all())
-    listed = ", ".join(f"{value:.4g}" for value in values)
-    return Finding(closer and bool(distance[-1] <= tolerance), f"{listed} towards {limit:.4g}")
+    return Finding(closer and bool(distance[-1] <= tolerance), towards(values, limit))
+
+
+def towards(values: Sequence[float], limit: float) -> str:
+    """A sequence and its limit; what is 0 but for rounding, on any machine, is shown as 0."""
+    listed = ", ".join(f"{value:.4g}" if abs(value) > 1e-9 else "0" for value in values)
+    return f"{listed} towards {limit:.4g}"
 
 
 def same_answers(answers: Mapping[str, tuple[bool, bool]]) -> Finding:
