@@ -148,7 +148,7 @@ def _run(chosen: argparse.Namespace) -> int:
         _signals.raise_from_now_on()
         record = runs.run_chapter(chapter, values, folder, force=chosen.force, progress=True)
     except runs.RunFailed as error:
-        print(f"{chapter.name} failed: {error}", file=sys.stderr)
+        print(f"{chapter.name} failed: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except OSError as error:
         print(f"{folder} cannot be written: {error.strerror or error}", file=sys.stderr)
@@ -198,19 +198,27 @@ def _sweep(chosen: argparse.Namespace) -> int:
         print(runs.as_text(done.rows))
     print(f"{len(done.rows)} of {len(grid.points)} points: {done.table}")
     for i, said in done.failures.items():
-        print(f"point {i + 1} failed: {said}", file=sys.stderr)
+        print(f"point {i + 1} failed: {' '.join(said.split())}", file=sys.stderr)
     return 1 if done.failures else 0
 
 
 if __name__ == "__main__":
     for stream in (sys.stdout, sys.stderr):
-        # A name of a folder may have bytes that are no text.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    status = main()
+        if stream is not None:  # one that is closed is None
+            # A name of a folder may have bytes that are no text.
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        status = main()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:  # somebody has read enough, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = 141
     _signals.end_from_now_on()
     if status in (130, 143):
         # All is cleaned up. What a kernel's client has left undone would only print tracebacks.
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
         os._exit(status)
     sys.exit(status)

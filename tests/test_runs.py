@@ -681,3 +681,78 @@ with unseen(Path(sys.argv[1], "run")) as place:
 assert not os.listdir(sys.argv[1])
 """
     subprocess.run([sys.executable, "-c", program, tmp_path], check=True)
+
+
+# --------------------------------------------------------------------- notebooks of one's own
+
+
+def own_notebook(folder, parameters, *cells):
+    """A notebook with a parameters cell, and others."""
+    tagged = nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})
+    others = [nbformat.v4.new_code_cell(cell) for cell in cells]
+    path = folder / "own.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[tagged, *others]), path)
+    return path
+
+
+def test_a_parameters_cell_may_have_comments_and_signs_in_words(tmp_path):
+    path = own_notebook(tmp_path, "# what to draw\n\ncolour: str = '#fff'  # of the ε curve")
+    (declared,) = runs.find_chapter(str(path)).parameters.values()
+    assert (declared.default, declared.meaning) == ("#fff", "of the ε curve")
+
+
+@pytest.mark.parametrize(
+    "line", ["n: int = (", "n: int = 2 * 3", "n: set = {1}", "n = 3", "a: int = 1; b: int = 2"]
+)
+def test_a_line_that_declares_nothing_is_named(line, tmp_path):
+    path = own_notebook(tmp_path, line)
+    with pytest.raises(ValueError, match=r"own\.ipynb: a parameters cell has one 'name: type"):
+        runs.find_chapter(str(path))
+
+
+def test_odd_names_and_numbers_are_one_line():
+    with pytest.raises(ValueError, match="there is no notebook"):
+        runs.find_chapter("a" * 500 + ".ipynb")
+    chapter = runs.find_chapter("04-the-gaps")
+    with pytest.raises(ValueError, match="epsilon must be a number that a double can hold"):
+        runs.check_parameters(chapter, {"epsilon": "1" + 400 * "0"})
+
+
+def test_start_up_files_of_the_user_are_no_part_of_a_run(tmp_path, monkeypatch):
+    startup = tmp_path / "home" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "00.py").write_text("x = 3\n")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "home"))
+    path = own_notebook(tmp_path, "a: int = 1", "assert 'x' not in globals()")
+    runs.run_chapter(runs.find_chapter(str(path)), {}, tmp_path / "out")
+
+
+def test_an_empty_folder_keeps_its_mode(tmp_path):
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    path = own_notebook(tmp_path, "a: int = 1")
+    runs.run_chapter(runs.find_chapter(str(path)), {}, private)
+    assert (private / "results.json").exists()
+    assert private.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_commit_is_that_of_this_repository(tmp_path, monkeypatch):
+    from oralib.runs.record import _commit
+
+    known = _commit()
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
+    assert _commit() == known
+
+
+@pytest.mark.parametrize("command", ["claims --only 3", "run --list"])
+def test_a_reader_who_has_enough_hears_nothing(command):
+    shell = f"{sys.executable} -m oralib {command} | head -0"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_a_closed_output_is_no_error():
+    shell = f"{sys.executable} -m oralib claims --only 3 >&-"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

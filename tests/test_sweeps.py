@@ -649,3 +649,15 @@ else:
     raise AssertionError
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_result_with_the_name_of_an_axis_does_not_take_its_place(monkeypatch):
+    from types import SimpleNamespace
+
+    from oralib.runs import sweep
+
+    record = {"parameters": {"aa": 1}, "results": {"aa": 99, "x": 2}}
+    monkeypatch.setattr(sweep, "_done", lambda *_: record)
+    grid = SimpleNamespace(axes=["aa"], results=None)
+    (row,) = sweep._rows(grid, None, ["key"], "code")
+    assert row == {"aa": 1, "aa (result)": 99, "x": 2}

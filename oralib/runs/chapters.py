@@ -66,7 +66,11 @@ def find_chapter(name: str) -> Chapter:
     """The chapter with this name, for example ``06-dp-sgd``, or the notebook at this path."""
     path = Path(name)
     if path.suffix == ".ipynb":
-        if not path.is_file():
+        try:
+            there = path.is_file()
+        except OSError:  # a name that is too long
+            there = False
+        if not there:
             raise ValueError(f"there is no notebook {name}")
         return read_chapter(path)
     known = {chapter.name: chapter for chapter in chapters()}
@@ -91,9 +95,13 @@ def read_chapter(path: Path, original: Path | None = None) -> Chapter:
     tagged = [
         cell.source
         for cell in notebook.cells
-        if cell.cell_type == "code" and "parameters" in cell.metadata.get("tags", [])
+        if cell.cell_type == "code" and "parameters" in (cell.metadata.get("tags") or [])
     ]
-    declared = [_declaration(line) for line in "\n".join(tagged).splitlines() if line.strip()]
+    lines = [line for line in "\n".join(tagged).splitlines() if line.partition("#")[0].strip()]
+    try:
+        declared = [_declaration(line) for line in lines]
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     results = tuple(results_of(notebook))
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -131,11 +139,17 @@ def _value(text: str) -> Any:
 
 def _declaration(line: str) -> Declaration:
     """One line such as ``trials: int = 200  # number of audits``."""
-    code, _, meaning = line.partition("#")
-    (node,) = ast.parse(code.strip()).body
-    if not isinstance(node, ast.AnnAssign) or node.value is None:
-        raise ValueError(f"a parameters cell has one 'name: type = value' a line, not {line!r}")
-    default = ast.literal_eval(node.value)
+    refused = f"a parameters cell has one 'name: type = value' a line, not {line!r}"
+    try:
+        (node,) = ast.parse(line.strip()).body
+        if not isinstance(node, ast.AnnAssign) or node.value is None:
+            raise ValueError(refused)
+        default = ast.literal_eval(node.value)
+        json.dumps(default)
+    except (ValueError, SyntaxError, TypeError):
+        raise ValueError(refused) from None
+    rest = line.strip().encode()[node.end_col_offset or 0 :].decode()  # offsets count bytes
+    meaning = rest.strip().lstrip("#")
     return Declaration(
         ast.unparse(node.target), ast.unparse(node.annotation), default, meaning.strip()
     )
@@ -186,7 +200,10 @@ def _of_type(declared: Declaration, value: Any) -> Any:
     if kind == "float":
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{name} must be a number, got {name}={value!r}")
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(f"{name} must be a number that a double can hold") from None
     if kind == "bool" and not isinstance(value, bool):
         raise ValueError(f"{name} must be true or false, got {name}={value!r}")
     if kind == "str" and not isinstance(value, str):

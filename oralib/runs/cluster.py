@@ -151,7 +151,7 @@ def _instead_of(scheduler: str) -> str | None:
     host, port = get_address_host_port(scheduler)
     try:
         socket.getaddrinfo(host, port)  # first here: asyncio waits at its end for one that hangs
-    except socket.gaierror:
+    except (socket.gaierror, UnicodeError):
         return f"no machine is known by the name {host}"
     try:
         answer = asyncio.run(_identity(scheduler))

@@ -196,9 +196,14 @@ def publish(written: Path, folder: Path) -> None:
             os.fsync(file.fileno())
     if is_link(folder):
         raise FileExistsError(f"{folder} is a symbolic link")
+    mode = None
     with contextlib.suppress(OSError):
+        mode = stat.S_IMODE(folder.stat().st_mode)
         folder.rmdir()  # only if it is empty
     os.rename(written, folder)  # an error if there is something
+    if mode is not None:  # an empty folder that was private stays private
+        with contextlib.suppress(OSError):
+            os.chmod(folder, mode)
 
 
 def swap(

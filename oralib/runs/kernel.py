@@ -7,6 +7,8 @@ itself, in silence: nothing of it is in the notebook, nor among the kernel's var
 import ast
 import inspect
 import json
+import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -131,8 +133,12 @@ class _Engine(NBClientEngine):
             log=logger,
         )
         # A kernel has a word to say on the terminal when its parent dies, but nobody to say it to.
-        with kw["errors"].open("wb") as errors:
-            return client.execute(stderr=errors)
+        # And it has a profile of its own: start-up files of the user are no part of a chapter.
+        with (
+            kw["errors"].open("wb") as errors,
+            tempfile.TemporaryDirectory(prefix="oralib-", ignore_cleanup_errors=True) as profile,
+        ):
+            return client.execute(stderr=errors, env={**os.environ, "IPYTHONDIR": profile})
 
 
 papermill_engines.register("oralib", _Engine)

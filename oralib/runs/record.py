@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import subprocess
 import time
@@ -62,6 +63,8 @@ def _commit() -> str:
     try:
         return subprocess.run(
             ["git", "-C", str(BOOK.parent), "describe", "--always", "--dirty", "--abbrev=40"],
+            # A hook of Git names another repository in its environment.
+            env={name: word for name, word in os.environ.items() if not name.startswith("GIT_")},
             capture_output=True,
             text=True,
             check=True,

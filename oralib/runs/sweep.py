@@ -155,7 +155,8 @@ def _run_all(
             said = task.result() if task.status == "finished" else str(task.exception())
             if said:
                 failures[i] = said
-                tqdm.write(f"point {_named(grid, i)} failed: {said}", file=sys.stderr)
+                line = " ".join(said.split())
+                tqdm.write(f"point {_named(grid, i)} failed: {line}", file=sys.stderr)
             bar.update()
     return dict(sorted(failures.items()))
 
@@ -334,7 +335,9 @@ def _rows(grid: Grid, out: Path, keys: list[str], code: str) -> list[dict[str, A
             axes = {name: record["parameters"][name] for name in grid.axes}
             results = record["results"]
             kept = results if grid.results is None else grid.results
-            rows.append({**axes, **{name: results.get(name) for name in kept}})
+            # A result with the name of an axis must not take its place.
+            columns = {f"{name} (result)" if name in axes else name: name for name in kept}
+            rows.append({**axes, **{column: results.get(name) for column, name in columns.items()}})
     return rows
 
 
