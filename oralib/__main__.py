@@ -40,6 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        print(f"error: {error.strerror or error}{where}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt as error:
         word, status = _signals.ending(error)
         print(word, file=sys.stderr)
@@ -197,8 +203,8 @@ def _sweep(chosen: argparse.Namespace) -> int:
     if done.rows:
         print(runs.as_text(done.rows))
     print(f"{len(done.rows)} of {len(grid.points)} points: {done.table}")
-    for i, said in done.failures.items():
-        print(f"point {i + 1} failed: {' '.join(said.split())}", file=sys.stderr)
+    if done.failures:
+        print(f"{len(done.failures)} of {len(grid.points)} points failed", file=sys.stderr)
     return 1 if done.failures else 0
 
 
@@ -211,9 +217,10 @@ if __name__ == "__main__":
         status = main()
         if sys.stdout is not None:
             sys.stdout.flush()
-    except BrokenPipeError:  # somebody has read enough, as head does
+    except OSError as error:
+        # Somebody has read enough, as head does; or there is no room for the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        status = 141
+        status = 141 if isinstance(error, BrokenPipeError) else 1
     _signals.end_from_now_on()
     if status in (130, 143):
         # All is cleaned up. What a kernel's client has left undone would only print tracebacks.

@@ -67,3 +67,8 @@ def _handle(handler: "Any", instead_of: "Any" = None) -> None:
 # Python has set this in the moment when it imports the package of a module given to -m.
 if getattr(sys, "argv", [""])[:1] == ["-m"]:
     _handle(end_at_once)
+    try:
+        os.getcwd()
+    except OSError:  # other packages need it as soon as they are imported
+        os.write(2, b"error: the current folder does not exist any more\n")
+        os._exit(1)

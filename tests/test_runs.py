@@ -206,6 +206,37 @@ def test_a_folder_that_cannot_be_written(tmp_path, capsys):
     assert "cannot be written: Not a directory" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("given", ["1,,2", ",1", "]1[", "[[1]]", "[1", "1]"])
+def test_a_list_is_written_as_one(tmp_path, capsys, given):
+    path = write_chapter(tmp_path)
+    assert main(["run", str(path), "-p", f"ratios={given}", "--out", str(tmp_path / "out")]) == 2
+    assert "ratios must be a list such as 1,2,3, got" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_no_room_for_the_output_is_one_line():
+    command = [sys.executable, "-m", "oralib", "run", "04", "--list"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr in ("", "error: No space left on device\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a current folder cannot be removed")
+def test_a_current_folder_that_is_gone_is_one_line(tmp_path):
+    program = """
+import os, subprocess, sys
+os.chdir(sys.argv[1])
+os.rmdir(sys.argv[1])
+command = [sys.executable, "-m", "oralib", "run", "04", "--out", "x"]
+done = subprocess.run(command, capture_output=True, text=True)
+assert done.returncode == 1, done
+assert done.stderr == "error: the current folder does not exist any more\\n", done.stderr
+"""
+    (tmp_path / "gone").mkdir()
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "gone")], check=True)
+
+
 def test_list_shows_types_defaults_and_meanings(capsys):
     assert main(["run", "--list"]) == 0
     printed = capsys.readouterr().out

@@ -238,13 +238,13 @@ def test_a_failed_point_does_not_stop_the_others(folder, capsys):
     out = folder / "out"
     assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 1
     seen = capsys.readouterr()
-    assert "point 2 failed: RuntimeError: cannot do x=1.0" in seen.err
-    assert "point 4 failed: RuntimeError: cannot do x=2.0" in seen.err
+    assert "point 2 (x=1.0, word=fail) failed: RuntimeError: cannot do x=1.0" in seen.err
+    assert "point 4 (x=2.0, word=fail) failed: RuntimeError: cannot do x=2.0" in seen.err
     assert "2 of 4 points" in seen.out
     assert (out / "table.csv").read_text() == "x,word,square\n1.0,a,3.0\n2.0,a,6.0\n"
     assert len(list((out / "points").iterdir())) == 2
     # Their notebooks are kept, where the message says, and they are run again.
-    kept = [Path(place) for place in re.findall(r"point \d failed: .*\(see (.*)\)", seen.err)]
+    kept = [Path(place) for place in re.findall(r"point \d .*failed: .*\(see (.*)\)", seen.err)]
     assert len(kept) == 2
     assert sorted(kept) == sorted((out / "failed").iterdir())
     assert all("cannot do x=" in path.read_text() for path in kept)
@@ -631,24 +631,67 @@ def test_a_signal_says_how_to_go_on(folder, number, status, word):
     assert not (out / ".partial").exists()
 
 
-def test_sigterm_waits_until_the_cluster_is_there():
-    program = """
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_signals_wait_until_the_cluster_is_there(name):
+    program = f"""
 import os, signal
 from oralib import _signals
-from oralib.runs import sweep
-signal.signal(signal.SIGTERM, _signals.interrupt)
+from oralib.runs import cluster, sweep
+number = signal.{name}
+signal.signal(number, _signals.interrupt)
 reached = []
 try:
-    with sweep._terminated_later():
-        os.kill(os.getpid(), signal.SIGTERM)
+    with sweep._interrupted_later():
+        with cluster._deaf_to_interrupts():
+            os.kill(os.getpid(), number)
         reached.append("the end of the block")
     reached.append("what comes after it")
-except _signals.Terminated:
+except KeyboardInterrupt as error:
+    assert isinstance(error, _signals.Terminated) == (number == signal.SIGTERM)
     assert reached == ["the end of the block"]
 else:
     raise AssertionError
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("what", ["helper.py", "data.csv"])
+def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what):
+    """A module beside a notebook of one's own, and a file of data."""
+    (folder / "helper.py").write_text("def value():\n    return 5\n")
+    (folder / "data.csv").write_text("5\n")
+    (folder / "unused.py").write_text("1\n")
+    write_chapter(
+        folder,
+        extra='\nimport helper\nglue("more", helper.value() + float(open("data.csv").read()))',
+    )
+    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
+    again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
+    assert main(again) == 0
+    assert (out / "table.csv").read_text() == "x,more\n1.0,10.0\n2.0,10.0\n"
+    (folder / "unused.py").write_text("2\n")
+    capsys.readouterr()
+    assert main(again) == 0
+    assert "2 points, 2 complete, 0 to run" in capsys.readouterr().err
+    (folder / what).write_text((folder / what).read_text().replace("5", "7"))
+    assert main(again) == 0
+    said = "a file that the chapter used has changed: 2 points were run by another version"
+    assert said in capsys.readouterr().err
+    assert (out / "table.csv").read_text() == "x,more\n1.0,12.0\n2.0,12.0\n"
+
+
+def test_a_sweep_whose_folder_is_taken_away_says_so(folder, capsys):
+    write_chapter(folder, extra='\nimport shutil\nshutil.rmtree("out")')
+    path, out = write_grid(folder, "product: {x: [1]}\n"), folder / "out"
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) != 0
+    assert "is gone" in capsys.readouterr().err
+
+
+def test_a_bad_scheduler_is_refused_before_anything_is_written(folder, capsys):
+    path, out = write_grid(folder, "product: {x: [1]}\n"), folder / "out"
+    assert main(["sweep", str(path), "--out", str(out), "--scheduler", "no address"]) == 2
+    assert "scheduler must be an address" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_a_result_with_the_name_of_an_axis_does_not_take_its_place(monkeypatch):

@@ -76,7 +76,7 @@ def find_chapter(name: str) -> Chapter:
     known = {chapter.name: chapter for chapter in chapters()}
     if name in known:
         return known[name]
-    beginnings = [other for other in known if other.startswith(name)]
+    beginnings = [other for other in known if name and other.startswith(name)]
     if len(beginnings) == 1:
         return known[beginnings[0]]
     if not known:
@@ -219,7 +219,12 @@ def _from_text(declared: Declaration, text: str) -> Any:
     if declared.type == "bool":
         return {"true": True, "false": False}.get(word.lower(), word)
     if declared.type == "list":
-        return [_number(part) for part in word.strip("[]").split(",") if part.strip()]
+        bare = word[1:-1] if word.startswith("[") and word.endswith("]") else word
+        parts = [part.strip() for part in bare.split(",")] if bare.strip() else []
+        if any(not part or set(part) & set("[]") for part in parts):
+            name = declared.name
+            raise ValueError(f"{name} must be a list such as 1,2,3, got {name}={text}")
+        return [_number(part) for part in parts]
     return _number(word)
 
 

@@ -97,15 +97,24 @@ def _local(workers: int) -> Iterator[Client]:
 
 @contextlib.contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes that are started here do not hear Ctrl-C; this one does, before and after."""
+    """Processes that are started here do not hear Ctrl-C; this one does so afterwards.
+
+    They inherit what their parent blocks. Windows cannot block signals: there Ctrl-C is lost.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
-        return
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
+    elif hasattr(signal, "pthread_sigmask"):
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    else:
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, handler)
 
 
 # ------------------------------------------------------------------------------------- elsewhere
@@ -113,7 +122,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _at(scheduler: str) -> Iterator[Client]:
-    _check_address(scheduler)
+    check_address(scheduler)
     _check_there(scheduler)
     try:
         client = Client(scheduler, timeout=_ANSWER)
@@ -123,7 +132,8 @@ def _at(scheduler: str) -> Iterator[Client]:
         yield client
 
 
-def _check_address(scheduler: str) -> None:
+def check_address(scheduler: str) -> None:
+    """Refuse what can be no address; nobody is asked yet."""
     try:
         _, port = get_address_host_port(scheduler)
         if not 0 < port < 65536:

@@ -8,6 +8,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import json
+import os
 import platform
 import sys
 from pathlib import Path
@@ -30,6 +31,63 @@ def _sources(package: Path) -> list[Path]:
     return [path for path in found if "runs" not in path.relative_to(package).parts]
 
 
+def watch_files() -> None:
+    """Note from now on which files this process opens, to read or to write."""
+    opened: dict[str, set[str]] = {"read": set(), "written": set()}
+
+    def hook(event: str, arguments: tuple) -> None:
+        if event != "open" or not isinstance(arguments[0], str | bytes | os.PathLike):
+            return
+        _, mode, flags = arguments
+        writes = any(letter in mode for letter in "wax+") if isinstance(mode, str) else flags & 3
+        opened["written" if writes else "read"].add(os.path.abspath(os.fsdecode(arguments[0])))
+
+    sys.audithook_of_oralib = (os.getcwd(), opened)  # type: ignore[attr-defined]
+    sys.addaudithook(hook)
+
+
+def files_used() -> dict[str, str]:
+    """Digests of what the results depend on beside the library and what is installed.
+
+    These are the modules that were imported from anywhere else, and the files that were read, and
+    not written, in the folder where the process began or below. Names are relative to it.
+    """
+    nothing: dict[str, set[str]] = {"read": set(), "written": set()}
+    folder, opened = getattr(sys, "audithook_of_oralib", (os.getcwd(), nothing))
+    read = opened["read"] - opened["written"]
+    modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    here = os.path.realpath(folder) + os.sep
+    found = {path for path in map(os.path.realpath, read) if path.startswith(here)}
+    found |= {os.path.realpath(path) for path in modules if isinstance(path, str)}
+    return {
+        os.path.relpath(path, here) if path.startswith(here) else path: file_digest(path)
+        for path in sorted(found)
+        if os.path.isfile(path) and not _is_installed(path) and not _is_hidden(path, here)
+    }
+
+
+def file_digest(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _is_installed(path: str) -> bool:
+    loaded = sys.modules.get("oralib")
+    library = [] if loaded is None else [os.path.dirname(loaded.__file__ or "")]
+    homes = {sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__), *library}
+    inside = any(path.startswith(os.path.realpath(home) + os.sep) for home in homes if home)
+    return inside or f"{os.sep}site-packages{os.sep}" in path
+
+
+def _is_hidden(path: str, here: str) -> bool:
+    """Whether it is a cache, or a settings file of some program."""
+    inner = path.removeprefix(here).split(os.sep)
+    return any(part.startswith(".") or part == "__pycache__" for part in inner)
+
+
 def described() -> str:
     """What this process is, as JSON. ``touched`` changes even if a source is edited and restored.
 
@@ -47,6 +105,7 @@ def described() -> str:
             "packages": {name: _version(name) for name in PACKAGES},
             "library": None if package is None else library_digest(package),
             "place": None if package is None else str(package),
+            "used": files_used(),
             "touched": [[name, stat.st_mtime_ns, stat.st_size] for name, stat in files],
         }
     )

@@ -25,10 +25,14 @@ from oralib.runs.record import RunFailed
 
 KERNEL = "python3"
 
-_QUESTION = (
-    f"(lambda space: (exec({inspect.getsource(inside)!r}, space), space['described']())[1])"
-    "({'__name__': 'inside'})"
-)
+
+def _question(*asked: str) -> str:
+    """An expression that calls functions of ``inside`` in a kernel; the answer of the last one."""
+    calls = ", ".join(f"space[{name!r}]()" for name in asked)
+    return (
+        f"(lambda space: (exec({inspect.getsource(inside)!r}, space), {calls})[-1])"
+        "({'__name__': 'inside'})"
+    )
 
 
 def execute(
@@ -96,7 +100,7 @@ class _Client(PapermillNotebookClient):
         self._words = words
 
     def papermill_execute_cells(self) -> None:
-        said = self._ask()
+        said = self._ask("watch_files", "described")
         if said["library"] is None:
             raise RunFailed(f"the kernel {KERNEL!r}, {said['executable']}, has no oralib")
         if said["library"] != self._library:
@@ -107,11 +111,12 @@ class _Client(PapermillNotebookClient):
             )
         self._words.append(said)
         super().papermill_execute_cells()
-        self._words.append(self._ask())
+        self._words.append(self._ask("described"))
 
-    def _ask(self) -> dict[str, Any]:
+    def _ask(self, *asked: str) -> dict[str, Any]:
+        expressions = {"answer": _question(*asked)}
         message = self.kc.execute(
-            "", silent=True, store_history=False, user_expressions={"answer": _QUESTION}
+            "", silent=True, store_history=False, user_expressions=expressions
         )
         answer = self.wait_for_reply(message)["content"]["user_expressions"]["answer"]
         if answer["status"] != "ok":

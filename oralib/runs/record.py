@@ -16,7 +16,7 @@ import nbformat
 
 from oralib.runs.chapters import BOOK, Chapter, results_of
 from oralib.runs.folders import changed_since, check_place, digest_of, is_file, is_folder
-from oralib.runs.inside import library_digest
+from oralib.runs.inside import file_digest, library_digest
 
 #: The file that is written last; a folder without it is not a run.
 RESULTS = "results.json"
@@ -47,6 +47,7 @@ def provenance(
     return {
         "seed": parameters.get("seed"),
         "code": code,
+        "used": kernel["used"],
         "commit": _commit(),
         "python": kernel["python"],
         "executable": kernel["executable"],
@@ -119,9 +120,24 @@ def read_results(folder: Path) -> dict[str, Any] | None:
     origin = record["provenance"]
     if not isinstance(origin.get("code"), str) or not isinstance(origin.get("seconds"), float):
         return None
+    if not isinstance(origin.get("used"), dict):
+        return None
     if not all(name in FILES and isinstance(said, str) for name, said in record["files"].items()):
         return None
     return record
+
+
+def is_current(record: Mapping[str, Any], chapter: Chapter, code: str) -> bool:
+    """Whether a run would give the same today: the code and the files that it used are the same."""
+    if record["provenance"]["code"] != code:
+        return False
+    try:
+        return all(
+            file_digest(os.path.join(chapter.path.parent, name)) == digest
+            for name, digest in record["provenance"]["used"].items()
+        )
+    except OSError:
+        return False
 
 
 def is_as_written(folder: Path, record: Mapping[str, Any]) -> bool:

@@ -40,6 +40,7 @@ from oralib.runs.grid import Grid, point_key
 from oralib.runs.record import (
     code_version,
     is_as_written,
+    is_current,
     read_results,
     read_sealed,
     sealed,
@@ -95,6 +96,10 @@ def sweep_grid(
     cores = os.cpu_count() or 1
     if workers is not None and not 1 <= workers <= cores:
         raise ValueError(f"workers must lie in [1, {cores}], the cores, got workers={workers}")
+    if scheduler is not None:
+        from oralib.runs.cluster import check_address
+
+        check_address(scheduler)
     _claim(out, grid)
     place = settled(out)
     with _alone(out):
@@ -102,7 +107,7 @@ def sweep_grid(
         _begin(place, grid, code)
         keys = [point_key(grid.chapter, point) for point in grid.points]
         _take_stock(grid, place, keys, code)
-        missing = [i for i, key in enumerate(keys) if _done(place, key, code) is None]
+        missing = [i for i, key in enumerate(keys) if _done(grid, place, key, code) is None]
         _say(f"{len(keys)} points, {len(keys) - len(missing)} complete, {len(missing)} to run")
         failures: dict[int, str] = {}
         try:
@@ -112,11 +117,15 @@ def sweep_grid(
                 processes = min(workers or cores, len(missing))
                 threads = max(1, cores // processes) if scheduler is None else 1
                 with contextlib.ExitStack() as stack:
-                    with _terminated_later():
+                    with _interrupted_later():
                         client = stack.enter_context(connected(processes, scheduler))
                     failures = _run_all(client, grid, place, keys, missing, code, threads)
         finally:
             clear_dead(place / "points" / PARTIAL)
+        if _mark(place) is None:
+            raise ValueError(
+                f"{out} is gone, or its {MARK} has been changed, and its points with it"
+            )
         rows = _rows(grid, place, keys, code)
         _write_table(place, rows, grid)
     return Sweep(rows, failures, out / "table.csv")
@@ -181,19 +190,19 @@ def run_point(
 
 
 @contextlib.contextmanager
-def _terminated_later() -> Iterator[None]:
-    """Put a SIGTERM off until the end of a block: a cluster that is half there cannot be closed."""
-    if signal.getsignal(signal.SIGTERM) is not _signals.interrupt:
-        yield
-        return
+def _interrupted_later() -> Iterator[None]:
+    """Put signals off until the end of a block: a cluster that is half there cannot be closed."""
+    ours = [n for n in _signals.ENDINGS if signal.getsignal(n) is _signals.interrupt]
     heard: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    for number in ours:
+        signal.signal(number, lambda number, frame: heard.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, _signals.interrupt)
+        for number in ours:
+            signal.signal(number, _signals.interrupt)
     if heard:
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(heard[0])
 
 
 # ------------------------------------------------------------------------------- the folder
@@ -287,10 +296,10 @@ def _put(out: Path, place: Path, grid: Grid, names: list[str]) -> None:
 # -------------------------------------------------------------------------- what is complete
 
 
-def _done(out: Path, key: str, code: str) -> dict[str, Any] | None:
-    """The record of a complete point of this version of the code."""
+def _done(grid: Grid, out: Path, key: str, code: str) -> dict[str, Any] | None:
+    """The record of a complete point of this version of the code, and of the files it used."""
     record = read_results(out / "points" / key)
-    return record if record is not None and record["provenance"]["code"] == code else None
+    return record if record is not None and is_current(record, grid.chapter, code) else None
 
 
 def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
@@ -310,9 +319,11 @@ def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
         _say(
             f"the grid has changed: {others} points in {out} do not belong to it and are left alone"
         )
-    old = [key for key in keys if key in found and found[key]["provenance"]["code"] != code]
+    old = [key for key in keys if key in found and not is_current(found[key], grid.chapter, code)]
     if old:
-        _say(f"the code has changed: {len(old)} points were run by another version and run again")
+        same = all(found[key]["provenance"]["code"] == code for key in old)
+        what = "a file that the chapter used has changed" if same else "the code has changed"
+        _say(f"{what}: {len(old)} points were run by another version and run again")
     for key in old:
         if not is_as_written(out / "points" / key, found[key]):
             new = set_aside(out / "points" / key, out / "set-aside")
@@ -330,7 +341,7 @@ def _belongs(grid: Grid, record: Mapping[str, Any], key: str) -> bool:
 def _rows(grid: Grid, out: Path, keys: list[str], code: str) -> list[dict[str, Any]]:
     rows = []
     for key in keys:
-        record = _done(out, key, code)
+        record = _done(grid, out, key, code)
         if record is not None:
             axes = {name: record["parameters"][name] for name in grid.axes}
             results = record["results"]
