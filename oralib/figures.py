@@ -12,6 +12,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,7 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib.bounds import p
 from oralib.channel import Channel
-from oralib.experiments import Table
 
 __all__ = [
     "Picture",
@@ -137,7 +137,7 @@ def _curve(
 
 @_in_house_style
 def tradeoff(
-    table: Table,
+    table: pd.DataFrame,
     xlabel: str,
     *,
     epsilon: float,
@@ -194,7 +194,7 @@ def tradeoff(
 
 
 @_in_house_style
-def efficacy(table: Table, xlabel: str, *, epsilon: float) -> Picture:
+def efficacy(table: pd.DataFrame, xlabel: str, *, epsilon: float) -> Picture:
     """Mean accuracy v / r against x (Figures 5 and 6)."""
     picture, axes = _picture()
     axes.axhline(p(epsilon), color="black", linestyle="--", linewidth=1.2, label="p(ε), perfect")
@@ -213,7 +213,9 @@ def efficacy(table: Table, xlabel: str, *, epsilon: float) -> Picture:
 
 
 @_in_house_style
-def by_epsilon(table: Table, column: str, xlabel: str, *, exact: str | None = None) -> Picture:
+def by_epsilon(
+    table: pd.DataFrame, column: str, xlabel: str, *, exact: str | None = None
+) -> Picture:
     """Mean bound against a column, one curve per ε (Figures 7 and 8).
 
     Parameters
@@ -224,7 +226,7 @@ def by_epsilon(table: Table, column: str, xlabel: str, *, exact: str | None = No
     for colour, marker, epsilon in zip(
         CYCLE, "osD^v<>", np.unique(table["epsilon"]).tolist(), strict=False
     ):
-        rows = table.where(epsilon=epsilon)
+        rows = table.query("epsilon == @epsilon")
         _curve(
             axes,
             *(rows[column], rows["bound"], rows["bound_se"]),
@@ -244,7 +246,7 @@ def by_epsilon(table: Table, column: str, xlabel: str, *, exact: str | None = No
 
 @_in_house_style
 def adaptive(
-    table: Table,
+    table: pd.DataFrame,
     xlabel: str,
     *,
     epsilon: float | None = None,
@@ -267,7 +269,7 @@ def adaptive(
         )
     exact = exact or {}
     for feedback, (label, colour, marker) in FEEDBACK.items():
-        rows = table.where(feedback=feedback)
+        rows = table.query("feedback == @feedback")
         if not len(rows):
             continue
         if feedback in exact:
