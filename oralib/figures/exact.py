@@ -51,7 +51,13 @@ def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
             width = max(right - left, 0.0)
             axes.barh(place, width, 0.62, left, color=colour, label=label, edgecolor="white")
         axes.plot([levels[-1]] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1.6)
-        axes.text(levels[1] - 0.006, place, f"{levels[1]:.2f}", **_inside(levels[1] - 0.5))
+        fits = levels[1] > 0.55  # in the bar; a short one has its number after it
+        axes.text(
+            *(levels[1] + (-0.006 if fits else 0.006), place, f"{levels[1]:.2f}"),
+            ha="right" if fits else "left",
+            va="center",
+            color="white" if fits else "black",
+        )
     axes.plot([], [], color="black", linewidth=1.6, label="p(ε): what privacy allows")
     axes.set_yticks(range(len(channels)), list(channels))
     axes.invert_yaxis()
@@ -66,16 +72,6 @@ def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
 
 def _guesses(k: int) -> str:
     return "guess" if k == 1 else f"{k} guesses"
-
-
-def _inside(length: float) -> dict[str, str]:
-    """The style of a number at the right end of a bar, or beyond it where it has no room."""
-    fits = length > 0.05
-    return {
-        "ha": "right" if fits else "left",
-        "va": "center",
-        "color": "white" if fits else "black",
-    }
 
 
 @in_house_style
