@@ -225,7 +225,7 @@ def test_changed_code_is_noticed(folder, capsys):
     path, out = write_grid(folder, "product: {x: [1, 2]}\n"), folder / "out"
     assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
     before = (out / "table.csv").read_text()
-    write_chapter(folder, extra='\nglue("more", 1)')
+    write_chapter(folder, extra="\nresults.record(more=1)")
     capsys.readouterr()
     assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
     assert "the code has changed: 2 points were run by another version" in capsys.readouterr().err
@@ -434,7 +434,7 @@ def test_old_points_with_files_of_others_are_kept(swept, tmp_path, capsys):
 
 def test_a_chapter_that_is_edited_while_a_sweep_runs(folder, capsys):
     """The first point to be run replaces the chapter; all are run from what was read before."""
-    write_chapter(folder, name="edited", extra='\nglue("square", -1)')
+    write_chapter(folder, name="edited", extra="\nsquare = -1")
     edit = "\nfrom pathlib import Path\n"
     edit += "Path('small.ipynb').write_text(Path('edited.ipynb').read_text())"
     write_chapter(folder, extra=edit)
@@ -663,7 +663,8 @@ def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what):
     (folder / "unused.py").write_text("1\n")
     write_chapter(
         folder,
-        extra='\nimport helper\nglue("more", helper.value() + float(open("data.csv").read()))',
+        extra="\nimport helper\n"
+        'results.record(more=helper.value() + float(open("data.csv").read()))',
     )
     path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
     again = ["sweep", str(path), "--out", str(out), "--workers", "1"]

@@ -12,6 +12,7 @@ from typing import Any
 import nbformat
 
 from oralib.parameters import PARAMETERS
+from oralib.results import SECTION, from_json
 
 #: Where the book lies in a checkout of the repository.
 BOOK = Path(__file__).parent.parent.parent / "book"
@@ -100,12 +101,13 @@ def read_chapter(path: Path, original: Path | None = None) -> Chapter:
     lines = [line for line in "\n".join(tagged).splitlines() if line.partition("#")[0].strip()]
     try:
         declared = [_declaration(line) for line in lines]
+        results = tuple(results_of(notebook))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    results = tuple(results_of(notebook))
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
+        cell.metadata.pop("user_expressions", None)  # the values of numbers in prose
     original = path.resolve() if original is None else original
     return Chapter(
         original.stem,
@@ -117,24 +119,16 @@ def read_chapter(path: Path, original: Path | None = None) -> Chapter:
 
 
 def results_of(notebook: Any) -> dict[str, Any]:
-    """The named values of an executed notebook, in their order: what its cells have glued."""
+    """The results that an executed notebook has recorded, in their order."""
     found: dict[str, Any] = {}
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            name = output.get("metadata", {}).get("scrapbook", {}).get("name")
-            text = output.get("data", {}).get("application/papermill.record/text/plain")
-            if name is not None and text is not None:
-                found[name] = _value(text)
+            section = output.get("metadata", {}).get(SECTION, {})
+            for name, value in from_json(section.get("results", {})).items():
+                if name in found:
+                    raise ValueError(f"the result {name} is recorded twice")
+                found[name] = value
     return found
-
-
-def _value(text: str) -> Any:
-    """The number or word that a repr stands for; other reprs as they are."""
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-    return value if isinstance(value, int | float | str | bool) else text
 
 
 def _declaration(line: str) -> Declaration:

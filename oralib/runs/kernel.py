@@ -1,7 +1,8 @@
 """A notebook executed in a kernel that says what it is.
 
 papermill does the work. Before the first cell and after the last one the kernel is asked about
-itself, in silence: nothing of it is in the notebook, nor among the kernel's variables.
+itself, in silence: nothing of it is in the notebook, nor among the kernel's variables. The numbers
+in prose are asked for in the same way, when their cell is reached.
 """
 
 import ast
@@ -19,7 +20,7 @@ from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.log import logger
 
-from oralib.runs import inside
+from oralib.runs import inside, prose
 from oralib.runs.folders import KERNEL_LOG
 from oralib.runs.record import RunFailed
 
@@ -92,7 +93,7 @@ def _plain(path: Path) -> str:
 
 
 class _Client(PapermillNotebookClient):
-    """Asks the kernel what it is, first and last."""
+    """Asks the kernel what it is, first and last, and for the numbers in prose on the way."""
 
     def __init__(self, notebook: Any, library: str, words: list[dict[str, Any]], **kw: Any) -> None:
         super().__init__(notebook, **kw)
@@ -111,7 +112,13 @@ class _Client(PapermillNotebookClient):
             )
         self._words.append(said)
         super().papermill_execute_cells()
+        if not any(cell.metadata.papermill.get("exception") for cell in self.nb.cells):
+            prose.check_unchanged(self, self.nb)
         self._words.append(self._ask("described"))
+
+    def execute_cell(self, cell: Any, cell_index: int, **kw: Any) -> Any:
+        prose.fill_in(self, cell)
+        return super().execute_cell(cell, cell_index, **kw)
 
     def _ask(self, *asked: str) -> dict[str, Any]:
         expressions = {"answer": _question(*asked)}

@@ -14,6 +14,7 @@ from typing import Any
 
 import nbformat
 
+from oralib.results import as_json, from_json
 from oralib.runs.chapters import BOOK, Chapter, results_of
 from oralib.runs.folders import changed_since, check_place, digest_of, is_file, is_folder
 from oralib.runs.inside import file_digest, library_digest
@@ -82,10 +83,13 @@ def write_results(folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
         table.writerow(("name", "value"))
         table.writerows(record["results"].items())
     files = {name: digest_of(folder / name) for name in FILES if (folder / name).exists()}
-    marked = sealed({"format": FORMAT, **record, "files": files})
-    text = json.dumps(marked, indent=2, ensure_ascii=False)
+    content = {"format": FORMAT, **record, "files": files}
+    for key in ("parameters", "results"):
+        content[key] = as_json(content[key])
+    marked = sealed(content)
+    text = json.dumps(marked, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / RESULTS).write_text(text + "\n", encoding="utf-8")
-    return marked
+    return {**marked, "results": record["results"]}
 
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +128,7 @@ def read_results(folder: Path) -> dict[str, Any] | None:
         return None
     if not all(name in FILES and isinstance(said, str) for name, said in record["files"].items()):
         return None
-    return record
+    return {**record, "results": from_json(record["results"])}
 
 
 def is_current(record: Mapping[str, Any], chapter: Chapter, code: str) -> bool:

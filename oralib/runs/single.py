@@ -72,22 +72,30 @@ def run_chapter(
                 cwd=chapter.path.parent,
                 progress=progress,
             )
+            notebook = _named(written / "notebook.ipynb", chapter)
+            results = _recorded(notebook)
         except RunFailed as error:
             if failed is None or not (written / "notebook.ipynb").exists():
                 raise
             kept = _keep(written / "notebook.ipynb", chapter, failed)
             raise RunFailed(f"{error} (see {kept})") from None
-        notebook = _named(written / "notebook.ipynb", chapter)
         record: dict[str, Any] = {
             "chapter": chapter.name,
             "parameters": parameters,
-            "results": results_of(notebook),
+            "results": results,
             "provenance": provenance(parameters, code, kernel, time.perf_counter() - start),
         }
         (written / "page.html").write_text(page_of(notebook, chapter.name), encoding="utf-8")
         record = write_results(written, record)
         _appear(written, folder, force)
     return record
+
+
+def _recorded(notebook: Any) -> dict[str, Any]:
+    try:
+        return results_of(notebook)
+    except ValueError as error:
+        raise RunFailed(str(error)) from None
 
 
 def _named(path: Path, chapter: Chapter) -> Any:
