@@ -396,7 +396,7 @@ def ways_of_feedback() -> Picture:
     picture, axes = _sheet(4.5)
     coins = (True, False, False, True, True)
     guesses = (None, False, None, True, False)
-    columns = 1.42 + 0.58 * np.arange(len(coins))
+    columns = 1.48 + 0.58 * np.arange(len(coins))
     said, time, *heights = 4.15, 3.53, 2.9, 2.1, 1.3
 
     _say(axes, 0.12, said, "guesses", ha="left")
@@ -425,8 +425,8 @@ def ways_of_feedback() -> Picture:
             verdicts = [(WRONG, "usual bound", RED), (RIGHT, f"{rule} bound", GREEN)]
         for i, (mark, words, colour) in enumerate(verdicts):
             at = y + 0.17 * (len(verdicts) - 1) - 0.34 * i
-            _say(axes, 4.22, at, mark, 17, color=colour, fontweight="bold")
-            _say(axes, 4.42, at, words, ha="left")
+            _say(axes, 4.27, at, mark, 17, color=colour, fontweight="bold")
+            _say(axes, 4.46, at, words, ha="left")
     words = f"{RIGHT} valid   {WRONG} not valid   (δ = 0, r left open)"
     _say(axes, WIDTH / 2, 0.42, words, color=GREY)
     return picture
@@ -507,10 +507,10 @@ def _worth_of_a_leak(v: int, r: int, level: float) -> NDArray[np.float64]:
 def idea_of_the_exact_bound() -> Picture:
     """How the worst (ε, δ)-DP mechanism spends its δ: all of it on the step to the threshold."""
     v, r, level, leaks = 17, 20, 1.0, 1.6
-    first, left, pitch, floor = 9, 0.5, 0.455, 2.05
+    first, left, pitch, floor = 9, 0.5, 0.455, 1.95
     plain, worst = (_worst_law(v, r, level, x) for x in (0.0, leaks))
     worth = _worth_of_a_leak(v, r, level)
-    picture, axes = _sheet(5.4)
+    picture, axes = _sheet(5.3)
 
     def place(count: float) -> float:
         return left + pitch * (count - first)
@@ -523,21 +523,21 @@ def idea_of_the_exact_bound() -> Picture:
     edges = place(first - 0.5), place(r + 0.5)
     _line(axes, edges, [floor, floor], color="black", linewidth=1.4)
     step = place(v - 0.5)
-    _line(axes, [step, step], [1.32, 4.5], color="black", linewidth=1.2, dashes=(4, 2))
+    _line(axes, [step, step], [1.2, 4.4], color="black", linewidth=1.2, dashes=(4, 2))
     _say(axes, place(v), floor - 0.22, "v", LARGE, fontweight="bold")
     _say(axes, edges[0], floor - 0.22, "right guesses →", ha="left")
 
-    _say(axes, 1.55, 4.95, "below v: all rarer,\nby one factor", color=BLUE, fontweight="bold")
-    _say(axes, 5.1, 4.1, "v or more:\nlikelier", fontweight="bold")
-    _say(axes, 1.0, 3.55, "dotted: δ = 0", color=GREY)
-    start, end = (place(v - 1), 4.1), (place(v), 4.1)
+    _say(axes, 1.55, 4.87, "below v: all rarer\nby the same factor", color=BLUE, fontweight="bold")
+    _say(axes, 5.1, 4.0, "v or more:\nlikelier", fontweight="bold")
+    _say(axes, 1.0, 3.45, "dotted: δ = 0", color=GREY)
+    start, end = (place(v - 1), 4.0), (place(v), 4.0)
     _arrow(axes, start, end, connectionstyle="arc3,rad=-0.6", color=RED, linewidth=2.4)
-    _say(axes, step, 4.95, "all of δ\nbuys this step", color=RED, fontweight="bold")
+    _say(axes, step, 4.87, "all of δ\nbuys this step", color=RED, fontweight="bold")
 
-    low = 0.45
+    low = 0.3
     for j in range(first + 1, r + 1):
         height = 0.8 * worth[j - 1] / worth.max()
         _bar(axes, place(j - 0.5) - 0.1, low, 0.2, height, color=RED if j == v else GREY)
     _line(axes, edges, [low, low], color="black", linewidth=1.4)
-    _say(axes, edges[0], low + 0.75, "worth of one leak", ha="left")
+    _say(axes, edges[0], low + 0.78, "worth of one leak", ha="left")
     return picture
