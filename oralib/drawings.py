@@ -16,7 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from oralib.bounds import p
-from oralib.figures import BLUE, GREEN, GREY, ORANGE, RED, SKY, Picture, _in_house_style
+from oralib.figures.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    SKY,
+    Picture,
+    in_house_style,
+)
 
 __all__ = [
     "BOUND_CHART",
@@ -132,7 +141,7 @@ def _abstention(axes: Axes, x: float, y: float) -> None:
 # The one-run game.
 
 
-@_in_house_style
+@in_house_style
 def one_run_game() -> Picture:
     """The one-run game, from the coins at the top to the bound at the bottom."""
     coins = (True, False, False, True, True, False, True, False)
@@ -186,7 +195,7 @@ def one_run_game() -> Picture:
 # The three gaps.
 
 
-@_in_house_style
+@in_house_style
 def three_gaps() -> Picture:
     """Three reasons why even the best guesser stays below what privacy allows."""
     picture, axes = _sheet(4.7)
@@ -261,7 +270,7 @@ def _noisy_column(
     )
 
 
-@_in_house_style
+@in_house_style
 def canaries_on_coordinates() -> Picture:
     """DP-SGD with one canary on each coordinate, and with four."""
     height, floor, unit = 4.75, 1.6, 0.4
@@ -387,7 +396,7 @@ ENDS = {
 }
 
 
-@_in_house_style
+@in_house_style
 def ways_of_feedback() -> Picture:
     """What the guesser is told on its way, and which bound is then valid for ε-DP.
 
@@ -448,7 +457,7 @@ COLUMNS = {
 ENDS_AT, ROW = 5.14, 0.5
 
 
-@_in_house_style
+@in_house_style
 def which_bound() -> Picture:
     """Which bound is valid for an audit: from how it was set up to the rule of the library."""
     rows = _leaves(BOUND_CHART)
@@ -503,7 +512,7 @@ def _worth_of_a_leak(v: int, r: int, level: float) -> NDArray[np.float64]:
     return gain / (j * law.pmf(j))
 
 
-@_in_house_style
+@in_house_style
 def idea_of_the_exact_bound() -> Picture:
     """How the worst (ε, δ)-DP mechanism spends its δ: all of it on the step to the threshold."""
     v, r, level, leaks = 17, 20, 1.0, 1.6
