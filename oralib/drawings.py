@@ -356,18 +356,27 @@ class Question:
 NONE_KNOWN, NONE_VALID = "none known", "none valid"
 
 
-def _yes_no(about: str, *, yes: Question | str, no: Question | str) -> Question:
-    yes_first = Answer((True,), "yes", yes), Answer((False,), "no", no)
-    return Question(about, yes_first if about == "r_fixed" else yes_first[::-1])
+def _yes(then: Question | str) -> Answer:
+    return Answer((True,), "yes", then)
 
 
-_QUIET = _yes_no("delta > 0", no="plain", yes=_yes_no("r_fixed", yes="exact", no="split"))
-_WATCHED = _yes_no("delta > 0", no=_yes_no("r_fixed", yes="plain", no="anytime"), yes=NONE_KNOWN)
+def _no(then: Question | str) -> Answer:
+    return Answer((False,), "no", then)
+
+
+_SUCCESSES_HIDDEN = Question(
+    "delta > 0",
+    (_no("plain"), _yes(Question("r_fixed", (_yes("exact"), _no("split"))))),
+)
+_SUCCESSES_TOLD = Question(
+    "delta > 0",
+    (_no(Question("r_fixed", (_yes("plain"), _no("anytime")))), _yes(NONE_KNOWN)),
+)
 _FEEDBACK = Question(
     "feedback",
     (
-        Answer(("none", "one-way"), "none or\none-way", _QUIET),
-        Answer(("full",), "full", _WATCHED),
+        Answer(("none", "one-way"), "none or\none-way", _SUCCESSES_HIDDEN),
+        Answer(("full",), "full", _SUCCESSES_TOLD),
         Answer(("all others",), "all others", NONE_VALID),
     ),
 )
