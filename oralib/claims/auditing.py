@@ -12,7 +12,7 @@ from scipy import stats
 
 from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p
 from oralib.channel import Channel, channel
-from oralib.claims.definitions import above, almost_all, bounds_tend, success_of_all
+from oralib.claims.counts_and_bounds import above, almost_all, bounds_tend, success_of_all
 from oralib.claims.ledger import (
     CLOSED,
     COUNTEREXAMPLE,
