@@ -1,6 +1,5 @@
 """The mechanisms and algorithms that the paper defines: each by its words, and by the library."""
 
-from collections.abc import Callable
 from functools import cache
 from itertools import product
 from math import inf
@@ -54,8 +53,6 @@ from oralib.mechanisms import (
     XorRandomizedResponse,
     sign_vectors,
 )
-
-Function = Callable[..., Any]
 
 
 @claim(

@@ -1,6 +1,5 @@
 """Differential privacy, distributional losses and distances, computed by their words."""
 
-from collections.abc import Callable
 from functools import cache
 from itertools import product
 from math import inf
@@ -37,8 +36,6 @@ from oralib.mechanisms import (
     sign_vectors,
 )
 from oralib.universe import SampledChannel
-
-Function = Callable[..., Any]
 
 
 @claim(

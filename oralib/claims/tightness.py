@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import optimize, stats
 
 from oralib.bounds import epsilon_lower_bound, p, p_inv
 from oralib.channel import Channel, channel
@@ -19,6 +19,7 @@ from oralib.claims.efficacy import laplace_by_quadrature
 from oralib.claims.ledger import (
     CLOSED,
     EXACT,
+    LINEAR_PROGRAM,
     STATEMENT,
     WEAKER,
     Finding,
@@ -48,8 +49,6 @@ from oralib.mechanisms import (
     XorRandomizedResponse,
     sign_vectors,
 )
-
-Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -273,15 +272,14 @@ def _composed() -> list[tuple[float, bool, float]]:
     45,
     "lem:perfect-efficacy-iff-lrr",
     STATEMENT,
-    "Lemma C.7 and Proposition C.8",
+    "Lemma C.7",
     "A guesser has efficacy p(ε(M)) if and only if mechanism and guesser together are LRR_ε(M).",
     EXACT,
     "C-efficacy-in-detail#thm-effc-perfect",
     stated={"least": 0.0, "level": 1.0},
     corrected={"least": 0.5},
-    correction="For ε(M) > 0; at ε(M) = 0 every guesser has efficacy 1/2. (The proposition that "
-    "follows from it, on the existence of a guesser, is right for all ε.)",
-    mutants=[varied("level"), replaced("least", from_0_on=0.0)],
+    correction="For ε(M) > 0; at ε(M) = 0 every guesser has efficacy 1/2.",
+    mutants=[varied("level", 1), replaced("least", from_0_on=0.0)],
     remark="Tried with every guesser of two elements, on randomized response and on the parity.",
 )
 def perfect_only_for_randomized_response(least: float, level: float) -> Finding:
@@ -292,6 +290,64 @@ def perfect_only_for_randomized_response(least: float, level: float) -> Finding:
             words = "perfect, and not LRR" if perfect else "LRR, and not perfect"
             return Finding(False, f"ε = {epsilon:.4g}: {words}")
     return Finding(True, f"{len(tried)} guessers agree")
+
+
+@cache
+def _to_post_process() -> dict[str, Channel]:
+    """Two elements: tables that can be made randomized response of their level, and others."""
+    found = {"one output": Channel(np.ones((1, 4)))}
+    for epsilon in (0.0, 0.5, LN3):
+        response = randomized_response(2, p(epsilon))
+        found[f"LRR_{epsilon:.3g}"] = Channel(response)
+        found[f"LRR_{epsilon:.3g}, split and turned"] = Channel(
+            np.vstack([0.3 * response[::-1], 0.7 * response[::-1]])
+        )
+        found[f"XRR_{epsilon:.3g}"] = channel(XorRandomizedResponse(epsilon), 2)
+    unequal = [randomized_response(1, p(epsilon)) for epsilon in (1.0, 0.99)]
+    found["LRR of 1 and 0.99"] = Channel(_product(unequal))
+    found["random"] = random_table(2, 4, seed=5)
+    return found
+
+
+def _some_function_makes(table: Channel, goal: NDArray[Any], own_coins: bool) -> bool:
+    """Whether a function of the output, with or without coins of its own, has the goal's table."""
+    outputs, values = len(table.table), len(goal)
+    if not own_coins:
+        chosen = product(range(values), repeat=outputs)
+        made = (np.eye(values)[:, list(choice)] @ table.table for choice in chosen)
+        return any(np.allclose(one, goal, atol=1e-9) for one in made)
+    # The function is a matrix F of probabilities: F @ table = goal, each column adds up to 1.
+    rows = np.vstack(
+        [
+            np.kron(np.eye(values), table.table.T),
+            np.kron(np.ones((1, values)), np.eye(outputs)),
+        ]
+    )
+    limits = np.r_[goal.ravel(), np.ones(outputs)]
+    found = optimize.linprog(np.zeros(values * outputs), A_eq=rows, b_eq=limits, method="highs")
+    return bool(found.status == 0)
+
+
+@claim(
+    80,
+    "prop:ora-has-perfect-efficacy-iff-local-randomized-response",
+    STATEMENT,
+    "Proposition C.8",
+    "The best efficacy is p(ε(M)) if and only if some function of the output, which may toss coins "
+    "of its own, turns the mechanism into LRR_ε(M).",
+    LINEAR_PROGRAM,
+    "C-efficacy-in-detail#thm-effc-perfect",
+    stated={"level": 1.0, "own_coins": True},
+    mutants=[varied("level", 1), replaced("own_coins", none=False)],
+    remark="For all ε(M): at 0, where every guesser has efficacy 1/2, fresh coins are LRR_0.",
+)
+def perfect_if_some_function_exists(level: float, own_coins: bool) -> Finding:
+    answers = {}
+    for name, table in _to_post_process().items():
+        perfect = abs(table.optimal_efficacy() - p(level * table.epsilon)) < 1e-9
+        goal = randomized_response(2, p(table.epsilon))
+        answers[name] = (perfect, _some_function_makes(table, goal, own_coins))
+    return same_answers(answers)
 
 
 def _uneven(truth: NDArray[Any]) -> Channel:
