@@ -6,6 +6,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from oralib.bounds import Counts, epsilon_lower_bound
 from oralib.claims.ledger import (
@@ -23,12 +24,12 @@ from oralib.claims.ledger import (
 )
 from oralib.dpsgd import DpSgd, audit, noise_multiplier
 from oralib.experiments import (
-    Table,
     adaptive_count_in_sets,
     adaptive_dpsgd,
     elements_by_epsilon,
     elements_per_coordinate,
     taken_guesses,
+    taken_guesses_by_epsilon,
 )
 from oralib.laws import count_in_sets_law, mean_bound, single_step_law
 
@@ -36,9 +37,9 @@ from oralib.laws import count_in_sets_law, mean_bound, single_step_law
 BELOW = "smaller than what so many audits can tell"
 
 
-def _rises(table: Table, column: str = "bound", errors: float = 4.0) -> Finding:
+def _rises(table: pd.DataFrame, column: str = "bound", errors: float = 4.0) -> Finding:
     """No value of a column falls below an earlier one by more than the standard errors allow."""
-    value, error = table[column], table[f"{column}_se"]
+    value, error = table[column].to_numpy(), table[f"{column}_se"].to_numpy()
     for j in range(1, len(table)):
         before = int(np.argmax(value[:j]))
         drop = value[before] - value[j]
@@ -51,7 +52,7 @@ def _rises(table: Table, column: str = "bound", errors: float = 4.0) -> Finding:
 
 
 @cache
-def _figure_1() -> Table:
+def _figure_1() -> pd.DataFrame:
     return taken_guesses(seed=1)
 
 
@@ -73,7 +74,7 @@ def _figure_1() -> Table:
 )
 def best_number_of_guesses(efficacy: int, estimation: int, best: str) -> Finding:
     table = _figure_1()
-    bound, error = table["bound"], table["bound_se"]
+    bound, error = table["bound"].to_numpy(), table["bound_se"].to_numpy()
     finite = np.isfinite(table["estimation"])
     moves = [
         bool((efficacy * np.diff(table["efficacy"]) > 0).all()),
@@ -87,8 +88,8 @@ def best_number_of_guesses(efficacy: int, estimation: int, best: str) -> Finding
 
 
 @cache
-def _two_points() -> Table:
-    return elements_per_coordinate((1, 8), trials=10_000, seed=1)
+def _two_points() -> pd.DataFrame:
+    return elements_per_coordinate((1, 8), trials=10_000)  # the numbers that the book quotes
 
 
 @claim(
@@ -131,7 +132,7 @@ _FIGURE_ERROR = 0.014
 
 
 @cache
-def _adaptive_dpsgd(ratios: Sequence[int], feedback: str) -> Table:
+def _adaptive_dpsgd(ratios: Sequence[int], feedback: str) -> pd.DataFrame:
     return adaptive_dpsgd(ratios, feedbacks=(feedback,), trials=400, seed=1)
 
 
@@ -175,7 +176,7 @@ def figure_of_dpsgd(best: int, feedback: str, above: bool) -> Finding:
     )
     lead = [
         (row["bound"] - plain[int(row["x"])]) / row["bound_se"]
-        for row in adaptive.rows()
+        for row in adaptive.to_dict("records")
         if row["x"] >= 3  # at one element per coordinate there is nothing to learn from
     ]
     return all_of(
@@ -186,35 +187,73 @@ def figure_of_dpsgd(best: int, feedback: str, above: bool) -> Finding:
 
 
 @cache
-def _by_epsilon() -> Table:
-    return elements_by_epsilon((0.5, 1, 8), epsilons=(1, 2, 8), trials=20, seed=1)
+def _by_epsilon(what: str) -> pd.DataFrame:
+    """Twenty audits a point, as in the paper's Figures 7 and 8."""
+    play: dict[str, Any] = {"epsilons": (1, 2, 8), "trials": 20, "seed": 1}
+    if what == "guesses":
+        return taken_guesses_by_epsilon((0.004, 0.02, 0.1, 1.0), **play)
+    return elements_by_epsilon((0.1, 0.5, 1, 8), **play)
+
+
+def _has_effect(table: pd.DataFrame, effect: bool, direction: int) -> Finding:
+    """At every ε some points differ by more than chance; and the mean bound grows with ε."""
+    said, ahead = [], []
+    levels = np.unique(table["epsilon"])
+    for epsilon in levels:
+        part = table.query("epsilon == @epsilon").reset_index()
+        best, worst = int(np.argmax(part["bound"])), int(np.argmin(part["bound"]))
+        error = float(np.hypot(part["bound_se"][best], part["bound_se"][worst]))
+        ahead.append((part["bound"][best] - part["bound"][worst]) / error)
+        said.append(
+            f"ε = {epsilon:g}: {part['bound'][worst]:.2f} at {part['x'][worst]:g}, "
+            f"{part['bound'][best]:.2f} at {part['x'][best]:g}"
+        )
+    bounds = table["bound"].to_numpy().reshape(len(levels), -1)
+    moves = bool((direction * np.diff(bounds, axis=0) > 0).all())
+    return Finding((min(ahead) > 4) == effect and moves, "; ".join(said))
+
+
+#: Of the curves of Figures 7 and 8 the paper says nothing.
+_NO_DIRECTION = (
+    "The paper says what the figure plots, and no more; its axes we do not know. That there is an "
+    "effect, at each of our levels, and that the bounds grow with ε, is what we can check."
+)
 
 
 @claim(
-    95,
-    "ours:bounds-grow-with-epsilon",
-    OURS,
-    "This book, on Figure 8",
-    "For several ε, the mean bound of DP-SGD grows with ε and stays below half of it.",
+    82,
+    "fig:effect-of-taken-guesses-number-multiple-epsilons",
+    STATEMENT,
+    "Figure 7",
+    "For several ε, the number of taken guesses of 5000 elements has an effect on the mean bound.",
+    MONTE_CARLO,
+    "D-dp-sgd-in-detail#fig-detail-seven",
+    stated={"effect": True, "direction": 1},
+    mutants=[replaced("effect", none=False), replaced("direction", falls_with_ε=-1)],
+    remark=_NO_DIRECTION,
+)
+def figure_of_guesses_by_epsilon(effect: bool, direction: int) -> Finding:
+    return _has_effect(_by_epsilon("guesses"), effect, direction)
+
+
+@claim(
+    83,
+    "fig:effect-of-elements-number-multiple-epsilons",
+    STATEMENT,
+    "Figure 8",
+    "For several ε, the number of elements has an effect on the mean bound of 100 guesses.",
     MONTE_CARLO,
     "D-dp-sgd-in-detail#fig-detail-eight",
-    stated={"direction": 1, "below": 0.5},
-    mutants=[
-        replaced("direction", falls_with_ε=-1),
-        varied("below", up=WEAKER, down="true as well: at most a third of ε is reached"),
-        replaced("below", a_quarter_of_ε=0.25),
-    ],
+    stated={"effect": True, "direction": 1},
+    mutants=[replaced("effect", none=False), replaced("direction", falls_with_ε=-1)],
+    remark=_NO_DIRECTION,
 )
-def bounds_grow_with_epsilon(direction: int, below: float) -> Finding:
-    table = _by_epsilon()
-    under = bool((table["bound"] < below * table["epsilon"]).all())
-    bounds = table["bound"].reshape(-1, 3)[::direction]
-    said = ", ".join(f"{bound:.2f}" for bound in table["bound"].reshape(-1, 3)[:, 1])
-    return Finding(under and bool((np.diff(bounds, axis=0) > 0).all()), f"at n = d: {said}")
+def figure_of_elements_by_epsilon(effect: bool, direction: int) -> Finding:
+    return _has_effect(_by_epsilon("elements"), effect, direction)
 
 
 @cache
-def _figure_9() -> Table:
+def _figure_9() -> pd.DataFrame:
     return adaptive_count_in_sets((2, 3, 5), feedbacks=("none", "full"), trials=400, seed=1)
 
 
@@ -253,7 +292,7 @@ def figure_of_count_in_sets(
             factor * exact[word][row["x"] - 1],
         )
         for word, factor in (("none", mean_plain), ("full", mean_adaptive))
-        for row in _figure_9().where(feedback=word).rows()
+        for row in _figure_9().query("feedback == @word").to_dict("records")
     ]
     said = f"ORA {exact['none'][0]:.2f} to {exact['none'][-1]:.2f}, "
     said += f"AORA {exact['full'][0]:.2f} to {exact['full'][-1]:.2f}"
@@ -281,13 +320,15 @@ def _kept(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
     "footnote:essentially-identical",
     STATEMENT,
     "Section 6, footnote",
-    "For δ = 10⁻⁵ the (ε, δ) bounds are essentially those of pure ε-DP auditing.",
+    "For δ = 10⁻⁵ the (ε, δ) bounds are essentially those of pure ε-DP auditing: read as at most "
+    "4% lost at the two quoted settings, one and eight elements per coordinate with 100 guesses.",
     MONTE_CARLO,
     "corrections#prop-corr-delta",
     stated={"lost": 0.04},
     mutants=[varied("lost", 20, up=WEAKER)],
-    remark="Judged at the two settings whose numbers the paper quotes, one and eight elements per "
-    "coordinate with 100 guesses, and read as: at most 4% is lost. With few guesses it is more.",
+    remark="The paper names no number. The 4% are ours, and were set after we had measured 0.5% at "
+    "one and 3.6% at eight: the row says what is lost there, and nothing more. With 20 guesses of "
+    "5000 elements 15% are lost (row 96).",
 )
 def delta_hardly_matters(lost: float) -> Finding:
     def cases() -> Any:
@@ -298,11 +339,11 @@ def delta_hardly_matters(lost: float) -> Finding:
     return at_most(cases())
 
 
-# ------------------------------------------------------------------ beyond the paper's own axes
+# ------------------------------------------------------------------ beyond what we judge
 
 
 @claim(
-    92,
+    96,
     "ours:many-elements-cost",
     OURS,
     "This book, beyond the quoted settings",
@@ -330,10 +371,10 @@ def many_elements_cost(usual: float, exact: float, few: float) -> Finding:
 
 
 @claim(
-    93,
+    97,
     "ours:adaptive-beyond-forty",
     OURS,
-    "This book, beyond the paper's axes",
+    "This book, beyond what we judge",
     "Beyond forty elements per coordinate the usual bounds of adaptive audits of one step fall; "
     "the bound that is valid for one-way feedback does not.",
     MONTE_CARLO,
@@ -342,14 +383,14 @@ def many_elements_cost(usual: float, exact: float, few: float) -> Finding:
     mutants=[replaced("usual", rises=1, stays=0), replaced("valid", falls=-1, rises=1)],
 )
 def adaptive_beyond_forty(usual: int, valid: int) -> Finding:
-    def trend(table: Table, column: str) -> int:
+    def trend(table: pd.DataFrame, column: str) -> int:
         first, *_, last = table[column]
-        error = float(np.hypot(table[f"{column}_se"][0], table[f"{column}_se"][-1]))
+        error = float(np.hypot(*table[f"{column}_se"].iloc[[0, -1]]))
         z = (last - first) / error
         return 0 if abs(z) < 4 else int(np.sign(z))
 
     full, one_way = (_adaptive_dpsgd((40, 160), word) for word in ("full", "one-way"))
     moves = (trend(full, "bound"), trend(one_way, "bound"), trend(one_way, "valid"))
-    said = f"full {full['bound'][0]:.3f} to {full['bound'][-1]:.3f}, one-way valid "
-    said += f"{one_way['valid'][0]:.3f} to {one_way['valid'][-1]:.3f}"
+    said = f"full {full['bound'].iloc[0]:.3f} to {full['bound'].iloc[-1]:.3f}, one-way valid "
+    said += f"{one_way['valid'].iloc[0]:.3f} to {one_way['valid'].iloc[-1]:.3f}"
     return Finding(moves == (usual, usual, valid), said)
