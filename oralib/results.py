@@ -53,6 +53,15 @@ def record(**values: Any) -> None:
     )
 
 
+def is_text(word: str) -> bool:
+    """Whether a word can be written to a file; names of files may have bytes that cannot."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values with words for the numbers that JSON does not have."""
     return {name: _json_value(value) for name, value in values.items()}
@@ -83,6 +92,8 @@ def _plain(name: str, value: Any) -> int | float | str | bool:
     if isinstance(value, str):
         if value in NOT_FINITE:
             raise ValueError(f"{name} must not be the word {value!r}; give the number")
+        if not is_text(value):
+            raise ValueError(f"{name} must be a text in UTF-8, got {name}={value!r}")
         return str(value)
     shown = repr(value)
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
