@@ -124,10 +124,11 @@ def results_of(notebook: Any) -> dict[str, Any]:
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             section = output.get("metadata", {}).get(SECTION, {})
-            for name, value in from_json(section.get("results", {})).items():
+            values = from_json(section.get("results", {}))
+            for name in section.get("order", values):
                 if name in found:
                     raise ValueError(f"the result {name} is recorded twice")
-                found[name] = value
+                found[name] = values[name]
     return found
 
 

@@ -742,8 +742,10 @@ def _bibliography(page: _Page) -> str:
         people = _people(work)
         names = ", ".join(people[:-1]) + (" and " if people[:-1] else "") + "".join(people[-1:])
         words = [names, _field(work, "title"), place, _field(work, "year")]
-        text = ". ".join(escape(word) for word in words if word)
-        lines.append(f'<li id="work-{nodes.make_id(key)}">{text}.</li>')
+        text = " ".join(
+            word if word.endswith((".", "?", "!")) else f"{word}." for word in words if word
+        )
+        lines.append(f'<li id="work-{nodes.make_id(key)}">{escape(text)}</li>')
     return "\n".join(
         ['<section class="works">\n<h2>References</h2>\n<ul>', *lines, "</ul>\n</section>\n"]
     )
