@@ -49,7 +49,8 @@ def record(**values: Any) -> None:
         return
     shell.display_pub.publish(
         {"text/plain": text, "text/html": _as_html(rows)},
-        metadata={SECTION: {"results": as_json(kept)}},
+        # A notebook's file has names in the order of the alphabet.
+        metadata={SECTION: {"results": as_json(kept), "order": list(kept)}},
     )
 
 

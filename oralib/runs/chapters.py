@@ -161,10 +161,12 @@ def results_of(notebook: Any) -> dict[str, Any]:
                 continue
             if not isinstance(given, dict):
                 raise ValueError(f"results must map names to values, got {str(given)[:60]}")
-            for name, value in from_json(given).items():
+            values, order = from_json(given), section.get("order")
+            in_order = isinstance(order, list) and sorted(map(str, order)) == sorted(values)
+            for name in order if in_order else values:
                 if name in found:
                     raise ValueError(f"the result {name} is recorded twice")
-                found[name] = value
+                found[name] = values[name]
     return found
 
 
