@@ -156,9 +156,9 @@ def results_of(notebook: Any) -> dict[str, Any]:
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             section = (output.get("metadata") or {}).get(SECTION)
-            given = section.get("results") if isinstance(section, dict) else None
-            if given is None:
+            if not isinstance(section, dict) or "results" not in section:
                 continue
+            given = section["results"]
             if not isinstance(given, dict):
                 raise ValueError(f"results must map names to values, got {str(given)[:60]}")
             values, order = from_json(given), section.get("order")
