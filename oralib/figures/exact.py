@@ -29,7 +29,7 @@ _PARTS = (
 
 
 @in_house_style
-def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
+def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = None) -> Picture:
     """Theorems 5.1 and 5.2: how far the best guesser comes, and which gap takes the rest.
 
     A row for each mechanism. The dark part is the optimal efficacy, above the ½ of blind guessing;
@@ -37,13 +37,14 @@ def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
 
     Parameters
     ----------
-    k : the number of guesses, by default all n.
+    k : the number of guesses, by default all n; or one for each row.
     """
     picture, axes = new_picture(height=1.5 + 0.46 * len(channels))
-    for place, channel in enumerate(channels.values()):
+    guesses = [k] * len(channels) if k is None or isinstance(k, int) else k
+    for place, (channel, taken) in enumerate(zip(channels.values(), guesses, strict=True)):
         levels = [
             0.5,
-            channel.optimal_efficacy(k),
+            channel.optimal_efficacy(taken),
             channel.ac_ddp,
             float(p(channel.ddp)),
             float(p(channel.epsilon)),
@@ -67,7 +68,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel("accuracy" if k is None else f"accuracy of the best {_guesses(k)}")
+    axes.set_xlabel(f"accuracy of the best {_guesses(k)}" if isinstance(k, int) else "accuracy")
     draw_legend(picture, 3)
     return picture
 

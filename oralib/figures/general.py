@@ -43,7 +43,8 @@ def lines(
     Parameters
     ----------
     curves : {label: (x, y)}, or with the standard error of y.
-    points : {label: (x, y, standard error)}; one with the label of a curve has its colour.
+    points : {label: (x, y, standard error)}; one with the label of a curve has its colour. Several
+        of these have one entry in the legend.
     references : levels to draw as dashed lines, {label: y}.
     """
     picture, axes = new_picture()
@@ -96,10 +97,15 @@ def _draw(
         place = order.index(label) % len(CYCLE)
         style = {"color": CYCLE[place], "linestyle": DASHES[place]}
         draw_curve(axes, *curve, label=label, **style)
+    of_curves = [label for label in points if label in curves]
     for label, curve in points.items():
         place = order.index(label) % len(CYCLE)
-        shown = f"{label} (simulated)" if label in curves else label
+        shown: str | None = label
+        if label in of_curves:
+            shown = f"{label} (simulated)" if len(of_curves) == 1 else None
         draw_points(axes, *curve, label=shown, color=CYCLE[place], marker=MARKERS[place])
+    if len(of_curves) > 1:
+        draw_points(axes, [], [], [], label="simulated, ± one s.e.", color="black")
 
 
 @in_house_style
