@@ -11,6 +11,7 @@ all others     any                 none: the audit is not valid       none: the 
 =============  ==================  =================================  ============================
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib.bounds.approximate import epsilon_lower_bound, epsilon_lower_bound_random_r
+from oralib.bounds.approximate import (
+    epsilon_lower_bound,
+    epsilon_lower_bound_random_r,
+    p_value,
+)
 from oralib.bounds.logistic import counts_of
 from oralib.bounds.watched import epsilon_lower_bound_anytime
 
@@ -174,7 +179,7 @@ def valid_lower_bound(
     if rule == ANYTIME:
         return np.asarray(epsilon_lower_bound_anytime(counts.v, counts.r, **arguments))
     if rule == SPLIT:
-        share = split_for(counts.n, delta) if split is None else split
+        share = split_for(counts.n, delta, beta) if split is None else split
         bound = epsilon_lower_bound_random_r(counts.v, counts.r, split=share, **arguments)
     else:
         method = "exact" if rule == EXACT else "steinke"  # the same for δ = 0
@@ -182,10 +187,37 @@ def valid_lower_bound(
     return np.asarray(bound)
 
 
-def split_for(n: int, delta: float) -> float:
-    """A share of β to set aside for δ: n δ / 2, but between 0.1 and 0.5.
+def split_for(n: int, delta: float, beta: float = 0.05, guesses: int | None = None) -> float:
+    """A share λ of β to set aside for δ, from what is known before the audit.
 
-    It depends on nothing that an audit would show.
+    A count is rejected only if its B, as in :func:`oralib.p_value`, is at least n δ / (λ β). So too
+    small a share loses everything, and too large a one only lowers the level of the other test to
+    about (1 - λ) β. The share is n δ / (β B), B that of the least count which rejects ε = 0, for
+    half of the guesses that are expected, since there may be fewer of them. It is at least 0.1,
+    which costs little, and at most 0.8.
+
+    Parameters
+    ----------
+    n : the number of elements, guessed or not.
+    delta : the δ of (ε, δ)-DP, in [0, 1].
+    beta : how often the bound may fail, in (0, 1).
+    guesses : how many guesses are expected, from a simulation or a pilot run, never from the audit
+        itself. If that is not known, the share is that of 60, and at most 0.6.
+
+    Examples
+    --------
+    >>> round(split_for(20_000, 1e-5), 3)
+    0.353
+    >>> round(split_for(20_000, 1e-5, guesses=400), 3)
+    0.13
     """
     n, delta = _check.integer("n", n, 0), _check.real("delta", delta, 0, 1)
-    return min(0.5, max(0.1, n * delta / 2))
+    beta = _check.real("beta", beta, 0, 1, interval="()")
+    taken = min(60, n) if guesses is None else _check.integer("guesses", guesses, 1)
+    _check.at_most("guesses", np.asarray(taken), "n", np.asarray(n))
+    r = max(1, taken // 2)
+    rejected = bisect_left(range(1, r), True, key=lambda v: bool(p_value(v, r, 0.0) <= beta)) + 1
+    tail = p_value(rejected, r, 0.0)
+    above = p_value(rejected + 1, r, 0.0) if rejected < r else 0.0
+    b = rejected * (tail - above) / tail
+    return min(0.6 if guesses is None else 0.8, max(0.1, n * delta / (beta * b)))
