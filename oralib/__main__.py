@@ -1,4 +1,4 @@
-"""The command line: ``python -m oralib claims``, ``run`` and ``sweep``."""
+"""The command line: ``python -m oralib``, or ``oralib``, and ``claims``, ``run`` or ``sweep``."""
 
 import argparse
 import os
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 from oralib import _signals
 
@@ -16,9 +17,10 @@ from oralib import _signals
 RUNS = {
     "papermill": "papermill",
     "nbformat": "nbformat",
-    "nbconvert": "nbconvert",
     "ipykernel": "ipykernel",
     "myst-nb": "myst_nb",
+    "myst-parser": "myst_parser",
+    "pybtex": "pybtex",
     "dask": "dask",
     "distributed": "distributed",
     "cryptography": "cryptography",
@@ -29,7 +31,8 @@ RUNS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m oralib", description="Rerun the book's work.")
+    started = "oralib" if _signals.is_script() else "python -m oralib"
+    parser = argparse.ArgumentParser(prog=started, description="Rerun the book's work.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_claims(commands)
     _add_run(commands)
@@ -147,9 +150,8 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         if runs.check_free(folder, chosen.force):
             print(f"the run in {folder} will be replaced", file=sys.stderr)
-        import nbconvert  # noqa: F401
-
-        import oralib.runs.kernel  # noqa: F401
+        import oralib.runs.kernel
+        import oralib.runs.page  # noqa: F401
 
         _signals.raise_from_now_on()
         record = runs.run_chapter(chapter, values, folder, force=chosen.force, progress=True)
@@ -200,15 +202,16 @@ def _sweep(chosen: argparse.Namespace) -> int:
     except OSError as error:
         print(f"{out} cannot be written: {error.strerror or error}", file=sys.stderr)
         return 1
-    if done.rows:
-        print(runs.as_text(done.rows))
-    print(f"{len(done.rows)} of {len(grid.points)} points: {done.table}")
+    if len(done.table):
+        print(runs.as_text(done.table))
+    print(f"{len(done.table)} of {len(grid.points)} points: {done.path}")
     if done.failures:
         print(f"{len(done.failures)} of {len(grid.points)} points failed", file=sys.stderr)
     return 1 if done.failures else 0
 
 
-if __name__ == "__main__":
+def console() -> NoReturn:
+    """The whole process: ``python -m oralib``, and the script ``oralib``."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # one that is closed is None
             # A name of a folder may have bytes that are no text.
@@ -229,3 +232,7 @@ if __name__ == "__main__":
                 stream.flush()
         os._exit(status)
     sys.exit(status)
+
+
+if __name__ == "__main__":
+    console()

@@ -215,15 +215,18 @@ def test_columns_are_as_high_as_their_canaries_are_many():
 
 
 def test_feedback_is_what_the_library_means_by_it():
-    rows = {}
+    """Told are: nothing; what it abstained from; all. Rows are read from left to right."""
+    rows, abstained = {}, set()
     for text in texts(drawn("ways_of_feedback")):
-        x, y = text.get_position()
-        rows.setdefault(round(y, 1), []).append((x, text.get_text()))
-    said = {min(row)[1]: [word for _, word in sorted(row)[1:]] for row in rows.values()}
-    told = {name: [w for w in said[name] if w in ("in", "out")] for name in said}
-    assert told["plain"] == []
-    assert len(told["one-way"]) == 2 == said["abstains"].count("abstains") + 1
-    assert len(told["full"]) == 5 == len(told["guesses"]) + 2
+        (x, y), word = text.get_position(), text.get_text()
+        rows.setdefault(round(y, 1), []).append((round(x, 2), word))
+        abstained |= {round(x, 2)} if word == "abstains" else set()
+    told = {min(row)[1]: {x for x, word in row if word in ("in", "out")} for row in rows.values()}
+    assert len(abstained) == 2
+    assert told["plain"] == set()
+    assert told["one-way"] == abstained
+    assert told["full"] == abstained | told["guesses"]
+    assert not abstained & told["guesses"]
 
 
 @pytest.mark.parametrize("feedback", ["none", "one-way", "full"])
@@ -324,3 +327,19 @@ def test_a_leak_is_worth_most_at_the_threshold():
     luck = drawings._worst_law(v, r, level, 0.0)[v:].sum()
     down, up = np.append(0, worth), np.append(worth, 0)
     np.testing.assert_allclose(k * down - np.exp(level) * (r - k) * up, (k >= v) - luck, atol=1e-12)
+
+
+def test_bars_below_the_threshold_shrink_and_bars_from_it_on_grow_alike():
+    heights, leaks = {}, []
+    for shape in shapes(drawn("idea_of_the_exact_bound")):
+        if shape.get_width() < 0.3:
+            leaks.append((shape.get_height(), to_hex(shape.get_facecolor())))
+        else:
+            heights.setdefault(shape.get_x(), []).append(shape.get_height())
+    worst, plain = np.array([heights[x] for x in sorted(heights)]).T
+    below, above = np.split(worst / plain, [8])  # 9 to 16 right guesses, 17 to 20
+    np.testing.assert_allclose(below, below[0])
+    np.testing.assert_allclose(above, above[0])
+    assert below[0] < 0.9 < 1.1 < above[0]
+    assert [colour for _, colour in leaks].count(figures.RED.lower()) == 1
+    assert max(leaks)[1] == figures.RED.lower()

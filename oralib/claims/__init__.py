@@ -23,9 +23,13 @@ from oralib.claims import (
     auditing,
     beyond,
     counting,
-    definitions,
+    counts_and_bounds,
     efficacy,
+    gaps,
+    mechanisms_and_games,
+    privacy_notions,
     simulations,
+    tightness,
 )
 from oralib.claims.ledger import (
     CORRECTED,
@@ -61,7 +65,20 @@ __all__ = [
     "score",
 ]
 
-PARTS = (definitions, auditing, efficacy, counting, adaptive, simulations, beyond)
+#: One module for each idea, in the order in which the tiles of the book show them.
+PARTS = {
+    "counts, bounds": counts_and_bounds,
+    "notions": privacy_notions,
+    "games": mechanisms_and_games,
+    "validity": auditing,
+    "gaps": gaps,
+    "efficacy": efficacy,
+    "tightness": tightness,
+    "counting": counting,
+    "adaptive": adaptive,
+    "experiments": simulations,
+    "this book": beyond,
+}
 
 
 def find(name: str) -> Claim:

@@ -33,7 +33,6 @@ from oralib.games import adaptive_law, full_knowledge_law, one_run_law
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import Count, SelfMutingResponse, XorInPairs, XorRandomizedResponse
 
-Function = Callable[..., Any]
 Vector = NDArray[np.float64]
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p
 from oralib.channel import Channel, channel
-from oralib.claims.definitions import above, almost_all, bounds_tend, success_of_all
+from oralib.claims.counts_and_bounds import above, almost_all, bounds_tend, success_of_all
 from oralib.claims.ledger import (
     CLOSED,
     COUNTEREXAMPLE,
@@ -90,6 +90,8 @@ def _strategies() -> dict[str, tuple[float, float, bool]]:
         replaced("tolerance", three_per_cent=0.03),
         replaced("unlimited", not_asked_for=False),
     ],
+    remark="Lemma A.4 says 'auditor with unlimited guesses'. It is read of the strategy whose "
+    "efficacy tends to the limit, as in Lemma 3.3; one guess of Name and Shame shows why.",
 )
 def tight_if_accurate(level: float, tolerance: float, unlimited: bool) -> Finding:
     answers = {}
@@ -104,34 +106,58 @@ def tight_if_accurate(level: float, tolerance: float, unlimited: bool) -> Findin
     return same_answers(answers)
 
 
-def _joint(entries: Sequence[tuple[int, int, float]]) -> Law:
-    """A law of (V, R) from (v, r, probability)."""
-    most = max(r for _, r, _ in entries)
+def binomial_law(sizes: dict[int, float], success: float) -> Law:
+    """Guesses that are right independently, their number drawn beforehand."""
+    most = max(sizes)
     law = np.zeros((most + 1, most + 1))
-    for v, r, probability in entries:
-        law[v, r] += probability
+    for r, share in sizes.items():
+        law[: r + 1, r] = share * stats.binom.pmf(np.arange(r + 1), r, success)
     return law
 
 
-def binomial_law(sizes: dict[int, float], success: float) -> Law:
-    """Guesses that are right independently, their number drawn beforehand."""
-    return _joint(
-        [
-            (v, r, share * weight)
-            for r, share in sizes.items()
-            for v, weight in enumerate(stats.binom.pmf(np.arange(r + 1), r, success))
-        ]
-    )
+@cache
+def stop_or_oppose(epsilon: float, n: int, beta: float) -> Law:
+    """The law of (V, R) of an adaptive audit of randomized response that tosses a private coin.
+
+    On heads it guesses what it sees and abstains for the rest once its bound exceeds ε. On tails
+    it guesses the opposite of what it sees, everywhere.
+    """
+    success = p(epsilon)
+    law = 0.5 * binomial_law({n: 1.0}, 1 - success)
+    going = np.zeros(n + 1)  # P[v right so far, and not stopped]
+    going[0] = 0.5
+    for r in range(1, n + 1):
+        going[1:] = going[1:] * (1 - success) + going[:-1] * success
+        going[0] *= 1 - success
+        v = np.arange(r + 1)
+        ahead = np.ones(r + 1, dtype=bool) if r == n else _ahead(v, r, epsilon, beta)
+        law[v[ahead], r] += going[: r + 1][ahead]
+        going[: r + 1][ahead] = 0.0
+    return law
 
 
-#: Joint laws of (V, R), to be held against guesses that are right half of the time.
-_LAWS = {
-    "fair guesses": binomial_law({10: 0.5, 60: 0.5}, 0.5),
-    "guesses 2% better than fair": binomial_law({10: 0.5, 60: 0.5}, 0.51),
-    "poor guesses": binomial_law({5: 0.3, 40: 0.7}, 0.4),
-    "right with 10, wrong with 60": _joint([(10, 10, 0.5), (0, 60, 0.5)]),
-    "all right or none": _joint([(20, 20, 0.5), (0, 20, 0.5)]),
-}
+def _ahead(v: NDArray[np.int64], r: int, epsilon: float, beta: float) -> NDArray[np.bool_]:
+    """Whether the bound of v of r exceeds ε: the tail of Bin(r, p(ε)) from v on is below β."""
+    return np.asarray(stats.binom.sf(v - 1, r, p(epsilon)) < beta * (1 - 1e-9))
+
+
+@cache
+def _laws() -> dict[str, tuple[float, Law]]:
+    """(ε, law of (V, R)) of audits, or of guesses that are right independently."""
+    return {
+        "LRR_4, stop or oppose, n = 1000": (4.0, stop_or_oppose(4.0, 1000, 0.05)),
+        "fair guesses": (0.0, binomial_law({10: 0.5, 60: 0.5}, 0.5)),
+        "guesses 0.5% better than fair": (0.0, binomial_law({60: 1.0}, 0.5025)),
+        "poor guesses": (0.0, binomial_law({5: 0.3, 40: 0.7}, 0.4)),
+        "XRR_0.01, all others known": (0.01, _all_or_none(0.01, 20)),
+    }
+
+
+def _all_or_none(epsilon: float, n: int) -> Law:
+    """All of n guesses are right, with probability p(ε), or none is."""
+    law = np.zeros((n + 1, n + 1))
+    law[n, n], law[0, n] = p(epsilon), 1 - p(epsilon)
+    return law
 
 
 def _upper_tail(law: Law) -> Law:
@@ -159,23 +185,27 @@ _CONDITIONS: dict[str, Function] = {
     "If V is stochastically dominated by Bin(R, p(ε)), the bound is valid.",
     COUNTEREXAMPLE,
     "corrections#lem-corr-valid",
-    stated={"dominated": "on the whole", "success": 0.5},
+    stated={"dominated": "on the whole", "success": 1.0},
     corrected={"dominated": "given R"},
     correction="Dominance is needed given each value of R, not only on the whole.",
     mutants=[
         replaced("dominated", in_the_mean="in the mean"),
-        varied("success", down=WEAKER),
+        varied("success", 1, down=WEAKER),
     ],
+    remark="The counterexample is an adaptive audit of randomized response: a private coin decides "
+    "whether it guesses what it sees and stops when it is ahead, or guesses against all.",
 )
 def condition_for_validity(dominated: str, success: float) -> Finding:
     def cases() -> Any:
-        for name, law in _LAWS.items():
-            one, other = _upper_tail(law), _upper_tail(_same_r(law, success))
+        for name, (epsilon, law) in _laws().items():
+            q = min(1.0, success * p(epsilon))
+            one, other = _upper_tail(law), _upper_tail(_same_r(law, q))
             if not _CONDITIONS[dominated](one, other):
                 continue
-            for r in np.nonzero(law.sum(axis=0))[0].tolist():
-                for beta in (0.05, *(1.015 * 1.001 * b for b in critical_levels(r, 0.5))):
-                    yield f"{name}, β = {beta:.3g}", failure(law, 0.0, beta), beta
+            sizes = np.nonzero(law.sum(axis=0))[0].tolist() if len(law) < 100 else []
+            levels = [1.004 * b for r in sizes for b in critical_levels(r, p(epsilon))]
+            for beta in (0.05, *levels):  # just above a tail, so that a count is rejected
+                yield f"{name}, β = {beta:.3g}", failure(law, epsilon, beta), beta
 
     return at_most(cases())
 
@@ -216,7 +246,7 @@ def _best_classic() -> dict[str, tuple[float, float]]:
     EXACT,
     "A-guessing-based-auditing#prop-guess-classic-valid",
     stated={"level": 1.0},
-    mutants=[varied("level", down=WEAKER)],
+    mutants=[varied("level", 1, down=WEAKER)],
 )
 def classic_is_valid(level: float) -> Finding:
     def cases() -> Any:
@@ -247,7 +277,7 @@ def critical_failures(feedback: str, level: float) -> Any:
     EXACT,
     "A-guessing-based-auditing#prop-guess-one-run-valid",
     stated={"feedback": "none", "level": 1.0},
-    mutants=[replaced("feedback", full="full"), varied("level", down=WEAKER)],
+    mutants=[replaced("feedback", full="full"), varied("level", 1, down=WEAKER)],
 )
 def one_run_is_valid(feedback: str, level: float) -> Finding:
     return at_most(critical_failures(feedback, level))
@@ -265,10 +295,12 @@ def one_run_is_valid(feedback: str, level: float) -> Finding:
     corrected={"level": "min(β, 1 − β)"},
     correction="With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.",
     mutants=[
-        varied("two", down=WEAKER),
-        varied("power", down=WEAKER),
+        varied("two", 1, down=WEAKER),
+        varied("power", 1, down=WEAKER),
         replaced("level", fourth_root="min(β, 1 − β)^(1/4)"),
     ],
+    remark="Where β is as small as a double can hold the inequality is an equality to 0.7% in the "
+    "constant 2; a smaller change is not seen.",
 )
 def limit_is_near_the_accuracy(level: str, two: float, power: float) -> Finding:
     log_of: dict[str, Function] = {
@@ -397,7 +429,7 @@ def _stays_below(success: float, level: float, bound: Function, r: int = 10**8) 
     CLOSED,
     "A-guessing-based-auditing#prop-guess-asymptotic",
     stated={"level": 1.0},
-    mutants=[varied("level")],
+    mutants=[varied("level", 1)],
 )
 def estimations_and_bounds_stay_below(level: float) -> Finding:
     return same_answers(
@@ -425,7 +457,7 @@ def estimations_and_bounds_stay_below(level: float) -> Finding:
     "probability p(1) for every n, and its estimation is then infinite.",
     mutants=[
         replaced("guesses", three_for_ever=3, a_thousand_for_ever=1000),
-        varied("level", up=WEAKER),
+        varied("level", 1, up=WEAKER),
     ],
 )
 def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
@@ -433,7 +465,7 @@ def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
     found = []
     for n in (10**4, 10**6, 10**8):
         r = guesses or n
-        found.append(above(success, level + 0.01, r))
+        found.append(above(success, level + 0.002, r))
     return Finding(found[-1] < 1e-3, towards(found, 0.0))
 
 
@@ -444,29 +476,30 @@ def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
     "Proposition A.15",
     "A valid auditor is asymptotically tight if and only if, with unlimited guesses, its bounds "
     "at every level tend to ε(M).",
-    COUNTEREXAMPLE,
+    CLOSED,
     "A-guessing-based-auditing#prop-guess-tight",
-    stated={"level": 1.0, "guesses": 10**8, "least": 0.0},
-    corrected={"least": 0.5},
-    correction="If ε(M) > 0. An auditor of a mechanism with ε(M) = 0 that is always wrong is "
-    "valid, and its bounds are 0, but its estimations do not reach 0.",
+    stated={"level": 1.0, "guesses": 10**10, "auditors": "guessing games"},
     mutants=[
-        varied("level"),
+        varied("level", 1),
         replaced("guesses", ten_for_ever=10),
-        replaced("least", from_0_on=0.0),
+        replaced("auditors", also_one_that_is_always_wrong="any that is valid"),
     ],
+    remark="At ε(M) = 0 the coins of a guessing game are independent of its guesses, so half of "
+    "them come out right. An auditor that plays no such game could always be wrong: its bounds "
+    "would be 0 and its estimations would not, so for any valid auditor ε(M) > 0 is needed.",
 )
-def bounds_tend_to_the_level(level: float, guesses: int, least: float) -> Finding:
+def bounds_tend_to_the_level(level: float, guesses: int, auditors: str) -> Finding:
+    # (ε(M), limit of the accuracy); at ε(M) = 0 it is 1/2, whatever is guessed.
+    played = [(1.0, p(x)) for x in (0.6, 0.97, 0.99, 0.995, 1.0)] + [(0.0, 0.5)]
+    if auditors != "guessing games":
+        played.append((0.0, 0.0))
     answers = {}
-    if least == 0:  # all guesses wrong: v = 0 of r
-        bound, estimation = epsilon_lower_bound(0, guesses), epsilon_estimate(0, guesses)
-        answers["ε(M) = 0, all wrong"] = (bool(bound == 0), bool(estimation >= -0.005))
-    for x, beta in product((0.6, 0.97, 0.99, 1.0), (1e-6, 0.05, 0.5)):
-        bounds = epsilon_lower_bound(almost_all(p(x), guesses), guesses, beta=beta)
-        lowest = epsilon_estimate(almost_all(p(x), 10**8)[0], 10**8)
-        answers[f"accuracy p({x:g}), β = {beta:g}"] = (
-            bool((np.abs(bounds - level) < 0.005).all()),
-            bool(lowest >= 1 - 0.005),
+    for (epsilon, accuracy), beta in product(played, (1e-6, 0.05, 0.5)):
+        bounds = epsilon_lower_bound(almost_all(accuracy, guesses), guesses, beta=beta)
+        lowest = epsilon_estimate(almost_all(accuracy, 10**10)[0], 10**10)
+        answers[f"ε(M) = {epsilon:g}, accuracy {accuracy:.4g}, β = {beta:g}"] = (
+            bool((np.abs(bounds - level * epsilon) < 0.002).all()),
+            bool(lowest >= epsilon - 0.002),
         )
     return same_answers(answers)
 
@@ -476,11 +509,11 @@ _SEQUENCES: dict[str, tuple[Function, bool]] = {
     "constant": (lambda n: {0.6: 1.0}, True),
     "rarely far below": (lambda n: {0.6: 1 - 1 / n, 0.0: 1 / n}, True),
     "3% far below": (lambda n: {0.6: 0.97, 0.0: 0.03}, True),
-    "a little below": (lambda n: {0.582: 1.0}, True),
+    "a little below": (lambda n: {0.597: 1.0}, True),
     "often far below": (lambda n: {0.6: 0.5, 0.1: 0.5}, True),
     "ever less above": (lambda n: {0.6 + 1 / n: 1.0}, True),
     "on both sides": (lambda n: {0.9: 0.5, 0.3: 0.5}, False),
-    "a little on both sides": (lambda n: {0.618: 0.5, 0.582: 0.5}, False),
+    "a little on both sides": (lambda n: {0.603: 0.5, 0.597: 0.5}, False),
 }
 
 
@@ -496,8 +529,8 @@ _SEQUENCES: dict[str, tuple[Function, bool]] = {
     stated={"stays_below": True, "mean": 1.0, "reached": 1.0},
     mutants=[
         replaced("stays_below", not_asked_for=False),
-        varied("mean"),
-        varied("reached"),
+        varied("mean", 1),
+        varied("reached", 1),
     ],
 )
 def sandwich(stays_below: bool, mean: float, reached: float) -> Finding:
@@ -522,11 +555,11 @@ def sandwich(stays_below: bool, mean: float, reached: float) -> Finding:
     EXACT,
     "A-guessing-based-auditing#lem-guess-classic-tight",
     stated={"threshold": 1.0, "level": 1.0},
-    mutants=[varied("threshold"), varied("level")],
+    mutants=[varied("threshold", 1), varied("level", 1)],
 )
 def classic_is_tight(threshold: float, level: float) -> Finding:
     def cases() -> Any:
-        tables = {**private(), "graded": graded_response((1.0, 0.98), (0.5, 0.5))}
+        tables = {**private(), "graded": graded_response((1.0, 0.995), (0.5, 0.5))}
         for name, table in tables.items():
             found = _classic_successes(table, threshold)
             yield f"{name}, guesses", float(bool(found)), 1.0
@@ -567,8 +600,8 @@ def randomized_response_is_tight(orientation: int, level: float) -> Finding:
     "text:bound-below-estimation",
     STATEMENT,
     "Section 3",
-    "The bound on the privacy level is a lower bound on the estimation, read as an inequality for "
-    "all counts.",
+    "'The lower bound on the privacy level is a lower bound on the privacy estimation with the "
+    "required confidence interval', read as an inequality for all counts.",
     COUNTEREXAMPLE,
     "03-problem-setting#prop-problem-below",
     stated={"largest_beta": 0.99, "least_accuracy": 0.0},

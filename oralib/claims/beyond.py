@@ -58,7 +58,7 @@ def _attained(epsilon: float, n: int, beta: float) -> float:
 
 
 @claim(
-    80,
+    84,
     "ours:worst-case-of-full-feedback",
     OURS,
     "This book",
@@ -87,7 +87,7 @@ def worst_case_of_full_feedback(factor: float | None) -> Finding:
 
 
 @claim(
-    81,
+    85,
     "ours:anytime-bound",
     OURS,
     "This book",
@@ -115,7 +115,7 @@ def anytime_bound_is_valid(level: float) -> Finding:
 
 
 @claim(
-    91,
+    95,
     "ours:one-threshold-fails",
     OURS,
     "This book",
@@ -185,7 +185,7 @@ def _guessers(count: int, seed: int) -> Iterable[Function]:
 
 
 @claim(
-    82,
+    86,
     "ours:one-way-is-plain",
     OURS,
     "This book",
@@ -275,7 +275,7 @@ def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
 
 
 @claim(
-    83,
+    87,
     "ours:exact-p-value",
     OURS,
     "This book",
@@ -302,7 +302,7 @@ def exact_p_value(tail: float, price: float) -> Finding:
 
 
 @claim(
-    84,
+    88,
     "ours:extremal-response",
     OURS,
     "This book",
@@ -329,7 +329,7 @@ def exact_p_value_is_attained(tail: float, delta: float) -> Finding:
 
 
 @claim(
-    85,
+    89,
     "ours:steinke-for-small-tails",
     OURS,
     "This book, on Steinke et al.",
@@ -409,7 +409,7 @@ def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
 
 
 @claim(
-    86,
+    90,
     "ours:random-number-of-guesses",
     OURS,
     "This book",
@@ -515,7 +515,7 @@ def _mechanism_of_two_faces_is_private() -> Finding:
 
 
 @claim(
-    87,
+    91,
     "ours:random-r-needs-another-rule",
     OURS,
     "This book",
@@ -544,7 +544,7 @@ def random_r_needs_another_rule(rule: str, level: float) -> Finding:
 
 
 @claim(
-    88,
+    92,
     "ours:bounded-damage",
     OURS,
     "This book, on Steinke et al.",
@@ -590,7 +590,7 @@ def _budget_cases() -> list[tuple[int, int, float, float, float]]:
 
 
 @claim(
-    89,
+    93,
     "ours:fixed-budget",
     OURS,
     "This book",
@@ -615,7 +615,7 @@ def fixed_budget(tail: float, price: float, size: str) -> Finding:
 
 
 @claim(
-    90,
+    94,
     "ours:equal-pairs",
     OURS,
     "This book",
@@ -651,7 +651,7 @@ def _median_best_set(c: float, log2_n: float) -> float:
 
 
 @claim(
-    94,
+    98,
     "ours:beyond-the-border",
     OURS,
     "This book",

@@ -12,6 +12,7 @@ from scipy import special, stats
 
 from oralib.channel import Channel, channel
 from oralib.claims.ledger import (
+    CLOSED,
     COUNTEREXAMPLE,
     EXACT,
     STATEMENT,
@@ -194,11 +195,12 @@ def _log2_exposed_sets(log2_n: float, s: int, a: float) -> float:
 
 #: Sizes of sets: name, s as a function of log2 n, limit of s / log2 n.
 _SIZES: dict[str, tuple[Function, float]] = {
+    "s = 5": (lambda x: 5, 0.0),
     "s = sqrt(log2 n)": (lambda x: round(sqrt(x)), 0.0),
     "s = log2(n) / 2": (lambda x: round(x / 2), 0.5),
-    "s = 0.98 log2 n": (lambda x: round(0.98 * x), 0.98),
+    "s = 0.995 log2 n": (lambda x: round(0.995 * x), 0.995),
     "s = log2 n": (lambda x: round(x), 1.0),
-    "s = 1.02 log2 n": (lambda x: round(1.02 * x), 1.02),
+    "s = 1.005 log2 n": (lambda x: round(1.005 * x), 1.005),
     "s = 1.25 log2 n": (lambda x: round(1.25 * x), 1.25),
     "s = 2 log2 n": (lambda x: round(2 * x), 2.0),
 }
@@ -224,20 +226,49 @@ def _tight_sizes() -> dict[str, bool]:
     61,
     "prop:condition-for-tightness-of-ora-for-count-in-sets",
     STATEMENT,
-    "Proposition D.5 and Section 6.1",
+    "Proposition D.5",
     "ORA is tight for Count-in-Sets if and only if s(n) = o(log n).",
     COUNTEREXAMPLE,
     "corrections#thm-corr-cis",
     stated={"largest": 0.0},
     corrected={"largest": 1.0},
     correction="If and only if limsup s(n) / log2 n ≤ 1; o(log n) suffices and is not needed.",
-    mutants=[varied("largest")],
+    mutants=[varied("largest", 1)],
 )
 def tight_sizes_of_sets(largest: float) -> Finding:
     return same_answers(
         {
             name: (share <= largest + 1e-12, _tight_sizes()[name])
             for name, (_, share) in _SIZES.items()
+        }
+    )
+
+
+@claim(
+    81,
+    "text:small-sets-suffice",
+    STATEMENT,
+    "Section 6.1",
+    "ORA is tight for Count-in-Sets so long as s(n) = o(log n).",
+    CLOSED,
+    "06-dp-sgd#prop-dpsgd-tight",
+    stated={"largest": 0.0},
+    mutants=[
+        replaced(
+            "largest",
+            "true as well: up to log2 n is allowed",
+            half_of_log2_n=0.5,
+            all_of_log2_n=1.0,
+        ),
+        replaced("largest", half_a_per_cent_more_than_log2_n=1.005, twice_log2_n=2.0),
+    ],
+)
+def small_sets_suffice(largest: float) -> Finding:
+    return same_answers(
+        {
+            name: (True, _tight_sizes()[name])
+            for name, (_, share) in _SIZES.items()
+            if share <= largest
         }
     )
 

@@ -402,7 +402,7 @@ def exceeds(n: int, epsilon: float, beta: float) -> NDArray[np.float64]:
     return ((bound > epsilon * (1 + 1e-9) + 1e-9) & (v <= r)).astype(float)
 
 
-def critical_levels(r: int, q: float, spread: float = 0.015) -> list[float]:
+def critical_levels(r: int, q: float, spread: float = 0.003) -> list[float]:
     """Levels β at which a test of Bin(r, q) has no slack, and a bit more would be too much.
 
     Just below each tail P[Bin(r, q) >= v]: at a level a little higher the count v would be

@@ -29,6 +29,7 @@ from oralib.experiments import (
     elements_by_epsilon,
     elements_per_coordinate,
     taken_guesses,
+    taken_guesses_by_epsilon,
 )
 from oralib.laws import count_in_sets_law, mean_bound, single_step_law
 
@@ -88,7 +89,7 @@ def best_number_of_guesses(efficacy: int, estimation: int, best: str) -> Finding
 
 @cache
 def _two_points() -> pd.DataFrame:
-    return elements_per_coordinate((1, 8), trials=10_000, seed=1)
+    return elements_per_coordinate((1, 8), trials=10_000)  # the numbers that the book quotes
 
 
 @claim(
@@ -186,31 +187,69 @@ def figure_of_dpsgd(best: int, feedback: str, above: bool) -> Finding:
 
 
 @cache
-def _by_epsilon() -> pd.DataFrame:
-    return elements_by_epsilon((0.5, 1, 8), epsilons=(1, 2, 8), trials=20, seed=1)
+def _by_epsilon(what: str) -> pd.DataFrame:
+    """Twenty audits a point, as in the paper's Figures 7 and 8."""
+    play: dict[str, Any] = {"epsilons": (1, 2, 8), "trials": 20, "seed": 1}
+    if what == "guesses":
+        return taken_guesses_by_epsilon((0.004, 0.02, 0.1, 1.0), **play)
+    return elements_by_epsilon((0.1, 0.5, 1, 8), **play)
+
+
+def _has_effect(table: pd.DataFrame, effect: bool, direction: int) -> Finding:
+    """At every ε some points differ by more than chance; and the mean bound grows with ε."""
+    said, ahead = [], []
+    levels = np.unique(table["epsilon"])
+    for epsilon in levels:
+        part = table.query("epsilon == @epsilon").reset_index()
+        best, worst = int(np.argmax(part["bound"])), int(np.argmin(part["bound"]))
+        error = float(np.hypot(part["bound_se"][best], part["bound_se"][worst]))
+        ahead.append((part["bound"][best] - part["bound"][worst]) / error)
+        said.append(
+            f"ε = {epsilon:g}: {part['bound'][worst]:.2f} at {part['x'][worst]:g}, "
+            f"{part['bound'][best]:.2f} at {part['x'][best]:g}"
+        )
+    bounds = table["bound"].to_numpy().reshape(len(levels), -1)
+    moves = bool((direction * np.diff(bounds, axis=0) > 0).all())
+    return Finding((min(ahead) > 4) == effect and moves, "; ".join(said))
+
+
+#: Of the curves of Figures 7 and 8 the paper says nothing.
+_NO_DIRECTION = (
+    "The paper says what the figure plots, and no more; its axes we do not know. That there is an "
+    "effect, at each of our levels, and that the bounds grow with ε, is what we can check."
+)
 
 
 @claim(
-    95,
-    "ours:bounds-grow-with-epsilon",
-    OURS,
-    "This book, on Figure 8",
-    "For several ε, the mean bound of DP-SGD grows with ε and stays below half of it.",
+    82,
+    "fig:effect-of-taken-guesses-number-multiple-epsilons",
+    STATEMENT,
+    "Figure 7",
+    "For several ε, the number of taken guesses of 5000 elements has an effect on the mean bound.",
+    MONTE_CARLO,
+    "D-dp-sgd-in-detail#fig-detail-seven",
+    stated={"effect": True, "direction": 1},
+    mutants=[replaced("effect", none=False), replaced("direction", falls_with_ε=-1)],
+    remark=_NO_DIRECTION,
+)
+def figure_of_guesses_by_epsilon(effect: bool, direction: int) -> Finding:
+    return _has_effect(_by_epsilon("guesses"), effect, direction)
+
+
+@claim(
+    83,
+    "fig:effect-of-elements-number-multiple-epsilons",
+    STATEMENT,
+    "Figure 8",
+    "For several ε, the number of elements has an effect on the mean bound of 100 guesses.",
     MONTE_CARLO,
     "D-dp-sgd-in-detail#fig-detail-eight",
-    stated={"direction": 1, "below": 0.5},
-    mutants=[
-        replaced("direction", falls_with_ε=-1),
-        varied("below", up=WEAKER, down="true as well: at most a third of ε is reached"),
-        replaced("below", a_quarter_of_ε=0.25),
-    ],
+    stated={"effect": True, "direction": 1},
+    mutants=[replaced("effect", none=False), replaced("direction", falls_with_ε=-1)],
+    remark=_NO_DIRECTION,
 )
-def bounds_grow_with_epsilon(direction: int, below: float) -> Finding:
-    table = _by_epsilon()
-    under = bool((table["bound"] < below * table["epsilon"]).all())
-    bounds = table["bound"].to_numpy().reshape(-1, 3)[::direction]
-    said = ", ".join(f"{bound:.2f}" for bound in table["bound"].to_numpy().reshape(-1, 3)[:, 1])
-    return Finding(under and bool((np.diff(bounds, axis=0) > 0).all()), f"at n = d: {said}")
+def figure_of_elements_by_epsilon(effect: bool, direction: int) -> Finding:
+    return _has_effect(_by_epsilon("elements"), effect, direction)
 
 
 @cache
@@ -281,13 +320,15 @@ def _kept(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
     "footnote:essentially-identical",
     STATEMENT,
     "Section 6, footnote",
-    "For δ = 10⁻⁵ the (ε, δ) bounds are essentially those of pure ε-DP auditing.",
+    "For δ = 10⁻⁵ the (ε, δ) bounds are essentially those of pure ε-DP auditing: read as at most "
+    "4% lost at the two quoted settings, one and eight elements per coordinate with 100 guesses.",
     MONTE_CARLO,
     "corrections#prop-corr-delta",
     stated={"lost": 0.04},
     mutants=[varied("lost", 20, up=WEAKER)],
-    remark="Judged at the two settings whose numbers the paper quotes, one and eight elements per "
-    "coordinate with 100 guesses, and read as: at most 4% is lost. With few guesses it is more.",
+    remark="The paper names no number. The 4% are ours, and were set after we had measured 0.5% at "
+    "one and 3.6% at eight: the row says what is lost there, and nothing more. With 20 guesses of "
+    "5000 elements 15% are lost (row 96).",
 )
 def delta_hardly_matters(lost: float) -> Finding:
     def cases() -> Any:
@@ -298,11 +339,11 @@ def delta_hardly_matters(lost: float) -> Finding:
     return at_most(cases())
 
 
-# ------------------------------------------------------------------ beyond the paper's own axes
+# ------------------------------------------------------------------ beyond what we judge
 
 
 @claim(
-    92,
+    96,
     "ours:many-elements-cost",
     OURS,
     "This book, beyond the quoted settings",
@@ -330,10 +371,10 @@ def many_elements_cost(usual: float, exact: float, few: float) -> Finding:
 
 
 @claim(
-    93,
+    97,
     "ours:adaptive-beyond-forty",
     OURS,
-    "This book, beyond the paper's axes",
+    "This book, beyond what we judge",
     "Beyond forty elements per coordinate the usual bounds of adaptive audits of one step fall; "
     "the bound that is valid for one-way feedback does not.",
     MONTE_CARLO,

@@ -9,11 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from oralib.bounds import p
 from oralib.channel import Channel
 from oralib.figures.style import (
-    BLUE,
     CYCLE,
-    ORANGE,
-    PINK,
-    SKY,
+    GREY,
     Picture,
     draw_legend,
     in_house_style,
@@ -21,15 +18,21 @@ from oralib.figures.style import (
     new_picture,
 )
 
-#: The three gaps, from the best guesser up to what privacy allows.
-_GAPS = (("(1) few exposed", SKY), ("(2) rare outputs", ORANGE), ("(3) interference", PINK))
+#: What is reached, and the three gaps up to what privacy allows, in light tones of the colours that
+#: ``oralib.drawings.three_gaps`` has for them.
+_PARTS = (
+    ("the best guesser", GREY),
+    ("(1) few exposed", "#80B8D8"),
+    ("(2) rare outputs", "#EAAE80"),
+    ("(3) interference", "#80CEB9"),
+)
 
 
 @in_house_style
 def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
     """Theorems 5.1 and 5.2: how far the best guesser comes, and which gap takes the rest.
 
-    A row for each mechanism. The blue part is the optimal efficacy, above the ½ of blind guessing;
+    A row for each mechanism. The dark part is the optimal efficacy, above the ½ of blind guessing;
     the other parts are the three gaps between it and p(ε).
 
     Parameters
@@ -45,8 +48,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
             float(p(channel.ddp)),
             float(p(channel.epsilon)),
         ]
-        parts = [("the best guesser", BLUE), *_GAPS]
-        for (name, colour), left, right in zip(parts, levels[:-1], levels[1:], strict=True):
+        for (name, colour), left, right in zip(_PARTS, levels[:-1], levels[1:], strict=True):
             label = name if place == 0 else None
             width = max(right - left, 0.0)
             axes.barh(place, width, 0.62, left, color=colour, label=label, edgecolor="white")

@@ -131,6 +131,17 @@ def results_of(notebook: Any) -> dict[str, Any]:
     return found
 
 
+def recorded(name: str) -> dict[str, Any]:
+    """The results of a chapter of the book as they are committed, for pages that quote them.
+
+    The tests see to it that they are what the chapter gives.
+    """
+    path = BOOK / f"{name}.ipynb"
+    if not path.exists():
+        raise ValueError(f"there is no chapter {name!r} at {BOOK}")
+    return results_of(nbformat.read(path, 4))
+
+
 def _declaration(line: str) -> Declaration:
     """One line such as ``trials: int = 200  # number of audits``."""
     refused = f"a parameters cell has one 'name: type = value' a line, not {line!r}"

@@ -20,7 +20,6 @@ from oralib.runs.record import (
     RunFailed,
     check_free,
     code_version,
-    page_of,
     provenance,
     read_results,
     write_results,
@@ -49,7 +48,9 @@ def run_chapter(
     force : whether an earlier run in the place of the folder may be replaced. Nothing else is.
     failed : where to keep the notebook of a run that fails; the name gets a number.
     """
-    from oralib.runs.kernel import execute  # takes a second to import
+    # They take a second to import, and the client of a sweep needs neither.
+    from oralib.runs.kernel import execute
+    from oralib.runs.page import page_of
 
     values = check_parameters(chapter, given)
     parameters = settings(chapter, values)
@@ -85,7 +86,8 @@ def run_chapter(
             "results": results,
             "provenance": provenance(parameters, code, kernel, time.perf_counter() - start),
         }
-        (written / "page.html").write_text(page_of(notebook, chapter.name), encoding="utf-8")
+        page = page_of(notebook, chapter.name, chapter.path.parent)
+        (written / "page.html").write_text(page, encoding="utf-8")
         record = write_results(written, record)
         _appear(written, folder, force)
     return record
