@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from errno import EMFILE, ENFILE, ENOMEM
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -159,6 +160,8 @@ def _run(chosen: argparse.Namespace) -> int:
         print(f"{chapter.name} failed: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except OSError as error:
+        if error.errno in (EMFILE, ENFILE, ENOMEM):
+            raise  # not the fault of a folder
         print(f"{folder} cannot be written: {error.strerror or error}", file=sys.stderr)
         return 1
     runs.show(record, folder)
@@ -200,6 +203,8 @@ def _sweep(chosen: argparse.Namespace) -> int:
         print(f"{word}; the same command goes on from here", file=sys.stderr)
         return status
     except OSError as error:
+        if error.errno in (EMFILE, ENFILE, ENOMEM):
+            raise
         print(f"{out} cannot be written: {error.strerror or error}", file=sys.stderr)
         return 1
     if len(done.table):
@@ -212,14 +217,13 @@ def _sweep(chosen: argparse.Namespace) -> int:
 
 def console() -> NoReturn:
     """The whole process: ``python -m oralib``, and the script ``oralib``."""
+    _write_into_nothing()
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # one that is closed is None
-            # A name of a folder may have bytes that are no text.
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        # A name of a folder may have bytes that are no text.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         status = main()
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError as error:
         # Somebody has read enough, as head does; or there is no room for the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -228,10 +232,17 @@ def console() -> NoReturn:
     if status in (130, 143):
         # All is cleaned up. What a kernel's client has left undone would only print tracebacks.
         for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
+            stream.flush()
         os._exit(status)
     sys.exit(status)
+
+
+def _write_into_nothing() -> None:
+    """Have an output and an error to write to, for bars and messages, where they were closed."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 if __name__ == "__main__":

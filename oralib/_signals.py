@@ -80,8 +80,21 @@ def is_script() -> bool:
 # Python has set this in the moment when it imports the package of a module given to -m.
 if getattr(sys, "argv", [""])[:1] == ["-m"] or is_script():
     _handle(end_at_once)
+    # Where a stream is closed, the next file that is opened would get its number, and kernels would
+    # inherit that.
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
+    # What would end in a traceback of another package, as soon as it is imported.
     try:
         os.getcwd()
-    except OSError:  # other packages need it as soon as they are imported
+    except OSError:
         os.write(2, b"error: the current folder does not exist any more\n")
         os._exit(1)
+    threads = os.environ.get("NUMBA_NUM_THREADS", "1")
+    if not threads.isdecimal() or not 1 <= int(threads[:9]) <= (os.cpu_count() or 1):
+        said = f"NUMBA_NUM_THREADS must lie in [1, {os.cpu_count()}], got {threads!a}"
+        os.write(2, f"error: {said}\n".encode())
+        os._exit(2)

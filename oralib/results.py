@@ -49,8 +49,18 @@ def record(**values: Any) -> None:
         return
     shell.display_pub.publish(
         {"text/plain": text, "text/html": _as_html(rows)},
-        metadata={SECTION: {"results": as_json(kept)}},
+        # A notebook's file has names in the order of the alphabet.
+        metadata={SECTION: {"results": as_json(kept), "order": list(kept)}},
     )
+
+
+def is_text(word: str) -> bool:
+    """Whether a word can be written to a file; names of files may have bytes that cannot."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,6 +93,8 @@ def _plain(name: str, value: Any) -> int | float | str | bool:
     if isinstance(value, str):
         if value in NOT_FINITE:
             raise ValueError(f"{name} must not be the word {value!r}; give the number")
+        if not is_text(value):
+            raise ValueError(f"{name} must be a text in UTF-8, got {name}={value!r}")
         return str(value)
     shown = repr(value)
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -89,6 +89,7 @@ def write_book(folder, cells):
         shutil.copytree(ROOT / "book" / name, folder / "book" / name)
     for name in ("_config.yml", "book/favicon.png", "book/references.bib", "book/references.md"):
         shutil.copy(ROOT / name, folder / name)
+    (folder / "_build" / "carried").mkdir(parents=True)
     files = ("book/chapter", "book/references")
     chapters = "".join(f"  - file: {name}\n" for name in files)
     (folder / "_toc.yml").write_text(f"format: jb-book\nroot: book/index\nchapters:\n{chapters}")

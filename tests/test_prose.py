@@ -152,6 +152,12 @@ def test_results_that_are_recorded_twice(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+def test_results_keep_their_order(tmp_path):
+    record, notebook = run(write_notebook(tmp_path, code("results.record(z=1, a=2, m=3)")))
+    assert list(record["results"]) == list(results_of(notebook)) == ["z", "a", "m"]
+    assert (tmp_path / "out" / "results.csv").read_text() == "name,value\nz,1\na,2\nm,3\n"
+
+
 def test_no_results_are_fine(tmp_path):
     record, notebook = run(write_notebook(tmp_path, code("1 + 1")))
     assert record["results"] == results_of(notebook) == {}

@@ -6,15 +6,26 @@ Statements of the paper
     book says "Theorem 5.2", this is a link to the box, and the search finds both.
 Set-up cells
     Neighbours of the folded cell with the parameters are shown as one folded block with it.
+Boxes that say how to run a chapter
+    At the end of every chapter with parameters; ``:::{run-this-book}`` is one for all of them.
+Maths
+    Punctuation stays with the formula before it.
+Tables and repairs
+    Columns of numbers are known as such to the style sheet; what other extensions and the theme
+    write is put right where a screen reader would stumble.
 """
 
+import ast
 import re
+from importlib.metadata import version
+from pathlib import Path
 
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx import addnodes
 from sphinx.util import logging
-from sphinx_proof.nodes import unenumerable_node
+from sphinx.util.docutils import SphinxDirective
+from sphinx_proof.nodes import proof_node, unenumerable_node
 
 logger = logging.getLogger(__name__)
 
@@ -292,10 +303,208 @@ def depart_fold(translator, node):
     translator.body.append("</details>\n")
 
 
+# ------------------------------------------------------------------------------------------------
+# How to run a chapter, with the files that the book carries (see downloads.py)
+
+#: The example is the first of these that a chapter has; every chapter allows the value.
+EXAMPLES = {"epsilon": "1.5", "beta": "0.01", "trials": "10", "seed": "1"}
+
+
+def example(source: str) -> str:
+    """A parameter, with a value, of a chapter whose parameters cell is given.
+
+    >>> example("n: int = 4  # elements\\nbeta: float = 0.05  # failures")
+    'beta=0.01'
+    """
+    declared = [node for node in ast.parse(source).body if isinstance(node, ast.AnnAssign)]
+    names = [ast.unparse(node.target) for node in declared]
+    name = next((name for name in EXAMPLES if name in names), None)
+    return f"{name}={EXAMPLES[name]}" if name else f"{names[0]}={ast.unparse(declared[0].value)}"
+
+
+def run_box(docname, title, *commands):
+    """A box with links to the wheel and the archive, and what to do with them."""
+    archive = f"oralib-{version('oralib')}"
+    wheel = f"{archive}-py3-none-any.whl"
+    up = "../" * docname.count("/")
+    links = [
+        nodes.reference("", name, internal=False, refuri=f"{up}downloads/{name}")
+        for name in (wheel, f"{archive}.tar.gz")
+    ]
+    sentence = nodes.paragraph("", "Download the package, ")
+    sentence += [links[0], nodes.Text(", and the sources with all chapters, "), links[1]]
+    sentence += nodes.Text(". Where they lie, and with Python 3.11 to 3.13:")
+    install = f'pip install "{wheel}[runs]"'
+    lines = "\n".join([install, f"tar xf {archive}.tar.gz && cd {archive}", *commands])
+    code = nodes.literal_block(lines, lines, language="console")
+    return nodes.admonition("", nodes.title("", title), sentence, code, classes=["run"])
+
+
+def add_run_box(app, doctree):
+    """End a chapter that has parameters with a box that says how to run it."""
+    for cell in doctree.findall(nodes.container):
+        tags = cell.get("cell_metadata", {}).get("tags", [])
+        if "parameters" in tags and cell.get("nb_element") == "cell_code" and cell.children:
+            docname = app.env.docname
+            command = f"python -m oralib run {docname}.ipynb -p {example(cell[0].astext())}"
+            doctree[-1].append(run_box(docname, "Run this chapter", command))
+            return
+
+
+class RunThisBook(SphinxDirective):
+    """The same for the whole book."""
+
+    def run(self):
+        commands = (
+            "python -m oralib run --list    # all chapters and their parameters",
+            "python -m oralib run book/04-the-gaps.ipynb -p epsilon=1.5",
+            "make book                      # all chapters anew, into _build/html",
+        )
+        return [run_box(self.env.docname, "Run this book", *commands)]
+
+
+# ------------------------------------------------------------------------------------------------
+# Maths
+
+
+def keep_punctuation(app, doctree, docname):
+    """No line begins with the full stop that follows a formula, or ends with its bracket."""
+    for formula in list(doctree.findall(nodes.math)):
+        parent = formula.parent
+        place = parent.index(formula)
+        before, after = parent[max(place - 1, 0) : place], parent[place + 1 : place + 2]
+        start = re.search(r"[(\[“‘]*$", before[0])[0] if is_text(before) else ""
+        stop = re.match(r"[^\s\w]*", after[0])[0] if is_text(after) else ""
+        if not start and not stop:
+            continue
+        together = nodes.inline(classes=["nowrap"])
+        parent.replace(formula, together)
+        together += [nodes.Text(start), formula, nodes.Text(stop)]
+        if start:
+            parent.replace(before[0], nodes.Text(before[0].removesuffix(start)))
+        if stop:
+            parent.replace(after[0], nodes.Text(after[0].removeprefix(stop)))
+
+
+def is_text(neighbours):
+    return any(isinstance(node, nodes.Text) for node in neighbours)
+
+
+# ------------------------------------------------------------------------------------------------
+# Tables and repairs
+
+ROW, CELL = (
+    re.compile(r"<tr.*?</tr>", re.DOTALL),
+    re.compile(r"<(t[hd])\b([^>]*)>(.*?)</\1>", re.DOTALL),
+)
+NUMERAL = re.compile(
+    r"[-−+±<>≤≥≈]?\s*(\d[\d., \u202f]*(e[-+]?\d+)?\s*%?|inf|∞|nan|[-–—]|)", re.IGNORECASE
+)
+
+
+def mark_numbers(html: str) -> str:
+    """Give the cells of every column of numbers, and its heading, the class ``number``.
+
+    >>> mark_numbers("<tr><th>n</th><th>who</th></tr><tr><td>1</td><td>x</td></tr>")[:37]
+    '<tr><th class="number">n</th><th>who<'
+    """
+    rows = [CELL.findall(row) for row in ROW.findall(html)]
+    bodies = [row for row in rows if any(tag == "td" for tag, _, _ in row)]
+    width = max(map(len, bodies), default=0)
+    numeric = {
+        column
+        for column in range(width)
+        if all(len(row) == width and is_numeral(row[column][2]) for row in bodies)
+    }
+
+    def mark_row(row):
+        columns = iter(range(width))
+
+        def mark_cell(cell):
+            column = next(columns, None)
+            marked = column in numeric and "class=" not in cell[2]
+            attributes = cell[2] + (' class="number"' if marked else "")
+            return f"<{cell[1]}{attributes}>{cell[3]}</{cell[1]}>"
+
+        return CELL.sub(mark_cell, row[0])
+
+    return ROW.sub(mark_row, html)
+
+
+def is_numeral(cell: str) -> bool:
+    return NUMERAL.fullmatch(re.sub(r"<[^>]*>", "", cell).strip()) is not None
+
+
+def improve_tables(app, doctree, docname):
+    """Numbers of tables in HTML, of pandas (class dataframe) and our own (class house)."""
+    for raw in doctree.findall(nodes.raw):
+        if "html" in raw.get("format", "") and re.search(r'class="(dataframe|house)', raw.astext()):
+            raw.children = [nodes.Text(mark_numbers(raw.astext()))]
+
+
+def drop_repeated_ids(app, doctree, docname):
+    """The same id for every box of a page is none; after Sphinx has numbered what has one."""
+    for proof in doctree.findall(proof_node):
+        proof[0]["classes"].append("proof-text")
+        proof[0]["ids"] = []
+    for section in doctree.findall(nodes.section):
+        if section["ids"] and section["ids"][0].endswith("-content") and not section["names"]:
+            section["ids"] = []
+
+
+#: What is wrong in the HTML of docutils and of the theme, and what is right.
+REPAIRS = (
+    # The references are a list, so each of them is an item.
+    ('role="doc-biblioentry"', 'role="listitem"'),
+    # What a button shows is its name; its icons say nothing.
+    (r'(search-button-field[^>]*?) title="Search" aria-label="Search"', r"\1"),
+    (r'(<i class="theme-switch [^>]*?) title="[^"]*"', r'\1 aria-hidden="true"'),
+    # The name of the book and the search are a part of the page, too.
+    (
+        '<div class="sidebar-primary-items__start',
+        r'<div role="region" aria-label="Book" class="sidebar-primary-items__start',
+    ),
+    # A heading of nothing is no heading.
+    (r"<th( [^>]*)?>(\s*<p>\s*</p>\s*)?</th>", r"<td\1></td>"),
+)
+
+
+def repair_pages(app, exception):
+    if exception is None and app.builder.format == "html":
+        for path in Path(app.outdir).rglob("*.html"):
+            html = path.read_text(encoding="utf-8")
+            path.write_text(repair(html), encoding="utf-8")
+
+
+def repair(html):
+    """A page without what a screen reader would stumble over.
+
+    >>> repair('<div class="citation" role="doc-biblioentry">')
+    '<div class="citation" role="listitem">'
+    """
+    for wrong, right in REPAIRS:
+        html = re.sub(wrong, right, html)
+    return re.sub(
+        r'(<th(?: [^>]*)?>\s*<p>)(<span class="math[^>]*>(.*?)</span></p></th>)', say, html
+    )
+
+
+def say(heading):
+    """A heading that is nothing but a formula gets words for those who hear the page."""
+    words = re.sub(r"[\\(){}$]", "", heading[3])
+    return f'{heading[1]}<span class="visually-hidden">{words}: </span>{heading[2]}'
+
+
 def setup(app):
     app.add_node(statement_node, html=(visit_statement, depart_statement))
     app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_fold))
     app.connect("doctree-read", name_statements)
     app.connect("doctree-read", fold_setup)
+    app.connect("doctree-read", add_run_box, priority=400)  # before the cells are merged
     app.connect("doctree-resolved", link_mentions)
+    app.connect("doctree-resolved", keep_punctuation)
+    app.connect("doctree-resolved", improve_tables)
+    app.connect("doctree-resolved", drop_repeated_ids)
+    app.connect("build-finished", repair_pages)
+    app.add_directive("run-this-book", RunThisBook)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -48,6 +48,7 @@ STYLE: Any = {
     "lines.linewidth": 1.9,
     "lines.markersize": 5,
     "savefig.facecolor": "white",
+    "text.usetex": False,
 }
 
 #: Dots an inch in the file and on the page: screens of today show more than one dot a pixel.

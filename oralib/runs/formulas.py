@@ -79,6 +79,9 @@ _SPACES = (
 def as_mathml(tex: str, block: bool) -> str | None:
     """A formula in MathML; None if it has something in it that cannot be converted."""
     text = tex.strip().translate(unichar2tex.uni2tex_table)
+    bare = re.sub(r"\\.", "", text)
+    if bare.count("{") != bare.count("}"):  # which docutils forgives
+        return None
     for pattern, words in _WORDS:
         text = re.sub(pattern, words, text)
     try:

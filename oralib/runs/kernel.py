@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import papermill
 from jupyter_client.kernelspec import NoSuchKernel
 from papermill.clientwrap import PapermillNotebookClient
@@ -21,7 +22,6 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.log import logger
 
 from oralib.runs import inside, prose
-from oralib.runs.folders import KERNEL_LOG
 from oralib.runs.record import RunFailed
 
 KERNEL = "python3"
@@ -37,10 +37,11 @@ def _question(*asked: str) -> str:
 
 
 def execute(
-    source: Path,
+    text: str,
     output: Path,
     values: Mapping[str, Any],
     *,
+    log: Path,
     library: str,
     cwd: Path,
     progress: bool = False,
@@ -49,14 +50,15 @@ def execute(
 
     Parameters
     ----------
-    source, output : the notebook, and where to write it executed; it is also there after an error.
+    text : the notebook. It is not read from a file again, which somebody could have exchanged.
+    output : where to write it executed; it is also there after an error.
+    log : where to write what the kernel says about its own troubles.
     library : the digest of the library that the kernel must have, before and after.
     """
     words: list[dict[str, Any]] = []
-    log = source.with_name(KERNEL_LOG)
     try:
         papermill.execute_notebook(
-            _plain(source),
+            nbformat.reads(text, 4),
             _plain(output),
             dict(values),
             engine_name="oralib",
@@ -112,6 +114,11 @@ class _Client(PapermillNotebookClient):
             )
         self._words.append(said)
         super().papermill_execute_cells()
+        for cell in self.nb.cells:
+            for output in cell.get("outputs", []):
+                # papermill takes a cell that ends the kernel for the end of a notebook.
+                if output.output_type == "error" and output.ename == "SystemExit":
+                    raise RunFailed(f"SystemExit: {output.evalue or 0}, before the last cell")
         if not any(cell.metadata.papermill.get("exception") for cell in self.nb.cells):
             prose.check_unchanged(self, self.nb)
         self._words.append(self._ask("described"))
@@ -150,7 +157,8 @@ class _Engine(NBClientEngine):
             kw["errors"].open("wb") as errors,
             tempfile.TemporaryDirectory(prefix="oralib-", ignore_cleanup_errors=True) as profile,
         ):
-            return client.execute(stderr=errors, env={**os.environ, "IPYTHONDIR": profile})
+            given = {name: word for name, word in os.environ.items() if name != "PYTHONSTARTUP"}
+            return client.execute(stderr=errors, env={**given, "IPYTHONDIR": profile})
 
 
 papermill_engines.register("oralib", _Engine)

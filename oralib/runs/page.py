@@ -166,6 +166,13 @@ class _Parser(MystParser):
                 info = f"{{{_Cell.name}}} {index}"
                 tokens.append(Token("fence", "code", 0, info=info, markup="```", map=[0, 1]))
         parser.renderer.render(tokens, parser.options, environment)
+        # Links to labels and files; docutils would find no target and drop their words.
+        for node in list(document.findall(nodes.reference)):
+            if "refname" in node:
+                node.replace_self(
+                    pending("", "", *node.children, kind="any", target=node["refname"], link=True)
+                )
+        document.refnames.clear()
         self.finish_parse()
 
 
@@ -476,8 +483,9 @@ class _Cell(_Base):
     def displayed(self, data: Any, alt: str) -> list[nodes.Node]:
         """The richest form of an output that a page without scripts can show."""
         if "text/html" in data:
-            # A script of another host is none for this page.
+            # Scripts of other hosts and other pages of the book cannot be reached from here.
             html = re.sub(r"<script\b[^>]*\bsrc=.*?</script>", "", data["text/html"], flags=re.S)
+            html = re.sub(r'(<a\b[^>]*?)\s+href="(?!#|https?:|mailto:)[^"]*"', r"\1", html)
             return [_html(f'<div class="output scroll" tabindex="0">{html}</div>\n')]
         if "image/svg+xml" in data:
             svg = re.sub(r"^.*?(?=<svg)", "", data["image/svg+xml"], count=1, flags=re.S)
@@ -612,6 +620,8 @@ def _number(document: nodes.document, page: _Page) -> None:
         labels = [node["label"]] if node.get("label") else list(node.get("names", []))
         text = ""
         if isinstance(node, nodes.figure):
+            # docutils gives the name of a figure to its picture.
+            labels += [name for image in node.findall(nodes.image) for name in image["names"]]
             text = f"Figure {page.next_number('figure')}"
             _say_first(node, nodes.caption, text)
         elif isinstance(node, nodes.table) and _say_first(node, nodes.title, ""):
@@ -641,23 +651,15 @@ def _resolve(document: nodes.document, page: _Page) -> None:
     for node in list(document.findall(pending)):
         target, words = node["target"], node.get("words", "")
         place, text = known.get(nodes.fully_normalize_name(target), ("", ""))
+        if not place or node["kind"] == "doc":
+            file = node["kind"] == "doc" or target.endswith((".ipynb", ".md"))
+            text = words or (_chapter if file else _found)(target, page)
+        said = node.children or [nodes.Text(_filled(words, text))]
         if place and node["kind"] != "doc":
-            said = _filled(words, text)
-            link = nodes.reference("", said, refid=place)
-            node.replace_self(link if node["link"] else nodes.Text(said))
+            link = nodes.reference("", "", *said, refid=place)
+            node.replace_self(link if node["link"] else said)
         else:
-            elsewhere = _chapter(target, page) if node["kind"] == "doc" else _found(target, page)
-            node.replace_self(nodes.inline("", words or elsewhere, classes=["elsewhere"]))
-    for node in list(document.findall(nodes.reference)):
-        target = node.get("refuri") or node.get("refname") or ""
-        if node.get("refid") or re.match(r"#|[a-z]+:", target):
-            continue
-        place, text = known.get(nodes.fully_normalize_name(target), ("", ""))
-        children = node.children or [nodes.Text(text or _chapter(target, page))]
-        if place:
-            node.replace_self(nodes.reference("", "", *children, refid=place))
-        else:
-            node.replace_self(nodes.inline("", "", *children, classes=["elsewhere"]))
+            node.replace_self(nodes.inline("", "", *said, classes=["elsewhere"]))
     for node in list(document.findall(nodes.problematic)):
         node.replace_self(nodes.inline("", node.astext()))
 
@@ -740,8 +742,10 @@ def _bibliography(page: _Page) -> str:
         people = _people(work)
         names = ", ".join(people[:-1]) + (" and " if people[:-1] else "") + "".join(people[-1:])
         words = [names, _field(work, "title"), place, _field(work, "year")]
-        text = ". ".join(escape(word) for word in words if word)
-        lines.append(f'<li id="work-{nodes.make_id(key)}">{text}.</li>')
+        text = " ".join(
+            word if word.endswith((".", "?", "!")) else f"{word}." for word in words if word
+        )
+        lines.append(f'<li id="work-{nodes.make_id(key)}">{escape(text)}</li>')
     return "\n".join(
         ['<section class="works">\n<h2>References</h2>\n<ul>', *lines, "</ul>\n</section>\n"]
     )

@@ -52,7 +52,8 @@ def draw_table(table: "pd.DataFrame", axes: Sequence[str], show: str | None, pat
         label = f"mean {result} over {', '.join(averaged)}" if averaged else result
         means = kept.pivot_table(index=by, columns=x, values=result, aggfunc="mean")
         picture = figures.heatmap(
-            means.to_numpy(), list(means.columns), list(means.index), x, by, label
+            *(means.to_numpy(), list(means.columns), list(means.index)),
+            *map(_plain, (x, by, label)),
         )
     picture.savefig(path, dpi=144)
     return True
@@ -68,10 +69,15 @@ def _curves(table: "pd.DataFrame", x: str, others: Sequence[str], result: str) -
         rows = table[[repr(other) == name for other in names]].sort_values(x, kind="stable")
         setting = rows[list(others)].iloc[0] if others else {}
         label = ", ".join(f"{other} = {_short(setting[other])}" for other in others) or result
-        curves[label] = tuple(_as_numbers(rows[column]).to_numpy() for column in columns)
+        curves[_plain(label)] = tuple(_as_numbers(rows[column]).to_numpy() for column in columns)
     values = np.unique(table[x].to_numpy(dtype=float))
     wide = len(values) > 2 and values[0] > 0 and values[-1] >= 30 * values[0]
-    return figures.lines(curves, x, result, log_x=wide)
+    return figures.lines(curves, _plain(x), _plain(result), log_x=wide)
+
+
+def _plain(words: str) -> str:
+    """Words that Matplotlib does not take for a formula."""
+    return words.replace("$", r"\$")
 
 
 def _short(value: Any) -> str:

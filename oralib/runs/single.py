@@ -13,7 +13,7 @@ from typing import Any
 import nbformat
 
 from oralib.runs.chapters import Chapter, check_parameters, results_of, settings
-from oralib.runs.folders import SOURCE, WRITTEN, free_name, publish, settled, swap, unseen
+from oralib.runs.folders import KERNEL_LOG, WRITTEN, free_name, publish, settled, swap, unseen
 from oralib.runs.record import (
     FILES,
     RESULTS,
@@ -61,14 +61,15 @@ def run_chapter(
     folder = settled(folder)
     check_free(folder, force)
     with unseen(folder) as place:
-        source, written = place / SOURCE, place / WRITTEN
-        source.write_text(chapter.text, encoding="utf-8")
+        written = place / WRITTEN
         start = time.perf_counter()
         try:
+            # All parameters are given, so that what is recorded is what was run.
             kernel = execute(
-                source,
+                chapter.text,
                 written / "notebook.ipynb",
-                values,
+                parameters,
+                log=place / KERNEL_LOG,
                 library=library,
                 cwd=chapter.path.parent,
                 progress=progress,
@@ -103,7 +104,9 @@ def _recorded(notebook: Any) -> dict[str, Any]:
 def _named(path: Path, chapter: Chapter) -> Any:
     """The executed notebook, with the name of the chapter instead of that of its copy."""
     notebook = nbformat.read(path, 4)
-    notebook.metadata.papermill.input_path = str(chapter.path)
+    # The name of a folder may have bytes that are no text.
+    shown = os.fsencode(chapter.path).decode("utf-8", "backslashreplace")
+    notebook.metadata.papermill.input_path = shown
     notebook.metadata.papermill.output_path = path.name
     nbformat.write(notebook, path)
     return notebook

@@ -24,6 +24,7 @@ from tqdm import tqdm
 
 from oralib import _signals
 from oralib.results import as_json
+from oralib.runs import inside
 from oralib.runs.chapters import read_chapter, settings
 from oralib.runs.folders import (
     PARTIAL,
@@ -333,10 +334,21 @@ def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
         same = all(found[key]["provenance"]["code"] == code for key in old)
         what = "a file that the chapter used has changed" if same else "the code has changed"
         _say(f"{what}: {len(old)} points were run by another version and run again")
+    _name_other_versions([found[key] for key in keys if key in found and key not in old])
     for key in old:
         if not is_as_written(out / "points" / key, found[key]):
             new = set_aside(out / "points" / key, out / "set-aside")
             _say(f"point {keys.index(key) + 1} has files of somebody else; it is now {new}")
+
+
+def _name_other_versions(kept: list[dict[str, Any]]) -> None:
+    """Say which packages have changed since points were run that are kept."""
+    packages = json.loads(inside.described())["packages"]
+    for name, now in packages.items():
+        others = {record["provenance"]["packages"].get(name) for record in kept} - {now}
+        if others:
+            before = ", ".join(sorted(map(str, others)))
+            _say(f"points are kept that were run with {name} {before}; now it is {now}")
 
 
 def _belongs(grid: Grid, record: Mapping[str, Any], key: str) -> bool:
@@ -382,11 +394,20 @@ def _write_table(out: Path, table: "pd.DataFrame", grid: Grid) -> None:
         rows = [as_json(row) for row in table.to_dict("records")]
         listed = json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False)
         (place / "table.json").write_text(listed + "\n", encoding="utf-8")
-        from oralib.runs.picture import draw_table
-
-        if draw_table(table, grid.axes, grid.show, place / "figure.png"):
+        if _drawn(table, grid, place / "figure.png"):
             names.append("figure.png")
         _put(out, place, grid, names)
+
+
+def _drawn(table: "pd.DataFrame", grid: Grid, path: Path) -> bool:
+    """Whether there is a picture; whatever is wrong with it, there is the table."""
+    try:
+        from oralib.runs.picture import draw_table
+
+        return draw_table(table, grid.axes, grid.show, path)
+    except Exception as error:  # of Matplotlib and its settings, in many forms
+        _say(f"the table cannot be drawn: {' '.join(str(error).split()) or type(error).__name__}")
+        return False
 
 
 def _cell(value: Any) -> str:
