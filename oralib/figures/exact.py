@@ -81,13 +81,19 @@ def _guesses(k: int) -> str:
 def mass(
     laws: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str, ylabel: str = "probability"
 ) -> Picture:
-    """Probabilities of whole numbers, {label: (values, probabilities)}, as bars side by side."""
+    """Probabilities of whole numbers, {label: (values, probabilities)}, as bars.
+
+    The bars of several laws stand side by side; those of parts of one law, which have no value in
+    common, are as wide as if they were one.
+    """
     picture, axes = new_picture(height=3.6)
-    width = 0.8 / len(laws)
+    every = [value for values, _ in laws.values() for value in np.ravel(values).tolist()]
+    beside = len(laws) if len(set(every)) < len(every) else 1
+    width = 0.8 / beside
     for j, (colour, (label, (values, chances))) in enumerate(
         zip(CYCLE, laws.items(), strict=False)
     ):
-        shift = (j - (len(laws) - 1) / 2) * width
+        shift = (j - (beside - 1) / 2) * width if beside > 1 else 0.0
         axes.bar(np.asarray(values) + shift, chances, width, color=colour, label=label)
     label_axes(axes, xlabel, ylabel)
     axes.grid(visible=False, axis="x")
