@@ -108,11 +108,12 @@ def open_page(browser, url):
     }
 
 
-#: Boxes and lines of text that are cut off or stick out, and do not scroll.
+#: Formulas, pictures and boxes that stick out of what holds them, and do not scroll.
 TOO_WIDE = (
-    "return [...document.querySelectorAll('article .admonition, article p, article li')]"
-    " .filter(x => x.scrollWidth > x.clientWidth + 1 && x.clientWidth"
-    "   && getComputedStyle(x).overflowX === 'visible' && !x.closest('table, mjx-container'))"
+    "return [...document.querySelectorAll('article mjx-math, article img, article .admonition')]"
+    " .filter(x => !x.closest('.wide, div.math, .output, .pst-scrollable-table-container')"
+    "   && x.getBoundingClientRect().right > 1"
+    "     + x.parentElement.closest('.admonition, article').getBoundingClientRect().right)"
     " .map(x => x.outerHTML.slice(0, 200))"
 )
 #: Formulas whose full stop or comma stands in the next line.
