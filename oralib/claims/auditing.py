@@ -576,7 +576,7 @@ def classic_is_tight(threshold: float, level: float) -> Finding:
     "Proposition B.1",
     "Guessing the output of LRR_ε has efficacy p(ε) for every n, so ORA is tight for it.",
     EXACT,
-    "B-gaps-in-detail#prop-gapsb-lrr",
+    "B-gaps-in-detail#paper-proposition-b-1",
     stated={"orientation": 1, "level": 1.0},
     mutants=[replaced("orientation", pairs_the_other_way_round=-1), varied("level")],
 )
