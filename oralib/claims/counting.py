@@ -251,7 +251,7 @@ def tight_sizes_of_sets(largest: float) -> Finding:
     "Section 6.1",
     "ORA is tight for Count-in-Sets so long as s(n) = o(log n).",
     CLOSED,
-    "06-dp-sgd#prop-dpsgd-tight",
+    "06-dp-sgd#paper-definition-6-1",
     stated={"largest": 0.0},
     mutants=[
         replaced(
