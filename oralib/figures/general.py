@@ -78,6 +78,7 @@ def stacked(
         of_panel, levels = (points or {}).get(ylabel, {}), (references or {}).get(ylabel)
         _draw(panel, curves, of_panel, levels, names)
         label_axes(panel, xlabel, ylabel, log_x)
+        panel.locator_params(axis="y", nbins=5)  # else ticks change once labels have their room
         panel.label_outer()
     draw_legend(picture)
     return picture
