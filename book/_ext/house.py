@@ -156,7 +156,8 @@ def ancestors(node):
 
 def join_texts(doctree):
     """A line break in the source must not part a mention: one text where several meet."""
-    for element in {text.parent for text in doctree.findall(nodes.Text)}:
+    parents = {text.parent for text in doctree.findall(nodes.Text)}
+    for element in parents - {None}:  # the theme shortens links and leaves a text behind
         joined = []
         for child in element.children:
             if isinstance(child, nodes.Text) and joined and isinstance(joined[-1], nodes.Text):
