@@ -12,16 +12,21 @@ export UV_COMPILE_BYTECODE := 1
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
 
-.PHONY: book test chapters lint bench lock clean
+.PHONY: book lab test chapters lint bench lock clean
 
-# Executes every chapter afresh; a warning is an error.
+# Executes every chapter afresh; a warning is an error. The pages carry what readers need to run them.
 book: $(READY)
 	rm -rf _build
+	$(BIN)/python book/_ext/downloads.py _build/carried/downloads
 	$(BIN)/jupyter-book build --warningiserror --nitpick .
 	@for page in book/*.ipynb book/*.md; do \
 	    test -s "_build/html/$${page%.*}.html" || { echo "missing: the page of $$page"; exit 1; }; \
 	done
 	@echo "The book is ready: open file://$(CURDIR)/_build/html/index.html"
+
+# The chapters in JupyterLab, on this machine only: the address that it prints has a secret token.
+lab: $(READY)
+	$(BIN)/jupyter-lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=book
 
 # All tests, and every chapter executed and compared with its committed outputs.
 test: $(READY)

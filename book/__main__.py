@@ -1,7 +1,7 @@
 """Execute the chapters in place: ``python -m book``, or ``python -m book 04-the-gaps``.
 
-Only what belongs into a commit is kept: outputs, execution counts and tags, no timings. Without
-names, the picture of the README is drawn again as well.
+Only what belongs into a commit is kept: outputs, execution counts, tags and the numbers in prose,
+no timings. Without names, the picture of the README is drawn again as well.
 """
 
 import sys
@@ -12,6 +12,7 @@ from nbclient import NotebookClient
 from tqdm import tqdm
 
 from oralib import experiments, figures
+from oralib.runs import RunFailed, prose
 
 BOOK = Path(__file__).parent
 METADATA = {
@@ -22,10 +23,15 @@ METADATA = {
 
 def execute(path: Path) -> None:
     notebook = nbformat.read(path, 4)
-    resources = {"metadata": {"path": str(BOOK)}}
-    NotebookClient(
+    resources = {"metadata": {"path": str(path.parent)}}
+    client = NotebookClient(
         notebook, timeout=600, record_timing=False, coalesce_streams=True, resources=resources
-    ).execute()
+    )
+    with client.setup_kernel():
+        for index, cell in enumerate(notebook.cells):
+            prose.fill_in(client, cell)
+            client.execute_cell(cell, index)
+        prose.check_unchanged(client, notebook)
     notebook.metadata = nbformat.from_dict(METADATA)
     nbformat.write(notebook, path)
 
@@ -47,9 +53,13 @@ def main() -> None:
             sys.exit(f"there is no chapter {path.stem}")
     for path in (bar := tqdm(paths)):
         bar.set_description(path.stem)
-        execute(path)
+        try:
+            execute(path)
+        except RunFailed as error:
+            sys.exit(f"{path.stem} failed: {error}")
     if not sys.argv[1:]:
         draw_readme_picture()
 
 
-main()
+if __name__ == "__main__":
+    main()

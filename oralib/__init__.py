@@ -15,7 +15,9 @@ True
 from oralib import _signals  # noqa: F401
 
 # isort: split
-from oralib import experiments
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from oralib.bounds import (
     Counts,
     adaptive_failure_probability,
@@ -69,6 +71,17 @@ from oralib.mechanisms import (
     sign_vectors,
 )
 from oralib.universe import SampledChannel
+
+if TYPE_CHECKING:
+    from oralib import experiments
+
+
+def __getattr__(name: str) -> Any:
+    """``oralib.experiments``, imported when it is first asked for: it needs pandas."""
+    if name == "experiments":
+        return import_module("oralib.experiments")
+    raise AttributeError(f"module 'oralib' has no attribute {name!r}")
+
 
 __all__ = [
     "AllOrNothing",

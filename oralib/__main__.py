@@ -1,11 +1,13 @@
-"""The command line: ``python -m oralib claims``, ``run`` and ``sweep``."""
+"""The command line: ``python -m oralib``, or ``oralib``, and ``claims``, ``run`` or ``sweep``."""
 
 import argparse
 import os
 import sys
 from collections.abc import Sequence
+from errno import EMFILE, ENFILE, ENOMEM
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 from oralib import _signals
 
@@ -16,9 +18,10 @@ from oralib import _signals
 RUNS = {
     "papermill": "papermill",
     "nbformat": "nbformat",
-    "nbconvert": "nbconvert",
     "ipykernel": "ipykernel",
     "myst-nb": "myst_nb",
+    "myst-parser": "myst_parser",
+    "pybtex": "pybtex",
     "dask": "dask",
     "distributed": "distributed",
     "cryptography": "cryptography",
@@ -29,7 +32,8 @@ RUNS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m oralib", description="Rerun the book's work.")
+    started = "oralib" if _signals.is_script() else "python -m oralib"
+    parser = argparse.ArgumentParser(prog=started, description="Rerun the book's work.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_claims(commands)
     _add_run(commands)
@@ -147,9 +151,8 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         if runs.check_free(folder, chosen.force):
             print(f"the run in {folder} will be replaced", file=sys.stderr)
-        import nbconvert  # noqa: F401
-
-        import oralib.runs.kernel  # noqa: F401
+        import oralib.runs.kernel
+        import oralib.runs.page  # noqa: F401
 
         _signals.raise_from_now_on()
         record = runs.run_chapter(chapter, values, folder, force=chosen.force, progress=True)
@@ -157,6 +160,8 @@ def _run(chosen: argparse.Namespace) -> int:
         print(f"{chapter.name} failed: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except OSError as error:
+        if error.errno in (EMFILE, ENFILE, ENOMEM):
+            raise  # not the fault of a folder
         print(f"{folder} cannot be written: {error.strerror or error}", file=sys.stderr)
         return 1
     runs.show(record, folder)
@@ -198,25 +203,27 @@ def _sweep(chosen: argparse.Namespace) -> int:
         print(f"{word}; the same command goes on from here", file=sys.stderr)
         return status
     except OSError as error:
+        if error.errno in (EMFILE, ENFILE, ENOMEM):
+            raise
         print(f"{out} cannot be written: {error.strerror or error}", file=sys.stderr)
         return 1
-    if done.rows:
-        print(runs.as_text(done.rows))
-    print(f"{len(done.rows)} of {len(grid.points)} points: {done.table}")
+    if len(done.table):
+        print(runs.as_text(done.table))
+    print(f"{len(done.table)} of {len(grid.points)} points: {done.path}")
     if done.failures:
         print(f"{len(done.failures)} of {len(grid.points)} points failed", file=sys.stderr)
     return 1 if done.failures else 0
 
 
-if __name__ == "__main__":
+def console() -> NoReturn:
+    """The whole process: ``python -m oralib``, and the script ``oralib``."""
+    _write_into_nothing()
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # one that is closed is None
-            # A name of a folder may have bytes that are no text.
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        # A name of a folder may have bytes that are no text.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         status = main()
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError as error:
         # Somebody has read enough, as head does; or there is no room for the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -225,7 +232,18 @@ if __name__ == "__main__":
     if status in (130, 143):
         # All is cleaned up. What a kernel's client has left undone would only print tracebacks.
         for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
+            stream.flush()
         os._exit(status)
     sys.exit(status)
+
+
+def _write_into_nothing() -> None:
+    """Have an output and an error to write to, for bars and messages, where they were closed."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+if __name__ == "__main__":
+    console()

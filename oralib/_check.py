@@ -30,6 +30,8 @@ def integers(
 ) -> NDArray[np.int64]:
     """``value`` as an array of integers between ``low`` and ``high``; 7.0 passes, 7.5 does not."""
     array = _numbers(name, value, "an integer")
+    if array.dtype == np.float16:
+        array = array.astype(np.float64)  # in which the largest count fits
     if array.dtype.kind == "f":
         _require(np.isfinite(array) & (array == np.floor(array)), name, array, "be an integer")
     open_ended = high == LARGEST_COUNT and (array <= high).all()

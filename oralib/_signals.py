@@ -1,10 +1,11 @@
-"""Ctrl-C and SIGTERM for ``python -m oralib``: one line, and nothing left behind.
+"""Ctrl-C and SIGTERM for ``python -m oralib`` and ``oralib``: one line, and nothing left behind.
 
 Python imports the package before it runs ``oralib/__main__.py``, and that takes seconds. So the
-package imports this module first. If it is being imported because of ``python -m oralib``, and only
-then, either signal ends the process at once, with one line: nothing has been started yet. When a
-command has imported all that it needs, it calls :func:`raise_from_now_on`. From there on a signal
-is an exception, and what was begun is cleaned up. A second signal ends the process at once.
+package imports this module first. If it is being imported because of ``python -m oralib`` or of the
+script ``oralib``, and only then, either signal ends the process at once, with one line: nothing has
+been started yet. When a command has imported all that it needs, it calls
+:func:`raise_from_now_on`. From there on a signal is an exception, and what was begun is cleaned up.
+A second signal ends the process at once.
 
 What cannot be closed from here is the moment before the first line of the package: Python itself
 starts, reads the files of ``site-packages`` and looks for the package, a few hundredths of a
@@ -48,7 +49,7 @@ def interrupt(number: int, frame: "Any" = None) -> "NoReturn":
 
 
 def raise_from_now_on() -> None:
-    """Let signals be exceptions, in a process that was started by ``python -m oralib``."""
+    """Let signals be exceptions, in a process that was started by one of our commands."""
     _handle(interrupt, instead_of=end_at_once)
 
 
@@ -64,11 +65,36 @@ def _handle(handler: "Any", instead_of: "Any" = None) -> None:
             signal.signal(number, handler)
 
 
+def is_script() -> bool:
+    """Whether this process was started by the script that an installation makes.
+
+    Its workers have the same ``sys.argv``, but Python itself was not started with it.
+    """
+    started = (getattr(sys, "argv", None) or [""])[0]
+    name = os.path.basename(started).removesuffix(".exe").removesuffix("-script.py")
+    return name == "oralib" and any(
+        os.path.basename(word).startswith("oralib") for word in sys.orig_argv[1:]
+    )
+
+
 # Python has set this in the moment when it imports the package of a module given to -m.
-if getattr(sys, "argv", [""])[:1] == ["-m"]:
+if getattr(sys, "argv", [""])[:1] == ["-m"] or is_script():
     _handle(end_at_once)
+    # Where a stream is closed, the next file that is opened would get its number, and kernels would
+    # inherit that.
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
+    # What would end in a traceback of another package, as soon as it is imported.
     try:
         os.getcwd()
-    except OSError:  # other packages need it as soon as they are imported
+    except OSError:
         os.write(2, b"error: the current folder does not exist any more\n")
         os._exit(1)
+    threads = os.environ.get("NUMBA_NUM_THREADS", "1")
+    if not threads.isdecimal() or not 1 <= int(threads[:9]) <= (os.cpu_count() or 1):
+        said = f"NUMBA_NUM_THREADS must lie in [1, {os.cpu_count()}], got {threads!a}"
+        os.write(2, f"error: {said}\n".encode())
+        os._exit(2)

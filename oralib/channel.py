@@ -47,7 +47,9 @@ class Channel:
                 f"got a sum of {table[:, worst].sum():.12g} in column {worst}"
             )
         possible = table.any(axis=1)
-        object.__setattr__(self, "table", table[possible])
+        kept = table[possible]
+        kept.flags.writeable = False  # what follows from it is computed once
+        object.__setattr__(self, "table", kept)
         if self.outputs is not None:
             try:
                 outputs = np.asarray(self.outputs)

@@ -123,9 +123,13 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
         return dp_accounting.SelfComposedDpEvent(batch, steps)
 
     # On its way the accountant warns of orders that it leaves out; the result stays an upper bound.
+    # Each call has a filter of its own, so that threads do not disturb each other.
     logger = logging.getLogger("absl")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+
+    def is_error(record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.ERROR
+
+    logger.addFilter(is_error)
     try:
         sigma = dp_accounting.calibrate_dp_mechanism(
             rdp.RdpAccountant, training, epsilon, delta, tol=1e-9
@@ -137,7 +141,7 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
             f"sample_rate={sample_rate:g}"
         ) from None
     finally:
-        logger.setLevel(level)
+        logger.removeFilter(is_error)
     return ceil(sigma * 1e6) / 1e6
 
 

@@ -1,4 +1,4 @@
-"""The paper's experiments: one function per figure, each returning a small table.
+"""The paper's experiments: one function per figure, each returning a small data frame.
 
 Every point of a grid is played with a random stream of its own, so that adding a point changes
 no other. The defaults are the paper's own parameters; where it gives none (the grids of the
@@ -6,12 +6,12 @@ x-axes, the five ε of Figures 7 and 8, the n of Figure 4) they are ours.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import inf, sqrt
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 
@@ -30,7 +30,6 @@ from oralib.mechanisms import CountInSets, LocalLaplace
 
 __all__ = [
     "FIGURES",
-    "Table",
     "adaptive_count_in_sets",
     "adaptive_dpsgd",
     "elements_by_epsilon",
@@ -46,69 +45,19 @@ FRACTIONS_OF_GUESSES = (0.002, 0.004, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8,
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Named columns of one length.
+def summarise(
+    counts: Counts | Mapping[str, Counts], *, beta: float = 0.05, delta: float = 0.0
+) -> pd.DataFrame:
+    """Mean bounds, estimation and efficacy of many trials, with standard errors: one row an audit.
 
-    Examples
-    --------
-    >>> table = Table.from_rows([{"x": 1, "bound": 0.5}, {"x": 2, "bound": 0.75}])
-    >>> table["bound"].tolist()
-    [0.5, 0.75]
-    >>> print(table)
-    x  bound
-    1  0.500
-    2  0.750
-    """
-
-    columns: Mapping[str, NDArray[Any]]
-
-    @classmethod
-    def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> "Table":
-        """A table with one row per mapping; all have the same keys."""
-        return cls({name: np.array([row[name] for row in rows]) for name in rows[0]})
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self.columns:
-            raise KeyError(f"there is no column {name!r}; there are {', '.join(self.columns)}")
-        return self.columns[name]
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
-
-    def where(self, **values: Any) -> "Table":
-        """The rows in which each of the named columns has the given value."""
-        keep = np.ones(len(self), dtype=bool)
-        for name, value in values.items():
-            keep &= self[name] == value
-        return Table({name: column[keep] for name, column in self.columns.items()})
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries of plain Python values."""
-        return [
-            dict(zip(self.columns, row, strict=True))
-            for row in zip(*(column.tolist() for column in self.columns.values()), strict=True)
-        ]
-
-    def __str__(self) -> str:
-        cells = [[name, *map(_cell, self[name].tolist())] for name in self.columns]
-        widths = [max(map(len, column)) for column in cells]
-        lines = zip(*cells, strict=True)
-        return "\n".join(
-            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-            for line in lines
-        )
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def summarise(counts: Counts, *, beta: float = 0.05, delta: float = 0.0) -> dict[str, Any]:
-    """Mean bounds, estimation and efficacy of many trials, with standard errors.
+    Parameters
+    ----------
+    counts : the counts of an audit, or of several by name; the names become the index.
 
     Returns
     -------
+    A data frame with the columns
+
     bound, bound_se : mean of ε'_β(v, r) as in the paper, 0 for a trial without guesses, and its
         standard error. For δ > 0 it is proved only for a number of guesses fixed in advance.
     valid, valid_se : mean of :func:`oralib.valid_lower_bound`, the bound that is proved for the
@@ -119,7 +68,24 @@ def summarise(counts: Counts, *, beta: float = 0.05, delta: float = 0.0) -> dict
     efficacy, efficacy_se : mean of v / r; nan if some trial has no guesses.
     guesses : mean of r.
     trials : the number of trials.
+
+    Examples
+    --------
+    >>> few, many = Counts([7, 8], [10, 10], n=100), Counts([70, 80], [100, 100], n=100)
+    >>> summarise({"few": few, "many": many})[["bound", "efficacy"]].round(3)
+          bound  efficacy
+    few   0.000      0.75
+    many  0.715      0.75
     """
+    if isinstance(counts, Mapping):
+        if not counts:
+            raise ValueError("counts must have at least one entry, got counts={}")
+        rows = [_summary(each, beta, delta) for each in counts.values()]
+        return pd.DataFrame(rows, index=list(counts))
+    return pd.DataFrame([_summary(counts, beta, delta)])
+
+
+def _summary(counts: Counts, beta: float, delta: float) -> dict[str, Any]:
     _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
     bound = epsilon_lower_bound(counts.v, counts.r, beta=beta, delta=delta, n=counts.n)
     try:
@@ -165,7 +131,7 @@ def taken_guesses(
     beta: float = 0.05,
     trials: int = 200,
     seed: int = 0,
-) -> Table:
+) -> pd.DataFrame:
     """Figures 1 and 5: DP-SGD against the fraction k/n of taken guesses, column ``x``."""
     _check_play(beta, trials, seed)
     shares = _grid("fractions", fractions, 0, 1, "(]")
@@ -191,7 +157,7 @@ def elements_per_coordinate(
     beta: float = 0.05,
     trials: int = 200,
     seed: int = 0,
-) -> Table:
+) -> pd.DataFrame:
     """Figures 2 and 6: DP-SGD against the number n/d of elements per coordinate, column ``x``.
 
     For many elements the bound falls for two reasons: they hide each other, and the correction
@@ -214,7 +180,7 @@ def taken_guesses_by_epsilon(
     epsilons: Iterable[float] = EPSILONS,
     trials: int = 20,
     **setting: Any,
-) -> Table:
+) -> pd.DataFrame:
     """Figure 7: as :func:`taken_guesses`, for several ε (column ``epsilon``)."""
     grid = _grid("fractions", fractions, 0, 1, "(]")
     return _by_epsilon(taken_guesses, epsilons, grid, trials=trials, **setting)
@@ -226,7 +192,7 @@ def elements_by_epsilon(
     epsilons: Iterable[float] = EPSILONS,
     trials: int = 20,
     **setting: Any,
-) -> Table:
+) -> pd.DataFrame:
     """Figure 8: as :func:`elements_per_coordinate`, for several ε (column ``epsilon``)."""
     grid = _grid("ratios", ratios, 0, inf, "()")
     return _by_epsilon(elements_per_coordinate, epsilons, grid, trials=trials, **setting)
@@ -246,7 +212,7 @@ def adaptive_dpsgd(
     beta: float = 0.05,
     trials: int = 200,
     seed: int = 0,
-) -> Table:
+) -> pd.DataFrame:
     """Figure 3: one full-batch step of DP-SGD, plain and adaptive, against n/d (column ``x``).
 
     Column ``feedback``: ``none`` is the paper's ORA, ``full`` its AORA, ``one-way`` reveals the
@@ -279,7 +245,7 @@ def adaptive_count_in_sets(
     beta: float = 0.05,
     trials: int = 100,
     seed: int = 0,
-) -> Table:
+) -> pd.DataFrame:
     """Figure 9: Count-in-Sets, plain and adaptive, against the size s of the sets (column ``x``).
 
     Column ``feedback`` as in :func:`adaptive_dpsgd`.
@@ -308,7 +274,7 @@ def local_laplace(
     beta: float = 0.05,
     trials: int = 200,
     seed: int = 0,
-) -> Table:
+) -> pd.DataFrame:
     """Figure 4: Local Laplace without abstentions, against its ε (column ``x``)."""
     _check_play(beta, trials, seed)
     n = _check.integer("n", n, 1)
@@ -318,7 +284,7 @@ def local_laplace(
 
 
 #: The function that computes the data of each figure of the paper.
-FIGURES: dict[int, Callable[..., Table]] = {
+FIGURES: dict[int, Callable[..., pd.DataFrame]] = {
     1: taken_guesses,
     2: elements_per_coordinate,
     3: adaptive_dpsgd,
@@ -389,21 +355,22 @@ def _elements(ratios: Iterable[float], d: int) -> list[int]:
 
 def _sweep(
     points: Sequence[tuple[dict[str, Any], Callable[[], Counts]]], beta: float, delta: float
-) -> Table:
+) -> pd.DataFrame:
     """Play every point and summarise it in a row, with a progress bar on a terminal."""
-    return Table.from_rows(
+    return pd.DataFrame(
         [
-            {**labels, **summarise(play(), beta=beta, delta=delta)}
+            {**labels, **_summary(play(), beta, delta)}
             for labels, play in tqdm(points, disable=None, leave=False)
         ]
     )
 
 
 def _by_epsilon(
-    experiment: Callable[..., Table], epsilons: Iterable[float], grid: list[float], **setting: Any
-) -> Table:
+    experiment: Callable[..., pd.DataFrame],
+    epsilons: Iterable[float],
+    grid: list[float],
+    **setting: Any,
+) -> pd.DataFrame:
     levels = _grid("epsilons", epsilons, 0, inf, "()")
-    tables = [(level, experiment(grid, epsilon=level, **setting)) for level in levels]
-    return Table.from_rows(
-        [{"epsilon": level, **row} for level, table in tables for row in table.rows()]
-    )
+    tables = {level: experiment(grid, epsilon=level, **setting) for level in levels}
+    return pd.concat(tables, names=["epsilon"]).reset_index("epsilon").reset_index(drop=True)

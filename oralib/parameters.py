@@ -1,12 +1,12 @@
 """The parameters of the book's chapters: what each means, its type and its range.
 
-A chapter declares its parameters in a cell tagged ``parameters``, which papermill can override,
-and checks them in the next cell, before any work::
+A chapter declares its parameters in a cell tagged ``parameters``, one ``name: type = value`` to a
+line, which papermill can override, and checks them in the next cell, before any work::
 
-    epsilon, trials, seed = parameters.check(globals(), "epsilon", "trials", "seed")
+    parameters.check(globals())
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -71,21 +71,23 @@ PARAMETERS: Mapping[str, Parameter] = {
 }
 
 
-def check(namespace: Mapping[str, Any], *names: str, **limits: tuple[float, float]) -> Any:
-    """The checked values of a chapter's parameters, in order; a single one is returned as it is.
+def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) -> None:
+    """Check and convert a chapter's parameters, where they are.
 
     Parameters
     ----------
-    namespace : the chapter's variables, ``globals()``. A plain value in it whose name is not
-        among ``names`` is a parameter that the chapter does not have.
-    names : the parameters that the chapter has.
+    namespace : the chapter's variables, ``globals()``. Its parameters are those that were declared
+        with a type. Another plain value in it is a parameter that the chapter does not have.
     limits : for some of them, the least and the most that this chapter can take.
 
     Examples
     --------
-    >>> check({"epsilon": 2, "trials": 1e4}, "epsilon", "trials")
+    >>> space = {"__annotations__": {"epsilon": float, "trials": int}, "epsilon": 2, "trials": 1e4}
+    >>> check(space)
+    >>> space["epsilon"], space["trials"]
     (2.0, 10000)
     """
+    names = list(namespace.get("__annotations__", {}))
     for name, value in namespace.items():
         if name not in names and not name.startswith("_") and _is_plain(name, value):
             close = get_close_matches(name, names, n=1)
@@ -94,15 +96,15 @@ def check(namespace: Mapping[str, Any], *names: str, **limits: tuple[float, floa
                 f"{name} is not a parameter of this chapter, got {name}={value!r}{hint} "
                 f"(its parameters: {', '.join(names)})"
             )
-    values = tuple(PARAMETERS[name].convert(name, namespace[name]) for name in names)
+    values = {name: PARAMETERS[name].convert(name, namespace[name]) for name in names}
     for name, (least, most) in limits.items():
-        value = values[names.index(name)]
-        entries = value if isinstance(value, list) else [value]
+        entries = values[name] if isinstance(values[name], list) else [values[name]]
         if min(entries) < least or max(entries) > most:
             raise ValueError(
-                f"{name} must lie in [{least:g}, {most:g}] in this chapter, got {name}={value}"
+                f"{name} must lie in [{least:g}, {most:g}] in this chapter, "
+                f"got {name}={values[name]}"
             )
-    return values[0] if len(values) == 1 else values
+    namespace.update(values)
 
 
 def at_most(name: str, value: float, limit_name: str, limit: float) -> None:

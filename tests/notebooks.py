@@ -8,41 +8,48 @@ ratios: list = [1, 2]  # a list
 word: str = "a"  # a word
 seed: int = 1  # seed of all random numbers"""
 
-#: What glue does, without the import of Sphinx.
-GLUE = """import os, time
-from IPython.display import publish_display_data
+#: ``from oralib import results`` without the seconds that the import of the whole library takes.
+IMPORTS = """import os, time
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 
-def glue(name, value):
-    data = {"application/papermill.record/text/plain": repr(value)}
-    publish_display_data(data, metadata={"scrapbook": {"name": name}})
+place = find_spec("oralib").submodule_search_locations[0]
+spec = spec_from_file_location("results", os.path.join(place, "results.py"))
+results = module_from_spec(spec)
+spec.loader.exec_module(results)
 """
 
 COMPUTE = """time.sleep(0.05)
 if word == "fail":
     raise RuntimeError(f"cannot do x={x}")
-glue("square", x * x + n)
-glue("text", f"{x:.1f} ± {n}")
-glue("threads", int(os.environ.get("NUMBA_NUM_THREADS", 0)))"""
+square = x * x + n"""
 
 STORY = """(target)=
 # A chapter
 
-The square is {glue:text}`square`, see {doc}`elsewhere <other>` and {prf:ref}`thm-a`.
+See {doc}`elsewhere <other>` and {prf:ref}`thm-a`.
 
 :::{prf:theorem} Squares
 :label: thm-a
 They are positive.
 :::"""
 
+CONCLUSION = 'The square is {eval}`square`, or {eval}`f"{square:.2f} ± {n}"`.'
+
+RECORD = """results.record(
+    square=square, text=f"{x:.1f} ± {n}", threads=int(os.environ.get("NUMBA_NUM_THREADS", 0))
+)"""
+
 
 def write_chapter(folder, *, name="small", extra=""):
-    """A chapter with parameters in a folder; its path."""
+    """A chapter with parameters in a folder; its path. ``extra`` comes last."""
     parameters = nbformat.v4.new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]})
     cells = [
         nbformat.v4.new_markdown_cell(STORY),
         parameters,
-        nbformat.v4.new_code_cell(GLUE),
-        nbformat.v4.new_code_cell(COMPUTE + extra),
+        nbformat.v4.new_code_cell(IMPORTS),
+        nbformat.v4.new_code_cell(COMPUTE),
+        nbformat.v4.new_markdown_cell(CONCLUSION),
+        nbformat.v4.new_code_cell(RECORD + extra),
     ]
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata["kernelspec"] = {

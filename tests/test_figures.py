@@ -34,7 +34,6 @@ PICTURES = {
         "s",
         epsilon=4,
         exact={"none": ([1, 2], [1.0, 0.5])},
-        curves={"ours": ([1, 2], [0.9, 0.8], [0.1, 0.1])},
         log_x=True,
     ),
     "gap_chain": lambda: figures.gap_chain({"XOR": oralib.channel(oralib.Xor(), 3)}, k=2),
@@ -42,11 +41,21 @@ PICTURES = {
         {"a": ([1, 10, 1e5], [1, np.inf, 2]), "b": ([1, 2], [1, 2], [0.1, np.nan])},
         "x",
         "y",
+        points={"b": ([1, 2], [1, 2], [0.1, 0.2]), "c": ([1, 2], [2, 1])},
         references={"one": 1, "two": 2},
         log_x=True,
         log_y=True,
         ylim=(0.5, 3),
     ),
+    "stacked": lambda: figures.stacked(
+        {"y": {"a": ([1, 2], [1, 2])}, "z": {"b": ([1, 2], [5, 6], [1, 1]), "a": ([1, 2], [5, 6])}},
+        "x",
+        points={"z": {"b": ([1, 2], [5, 6], [1, 1])}},
+        references={"y": {"one": 1}},
+        log_x=True,
+    ),
+    "quantiles": lambda: figures.quantiles(np.arange(50), np.arange(60) * 0.9, "first", "second"),
+    "mass": lambda: figures.mass({"a": ([0, 1], [0.5, 0.5]), "b": ([0, 1], [0.1, 0.9])}, "v"),
     "bars": lambda: figures.bars({"a": 1, "b": 2}, "y", references={"one": 1}, base=0.5),
     "law": lambda: figures.law(
         {"Count": oralib.one_run_law(oralib.channel(oralib.Count(), 3), oralib.TopGuesser(2))}
@@ -61,22 +70,59 @@ PICTURES = {
 
 
 def test_every_function_is_drawn():
-    assert set(PICTURES) == set(figures.__all__) - {"Picture"}
+    assert set(PICTURES) == {name for name in figures.__all__ if name.islower()}
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_picture(name):
     before = dict(matplotlib.rcParams)
     picture = PICTURES[name]()
-    png = picture._repr_png_()
+    png, size = picture._repr_png_()
     assert dict(matplotlib.rcParams) == before
     assert png.startswith(b"\x89PNG")
+    assert int.from_bytes(png[16:20]) == 2 * size["width"]  # sharp on screens of today
+    assert len(png) < 100_000
     assert picture.get_facecolor() == (1, 1, 1, 1)  # opaque: readable on a dark page
     assert any(axes.get_ylabel() or axes.get_yticklabels() for axes in picture.axes)
     labelled = any(axes.get_xlabel() or axes.get_xticklabels() for axes in picture.axes)
     assert labelled or name == "tiles"  # which say themselves what they are
     assert repr(picture).startswith("<Picture size")
-    assert PICTURES[name]()._repr_png_() == png
+    assert PICTURES[name]()._repr_png_()[0] == png
+
+
+def test_feedback_without_a_bound_is_left_out():
+    table = experiments.adaptive_dpsgd((1, 2), d=100, trials=4)
+    labels = {"one-way": "ours"}
+    picture = figures.adaptive(table, "s", column="valid", labels=labels)
+    shown = [text.get_text() for text in picture.legends[0].get_texts()]
+    assert shown == ["no feedback (ORA)", "ours"]
+
+
+def test_a_label_is_in_the_legend_once():
+    picture = PICTURES["stacked"]()
+    labels = [text.get_text() for text in picture.legends[0].get_texts()]
+    assert sorted(labels) == ["a", "b", "b (simulated)", "one"]
+
+
+def test_bands_of_another_number_of_audits():
+    table = sweep()
+    thin, wide = (
+        figures.tradeoff(table, "n/d", epsilon=2, audits=audits).axes[0].collections[1]
+        for audits in (None, 1)
+    )
+    heights = [np.ptp(band.get_paths()[0].vertices[:, 1]) for band in (thin, wide)]
+    assert heights[1] > 1.5 * heights[0]
+
+
+@pytest.mark.parametrize("colour", figures.CYCLE)
+def test_text_on_a_colour_can_be_read(colour):
+    def luminance(name):
+        parts = np.array(matplotlib.colors.to_rgb(name))
+        linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722]
+
+    low, high = sorted([luminance(colour), luminance(figures.style.ink_on(colour))])
+    assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
 @pytest.mark.parametrize(

@@ -5,24 +5,36 @@ import pytest
 from oralib.parameters import PARAMETERS, at_most, check
 
 
+def checked(values, *names, **limits):
+    """The values after the check of a chapter with these parameters."""
+    namespace = {"__annotations__": dict.fromkeys(names or values), **values}
+    check(namespace, **limits)
+    return [namespace[name] for name in values if name in (names or values)]
+
+
 def test_values_are_converted():
-    assert check({"epsilon": 2, "trials": 1e4, "seed": 0}, "epsilon", "trials", "seed") == (
-        2.0,
-        10_000,
-        0,
-    )
-    assert check({"epsilons": [1, 2.5]}, "epsilons") == [1.0, 2.5]
-    assert check({"sizes": (1, 2.0)}, "sizes") == [1, 2]
-    assert check({"tau": 1}, "tau") == 1.0
+    assert checked({"epsilon": 2, "trials": 1e4, "seed": 0}) == [2.0, 10_000, 0]
+    assert checked({"epsilons": [1, 2.5]}) == [[1.0, 2.5]]
+    assert checked({"sizes": (1, 2.0)}) == [[1, 2]]
+    assert checked({"tau": 1}) == [1.0]
+
+
+def test_declarations_of_a_notebook_are_found():
+    space = {}
+    exec("epsilon: float = 2\ntrials: int = 10", space)  # as a kernel executes a cell
+    exec("trials = 20.0", space)  # as papermill puts in a value
+    check(space)
+    assert (space["epsilon"], space["trials"]) == (2.0, 20)
+    assert isinstance(space["trials"], int)
 
 
 def test_a_chapter_may_take_less():
-    assert check({"n": 11, "p": 0.5}, "n", "p", n=(2, 11)) == (11, 0.5)
+    assert checked({"n": 11, "p": 0.5}, n=(2, 11)) == [11, 0.5]
     for n in (1, 12):
         with pytest.raises(ValueError, match=rf"n must lie in \[2, 11\] in this .*, got n={n}"):
-            check({"n": n, "p": 0.5}, "n", "p", n=(2, 11))
+            checked({"n": n, "p": 0.5}, n=(2, 11))
     with pytest.raises(ValueError, match=r"sizes must lie in \[1, 4\] in this chapter"):
-        check({"sizes": [1, 5]}, "sizes", sizes=(1, 4))
+        checked({"sizes": [1, 5]}, sizes=(1, 4))
 
 
 def test_a_parameter_too_large_for_the_others():
@@ -33,7 +45,7 @@ def test_a_parameter_too_large_for_the_others():
 
 def test_what_a_notebook_defines_is_no_parameter():
     namespace = {"epsilon": 1.0, "In": [], "Out": {}, "_i1": "x", "np": pytest, "f": check}
-    assert check(namespace, "epsilon") == 1.0
+    assert checked(namespace, "epsilon") == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -56,13 +68,13 @@ def test_what_a_notebook_defines_is_no_parameter():
 )
 def test_bad_parameters(namespace, error, message):
     with pytest.raises(error, match=message):
-        check(namespace, "epsilon", "trials")
+        checked(namespace, "epsilon", "trials")
 
 
 @pytest.mark.parametrize("value", [[], 3, "abc", [1, "x"], [0]])
 def test_bad_lists(value):
     with pytest.raises((TypeError, ValueError), match="epsilons must"):
-        check({"epsilons": value}, "epsilons")
+        checked({"epsilons": value})
 
 
 def test_every_parameter_has_a_meaning():

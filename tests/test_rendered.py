@@ -19,9 +19,10 @@ ROOT = Path(__file__).parent.parent
 HTML = ROOT / "_build" / "html"
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 REQUIRED = bool(os.environ.get("ORALIB_REQUIRE_BROWSER"))
+BUILT = bool(BROWSER and DRIVER and (HTML / "index.html").exists())
 
 pytestmark = pytest.mark.skipif(
-    not REQUIRED and not (BROWSER and DRIVER and (HTML / "index.html").exists()),
+    not REQUIRED and not BUILT,
     reason="needs chromium, chromedriver and a built book",
 )
 
@@ -50,8 +51,8 @@ def address():
     thread.join()
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
+def start_browser(profile):
+    """A headless Chromium that reaches nothing but loopback, with a profile folder of its own."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
@@ -65,11 +66,16 @@ def browser(tmp_path_factory):
         "--disable-sync",
         "--no-first-run",
         "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
+        f"--user-data-dir={profile}",
     ):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    return webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    driver = start_browser(tmp_path_factory.mktemp("profile"))
     yield driver
     driver.quit()
 

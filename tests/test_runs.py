@@ -21,9 +21,12 @@ import oralib
 from oralib import runs
 from oralib.__main__ import main
 from oralib.runs import folders
-from oralib.runs.record import readable
 
 COMMAND = [sys.executable, "-m", "oralib", "run"]
+
+#: The same command by the script that an installation makes.
+SCRIPT = shutil.which("oralib", path=sysconfig.get_path("scripts"))
+STARTS = {"module": [sys.executable, "-m", "oralib"], "script": [sys.executable, SCRIPT]}
 
 
 @pytest.fixture
@@ -152,8 +155,9 @@ def test_a_run_leaves_a_complete_folder(tmp_path, capsys):
     assert re.fullmatch(r"unknown|[0-9a-f]{40}(-dirty)?", origin["commit"])
     assert origin["seconds"] > 0
     page = (out / "page.html").read_text()
-    assert "The square is 19.0, see elsewhere and <em>thm-a</em>" in page
-    assert "<strong>Theorem.</strong> Squares" in page
+    assert "<p>The square is 19.0, or 19.00 ± 10.</p>" in page
+    assert '>elsewhere</span> and <a class="reference internal" href="#thm-a">Theorem 1</a>' in page
+    assert "<strong>Theorem 1</strong> (Squares)" in page
     assert ":::" not in page
     printed = capsys.readouterr().out
     assert "square   19.0" in printed
@@ -252,15 +256,6 @@ def test_list_without_a_book_says_so(tmp_path, capsys, monkeypatch):
     assert said.startswith("error: there is no book beside this installation")
     assert said.count("\n") == 1
     assert main(["run", str(write_chapter(tmp_path)), "--list"]) == 0
-
-
-def test_markdown_becomes_readable():
-    text = readable(
-        "{glue:text}`a` and {glue:text}`b:.2f`, {numref}`fig-x`, {cite:t}`k`\n"
-        ":::{admonition} Note\n:class: tip\ntext\n:::",
-        {"a": 1, "b": 2.5},
-    )
-    assert text == "1 and 2.5, *fig-x*, *k*\n**Note**\n\ntext\n"
 
 
 # ------------------------------------------------------------------------- folders of others
@@ -547,13 +542,19 @@ def test_the_next_run_clears_what_a_killed_one_has_left(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "module", ["oralib._signals", "numba", "oralib", "nbformat", "oralib.runs", "papermill"]
+    ("start", "module"),
+    [
+        *(("module", name) for name in ("oralib._signals", "numba", "oralib", "nbformat")),
+        *(("module", name) for name in ("oralib.runs", "papermill", "docutils.core")),
+        *(("script", name) for name in ("oralib._signals", "oralib.runs")),
+    ],
 )
 @pytest.mark.parametrize(("number", "status", "word"), SIGNALS)
-def test_a_signal_during_imports_is_one_line(tmp_path, module, number, status, word):
+def test_a_signal_during_imports_is_one_line(tmp_path, start, module, number, status, word):
     """The interpreter tells which module it has just imported."""
+    words = [sys.executable, "-X", "importtime", *STARTS[start][1:], "run"]
     run = subprocess.Popen(
-        [sys.executable, "-X", "importtime", *COMMAND[1:], str(write_chapter(tmp_path))],
+        [*words, str(write_chapter(tmp_path))],
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
@@ -566,6 +567,34 @@ def test_a_signal_during_imports_is_one_line(tmp_path, module, number, status, w
     assert [line for line in said.splitlines() if "|" not in line] == [word.strip()]
     assert run.returncode == status
     assert not (tmp_path / "runs").exists()
+
+
+def test_the_script_is_the_module(tmp_path):
+    """They say the same and end alike; only their name differs."""
+    for arguments in (["run"], ["run", "04", "--list"], ["claims", "--only", "nothing"], ["-h"]):
+        done = [
+            subprocess.run([*start, *arguments], capture_output=True, text=True, cwd=tmp_path)
+            for start in STARTS.values()
+        ]
+        module, script = (
+            (end.returncode, end.stdout.replace("python -m oralib", "oralib"), end.stderr)
+            for end in done
+        )
+        assert module == script
+    assert done[0].stdout.startswith("usage: python -m oralib [-h]")
+    assert done[1].stdout.startswith("usage: oralib [-h]")
+
+
+def test_workers_of_the_script_keep_their_signals():
+    """A process that it spawns has its arguments, but is not a command of ours."""
+    program = """
+import signal, sys
+before = signal.getsignal(signal.SIGTERM)
+sys.argv = [sys.argv[1], "sweep"]
+import oralib
+assert signal.getsignal(signal.SIGTERM) == before
+"""
+    subprocess.run([sys.executable, "-c", program, "bin/oralib"], check=True)
 
 
 def test_other_programs_keep_their_signals():
@@ -585,13 +614,13 @@ assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] 
 
 def test_the_chapter_is_run_as_it_was_read(tmp_path):
     chapter = runs.find_chapter(str(write_chapter(tmp_path)))
-    write_chapter(tmp_path, extra='\nglue("square", -1)')
+    write_chapter(tmp_path, extra="\nassert False")
     record = runs.run_chapter(chapter, {}, tmp_path / "out")
     assert record["results"]["square"] == 3.0
     notebook = nbformat.read(tmp_path / "out" / "notebook.ipynb", 4)
     assert notebook.metadata.papermill.input_path == str(tmp_path / "small.ipynb")
     # What the kernel was asked is not in the notebook.
-    assert [cell.get("execution_count") for cell in notebook.cells] == [None, 1, 2, 3]
+    assert [cell.get("execution_count") for cell in notebook.cells] == [None, 1, 2, 3, None, 4]
     assert "described" not in (tmp_path / "out" / "notebook.ipynb").read_text()
     edited = runs.find_chapter(str(tmp_path / "small.ipynb"))
     with pytest.raises(runs.RunFailed, match=r"small is of version .*, not "):

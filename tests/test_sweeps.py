@@ -1,6 +1,8 @@
 """Sweeps with the real parts: Dask clusters, processes that are killed, disks that are full."""
 
+import itertools
 import json
+import math
 import os
 import random
 import re
@@ -11,14 +13,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import filelock
+import pandas as pd
 import pytest
 from notebooks import write_chapter
 
 from oralib import runs
 from oralib.__main__ import main
-from oralib.runs import folders, sweep
+from oralib.runs import folders, picture, sweep
 from oralib.runs.record import read_results, sealed
 
 COMMAND = [sys.executable, "-m", "oralib", "sweep"]
@@ -173,17 +177,40 @@ def test_files_that_are_not_there(folder, capsys):
     path.write_text("- 3")
     assert main(["sweep", str(path)]) == 2
     assert "must have the keys chapter, parameters" in capsys.readouterr().err
-    path.write_text("chapter: running\nproduct: {k: [1]}\nresults: [run_bond]")
-    assert main(["sweep", str(path)]) == 2
-    assert "run_bond is not a result of running; did you mean run_bound?" in capsys.readouterr().err
     path.write_text("chapter: 06-dp-sdg\nproduct: {x: [1]}")
     assert main(["sweep", str(path)]) == 2
     assert "did you mean 06-dp-sgd?" in capsys.readouterr().err
 
 
+def test_results_of_an_executed_chapter_are_known(folder, capsys):
+    done = runs.run_chapter(runs.find_chapter(str(folder / "small.ipynb")), {}, folder / "run")
+    assert list(done["results"]) == ["square", "text", "threads"]
+    shutil.copy(folder / "run" / "notebook.ipynb", folder / "small.ipynb")
+    path = write_grid(folder, "product: {x: [1]}\nresults: [sqare]")
+    assert main(["sweep", str(path)]) == 2
+    assert "sqare is not a result of small; did you mean square?" in capsys.readouterr().err
+
+
 def test_long_tables_are_cut_on_a_terminal():
-    text = runs.as_text([{"x": i} for i in range(100)], most=3)
-    assert text == "x\n0\n1\n2\n... and 97 more"
+    text = runs.as_text(pd.DataFrame({"x": range(100)}), most=3)
+    assert text == " x\n 0\n 1\n 2\n... and 97 more"
+
+
+def test_a_table_on_a_terminal():
+    table = pd.DataFrame(
+        {
+            "x": [1.0, 1 / 3, math.inf],
+            "bound": [math.nan, 1e-9, 12345678.9],
+            "word": ["é ± 1", "", "b"],
+            "missing": pd.Series([None, 3, None], dtype=object),
+        }
+    )
+    assert [line.split() for line in runs.as_text(table).splitlines()] == [
+        ["x", "bound", "word", "missing"],
+        ["1", "NaN", "é", "±", "1"],
+        ["0.333333", "1e-09", "3"],
+        ["inf", "1.23457e+07", "b"],
+    ]
 
 
 # ---------------------------------------------------------------------------- a local cluster
@@ -200,7 +227,7 @@ def test_sweep_on_two_workers_and_again(folder, capsys):
     assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 0
     seen = capsys.readouterr()
     assert "6 points, 0 complete, 6 to run" in seen.err
-    assert "  x  n  square     text\n1.0  1     2.0  1.0 ± 1\n" in seen.out
+    assert " x  n  square    text\n 1  1       2 1.0 ± 1\n" in seen.out
     assert (out / "table.csv").read_text() == TABLE
     assert json.loads((out / "table.json").read_text())[0]["square"] == 2.0
     assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
@@ -225,7 +252,7 @@ def test_changed_code_is_noticed(folder, capsys):
     path, out = write_grid(folder, "product: {x: [1, 2]}\n"), folder / "out"
     assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
     before = (out / "table.csv").read_text()
-    write_chapter(folder, extra='\nglue("more", 1)')
+    write_chapter(folder, extra="\nresults.record(more=1)")
     capsys.readouterr()
     assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
     assert "the code has changed: 2 points were run by another version" in capsys.readouterr().err
@@ -397,8 +424,8 @@ def test_a_table_is_ours_whenever_the_sweep_is_killed(swept, tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", killed)
         with pytest.raises(KeyboardInterrupt):
-            sweep._write_table(out, [{"x": 1.0, "square": 7.0}, {"x": 2.0, "square": 8.0}], grid)
-    sweep._write_table(out, [{"x": 1.0, "square": 9.0}], grid)
+            sweep._write_table(out, pd.DataFrame({"x": [1.0, 2.0], "square": [7.0, 8.0]}), grid)
+    sweep._write_table(out, pd.DataFrame({"x": [1.0], "square": [9.0]}), grid)
     assert (out / "table.csv").read_text() == "x,square\n1.0,9.0\n"
     assert not (out / "set-aside").exists()
 
@@ -434,7 +461,7 @@ def test_old_points_with_files_of_others_are_kept(swept, tmp_path, capsys):
 
 def test_a_chapter_that_is_edited_while_a_sweep_runs(folder, capsys):
     """The first point to be run replaces the chapter; all are run from what was read before."""
-    write_chapter(folder, name="edited", extra='\nglue("square", -1)')
+    write_chapter(folder, name="edited", extra="\nsquare = -1")
     edit = "\nfrom pathlib import Path\n"
     edit += "Path('small.ipynb').write_text(Path('edited.ipynb').read_text())"
     write_chapter(folder, extra=edit)
@@ -663,7 +690,8 @@ def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what):
     (folder / "unused.py").write_text("1\n")
     write_chapter(
         folder,
-        extra='\nimport helper\nglue("more", helper.value() + float(open("data.csv").read()))',
+        extra="\nimport helper\n"
+        'results.record(more=helper.value() + float(open("data.csv").read()))',
     )
     path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
     again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
@@ -694,13 +722,134 @@ def test_a_bad_scheduler_is_refused_before_anything_is_written(folder, capsys):
     assert not out.exists()
 
 
+# ------------------------------------------------------------------------------- the table
+
+
+def table_of(monkeypatch, points, records, results=None):
+    """The table of a sweep whose points have these results; None for one that failed."""
+    told = iter(records)
+    chapter = SimpleNamespace(name="small", parameters={})
+    axes = tuple(dict.fromkeys(name for point in points for name in point))
+    monkeypatch.setattr(
+        sweep, "_done", lambda *_: None if (found := next(told)) is None else {"results": found}
+    )
+    monkeypatch.setattr(sweep, "settings", lambda chapter, point: dict(point))
+    grid = SimpleNamespace(chapter=chapter, points=points, axes=axes, results=results, show=None)
+    keys = [str(i) for i in range(len(points))]
+    return sweep._table(grid, None, keys, "code"), grid
+
+
+def written(tmp_path, table, grid):
+    """The two files of a table, the JSON as it would be read elsewhere."""
+
+    def refuse(word):
+        raise AssertionError(f"{word} is not JSON")
+
+    sweep._write_table(tmp_path, table, grid)
+    listed = json.loads((tmp_path / "table.json").read_text(), parse_constant=refuse)
+    return (tmp_path / "table.csv").read_text(), listed
+
+
 def test_a_result_with_the_name_of_an_axis_does_not_take_its_place(monkeypatch):
-    from types import SimpleNamespace
+    table, _ = table_of(monkeypatch, [{"aa": 1}], [{"aa": 99, "x": 2}])
+    assert table.to_dict("records") == [{"aa": 1, "aa (result)": 99, "x": 2}]
 
-    from oralib.runs import sweep
 
-    record = {"parameters": {"aa": 1}, "results": {"aa": 99, "x": 2}}
-    monkeypatch.setattr(sweep, "_done", lambda *_: record)
-    grid = SimpleNamespace(axes=["aa"], results=None)
-    (row,) = sweep._rows(grid, None, ["key"], "code")
-    assert row == {"aa": 1, "aa (result)": 99, "x": 2}
+def test_what_is_missing_is_not_what_is_no_number(monkeypatch, tmp_path):
+    points = [{"x": 1.0, "r": [1, 2]}, {"x": math.inf, "r": [3]}, {"x": 2.0, "r": []}]
+    records = [{"y": math.nan, "n": 3, "w": 'a "b", c', "b": True}, {"y": 0.25}, {"y": -math.inf}]
+    table, grid = table_of(monkeypatch, points, records)
+    assert list(table.columns) == ["x", "r", "y", "n", "w", "b"]
+    assert [table[name].dtype.kind for name in ("x", "y")] == ["f", "f"]
+    text, listed = written(tmp_path, table, grid)
+    assert text == (
+        'x,r,y,n,w,b\n1.0,"[1, 2]",nan,3,"a ""b"", c",True\ninf,[3],0.25,,,\n2.0,[],-inf,,,\n'
+    )
+    assert listed[0] == {"x": 1.0, "r": [1, 2], "y": "nan", "n": 3, "w": 'a "b", c', "b": True}
+    assert listed[1] == {"x": "inf", "r": [3], "y": 0.25, "n": None, "w": None, "b": None}
+    assert (tmp_path / "figure.png").exists()
+
+
+def test_a_table_without_points(monkeypatch, tmp_path):
+    table, grid = table_of(monkeypatch, [{"x": 1.0}], [None])
+    assert len(table) == 0
+    assert written(tmp_path, table, grid) == ("x\n", [])
+    assert not (tmp_path / "figure.png").exists()
+
+
+def test_the_table_of_a_sweep_is_a_frame(folder):
+    grid = runs.read_grid(write_grid(folder, "product: {x: [1, 2]}\nresults: [square]\n"))
+    done = runs.sweep_grid(grid, folder / "out", workers=1)
+    assert done.table["square"].tolist() == [3.0, 6.0]
+    assert done.table["square"].dtype == float
+    assert done.path == folder / "out" / "table.csv"
+    assert pd.read_csv(done.path).equals(done.table)
+
+
+# ------------------------------------------------------------------------------ the picture
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """What is drawn, and how."""
+    calls = []
+    for name in ("lines", "heatmap"):
+        draw = getattr(picture.figures, name)
+
+        def record(*given, draw=draw, name=name, **options):
+            calls.append((name, given, options))
+            return draw(*given, **options)
+
+        monkeypatch.setattr(picture.figures, name, record)
+    return calls
+
+
+def product_table(**axes):
+    rows = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+    table = pd.DataFrame(rows)
+    return table.assign(y=[float(i) for i in range(len(table))], y_se=0.5, word="a")
+
+
+def test_one_parameter_is_a_curve_with_its_errors(drawn, tmp_path):
+    table = product_table(x=[1, 10, 2])
+    assert picture.draw_table(table, ["x"], None, tmp_path / "a.png")
+    ((name, (curves, *labels), options),) = drawn
+    assert (name, labels, options) == ("lines", ["x", "y"], {"log_x": False})
+    assert [column.tolist() for column in curves["y"]] == [[1, 2, 10], [0, 2, 1], [0.5, 0.5, 0.5]]
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_few_settings_are_curves_and_many_are_a_map(drawn, tmp_path):
+    path = tmp_path / "a.png"
+    assert picture.draw_table(product_table(x=[1, 100, 2], k=[5, 6]), ["x", "k"], "y", path)
+    name, (curves, *_), options = drawn.pop()
+    assert (name, list(curves), options) == ("lines", ["k = 5", "k = 6"], {"log_x": True})
+    assert curves["k = 6"][1].tolist() == [1, 5, 3]
+    assert picture.draw_table(product_table(x=[1, 2], k=range(6)), ["x", "k"], "y", path)
+    name, (values, columns, rows, *labels), _ = drawn.pop()
+    assert (name, columns, rows, labels) == ("heatmap", [1, 2], [*range(6)], ["x", "k", "y"])
+    assert values[2].tolist() == [2, 8]
+
+
+def test_three_parameters(drawn, tmp_path):
+    path = tmp_path / "a.png"
+    few = product_table(x=[1, 2], law=["a", "b"], k=[5, 6])
+    assert picture.draw_table(few, ["x", "law", "k"], "y", path)
+    name, (curves, *_), _ = drawn.pop()
+    assert list(curves) == [f"law = {law}, k = {k}" for law in "ab" for k in (5, 6)]
+    many = product_table(x=[1, 2], k=[5, 6, 7], seed=[1, 2])
+    assert picture.draw_table(many, ["x", "k", "seed"], "y", path)
+    name, (values, *_, label), _ = drawn.pop()
+    assert (name, label) == ("heatmap", "mean y over seed")
+    assert values[0].tolist() == [0.5, 6.5]
+
+
+def test_no_picture_without_numbers(tmp_path):
+    for table, axes in (
+        (pd.DataFrame({"law": ["a", "b"], "y": [1.0, 2.0]}), ["law"]),
+        (pd.DataFrame({"x": [1.0, 2.0], "y": ["a", "b"]}), ["x"]),
+        (pd.DataFrame({"x": [1.0, 2.0], "y": [True, False]}), ["x"]),
+        (pd.DataFrame({"x": [1.0, 2.0], "y": [math.nan, math.inf]}), ["x"]),
+    ):
+        assert not picture.draw_table(table, axes, "y", tmp_path / "a.png")
+        assert not (tmp_path / "a.png").exists()

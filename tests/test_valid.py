@@ -181,7 +181,7 @@ def test_trials_whose_numbers_coincide_are_not_fixed():
     assert (counts.r == 30).all()
     assert not counts.r_fixed
     assert valid_rule(counts, 1e-5) == "split"
-    row = experiments.summarise(counts, delta=1e-5)
+    row = experiments.summarise(counts, delta=1e-5).iloc[0]
     due = epsilon_lower_bound_random_r(30, 30, delta=1e-5, n=60, split=split_for(60, 1e-5))
     assert row["valid"] == pytest.approx(due)
     assert row["valid"] < epsilon_lower_bound(30, 30, delta=1e-5, n=60, method="exact")
@@ -189,8 +189,8 @@ def test_trials_whose_numbers_coincide_are_not_fixed():
 
 def test_summaries_have_nan_where_no_bound_is_known():
     counts = adaptive(Count(), SOME, 6, feedback="full", **GAME)
-    assert np.isnan(experiments.summarise(counts, delta=1e-5)["valid"])
-    assert not np.isnan(experiments.summarise(counts)["valid"])
+    assert np.isnan(experiments.summarise(counts, delta=1e-5)["valid"][0])
+    assert not np.isnan(experiments.summarise(counts)["valid"][0])
 
 
 # ---------------------------------------------------------------------------------------- errors

@@ -7,6 +7,7 @@ from math import exp, inf
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
@@ -34,7 +35,7 @@ from oralib.claims.tables import (
     shown_or_noisy,
     zoo,
 )
-from oralib.experiments import Table, local_laplace
+from oralib.experiments import local_laplace
 from oralib.games import one_run_law
 from oralib.guessers import ThresholdGuesser
 
@@ -281,7 +282,7 @@ def local_laplace_efficacy(half: float, rate: float) -> Finding:
 
 
 @cache
-def _figure_4() -> Table:
+def _figure_4() -> pd.DataFrame:
     return local_laplace((1.0, 2.0, 4.0, 8.0), n=10_000, trials=200, seed=1)
 
 
@@ -298,7 +299,7 @@ def _figure_4() -> Table:
     mutants=[varied("level"), replaced("side", above="above")],
 )
 def figure_of_local_laplace(level: float, side: str) -> Finding:
-    rows = _figure_4().rows()
+    rows = _figure_4().to_dict("records")
     means, limits = [], []
     for row in rows:
         success = p(level * p_inv(laplace_by_quadrature(row["x"])))

@@ -6,6 +6,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from oralib.bounds import Counts, epsilon_lower_bound
 from oralib.claims.ledger import (
@@ -23,7 +24,6 @@ from oralib.claims.ledger import (
 )
 from oralib.dpsgd import DpSgd, audit, noise_multiplier
 from oralib.experiments import (
-    Table,
     adaptive_count_in_sets,
     adaptive_dpsgd,
     elements_by_epsilon,
@@ -37,9 +37,9 @@ from oralib.laws import count_in_sets_law, mean_bound, single_step_law
 BELOW = "smaller than what so many audits can tell"
 
 
-def _rises(table: Table, column: str = "bound", errors: float = 4.0) -> Finding:
+def _rises(table: pd.DataFrame, column: str = "bound", errors: float = 4.0) -> Finding:
     """No value of a column falls below an earlier one by more than the standard errors allow."""
-    value, error = table[column], table[f"{column}_se"]
+    value, error = table[column].to_numpy(), table[f"{column}_se"].to_numpy()
     for j in range(1, len(table)):
         before = int(np.argmax(value[:j]))
         drop = value[before] - value[j]
@@ -52,7 +52,7 @@ def _rises(table: Table, column: str = "bound", errors: float = 4.0) -> Finding:
 
 
 @cache
-def _figure_1() -> Table:
+def _figure_1() -> pd.DataFrame:
     return taken_guesses(seed=1)
 
 
@@ -74,7 +74,7 @@ def _figure_1() -> Table:
 )
 def best_number_of_guesses(efficacy: int, estimation: int, best: str) -> Finding:
     table = _figure_1()
-    bound, error = table["bound"], table["bound_se"]
+    bound, error = table["bound"].to_numpy(), table["bound_se"].to_numpy()
     finite = np.isfinite(table["estimation"])
     moves = [
         bool((efficacy * np.diff(table["efficacy"]) > 0).all()),
@@ -88,8 +88,8 @@ def best_number_of_guesses(efficacy: int, estimation: int, best: str) -> Finding
 
 
 @cache
-def _two_points() -> Table:
-    return elements_per_coordinate((1, 8), trials=10_000, seed=1)
+def _two_points() -> pd.DataFrame:
+    return elements_per_coordinate((1, 8), trials=10_000)  # the numbers that the book quotes
 
 
 @claim(
@@ -132,7 +132,7 @@ _FIGURE_ERROR = 0.014
 
 
 @cache
-def _adaptive_dpsgd(ratios: Sequence[int], feedback: str) -> Table:
+def _adaptive_dpsgd(ratios: Sequence[int], feedback: str) -> pd.DataFrame:
     return adaptive_dpsgd(ratios, feedbacks=(feedback,), trials=400, seed=1)
 
 
@@ -176,7 +176,7 @@ def figure_of_dpsgd(best: int, feedback: str, above: bool) -> Finding:
     )
     lead = [
         (row["bound"] - plain[int(row["x"])]) / row["bound_se"]
-        for row in adaptive.rows()
+        for row in adaptive.to_dict("records")
         if row["x"] >= 3  # at one element per coordinate there is nothing to learn from
     ]
     return all_of(
@@ -187,7 +187,7 @@ def figure_of_dpsgd(best: int, feedback: str, above: bool) -> Finding:
 
 
 @cache
-def _by_epsilon(what: str) -> Table:
+def _by_epsilon(what: str) -> pd.DataFrame:
     """Twenty audits a point, as in the paper's Figures 7 and 8."""
     play: dict[str, Any] = {"epsilons": (1, 2, 8), "trials": 20, "seed": 1}
     if what == "guesses":
@@ -195,12 +195,12 @@ def _by_epsilon(what: str) -> Table:
     return elements_by_epsilon((0.1, 0.5, 1, 8), **play)
 
 
-def _has_effect(table: Table, effect: bool, direction: int) -> Finding:
+def _has_effect(table: pd.DataFrame, effect: bool, direction: int) -> Finding:
     """At every ε some points differ by more than chance; and the mean bound grows with ε."""
     said, ahead = [], []
     levels = np.unique(table["epsilon"])
     for epsilon in levels:
-        part = table.where(epsilon=epsilon)
+        part = table.query("epsilon == @epsilon").reset_index()
         best, worst = int(np.argmax(part["bound"])), int(np.argmin(part["bound"]))
         error = float(np.hypot(part["bound_se"][best], part["bound_se"][worst]))
         ahead.append((part["bound"][best] - part["bound"][worst]) / error)
@@ -208,7 +208,7 @@ def _has_effect(table: Table, effect: bool, direction: int) -> Finding:
             f"ε = {epsilon:g}: {part['bound'][worst]:.2f} at {part['x'][worst]:g}, "
             f"{part['bound'][best]:.2f} at {part['x'][best]:g}"
         )
-    bounds = np.array([table.where(epsilon=epsilon)["bound"] for epsilon in levels])
+    bounds = table["bound"].to_numpy().reshape(len(levels), -1)
     moves = bool((direction * np.diff(bounds, axis=0) > 0).all())
     return Finding((min(ahead) > 4) == effect and moves, "; ".join(said))
 
@@ -253,7 +253,7 @@ def figure_of_elements_by_epsilon(effect: bool, direction: int) -> Finding:
 
 
 @cache
-def _figure_9() -> Table:
+def _figure_9() -> pd.DataFrame:
     return adaptive_count_in_sets((2, 3, 5), feedbacks=("none", "full"), trials=400, seed=1)
 
 
@@ -292,7 +292,7 @@ def figure_of_count_in_sets(
             factor * exact[word][row["x"] - 1],
         )
         for word, factor in (("none", mean_plain), ("full", mean_adaptive))
-        for row in _figure_9().where(feedback=word).rows()
+        for row in _figure_9().query("feedback == @word").to_dict("records")
     ]
     said = f"ORA {exact['none'][0]:.2f} to {exact['none'][-1]:.2f}, "
     said += f"AORA {exact['full'][0]:.2f} to {exact['full'][-1]:.2f}"
@@ -383,14 +383,14 @@ def many_elements_cost(usual: float, exact: float, few: float) -> Finding:
     mutants=[replaced("usual", rises=1, stays=0), replaced("valid", falls=-1, rises=1)],
 )
 def adaptive_beyond_forty(usual: int, valid: int) -> Finding:
-    def trend(table: Table, column: str) -> int:
+    def trend(table: pd.DataFrame, column: str) -> int:
         first, *_, last = table[column]
-        error = float(np.hypot(table[f"{column}_se"][0], table[f"{column}_se"][-1]))
+        error = float(np.hypot(*table[f"{column}_se"].iloc[[0, -1]]))
         z = (last - first) / error
         return 0 if abs(z) < 4 else int(np.sign(z))
 
     full, one_way = (_adaptive_dpsgd((40, 160), word) for word in ("full", "one-way"))
     moves = (trend(full, "bound"), trend(one_way, "bound"), trend(one_way, "valid"))
-    said = f"full {full['bound'][0]:.3f} to {full['bound'][-1]:.3f}, one-way valid "
-    said += f"{one_way['valid'][0]:.3f} to {one_way['valid'][-1]:.3f}"
+    said = f"full {full['bound'].iloc[0]:.3f} to {full['bound'].iloc[-1]:.3f}, one-way valid "
+    said += f"{one_way['valid'].iloc[0]:.3f} to {one_way['valid'].iloc[-1]:.3f}"
     return Finding(moves == (usual, usual, valid), said)

@@ -8,6 +8,7 @@ from oralib.runs.chapters import (
     described,
     find_chapter,
     parse_assignments,
+    recorded,
 )
 from oralib.runs.grid import Grid, point_key, read_grid
 from oralib.runs.record import RunFailed, check_free
@@ -30,6 +31,7 @@ __all__ = [
     "parse_assignments",
     "point_key",
     "read_grid",
+    "recorded",
     "run_chapter",
     "show",
     "sweep_grid",

@@ -3,7 +3,7 @@
 import ast
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
@@ -12,9 +12,17 @@ from typing import Any
 import nbformat
 
 from oralib.parameters import PARAMETERS
+from oralib.results import SECTION, from_json, is_text
 
 #: Where the book lies in a checkout of the repository.
 BOOK = Path(__file__).parent.parent.parent / "book"
+
+
+#: The types that a parameter may have.
+TYPES = ("int", "float", "bool", "str", "list")
+
+#: A longer line declares no parameter.
+LONGEST_LINE = 10_000
 
 
 @dataclass(frozen=True)
@@ -92,20 +100,24 @@ def read_chapter(path: Path, original: Path | None = None) -> Chapter:
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), 4)
     except Exception as error:
         raise ValueError(f"{path} is not a notebook: {' '.join(str(error).split())}") from None
-    tagged = [
-        cell.source
-        for cell in notebook.cells
-        if cell.cell_type == "code" and "parameters" in (cell.metadata.get("tags") or [])
-    ]
-    lines = [line for line in "\n".join(tagged).splitlines() if line.partition("#")[0].strip()]
+    tagged, injected = (_tagged(notebook, tag) for tag in ("parameters", "injected-parameters"))
+    if len(tagged) > 1:
+        raise ValueError(f"{path} must have one cell tagged parameters, got {len(tagged)}")
+    lines = [line for cell in tagged for line in cell.source.splitlines()]
+    lines = [line for line in lines if line.partition("#")[0].strip()]
     try:
         declared = [_declaration(line) for line in lines]
+        results = tuple(results_of(notebook))
+        # The notebook of a run is a chapter too; its defaults are the values it was run with.
+        given = {name: value for cell in injected for name, value in _assigned(cell.source)}
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    results = tuple(results_of(notebook))
+    declared = [replace(entry, default=given.get(entry.name, entry.default)) for entry in declared]
+    notebook.cells = [cell for cell in notebook.cells if cell not in injected]
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
+        cell.metadata.pop("user_expressions", None)  # the values of numbers in prose
     original = path.resolve() if original is None else original
     return Chapter(
         original.stem,
@@ -116,30 +128,65 @@ def read_chapter(path: Path, original: Path | None = None) -> Chapter:
     )
 
 
+def _tagged(notebook: Any, tag: str) -> list[Any]:
+    return [
+        cell
+        for cell in notebook.cells
+        if cell.cell_type == "code" and tag in (cell.metadata.get("tags") or [])
+    ]
+
+
+def _assigned(source: str) -> list[tuple[str, Any]]:
+    """The plain values that a cell of papermill's assigns to names."""
+    try:
+        return [
+            (ast.unparse(node.targets[0]), ast.literal_eval(node.value))
+            for node in ast.parse(source).body
+            if isinstance(node, ast.Assign)
+        ]
+    except (ValueError, SyntaxError):
+        raise ValueError(
+            "a cell tagged injected-parameters must be as papermill writes it"
+        ) from None
+
+
 def results_of(notebook: Any) -> dict[str, Any]:
-    """The named values of an executed notebook, in their order: what its cells have glued."""
+    """The results that an executed notebook has recorded, in their order."""
     found: dict[str, Any] = {}
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            name = output.get("metadata", {}).get("scrapbook", {}).get("name")
-            text = output.get("data", {}).get("application/papermill.record/text/plain")
-            if name is not None and text is not None:
-                found[name] = _value(text)
+            section = (output.get("metadata") or {}).get(SECTION)
+            if not isinstance(section, dict) or "results" not in section:
+                continue
+            given = section["results"]
+            if not isinstance(given, dict):
+                raise ValueError(f"results must map names to values, got {str(given)[:60]}")
+            values, order = from_json(given), section.get("order")
+            in_order = isinstance(order, list) and sorted(map(str, order)) == sorted(values)
+            for name in order if in_order else values:
+                if name in found:
+                    raise ValueError(f"the result {name} is recorded twice")
+                found[name] = values[name]
     return found
 
 
-def _value(text: str) -> Any:
-    """The number or word that a repr stands for; other reprs as they are."""
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-    return value if isinstance(value, int | float | str | bool) else text
+def recorded(name: str) -> dict[str, Any]:
+    """The results of a chapter of the book as they are committed, for pages that quote them.
+
+    The tests see to it that they are what the chapter gives.
+    """
+    path = BOOK / f"{name}.ipynb"
+    if not path.exists():
+        raise ValueError(f"there is no chapter {name!r} at {BOOK}")
+    return results_of(nbformat.read(path, 4))
 
 
 def _declaration(line: str) -> Declaration:
     """One line such as ``trials: int = 200  # number of audits``."""
-    refused = f"a parameters cell has one 'name: type = value' a line, not {line!r}"
+    shown = line if len(line) <= 100 else f"{line[:97]}..."
+    refused = f"a parameters cell has one 'name: type = value' a line, not {shown!r}"
+    if len(line) > LONGEST_LINE:
+        raise ValueError(refused)
     try:
         (node,) = ast.parse(line.strip()).body
         if not isinstance(node, ast.AnnAssign) or node.value is None:
@@ -148,11 +195,13 @@ def _declaration(line: str) -> Declaration:
         json.dumps(default)
     except (ValueError, SyntaxError, TypeError):
         raise ValueError(refused) from None
+    kind = ast.unparse(node.annotation)
+    if kind not in TYPES:
+        name = ast.unparse(node.target)
+        raise ValueError(f"a parameter must be of type {', '.join(TYPES)}, got {name}: {kind}")
     rest = line.strip().encode()[node.end_col_offset or 0 :].decode()  # offsets count bytes
     meaning = rest.strip().lstrip("#")
-    return Declaration(
-        ast.unparse(node.target), ast.unparse(node.annotation), default, meaning.strip()
-    )
+    return Declaration(ast.unparse(node.target), kind, default, meaning.strip())
 
 
 def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,6 +257,8 @@ def _of_type(declared: Declaration, value: Any) -> Any:
         raise ValueError(f"{name} must be true or false, got {name}={value!r}")
     if kind == "str" and not isinstance(value, str):
         raise ValueError(f"{name} must be a word, got {name}={value!r}")
+    if kind == "str" and not is_text(value):
+        raise ValueError(f"{name} must be a text in UTF-8, got {name}={value!r}")
     if kind == "list" and not isinstance(value, list | tuple):
         raise ValueError(f"{name} must be a list such as 1,2,3, got {name}={value!r}")
     return list(value) if kind == "list" else value

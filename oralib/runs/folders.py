@@ -130,13 +130,18 @@ def unseen(folder: Path) -> Iterator[Path]:
 
 def _locked(home: Path) -> tuple[Path, FileLock]:
     for _ in range(100):
-        home.mkdir(parents=True, exist_ok=True)
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            home.mkdir()
+            home.chmod(0o700)  # whatever the umask is
         if is_link(home):
             raise ValueError(f"{home} is a symbolic link; nothing is written there")
+        check_ours(home)
         place = home / f"{uuid4().hex}-{_machine()}"
         lock = FileLock(place / LOCK, blocking=False)
         try:
             place.mkdir()
+            place.chmod(0o700)
             lock.acquire()
             (place / WRITTEN).mkdir()
             return place, lock
@@ -144,6 +149,17 @@ def _locked(home: Path) -> tuple[Path, FileLock]:
             # Somebody who clears away has taken it for dead, in the moment before it was locked.
             lock.release()
     raise OSError(f"no place can be locked in {home}")
+
+
+def check_ours(folder: Path) -> None:
+    """Refuse a folder that another user could change under our hands."""
+    if not hasattr(os, "geteuid"):
+        return  # Windows keeps a user's folders to the user by other means
+    status = folder.stat()
+    if status.st_uid != os.geteuid():
+        raise ValueError(f"{folder} belongs to another user; give another folder")
+    if status.st_mode & 0o022:
+        raise ValueError(f"{folder} can be written by other users; give another folder")
 
 
 def _machine() -> str:

@@ -1,7 +1,8 @@
 """A notebook executed in a kernel that says what it is.
 
 papermill does the work. Before the first cell and after the last one the kernel is asked about
-itself, in silence: nothing of it is in the notebook, nor among the kernel's variables.
+itself, in silence: nothing of it is in the notebook, nor among the kernel's variables. The numbers
+in prose are asked for in the same way, when their cell is reached.
 """
 
 import ast
@@ -13,14 +14,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import papermill
 from jupyter_client.kernelspec import NoSuchKernel
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.log import logger
 
-from oralib.runs import inside
-from oralib.runs.folders import KERNEL_LOG
+from oralib.runs import inside, prose
 from oralib.runs.record import RunFailed
 
 KERNEL = "python3"
@@ -36,10 +37,11 @@ def _question(*asked: str) -> str:
 
 
 def execute(
-    source: Path,
+    text: str,
     output: Path,
     values: Mapping[str, Any],
     *,
+    log: Path,
     library: str,
     cwd: Path,
     progress: bool = False,
@@ -48,14 +50,15 @@ def execute(
 
     Parameters
     ----------
-    source, output : the notebook, and where to write it executed; it is also there after an error.
+    text : the notebook. It is not read from a file again, which somebody could have exchanged.
+    output : where to write it executed; it is also there after an error.
+    log : where to write what the kernel says about its own troubles.
     library : the digest of the library that the kernel must have, before and after.
     """
     words: list[dict[str, Any]] = []
-    log = source.with_name(KERNEL_LOG)
     try:
         papermill.execute_notebook(
-            _plain(source),
+            nbformat.reads(text, 4),
             _plain(output),
             dict(values),
             engine_name="oralib",
@@ -92,7 +95,7 @@ def _plain(path: Path) -> str:
 
 
 class _Client(PapermillNotebookClient):
-    """Asks the kernel what it is, first and last."""
+    """Asks the kernel what it is, first and last, and for the numbers in prose on the way."""
 
     def __init__(self, notebook: Any, library: str, words: list[dict[str, Any]], **kw: Any) -> None:
         super().__init__(notebook, **kw)
@@ -111,7 +114,18 @@ class _Client(PapermillNotebookClient):
             )
         self._words.append(said)
         super().papermill_execute_cells()
+        for cell in self.nb.cells:
+            for output in cell.get("outputs", []):
+                # papermill takes a cell that ends the kernel for the end of a notebook.
+                if output.output_type == "error" and output.ename == "SystemExit":
+                    raise RunFailed(f"SystemExit: {output.evalue or 0}, before the last cell")
+        if not any(cell.metadata.papermill.get("exception") for cell in self.nb.cells):
+            prose.check_unchanged(self, self.nb)
         self._words.append(self._ask("described"))
+
+    def execute_cell(self, cell: Any, cell_index: int, **kw: Any) -> Any:
+        prose.fill_in(self, cell)
+        return super().execute_cell(cell, cell_index, **kw)
 
     def _ask(self, *asked: str) -> dict[str, Any]:
         expressions = {"answer": _question(*asked)}
@@ -143,7 +157,8 @@ class _Engine(NBClientEngine):
             kw["errors"].open("wb") as errors,
             tempfile.TemporaryDirectory(prefix="oralib-", ignore_cleanup_errors=True) as profile,
         ):
-            return client.execute(stderr=errors, env={**os.environ, "IPYTHONDIR": profile})
+            given = {name: word for name, word in os.environ.items() if name != "PYTHONSTARTUP"}
+            return client.execute(stderr=errors, env={**given, "IPYTHONDIR": profile})
 
 
 papermill_engines.register("oralib", _Engine)

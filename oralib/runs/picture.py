@@ -1,38 +1,104 @@
-"""A picture of a sweep's table: curves for one or two axes, a map for two with many values."""
+"""A picture of a sweep's table: curves, or a map where there would be too many of them."""
 
-from collections.abc import Mapping, Sequence
+# mypy: disable-error-code="import-untyped"
+
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oralib import figures
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def draw_table(
-    rows: Sequence[Mapping[str, Any]], axes: Sequence[str], show: str | None, path: Path
-) -> None:
-    """Draw one result against the parameters that vary; nothing if there is no number to draw."""
-    numbers = [name for name in rows[0] if name not in axes and _is_number(rows[0][name])]
-    result = show if show in numbers else next(iter(numbers), None)
-    plain = [name for name in axes if all(_is_number(row[name]) for row in rows)]
-    if result is None or not plain:
-        return
-    kept = [row for row in rows if _is_number(row.get(result))]
-    x = plain[0]
-    if len(plain) == 1:
-        values = sorted((row[x], row[result]) for row in kept)
-        picture = figures.lines({result: tuple(zip(*values, strict=True))}, x, result)
+#: As many curves can be told apart.
+MOST_CURVES = 5
+
+
+def draw_table(table: "pd.DataFrame", axes: Sequence[str], show: str | None, path: Path) -> bool:
+    """Draw one result against the parameters that vary; False if there is no number to draw.
+
+    The first parameter that is a number is the abscissa. The others make a curve for each of their
+    settings. If these are too many, the picture is a map over the first two numbers, of the mean
+    over all others.
+
+    Parameters
+    ----------
+    axes : the parameters, in the order of the grid.
+    show : the result to draw; by default the first that is a number.
+    """
+    results = [name for name in table.columns if name not in axes and _has_numbers(table[name])]
+    result = show if show in results else next(iter(results), None)
+    numbers = [name for name in axes if _is_numeric(table[name])]
+    if result is None or not numbers:
+        return False
+    kept = table.assign(**{result: _as_numbers(table[result])})
+    kept = kept[np.isfinite(kept[result])]
+    varying = [name for name in axes if kept[name].map(str).nunique() > 1]
+    x = next((name for name in numbers if name in varying), numbers[0])
+    others = [name for name in varying if name != x]
+    if len(kept) == 0:
+        return False
+    settings = kept[others].map(str).drop_duplicates()
+    if len(settings) <= MOST_CURVES:
+        picture = _curves(kept, x, others, result)
     else:
-        by = plain[1]
-        columns = sorted({row[x] for row in kept})
-        lines = sorted({row[by] for row in kept})
-        grid = np.full((len(lines), len(columns)), np.nan)
-        for row in kept:
-            grid[lines.index(row[by]), columns.index(row[x])] = row[result]
-        picture = figures.heatmap(grid, columns, lines, x, by, result)
+        by = next((name for name in others if name in numbers), None)
+        if by is None:
+            return False
+        averaged = [name for name in others if name != by]
+        label = f"mean {result} over {', '.join(averaged)}" if averaged else result
+        means = kept.pivot_table(index=by, columns=x, values=result, aggfunc="mean")
+        picture = figures.heatmap(
+            *(means.to_numpy(), list(means.columns), list(means.index)),
+            *map(_plain, (x, by, label)),
+        )
     picture.savefig(path, dpi=144)
+    return True
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _curves(table: "pd.DataFrame", x: str, others: Sequence[str], result: str) -> Any:
+    """A curve for each setting of the other parameters, with standard errors if there are some."""
+    error = f"{result}_se"
+    columns = [x, result, *([error] if error in table and _has_numbers(table[error]) else [])]
+    curves: dict[str, Any] = {}
+    names = [tuple(row) for row in table[list(others)].itertuples(index=False)]
+    for name in sorted(dict.fromkeys(map(repr, names)), key=list(map(repr, names)).index):
+        rows = table[[repr(other) == name for other in names]].sort_values(x, kind="stable")
+        setting = rows[list(others)].iloc[0] if others else {}
+        label = ", ".join(f"{other} = {_short(setting[other])}" for other in others) or result
+        curves[_plain(label)] = tuple(_as_numbers(rows[column]).to_numpy() for column in columns)
+    values = np.unique(table[x].to_numpy(dtype=float))
+    wide = len(values) > 2 and values[0] > 0 and values[-1] >= 30 * values[0]
+    return figures.lines(curves, _plain(x), _plain(result), log_x=wide)
+
+
+def _plain(words: str) -> str:
+    """Words that Matplotlib does not take for a formula."""
+    return words.replace("$", r"\$")
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float | np.number) else str(value)
+
+
+def _as_numbers(column: "pd.Series") -> "pd.Series":
+    import pandas as pd
+
+    return pd.to_numeric(column, errors="coerce").astype(float)
+
+
+def _is_numeric(column: "pd.Series") -> bool:
+    """Whether all entries are numbers."""
+    return column.dtype.kind in "iuf"
+
+
+def _has_numbers(column: "pd.Series") -> bool:
+    """Whether entries are numbers, if they are there."""
+    present = [value for value in column if value is not None]
+    return bool(present) and all(
+        isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
+        for value in present
+    )

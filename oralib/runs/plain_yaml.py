@@ -28,6 +28,8 @@ def read_yaml(path: Path) -> Any:
 
     A number such as ``1e4``, which YAML takes for a word, is left a word.
     """
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} must be a file")
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)

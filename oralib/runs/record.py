@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import re
 import subprocess
 import time
 from collections.abc import Mapping
@@ -12,9 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import nbformat
-
-from oralib.runs.chapters import BOOK, Chapter, results_of
+from oralib.results import as_json, from_json
+from oralib.runs.chapters import BOOK, Chapter
 from oralib.runs.folders import changed_since, check_place, digest_of, is_file, is_folder
 from oralib.runs.inside import file_digest, library_digest
 
@@ -82,10 +80,13 @@ def write_results(folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
         table.writerow(("name", "value"))
         table.writerows(record["results"].items())
     files = {name: digest_of(folder / name) for name in FILES if (folder / name).exists()}
-    marked = sealed({"format": FORMAT, **record, "files": files})
-    text = json.dumps(marked, indent=2, ensure_ascii=False)
+    content = {"format": FORMAT, **record, "files": files}
+    for key in ("parameters", "results"):
+        content[key] = as_json(content[key])
+    marked = sealed(content)
+    text = json.dumps(marked, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / RESULTS).write_text(text + "\n", encoding="utf-8")
-    return marked
+    return {**marked, "results": record["results"]}
 
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +125,7 @@ def read_results(folder: Path) -> dict[str, Any] | None:
         return None
     if not all(name in FILES and isinstance(said, str) for name, said in record["files"].items()):
         return None
-    return record
+    return {**record, "results": from_json(record["results"])}
 
 
 def is_current(record: Mapping[str, Any], chapter: Chapter, code: str) -> bool:
@@ -165,47 +166,3 @@ def check_free(folder: Path, force: bool = False) -> bool:
     if not force:
         raise ValueError(f"{folder} is a complete run; --force replaces it")
     return True
-
-
-# --------------------------------------------------------------------------------- the page
-
-_ROLES = [
-    (r"\{(?:doc|ref|numref)\}`([^`<]+?)\s*<[^`>]+>`", r"\1"),  # a link with a text
-    (r"\{(?:numref|prf:ref|ref|doc|cite(?::[tp])?)\}`([^`]+)`", r"*\1*"),  # one without
-    (r"^\([\w-]+\)=\n", ""),  # a target
-    (r"^:(?:label|class|name|gutter|link|link-type):.*\n", ""),  # options of directives
-    (r"^:{3,}\{prf:(\w+)\}[ ]*(.*)$", lambda m: f"**{m[1].capitalize()}.** {m[2]}\n"),
-    (r"^:{3,}\{admonition\}[ ]*(.*)$", r"**\1**\n"),
-    (r"^:{3,}(?:\{[\w-]+\}.*)?$", ""),  # other directives, and their ends
-]
-
-
-def readable(markdown: str, results: Mapping[str, Any]) -> str:
-    """Markdown without the book's own roles and directives, which only Sphinx understands."""
-    text = re.sub(
-        r"\{glue:text\}`([^`:]+)(?::[^`]*)?`",
-        lambda match: str(results.get(match[1], match[1])),
-        markdown,
-    )
-    for pattern, replacement in _ROLES:
-        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)  # type: ignore[call-overload]
-    return text
-
-
-def page_of(notebook: Any, title: str) -> str:
-    """The executed notebook as one HTML page, pictures included."""
-    from nbconvert import HTMLExporter  # takes a second to import, and a sweep's client needs none
-
-    results = results_of(notebook)
-    shown = nbformat.from_dict(json.loads(json.dumps(notebook)))
-    for cell in shown.cells:
-        if cell.cell_type == "markdown":
-            cell.source = readable(cell.source, results)
-        elif cell.cell_type == "code":
-            # Glued values have no output that a page could show.
-            cell.outputs = [
-                output for output in cell.outputs if "scrapbook" not in output.get("metadata", {})
-            ]
-    resources = {"metadata": {"name": title}}
-    html, _ = HTMLExporter(template_name="lab").from_notebook_node(shown, resources)
-    return str(html)

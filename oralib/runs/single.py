@@ -13,14 +13,13 @@ from typing import Any
 import nbformat
 
 from oralib.runs.chapters import Chapter, check_parameters, results_of, settings
-from oralib.runs.folders import SOURCE, WRITTEN, free_name, publish, settled, swap, unseen
+from oralib.runs.folders import KERNEL_LOG, WRITTEN, free_name, publish, settled, swap, unseen
 from oralib.runs.record import (
     FILES,
     RESULTS,
     RunFailed,
     check_free,
     code_version,
-    page_of,
     provenance,
     read_results,
     write_results,
@@ -49,7 +48,9 @@ def run_chapter(
     force : whether an earlier run in the place of the folder may be replaced. Nothing else is.
     failed : where to keep the notebook of a run that fails; the name gets a number.
     """
-    from oralib.runs.kernel import execute  # takes a second to import
+    # They take a second to import, and the client of a sweep needs neither.
+    from oralib.runs.kernel import execute
+    from oralib.runs.page import page_of
 
     values = check_parameters(chapter, given)
     parameters = settings(chapter, values)
@@ -60,40 +61,52 @@ def run_chapter(
     folder = settled(folder)
     check_free(folder, force)
     with unseen(folder) as place:
-        source, written = place / SOURCE, place / WRITTEN
-        source.write_text(chapter.text, encoding="utf-8")
+        written = place / WRITTEN
         start = time.perf_counter()
         try:
+            # All parameters are given, so that what is recorded is what was run.
             kernel = execute(
-                source,
+                chapter.text,
                 written / "notebook.ipynb",
-                values,
+                parameters,
+                log=place / KERNEL_LOG,
                 library=library,
                 cwd=chapter.path.parent,
                 progress=progress,
             )
+            notebook = _named(written / "notebook.ipynb", chapter)
+            results = _recorded(notebook)
         except RunFailed as error:
             if failed is None or not (written / "notebook.ipynb").exists():
                 raise
             kept = _keep(written / "notebook.ipynb", chapter, failed)
             raise RunFailed(f"{error} (see {kept})") from None
-        notebook = _named(written / "notebook.ipynb", chapter)
         record: dict[str, Any] = {
             "chapter": chapter.name,
             "parameters": parameters,
-            "results": results_of(notebook),
+            "results": results,
             "provenance": provenance(parameters, code, kernel, time.perf_counter() - start),
         }
-        (written / "page.html").write_text(page_of(notebook, chapter.name), encoding="utf-8")
+        page = page_of(notebook, chapter.name, chapter.path.parent)
+        (written / "page.html").write_text(page, encoding="utf-8")
         record = write_results(written, record)
         _appear(written, folder, force)
     return record
 
 
+def _recorded(notebook: Any) -> dict[str, Any]:
+    try:
+        return results_of(notebook)
+    except ValueError as error:
+        raise RunFailed(str(error)) from None
+
+
 def _named(path: Path, chapter: Chapter) -> Any:
     """The executed notebook, with the name of the chapter instead of that of its copy."""
     notebook = nbformat.read(path, 4)
-    notebook.metadata.papermill.input_path = str(chapter.path)
+    # The name of a folder may have bytes that are no text.
+    shown = os.fsencode(chapter.path).decode("utf-8", "backslashreplace")
+    notebook.metadata.papermill.input_path = shown
     notebook.metadata.papermill.output_path = path.name
     nbformat.write(notebook, path)
     return notebook

@@ -7,9 +7,9 @@ The folder of a sweep bears a mark, ``sweep.json``, and no other folder is writt
 empty. All points are run from one copy of the chapter, ``chapter.ipynb``, which was read once.
 """
 
+# mypy: disable-error-code="import-untyped"
+
 import contextlib
-import csv
-import io
 import json
 import os
 import signal
@@ -17,13 +17,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from oralib import _signals
-from oralib.runs.chapters import read_chapter
+from oralib.results import as_json
+from oralib.runs import inside
+from oralib.runs.chapters import read_chapter, settings
 from oralib.runs.folders import (
     PARTIAL,
     SOURCE,
@@ -47,6 +49,10 @@ from oralib.runs.record import (
 )
 from oralib.runs.single import run_chapter
 
+# pandas takes a second to import, and is not needed before there are results.
+if TYPE_CHECKING:
+    import pandas as pd
+
 #: The mark of the folder of a sweep: the file, and what is in it.
 MARK, FORMAT = "sweep.json", "oralib-sweep/1"
 
@@ -59,25 +65,29 @@ _THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 
 @dataclass(frozen=True)
 class Sweep:
-    """What came out of a sweep: the table of all complete points, and the failures."""
+    """What came out of a sweep.
 
-    rows: list[dict[str, Any]]
+    Attributes
+    ----------
+    table : a row for each complete point, in the order of the grid: the parameters that vary, then
+        the results. Where a point has no such result, there is None.
+    failures : what went wrong, by the number of the point.
+    path : the file ``table.csv``.
+    """
+
+    table: "pd.DataFrame"
     failures: dict[int, str]
-    table: Path
+    path: Path
 
 
-def as_text(rows: list[dict[str, Any]], most: int = 60) -> str:
+def as_text(table: "pd.DataFrame", most: int = 60) -> str:
     """The table to be read on a terminal, its first rows if there are many."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [columns, *([str(row.get(name, "")) for name in columns] for row in rows[:most])]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        for line in cells
-    ]
-    if len(rows) > most:
-        lines.append(f"... and {len(rows) - most} more")
-    return "\n".join(lines)
+    shown = table.head(most)
+    for name in table.columns:
+        if table[name].dtype == "object":  # where something may be missing
+            shown = shown.assign(**{name: ["" if cell is None else cell for cell in shown[name]]})
+    text = str(shown.to_string(index=False, float_format=lambda x: f"{x:.6g}"))
+    return text + (f"\n... and {len(table) - most} more" if len(table) > most else "")
 
 
 def sweep_grid(
@@ -126,9 +136,9 @@ def sweep_grid(
             raise ValueError(
                 f"{out} is gone, or its {MARK} has been changed, and its points with it"
             )
-        rows = _rows(grid, place, keys, code)
-        _write_table(place, rows, grid)
-    return Sweep(rows, failures, out / "table.csv")
+        table = _table(grid, place, keys, code)
+        _write_table(place, table, grid)
+    return Sweep(table, failures, out / "table.csv")
 
 
 def _run_all(
@@ -324,10 +334,21 @@ def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
         same = all(found[key]["provenance"]["code"] == code for key in old)
         what = "a file that the chapter used has changed" if same else "the code has changed"
         _say(f"{what}: {len(old)} points were run by another version and run again")
+    _name_other_versions([found[key] for key in keys if key in found and key not in old])
     for key in old:
         if not is_as_written(out / "points" / key, found[key]):
             new = set_aside(out / "points" / key, out / "set-aside")
             _say(f"point {keys.index(key) + 1} has files of somebody else; it is now {new}")
+
+
+def _name_other_versions(kept: list[dict[str, Any]]) -> None:
+    """Say which packages have changed since points were run that are kept."""
+    packages = json.loads(inside.described())["packages"]
+    for name, now in packages.items():
+        others = {record["provenance"]["packages"].get(name) for record in kept} - {now}
+        if others:
+            before = ", ".join(sorted(map(str, others)))
+            _say(f"points are kept that were run with {name} {before}; now it is {now}")
 
 
 def _belongs(grid: Grid, record: Mapping[str, Any], key: str) -> bool:
@@ -338,44 +359,62 @@ def _belongs(grid: Grid, record: Mapping[str, Any], key: str) -> bool:
         return False
 
 
-def _rows(grid: Grid, out: Path, keys: list[str], code: str) -> list[dict[str, Any]]:
-    rows = []
-    for key in keys:
+def _table(grid: Grid, out: Path, keys: list[str], code: str) -> "pd.DataFrame":
+    """The parameters that vary and the results of all complete points."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for key, point in zip(keys, grid.points, strict=True):
         record = _done(grid, out, key, code)
         if record is not None:
-            axes = {name: record["parameters"][name] for name in grid.axes}
+            values = settings(grid.chapter, point)
+            axes = {name: values[name] for name in grid.axes}
             results = record["results"]
             kept = results if grid.results is None else grid.results
             # A result with the name of an axis must not take its place.
             columns = {f"{name} (result)" if name in axes else name: name for name in kept}
             rows.append({**axes, **{column: results.get(name) for column, name in columns.items()}})
-    return rows
+    names = dict.fromkeys([*grid.axes, *(name for row in rows for name in row)])
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    # pandas would let a missing number be nan, which is another thing.
+    return pd.DataFrame(
+        {
+            name: pd.Series(column, dtype=object if None in column or not column else None)
+            for name, column in columns.items()
+        }
+    )
 
 
-def _write_table(out: Path, rows: list[dict[str, Any]], grid: Grid) -> None:
+def _write_table(out: Path, table: "pd.DataFrame", grid: Grid) -> None:
     """The table of all complete points, as CSV and JSON, and a picture of it."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    table = csv.DictWriter(text, columns, lineterminator="\n")
-    table.writeheader()
-    for row in rows:
-        table.writerow({name: _cell(value) for name, value in row.items()})
     with unseen(out / MARK) as place:
         names = ["table.csv", "table.json"]
-        (place / "table.csv").write_text(text.getvalue(), encoding="utf-8", newline="")
-        listed = json.dumps(rows, indent=1, ensure_ascii=False)
+        text = table.map(_cell).to_csv(index=False, lineterminator="\n")
+        (place / "table.csv").write_text(text, encoding="utf-8", newline="")
+        rows = [as_json(row) for row in table.to_dict("records")]
+        listed = json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False)
         (place / "table.json").write_text(listed + "\n", encoding="utf-8")
-        if rows:
-            from oralib.runs.picture import draw_table
-
-            draw_table(rows, grid.axes, grid.show, place / "figure.png")
-        if (place / "figure.png").exists():
+        if _drawn(table, grid, place / "figure.png"):
             names.append("figure.png")
         _put(out, place, grid, names)
 
 
-def _cell(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, list | dict) else value
+def _drawn(table: "pd.DataFrame", grid: Grid, path: Path) -> bool:
+    """Whether there is a picture; whatever is wrong with it, there is the table."""
+    try:
+        from oralib.runs.picture import draw_table
+
+        return draw_table(table, grid.axes, grid.show, path)
+    except Exception as error:  # of Matplotlib and its settings, in many forms
+        _say(f"the table cannot be drawn: {' '.join(str(error).split()) or type(error).__name__}")
+        return False
+
+
+def _cell(value: Any) -> str:
+    """A value in CSV: what is missing is empty, nan and inf are words."""
+    if isinstance(value, list):
+        return json.dumps(value)
+    return "" if value is None else str(value)
 
 
 def _named(grid: Grid, i: int) -> str:

@@ -1,0 +1,47 @@
+"""Pictures of the experiments and tables, in one house style.
+
+Each function returns a picture that a notebook shows by itself.
+"""
+
+from oralib.figures.exact import gap_chain, law, mass, outputs
+from oralib.figures.experiments import adaptive, by_epsilon, efficacy, tradeoff
+from oralib.figures.general import bars, heatmap, lines, quantiles, stacked, tiles
+from oralib.figures.style import (
+    BLUE,
+    CYCLE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    STYLE,
+    Picture,
+)
+
+__all__ = [
+    "BLUE",
+    "CYCLE",
+    "GREEN",
+    "GREY",
+    "ORANGE",
+    "PINK",
+    "RED",
+    "SKY",
+    "STYLE",
+    "Picture",
+    "adaptive",
+    "bars",
+    "by_epsilon",
+    "efficacy",
+    "gap_chain",
+    "heatmap",
+    "law",
+    "lines",
+    "mass",
+    "outputs",
+    "quantiles",
+    "stacked",
+    "tiles",
+    "tradeoff",
+]

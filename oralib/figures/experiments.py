@@ -1,0 +1,191 @@
+"""Pictures of the paper's experiments."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from oralib.bounds import p
+from oralib.figures.style import (
+    BLUE,
+    CYCLE,
+    DASHES,
+    GREEN,
+    GREY,
+    MARKERS,
+    ORANGE,
+    RED,
+    Curve,
+    Picture,
+    draw_curve,
+    draw_legend,
+    draw_points,
+    in_house_style,
+    label_axes,
+    new_picture,
+)
+
+#: Curves of the adaptive audits: label, colour, dashes and marker by feedback.
+FEEDBACK = {
+    "none": ("no feedback (ORA)", BLUE, "-", "o"),
+    "one-way": ("one-way feedback", GREEN, "--", "D"),
+    "full": ("full feedback (AORA)", RED, "-", "s"),
+}
+
+
+def _band(table: pd.DataFrame, column: str, audits: int | None) -> pd.Series:
+    """The standard error of a column, or what it would be with another number of audits."""
+    error = table[f"{column}_se"]
+    return error if audits is None else error * np.sqrt(table["trials"] / audits)
+
+
+@in_house_style
+def tradeoff(
+    table: pd.DataFrame,
+    xlabel: str,
+    *,
+    epsilon: float,
+    audits: int | None = None,
+    quoted: Mapping[float, tuple[float, float]] | None = None,
+    curves: Mapping[str, Curve] | None = None,
+) -> Picture:
+    """Bound and estimation against x, with bands of one standard error (Figures 1 and 2).
+
+    Parameters
+    ----------
+    epsilon : the certified privacy level, a dashed line.
+    audits : draw the bands that so many audits would have, instead of those of the table.
+    quoted : values printed in the paper, {x: (mean bound, its error)}.
+    curves : further curves, {label: (x, y)}.
+    """
+    picture, axes = new_picture()
+    axes.axhline(epsilon, color="black", linestyle="--", linewidth=1.2, label=f"ε = {epsilon:g}")
+    for name, colour in (("estimation", RED), ("bound", BLUE)):
+        draw_curve(
+            axes,
+            *(table["x"], table[name], _band(table, name, audits)),
+            color=colour,
+            label=f"mean {name}",
+        )
+    for colour, dashes, (label, curve) in zip(
+        CYCLE[2:], DASHES[2:], (curves or {}).items(), strict=False
+    ):
+        draw_curve(axes, *curve, color=colour, linestyle=dashes, label=label)
+    if quoted:
+        means, errors = zip(*quoted.values(), strict=True)
+        axes.errorbar(
+            list(quoted),
+            means,
+            errors,
+            fmt="*",
+            markersize=11,
+            markeredgecolor="black",
+            markeredgewidth=0.8,
+            color=ORANGE,
+            ecolor="black",
+            capsize=4,
+            zorder=5,
+            label="quoted in the paper",
+        )
+    label_axes(axes, xlabel, "privacy level ε (nats)", log_x=True)
+    axes.set_ylim(bottom=0)
+    draw_legend(picture)
+    return picture
+
+
+@in_house_style
+def efficacy(
+    table: pd.DataFrame, xlabel: str, *, epsilon: float, audits: int | None = None
+) -> Picture:
+    """Mean accuracy v / r against x (Figures 5 and 6); ``audits`` as in :func:`tradeoff`."""
+    picture, axes = new_picture()
+    axes.axhline(p(epsilon), color="black", linestyle="--", linewidth=1.2, label="p(ε), perfect")
+    draw_curve(
+        axes,
+        *(table["x"], table["efficacy"], _band(table, "efficacy", audits)),
+        color=GREEN,
+        label="mean of v / r",
+    )
+    axes.axhline(0.5, color=GREY, linestyle=":", linewidth=1.2, label="½, blind guessing")
+    label_axes(axes, xlabel, "efficacy E[V/R]", log_x=True)
+    axes.set_ylim(0.48, max(0.92, p(epsilon) + 0.02))
+    draw_legend(picture, 3)
+    return picture
+
+
+@in_house_style
+def by_epsilon(
+    table: pd.DataFrame, column: str, xlabel: str, *, exact: str | None = None
+) -> Picture:
+    """Mean bound against a column, one curve per ε (Figures 7 and 8).
+
+    Parameters
+    ----------
+    exact : if given, the column ``valid`` is drawn as well, dashed, and this is what it is called.
+    """
+    picture, axes = new_picture()
+    levels = np.unique(table["epsilon"]).tolist()
+    for colour, marker, epsilon in zip(CYCLE, MARKERS, levels, strict=False):
+        rows = table[table["epsilon"] == epsilon]
+        draw_curve(
+            axes,
+            *(rows[column], rows["bound"], rows["bound_se"]),
+            color=colour,
+            marker=marker,
+            label=f"ε = {epsilon:g}",
+        )
+        if exact is not None:
+            draw_curve(
+                axes, rows[column], rows["valid"], color=colour, linestyle="--", linewidth=1.2
+            )
+    if exact is not None:
+        axes.plot([], [], color="black", linestyle="--", linewidth=1.2, label=exact)
+    label_axes(axes, xlabel, "mean bound on ε (nats)", log_x=True)
+    axes.set_ylim(bottom=0)
+    draw_legend(picture, 3)
+    return picture
+
+
+@in_house_style
+def adaptive(
+    table: pd.DataFrame,
+    xlabel: str,
+    *,
+    column: str = "bound",
+    epsilon: float | None = None,
+    exact: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    labels: Mapping[str, str] | None = None,
+    log_x: bool = False,
+) -> Picture:
+    """Mean bound against x, one curve per kind of feedback (Figures 3 and 9).
+
+    Parameters
+    ----------
+    column : which bound to draw, ``bound`` or ``valid``; feedback without one is left out.
+    epsilon : the certified privacy level, if it is finite.
+    exact : exact curves, {feedback: (x, mean bound)}; the simulated points are then bare.
+    labels : other words for some kinds of feedback.
+    """
+    picture, axes = new_picture()
+    if epsilon is not None:
+        axes.axhline(
+            epsilon, color="black", linestyle="--", linewidth=1.2, label=f"ε = {epsilon:g}"
+        )
+    for feedback, (name, colour, dashes, marker) in FEEDBACK.items():
+        rows = table[(table["feedback"] == feedback) & table[column].notna()]
+        if rows.empty:
+            continue
+        label = (labels or {}).get(feedback, name)
+        curve = (rows["x"], rows[column], rows[f"{column}_se"])
+        if exact and feedback in exact:
+            draw_curve(axes, *exact[feedback], color=colour, linestyle=dashes, label=label)
+            draw_points(axes, *curve, color=colour, marker=marker)
+        else:
+            draw_curve(axes, *curve, color=colour, linestyle=dashes, marker=marker, label=label)
+    if exact:
+        axes.errorbar([], [], [], fmt="o", color="black", capsize=3, label="simulated, ± one s.e.")
+    label_axes(axes, xlabel, "mean bound on ε (nats)", log_x)
+    axes.set_ylim(bottom=0)
+    draw_legend(picture)
+    return picture

@@ -1,0 +1,202 @@
+"""Pictures of any numbers: curves, panels of them, quantiles, bars, maps and tiles."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from numpy.typing import ArrayLike
+
+from oralib.figures.style import (
+    BLUE,
+    CYCLE,
+    DASHES,
+    MARKERS,
+    RED,
+    Curve,
+    Picture,
+    draw_curve,
+    draw_legend,
+    draw_points,
+    draw_references,
+    in_house_style,
+    ink_on,
+    label_axes,
+    new_picture,
+)
+
+
+@in_house_style
+def lines(
+    curves: Mapping[str, Curve],
+    xlabel: str,
+    ylabel: str,
+    *,
+    points: Mapping[str, Curve] | None = None,
+    references: Mapping[str, float] | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+    ylim: tuple[float, float] | None = None,
+) -> Picture:
+    """Curves, which are exact or have a band of one standard error, and simulated points.
+
+    Parameters
+    ----------
+    curves : {label: (x, y)}, or with the standard error of y.
+    points : {label: (x, y, standard error)}; one with the label of a curve has its colour.
+    references : levels to draw as dashed lines, {label: y}.
+    """
+    picture, axes = new_picture()
+    _draw(axes, curves, points or {}, references)
+    label_axes(axes, xlabel, ylabel, log_x)
+    if log_y:
+        axes.set_yscale("log")
+    if ylim is not None:
+        axes.set_ylim(*ylim)
+    draw_legend(picture)
+    return picture
+
+
+@in_house_style
+def stacked(
+    panels: Mapping[str, Mapping[str, Curve]],
+    xlabel: str,
+    *,
+    points: Mapping[str, Mapping[str, Curve]] | None = None,
+    references: Mapping[str, Mapping[str, float]] | None = None,
+    log_x: bool = False,
+) -> Picture:
+    """Panels above each other with one x-axis, for quantities that differ: {y-label: curves}.
+
+    ``points`` and ``references`` are as in :func:`lines`, by the y-label of their panel. A label
+    that occurs in several panels has the same colour in all of them.
+    """
+    picture, axes = new_picture(rows=len(panels), height=1.0 + 2.2 * len(panels), sharex=True)
+    names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
+    for panel, (ylabel, curves) in zip(np.atleast_1d(axes), panels.items(), strict=True):
+        of_panel, levels = (points or {}).get(ylabel, {}), (references or {}).get(ylabel)
+        _draw(panel, curves, of_panel, levels, names)
+        label_axes(panel, xlabel, ylabel, log_x)
+        panel.label_outer()
+    draw_legend(picture)
+    return picture
+
+
+def _draw(
+    axes: Axes,
+    curves: Mapping[str, Curve],
+    points: Mapping[str, Curve],
+    references: Mapping[str, float] | None,
+    names: Sequence[str] | None = None,
+) -> None:
+    """Curves and points, each in the style of the place of its label among the names."""
+    order = list(dict.fromkeys([*(names or ()), *curves, *points]))
+    draw_references(axes, references)
+    for label, curve in curves.items():
+        place = order.index(label) % len(CYCLE)
+        style = {"color": CYCLE[place], "linestyle": DASHES[place]}
+        draw_curve(axes, *curve, label=label, **style)
+    for label, curve in points.items():
+        place = order.index(label) % len(CYCLE)
+        shown = f"{label} (simulated)" if label in curves else label
+        draw_points(axes, *curve, label=shown, color=CYCLE[place], marker=MARKERS[place])
+
+
+@in_house_style
+def quantiles(
+    first: ArrayLike, second: ArrayLike, xlabel: str, ylabel: str, *, steps: int = 99
+) -> Picture:
+    """Quantiles of one sample against those of another: equal laws lie on the diagonal."""
+    levels = np.linspace(0, 1, steps + 2)[1:-1]
+    x, y = (np.quantile(np.asarray(sample, dtype=float), levels) for sample in (first, second))
+    picture, axes = new_picture(width=5.0, height=4.6)
+    ends = [min(x[0], y[0]), max(x[-1], y[-1])]
+    axes.plot(ends, ends, color="black", linestyle="--", linewidth=1.2, label="equal laws")
+    axes.plot(x, y, "o", color=BLUE, markersize=4, label="quantiles, 1% to 99%")
+    label_axes(axes, xlabel, ylabel)
+    axes.set_aspect("equal")
+    draw_legend(picture)
+    return picture
+
+
+@in_house_style
+def bars(
+    values: Mapping[str, float],
+    ylabel: str,
+    *,
+    references: Mapping[str, float] | None = None,
+    base: float = 0.0,
+) -> Picture:
+    """One bar per label, from ``base`` up, with its number, and dashed reference levels."""
+    picture, axes = new_picture(height=3.4)
+    heights = np.array(list(values.values()), dtype=float) - base
+    drawn = axes.bar(list(values), heights, 0.55, base, color=[*CYCLE, *CYCLE][: len(values)])
+    axes.bar_label(drawn, [f"{value:.2f}" for value in values.values()], padding=2)
+    draw_references(axes, references)
+    axes.grid(visible=False, axis="x")
+    axes.set_ylabel(ylabel)
+    if references:
+        draw_legend(picture)
+    return picture
+
+
+@in_house_style
+def heatmap(
+    values: ArrayLike,
+    columns: Sequence[float],
+    rows: Sequence[float],
+    xlabel: str,
+    ylabel: str,
+    label: str,
+) -> Picture:
+    """A map of numbers over two parameters, the first row at the bottom; the largest is marked."""
+    shown = np.asarray(values, dtype=float)
+    picture, axes = new_picture(
+        width=max(5.0, 1.8 + 0.62 * len(columns)), height=1.4 + 0.42 * len(rows)
+    )
+    image = axes.imshow(shown, origin="lower", cmap="viridis", aspect="auto")
+    axes.set_xticks(range(len(columns)), [f"{x:g}" for x in columns])
+    axes.set_yticks(range(len(rows)), [f"{y:g}" for y in rows])
+    axes.grid(visible=False)
+    middle = (np.nanmin(shown) + np.nanmax(shown)) / 2
+    best = np.unravel_index(np.nanargmax(shown), shown.shape)
+    for j, i in np.argwhere(np.isfinite(shown)):
+        axes.text(
+            *(i, j, f"{shown[j, i]:.2f}"),
+            ha="center",
+            va="center",
+            fontsize=9.5,
+            fontweight="bold" if (j, i) == best else "normal",
+            color="white" if shown[j, i] < middle else "black",
+        )
+    axes.add_patch(
+        Rectangle((best[1] - 0.5, best[0] - 0.5), 1, 1, fill=False, edgecolor=RED, linewidth=2)
+    )
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    picture.colorbar(image, ax=axes, label=label)
+    return picture
+
+
+@in_house_style
+def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str, str]) -> Picture:
+    """Rows of small tiles, {row: [(text, kind), ...]}, coloured by kind; ``colours`` is the key."""
+    widest = max(len(row) for row in groups.values())
+    picture, axes = new_picture(width=7.5, height=0.9 + 0.42 * len(groups))
+    for place, row in enumerate(groups.values()):
+        for x, (text, kind) in enumerate(row):
+            axes.add_patch(Rectangle((x, place), 0.92, 0.86, color=colours[kind], linewidth=0))
+            axes.text(
+                x + 0.46, place + 0.43, text, ha="center", va="center", color=ink_on(colours[kind])
+            )
+    axes.set_xlim(-0.1, widest)
+    axes.set_ylim(len(groups), -0.1)
+    axes.set_yticks(np.arange(len(groups)) + 0.43, list(groups))
+    axes.set_xticks([])
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
+    picture.legend(handles, list(colours), loc="outside upper center", ncols=len(colours))
+    return picture

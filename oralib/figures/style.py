@@ -1,0 +1,153 @@
+"""The style of the house: colours, the kind of figure that a notebook shows, axes and legends.
+
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart; the background is
+opaque, so that axes stay readable on a dark page.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from io import BytesIO
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+from PIL import Image
+
+BLUE, ORANGE, GREEN, RED, SKY, PINK, GREY = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#56B4E9",
+    "#CC79A7",
+    "#555555",
+)
+CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY)
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+MARKERS = "osD^v<>"
+
+#: A curve: x and y, or x, y and the standard error of y.
+Curve = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
+
+STYLE: Any = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.labelsize": 12,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 12,
+    "figure.facecolor": "white",
+    "font.size": 11.5,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.9,
+    "lines.markersize": 5,
+    "savefig.facecolor": "white",
+    "text.usetex": False,
+}
+
+#: Dots an inch in the file and on the page: screens of today show more than one dot a pixel.
+_DOTS, _SHOWN = 200, 100
+
+
+class Picture(Figure):
+    """A figure that belongs to nobody but its caller, and that a notebook shows as PNG."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        buffer, small = BytesIO(), BytesIO()
+        with matplotlib.rc_context(STYLE):
+            self.savefig(buffer, format="png", dpi=_DOTS)
+        image = Image.open(buffer).convert("RGB")
+        # A drawing has few colours; a palette of them takes a third of the room.
+        image.quantize(128, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+        size = {"width": image.width * _SHOWN // _DOTS, "height": image.height * _SHOWN // _DOTS}
+        return small.getvalue(), size
+
+
+def in_house_style(draw: Callable[..., Picture]) -> Callable[..., Picture]:
+    """Draw with the settings of the house, whatever those of the caller are."""
+
+    @wraps(draw)
+    def styled(*args: Any, **kwargs: Any) -> Picture:
+        with matplotlib.rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return styled
+
+
+def new_picture(
+    columns: int = 1, *, rows: int = 1, width: float = 7.0, height: float = 4.0, **options: Any
+) -> tuple[Picture, Any]:
+    picture = Picture(figsize=(width, height), layout="constrained")
+    return picture, picture.subplots(rows, columns, **options)
+
+
+def label_axes(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
+    if log_x:
+        axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        subs = (1, 2, 5) if high < 2000 * low else (1,)  # as many labels as there is room for
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(_plain))
+        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+
+
+def _plain(x: float, place: int) -> str:
+    """1000 as it is, and 1e-05 as a power of ten."""
+    if 1e-3 <= x < 1e5:
+        return f"{x:g}"
+    power = round(np.log10(x))
+    return f"$10^{{{power}}}$" if np.isclose(x, 10.0**power) else ""
+
+
+def draw_references(axes: Axes, levels: Mapping[str, float] | None) -> None:
+    """Horizontal reference lines, each with dashes of its own."""
+    for dashes, (label, level) in zip(("--", ":", "-."), (levels or {}).items(), strict=False):
+        axes.axhline(level, color="black", linestyle=dashes, linewidth=1.2, label=label)
+
+
+def draw_legend(picture: Picture, columns: int = 2) -> None:
+    """Above the axes, where it hides nothing; each label once."""
+    found: dict[str, Any] = {}
+    for axes in picture.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if found:
+        picture.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns)
+
+
+def draw_curve(
+    axes: Axes, x: ArrayLike, y: ArrayLike, error: ArrayLike | None = None, **style: Any
+) -> None:
+    """A curve with a band of one standard error; points without a finite value are left out."""
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    finite = np.isfinite(y)
+    axes.plot(x[finite], y[finite], **style)
+    if error is not None:
+        error = np.where(np.isfinite(error), error, 0.0)
+        low, high = (y - error)[finite], (y + error)[finite]
+        axes.fill_between(x[finite], low, high, color=style.get("color"), alpha=0.2, linewidth=0)
+
+
+def draw_points(
+    axes: Axes, x: ArrayLike, y: ArrayLike, error: ArrayLike | None = None, **style: Any
+) -> None:
+    """Simulated values with bars of one standard error, and no line between them."""
+    axes.errorbar(x, y, error, fmt=style.pop("marker", "o"), capsize=3, linestyle="none", **style)
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever is easier to read on a colour."""
+    red, green, blue = (
+        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4
+        for c in matplotlib.colors.to_rgb(colour)
+    )
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "black" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "white"

@@ -1,0 +1,176 @@
+"""Data frames as tables for people: heads in words, sensible digits, errors beside their numbers.
+
+A data frame shows all of its digits, which differ between machines in the last ones. A chapter
+shows a few columns instead, rounded::
+
+    tables.show(table, {"x": "elements per coordinate", "bound": "mean bound"})
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from math import floor, isfinite, isinf, isnan, log10
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["Shown", "number", "show"]
+
+#: What the columns of the experiments are called where a table gives them no other name.
+HEADS = {
+    "x": "x",
+    "epsilon": "ε",
+    "delta": "δ",
+    "beta": "β",
+    "feedback": "feedback",
+    "bound": "mean bound",
+    "valid": "mean valid bound",
+    "estimation": "mean estimation",
+    "efficacy": "mean accuracy",
+    "guesses": "mean number of guesses",
+    "trials": "audits",
+    "all_right": "audits with all guesses right",
+    "no_guesses": "audits without guesses",
+}
+
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """A number, or a word, as it is printed in a book.
+
+    Integers are printed in full, other numbers with so many digits after the point, and very small
+    or large ones as a power of ten.
+
+    Examples
+    --------
+    >>> number(0.62549), number(-2), number(1e-5), number(float("inf"))
+    ('0.625', '−2', '10⁻⁵', '∞')
+    """
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if not isinstance(value, Real):
+        return str(value)
+    real = float(value)
+    if isinstance(value, Integral):
+        text = str(int(value))
+    elif isnan(real):
+        return "–"
+    elif isinf(real):
+        text = "∞" if real > 0 else "-∞"
+    elif real and (abs(real) < 0.5 * 10.0**-digits or abs(real) >= 1e7):
+        text = _power_of_ten(real)
+    else:
+        text = f"{round(real, digits) + 0.0:.{digits}f}"  # without the sign of -0.0
+    return text.replace("-", "−")
+
+
+def _power_of_ten(value: float) -> str:
+    """1e-05 as 10⁻⁵, and 3.14e-05 as 3.1 · 10⁻⁵."""
+    power = floor(log10(abs(value)))
+    factor = round(value / 10.0**power, 1)
+    if abs(factor) == 10:
+        power, factor = power + 1, factor / 10
+    tens = f"10{str(power).translate(_SUPERSCRIPTS)}"
+    if abs(factor) == 1:
+        return tens if factor > 0 else f"-{tens}"
+    return f"{factor:g} · {tens}"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table of texts, which a notebook shows as HTML and a terminal in columns."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    words: tuple[bool, ...]
+
+    def __str__(self) -> str:
+        lines = [self.heads, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if word else cell.rjust(width)
+                for cell, width, word in zip(line, widths, self.words, strict=True)
+            ).rstrip()
+            for line in lines
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        kinds = ["word" if word else "number" for word in self.words]
+        heads = "".join(
+            f'<th scope="col" class="{kind}">{escape(head)}</th>'
+            for head, kind in zip(self.heads, kinds, strict=True)
+        )
+        rows = "\n".join(
+            "<tr>"
+            + "".join(
+                f'<td class="{kind}">{escape(cell)}</td>'
+                for cell, kind in zip(row, kinds, strict=True)
+            )
+            + "</tr>"
+            for row in self.rows
+        )
+        head = f"<thead>\n<tr>{heads}</tr>\n</thead>"
+        return f'<table class="house">\n{head}\n<tbody>\n{rows}\n</tbody>\n</table>'
+
+
+def show(
+    frame: pd.DataFrame,
+    columns: Mapping[str, str] | None = None,
+    *,
+    digits: int | Mapping[str, int] = 3,
+    index: str | None = None,
+) -> Shown:
+    """Some columns of a data frame as a table for people.
+
+    Parameters
+    ----------
+    columns : the columns to show, in this order, and what to call them; by default all. A standard
+        error, in the column of the same name with ``_se`` after it, stands beside its number.
+    digits : digits after the point, for all columns or by column.
+    index : if given, the index is shown as well, under this head.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"x": [1, 8], "bound": [0.4861, 0.6053], "bound_se": [0.002, 0.0021]})
+    >>> show(frame, {"x": "elements per coordinate", "bound": "mean bound"})
+    elements per coordinate     mean bound
+                          1  0.486 ± 0.002
+                          8  0.605 ± 0.002
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"frame must be a data frame, got frame={frame!r}")
+    errors = {f"{name}_se" for name in frame.columns}
+    chosen = columns or {name: HEADS.get(name, name) for name in frame if name not in errors}
+    for name in chosen:
+        if name not in frame.columns:
+            have = ", ".join(map(str, frame.columns))
+            raise ValueError(f"columns must be among {have}, got {name!r}")
+    places = {name: digits if isinstance(digits, int) else digits.get(name, 3) for name in chosen}
+    texts, words = [], []
+    if index is not None:
+        texts.append([number(entry) for entry in frame.index])
+        words.append(not all(isinstance(entry, Real) for entry in frame.index))
+    for name in chosen:
+        error = (
+            frame[f"{name}_se"] if f"{name}_se" in frame.columns else [float("nan")] * len(frame)
+        )
+        texts.append(
+            [
+                _with_error(value, spread, places[name])
+                for value, spread in zip(frame[name].tolist(), error, strict=True)
+            ]
+        )
+        words.append(not pd.api.types.is_numeric_dtype(frame[name]))
+    heads = (*([index] if index is not None else []), *chosen.values())
+    return Shown(heads, tuple(zip(*texts, strict=True)), tuple(words))
+
+
+def _with_error(value: Any, error: float, digits: int) -> str:
+    text = number(value, digits)
+    return f"{text} ± {error:.{digits}f}" if isfinite(error) else text

@@ -1,0 +1,69 @@
+"""Every page under axe-core, the checker of accessibility, in both themes and on a phone.
+
+Needs what ``test_rendered.py`` needs, and axe-core; skipped where they are missing, unless
+ORALIB_REQUIRE_BROWSER is set. To install it::
+
+    npm install --prefix .venv/axe axe-core@4.14.0
+"""
+
+import pytest
+from test_rendered import BUILT, REQUIRED, ROOT, address, browser, open_page, pages
+
+AXE = ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+
+pytestmark = pytest.mark.skipif(
+    not REQUIRED and not (BUILT and AXE.exists()),
+    reason="needs chromium, chromedriver, axe-core and a built book",
+)
+
+__all__ = ["address", "browser"]  # fixtures
+
+#: Colours that change slowly would be looked at half-way. The thousands of pieces of which a
+#: formula is drawn are hidden from those who hear the page (it has MathML beside them), and in the
+#: colour of its sentence: to look at each of them would take minutes.
+PREPARE = (
+    "const style = document.createElement('style');"
+    "style.textContent = '* { transition: none !important; animation: none !important; }';"
+    "document.head.append(style);"
+    "document.querySelectorAll('mjx-math[aria-hidden=true]').forEach(x => x.replaceChildren());"
+)
+RUN = (
+    "const [options, done] = arguments;"
+    "axe.run(document, options).then(result => done(result.violations.map("
+    "  rule => [rule.id, rule.nodes.map(node => node.html.slice(0, 200))])), done);"
+)
+#: All rules that are on by default, and one that is not.
+ALL = {"rules": {"label-content-name-mismatch": {"enabled": True}}}
+COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
+
+
+def violations(browser, options):
+    browser.set_script_timeout(120)
+    return browser.execute_async_script(RUN, options | {"resultTypes": ["violations"]})
+
+
+def look_at(browser, address, page, width):
+    browser.set_window_size(width, 1000)
+    open_page(browser, f"{address}/{page}.html")
+    browser.execute_script(PREPARE + AXE.read_text())
+
+
+@pytest.mark.parametrize("page", [*pages(), "search", "genindex"])
+def test_page(browser, address, page):
+    look_at(browser, address, page, 1300)
+    browser.execute_script("document.documentElement.dataset.theme = 'light'")
+    assert violations(browser, ALL) == []
+    browser.execute_script("document.documentElement.dataset.theme = 'dark'")
+    assert violations(browser, COLOURS) == []  # nothing else depends on the theme
+
+
+@pytest.mark.parametrize("page", ["book/index", "book/05-efficacy"])
+def test_phone(browser, address, page):
+    look_at(browser, address, page, 390)
+    assert violations(browser, ALL) == []
+
+
+def test_the_checker_finds_something(browser, address):
+    look_at(browser, address, "book/index", 1300)
+    browser.execute_script("document.querySelector('article').innerHTML += '<img src=x>'")
+    assert [rule for rule, _ in violations(browser, ALL)] == ["image-alt"]

@@ -1,0 +1,345 @@
+"""Drawings: readable, in the house style, and right in what they say."""
+
+from functools import cache
+from itertools import combinations, product
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.patches import FancyArrowPatch
+from matplotlib.text import Text
+
+import oralib
+from oralib import drawings, figures
+from oralib.bounds.valid import FEEDBACKS
+from oralib.drawings import BOUND_CHART, CALLS, NONE_KNOWN, NONE_VALID, Question
+
+NAMES = [
+    "canaries_on_coordinates",
+    "idea_of_the_exact_bound",
+    "one_run_game",
+    "three_gaps",
+    "ways_of_feedback",
+    "which_bound",
+]
+PALETTE = {to_hex(colour) for colour in (*figures.CYCLE, "black", "white")}
+
+
+@cache
+def drawn(name):
+    """The picture, drawn once, so that its parts know where they are."""
+    picture = getattr(drawings, name)()
+    FigureCanvasAgg(picture).draw()
+    return picture
+
+
+def texts(picture):
+    """All words, from top to bottom, then from left to right."""
+    found = [text for text in picture.findobj(Text) if text.get_visible() and text.get_text()]
+    return sorted(found, key=lambda text: (-round(text.get_position()[1], 2), text.get_position()))
+
+
+def words(picture):
+    return [text.get_text() for text in texts(picture)]
+
+
+def shapes(picture):
+    """What stands on the paper, but for arrows and the paper itself."""
+    for axes in picture.axes:
+        for patch in axes.patches:
+            if not isinstance(patch, FancyArrowPatch):
+                yield patch
+
+
+@cache
+def extent(artist):
+    return artist.get_window_extent(artist.figure.canvas.get_renderer())
+
+
+def inside(inner, outer, margin=0.0):
+    return (
+        inner.x0 >= outer.x0 + margin
+        and inner.y0 >= outer.y0 + margin
+        and inner.x1 <= outer.x1 - margin
+        and inner.y1 <= outer.y1 - margin
+    )
+
+
+def around(text, picture):
+    """The shapes that hold a text, the smallest first."""
+    box = extent(text)
+    holding = [shape for shape in shapes(picture) if inside(box, extent(shape))]
+    return sorted(holding, key=lambda shape: extent(shape).width * extent(shape).height)
+
+
+def test_every_drawing_is_tested():
+    public = {name for name in drawings.__all__ if callable(getattr(drawings, name))}
+    assert public - {"Answer", "Question"} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_picture(name):
+    before = dict(matplotlib.rcParams)
+    picture = getattr(drawings, name)()
+    assert isinstance(picture, figures.Picture)
+    png = picture._repr_png_()
+    assert dict(matplotlib.rcParams) == before
+    assert png.startswith(b"\x89PNG")
+    assert len(png) < 120_000
+    assert picture.get_facecolor() == (1, 1, 1, 1)  # opaque: readable on a dark page
+    assert getattr(drawings, name)()._repr_png_() == png
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_words_are_large_and_apart(name):
+    picture = drawn(name)
+    found = texts(picture)
+    assert len(found) >= 10
+    for text in found:
+        assert text.get_fontsize() >= 11, text
+        assert inside(extent(text), picture.bbox, margin=4), text
+    for one, other in combinations(found, 2):
+        assert not extent(one).overlaps(extent(other)), (one, other)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_words_are_on_a_shape_or_off_it(name):
+    picture = drawn(name)
+    for text in texts(picture):
+        box = extent(text)
+        for shape in shapes(picture):
+            frame = extent(shape)
+            assert inside(box, frame) or not box.overlaps(frame), (text, shape)
+        if around(text, picture):
+            continue  # which hides whatever is below
+        for axes in picture.axes:
+            for line in axes.lines:
+                path = line.get_transform().transform_path(line.get_path())
+                assert not path.intersects_bbox(box, filled=False), (text, line)
+            for arrow in axes.patches:
+                assert not box.overlaps(extent(arrow)), (text, arrow)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_colours_are_those_of_the_house(name):
+    [axes] = drawn(name).axes
+    used = {text.get_color() for text in axes.texts} | {line.get_color() for line in axes.lines}
+    for patch in axes.patches:
+        used |= {patch.get_facecolor()} if patch.get_fill() else set()
+        used |= {patch.get_edgecolor()} if patch.get_linewidth() else set()
+    for image in axes.images:
+        used |= {tuple(row[:3]) for row in image.get_array().reshape(-1, 4)}
+    used = {to_hex(colour) for colour in used}
+    assert used <= PALETTE
+    assert len(used) >= 4
+
+
+def luminance(colour):
+    levels = np.array(to_rgb(colour))
+    linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_words_stand_out_from_what_is_behind_them(name):
+    picture = drawn(name)
+    for text in texts(picture):
+        filled = [shape for shape in around(text, picture) if shape.get_fill()]
+        paper = filled[0].get_facecolor() if filled else "white"
+        dark, bright = sorted(luminance(colour) for colour in (text.get_color(), paper))
+        assert (bright + 0.05) / (dark + 0.05) >= 3, text
+
+
+def test_the_game_counts_what_it_shows():
+    said = words(drawn("one_run_game"))
+    right, wrong, abstained = (said.count(word) for word in ("✓", "✗", "abstains"))
+    assert f"v = {right} right of r = {right + wrong} taken" in said
+    tossed, guessed = (said.count("in") + said.count("out") - n for n in (right + wrong, 8))
+    assert tossed == 8 == guessed + abstained
+    assert min(right, wrong, abstained) >= 1
+
+
+def test_guesses_are_compared_with_the_coins_above_them():
+    columns = {}
+    for text in texts(drawn("one_run_game")):
+        if text.get_text() in ("in", "out", "✓", "✗", "abstains"):
+            columns.setdefault(round(text.get_position()[0], 2), []).append(text.get_text())
+    assert len(columns) == 8
+    for coin, *rest in columns.values():
+        other = "out" if coin == "in" else "in"
+        assert rest in (["abstains"], [coin, "✓"], [other, "✗"])
+
+
+def test_each_gap_is_named_with_six_words():
+    said = words(drawn("three_gaps"))
+    middle = said[said.index("one element") : said.index("accuracy")]
+    assert len(" ".join(middle).split()) == 3 * 6
+
+
+def test_only_coordinates_whose_canaries_agree_are_guessed():
+    picture = drawn("canaries_on_coordinates")
+    verdicts = {}
+    for text in texts(picture):
+        if text.get_text() in ("in", "out", "?"):
+            verdicts[round(text.get_position()[0], 2)] = text.get_text()
+    canaries = {}
+    for disc in shapes(picture):
+        nearest = min(verdicts, key=lambda x: abs(x - disc.center[0]))
+        canaries.setdefault(nearest, []).append(to_hex(disc.get_facecolor()) != "#ffffff")
+    assert sorted(map(len, canaries.values())) == [1] * 5 + [4] * 5
+    for x, verdict in verdicts.items():
+        agreed = {(True,): "in", (False,): "out"}
+        assert agreed.get(tuple(set(canaries[x])), "?") == verdict
+
+
+def test_columns_are_as_high_as_their_canaries_are_many():
+    picture = drawn("canaries_on_coordinates")
+    images = picture.axes[0].images
+    assert len(images) == 10
+    for image in images:
+        left, right, low, high = image.get_extent()
+        alpha = image.get_array()[:, 0, 3]
+        full = sum(
+            to_hex(disc.get_facecolor()) != "#ffffff"
+            for disc in shapes(picture)
+            if left <= disc.center[0] <= right
+        )
+        # At its own height a column is half gone. One canary is 0.4 inches.
+        half = np.interp(-0.5, -alpha / max(alpha.max(), 0.5), np.linspace(low, high, 200))
+        if full:
+            assert half - low == pytest.approx(0.4 * full, abs=0.02)
+        else:
+            assert alpha.max() <= 0.5
+
+
+def test_feedback_is_what_the_library_means_by_it():
+    """Told are: nothing; what it abstained from; all. Rows are read from left to right."""
+    rows, abstained = {}, set()
+    for text in texts(drawn("ways_of_feedback")):
+        (x, y), word = text.get_position(), text.get_text()
+        rows.setdefault(round(y, 1), []).append((round(x, 2), word))
+        abstained |= {round(x, 2)} if word == "abstains" else set()
+    told = {min(row)[1]: {x for x, word in row if word in ("in", "out")} for row in rows.values()}
+    assert len(abstained) == 2
+    assert told["plain"] == set()
+    assert told["one-way"] == abstained
+    assert told["full"] == abstained | told["guesses"]
+    assert not abstained & told["guesses"]
+
+
+@pytest.mark.parametrize("feedback", ["none", "one-way", "full"])
+def test_verdicts_on_feedback_are_those_of_the_library(feedback):
+    rule = oralib.valid_rule(oralib.Counts(7, 10, n=20, feedback=feedback))
+    said = [word for word in words(drawn("ways_of_feedback")) if word in ("✓", "✗")]
+    bounds = [word for word in words(drawn("ways_of_feedback")) if word.endswith("bound")]
+    place = {"none": slice(0, 1), "one-way": slice(1, 2), "full": slice(2, 4)}[feedback]
+    verdict = dict(zip(bounds[place], said[place], strict=True))
+    if rule == "plain":
+        assert verdict == {"usual bound": "✓"}
+    else:
+        assert verdict == {"usual bound": "✗", f"{rule} bound": "✓"}
+
+
+SET_UPS = list(product(("independent", "balanced"), FEEDBACKS, (0.0, 1e-5, 1.0), (False, True)))
+
+
+@pytest.mark.parametrize(("coins", "feedback", "delta", "r_fixed"), SET_UPS)
+def test_the_chart_agrees_with_the_library(coins, feedback, delta, r_fixed):
+    audit = {"coins": coins, "feedback": feedback, "delta > 0": delta > 0, "r_fixed": r_fixed}
+    end = BOUND_CHART.end(audit)
+    counts = oralib.Counts(75, 100, n=1000, r_fixed=r_fixed, feedback=feedback, coins=coins)
+    if end in (NONE_KNOWN, NONE_VALID):
+        refusal = "no bound is known" if end == NONE_KNOWN else "no bound is valid"
+        with pytest.raises(ValueError, match=refusal):
+            oralib.valid_rule(counts, delta)
+    else:
+        assert oralib.valid_rule(counts, delta) == end
+
+
+def paths(question, path=()):
+    for answer in question.answers:
+        if isinstance(answer.then, Question):
+            yield from paths(answer.then, (*path, answer.words))
+        else:
+            yield (*path, answer.words, answer.then)
+
+
+def test_the_chart_is_drawn_as_it_is():
+    """Each row ends with the end of its path, which begins in a row above."""
+    picture = drawn("which_bound")
+    ends = [path[-1] for path in paths(BOUND_CHART)]
+    right = [text.get_text() for text in texts(picture) if text.get_position()[0] > 5]
+    assert right == ["bound", *ends]
+    rows = {}
+    for text in texts(picture):
+        x, y = text.get_position()
+        rows.setdefault(round(y, 1), []).append((x, text.get_text()))
+    shown = [
+        tuple(word for _, word in sorted(row))
+        for row in rows.values()
+        if sorted(row)[-1][1] in ends
+    ]
+    for path, row in zip(paths(BOUND_CHART), shown, strict=True):
+        one_line = tuple(word for word in path if "\n" not in word)
+        assert one_line[-len(row) :] == row
+
+
+def test_the_calls_of_the_chart_are_those_of_the_library():
+    leak = {"delta": 1e-5, "n": 1000}
+    set_ups = {
+        "plain": ({}, 0.0, {}),
+        "exact": ({"r_fixed": True}, 1e-5, leak),
+        "split": ({}, 1e-5, leak | {"split": oralib.split_for(1000, 1e-5)}),
+        "anytime": ({"feedback": "full"}, 0.0, {}),
+    }
+    assert list(CALLS) == list(set_ups)
+    for rule, (set_up, delta, arguments) in set_ups.items():
+        counts = oralib.Counts(75, 100, n=1000, **set_up)
+        assert oralib.valid_rule(counts, delta) == rule
+        name, _, method = CALLS[rule].partition(", method=")
+        if method:
+            arguments |= {"method": method.strip('"')}
+        bound = getattr(oralib, name)(75, 100, **arguments)
+        assert oralib.valid_lower_bound(counts, delta=delta)[0] == bound
+
+
+@pytest.mark.parametrize(("v", "r", "level", "delta"), [(2, 3, 0.5, 0.02), (1, 3, 0.0, 0.3)])
+def test_the_worst_law_is_that_of_the_extremal_mechanism(v, r, level, delta):
+    worst = oralib.channel(oralib.ExtremalResponse(level, delta, v, r), 4)
+    law = oralib.one_run_law(worst, oralib.TopGuesser(r))[: r + 1, r]
+    np.testing.assert_allclose(drawings._worst_law(v, r, level, 4 * delta), law, atol=1e-12)
+
+
+def test_the_worst_law_attains_the_exact_p_value():
+    tail = drawings._worst_law(17, 20, 1.0, 1.6)[17:].sum()
+    assert tail == pytest.approx(
+        oralib.p_value(17, 20, 1.0, delta=1.6 / 100, n=100, method="exact")
+    )
+
+
+def test_a_leak_is_worth_most_at_the_threshold():
+    v, r, level = 17, 20, 1.0
+    worth = drawings._worth_of_a_leak(v, r, level)
+    assert worth.argmax() + 1 == v
+    k = np.arange(r + 1)
+    luck = drawings._worst_law(v, r, level, 0.0)[v:].sum()
+    down, up = np.append(0, worth), np.append(worth, 0)
+    np.testing.assert_allclose(k * down - np.exp(level) * (r - k) * up, (k >= v) - luck, atol=1e-12)
+
+
+def test_bars_below_the_threshold_shrink_and_bars_from_it_on_grow_alike():
+    heights, leaks = {}, []
+    for shape in shapes(drawn("idea_of_the_exact_bound")):
+        if shape.get_width() < 0.3:
+            leaks.append((shape.get_height(), to_hex(shape.get_facecolor())))
+        else:
+            heights.setdefault(shape.get_x(), []).append(shape.get_height())
+    worst, plain = np.array([heights[x] for x in sorted(heights)]).T
+    below, above = np.split(worst / plain, [8])  # 9 to 16 right guesses, 17 to 20
+    np.testing.assert_allclose(below, below[0])
+    np.testing.assert_allclose(above, above[0])
+    assert below[0] < 0.9 < 1.1 < above[0]
+    assert [colour for _, colour in leaks].count(figures.RED.lower()) == 1
+    assert max(leaks)[1] == figures.RED.lower()

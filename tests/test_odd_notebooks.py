@@ -1,0 +1,189 @@
+"""Runs of odd notebooks, in odd places: nothing is recorded that did not happen."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from notebooks import write_chapter
+
+from oralib import runs
+from oralib.__main__ import main
+from oralib.runs import folders, inside
+from oralib.runs.chapters import read_chapter
+
+
+def change(path, edit):
+    """The notebook at a path, edited in place."""
+    notebook = nbformat.read(path, 4)
+    edit(notebook)
+    nbformat.write(notebook, path)
+    return path
+
+
+def cell(source, *tags):
+    return nbformat.v4.new_code_cell(source, metadata={"tags": list(tags)} if tags else {})
+
+
+def test_two_parameters_cells_are_refused(tmp_path, capsys):
+    """papermill would put values after the first, where the second undoes them."""
+    path = write_chapter(tmp_path)
+    change(path, lambda notebook: notebook.cells.insert(2, cell("y: int = 1", "parameters")))
+    assert main(["run", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert "must have one cell tagged parameters, got 2" in capsys.readouterr().err
+
+
+def test_the_notebook_of_a_run_can_be_run_again(tmp_path):
+    path = write_chapter(tmp_path)
+    assert main(["run", str(path), "-p", "x=7", "--out", str(tmp_path / "a")]) == 0
+    again = str(tmp_path / "a" / "notebook.ipynb")
+    for name, given, x in (("b", [], 7.0), ("c", ["-p", "x=3"], 3.0)):
+        assert main(["run", again, *given, "--out", str(tmp_path / name)]) == 0
+        record = json.loads((tmp_path / name / "results.json").read_text())
+        assert record["parameters"]["x"] == x
+        assert record["results"]["square"] == x * x + 2
+
+
+def test_a_cell_that_ends_the_kernel_is_a_failure(tmp_path, capsys):
+    path = write_chapter(tmp_path)
+    change(path, lambda notebook: notebook.cells.insert(4, cell("import sys\nsys.exit()")))
+    assert main(["run", str(path), "--out", str(tmp_path / "out")]) == 1
+    assert "SystemExit: 0, before the last cell" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["list[int]", "dict", '"int"', "Any"])
+def test_types_that_cannot_be_checked_are_refused(tmp_path, kind):
+    path = write_chapter(tmp_path)
+    change(path, lambda notebook: notebook.cells[1].update(source=f"x: {kind} = 1  # a thing"))
+    with pytest.raises(ValueError, match="a parameter must be of type int, float, bool, str, list"):
+        read_chapter(path)
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"oralib": None}, {"oralib": 3}, {"oralib": {"results": [1]}}, {"oralib": {}}]
+)
+def test_odd_outputs_give_no_traceback(tmp_path, capsys, metadata):
+    def edit(notebook):
+        output = nbformat.v4.new_output("display_data", {"text/plain": "x"}, metadata=metadata)
+        notebook.cells[-1].outputs = [output]
+
+    path = change(write_chapter(tmp_path), edit)
+    expected = 2 if metadata == {"oralib": {"results": [1]}} else 0
+    assert main(["run", str(path), "--list"]) == expected
+    assert (expected == 0) == (capsys.readouterr().err == "")
+
+
+def test_a_line_too_long_to_be_a_parameter(tmp_path, capsys):
+    source = f"x: int = {'-' * 100_000}1"
+    path = write_chapter(tmp_path)
+    change(path, lambda notebook: notebook.cells[1].update(source=source))
+    assert main(["run", str(path), "--list"]) == 2
+    assert len(capsys.readouterr().err) < 400
+
+
+def test_start_up_files_of_the_user_are_no_part_of_a_chapter(tmp_path, monkeypatch):
+    (tmp_path / "startup.py").write_text("import builtins\nbuiltins.sneaky = 1\n")
+    monkeypatch.setenv("PYTHONSTARTUP", str(tmp_path / "startup.py"))
+    path = write_chapter(tmp_path, extra="\nassert not hasattr(__builtins__, 'sneaky')")
+    assert main(["run", str(path), "--out", str(tmp_path / "out")]) == 0
+
+
+def test_a_grid_that_is_a_pipe_is_refused(tmp_path):
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("needs named pipes")
+    os.mkfifo(tmp_path / "grid.yml")
+    with pytest.raises(ValueError, match="must be a file"):
+        runs.read_grid(tmp_path / "grid.yml")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users as Unix has them")
+def test_a_place_that_others_can_write_to_is_refused(tmp_path, capsys):
+    """They could put another notebook in the place of ours."""
+    path = write_chapter(tmp_path)
+    (tmp_path / folders.PARTIAL).mkdir()
+    (tmp_path / folders.PARTIAL).chmod(0o777)
+    assert main(["run", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert "can be written by other users" in capsys.readouterr().err
+    (tmp_path / folders.PARTIAL).chmod(0o700)
+    if os.geteuid() == 0:
+        os.chown(tmp_path / folders.PARTIAL, 65534, 65534)
+        assert main(["run", str(path), "--out", str(tmp_path / "out")]) == 2
+        assert "belongs to another user" in capsys.readouterr().err
+
+
+def test_unseen_places_are_closed_to_others(tmp_path):
+    with folders.unseen(tmp_path / "out") as place:
+        for folder in (place, place.parent):
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+# ------------------------------------------------------------------------------------- surroundings
+
+
+def command(*words, **options):
+    """Run the command line in a process of its own, through a shell that can close streams."""
+    line = " ".join([sys.executable, "-m", "oralib", *words])
+    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, **options)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell that can close streams")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(tmp_path, closed):
+    path = write_chapter(tmp_path)
+    done = command("run", str(path), "--out", str(tmp_path / "out"), closed)
+    assert done.returncode == 0, done
+    assert (tmp_path / "out" / "results.json").exists()
+
+
+@pytest.mark.parametrize("threads", ["0", "-1", "many", "100000"])
+def test_a_bad_number_of_threads_is_one_line(threads):
+    settings = {**os.environ, "NUMBA_NUM_THREADS": threads}
+    done = command("claims", "--only", "1", env=settings)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: NUMBA_NUM_THREADS must lie in [1, ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["a$^$_{", "big"])
+def test_the_table_is_there_whatever_the_picture_does(tmp_path, capsys, name):
+    value = "10**400" if name == "big" else "x"
+    write_chapter(tmp_path, extra=f"\nresults.record(**{{{name!r}: {value}}})")
+    grid = tmp_path / "grid.yml"
+    grid.write_text(f"chapter: small.ipynb\nproduct: {{x: [1, 2]}}\nshow: {json.dumps(name)}\n")
+    out = tmp_path / "out"
+    assert main(["sweep", str(grid), "--out", str(out), "--workers", "1"]) == 0
+    assert name in (out / "table.csv").read_text().splitlines()[0]
+    said = capsys.readouterr().err
+    assert (out / "figure.png").exists() != ("the table cannot be drawn" in said)
+
+
+def test_other_versions_of_packages_are_named(tmp_path, capsys, monkeypatch):
+    write_chapter(tmp_path)
+    grid = tmp_path / "grid.yml"
+    grid.write_text("chapter: small.ipynb\nproduct: {x: [1]}\n")
+    again = ["sweep", str(grid), "--out", str(tmp_path / "out"), "--workers", "1"]
+    assert main(again) == 0
+    assert "points are kept" not in capsys.readouterr().err
+    described = json.loads(inside.described())
+    described["packages"]["scipy"] = "1.99.0"
+    monkeypatch.setattr(inside, "described", lambda: json.dumps(described))
+    assert main(again) == 0
+    assert re.search(
+        r"points are kept that were run with scipy [\d.]+; now it is 1.99.0",
+        capsys.readouterr().err,
+    )
+
+
+@pytest.mark.parametrize("where", ["parameter", "result"])
+def test_what_is_no_text_is_refused_by_name(tmp_path, capsys, where):
+    extra = '\nresults.record(odd="\\ud800")' if where == "result" else ""
+    path = write_chapter(tmp_path, extra=extra)
+    given = ["-p", "word=a\udcff"] if where == "parameter" else []
+    status = main(["run", str(path), *given, "--out", str(tmp_path / "out")])
+    assert status == (2 if given else 1)
+    assert re.search(r"(word|odd) must be a text in UTF-8", capsys.readouterr().err)

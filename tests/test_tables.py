@@ -1,0 +1,69 @@
+"""Tables for people: the right digits, errors beside their numbers, words to the left."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oralib.tables import number, show
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.6254, "0.625"),
+        (-0.0004, "−4 · 10⁻⁴"),
+        (-0.00051, "−0.001"),
+        (0.0, "0.000"),
+        (-0.0, "0.000"),
+        (1e-5, "10⁻⁵"),
+        (9.99e-6, "10⁻⁵"),
+        (-1e-12, "−10⁻¹²"),
+        (3.14e8, "3.1 · 10⁸"),
+        (np.float64(2.5), "2.500"),
+        (np.int64(-7), "−7"),
+        (10**9, "1000000000"),
+        (float("nan"), "–"),
+        (float("-inf"), "−∞"),
+        (np.True_, "yes"),
+        (False, "no"),
+        ("one-way", "one-way"),
+    ],
+)
+def test_numbers_as_in_a_book(value, text):
+    assert number(value) == text
+
+
+FRAME = pd.DataFrame(
+    {"way": ["a", "b<"], "bound": [0.5, np.nan], "bound_se": [0.012, np.nan], "n": [1, 2]},
+    index=["first", "second"],
+)
+
+
+def test_a_table_in_columns():
+    shown = show(FRAME, index="audit")
+    assert str(shown).splitlines() == [
+        "audit   way     mean bound  n",
+        "first   a    0.500 ± 0.012  1",
+        "second  b<               –  2",
+    ]
+
+
+def test_a_table_of_some_columns():
+    shown = show(FRAME, {"n": "elements", "bound": "ε′", "bound_se": "s.e."}, digits={"bound": 1})
+    assert shown.heads == ("elements", "ε′", "s.e.")
+    assert shown.rows[0] == ("1", "0.5 ± 0.0", "0.012")
+
+
+def test_html_has_heads_and_no_markup_of_others():
+    html = show(FRAME)._repr_html_()
+    assert html.count('<th scope="col"') == 3
+    assert "b&lt;" in html
+    assert '<td class="word">a</td>' in html
+    assert '<td class="number">1</td>' in html
+
+
+def test_errors_name_the_argument():
+    with pytest.raises(ValueError, match="columns must be among way, bound, bound_se, n, got 'x'"):
+        show(FRAME, {"x": "x"})
+    with pytest.raises(TypeError, match="frame must be a data frame"):
+        show([1, 2])
