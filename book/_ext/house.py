@@ -101,13 +101,16 @@ def name_statements(app, doctree):
         label = box.get("label", "")
         if not label.startswith("paper-"):
             continue
-        title, name = box[0], name_of(label)
+        title = box[0]
         if not isinstance(box, unenumerable_node):
             logger.warning("%s needs the option :nonumber:", label, location=box)
             continue
         strip_parentheses(title)
         said = title.astext()
-        if label != label_of(box["realtype"], name.split()[1]) or not said.startswith(name):
+        numbered = not label.startswith("paper-section-")  # else a statement without a number
+        name = name_of(label) if numbered else said.partition(" of the paper")[0]
+        kind = box["realtype"] if numbered else "section"
+        if not label.startswith(label_of(kind, name.split()[1])) or not said.startswith(name):
             logger.warning(
                 "%s is a box of the kind %r with the title %r: the title must begin with %r",
                 label,
