@@ -174,7 +174,7 @@ def _played_count(guesser: str) -> Counts:
     "The one-run auditor flips n fair coins, runs M once, and counts right and taken guesses of a "
     "guesser that sees the output alone.",
     MONTE_CARLO,
-    "A-guessing-based-auditing#alg-guess-one-run",
+    "02-preliminaries#paper-algorithm-1",
     stated={"coin": 0.5, "feedback": "none"},
     mutants=[varied("coin"), replaced("feedback", full="full")],
 )
@@ -209,7 +209,7 @@ def _played_classic() -> Counts:
     "The classic auditor flips one coin a run and knows the rest, so its successes on XRR are "
     "independent with probability p(ε).",
     MONTE_CARLO,
-    "A-guessing-based-auditing#alg-guess-classic",
+    "A-guessing-based-auditing#paper-algorithm-2",
     stated={"success": 0.75},
     mutants=[varied("success")],
 )
