@@ -143,7 +143,7 @@ def test_results_are_declared_once_at_the_end(path):
     calls = [cell.source for cell in code_cells(path) if "results.record(" in cell.source]
     assert len(calls) == 1
     assert calls[0] == code_cells(path)[-1].source
-    assert len(results_of(read(path))) >= 3
+    assert len(results_of(read(path))) >= 2
 
 
 @pytest.mark.parametrize("path", STORIES, ids=ids)
