@@ -142,7 +142,8 @@ def test_ideas_are_in_sight_and_plumbing_is_not(path):
 def test_results_are_declared_once_at_the_end(path):
     calls = [cell.source for cell in code_cells(path) if "results.record(" in cell.source]
     assert len(calls) == 1
-    assert calls[0] == code_cells(path)[-1].source
+    if path.stem != "running":  # which is about recording
+        assert calls[0] == code_cells(path)[-1].source
     assert len(results_of(read(path))) >= 2
 
 
