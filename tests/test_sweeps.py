@@ -682,6 +682,27 @@ else:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_workers_do_not_hear_interrupts_from_their_first_moment(tmp_path):
+    """Python's own helper of the first process would let them through."""
+    program = """
+import multiprocessing, signal
+from oralib.runs import cluster
+
+def deaf():
+    raise SystemExit(7 if signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()) else 1)
+
+if __name__ == "__main__":
+    with cluster._deaf_to_interrupts():
+        child = multiprocessing.get_context("spawn").Process(target=deaf)
+        child.start()
+    child.join()
+    assert child.exitcode == 7, child.exitcode
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+"""
+    (tmp_path / "program.py").write_text(program)
+    subprocess.run([sys.executable, tmp_path / "program.py"], check=True)
+
+
 @pytest.mark.parametrize("what", ["helper.py", "data.csv"])
 def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what):
     """A module beside a notebook of one's own, and a file of data."""

@@ -84,13 +84,17 @@ def _local(workers: int) -> Iterator[Client]:
         tempfile.TemporaryDirectory(prefix="oralib-", ignore_cleanup_errors=True) as folder,
         dask.config.set({"temporary-directory": folder}),
     ):
-        with _deaf_to_interrupts():  # the workers, which would each print a traceback
-            cluster = SpecCluster(
-                scheduler={"cls": _Scheduler, "options": {**place, "port": 0, "dashboard": False}},
-                workers={i: {"cls": Nanny, "options": place | worker} for i in range(workers)},
-                security=security,
-                silence_logs=_SILENT,
-            )
+        try:
+            with _deaf_to_interrupts():  # the workers, which would each print a traceback
+                options = {**place, "port": 0, "dashboard": False}
+                cluster = SpecCluster(
+                    scheduler={"cls": _Scheduler, "options": options},
+                    workers={i: {"cls": Nanny, "options": place | worker} for i in range(workers)},
+                    security=security,
+                    silence_logs=_SILENT,
+                )
+        except RuntimeError as error:
+            raise ValueError(f"no workers can be started on this machine: {error}") from None
         with cluster, Client(cluster) as client:
             yield client
 
@@ -104,6 +108,10 @@ def _deaf_to_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
     elif hasattr(signal, "pthread_sigmask"):
+        from multiprocessing import resource_tracker
+
+        # Python starts this helper with the first process, and then lets signals through.
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             yield

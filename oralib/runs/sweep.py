@@ -211,8 +211,8 @@ def _interrupted_later() -> Iterator[None]:
     finally:
         for number in ours:
             signal.signal(number, _signals.interrupt)
-    if heard:
-        signal.raise_signal(heard[0])
+        if heard:
+            signal.raise_signal(heard[0])
 
 
 # ------------------------------------------------------------------------------- the folder
