@@ -66,7 +66,7 @@ _RELATIONS: dict[str, Callable[[Vector, Vector], bool]] = {
     "In full-knowledge ORA of XRR, V stochastically dominates Bin(n, p(ε)), so the audit is not "
     "valid.",
     COUNTEREXAMPLE,
-    "corrections#prop-corr-xrr",
+    "E-adaptive-auditing#paper-proposition-e-2",
     stated={"relation": "dominates", "level": 1.0},
     corrected={"relation": "is more spread than"},
     correction="V has the mean of Bin(n, p(ε)) and more spread (convex order); it is not dominated "
@@ -140,7 +140,7 @@ def _coupled(one: Vector, two: Vector, dependence: float) -> Vector:
     "Lemma E.4",
     "If X1 is dominated by Y1, and X2 given X1 by Y2, then X1 + X2 is dominated by Y1 + Y2.",
     COUNTEREXAMPLE,
-    "E-adaptive-auditing#lem-adapt-sum",
+    "E-adaptive-auditing#paper-lemma-e-4",
     stated={"dependences": (0.0, -1.0, 1.0), "premise": "given X1"},
     corrected={"dependences": (0.0,)},
     correction="If Y1 and Y2 are independent; two fair coins are not dominated by Y and 1 − Y.",
@@ -240,7 +240,7 @@ def adaptive_is_valid(feedback: str, level: float) -> Finding:
     "On Xor-in-Pairs ORA guesses blindly, and AORA takes n/2 guesses that are all right: it is "
     "tight, its bound grows beyond all limits.",
     EXACT,
-    "E-adaptive-auditing#prop-adapt-xip",
+    "E-adaptive-auditing#paper-proposition-e-7",
     stated={"plain": 0.5, "guesses": 0.5, "accuracy": 1.0, "feedback": "full"},
     mutants=[
         varied("plain"),

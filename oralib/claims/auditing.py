@@ -184,7 +184,7 @@ _CONDITIONS: dict[str, Function] = {
     "Lemma A.7",
     "If V is stochastically dominated by Bin(R, p(ε)), the bound is valid.",
     COUNTEREXAMPLE,
-    "corrections#lem-corr-valid",
+    "A-guessing-based-auditing#paper-lemma-a-7",
     stated={"dominated": "on the whole", "success": 1.0},
     corrected={"dominated": "given R"},
     correction="Dominance is needed given each value of R, not only on the whole.",
@@ -383,7 +383,7 @@ _INSIDE = ("1/2", "0.6", "0.99")
     "Lemma A.12",
     "If the number of guesses tends to infinity, estimation minus bound tends to 0.",
     COUNTEREXAMPLE,
-    "corrections#lem-corr-estimates",
+    "A-guessing-based-auditing#paper-lemma-a-12",
     stated={"accuracies": tuple(_SEQUENCES_OF_RIGHT_GUESSES), "limit": 0.0},
     corrected={"accuracies": _INSIDE},
     correction="If the accuracy stays between 1/2 and some 1 − η; near 1 the gap in nats can "

@@ -229,7 +229,7 @@ def _tight_sizes() -> dict[str, bool]:
     "Proposition D.5",
     "ORA is tight for Count-in-Sets if and only if s(n) = o(log n).",
     COUNTEREXAMPLE,
-    "corrections#thm-corr-cis",
+    "D-dp-sgd-in-detail#paper-proposition-d-5",
     stated={"largest": 0.0},
     corrected={"largest": 1.0},
     correction="If and only if limsup s(n) / log2 n ≤ 1; o(log n) suffices and is not needed.",

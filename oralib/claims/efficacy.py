@@ -145,7 +145,7 @@ def best_efficacy_of_k(rate: float, more: int, first: float) -> Finding:
     "With at least k guesses, the guesser that sets its threshold to the k-th largest loss is "
     "optimal.",
     EXACT,
-    "corrections#prop-corr-ties",
+    "05-efficacy#paper-theorem-5-2",
     stated={"guess": "all that reach the k-th"},
     corrected={"guess": "exactly k"},
     correction="Exactly k elements are to be guessed, ties broken in any way: where losses are "

@@ -360,7 +360,7 @@ def _adaptive_by_words(table: Channel, tau: float, revealed: str) -> NDArray[np.
     "AORA lets the guesser see the true values of the elements that it is done with, also of "
     "those it abstained from.",
     EXACT,
-    "E-adaptive-auditing#def-adapt-aora",
+    "E-adaptive-auditing#paper-definition-e-3",
     stated={"revealed": "all"},
     mutants=[
         replaced(
