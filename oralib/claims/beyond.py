@@ -658,7 +658,7 @@ def _median_best_set(c: float, log2_n: float) -> float:
     "For sets of c log2 n elements, c > 1, the best efficacy of few guesses tends to "
     "1 − h⁻¹(1 − 1/c), h the binary entropy.",
     CLOSED,
-    "corrections#thm-corr-cis",
+    "D-dp-sgd-in-detail#prop-detail-beyond",
     stated={"one": 1.0, "reciprocal": 1.0},
     mutants=[varied("one"), varied("reciprocal")],
 )

@@ -308,7 +308,7 @@ def noisy_steps(rate: float, sigma: float, clip: float, learning_rate: float) ->
     "Full-knowledge ORA guesses each element knowing all others; on XRR all guesses are then "
     "right together, with probability p(ε), or wrong together.",
     EXACT,
-    "E-adaptive-auditing#prop-adapt-full",
+    "E-adaptive-auditing#paper-section-e-1-full-knowledge",
     stated={"truth": 0.75, "together": 1.0},
     mutants=[varied("truth"), replaced("together", independently=0.97)],
 )

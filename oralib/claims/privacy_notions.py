@@ -77,7 +77,7 @@ def _mean_success(table: Channel, guesses: NDArray[Any]) -> float:
     "Section 5",
     "The best guess of an element is the sign of its distributional privacy loss.",
     EXACT,
-    "corrections#prop-corr-sign",
+    "05-efficacy#paper-section-5-guesser",
     stated={"sign": 1, "border": 0.0},
     corrected={"sign": -1},
     correction="It is minus that sign: the loss ln P[o | −1] / P[o | 1] is positive where −1 is "
