@@ -1,9 +1,7 @@
 """Every page under axe-core, the checker of accessibility, in both themes and on a phone.
 
-Needs what ``test_rendered.py`` needs, and axe-core; skipped where they are missing, unless
-ORALIB_REQUIRE_BROWSER is set. To install it::
-
-    npm install --prefix .venv/axe axe-core@4.14.0
+Needs what ``test_rendered.py`` needs, and axe-core, which ``.ci/run`` installs; skipped where they
+are missing, unless ORALIB_REQUIRE_BROWSER is set.
 """
 
 import pytest

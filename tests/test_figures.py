@@ -104,6 +104,23 @@ def test_a_label_is_in_the_legend_once():
     assert sorted(labels) == ["a", "b", "b (simulated)", "one"]
 
 
+def test_simulated_points_of_several_curves_have_one_entry_in_the_legend():
+    curves = {"a": ([1, 2], [1, 2]), "b": ([1, 2], [2, 1])}
+    points = {name: (*curve, [0.1, 0.1]) for name, curve in curves.items()}
+    picture = figures.lines(curves, "x", "y", points=points)
+    labels = [text.get_text() for text in picture.legends[0].get_texts()]
+    assert labels == ["a", "b", "simulated, ± one s.e."]
+
+
+def test_rows_of_the_chain_may_differ_in_their_number_of_guesses():
+    shame = oralib.channel(oralib.NameAndShame(), 4)
+    picture = figures.gap_chain({"one": shame, "four": shame}, k=[1, 4])
+    ends = {text.get_text() for text in picture.axes[0].texts}
+    assert ends == {"1.00", "0.62"}
+    with pytest.raises(ValueError, match="shorter"):
+        figures.gap_chain({"one": shame, "four": shame}, k=[1])
+
+
 def test_bands_of_another_number_of_audits():
     table = sweep()
     thin, wide = (

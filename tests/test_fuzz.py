@@ -121,7 +121,7 @@ CALLS = {
     "p_inv": {"accuracy": 0.7},
     "p_value": {"v": 5, "r": 9, "epsilon": 0.5, "delta": 0.01, "n": 20, "method": "exact"},
     "sign_vectors": {"n": 2},
-    "split_for": {"n": 100, "delta": 1e-5},
+    "split_for": {"n": 100, "delta": 1e-5, "beta": 0.05, "guesses": 60},
     "train": {
         **{"dpsgd": STEP, "included": np.ones(4, dtype=bool), "rng": RNG, "clip": 1.0},
         **{"learning_rate": 1.0, "gradient": 1.0},

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from test_rendered import BROWSER, DRIVER, REQUIRED, serve, start_browser
 
 ROOT = Path(__file__).parent.parent
 
@@ -20,6 +21,9 @@ Start with Proposition E.5.
 | Definitions A.1 and 3.1 | `Theorem 5.2` in code |
 
 By Theorem 5.2 of {cite}`steinke2023` and {cite:t}`steinke2023`, Theorem 5.2.
+
+:::{run-this-book}
+:::
 """
 
 BOXES = """# Statements
@@ -106,8 +110,8 @@ def build(folder, *options):
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """The rendered pages by name."""
+def html(tmp_path_factory):
+    """The folder with the rendered book."""
     folder = tmp_path_factory.mktemp("scratch")
     cells = [
         text(BOXES),
@@ -115,6 +119,7 @@ def pages(tmp_path_factory):
         code("x: float = 1.25  # a number", "parameters", "hide-input"),
         code("assert x", "hide-input"),
         code("print(pi)", "hide-input"),
+        code("import pandas as pd\n\npd.DataFrame({'who': ['x', 'y'], 'n': [1, 12]})"),
         text("There are {eval}`f'{x:.3f}'` of them, as Theorem\n5.2 says."),
         text(EXERCISES),
         code("print(3 * x)"),
@@ -123,9 +128,13 @@ def pages(tmp_path_factory):
     write_book(folder, cells)
     done = build(folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    html = folder / "_build" / "html"
-    pages = {path.stem: path.read_text() for path in (html / "book").glob("*.html")}
-    return pages | {"search": (html / "searchindex.js").read_text()}
+    return folder / "_build" / "html"
+
+
+@pytest.fixture(scope="module")
+def pages(html):
+    """The rendered pages by name."""
+    return {path.stem: path.read_text() for path in (html / "book").glob("*.html")}
 
 
 def links(page, target):
@@ -176,6 +185,38 @@ def test_exercises_and_folded_solutions(pages):
     assert "3.75" in solution  # the output of a cell between the gates
     assert re.search(r'<div class="[^"]*dropdown[^"]*" id="sol-thrice"', page)
     assert re.sub(r"<.*?>", "", page).count("Exercise 2") == 1
+
+
+@pytest.mark.skipif(not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium")
+def test_the_search_finds_a_number_of_the_paper(html, tmp_path):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser = start_browser(tmp_path)
+    with serve(html) as address:
+        browser.get(f"{address}/search.html?q=Proposition+E.5")
+        found = WebDriverWait(browser, 30).until(
+            lambda browser: browser.execute_script(
+                "return [...document.querySelectorAll('ul.search li > a')].map(x => x.href)"
+            )
+        )
+        browser.quit()
+    targets = [link.removeprefix(address) for link in found]
+    assert "/book/chapter.html#paper-proposition-e-5" in targets
+    assert "/book/index.html#mention-of-paper-proposition-e-5" in targets
+    assert 'id="mention-of-paper-proposition-e-5"' in (html / "book" / "index.html").read_text()
+
+
+def test_how_to_run_a_chapter_stands_at_its_end(pages):
+    box = pages["chapter"].split("Run this chapter")[1].split("</article>")[0]
+    assert "python -m oralib run book/chapter.ipynb -p x=1.25" in box
+    assert re.findall(r'href="(../downloads/oralib-[^"]*(?:whl|gz))"', box)
+    assert "Run this book" in pages["index"]
+
+
+def test_a_column_of_numbers_is_known_as_one(pages):
+    table = pages["chapter"].split('class="dataframe"')[1].split("</table>")[0]
+    assert re.findall(r'class="number">(.*?)<', table) == ["", "n", "0", "1", "1", "12"]
+    assert re.findall(r"<td>(.*?)<", table) == ["x", "y"]
 
 
 def test_warnings_end_a_build(tmp_path):

@@ -126,7 +126,7 @@ def test_a_small_chapter(lab, browser):
     open_and_run(browser, lab, "small.ipynb")
     assert count(browser, "aside.myst-proof .katex") == 1
     assert wait_for(browser, "return document.body.innerText.includes('The square is 2.250, see')")
-    assert count(browser, "a[href='#paper-theorem-5-2']") == 1
+    assert count(browser, "a.hover-link[href='#paper-theorem-5-2']") == 1
 
 
 @pytest.mark.parametrize("name", ["04-the-gaps"])

@@ -22,7 +22,7 @@ LOCK = (ROOT / "requirements.lock").read_text().splitlines()
 def required():
     """Every package that pyproject.toml asks for, with or without extras."""
     lists = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
-    return {re.split(r"[<>=!~\[; ]", entry)[0].lower() for entries in lists for entry in entries}
+    return set().union(*map(names, lists))
 
 
 def test_lock_pins_every_requirement_and_names_no_address():
@@ -33,7 +33,8 @@ def test_lock_pins_every_requirement_and_names_no_address():
 
 
 def names(entries):
-    return {re.split(r"[<>=!~\[; ]", entry)[0].lower() for entry in entries}
+    """The names of required packages, spelt as in the lock."""
+    return {re.split(r"[<>=!~\[; ]", entry)[0].lower().replace("_", "-") for entry in entries}
 
 
 def test_commands_know_what_their_extra_installs():

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import threading
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -39,16 +40,24 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(scope="module")
-def address():
-    """The book, served on loopback."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(HTML)))
+@contextmanager
+def serve(folder):
+    """The address, on loopback, of a folder of pages."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def address():
+    with serve(HTML) as address:
+        yield address
 
 
 def start_browser(profile):
@@ -99,6 +108,29 @@ def open_page(browser, url):
     }
 
 
+#: Formulas, pictures and boxes that stick out of what holds them, and do not scroll.
+TOO_WIDE = (
+    "return [...document.querySelectorAll('article mjx-math, article img, article .admonition')]"
+    " .filter(x => !x.closest('.wide, div.math, .output, .pst-scrollable-table-container')"
+    "   && x.getBoundingClientRect().right > 1"
+    "     + x.parentElement.closest('.admonition, article').getBoundingClientRect().right)"
+    " .map(x => x.outerHTML.slice(0, 200))"
+)
+#: Formulas whose full stop or comma stands in the next line.
+LONELY_STOPS = (
+    "const found = [];"
+    "for (const formula of document.querySelectorAll('article span.math:not(.wide)')) {"
+    "  const text = formula.nextSibling;"
+    "  if (text?.nodeType !== 3 || !/^[.,;:!?)]/.test(text.data)) continue;"
+    "  const range = document.createRange();"
+    "  range.setStart(text, 0); range.setEnd(text, 1);"
+    "  if (range.getBoundingClientRect().left < formula.getBoundingClientRect().right - 2)"
+    "    found.push(formula.parentElement.outerHTML.slice(0, 200));"
+    "}"
+    "return found;"
+)
+
+
 @pytest.mark.parametrize("page", pages())
 @pytest.mark.parametrize("width", [1300, 390])
 def test_page(browser, address, page, width):
@@ -131,6 +163,8 @@ def test_page(browser, address, page, width):
     assert counts["empty"] == []
     assert counts["mute"] == 0
     assert counts["wide"] <= 1  # nothing sticks out sideways, on a phone neither
+    assert browser.execute_script(TOO_WIDE) == []
+    assert browser.execute_script(LONELY_STOPS) == []
 
 
 def test_equations_are_there_at_all(browser, address):

@@ -101,13 +101,16 @@ def name_statements(app, doctree):
         label = box.get("label", "")
         if not label.startswith("paper-"):
             continue
-        title, name = box[0], name_of(label)
+        title = box[0]
         if not isinstance(box, unenumerable_node):
             logger.warning("%s needs the option :nonumber:", label, location=box)
             continue
         strip_parentheses(title)
         said = title.astext()
-        if label != label_of(box["realtype"], name.split()[1]) or not said.startswith(name):
+        numbered = not label.startswith("paper-section-")  # else a statement without a number
+        name = name_of(label) if numbered else said.partition(" of the paper")[0]
+        kind = box["realtype"] if numbered else "section"
+        if not label.startswith(label_of(kind, name.split()[1])) or not said.startswith(name):
             logger.warning(
                 "%s is a box of the kind %r with the title %r: the title must begin with %r",
                 label,
@@ -156,7 +159,8 @@ def ancestors(node):
 
 def join_texts(doctree):
     """A line break in the source must not part a mention: one text where several meet."""
-    for element in {text.parent for text in doctree.findall(nodes.Text)}:
+    parents = {text.parent for text in doctree.findall(nodes.Text)}
+    for element in parents - {None}:  # the theme shortens links and leaves a text behind
         joined = []
         for child in element.children:
             if isinstance(child, nodes.Text) and joined and isinstance(joined[-1], nodes.Text):

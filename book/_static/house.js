@@ -4,7 +4,8 @@
     for (const formula of document.querySelectorAll("span.math")) {
       formula.classList.remove("wide");
       const line = formula.closest("p, li, dd, td, th, figcaption") ?? formula.parentElement;
-      formula.classList.toggle("wide", formula.offsetWidth > line.clientWidth);
+      const whole = formula.closest(".nowrap") ?? formula; // with its punctuation
+      formula.classList.toggle("wide", whole.offsetWidth > line.clientWidth);
     }
   };
   window.addEventListener("load", () => window.MathJax?.startup?.promise.then(mark));

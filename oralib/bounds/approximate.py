@@ -176,8 +176,8 @@ def epsilon_lower_bound_random_r(
     beta : how often the bound may fail, in (0, 1).
     delta : the δ of (ε, δ)-DP, in [0, 1].
     n : the number of elements, taken and abstained, at least r.
-    split : the share of β that is set aside for δ, in (0, 1). Choose it before the audit, for
-        instance 0.1 where n δ is at most 0.2, and 0.2 at 0.4.
+    split : the share of β that is set aside for δ, in (0, 1). Choose it before the audit;
+        :func:`oralib.split_for` plans it.
 
     Examples
     --------

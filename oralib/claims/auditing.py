@@ -83,7 +83,7 @@ def _strategies() -> dict[str, tuple[float, float, bool]]:
     "Lemmas 3.3, A.4 and A.17",
     "Bounds approach ε(M) if and only if the efficacy approaches p(ε(M)), with unlimited guesses.",
     CLOSED,
-    "03-problem-setting#lem-problem-main",
+    "03-problem-setting#paper-lemma-3-3",
     stated={"level": 1.0, "tolerance": 0.0, "unlimited": True},
     mutants=[
         varied("level"),
@@ -244,7 +244,7 @@ def _best_classic() -> dict[str, tuple[float, float]]:
     "Proposition A.8",
     "Classic auditing is valid: its bound exceeds ε(M) with probability at most β.",
     EXACT,
-    "A-guessing-based-auditing#prop-guess-classic-valid",
+    "A-guessing-based-auditing#paper-proposition-a-8",
     stated={"level": 1.0},
     mutants=[varied("level", 1, down=WEAKER)],
 )
@@ -275,7 +275,7 @@ def critical_failures(feedback: str, level: float) -> Any:
     "Proposition A.9",
     "One-run auditing is valid, whatever the guesser.",
     EXACT,
-    "A-guessing-based-auditing#prop-guess-one-run-valid",
+    "A-guessing-based-auditing#paper-proposition-a-9",
     stated={"feedback": "none", "level": 1.0},
     mutants=[replaced("feedback", full="full"), varied("level", 1, down=WEAKER)],
 )
@@ -290,7 +290,7 @@ def one_run_is_valid(feedback: str, level: float) -> Finding:
     "Lemma A.10",
     "The Clopper-Pearson limit differs from v/r by at most the square root of ln(1/β) / 2r.",
     CLOSED,
-    "A-guessing-based-auditing#lem-guess-convergence",
+    "A-guessing-based-auditing#paper-lemma-a-10",
     stated={"level": "β", "two": 2.0, "power": 0.5},
     corrected={"level": "min(β, 1 − β)"},
     correction="With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.",
@@ -337,7 +337,7 @@ _NUMBERS_OF_GUESSES: dict[str, Function] = {
     "If the number of guesses tends to infinity in probability, the Clopper-Pearson limit at a "
     "fixed level tends to the accuracy in probability.",
     CLOSED,
-    "A-guessing-based-auditing#lem-guess-convergence",
+    "A-guessing-based-auditing#paper-lemma-a-11",
     stated={"limit": 0.0, "guesses": "tends to infinity", "level": "fixed"},
     mutants=[
         shifted("limit", 0.03),
@@ -427,7 +427,7 @@ def _stays_below(success: float, level: float, bound: Function, r: int = 10**8) 
     "With unlimited guesses, estimations stay below ε(M) + a in the limit if and only if bounds "
     "do.",
     CLOSED,
-    "A-guessing-based-auditing#prop-guess-asymptotic",
+    "A-guessing-based-auditing#paper-proposition-a-13",
     stated={"level": 1.0},
     mutants=[varied("level", 1)],
 )
@@ -450,7 +450,7 @@ def estimations_and_bounds_stay_below(level: float) -> Finding:
     "Proposition A.14",
     "A valid auditor is asymptotically valid.",
     COUNTEREXAMPLE,
-    "A-guessing-based-auditing#prop-guess-asymptotic",
+    "A-guessing-based-auditing#paper-proposition-a-14",
     stated={"guesses": 1, "level": 1.0},
     corrected={"guesses": None},
     correction="If the number of guesses tends to infinity; one guess of LRR_1 is right with "
@@ -477,7 +477,7 @@ def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
     "A valid auditor is asymptotically tight if and only if, with unlimited guesses, its bounds "
     "at every level tend to ε(M).",
     CLOSED,
-    "A-guessing-based-auditing#prop-guess-tight",
+    "A-guessing-based-auditing#paper-proposition-a-15",
     stated={"level": 1.0, "guesses": 10**10, "auditors": "guessing games"},
     mutants=[
         varied("level", 1),
@@ -525,7 +525,7 @@ _SEQUENCES: dict[str, tuple[Function, bool]] = {
     "Bounded variables that stay below a level in the limit reach it in probability if and only "
     "if their means tend to it.",
     EXACT,
-    "A-guessing-based-auditing#lem-guess-sandwich",
+    "A-guessing-based-auditing#paper-lemma-a-16",
     stated={"stays_below": True, "mean": 1.0, "reached": 1.0},
     mutants=[
         replaced("stays_below", not_asked_for=False),
@@ -553,7 +553,7 @@ def sandwich(stays_below: bool, mean: float, reached: float) -> Finding:
     "Classic auditing is asymptotically tight: guessing only where the loss is ε(M) succeeds with "
     "probability p(ε(M)), and happens with positive probability.",
     EXACT,
-    "A-guessing-based-auditing#lem-guess-classic-tight",
+    "A-guessing-based-auditing#paper-lemma-a-18",
     stated={"threshold": 1.0, "level": 1.0},
     mutants=[varied("threshold", 1), varied("level", 1)],
 )
@@ -576,7 +576,7 @@ def classic_is_tight(threshold: float, level: float) -> Finding:
     "Proposition B.1",
     "Guessing the output of LRR_ε has efficacy p(ε) for every n, so ORA is tight for it.",
     EXACT,
-    "B-gaps-in-detail#prop-gapsb-lrr",
+    "B-gaps-in-detail#paper-proposition-b-1",
     stated={"orientation": 1, "level": 1.0},
     mutants=[replaced("orientation", pairs_the_other_way_round=-1), varied("level")],
 )

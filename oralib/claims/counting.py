@@ -40,7 +40,7 @@ Function = Callable[..., Any]
     "Lemma D.1",
     "The mean absolute deviation of Bin(n, p) is at most the square root of n p (1 − p).",
     EXACT,
-    "D-dp-sgd-in-detail#lem-detail-mad",
+    "D-dp-sgd-in-detail#paper-lemma-d-1",
     stated={"factor": 1.0, "power": 0.5},
     mutants=[varied("factor", up=WEAKER), varied("power")],
 )
@@ -77,7 +77,7 @@ def _mean_accuracy_of_count(n: int) -> float:
     "The best efficacy for Count is 1/2 + E|O − n/2|/n, at most 1/2 + 1/(2√n), for any number of "
     "guesses, and tends to 1/2.",
     EXACT,
-    "D-dp-sgd-in-detail#prop-detail-count",
+    "D-dp-sgd-in-detail#paper-proposition-d-2",
     stated={"coefficient": 1.0, "factor": 0.5, "limit": 0.5},
     mutants=[varied("coefficient"), varied("factor", up=WEAKER), varied("limit")],
 )
@@ -121,7 +121,7 @@ def _symmetric_efficacy(kernel: NDArray[Any], n: int) -> float:
     "Corollary D.3",
     "No symmetric algorithm has a larger efficacy than Count, so all tend to 1/2.",
     EXACT,
-    "D-dp-sgd-in-detail#cor-detail-symmetric",
+    "D-dp-sgd-in-detail#paper-corollary-d-3",
     stated={"factor": 1.0, "limit": 0.5, "pairs": "different"},
     mutants=[
         varied("factor", up=WEAKER),
@@ -162,7 +162,7 @@ def symmetric_algorithms(factor: float, limit: float, pairs: str) -> Finding:
     "The loss of Count is at least a where the output is at least n (e^a − 1)/(2 (e^a + 1)) away "
     "from its mean.",
     EXACT,
-    "D-dp-sgd-in-detail#lem-detail-loss",
+    "D-dp-sgd-in-detail#paper-lemma-d-4",
     stated={"two": 2.0, "rate": 1.0},
     mutants=[varied("two"), varied("rate")],
 )
@@ -251,7 +251,7 @@ def tight_sizes_of_sets(largest: float) -> Finding:
     "Section 6.1",
     "ORA is tight for Count-in-Sets so long as s(n) = o(log n).",
     CLOSED,
-    "06-dp-sgd#prop-dpsgd-tight",
+    "06-dp-sgd#paper-definition-6-1",
     stated={"largest": 0.0},
     mutants=[
         replaced(

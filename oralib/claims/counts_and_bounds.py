@@ -150,7 +150,7 @@ def bounds_tend(
     "ORA is asymptotically tight if with ever more guesses the bounds of some guesser tend to "
     "ε(M) in probability, at every β: guessing the output of randomized response is the example.",
     CLOSED,
-    "03-problem-setting#def-problem-tight",
+    "03-problem-setting#paper-definition-3-1",
     stated={"level": 1.0, "mechanism": LocalRandomizedResponse},
     mutants=[
         varied("level"),
@@ -170,7 +170,7 @@ def bounds_approach_the_level(level: float, mechanism: Function) -> Finding:
     "Definition 3.2",
     "The efficacy is the mean of V/R over coins and outputs (not the ratio of the means).",
     EXACT,
-    "03-problem-setting#def-problem-efficacy",
+    "03-problem-setting#paper-definition-3-2",
     stated={"power": 1.0, "functional": "mean of ratios"},
     mutants=[varied("power"), replaced("functional", ratio_of_means="ratio of means")],
 )
@@ -196,7 +196,7 @@ def efficacy(power: float, functional: str) -> Finding:
     "A valid auditor's bound exceeds the privacy level with probability at most β; the bound ε' "
     "does so for randomized response, the estimation does not.",
     EXACT,
-    "A-guessing-based-auditing#def-guess-valid",
+    "A-guessing-based-auditing#paper-definition-a-1",
     stated={"level": 1.0, "bound": epsilon_lower_bound},
     mutants=[
         varied("level", 1, down=WEAKER),
@@ -233,7 +233,7 @@ def above(success: float, level: float, r: int) -> float:
     "Asymptotic validity: estimations exceed ε(M) + a with vanishing probability. One-run "
     "auditing of LRR_1 has it; knowing all other elements (XRR_1) does not.",
     EXACT,
-    "A-guessing-based-auditing#def-guess-asymptotic",
+    "A-guessing-based-auditing#paper-definition-a-2",
     stated={"level": 1.0, "audit": "one run"},
     mutants=[varied("level", 1, up=WEAKER), replaced("audit", all_others_known="all others known")],
 )
@@ -263,7 +263,7 @@ def _tends_to_zero(values: list[float]) -> tuple[bool, str]:
     "Asymptotic tightness: estimations reach ε(M) − a with probability tending to 1, as they do "
     "on randomized response, where every guess succeeds with probability p(ε).",
     CLOSED,
-    "A-guessing-based-auditing#def-guess-asymptotic",
+    "A-guessing-based-auditing#paper-definition-a-3",
     stated={"level": 1.0, "mechanism": LocalRandomizedResponse},
     mutants=[
         varied("level", 1, down=WEAKER),
@@ -284,7 +284,7 @@ def estimations_reach(level: float, mechanism: Function) -> Finding:
     "The Clopper-Pearson lower limit is the largest q with P[Bin(r, q) ≥ v] ≤ β: there the tail "
     "is β.",
     EXACT,
-    "A-guessing-based-auditing#def-guess-cp",
+    "A-guessing-based-auditing#paper-definition-a-5",
     stated={"level": 1.0, "count": 0},
     mutants=[varied("level"), replaced("count", one_more=1)],
 )
@@ -334,7 +334,7 @@ def _can_be_coupled(x: NDArray[Any], y: NDArray[Any]) -> bool:
     "X is dominated by Y if P[X > t] ≤ P[Y > t] for all t: then, and only then, the two can be "
     "coupled with X ≤ Y.",
     EXACT,
-    "A-guessing-based-auditing#def-guess-dominance",
+    "A-guessing-based-auditing#paper-definition-a-6",
     stated={"factor": 1.0, "relation": "all tails"},
     mutants=[
         varied("factor"),

@@ -57,7 +57,7 @@ def _chain(name: str, lowest: float, factors: Sequence[float]) -> Any:
     "Theorems 5.1 and C.1",
     "Without abstentions the best efficacy is AE-AC-DDP, which is at most AC-DDP, p(DDP), p(DP).",
     EXACT,
-    "05-efficacy#thm-eff-all",
+    "05-efficacy#paper-theorem-5-1",
     stated={"rate": 1.0, "first": 1.0, "second": 1.0, "third": 1.0},
     mutants=[
         varied("rate"),
@@ -113,7 +113,7 @@ _RULES: dict[str, Function] = {
     "The best efficacy with at least k guesses is AE-AC-DDP of the k largest losses, which is at "
     "most AC-DDP, p(DDP), p(DP).",
     EXACT,
-    "05-efficacy#thm-eff-k",
+    "05-efficacy#paper-theorem-5-2",
     stated={"rate": 1.0, "more": 0, "first": 1.0},
     mutants=[varied("rate"), replaced("more", one_more=1, one_less=-1), varied("first", up=WEAKER)],
 )
@@ -187,7 +187,7 @@ def _pairs() -> list[NDArray[Any]]:
     "p(|ℓ|) is max{P, Q} / (P + Q), and its mean under P plus that under Q is 1 plus their total "
     "variation distance.",
     EXACT,
-    "C-efficacy-in-detail#lem-effc-identities",
+    "C-efficacy-in-detail#paper-lemma-c-3",
     stated={"rate": 1.0, "one": 1.0, "distance": 1.0},
     mutants=[varied("rate"), varied("one"), varied("distance")],
 )
@@ -210,7 +210,7 @@ def accuracy_and_distance(rate: float, one: float, distance: float) -> Finding:
     "Proposition C.4",
     "The best efficacy without abstentions is 1/2 plus half the mean total variation distance.",
     EXACT,
-    "C-efficacy-in-detail#prop-effc-tv",
+    "C-efficacy-in-detail#paper-proposition-c-4",
     stated={"base": 0.5, "factor": 0.5},
     mutants=[varied("base"), varied("factor")],
 )
@@ -229,7 +229,7 @@ def efficacy_is_total_variation(base: float, factor: float) -> Finding:
     "Without abstentions, the efficacy is the mean over elements of the success probability given "
     "the others.",
     EXACT,
-    "C-efficacy-in-detail#lem-effc-mean",
+    "C-efficacy-in-detail#paper-lemma-c-6",
     stated={"tau": 0.0, "factor": 1.0},
     mutants=[replaced("tau", with_abstentions=LN3), varied("factor")],
 )
@@ -267,7 +267,7 @@ def laplace_by_quadrature(epsilon: float) -> float:
     "Proposition C.13",
     "Local Laplace without abstentions has efficacy 1 − exp(−ε/2)/2.",
     QUADRATURE,
-    "C-efficacy-in-detail#prop-effc-laplace",
+    "C-efficacy-in-detail#paper-proposition-c-13",
     stated={"half": 0.5, "rate": 0.5},
     mutants=[varied("half"), varied("rate")],
 )

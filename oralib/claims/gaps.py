@@ -90,7 +90,7 @@ def _best_of(mechanism: Any, n: int, k: int) -> float:
     "With unlimited guesses the efficacy for Name and Shame tends to 1/2: with k guesses it is "
     "1/2 + 1/(2k), where the output names its owner.",
     EXACT,
-    "B-gaps-in-detail#prop-gapsb-nas",
+    "B-gaps-in-detail#paper-proposition-b-3",
     stated={"base": 0.5, "gain": 0.5, "power": 1.0},
     mutants=[varied("base"), varied("gain"), varied("power")],
 )
@@ -131,7 +131,7 @@ def _one_sure_guess(k: int) -> float:
     "ORA is not tight for Name and Shame: with unlimited guesses its efficacy tends to 1/2 and its "
     "mean bound to 0, where the level is infinite.",
     CLOSED,
-    "B-gaps-in-detail#cor-gapsb-nas",
+    "B-gaps-in-detail#paper-corollary-b-4",
     stated={"efficacy": 0.5, "limit": 0.0},
     mutants=[varied("efficacy"), shifted("limit", 0.03)],
 )
@@ -152,7 +152,7 @@ def name_and_shame_is_not_tight(efficacy: float, limit: float) -> Finding:
     "Proposition B.6",
     "All or Nothing has efficacy (1 + p)/2, for any number of guesses.",
     EXACT,
-    "B-gaps-in-detail#prop-gapsb-aon",
+    "B-gaps-in-detail#paper-proposition-b-6",
     stated={"base": 0.5, "slope": 0.5},
     mutants=[varied("base"), varied("slope")],
 )
@@ -172,7 +172,7 @@ def all_or_nothing(base: float, slope: float) -> Finding:
     "ORA is not tight for All or Nothing: the bound grows beyond all limits only with probability "
     "p < 1.",
     CLOSED,
-    "B-gaps-in-detail#cor-gapsb-aon",
+    "B-gaps-in-detail#paper-corollary-b-7",
     stated={"factor": 1.0},
     mutants=[varied("factor")],
 )
@@ -200,7 +200,7 @@ def all_or_nothing_is_not_tight(factor: float) -> Finding:
     "Proposition B.9",
     "XOR of n ≥ 2 bits has efficacy 1/2, for any number of guesses.",
     EXACT,
-    "B-gaps-in-detail#prop-gapsb-xor",
+    "B-gaps-in-detail#paper-proposition-b-9",
     stated={"least": 2, "efficacy": 0.5},
     mutants=[replaced("least", from_one_bit_on=1), varied("efficacy")],
 )
@@ -245,7 +245,7 @@ def _success_laws(n: int) -> dict[str, NDArray[Any]]:
     "ORA is not tight for XOR: each guess is right with probability 1/2, any n − 1 of them "
     "independently, and the mean bound tends to 0.",
     CLOSED,
-    "B-gaps-in-detail#cor-gapsb-xor",
+    "B-gaps-in-detail#paper-corollary-b-10",
     stated={"success": 0.5, "left_out": 1, "limit": 0.0},
     mutants=[
         varied("success", 1),

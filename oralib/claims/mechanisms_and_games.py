@@ -63,7 +63,7 @@ from oralib.mechanisms import (
     "A local algorithm treats each element by itself, as randomized response does: its table is "
     "a product.",
     EXACT,
-    "04-the-gaps#def-gaps-local",
+    "04-the-gaps#paper-definition-4-1",
     stated={"together": 0.0, "mechanism": LocalRandomizedResponse(LN3)},
     mutants=[
         replaced("together", in_3_per_cent_of_all_runs=0.03),
@@ -99,7 +99,7 @@ def table_is_a_product(together: float, mechanism: Any) -> Finding:
     "Definition 4.2",
     "LRR_ε tells the truth with probability p(ε) on each element, and its privacy level is ε.",
     EXACT,
-    "04-the-gaps#def-gaps-lrr",
+    "04-the-gaps#paper-definition-4-2",
     stated={"rate": 1.0},
     mutants=[varied("rate")],
 )
@@ -122,7 +122,7 @@ def level_of_randomized_response(rate: float) -> Finding:
     "Count-in-Sets releases the number of ones in each set of s neighbouring elements; the last "
     "set is smaller if s does not divide n.",
     EXACT,
-    "06-dp-sgd#def-dpsgd-cis",
+    "06-dp-sgd#paper-definition-6-1",
     stated={"s": 2, "start": 0, "last": "smaller"},
     mutants=[
         replaced("s", one=1, three=3),
@@ -174,7 +174,7 @@ def _played_count(guesser: str) -> Counts:
     "The one-run auditor flips n fair coins, runs M once, and counts right and taken guesses of a "
     "guesser that sees the output alone.",
     MONTE_CARLO,
-    "A-guessing-based-auditing#alg-guess-one-run",
+    "02-preliminaries#paper-algorithm-1",
     stated={"coin": 0.5, "feedback": "none"},
     mutants=[varied("coin"), replaced("feedback", full="full")],
 )
@@ -209,7 +209,7 @@ def _played_classic() -> Counts:
     "The classic auditor flips one coin a run and knows the rest, so its successes on XRR are "
     "independent with probability p(ε).",
     MONTE_CARLO,
-    "A-guessing-based-auditing#alg-guess-classic",
+    "A-guessing-based-auditing#paper-algorithm-2",
     stated={"success": 0.75},
     mutants=[varied("success")],
 )
@@ -241,7 +241,7 @@ _LEVELS: dict[str, tuple[Any, int]] = {
     "Of the examples, XRR_ε and Local Laplace have privacy level ε, and NAS, AON, XOR, XIP and "
     "Count have none.",
     EXACT,
-    "04-the-gaps#def-gaps-nas",
+    "B-gaps-in-detail#paper-definition-b-2",
     stated={"xrr": 1.0, "laplace": 1.0, "others": inf},
     mutants=[varied("xrr"), varied("laplace"), replaced("others", ε_30=30.0)],
 )
@@ -278,7 +278,7 @@ def _training() -> NDArray[np.float64]:
     "A step of DP-SGD subtracts the learning rate times the sum of the batch's clipped gradients "
     "plus noise of standard deviation σ times the clipping threshold.",
     MONTE_CARLO,
-    "D-dp-sgd-in-detail#alg-detail-dpsgd",
+    "D-dp-sgd-in-detail#paper-algorithm-3",
     stated={"rate": 0.3, "sigma": 1.7, "clip": 2.0, "learning_rate": 0.1},
     mutants=[varied("rate"), varied("sigma"), varied("clip"), varied("learning_rate")],
 )

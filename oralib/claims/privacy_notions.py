@@ -46,7 +46,7 @@ from oralib.universe import SampledChannel
     "The privacy level is the largest log-ratio of output probabilities over datasets that "
     "differ in one element.",
     EXACT,
-    "02-preliminaries#def-prelim-dp",
+    "02-preliminaries#paper-definition-2-1",
     stated={"differences": 1, "factor": 1.0},
     mutants=[replaced("differences", two=2, none=0), varied("factor")],
 )
@@ -140,7 +140,7 @@ def sampled_tables() -> dict[str, SampledChannel]:
     "outputs, AE-AC-DDP all elements' accuracy, for any product distribution; with fair coins the "
     "last two are what the best guesser with one guess, and with n, achieves.",
     EXACT,
-    "05-efficacy#def-eff-notions",
+    "05-efficacy#paper-section-5-relaxations",
     stated={"rate": 1.0, "order": "mean of best"},
     mutants=[varied("rate"), replaced("order", best_of_means="best of means")],
 )
@@ -174,7 +174,7 @@ def relaxations(rate: float, order: str) -> Finding:
     "The distributional privacy loss for a product distribution Θ and values x, y of an element: "
     "the log-ratio of the output's probabilities given each of them, the others drawn from Θ.",
     EXACT,
-    "05-efficacy#def-eff-general",
+    "05-efficacy#paper-section-5-general",
     stated={"factor": 1.0, "others": "drawn from Θ"},
     mutants=[varied("factor"), replaced("others", uniform="uniform", likeliest="likeliest")],
 )
@@ -207,7 +207,7 @@ def general_loss(factor: float, others: str) -> Finding:
     "The max-divergence, the largest ln P(x)/Q(x), is the largest ln P(A)/Q(A) over events A; the "
     "total variation distance, half the sum of |P(x) − Q(x)|, is the largest P(A) − Q(A).",
     EXACT,
-    "C-efficacy-in-detail#def-effc-distances",
+    "C-efficacy-in-detail#paper-definition-c-2",
     stated={"divergence": 1.0, "half": 0.5},
     mutants=[varied("divergence"), varied("half")],
 )
@@ -248,7 +248,7 @@ def spoilt_response(level: float) -> Channel:
     "An ε-DP algorithm is (p, a)-probably approximately RR_ε in an index if for a share of at "
     "least p of the values of the others success is at least p(ε) − a.",
     EXACT,
-    "C-efficacy-in-detail#def-effc-parr",
+    "C-efficacy-in-detail#paper-section-c-3-probably",
     stated={"share": 0.75, "gap": 0.25, "others": 0.15},
     mutants=[varied("share"), varied("gap"), varied("others")],
 )

@@ -174,7 +174,7 @@ _EVERY = (0.5, 0.9, 0.97, 0.99, 0.999)
     "ORA is tight if and only if, for every level below ε(M), the number of elements with a loss "
     "of at least that level tends to infinity in probability.",
     CLOSED,
-    "05-efficacy#thm-eff-tight",
+    "05-efficacy#paper-theorem-5-3",
     stated={
         "numbers": (1, 10, 100, 1000, 10_000),
         "levels": _EVERY,
@@ -231,7 +231,7 @@ def _local_parts() -> dict[str, Channel]:
     "ORA is tight for local algorithms: guesses where the loss is ε are right with probability "
     "p(ε), and there are ever more of them.",
     CLOSED,
-    "05-efficacy#cor-eff-local",
+    "05-efficacy#paper-corollary-5-4",
     stated={"tau": 1.0, "level": 1.0},
     mutants=[varied("tau"), varied("level")],
 )
@@ -275,7 +275,7 @@ def _composed() -> list[tuple[float, bool, float]]:
     "Lemma C.7",
     "A guesser has efficacy p(ε(M)) if and only if mechanism and guesser together are LRR_ε(M).",
     EXACT,
-    "C-efficacy-in-detail#thm-effc-perfect",
+    "C-efficacy-in-detail#paper-lemma-c-7",
     stated={"least": 0.0, "level": 1.0},
     corrected={"least": 0.5},
     correction="For ε(M) > 0; at ε(M) = 0 every guesser has efficacy 1/2.",
@@ -336,7 +336,7 @@ def _some_function_makes(table: Channel, goal: NDArray[Any], own_coins: bool) ->
     "The best efficacy is p(ε(M)) if and only if some function of the output, which may toss coins "
     "of its own, turns the mechanism into LRR_ε(M).",
     LINEAR_PROGRAM,
-    "C-efficacy-in-detail#thm-effc-perfect",
+    "C-efficacy-in-detail#paper-proposition-c-8",
     stated={"level": 1.0, "own_coins": True},
     mutants=[varied("level", 1), replaced("own_coins", none=False)],
     remark="For all ε(M): at 0, where every guesser has efficacy 1/2, fresh coins are LRR_0.",
@@ -372,7 +372,7 @@ def _by_others(index: int, good: float, bad: float, bad_values: int) -> NDArray[
     "m p (P − a) with P = p(ε); if it is at most that share, at most P − (1 − m)(1 − p) a. So the "
     "efficacy tends to P if and only if the algorithm approaches LRR.",
     EXACT,
-    "C-efficacy-in-detail#thm-effc-approach",
+    "C-efficacy-in-detail#paper-lemma-c-9",
     stated={"lower": 1.0, "upper": 1.0},
     mutants=[varied("lower", down=WEAKER), varied("upper", down=WEAKER)],
     remark="At ε = ∞, where no table is excluded, both inequalities are attained, by tables that "
@@ -417,7 +417,7 @@ def _product(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     "Without abstentions ORA is tight if and only if the algorithm, after some post-processing, "
     "approaches LRR: in a share of indices that tends to 1.",
     CLOSED,
-    "C-efficacy-in-detail#thm-effc-approach",
+    "C-efficacy-in-detail#paper-theorem-c-10",
     stated={"share": 1.0},
     mutants=[varied("share"), replaced("share", more_than_half=0.51)],
     remark="Tried on algorithms that are randomized response in some indices and coins in others.",
@@ -447,7 +447,7 @@ def approaches_randomized_response(share: float) -> Finding:
     "For local algorithms and every β in [0, 1), the bounds without abstentions tend to the level "
     "p^-1(E) of the efficacy.",
     CLOSED,
-    "C-efficacy-in-detail#lem-effc-bounds",
+    "C-efficacy-in-detail#paper-lemma-c-14",
     stated={"betas": (0.0, 0.05, 0.5, 0.9), "perfect": True, "level": 1.0},
     corrected={"betas": (1e-6, 0.05, 0.5, 0.9), "perfect": False},
     correction="For β in (0, 1), and an efficacy below 1; at β = 0 every bound is 0, and at "
@@ -482,7 +482,7 @@ def bounds_approach_the_efficacy(betas: Sequence[float], perfect: bool, level: f
     "One-run auditing of a local algorithm simulates classic auditing of its sub-algorithm: the "
     "counts have the same law.",
     EXACT,
-    "05-efficacy#cor-eff-local",
+    "05-efficacy#paper-corollary-5-4",
     stated={"rounds": 0, "local": True},
     mutants=[replaced("rounds", one_more=1), replaced("local", elements_that_mix=False)],
 )

@@ -29,7 +29,7 @@ _PARTS = (
 
 
 @in_house_style
-def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
+def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = None) -> Picture:
     """Theorems 5.1 and 5.2: how far the best guesser comes, and which gap takes the rest.
 
     A row for each mechanism. The dark part is the optimal efficacy, above the ½ of blind guessing;
@@ -37,13 +37,14 @@ def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
 
     Parameters
     ----------
-    k : the number of guesses, by default all n.
+    k : the number of guesses, by default all n; or one for each row.
     """
     picture, axes = new_picture(height=1.5 + 0.46 * len(channels))
-    for place, channel in enumerate(channels.values()):
+    guesses = [k] * len(channels) if k is None or isinstance(k, int) else k
+    for place, (channel, taken) in enumerate(zip(channels.values(), guesses, strict=True)):
         levels = [
             0.5,
-            channel.optimal_efficacy(k),
+            channel.optimal_efficacy(taken),
             channel.ac_ddp,
             float(p(channel.ddp)),
             float(p(channel.epsilon)),
@@ -67,7 +68,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | None = None) -> Picture:
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel("accuracy" if k is None else f"accuracy of the best {_guesses(k)}")
+    axes.set_xlabel(f"accuracy of the best {_guesses(k)}" if isinstance(k, int) else "accuracy")
     draw_legend(picture, 3)
     return picture
 
@@ -80,13 +81,19 @@ def _guesses(k: int) -> str:
 def mass(
     laws: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str, ylabel: str = "probability"
 ) -> Picture:
-    """Probabilities of whole numbers, {label: (values, probabilities)}, as bars side by side."""
+    """Probabilities of whole numbers, {label: (values, probabilities)}, as bars.
+
+    The bars of several laws stand side by side; those of parts of one law, which have no value in
+    common, are as wide as if they were one.
+    """
     picture, axes = new_picture(height=3.6)
-    width = 0.8 / len(laws)
+    every = [value for values, _ in laws.values() for value in np.ravel(values).tolist()]
+    beside = len(laws) if len(set(every)) < len(every) else 1
+    width = 0.8 / beside
     for j, (colour, (label, (values, chances))) in enumerate(
         zip(CYCLE, laws.items(), strict=False)
     ):
-        shift = (j - (len(laws) - 1) / 2) * width
+        shift = (j - (beside - 1) / 2) * width if beside > 1 else 0.0
         axes.bar(np.asarray(values) + shift, chances, width, color=colour, label=label)
     label_axes(axes, xlabel, ylabel)
     axes.grid(visible=False, axis="x")

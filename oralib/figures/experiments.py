@@ -35,9 +35,9 @@ FEEDBACK = {
 
 
 def _band(table: pd.DataFrame, column: str, audits: int | None) -> pd.Series:
-    """The standard error of a column, or what it would be with another number of audits."""
+    """The standard error of a column, or twice what it is with another number of audits."""
     error = table[f"{column}_se"]
-    return error if audits is None else error * np.sqrt(table["trials"] / audits)
+    return error if audits is None else 2 * error * np.sqrt(table["trials"] / audits)
 
 
 @in_house_style
@@ -55,7 +55,8 @@ def tradeoff(
     Parameters
     ----------
     epsilon : the certified privacy level, a dashed line.
-    audits : draw the bands that so many audits would have, instead of those of the table.
+    audits : draw bands in which the mean of so many audits lies in about 95% of all cases, two
+        standard errors, instead of one standard error of the table.
     quoted : values printed in the paper, {x: (mean bound, its error)}.
     curves : further curves, {label: (x, y)}.
     """

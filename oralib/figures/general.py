@@ -43,7 +43,8 @@ def lines(
     Parameters
     ----------
     curves : {label: (x, y)}, or with the standard error of y.
-    points : {label: (x, y, standard error)}; one with the label of a curve has its colour.
+    points : {label: (x, y, standard error)}; one with the label of a curve has its colour. Several
+        of these have one entry in the legend.
     references : levels to draw as dashed lines, {label: y}.
     """
     picture, axes = new_picture()
@@ -77,6 +78,7 @@ def stacked(
         of_panel, levels = (points or {}).get(ylabel, {}), (references or {}).get(ylabel)
         _draw(panel, curves, of_panel, levels, names)
         label_axes(panel, xlabel, ylabel, log_x)
+        panel.locator_params(axis="y", nbins=5)  # else ticks change once labels have their room
         panel.label_outer()
     draw_legend(picture)
     return picture
@@ -96,10 +98,15 @@ def _draw(
         place = order.index(label) % len(CYCLE)
         style = {"color": CYCLE[place], "linestyle": DASHES[place]}
         draw_curve(axes, *curve, label=label, **style)
+    of_curves = [label for label in points if label in curves]
     for label, curve in points.items():
         place = order.index(label) % len(CYCLE)
-        shown = f"{label} (simulated)" if label in curves else label
+        shown: str | None = label
+        if label in of_curves:
+            shown = f"{label} (simulated)" if len(of_curves) == 1 else None
         draw_points(axes, *curve, label=shown, color=CYCLE[place], marker=MARKERS[place])
+    if len(of_curves) > 1:
+        draw_points(axes, [], [], [], label="simulated, ± one s.e.", color="black")
 
 
 @in_house_style

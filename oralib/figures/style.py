@@ -133,7 +133,7 @@ def draw_curve(
     if error is not None:
         error = np.where(np.isfinite(error), error, 0.0)
         low, high = (y - error)[finite], (y + error)[finite]
-        axes.fill_between(x[finite], low, high, color=style.get("color"), alpha=0.2, linewidth=0)
+        axes.fill_between(x[finite], low, high, color=style.get("color"), alpha=0.25, linewidth=0)
 
 
 def draw_points(

@@ -161,9 +161,11 @@ def results_of(notebook: Any) -> dict[str, Any]:
             given = section["results"]
             if not isinstance(given, dict):
                 raise ValueError(f"results must map names to values, got {str(given)[:60]}")
-            values, order = from_json(given), section.get("order")
-            in_order = isinstance(order, list) and sorted(map(str, order)) == sorted(values)
-            for name in order if in_order else values:
+            values = from_json(given)
+            order = section.get("order")
+            if not isinstance(order, list) or sorted(map(str, order)) != sorted(values):
+                order = list(values)
+            for name in order:
                 if name in found:
                     raise ValueError(f"the result {name} is recorded twice")
                 found[name] = values[name]
