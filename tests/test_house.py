@@ -208,7 +208,7 @@ def test_the_search_finds_a_number_of_the_paper(html, tmp_path):
 
 def test_how_to_run_a_chapter_stands_at_its_end(pages):
     box = pages["chapter"].split("Run this chapter")[1].split("</article>")[0]
-    assert "python -m oralib run book/chapter.ipynb -p x=1.25" in box
+    assert "oralib run book/chapter.ipynb -p x=1.25" in box
     assert re.findall(r'href="(../downloads/oralib-[^"]*(?:whl|gz))"', box)
     assert "Run this book" in pages["index"]
 

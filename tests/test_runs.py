@@ -255,6 +255,12 @@ def test_list_without_a_book_says_so(tmp_path, capsys, monkeypatch):
     said = capsys.readouterr().err
     assert said.startswith("error: there is no book beside this installation")
     assert said.count("\n") == 1
+    # With an installed package, the book is that of the unpacked sources.
+    monkeypatch.setattr(sys.modules["oralib.runs.chapters"], "BOOK", tmp_path / "none")
+    monkeypatch.chdir(Path(__file__).parent.parent)
+    assert main(["run", "04", "--list"]) == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--list"]) == 2
     assert main(["run", str(write_chapter(tmp_path)), "--list"]) == 0
 
 

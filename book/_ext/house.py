@@ -350,7 +350,7 @@ def add_run_box(app, doctree):
         tags = cell.get("cell_metadata", {}).get("tags", [])
         if "parameters" in tags and cell.get("nb_element") == "cell_code" and cell.children:
             docname = app.env.docname
-            command = f"python -m oralib run {docname}.ipynb -p {example(cell[0].astext())}"
+            command = f"oralib run {docname}.ipynb -p {example(cell[0].astext())}"
             doctree[-1].append(run_box(docname, "Run this chapter", command))
             return
 
@@ -360,9 +360,9 @@ class RunThisBook(SphinxDirective):
 
     def run(self):
         commands = (
-            "python -m oralib run --list    # all chapters and their parameters",
-            "python -m oralib run book/04-the-gaps.ipynb -p epsilon=1.5",
-            "make book                      # all chapters anew, into _build/html",
+            "oralib run --list                   # all chapters and their parameters",
+            "oralib run 04-the-gaps -p epsilon=1.5",
+            "make book                           # all chapters anew, into _build/html",
         )
         return [run_box(self.env.docname, "Run this book", *commands)]
 

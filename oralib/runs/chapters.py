@@ -65,9 +65,19 @@ class Chapter:
 
 def chapters(folder: Path | None = None) -> list[Chapter]:
     """All chapters of the book that have parameters, in the order of their names."""
-    folder = BOOK if folder is None else folder
+    folder = _book() if folder is None else folder
     found = [read_chapter(path) for path in sorted(folder.glob("*.ipynb"))]
     return [chapter for chapter in found if chapter.parameters]
+
+
+def _book() -> Path:
+    """Where the book lies: in a checkout, or with an installed package in the current folder.
+
+    There it is if the current folder is that of the unpacked sources.
+    """
+    sources = Path("pyproject.toml")
+    unpacked = sources.is_file() and 'name = "oralib"' in sources.read_text(errors="replace")
+    return Path("book") if not BOOK.is_dir() and unpacked else BOOK
 
 
 def find_chapter(name: str) -> Chapter:
@@ -88,7 +98,7 @@ def find_chapter(name: str) -> Chapter:
     if len(beginnings) == 1:
         return known[beginnings[0]]
     if not known:
-        raise ValueError(f"there is no book at {BOOK}; give the path of a notebook")
+        raise ValueError(f"there is no book at {_book()}; give the path of a notebook")
     close = beginnings or get_close_matches(name, known, n=1)
     hint = f"; did you mean {' or '.join(close)}?" if close else ""
     raise ValueError(f"there is no chapter {name!r}{hint} (there are {', '.join(known)})")
