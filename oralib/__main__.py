@@ -19,7 +19,6 @@ RUNS = {
     "papermill": "papermill",
     "nbformat": "nbformat",
     "ipykernel": "ipykernel",
-    "myst-nb": "myst_nb",
     "myst-parser": "myst_parser",
     "pybtex": "pybtex",
     "dask": "dask",

@@ -46,11 +46,11 @@ def test_commands_know_what_their_extra_installs():
 
 @pytest.mark.parametrize("arguments", [["run", "x.ipynb"], ["run", "--list"], ["sweep", "x.yml"]])
 def test_missing_packages_are_named_with_their_extra(monkeypatch, capsys, arguments):
-    for module in ("papermill", "myst_nb"):
+    for module in ("papermill", "pybtex"):
         monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
     assert main(arguments) == 2
     assert capsys.readouterr().err == (
-        f"error: {arguments[0]} needs packages that are not installed (papermill, myst-nb): "
+        f"error: {arguments[0]} needs packages that are not installed (papermill, pybtex): "
         "pip install 'oralib[runs]'\n"
     )
 
