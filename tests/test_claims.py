@@ -32,6 +32,7 @@ from oralib.claims.ledger import (
     varied,
 )
 from oralib.claims.ledger import claim as enter
+from oralib.claims.page import typeset
 
 ROOT = Path(__file__).parent.parent
 LEDGER = claims.ledger()
@@ -296,10 +297,49 @@ def test_page_is_a_table_with_links_and_filters():
     page = claims.Page([claims.find(number).verdict(mutants=True) for number in numbers])
     html = page._repr_html_()
     assert html.count("<tr") == 6
-    assert 'href="corrections.html#prop-corr-sign"' in html
+    assert html.count("<td") == 5 * html.count('<th scope="col">') == 25
     assert '<td class="corrected">holds with a correction</td>' in html
+    assert '<td class="score">2 of 3</td>' in html
     assert html.count('type="radio"') == html.count("<label for=") == 6
     for mark in ("implemented", "corrected", "fails", "holds ours"):
         assert f'class="row-{mark}"' in html
     assert "<b>level 1% down</b> passes: a weaker statement, true as well" in html
     assert "<" not in re.sub(r"<[^<>]+>", "", html)
+
+
+def test_places_without_a_number_of_the_paper_are_linked():
+    """The others are linked by the book, as everywhere, unless the page goes beyond the paper."""
+
+    def place(**changes):
+        claim = replace(claims.find("3"), **changes)
+        html = claims.Page([claim.verdict()])._repr_html_()
+        return re.search(r"<td>\d+</td><td>(.*?)</td>", html)[1]
+
+    link = '<a href="{}.html#x">{}</a>'
+    chapter, beyond = "05-efficacy#x", "exact-bound#x"
+    assert place(place="Section 5", explained=chapter) == "Section 5<br>" + link.format(
+        "05-efficacy", "Chapter 5"
+    )
+    assert place(place="Figure 9", explained="E-adaptive-auditing#x").endswith(
+        link.format("E-adaptive-auditing", "Appendix E")
+    )
+    assert place(place="Theorems 5.1 and C.1", explained=chapter) == "Theorems 5.1 and C.1"
+    assert place(place="Algorithm 1", explained=chapter) == "Algorithm 1"
+    assert place(place="Lemma A.7", explained=beyond) == "Lemma A.7<br>" + link.format(
+        "exact-bound", "Exact bound"
+    )
+
+
+@pytest.mark.parametrize(
+    ("plain", "shown"),
+    [
+        ("accuracy 0.485: -0.06002 towards 0", "accuracy 0.485: −0.06002 towards 0"),
+        ("Clopper-Pearson, k-th, 10⁻⁹", "Clopper–Pearson, k-th, 10⁻⁹"),
+        ("β = 1e-280, to 5e-05", "β = 10⁻²⁸⁰, to 5 · 10⁻⁵"),
+        ("LRR n=1: -inf against 0.75", "LRR n = 1: −∞ against 0.75"),
+        ("r = 100000, s.e. 0.00001", "r = 100,000, s.e. 0.00001"),
+        ("v >= 1 and v <= r", "v ≥ 1 and v ≤ r"),
+    ],
+)
+def test_texts_have_the_signs_of_a_book(plain, shown):
+    assert typeset(plain) == shown

@@ -1,10 +1,12 @@
 """Verdicts as text and as a page of the book: a table in HTML that can be filtered."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from oralib import tables
 from oralib.claims.ledger import (
     CORRECTED,
     DEFINITION,
@@ -13,6 +15,8 @@ from oralib.claims.ledger import (
     IMPLEMENTED,
     OURS,
     STATEMENT,
+    Claim,
+    Mutant,
     Verdict,
 )
 
@@ -29,6 +33,38 @@ _FILTERS = {
     "implemented": "Definitions",
     "ours": "This book's own",
 }
+
+#: Places that the book links by itself, wherever they are mentioned: see book/_ext/house.py.
+_NUMBERED = re.compile(
+    r"\b(Definition|Theorem|Proposition|Lemma|Corollary|Algorithm)s? ([A-E]\.)?\d"
+)
+
+
+def typeset(text: str) -> str:
+    """The plain text of a claim or of its evidence, with the signs of a book.
+
+    >>> typeset("n=2, -0.5 against 5e-05, at r = 100000")
+    'n = 2, −0.5 against 5 · 10⁻⁵, at r = 100,000'
+    """
+    text = re.sub(r"\b([a-z])=(?=\d)", r"\1 = ", text)
+    text = re.sub(r"-?\d(\.\d+)?e-\d+", lambda found: tables.number(float(found[0])), text)
+    text = re.sub(r"(?<![\w.])-(?=[\d∞]|inf\b)", "−", text)
+    text = re.sub(r"\binf\b", "∞", text)
+    text = re.sub(r"(?<![\d.,])\d{5,}(?![\d.])", lambda found: f"{int(found[0]):,}", text)
+    return text.replace("<=", "≤").replace(">=", "≥").replace("Clopper-P", "Clopper–P")
+
+
+def _as_html(text: str) -> str:
+    """The same with indices below and powers above the line.
+
+    >>> _as_html("LRR_4, 2^(1−n), p^-1, X1 and log2 n")
+    'LRR<sub>4</sub>, 2<sup>1−n</sup>, p<sup>−1</sup>, X<sub>1</sub> and log<sub>2</sub> n'
+    """
+    html = escape(typeset(text), quote=False)
+    html = re.sub(r"\b(L?RR|XRR|W|c|E\*)_(ε\(M\)|\w+)", r"\1<sub>\2</sub>", html)
+    html = re.sub(r"\b([XY])(\d)\b", r"\1<sub>\2</sub>", html)
+    html = re.sub(r"\^\(([^()]*)\)|\^(−?\w)", lambda up: f"<sup>{up[1] or up[2]}</sup>", html)
+    return html.replace("sqrt(", "√(").replace("log2", "log<sub>2</sub>")
 
 
 def score(verdicts: Sequence[Verdict]) -> str:
@@ -78,7 +114,8 @@ class Page:
 
     def _repr_html_(self) -> str:
         rows = "\n".join(_row(verdict) for verdict in self.verdicts)
-        head = "<tr><th>#</th><th>Place</th><th>Statement and evidence</th><th>Verdict</th></tr>"
+        heads = ("#", "Place", "Statement and evidence", "Variants rejected", "Verdict")
+        head = "<tr>" + "".join(f'<th scope="col">{word}</th>' for word in heads) + "</tr>"
         body = f"<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>"
         # The buttons hide rows by a style sheet alone: no script, no server.
         buttons = "\n".join(
@@ -102,11 +139,12 @@ def lines(verdict: Verdict) -> str:
     """A verdict in plain text: a line with its place and statement, and its evidence below."""
     claim = verdict.claim
     text = [
-        f"{claim.number:>3}  {verdict.verdict:<24}  {claim.place}: {claim.statement}",
-        f"     {claim.kind}: {verdict.evidence}",
+        f"{claim.number:>3}  {verdict.verdict:<24}  {claim.place}: {typeset(claim.statement)}",
+        f"     {claim.kind}: {typeset(verdict.evidence)}",
     ]
     if verdict.evidence_of_correction:
-        text.append(f"     corrected: {claim.correction} ({verdict.evidence_of_correction})")
+        correction, evidence = typeset(claim.correction), typeset(verdict.evidence_of_correction)
+        text.append(f"     corrected: {correction} ({evidence})")
     if verdict.tried:
         text.append(f"     {verdict.sharpness}")
         text += [f"     passes: {m.name} ({m.excuse})" for m in verdict.passed if m.excuse]
@@ -122,31 +160,60 @@ def lines(verdict: Verdict) -> str:
 
 def _row(verdict: Verdict) -> str:
     claim = verdict.claim
-    page, _, anchor = claim.explained.partition("#")
-    text = f"{escape(claim.statement)}<br><small>{escape(claim.kind)}: {escape(verdict.evidence)}"
+    kind = claim.kind[0].upper() + claim.kind[1:]
+    text = [_paragraph("statement", claim.statement)]
+    text.append(_paragraph("evidence", f"{kind}: {verdict.evidence}"))
     if verdict.evidence_of_correction:
-        text += (
-            f"</small><br><em>{escape(claim.correction)}</em><br>"
-            f"<small>{escape(verdict.evidence_of_correction)}"
-        )
-    if verdict.tried:
-        text += f"<br>Its check {escape(verdict.sharpness)}{_variants(verdict)}"
+        text.append(_paragraph("correction", f"Corrected: {claim.correction}"))
+        text.append(_paragraph("evidence", f"Then: {verdict.evidence_of_correction}"))
     if claim.remark:
-        text += f"<br>{escape(claim.remark)}"
+        text.append(_paragraph("evidence", claim.remark))
+    if verdict.tried:
+        text.append(_variants(verdict))
     word = verdict.verdict if verdict.as_expected else f"{verdict.verdict} (not as expected)"
     mark = _MARKS[verdict.verdict]
     ours = " ours" if claim.sort == OURS else ""
+    total = len(verdict.rejected) + len(verdict.passed)
+    tried = f"{len(verdict.rejected)} of {total}" if verdict.tried else ""
     return (
         f'<tr id="claim-{claim.number}" class="row-{mark}{ours}"><td>{claim.number}</td>'
-        f'<td><a href="{page}.html#{anchor}">{escape(claim.place)}</a></td>'
-        f"<td>{text}</small></td>"
+        f"<td>{_place(claim)}</td>"
+        f"<td>{''.join(text)}</td>"
+        f'<td class="score">{tried}</td>'
         f'<td class="{mark}">{escape(word)}</td></tr>'
     )
 
 
+def _paragraph(kind: str, text: str) -> str:
+    return f'<p class="{kind}">{_as_html(text)}</p>'
+
+
+def _place(claim: Claim) -> str:
+    """Where the paper has it, and a link to the page of this book unless that is linked anyway."""
+    page, _, anchor = claim.explained.partition("#")
+    words = escape(claim.place)
+    chapter = page.partition("-")[0]
+    if chapter.isdecimal():
+        name = f"Chapter {int(chapter)}"
+    elif len(chapter) == 1:
+        name = f"Appendix {chapter}"
+    else:  # a page that goes beyond the paper
+        name = page.replace("-", " ").capitalize()
+    if _NUMBERED.search(claim.place) and name.startswith(("Chapter", "Appendix")):
+        return words
+    return f'{words}<br><a href="{page}.html#{anchor}">{name}</a>'
+
+
 def _variants(verdict: Verdict) -> str:
     """The variants that pass, with their reasons, and the names of the others."""
-    said = "".join(f"; <b>{escape(m.name)}</b> passes: {escape(m.excuse)}" for m in verdict.passed)
-    rejected = ", ".join(escape(m.name) for m in verdict.rejected)
+
+    def name(mutant: Mutant) -> str:
+        return _as_html(mutant.name.replace("_", " "))
+
+    passed = "".join(
+        f'<p class="evidence"><b>{name(m)}</b> passes: {_as_html(m.excuse)}.</p>'
+        for m in verdict.passed
+    )
+    rejected = ", ".join(map(name, verdict.rejected))
     details = f"<details><summary>Rejected variants</summary>{rejected}</details>"
-    return said + "." + (details if rejected else "")
+    return passed + (details if rejected else "")
