@@ -343,3 +343,12 @@ def test_places_without_a_number_of_the_paper_are_linked():
 )
 def test_texts_have_the_signs_of_a_book(plain, shown):
     assert typeset(plain) == shown
+
+
+def test_verdicts_as_a_data_frame():
+    verdicts = [claims.find("1").verdict(mutants=True), claims.find("96").verdict()]
+    frame = claims.Page(verdicts).frame
+    assert frame.index.tolist() == [1, 96]
+    assert frame.query("kind == 'claim of this book'").index.tolist() == [96]
+    assert frame["as_expected"].all()
+    assert frame.loc[1, "variants_rejected"] == len(verdicts[0].rejected) > 0

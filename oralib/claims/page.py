@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+import pandas as pd
+
 from oralib import tables
 from oralib.claims.ledger import (
     CORRECTED,
@@ -90,6 +92,28 @@ class Page:
             verdict.claim.sort == sort and word in (None, verdict.verdict)
             for verdict in self.verdicts
         )
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row a claim, to be queried and saved; the variants are those that were tried."""
+        return pd.DataFrame(
+            [
+                {
+                    "number": verdict.claim.number,
+                    "label": verdict.claim.label,
+                    "kind": _KINDS[verdict.claim.sort],
+                    "place": verdict.claim.place,
+                    "statement": verdict.claim.statement,
+                    "verdict": verdict.verdict,
+                    "as_expected": verdict.as_expected,
+                    "check": verdict.claim.kind,
+                    "evidence": verdict.evidence,
+                    "variants_rejected": len(verdict.rejected),
+                    "variants_passed": len(verdict.passed),
+                }
+                for verdict in self.verdicts
+            ]
+        ).set_index("number")
 
     @property
     def summary(self) -> str:
