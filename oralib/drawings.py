@@ -352,8 +352,8 @@ class Question:
         return then.end(audit) if isinstance(then, Question) else then
 
 
-#: Where the library refuses to give a bound: none is proved, or none can be valid.
-NONE_KNOWN, NONE_VALID = "none known", "none valid"
+#: Where the library refuses to give a bound: we know of none, none of ours is valid, none can be.
+NONE_KNOWN, NONE_HERE, NONE_VALID = "none known", "none here", "none valid"
 
 
 def _yes(then: Question | str) -> Answer:
@@ -384,7 +384,7 @@ _FEEDBACK = Question(
 #: The chart of :func:`which_bound`. Its ends are those of :func:`oralib.valid_rule`.
 BOUND_CHART = Question(
     "coins",
-    (Answer(("independent",), "yes", _FEEDBACK), Answer(("balanced",), "no", NONE_VALID)),
+    (Answer(("independent",), "yes", _FEEDBACK), Answer(("balanced",), "no", NONE_HERE)),
 )
 
 #: What each rule calls, as the chart writes it.
@@ -401,6 +401,7 @@ ENDS = {
     "split": ORANGE,
     "anytime": SKY,
     NONE_KNOWN: GREY,
+    NONE_HERE: GREY,
     NONE_VALID: GREY,
 }
 

@@ -123,7 +123,7 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     delta = _check.real("delta", delta, 0, 1)
     if counts.coins != "independent":
         raise ValueError(
-            "no bound is valid unless each element was chosen by a fair coin of its own, "
+            "none of our bounds is valid unless each element was chosen by a fair coin of its own, "
             f"got coins={counts.coins!r}"
         )
     if counts.feedback == "all others":
@@ -134,7 +134,7 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     if counts.feedback == "full":
         if delta > 0:
             raise ValueError(
-                f"no bound is known for full feedback and delta > 0, got delta={delta:g}; "
+                f"no bound is known to us for full feedback and delta > 0, got delta={delta:g}; "
                 "one-way feedback has one"
             )
         return PLAIN if counts.r_fixed else ANYTIME
