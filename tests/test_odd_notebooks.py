@@ -187,3 +187,102 @@ def test_what_is_no_text_is_refused_by_name(tmp_path, capsys, where):
     status = main(["run", str(path), *given, "--out", str(tmp_path / "out")])
     assert status == (2 if given else 1)
     assert re.search(r"(word|odd) must be a text in UTF-8", capsys.readouterr().err)
+
+
+# ------------------------------------------------------------------------------------- what is read
+
+
+def sweep(folder, capsys, text="product: {x: [1]}"):
+    """The table of a small sweep of the chapter in the folder, and what was said."""
+    (folder / "grid.yml").write_text(f"chapter: small.ipynb\n{text}\n")
+    out = str(folder / "out")
+    capsys.readouterr()
+    status = main(["sweep", str(folder / "grid.yml"), "--out", out, "--workers", "1"])
+    return status, (folder / "out" / "table.csv").read_text(), capsys.readouterr().err
+
+
+def test_a_file_that_changes_after_it_was_read_is_noticed(tmp_path, capsys):
+    (tmp_path / "data.txt").write_text("1")
+    extra = (
+        "\ndata = open('data.txt').read()\nimport subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', \"open('data.txt', 'w').write('22')\"], check=True)"
+    )
+    write_chapter(tmp_path, extra=extra)
+    status, _, said = sweep(tmp_path, capsys)
+    assert status == 1
+    assert "data.txt has changed since it was read" in said
+
+
+def test_a_file_that_was_missing_is_noticed_when_it_comes(tmp_path, capsys):
+    extra = (
+        "\ntry:\n    more = float(open('more.txt').read())\n"
+        "except FileNotFoundError:\n    more = 0.0\nresults.record(more=more)"
+    )
+    write_chapter(tmp_path, extra=extra)
+    text = "product: {x: [1]}\nresults: [more]"
+    assert sweep(tmp_path, capsys, text)[1] == "x,more\n1.0,0.0\n"
+    assert "1 complete, 0 to run" in sweep(tmp_path, capsys, text)[2]
+    (tmp_path / "more.txt").write_text("5")
+    assert sweep(tmp_path, capsys, text)[1] == "x,more\n1.0,5.0\n"
+
+
+def test_results_keep_their_digits_and_their_names(tmp_path, capsys):
+    extra = (
+        "\nresults.record(big=2**53 + 1 if x == 1 else 0.5, x=7)"
+        "\nresults.record(**{'x (result)': 8})"
+    )
+    write_chapter(tmp_path, extra=extra)
+    text = "product: {x: [1, 2]}\nresults: [big, x, x (result)]"
+    _, table, _ = sweep(tmp_path, capsys, text)
+    assert table.splitlines()[1] == "1.0,9007199254740993,7,8"
+
+
+# ---------------------------------------------------------------------------------------- the page
+
+
+@pytest.mark.parametrize("spoil", ["alt", "rst", "deep"])
+def test_a_page_that_cannot_be_made_costs_no_results(tmp_path, spoil):
+    def edit(notebook):
+        if spoil == "alt":
+            notebook.cells[-1].metadata["mystnb"] = {"image": {"alt": 5}, "figure": 3}
+            notebook.cells[-1].source += "\nfrom IPython.display import display, HTML"
+        elif spoil == "rst":
+            notebook.cells[0].source += "\n\n```{eval-rst}\n.. class:: wide\n```"
+        else:
+            notebook.cells[0].source += "\n\n$" + r"\sqrt{" * 1500 + "x" + "}" * 1500 + "$"
+
+    path = change(write_chapter(tmp_path), edit)
+    assert main(["run", str(path), "--out", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "results.json").exists()
+    assert (tmp_path / "out" / "page.html").stat().st_size > 100
+
+
+def test_prose_runs_no_code_and_shows_no_files_of_others(tmp_path):
+    (tmp_path / "secret.png").write_bytes(b"a secret")
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    text = "\n\nBefore {{ cycler.__init__.__globals__.os.getpid() }} after. ![a](../secret.png)"
+
+    def edit(notebook):
+        notebook.cells[0].source += text
+
+    path = change(write_chapter(folder), edit)
+    assert main(["run", str(path), "--out", str(folder / "out")]) == 0
+    page = (folder / "out" / "page.html").read_text()
+    assert "{{ cycler" in page
+    assert "YSBzZWNyZXQ" not in page  # the secret in base 64
+
+
+@pytest.mark.parametrize("source", ["x = {1, 2}", "x = " + "-" * 9000 + "1", "x = {[]: 1}"])
+def test_injected_values_that_papermill_would_not_write(tmp_path, capsys, source):
+    path = write_chapter(tmp_path)
+    change(path, lambda notebook: notebook.cells.insert(2, cell(source, "injected-parameters")))
+    assert main(["run", str(path), "--list"]) == 2
+    assert "must be as papermill writes it" in capsys.readouterr().err
+
+
+def test_a_name_that_is_too_long_is_refused_before_the_run(tmp_path, capsys):
+    path = write_chapter(tmp_path)
+    for name in ("x" * 300, ".partial"):
+        assert main(["run", str(path), "--out", str(tmp_path / name)]) == 2
+        assert "cannot be the name of a folder" in capsys.readouterr().err

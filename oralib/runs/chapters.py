@@ -2,6 +2,7 @@
 
 import ast
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -75,9 +76,14 @@ def _book() -> Path:
 
     There it is if the current folder is that of the unpacked sources.
     """
-    sources = Path("pyproject.toml")
-    unpacked = sources.is_file() and 'name = "oralib"' in sources.read_text(errors="replace")
-    return Path("book") if not BOOK.is_dir() and unpacked else BOOK
+    if BOOK.is_dir():
+        return BOOK
+    try:
+        with open("pyproject.toml", "rb") as file:
+            unpacked = tomllib.load(file)["project"]["name"] == "oralib"
+    except (OSError, ValueError, KeyError, TypeError):
+        unpacked = False
+    return Path("book") if unpacked else BOOK
 
 
 def find_chapter(name: str) -> Chapter:
@@ -142,19 +148,25 @@ def _tagged(notebook: Any, tag: str) -> list[Any]:
     return [
         cell
         for cell in notebook.cells
-        if cell.cell_type == "code" and tag in (cell.metadata.get("tags") or [])
+        if cell.cell_type == "code" and tag in _words(cell.metadata.get("tags"))
     ]
+
+
+def _words(tags: Any) -> list[Any]:
+    return tags if isinstance(tags, list) else []
 
 
 def _assigned(source: str) -> list[tuple[str, Any]]:
     """The plain values that a cell of papermill's assigns to names."""
     try:
-        return [
+        found = [
             (ast.unparse(node.targets[0]), ast.literal_eval(node.value))
             for node in ast.parse(source).body
             if isinstance(node, ast.Assign)
         ]
-    except (ValueError, SyntaxError):
+        json.dumps(found, allow_nan=False)
+        return found
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         raise ValueError(
             "a cell tagged injected-parameters must be as papermill writes it"
         ) from None
@@ -204,8 +216,8 @@ def _declaration(line: str) -> Declaration:
         if not isinstance(node, ast.AnnAssign) or node.value is None:
             raise ValueError(refused)
         default = ast.literal_eval(node.value)
-        json.dumps(default)
-    except (ValueError, SyntaxError, TypeError):
+        json.dumps(default, allow_nan=False)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         raise ValueError(refused) from None
     kind = ast.unparse(node.annotation)
     if kind not in TYPES:

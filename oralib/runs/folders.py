@@ -26,6 +26,9 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
+#: Longer names are refused by most file systems.
+LONGEST_NAME = 255
+
 #: The folder of all unseen places, beside what will be seen.
 PARTIAL = ".partial"
 
@@ -68,6 +71,8 @@ def check_place(folder: Path) -> bool:
     """
     if is_link(folder):
         raise ValueError(f"{folder} is a symbolic link; give a folder that is none")
+    if len(os.fsencode(folder.name)) > LONGEST_NAME or folder.name == PARTIAL:
+        raise ValueError(f"{folder} cannot be the name of a folder here; give another name")
     if not os.path.lexists(folder):
         return False
     if not folder.is_dir():

@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import sys
+import sysconfig
 from pathlib import Path
 
 PACKAGES = ("oralib", "numpy", "scipy", "numba", "matplotlib", "dp-accounting", "ipykernel")
@@ -32,41 +33,75 @@ def _sources(package: Path) -> list[Path]:
 
 
 def watch_files() -> None:
-    """Note from now on which files this process opens, to read or to write."""
-    opened: dict[str, set[str]] = {"read": set(), "written": set()}
+    """Note from now on which files this process opens, to read or to write, and their state."""
+    opened: dict[str, dict[str, object]] = {"read": {}, "written": {}}
 
     def hook(event: str, arguments: tuple) -> None:
-        if event != "open" or not isinstance(arguments[0], str | bytes | os.PathLike):
+        if event == "sqlite3.connect":
+            arguments = (arguments[0], "r", 0)
+        elif event != "open":
             return
-        _, mode, flags = arguments
+        if not isinstance(arguments[0], str | bytes | os.PathLike):
+            return
+        path, mode, flags = os.path.abspath(os.fsdecode(arguments[0])), arguments[1], arguments[2]
+        if path.endswith(".pyc"):  # what counts is the source that was compiled
+            try:
+                path = importlib.util.source_from_cache(path)
+            except ValueError:
+                return
         writes = any(letter in mode for letter in "wax+") if isinstance(mode, str) else flags & 3
-        opened["written" if writes else "read"].add(os.path.abspath(os.fsdecode(arguments[0])))
+        opened["written" if writes else "read"].setdefault(path, _state(path))
 
     sys.audithook_of_oralib = (os.getcwd(), opened)  # type: ignore[attr-defined]
     sys.addaudithook(hook)
+
+
+def _state(path: str) -> object:
+    """What changes when a file does: None if there is none."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return [status.st_mtime_ns, status.st_size]
 
 
 def files_used() -> dict[str, str]:
     """Digests of what the results depend on beside the library and what is installed.
 
     These are the modules that were imported from anywhere else, and the files that were read, and
-    not written, in the folder where the process began or below. Names are relative to it.
+    not written, in the folder where the process began or below. Names are relative to it. Files
+    that were looked for and are not there are among them, and such as have changed meanwhile.
     """
-    nothing: dict[str, set[str]] = {"read": set(), "written": set()}
+    nothing: dict[str, dict[str, object]] = {"read": {}, "written": {}}
     folder, opened = getattr(sys, "audithook_of_oralib", (os.getcwd(), nothing))
-    read = opened["read"] - opened["written"]
-    modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     here = os.path.realpath(folder) + os.sep
-    found = {path for path in map(os.path.realpath, read) if path.startswith(here)}
-    found |= {os.path.realpath(path) for path in modules if isinstance(path, str)}
-    return {
-        os.path.relpath(path, here) if path.startswith(here) else path: file_digest(path)
-        for path in sorted(found)
-        if os.path.isfile(path) and not _is_installed(path) and not _is_hidden(path, here)
-    }
+    written = {os.path.realpath(path) for path in opened["written"]}
+    before = {os.path.realpath(path): state for path, state in opened["read"].items()}
+    found = {path for path in before if path.startswith(here)} - written
+    for module in list(sys.modules.values()):
+        try:
+            path = module.__file__
+        except Exception:  # of an object that only looks like a module
+            continue
+        if isinstance(path, str) and os.path.isfile(path):
+            found.add(os.path.realpath(path))
+    used = {}
+    for path in sorted(found):
+        if _is_installed(path) or _is_hidden(path, here) or os.path.isdir(path):
+            continue
+        name = os.path.relpath(path, here) if path.startswith(here) else path
+        same = path not in before or before[path] == _state(path)
+        used[name] = file_digest(path) if same else CHANGED
+    return used
+
+
+#: What stands for the digest of a file that is not there, and of one that changed meanwhile.
+ABSENT, CHANGED = "absent", "changed"
 
 
 def file_digest(path: str) -> str:
+    if not os.path.isfile(path):
+        return ABSENT
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
@@ -77,7 +112,8 @@ def file_digest(path: str) -> str:
 def _is_installed(path: str) -> bool:
     loaded = sys.modules.get("oralib")
     library = [] if loaded is None else [os.path.dirname(loaded.__file__ or "")]
-    homes = {sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__), *library}
+    kinds = ("stdlib", "platstdlib", "purelib", "platlib")
+    homes = {*(sysconfig.get_path(kind) for kind in kinds), os.path.dirname(os.__file__), *library}
     inside = any(path.startswith(os.path.realpath(home) + os.sep) for home in homes if home)
     return inside or f"{os.sep}site-packages{os.sep}" in path
 

@@ -31,7 +31,9 @@ def _question(*asked: str) -> str:
     """An expression that calls functions of ``inside`` in a kernel; the answer of the last one."""
     calls = ", ".join(f"space[{name!r}]()" for name in asked)
     return (
-        f"(lambda space: (exec({inspect.getsource(inside)!r}, space), {calls})[-1])"
+        # A chapter may have an exec of its own.
+        f"(lambda space: (__import__('builtins').exec({inspect.getsource(inside)!r}, space), "
+        f"{calls})[-1])"
         "({'__name__': 'inside'})"
     )
 
@@ -80,7 +82,15 @@ def execute(
     except RuntimeError as error:  # of a kernel that dies
         lines = [str(error), *log.read_text(encoding="utf-8", errors="replace").splitlines()[-1:]]
         raise RunFailed(" ".join(" ".join(lines).split()) or type(error).__name__) from None
+    except nbformat.ValidationError as error:
+        raise RunFailed(f"an output is not as notebooks have it: {error.message}") from None
     before, after = words
+    changed = [name for name, digest in after["used"].items() if digest == inside.CHANGED]
+    if changed:
+        raise RunFailed(
+            f"{', '.join(changed)} has changed since it was read, so the results are not kept; "
+            "run it again"
+        )
     if after["library"] != library or after["touched"] != before["touched"]:
         raise RunFailed(
             f"oralib at {after['place']} has changed in the meantime, so the results are not kept; "

@@ -136,7 +136,9 @@ class _Page:
         found = {}
         for path in paths:
             with contextlib.suppress(Exception):  # of files that are no notebooks
-                found[path.stem] = nbformat.read(path, 4).cells
+                if path.is_file():  # and no pipe
+                    cells = nbformat.read(path, 4).cells
+                    found[path.stem] = [cell for cell in cells if isinstance(cell.source, str)]
         return found
 
 
@@ -807,9 +809,8 @@ class _Translator(html5_polyglot.HTMLTranslator):
     def visit_image(self, node: Any) -> None:
         uri, alt = node["uri"], node.get("alt", "")
         folder = self.settings.page.folder
-        path = None if folder is None else folder / uri
-        kind = mimetypes.guess_type(uri)[0]
-        if path is not None and kind is not None and path.is_file():
+        path, kind = _picture_file(folder, uri)
+        if path is not None:
             encoded = base64.b64encode(path.read_bytes()).decode()
             self.body.append(_picture(kind, encoded, alt))
         elif uri.startswith("data:"):
@@ -817,3 +818,16 @@ class _Translator(html5_polyglot.HTMLTranslator):
         else:  # another host, or nothing
             self.body.append(f'<span class="elsewhere">{escape(alt or uri)}</span>')
         raise nodes.SkipNode
+
+
+def _picture_file(folder: Path | None, uri: str) -> tuple[Path | None, str]:
+    """The file of a picture in the folder of the chapter, or below, and its kind."""
+    kind = mimetypes.guess_type(uri)[0] or ""
+    if folder is None or not kind.startswith("image/") or uri.startswith("data:"):
+        return None, kind
+    try:
+        path = (folder / uri).resolve()
+        inside = path.is_relative_to(folder.resolve()) and path.is_file()
+    except OSError:  # a name that is too long
+        inside = False
+    return (path if inside else None), kind

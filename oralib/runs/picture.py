@@ -34,7 +34,8 @@ def draw_table(table: "pd.DataFrame", axes: Sequence[str], show: str | None, pat
     numbers = [name for name in axes if _is_numeric(table[name])]
     if result is None or not numbers:
         return False
-    kept = table.assign(**{result: _as_numbers(table[result])})
+    kept = table.copy()
+    kept[result] = _as_numbers(table[result])
     kept = kept[np.isfinite(kept[result])]
     varying = [name for name in axes if kept[name].map(str).nunique() > 1]
     x = next((name for name in numbers if name in varying), numbers[0])

@@ -19,7 +19,7 @@ SECTION = "user_expressions"
 
 #: What the book's markdown has beside CommonMark: the extensions that Jupyter Book turns on, but
 #: for links without brackets, which are no matter here.
-EXTENSIONS = ("colon_fence", "dollarmath", "substitution", "tasklist")
+EXTENSIONS = ("colon_fence", "dollarmath", "tasklist")
 
 #: Directives whose content is no markdown; directives that are not listed have some.
 _VERBATIM = {

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from oralib.results import as_json, from_json
+from oralib.results import as_json, from_json, is_text
 from oralib.runs.chapters import BOOK, Chapter
 from oralib.runs.folders import changed_since, check_place, digest_of, is_file, is_folder
 from oralib.runs.inside import file_digest, library_digest
@@ -85,6 +85,8 @@ def write_results(folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
         content[key] = as_json(content[key])
     marked = sealed(content)
     text = json.dumps(marked, indent=2, ensure_ascii=False, allow_nan=False)
+    if not is_text(text):  # the name of a file that was used may have bytes that are no text
+        text = json.dumps(marked, indent=2, allow_nan=False)
     (folder / RESULTS).write_text(text + "\n", encoding="utf-8")
     return {**marked, "results": record["results"]}
 

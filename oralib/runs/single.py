@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Mapping
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,6 @@ def run_chapter(
     """
     # They take a second to import, and the client of a sweep needs neither.
     from oralib.runs.kernel import execute
-    from oralib.runs.page import page_of
 
     values = check_parameters(chapter, given)
     parameters = settings(chapter, values)
@@ -87,11 +87,26 @@ def run_chapter(
             "results": results,
             "provenance": provenance(parameters, code, kernel, time.perf_counter() - start),
         }
-        page = page_of(notebook, chapter.name, chapter.path.parent)
-        (written / "page.html").write_text(page, encoding="utf-8")
+        (written / "page.html").write_text(_page(notebook, chapter), encoding="utf-8")
         record = write_results(written, record)
         _appear(written, folder, force)
     return record
+
+
+def _page(notebook: Any, chapter: Chapter) -> str:
+    """The page of a run; where it cannot be made, a line that says so: the results are there."""
+    from oralib.runs.page import page_of
+
+    try:
+        return page_of(notebook, chapter.name, chapter.path.parent)
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        print(f"the page of {chapter.name} cannot be made: {said}", file=sys.stderr)
+        return (
+            f"<!doctype html><meta charset=utf-8><title>{escape(chapter.name)}</title>"
+            f"<p>This page cannot be made ({escape(said)}). The notebook and the results are "
+            "beside it.</p>\n"
+        )
 
 
 def _recorded(notebook: Any) -> dict[str, Any]:

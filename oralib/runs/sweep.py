@@ -85,7 +85,8 @@ def as_text(table: "pd.DataFrame", most: int = 60) -> str:
     shown = table.head(most)
     for name in table.columns:
         if table[name].dtype == "object":  # where something may be missing
-            shown = shown.assign(**{name: ["" if cell is None else cell for cell in shown[name]]})
+            shown = shown.copy()
+            shown[name] = ["" if cell is None else cell for cell in shown[name]]
     text = str(shown.to_string(index=False, float_format=lambda x: f"{x:.6g}"))
     return text + (f"\n... and {len(table) - most} more" if len(table) > most else "")
 
@@ -372,15 +373,20 @@ def _table(grid: Grid, out: Path, keys: list[str], code: str) -> "pd.DataFrame":
             results = record["results"]
             kept = results if grid.results is None else grid.results
             # A result with the name of an axis must not take its place.
-            columns = {f"{name} (result)" if name in axes else name: name for name in kept}
+            columns: dict[str, str] = {}
+            for name in kept:
+                column = name
+                while column in axes or column in columns or (column != name and column in kept):
+                    column = f"{column} (result)"
+                columns[column] = name
             rows.append({**axes, **{column: results.get(name) for column, name in columns.items()}})
     names = dict.fromkeys([*grid.axes, *(name for row in rows for name in row)])
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    # pandas would let a missing number be nan, which is another thing.
+    lists = {name: [row.get(name) for row in rows] for name in names}
+    # pandas would let a missing number be nan, which is another thing, and round large integers.
     return pd.DataFrame(
         {
-            name: pd.Series(column, dtype=object if None in column or not column else None)
-            for name, column in columns.items()
+            name: pd.Series(column, dtype=None if len({type(x) for x in column}) == 1 else object)
+            for name, column in lists.items()
         }
     )
 
