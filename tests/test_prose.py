@@ -225,17 +225,17 @@ def test_numbers_in_prose_are_evaluated_in_their_place(tmp_path):
     stale.cells[4].metadata["user_expressions"] = [{"expression": "old", "result": {}}]
     nbformat.write(stale, path)
     _, notebook = run(path)
-    told = notebook.cells[3].metadata["user_expressions"]
+    told = notebook.cells[4].metadata["user_expressions"]  # after the cell of the parameters
     assert told[0] == {
         "expression": 'f"{b:.3f}"',
         "result": {"status": "ok", "data": {"text/plain": "'0.333'"}, "metadata": {}},
     }
     texts = [prose.text_of(entry["result"]) for entry in told]
     assert texts == ["0.333", "1", 'its "ε"', "0.33", "8"]
-    assert "user_expressions" not in notebook.cells[4].metadata
+    assert "user_expressions" not in notebook.cells[5].metadata
     # The kernel does not count them, nor does it keep their values.
     assert [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"] == [
-        *range(1, 5)
+        *range(1, 6)
     ]
     assert notebook.cells[-1].outputs[0].data["text/plain"] == "''"
 
@@ -297,7 +297,7 @@ def test_chapters_in_place_have_their_numbers(book):
     assert done.returncode == 0, done.stderr
     first = path.read_text()
     notebook = nbformat.reads(first, 4)
-    (entry,) = notebook.cells[3].metadata["user_expressions"]
+    (entry,) = (e for c in notebook.cells for e in c.metadata.get("user_expressions", []))
     assert entry["expression"] == "f'{b:.2f}'"
     assert prose.text_of(entry["result"]) == "0.12"
     assert results_of(notebook) == {"b": 0.125}

@@ -69,10 +69,10 @@ def check_place(folder: Path) -> bool:
 
     Neither links nor mounts, nor the current folder or home, nor a folder that contains these.
     """
-    if is_link(folder):
-        raise ValueError(f"{folder} is a symbolic link; give a folder that is none")
     if len(os.fsencode(folder.name)) > LONGEST_NAME or folder.name == PARTIAL:
         raise ValueError(f"{folder} cannot be the name of a folder here; give another name")
+    if is_link(folder):
+        raise ValueError(f"{folder} is a symbolic link; give a folder that is none")
     if not os.path.lexists(folder):
         return False
     if not folder.is_dir():
