@@ -72,9 +72,9 @@ def is_script() -> bool:
     """
     started = (getattr(sys, "argv", None) or [""])[0]
     name = os.path.basename(started).removesuffix(".exe").removesuffix("-script.py")
-    return name == "oralib" and any(
-        os.path.basename(word).startswith("oralib") for word in sys.orig_argv[1:]
-    )
+    names = [os.path.basename(word) for word in sys.orig_argv[1:]]
+    place = next((i for i, word in enumerate(names) if word.startswith("oralib")), None)
+    return name == "oralib" and place is not None and "-c" not in names[:place]
 
 
 # Python has set this in the moment when it imports the package of a module given to -m.

@@ -84,12 +84,12 @@ def test_picture(name):
     before = dict(matplotlib.rcParams)
     picture = getattr(drawings, name)()
     assert isinstance(picture, figures.Picture)
-    png = picture._repr_png_()
+    png, _ = picture._repr_png_()
     assert dict(matplotlib.rcParams) == before
     assert png.startswith(b"\x89PNG")
     assert len(png) < 120_000
     assert picture.get_facecolor() == (1, 1, 1, 1)  # opaque: readable on a dark page
-    assert getattr(drawings, name)()._repr_png_() == png
+    assert getattr(drawings, name)()._repr_png_()[0] == png
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -60,7 +60,7 @@ def test_every_chapter_with_parameters_is_found():
     assert "running" in names
     assert "reproducibility" not in names
     assert runs.find_chapter("06").name == "06-dp-sgd"
-    assert runs.find_chapter("06-dp-sgd").parameters["trials"].default == 200
+    assert runs.find_chapter("06-dp-sgd").parameters["trials"].default == 10_000
 
 
 @pytest.mark.parametrize(
@@ -626,7 +626,7 @@ def test_the_chapter_is_run_as_it_was_read(tmp_path):
     notebook = nbformat.read(tmp_path / "out" / "notebook.ipynb", 4)
     assert notebook.metadata.papermill.input_path == str(tmp_path / "small.ipynb")
     # What the kernel was asked is not in the notebook.
-    assert [cell.get("execution_count") for cell in notebook.cells] == [None, 1, 2, 3, None, 4]
+    assert [cell.get("execution_count") for cell in notebook.cells] == [None, 1, 2, 3, 4, None, 5]
     assert "described" not in (tmp_path / "out" / "notebook.ipynb").read_text()
     edited = runs.find_chapter(str(tmp_path / "small.ipynb"))
     with pytest.raises(runs.RunFailed, match=r"small is of version .*, not "):

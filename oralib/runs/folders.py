@@ -20,6 +20,7 @@ import re
 import shutil
 import stat
 from collections.abc import Collection, Iterator, Mapping
+from errno import ENOTDIR
 from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
@@ -135,7 +136,10 @@ def unseen(folder: Path) -> Iterator[Path]:
 
 def _locked(home: Path) -> tuple[Path, FileLock]:
     for _ in range(100):
-        home.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            home.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(home.parent)) from None
         with contextlib.suppress(FileExistsError):
             home.mkdir()
             home.chmod(0o700)  # whatever the umask is
