@@ -56,7 +56,6 @@ PICTURES = {
     ),
     "quantiles": lambda: figures.quantiles(np.arange(50), np.arange(60) * 0.9, "first", "second"),
     "mass": lambda: figures.mass({"a": ([0, 1], [0.5, 0.5]), "b": ([0, 1], [0.1, 0.9])}, "v"),
-    "bars": lambda: figures.bars({"a": 1, "b": 2}, "y", references={"one": 1}, base=0.5),
     "law": lambda: figures.law(
         {"Count": oralib.one_run_law(oralib.channel(oralib.Count(), 3), oralib.TopGuesser(2))}
     ),

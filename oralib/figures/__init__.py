@@ -5,7 +5,7 @@ Each function returns a picture that a notebook shows by itself.
 
 from oralib.figures.exact import gap_chain, law, mass, outputs
 from oralib.figures.experiments import adaptive, by_epsilon, efficacy, tradeoff
-from oralib.figures.general import bars, heatmap, lines, quantiles, stacked, tiles
+from oralib.figures.general import heatmap, lines, quantiles, stacked, tiles
 from oralib.figures.style import (
     BLUE,
     CYCLE,
@@ -31,7 +31,6 @@ __all__ = [
     "STYLE",
     "Picture",
     "adaptive",
-    "bars",
     "by_epsilon",
     "efficacy",
     "gap_chain",

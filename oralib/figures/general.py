@@ -127,27 +127,6 @@ def quantiles(
 
 
 @in_house_style
-def bars(
-    values: Mapping[str, float],
-    ylabel: str,
-    *,
-    references: Mapping[str, float] | None = None,
-    base: float = 0.0,
-) -> Picture:
-    """One bar per label, from ``base`` up, with its number, and dashed reference levels."""
-    picture, axes = new_picture(height=3.4)
-    heights = np.array(list(values.values()), dtype=float) - base
-    drawn = axes.bar(list(values), heights, 0.55, base, color=[*CYCLE, *CYCLE][: len(values)])
-    axes.bar_label(drawn, [f"{value:.2f}" for value in values.values()], padding=2)
-    draw_references(axes, references)
-    axes.grid(visible=False, axis="x")
-    axes.set_ylabel(ylabel)
-    if references:
-        draw_legend(picture)
-    return picture
-
-
-@in_house_style
 def heatmap(
     values: ArrayLike,
     columns: Sequence[float],
