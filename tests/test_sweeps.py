@@ -513,7 +513,7 @@ def test_a_full_disk_is_reported_and_complete_points_are_kept(folder):
     assert main(["sweep", str(small), "--out", str(out), "--workers", "1"]) == 0
 
     def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, 4_000))
 
     done = subprocess.run(
         [*COMMAND, str(path), "--out", str(out), "--workers", "1"],
