@@ -17,11 +17,11 @@ from oralib import (
     audit,
     audit_single_step,
     audit_training,
-    dpsgd,
     noise_multiplier,
     one_run,
     train,
 )
+from oralib.dpsgd import single_step, sums
 
 
 def same_law(a, b, level=1e-4):
@@ -139,7 +139,7 @@ def test_paper_numbers():
 
 def test_alias_table_is_the_joint_law():
     s, steps, rate = 4, 7, 0.3
-    m, total, cut, alias = dpsgd._coordinate_law(s, steps, rate)
+    m, total, cut, alias = sums._coordinate_law(s, steps, rate)
     weight = np.zeros(len(m))
     np.add.at(weight, np.arange(len(m)), cut / len(m))
     np.add.at(weight, alias, (1 - cut) / len(m))
@@ -150,7 +150,7 @@ def test_alias_table_is_the_joint_law():
 
 
 def test_large_sets_stay_small_in_memory():
-    m, _, cut, _ = dpsgd._coordinate_law(300, 100, 0.1)
+    m, _, cut, _ = sums._coordinate_law(300, 100, 0.1)
     assert len(m) < 200_000  # of 4.5 million possible pairs
     assert cut.max() <= 1 + 1e-12
 
@@ -246,7 +246,7 @@ def test_clipping_and_learning_rate_do_not_matter(clip, learning_rate):
 @pytest.mark.parametrize("tau", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("sigma", [0.4, 2.149])
 def test_guess_distances_are_where_the_loss_is_tau(sigma, tau):
-    distance = dpsgd._guess_distances(12, sigma, tau)
+    distance = single_step._guess_distances(12, sigma, tau)
     for u in range(1, 13):
         mechanism = NoisyCountInSets(u, sigma)
         for side in (-1, 1):
@@ -309,7 +309,7 @@ def test_single_step_means_by_quadrature():
     s, sigma, tau, d = 3, 1.2, 1.0, 50
     setting = DpSgd(n=s * d, d=d, steps=1, sample_rate=1.0, sigma=sigma)
     counts = audit_single_step(setting, tau, trials=4000, seed=3)
-    distance = dpsgd._guess_distances(s, sigma, tau)[s]
+    distance = single_step._guess_distances(s, sigma, tau)[s]
     ones = np.arange(s + 1)
     weight = stats.binom.pmf(ones, s, 0.5)
     high = stats.norm.sf(s / 2 + distance, ones, sigma)

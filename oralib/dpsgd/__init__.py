@@ -1,0 +1,28 @@
+"""DP-SGD with Dirac canaries, audited in one run: white box, gradient canaries (Section 6).
+
+Each of the n elements is a gradient that is zero but for one coordinate. Elements are included
+by the auditor's coins, the model trains on them alone, and all its weights are seen. With n <= d
+every element has a coordinate of its own, with n > d each coordinate has n / d of them.
+
+- :mod:`~oralib.dpsgd.training`: the training step by step, its noise, and its audit as written;
+- :mod:`~oralib.dpsgd.sums`: the same audit, drawing only what its guesser looks at;
+- :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback.
+
+See Also
+--------
+oralib.mechanisms.NoisyCountInSets : a single full-batch step as a mechanism for any game.
+"""
+
+from oralib.dpsgd.single_step import audit_single_step, guess_distances
+from oralib.dpsgd.sums import audit
+from oralib.dpsgd.training import DpSgd, audit_training, noise_multiplier, train
+
+__all__ = [
+    "DpSgd",
+    "audit",
+    "audit_single_step",
+    "audit_training",
+    "guess_distances",
+    "noise_multiplier",
+    "train",
+]

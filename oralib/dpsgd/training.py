@@ -1,0 +1,245 @@
+"""DP-SGD with Dirac canaries, step by step (Algorithm 3), its noise, and its plain audit."""
+
+import logging
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, inf, log1p
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from oralib import _check
+from oralib._jit import jit
+from oralib._random import play
+from oralib.bounds import Counts
+from oralib.mechanisms import Array
+
+__all__ = ["DpSgd", "audit_training", "noise_multiplier", "play_counts", "train"]
+
+
+@dataclass(frozen=True)
+class DpSgd:
+    """A training of DP-SGD on n Dirac canaries in d dimensions.
+
+    Attributes
+    ----------
+    n : the number of elements: at most d, or a multiple of d.
+    d : the number of coordinates of the model.
+    steps : the number of steps, T.
+    sample_rate : how likely an included element is in the batch of a step, in (0, 1].
+    sigma : the noise multiplier: the noise's standard deviation over the clipping threshold.
+    """
+
+    n: int
+    d: int = 1000
+    steps: int = 100
+    sample_rate: float = 0.1
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        n, d = _check.integer("n", self.n, 1), _check.integer("d", self.d, 1)
+        if n > d:
+            _check.multiple("n", n, d, "d, if n exceeds it")
+        _check.store(
+            self,
+            n=n,
+            d=d,
+            steps=_check.integer("steps", self.steps, 1),
+            sample_rate=_check.real("sample_rate", self.sample_rate, 0, 1, interval="(]"),
+            sigma=_check.real("sigma", self.sigma, 1e-3, 1e6),
+        )
+
+    @property
+    def per_coordinate(self) -> int:
+        """The number of elements that share a coordinate."""
+        return max(1, self.n // self.d)
+
+    @property
+    def used_coordinates(self) -> int:
+        """The number of coordinates that any element uses."""
+        return min(self.n, self.d)
+
+
+def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: float) -> float:
+    """The smallest noise multiplier that makes DP-SGD (ε, δ)-DP, by an RDP accountant.
+
+    The accountant is that of dp-accounting, for Poisson-sampled batches and neighbours that add
+    or remove one element. The result is rounded up to six decimals, so that it is the same number
+    on every machine.
+
+    Examples
+    --------
+    >>> round(noise_multiplier(2.0, 1e-5, 100, 0.1), 4)
+    2.4224
+    """
+    return _noise_multiplier(
+        _check.real("epsilon", epsilon, 0, 1000, interval="(]"),
+        _check.real("delta", delta, 0, 1, interval="()"),
+        _check.integer("steps", steps, 1),
+        _check.real("sample_rate", sample_rate, 1e-12, 1),  # below it the accountant is lost
+    )
+
+
+@lru_cache(maxsize=1024)
+def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: float) -> float:
+    import dp_accounting  # here, because it takes a second to import and few need it
+    from dp_accounting import mechanism_calibration, rdp
+
+    def training(sigma: float) -> dp_accounting.DpEvent:
+        step = dp_accounting.GaussianDpEvent(sigma)
+        batch = dp_accounting.PoissonSampledDpEvent(sample_rate, step)
+        return dp_accounting.SelfComposedDpEvent(batch, steps)
+
+    # On its way the accountant warns of orders that it leaves out; the result stays an upper bound.
+    # Each call has a filter of its own, so that threads do not disturb each other.
+    logger = logging.getLogger("absl")
+
+    def is_error(record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.ERROR
+
+    logger.addFilter(is_error)
+    try:
+        sigma = dp_accounting.calibrate_dp_mechanism(
+            rdp.RdpAccountant, training, epsilon, delta, tol=1e-9
+        )
+    except mechanism_calibration.NoBracketIntervalFoundError:
+        raise ValueError(
+            "epsilon and delta must allow for a noise multiplier; the accountant finds none, "
+            f"got epsilon={epsilon:g} and delta={delta:g} for steps={steps}, "
+            f"sample_rate={sample_rate:g}"
+        ) from None
+    finally:
+        logger.removeFilter(is_error)
+    return ceil(sigma * 1e6) / 1e6
+
+
+# --------------------------------------------------------------------- DP-SGD step by step
+
+
+def train(
+    dpsgd: DpSgd,
+    included: NDArray[np.bool_],
+    rng: Generator,
+    *,
+    clip: float = 1.0,
+    learning_rate: float = 1.0,
+    gradient: float = 1.0,
+) -> NDArray[np.float64]:
+    """DP-SGD (Algorithm 3) on the included elements: all weights w_0, ..., w_T, one a row.
+
+    Element i has the gradient ``gradient`` in coordinate i % d and 0 elsewhere, whatever the
+    weights are.
+
+    Parameters
+    ----------
+    included : which of the n elements are in the training data.
+    clip : the clipping threshold of the gradients' norm.
+    learning_rate : how far a step goes.
+    gradient : the size of the canaries before clipping.
+    """
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
+    try:
+        included = np.asarray(included)
+    except ValueError:  # rows of different lengths
+        included = np.zeros(0, dtype=bool)
+    if included.dtype != bool or included.shape != (dpsgd.n,):
+        raise ValueError(
+            f"included must be a boolean vector of length n={dpsgd.n}, "
+            f"got {included.dtype} of shape {included.shape}"
+        )
+    return _train(
+        np.flatnonzero(included) % dpsgd.d,
+        dpsgd.d,
+        dpsgd.steps,
+        dpsgd.sample_rate,
+        dpsgd.sigma,
+        _check.real("clip", clip, 0, inf, interval="()"),
+        _check.real("learning_rate", learning_rate, 0, inf, interval="()"),
+        _check.real("gradient", gradient, 0, inf, interval="()"),
+        rng,
+    )
+
+
+@jit
+def _train(
+    coordinate: Array,
+    d: int,
+    steps: int,
+    sample_rate: float,
+    sigma: float,
+    clip: float,
+    learning_rate: float,
+    gradient: float,
+    rng: Generator,
+) -> Array:
+    weights = np.zeros((steps + 1, d))
+    clipped = min(1.0, clip / gradient) * gradient
+    rate = -log1p(-sample_rate)  # inf for a full batch: every gap is 0
+    noisy_sum = np.empty(d)
+    for t in range(steps):
+        for j in range(d):
+            noisy_sum[j] = sigma * clip * rng.standard_normal()
+        # Each element joins the batch with probability sample_rate, so the gaps between members
+        # are geometric: jump from member to member.
+        i = np.floor(rng.standard_exponential() / rate)
+        while i < coordinate.size:
+            noisy_sum[coordinate[int(i)]] += clipped
+            i += 1 + np.floor(rng.standard_exponential() / rate)
+        for j in range(d):
+            weights[t + 1, j] = weights[t, j] - learning_rate * noisy_sum[j]
+    return weights
+
+
+def audit_training(
+    dpsgd: DpSgd,
+    k: int,
+    *,
+    trials: int = 1,
+    seed: int,
+    clip: float = 1.0,
+    learning_rate: float = 1.0,
+) -> Counts:
+    """As :func:`audit`, but training step by step and guessing element by element.
+
+    Much slower, and of the same law: it is there to be read, and to test :func:`audit`.
+    """
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    k = _check.integer("k", k, 1, dpsgd.n)
+    clip = _check.real("clip", clip, 0, inf, interval="()")
+    learning_rate = _check.real("learning_rate", learning_rate, 0, inf, interval="()")
+    used = dpsgd.used_coordinates
+    elements = dpsgd.d * np.arange(dpsgd.per_coordinate)
+
+    def trial(rng: Generator) -> int:
+        included = rng.random(dpsgd.n) < 0.5
+        weights = train(dpsgd, included, rng, clip=clip, learning_rate=learning_rate, gradient=clip)
+        update = (weights[0] - weights[-1]) / learning_rate
+        # The elements in ascending order of their coordinate's update.
+        order = (np.argsort(update[:used])[:, None] + elements).ravel()
+        high, low = order[dpsgd.n - (k - k // 2) :], order[: k // 2]
+        return int(included[high].sum() + (~included[low]).sum())
+
+    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return np.array([trial(rng) for _ in range(size)]), np.full(size, k)
+
+    return play_counts(
+        "one-run DP-SGD", block, dpsgd, trials, seed, k, "step by step", r_fixed=True
+    )
+
+
+def play_counts(
+    game: str,
+    block: Any,
+    dpsgd: DpSgd,
+    trials: int,
+    seed: int,
+    *key: object,
+    r_fixed: bool,
+    feedback: str = "none",
+) -> Counts:
+    """The counts of a game on DP-SGD, played in blocks with streams of its own."""
+    v, r = play(block, trials, seed, game, dpsgd, *key)
+    return Counts(v, r, dpsgd.n, game, r_fixed=r_fixed, feedback=feedback)
