@@ -37,9 +37,13 @@ from oralib.bounds import (
 from oralib.channel import Channel, channel
 from oralib.dpsgd import (
     DpSgd,
+    Dropping,
     audit,
+    audit_hopping,
+    audit_likelihood,
     audit_single_step,
     audit_training,
+    hopping_scores,
     noise_multiplier,
     train,
 )
@@ -90,6 +94,7 @@ __all__ = [
     "CountInSets",
     "Counts",
     "DpSgd",
+    "Dropping",
     "ExtremalResponse",
     "LocalLaplace",
     "LocalRandomizedResponse",
@@ -106,6 +111,8 @@ __all__ = [
     "adaptive_failure_probability",
     "adaptive_law",
     "audit",
+    "audit_hopping",
+    "audit_likelihood",
     "audit_single_step",
     "audit_training",
     "best_mean",
@@ -120,6 +127,7 @@ __all__ = [
     "experiments",
     "full_knowledge",
     "full_knowledge_law",
+    "hopping_scores",
     "noise_multiplier",
     "one_run",
     "one_run_law",

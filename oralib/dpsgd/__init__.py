@@ -6,23 +6,31 @@ every element has a coordinate of its own, with n > d each coordinate has n / d 
 
 - :mod:`~oralib.dpsgd.training`: the training step by step, its noise, and its audit as written;
 - :mod:`~oralib.dpsgd.sums`: the same audit, drawing only what its guesser looks at;
-- :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback.
+- :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback;
+- :mod:`~oralib.dpsgd.likelihood`: the most likely guess, from the sum or from all steps;
+- :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped.
 
 See Also
 --------
 oralib.mechanisms.NoisyCountInSets : a single full-batch step as a mechanism for any game.
 """
 
+from oralib.dpsgd.hopping import Dropping, audit_hopping, hopping_scores
+from oralib.dpsgd.likelihood import audit_likelihood
 from oralib.dpsgd.single_step import audit_single_step, guess_distances
 from oralib.dpsgd.sums import audit
 from oralib.dpsgd.training import DpSgd, audit_training, noise_multiplier, train
 
 __all__ = [
     "DpSgd",
+    "Dropping",
     "audit",
+    "audit_hopping",
+    "audit_likelihood",
     "audit_single_step",
     "audit_training",
     "guess_distances",
+    "hopping_scores",
     "noise_multiplier",
     "train",
 ]

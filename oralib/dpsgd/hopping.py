@@ -1,0 +1,356 @@
+"""Canaries that hop from coordinate to coordinate, and are dropped when they look undecided.
+
+A canary that stays on one coordinate meets the same neighbours in every step, and their gradients
+add up: the variance that they add to its sum grows like T². A canary that hops, to a coordinate
+that is drawn afresh and published in each step, meets others every time. What is left of them is
+the luck of their batches, and it grows like T.
+
+Dropping. A canary that looks undecided gets a zero gradient from then on, and no longer disturbs
+the others. Crowding. Undecided canaries share their coordinates with many, promising ones with few.
+
+Why the bounds stay valid: in each step every gradient has at most norm 1, whatever the outputs of
+the steps before it. Placing, crowding and dropping are functions of those outputs and of public
+random numbers, just as gradients of a real training are functions of its weights. So each step is
+the same subsampled Gaussian mechanism given the past, and the accountant's (ε, δ), which is that of
+adaptive composition, holds for the whole sequence of outputs. All guesses are made from it at the
+end: this is plain one-run auditing with a number of guesses fixed in advance.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from oralib import _check
+from oralib._binomial import log_pmf
+from oralib._jit import jit
+from oralib.bounds import Counts
+from oralib.dpsgd.tables import POINTS, interpolate, log_mixture, window
+from oralib.dpsgd.training import DpSgd, play_counts
+from oralib.mechanisms import Array
+
+__all__ = ["Dropping", "audit_hopping", "hopping_scores"]
+
+#: Coordinates are crowded in so many bands of equal width.
+BANDS = 10
+
+
+@dataclass(frozen=True)
+class Dropping:
+    """How the number of active canaries falls, and how unevenly they share the coordinates.
+
+    Attributes
+    ----------
+    final : the average number of active canaries per coordinate in the end, from 1 on.
+    until : the share of the training after which no more are dropped, in (0, 1].
+    bend : in [0.1, 10]. With 1 the number of active canaries falls by the same factor in each
+        step; above 1 it falls slowly at first.
+    crowding : the ratio between the most and the least crowded coordinates in the first and in the
+        last step, each at least 1; in between it changes geometrically. The most promising
+        canaries, by the size of their scores, have the least crowded coordinates.
+
+    Examples
+    --------
+    >>> Dropping(final=3, until=0.8).active(DpSgd(n=96_000))[[0, 40, 99]].tolist()
+    [96000, 17000, 3000]
+    """
+
+    final: float = 1.0
+    until: float = 1.0
+    bend: float = 1.0
+    crowding: tuple[float, float] = (1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        crowding = _check.reals("crowding", self.crowding, 1, 1e3)
+        if crowding.shape != (2,):
+            raise ValueError(
+                f"crowding must be two numbers, first and last, got crowding={self.crowding!r}"
+            )
+        _check.store(
+            self,
+            final=_check.real("final", self.final, 1, 1e9),
+            until=_check.real("until", self.until, 0, 1, interval="(]"),
+            bend=_check.real("bend", self.bend, 0.1, 10),
+            crowding=(float(crowding[0]), float(crowding[1])),
+        )
+
+    def loads(self, dpsgd: DpSgd) -> NDArray[np.int64]:
+        """How many canaries share a coordinate: a row for each step, a column for each band.
+
+        The first band is that of the most promising ones. All loads are equal in the first step,
+        before anything is known.
+        """
+        _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+        s, width = dpsgd.per_coordinate, _widths(dpsgd)
+        loads = np.full((dpsgd.steps, width.size), s)
+        for t in range(1, dpsgd.steps):
+            fall = min(1.0, t / (self.until * dpsgd.steps)) ** self.bend
+            mean = s * (min(self.final, s) / s) ** fall
+            ratio = self.crowding[0] * (self.crowding[1] / self.crowding[0]) ** (t / dpsgd.steps)
+            shape = ratio ** np.linspace(0, 1, width.size)
+            load = np.maximum(1, np.rint(mean * shape * width.sum() / (shape @ width)))
+            # Rounding must not call back canaries that were dropped.
+            while load @ width > loads[t - 1] @ width:
+                load[np.argmax(load)] -= 1
+            loads[t] = load
+        return loads
+
+    def active(self, dpsgd: DpSgd) -> NDArray[np.int64]:
+        """The number of active canaries in each step."""
+        return self.loads(dpsgd) @ _widths(dpsgd)
+
+
+def _widths(dpsgd: DpSgd) -> NDArray[np.int64]:
+    """The number of coordinates in each band."""
+    bands = min(BANDS, dpsgd.used_coordinates)
+    return np.diff(np.arange(bands + 1) * dpsgd.used_coordinates // bands)
+
+
+def audit_hopping(
+    dpsgd: DpSgd, k: int, *, dropping: Dropping | None = None, trials: int = 1, seed: int
+) -> Counts:
+    """Audit DP-SGD with canaries that hop, guessing the k with the largest scores.
+
+    The score of a canary is the sum over the steps of the log-likelihood ratio of its coordinate's
+    noisy gradient, with it and without it, where each of the others is in the batch with
+    probability sample_rate / 2.
+
+    Parameters
+    ----------
+    dpsgd : the training.
+    k : the number of guesses, at most the number of canaries that are active in the end.
+    dropping : which canaries to drop and to crowd; None for no dropping.
+
+    See Also
+    --------
+    audit : canaries that stay on one coordinate.
+
+    Examples
+    --------
+    >>> dpsgd = DpSgd(n=16_000, sigma=2.4224)
+    >>> counts = audit_hopping(dpsgd, 300, trials=10, seed=1)
+    >>> bool(counts.accuracy.mean() > 0.7)
+    True
+    """
+    plan = _plan(dpsgd, dropping)
+    k = _check.integer("k", k, 1, int(plan.active[-1]))
+
+    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        v = np.empty(size, dtype=np.int64)
+        for trial in range(size):
+            included, scores, who = _hop(plan, rng)
+            v[trial] = _count_right(included, scores, who, k)
+        return v, np.full(size, k)
+
+    return play_counts(
+        "one-run DP-SGD, hopping", block, dpsgd, trials, seed, k, dropping, r_fixed=True
+    )
+
+
+def hopping_scores(
+    dpsgd: DpSgd, *, dropping: Dropping | None = None, seed: int
+) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.bool_]]:
+    """One audited training: which canaries were included, their scores, who was active in the end.
+
+    The score of a canary that was dropped is the one that it had when it was.
+    """
+    plan = _plan(dpsgd, dropping)
+    rng = np.random.default_rng(_check.seed(seed))
+    included, scores, who = _hop(plan, rng)
+    active = np.zeros(dpsgd.n, dtype=bool)
+    active[who] = True
+    return included, scores, active
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What every trial of an audit shares."""
+
+    dpsgd: DpSgd
+    loads: NDArray[np.int64]
+    widths: NDArray[np.int64]
+    tables: tuple[Array, Array, Array, Array]
+
+    @property
+    def active(self) -> NDArray[np.int64]:
+        return self.loads @ self.widths
+
+
+def _plan(dpsgd: DpSgd, dropping: Dropping | None) -> _Plan:
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    if dropping is None:
+        loads = np.full((dpsgd.steps, 1), dpsgd.per_coordinate)
+        widths = np.array([dpsgd.used_coordinates])
+    else:
+        _check.instance("dropping", dropping, Dropping, "Dropping(final=3)")
+        loads, widths = dropping.loads(dpsgd), _widths(dpsgd)
+    if dpsgd.n > 10**8:
+        raise ValueError(f"n must be at most 10**8, as each canary is simulated, got n={dpsgd.n}")
+    distinct, index = np.unique(loads, return_inverse=True)
+    made = [_table(int(load), dpsgd.sample_rate, dpsgd.sigma) for load in distinct]
+    low, step, values = (np.array(part) for part in zip(*made, strict=True))
+    return _Plan(dpsgd, loads, widths, (index.reshape(loads.shape), low, step, values))
+
+
+@lru_cache(maxsize=4096)
+def _table(load: int, sample_rate: float, sigma: float) -> tuple[float, float, NDArray[np.float64]]:
+    """The log-likelihood ratio of a noisy gradient, one canary against ``load - 1`` others."""
+    mean, variance = (load - 1) * sample_rate / 2, (load - 1) * sample_rate / 2
+    reach = 8 * sqrt(sigma**2 + variance) + 1
+    step = 2 * reach / (POINTS - 1)
+    return mean - reach, step, _log_ratios(load, sample_rate, sigma, mean - reach, step, POINTS)
+
+
+@jit
+def _log_ratios(
+    load: int, sample_rate: float, sigma: float, low: float, step: float, points: int
+) -> Array:
+    others, q = load - 1, sample_rate / 2
+    first, last = window(others, q)
+    weight = np.array([log_pmf(m, others, q, 1 - q) for m in range(first, last + 1)])
+    ratio = np.empty(points)
+    for i in range(points):
+        y = low + i * step
+        gain = log_mixture(y - 1, first, weight, sigma) - log_mixture(y, first, weight, sigma)
+        ratio[i] = np.log1p(sample_rate * np.expm1(gain)) if sample_rate < 1 else gain
+    return ratio
+
+
+def _hop(plan: _Plan, rng: Generator) -> Any:
+    dpsgd = plan.dpsgd
+    return _hop_kernel(
+        dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, plan.loads, plan.widths, *plan.tables, rng
+    )
+
+
+@jit
+def _hop_kernel(
+    n: int,
+    sample_rate: float,
+    sigma: float,
+    loads: Array,
+    widths: Array,
+    table: Array,
+    low: Array,
+    step: Array,
+    values: Array,
+    rng: Generator,
+) -> tuple[Array, Array, Array]:
+    """One training: the coins, all scores, and who is active in the end, the largest score first.
+
+    Active canaries lie in the order of their promise, band by band. Within a band they lie in rows
+    as wide as the band has coordinates, and each row is turned by an amount of its own in each
+    step: so each coordinate of a band has one canary of each of its rows.
+    """
+    included = np.empty(n, dtype=np.bool_)
+    for i in range(n):
+        included[i] = rng.random() < 0.5
+    dropped_scores = np.zeros(n)
+    who, score = np.arange(n), np.zeros(n)
+    coin = included.copy()
+    spare = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.bool_)
+    rate = -np.log1p(-sample_rate)  # inf for a full batch: every gap is 0
+    active = n
+    for t in range(loads.shape[0]):
+        wanted = int((loads[t] * widths).sum())
+        if t > 0 and (wanted < active or loads.shape[1] > 1):
+            _sort(active, wanted, who, score, coin, dropped_scores, *spare)
+            active = wanted
+        start = 0
+        for band in range(widths.size):
+            end = start + loads[t, band] * widths[band]
+            entry = table[t, band]
+            _step(
+                *(score[start:end], coin[start:end], widths[band], rate, sigma),
+                *(low[entry], step[entry], values[entry], rng),
+            )
+            start = end
+    for i in range(active):
+        dropped_scores[who[i]] = score[i]
+    order = np.argsort(-np.abs(score[:active]))
+    return included, dropped_scores, who[:active][order]
+
+
+@jit
+def _step(
+    score: Array,
+    coin: Array,
+    width: int,
+    rate: float,
+    sigma: float,
+    low: float,
+    step: float,
+    values: Array,
+    rng: Generator,
+) -> None:
+    """One step on the coordinates of a band: batches, noise, and what it adds to the scores."""
+    rows = score.size // width
+    turn = rng.integers(0, width, rows)
+    noisy = np.empty(width)
+    for j in range(width):
+        noisy[j] = sigma * rng.standard_normal()
+    # The gaps between members of a batch are geometric: jump from member to member.
+    i = np.floor(rng.standard_exponential() / rate)
+    while i < score.size:
+        place = int(i)
+        if coin[place]:
+            noisy[(place + turn[place // width]) % width] += 1
+        i += 1 + np.floor(rng.standard_exponential() / rate)
+    ratio = np.empty(2 * width)  # twice, so that a turned row is contiguous
+    for j in range(width):
+        ratio[j] = ratio[j + width] = interpolate(values, low, step, noisy[j])
+    for row in range(rows):
+        for j in range(width):
+            score[row * width + j] += ratio[j + turn[row]]
+
+
+#: Scores are sorted by their size to a thousandth, up to 8: finer does not matter.
+_KEYS, _KEYS_PER_UNIT = 8192, 1024.0
+
+
+@jit
+def _sort(
+    active: int,
+    wanted: int,
+    who: Array,
+    score: Array,
+    coin: Array,
+    dropped_scores: Array,
+    spare_who: Array,
+    spare_score: Array,
+    spare_coin: Array,
+) -> None:
+    """Sort the active canaries by the size of their scores, and drop those beyond ``wanted``."""
+    place = np.zeros(_KEYS + 1, dtype=np.int64)
+    for i in range(active):
+        place[_key(score[i]) + 1] += 1
+    for key in range(_KEYS):
+        place[key + 1] += place[key]
+    for i in range(active):
+        key = _key(score[i])
+        spare_who[place[key]] = who[i]
+        spare_score[place[key]] = score[i]
+        spare_coin[place[key]] = coin[i]
+        place[key] += 1
+    for i in range(wanted):
+        who[i], score[i], coin[i] = spare_who[i], spare_score[i], spare_coin[i]
+    for i in range(wanted, active):
+        dropped_scores[spare_who[i]] = spare_score[i]
+
+
+@jit
+def _key(score: float) -> int:
+    """Small for a large score."""
+    return _KEYS - 1 - int(min(abs(score) * _KEYS_PER_UNIT, _KEYS - 1.0))
+
+
+@jit
+def _count_right(included: Array, scores: Array, who: Array, k: int) -> int:
+    right = 0
+    for i in who[:k]:
+        right += (scores[i] > 0) == included[i]
+    return right

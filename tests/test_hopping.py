@@ -1,0 +1,301 @@
+"""Canaries that hop: the fast game against a slow one, and why dropping costs no privacy."""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, stats
+from test_dpsgd import same_law
+
+from oralib import (
+    Counts,
+    DpSgd,
+    Dropping,
+    LocalRandomizedResponse,
+    TopGuesser,
+    audit,
+    audit_hopping,
+    hopping_scores,
+    one_run,
+    valid_lower_bound,
+    valid_rule,
+)
+from oralib.dpsgd import hopping
+
+# ------------------------------------------------------------------------------- schedules
+
+
+def test_a_schedule_never_calls_back_a_canary():
+    for dropping in (
+        Dropping(3, 0.8),
+        Dropping(4.4, 0.8, 1.4, (4, 11)),
+        Dropping(1, 1, 3, (50, 2)),
+        Dropping(2, 0.3, 0.3, (1, 30)),
+    ):
+        for dpsgd in (DpSgd(n=96_000), DpSgd(n=70, d=7, steps=9), DpSgd(n=5, d=9), DpSgd(2, 1)):
+            active = dropping.active(dpsgd)
+            assert active[0] == dpsgd.n
+            assert (np.diff(active) <= 0).all()
+            loads = dropping.loads(dpsgd)
+            assert loads.min() >= 1
+            assert (np.diff(loads, axis=1) >= 0).all() or dropping.crowding[0] == 1
+
+
+def test_a_schedule_by_hand():
+    """From 16 to 4 per coordinate, by the same factor in each of the first two steps of four."""
+    dpsgd = DpSgd(n=160, d=10, steps=4)
+    assert Dropping(4, 0.5).active(dpsgd).tolist() == [160, 80, 40, 40]
+    # Twice as many on the most crowded coordinate as on the least crowded one, 8 on average.
+    loads = Dropping(8, 0.25, crowding=(2, 2)).loads(dpsgd)[1]
+    assert loads[-1] / loads[0] == pytest.approx(2, abs=0.2)
+    assert loads.mean() == pytest.approx(8, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"final": 0.5}, "final"),
+        ({"until": 0}, "until"),
+        ({"bend": 0}, "bend"),
+        ({"crowding": (0.5, 1)}, "crowding"),
+        ({"crowding": 3}, "crowding"),
+        ({"crowding": (1, 2, 3)}, "crowding"),
+    ],
+)
+def test_impossible_schedules(arguments, name):
+    with pytest.raises(ValueError, match=name):
+        Dropping(**arguments)
+
+
+def test_more_guesses_than_active_canaries():
+    with pytest.raises(ValueError, match=r"k must lie in \[1, 3000\], got k=3001"):
+        audit_hopping(DpSgd(n=96_000), 3001, dropping=Dropping(3), seed=1)
+
+
+# ------------------------------------------------------------------ scores: from first principles
+
+
+def log_ratio(y, load, rate, sigma):
+    """log P[y | included] / P[y | excluded], the others' batches summed out."""
+    others = np.arange(load)
+    weight = batch_law(load - 1, rate / 2)
+
+    def density(x):
+        return np.exp(-0.5 * ((np.asarray(x)[..., None] - others) / sigma) ** 2) @ weight
+
+    return np.log((1 - rate) + rate * density(np.asarray(y) - 1) / density(y))
+
+
+@lru_cache
+def batch_law(others, rate):
+    return stats.binom.pmf(np.arange(others + 1), others, rate)
+
+
+@pytest.mark.parametrize(
+    ("load", "rate", "sigma"), [(1, 0.1, 2.4), (2, 0.5, 0.7), (96, 0.1, 2.4), (30, 1, 3), (5, 1, 1)]
+)
+def test_tables_are_the_log_likelihood_ratios(load, rate, sigma):
+    low, step, values = hopping._table(load, rate, sigma)
+    y = low + step * np.arange(values.size)
+    middle = np.abs(y - (load - 1) * rate / 2) < 5 * np.sqrt(sigma**2 + load * rate / 2)
+    np.testing.assert_allclose(values[middle], log_ratio(y[middle], load, rate, sigma), atol=1e-9)
+
+
+def test_one_canary_and_one_step_exactly():
+    """It is guessed to be included where that is likelier, that is for y > 1/2."""
+    dpsgd = DpSgd(n=1, d=1, steps=1, sample_rate=0.6, sigma=0.8)
+    counts = audit_hopping(dpsgd, 1, trials=20_000, seed=2)
+    above = stats.norm.sf(0.5, [0, 1], 0.8)
+    right = ((1 - above[0]) + 0.4 * above[0] + 0.6 * above[1]) / 2
+    assert counts.v.mean() == pytest.approx(right, abs=4 * np.sqrt(right * (1 - right) / 20_000))
+
+
+def naive(dpsgd, k, dropping, rng, place):
+    """The audit as it is described, canary by canary, with NumPy and SciPy alone."""
+    n, d, rate, sigma = dpsgd.n, dpsgd.d, dpsgd.sample_rate, dpsgd.sigma
+    included = rng.random(n) < 0.5
+    score, active = np.zeros(n), np.arange(n)
+    loads = dropping.loads(dpsgd) if dropping else np.full((dpsgd.steps, 1), dpsgd.per_coordinate)
+    bands = np.array_split(np.arange(d), loads.shape[1])
+    assert len({len(band) for band in bands}) == 1
+    for t in range(dpsgd.steps):
+        if dropping and t:
+            active = active[np.argsort(-np.abs(score[active]), kind="stable")]
+            active = active[: loads[t] @ [len(band) for band in bands]]
+        coordinate, load = place(active.size, loads[t], bands, rng)
+        batch = included[active] & (rng.random(active.size) < rate)
+        y = np.bincount(coordinate[batch], minlength=d) + sigma * rng.standard_normal(d)
+        for size in np.unique(load):
+            there = load == size
+            score[active[there]] += log_ratio(y[coordinate[there]], size, rate, sigma)
+    taken = active[np.argsort(-np.abs(score[active]))[:k]]
+    return int(((score[taken] > 0) == included[taken]).sum())
+
+
+def turned_rows(n, loads, bands, rng):
+    """As the library does: each row of a band is turned by an amount of its own."""
+    places = [
+        np.roll(band, rng.integers(len(band)))
+        for load, band in zip(loads, bands, strict=True)
+        for _ in range(load)
+    ]
+    return np.concatenate(places), np.repeat(
+        loads, [len(b) * m for m, b in zip(loads, bands, strict=True)]
+    )
+
+
+def permutations(n, loads, bands, rng):
+    """A fresh permutation of all canaries of a band."""
+    places = [rng.permutation(np.repeat(b, m)) for m, b in zip(loads, bands, strict=True)]
+    return np.concatenate(places), np.repeat(
+        loads, [len(b) * m for m, b in zip(loads, bands, strict=True)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("dpsgd", "k", "dropping"),
+    [
+        (DpSgd(n=60, d=20, steps=5, sample_rate=0.4, sigma=0.7), 9, None),
+        (DpSgd(n=80, d=20, steps=6, sample_rate=0.4, sigma=0.7), 7, Dropping(1, 0.8)),
+        (DpSgd(n=80, d=10, steps=6, sample_rate=0.5, sigma=1.0), 6, Dropping(3, 1, 1.5, (2, 6))),
+        (DpSgd(n=40, d=10, steps=3, sample_rate=1.0, sigma=1.5), 8, Dropping(2)),
+    ],
+)
+@pytest.mark.parametrize("place", [turned_rows, permutations])
+def test_the_same_law_as_the_naive_audit(dpsgd, k, dropping, place):
+    """Turned rows are how the library places; that permutations do the same is seen, not proved."""
+    rng = np.random.default_rng(3)
+    slow = [naive(dpsgd, k, dropping, rng, place) for _ in range(500)]
+    fast = audit_hopping(dpsgd, k, dropping=dropping, trials=6000, seed=4)
+    assert same_law(fast.v, np.array(slow))
+    assert abs(fast.v.mean() - np.mean(slow)) < 4 * np.std(slow) / np.sqrt(500)
+
+
+def test_scores_of_one_training():
+    dpsgd = DpSgd(n=200, d=10, steps=20, sample_rate=0.5, sigma=0.5)
+    included, scores, active = hopping_scores(dpsgd, dropping=Dropping(3), seed=5)
+    assert included.shape == scores.shape == active.shape == (200,)
+    assert active.sum() == 30
+    # Those who stayed look more decided than those who were dropped.
+    assert np.abs(scores[active]).mean() > 2 * np.abs(scores[~active]).mean()
+    assert scores[included].mean() > scores[~included].mean() + 0.2
+
+
+def test_hopping_beats_staying():
+    """The point of it all, in a small version of the paper's setting."""
+    dpsgd = DpSgd(n=3200, d=100, sigma=2.4224)
+    stay = audit(dpsgd, 100, trials=300, seed=6).accuracy
+    hop = audit_hopping(dpsgd, 100, trials=300, seed=6).accuracy
+    assert hop.mean() - stay.mean() > 5 * np.hypot(hop.std(), stay.std()) / np.sqrt(300)
+
+
+# ---------------------------------------------------------------------------------- validity
+
+
+def test_it_is_plain_one_run_auditing_with_r_fixed():
+    counts = audit_hopping(DpSgd(n=100, d=10, steps=3), 5, dropping=Dropping(2), trials=3, seed=1)
+    assert counts.r_fixed
+    assert counts.feedback == "none"
+    assert counts.n == 100
+    assert valid_rule(counts, 1e-5) == "exact"
+
+
+def hockey_stick(epsilon, one, other, weights):
+    return float((weights * np.maximum(one - np.exp(epsilon) * other, 0)).sum())
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_dropping_by_past_outputs_costs_no_privacy(epsilon):
+    """Two canaries on one coordinate, two steps, by quadrature over both outputs.
+
+    The second step depends on the first output: it drops one canary, or the other, or none. The
+    divergence between the worlds with and without the first canary stays below that of two steps
+    of a lone canary that is never dropped; dropping by a canary's own coin does not stay below it.
+    """
+    rate, sigma = 0.4, 0.9
+    grid, step = np.linspace(-7, 9, 801, retstep=True)
+    noise = stats.norm.pdf(grid[:, None], [0, 1, 2], sigma)
+
+    def one_step(batch_law):  # probabilities of 0, 1, 2 canaries in the batch
+        return noise @ np.asarray(batch_law)
+
+    def law(first, second):
+        """The density of both outputs, given who is in the training data."""
+
+        def batch(*members):
+            p = [1.0, 0.0, 0.0]
+            for member in members:
+                if member:
+                    p = [p[0] * (1 - rate), p[1] * (1 - rate) + p[0] * rate, p[2] + p[1] * rate]
+            return one_step(p)
+
+        both, drop_first, drop_second = batch(first, second), batch(second), batch(first)
+        later = np.where(
+            (grid < 0.3)[:, None], drop_first, np.where((grid > 1.2)[:, None], drop_second, both)
+        )
+        return both[:, None] * later
+
+    alone = one_step([1 - rate, rate, 0])
+    nobody = one_step([1, 0, 0])
+    allowed = max(
+        hockey_stick(epsilon, np.outer(a, a), np.outer(b, b), step**2)
+        for a, b in ((alone, nobody), (nobody, alone))
+    )
+    for second in (False, True):
+        with_it, without = law(True, second), law(False, second)
+        assert with_it.sum() * step**2 == pytest.approx(1, abs=1e-6)
+        for a, b in ((with_it, without), (without, with_it)):
+            assert hockey_stick(epsilon, a, b, step**2) <= allowed + 1e-9
+    # The control: the second step repeats the first canary's coin with twice the gradient.
+    loud = noise[:, 2] * rate + noise[:, 0] * (1 - rate)
+    cheat = hockey_stick(epsilon, np.outer(alone, loud), np.outer(nobody, nobody), step**2)
+    assert cheat > allowed + 1e-3
+
+
+def test_coverage_where_the_level_is_known():
+    """Full batches: T steps are one Gaussian mechanism with mean √T / σ, whose ε(δ) is exact."""
+    steps, sigma, delta = 4, 2.0, 1e-3
+    mu = np.sqrt(steps) / sigma
+
+    def gap(e):
+        return stats.norm.cdf(mu / 2 - e / mu) - np.exp(e) * stats.norm.cdf(-mu / 2 - e / mu)
+
+    epsilon = optimize.brentq(lambda e: gap(e) - delta, 0, 20)
+    dpsgd = DpSgd(n=200, d=50, steps=steps, sample_rate=1.0, sigma=sigma)
+    counts = audit_hopping(dpsgd, 40, dropping=Dropping(1.5, 1, 1, (1, 3)), trials=2000, seed=7)
+    failures = valid_lower_bound(counts, delta=delta) > epsilon
+    assert failures.mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 2000)
+    # It is not vacuous: the audit sees a good part of the level.
+    assert valid_lower_bound(counts, delta=delta).mean() > 0.2 * epsilon
+
+
+def test_a_choice_after_the_audit_needs_a_correction():
+    """The best of several numbers of guesses fails too often, one fixed in advance does not."""
+    epsilon, n, sizes = 1.0, 400, (10, 15, 20, 30, 50, 80, 130, 200, 300, 400)
+    mechanism = LocalRandomizedResponse(epsilon)
+    rng = np.random.default_rng(8)
+    # All guesses of randomised response are equally good: the first k of one audit are k guesses.
+    right = np.cumsum(rng.random((4000, n)) < 1 / (1 + np.exp(-epsilon)), axis=1)
+    assert one_run(mechanism, TopGuesser(5), n, seed=1).r_fixed  # what such an audit looks like
+
+    def failure(beta):
+        bounds = [
+            valid_lower_bound(Counts(right[:, k - 1], np.full(4000, k), n, r_fixed=True), beta=beta)
+            for k in sizes
+        ]
+        return [(b > epsilon).mean() for b in (*bounds, np.max(bounds, axis=0))]
+
+    *fixed, chosen = failure(0.05)
+    error = np.sqrt(0.05 * 0.95 / 4000)
+    assert max(fixed) < 0.05 + 3 * error
+    assert chosen > 0.05 + 10 * error
+    assert failure(0.05 / len(sizes))[-1] < 0.05 + 3 * error
+
+
+def test_quadrature_of_the_naive_log_ratio():
+    """The judge itself: densities of both hypotheses integrate to one, ratio times one is other."""
+    y = np.linspace(-8, 12, 4001)
+    weight = stats.binom.pmf(np.arange(4), 3, 0.2)
+    excluded = (weight * stats.norm.pdf(y[:, None], np.arange(4), 1.0)).sum(axis=1)
+    included = excluded * np.exp(log_ratio(y, 4, 0.4, 1.0))
+    assert integrate.trapezoid(included, y) == pytest.approx(1, abs=1e-6)

@@ -1,0 +1,143 @@
+"""The most likely guess for canaries that stay, judged by enumeration and by a naive twin."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+from test_dpsgd import same_law
+from test_hopping import batch_law
+
+from oralib import DpSgd, audit, audit_likelihood, valid_rule
+from oralib.dpsgd import likelihood
+
+
+def posterior(y, s, draws, rate, noise):
+    """P[m | y] for one coordinate, y its steps (or its sum), straight from the definition."""
+    log = np.log(batch_law(s, 0.5))
+    for m in range(s + 1):
+        z = (np.asarray(y)[:, None] - np.arange(m * draws + 1)) / noise
+        log[m] += np.log(np.exp(-0.5 * z**2) @ batch_law(m * draws, rate)).sum()
+    return special.softmax(log)
+
+
+@pytest.mark.parametrize("draws", [1, 6])
+def test_tables_are_likelihoods(draws):
+    s, rate, noise = 4, 0.3, 0.8 * np.sqrt(draws)
+    low, step, table, factorials = likelihood._tables(s, draws, rate, noise)
+    rng = np.random.default_rng(1)
+    for m in range(s + 1):
+        y = rng.binomial(m * draws, rate, 5) + noise * rng.standard_normal(5)
+        place = ((y - low) / step)[:, None]
+        values = [
+            sum(np.interp(place[:, 0], np.arange(table.shape[1]), row)) for row in table
+        ]  # np.interp is linear as well
+        weight = values - factorials - factorials[::-1]
+        np.testing.assert_allclose(
+            special.softmax(weight), posterior(y, s, draws, rate, noise), atol=1e-4
+        )
+        log_odds = likelihood._log_odds(np.array(values), s, 0, factorials)
+        mean = posterior(y, s, draws, rate, noise) @ np.arange(s + 1) / s
+        assert log_odds == pytest.approx(special.logit(mean), abs=1e-3)
+
+
+def test_beliefs_after_a_coin_was_shown():
+    """By enumeration of all coins: three elements, one coin shown."""
+    like = np.log(np.array([0.1, 0.5, 0.3, 0.9]))
+    factorials = special.gammaln(np.arange(4) + 1)
+    for shown in (0, 1):
+        chance = {0: 0.0, 1: 0.0}
+        for coins in product((0, 1), repeat=3):
+            if coins[0] == shown:
+                chance[coins[1]] += np.exp(like[sum(coins)])
+        expected = np.log(chance[1] / chance[0])
+        assert likelihood._log_odds(like, 2, shown, factorials) == pytest.approx(expected)
+
+
+def naive(dpsgd, k, sees, feedback, rng):
+    s, d, steps = dpsgd.per_coordinate, dpsgd.used_coordinates, dpsgd.steps
+    coins = rng.random((d, s)) < 0.5
+    batches = coins[:, :, None] & (rng.random((d, s, steps)) < dpsgd.sample_rate)
+    y = batches.sum(axis=1) + dpsgd.sigma * rng.standard_normal((d, steps))
+    draws, noise = 1, dpsgd.sigma
+    if sees == "sum":
+        y, draws, noise = y.sum(axis=1, keepdims=True), steps, dpsgd.sigma * np.sqrt(steps)
+    law = np.array([posterior(row, s, draws, dpsgd.sample_rate, noise) for row in y])
+    law /= batch_law(s, 0.5)  # the likelihood of m
+    shown = np.zeros((d, s), dtype=bool)
+
+    def belief(j):
+        unknown, seen = int((~shown[j]).sum()), int(coins[j][shown[j]].sum())
+        m = np.arange(unknown + 1)
+        weight = special.binom(unknown, m) * law[j][seen : seen + unknown + 1]
+        return weight @ m / weight.sum() / unknown - 0.5
+
+    beliefs = np.array([belief(j) for j in range(d)])
+    while feedback == "one-way" and (~shown).sum() > k:
+        j = int(np.argmin(np.where(shown.all(axis=1), np.inf, np.abs(beliefs))))
+        shown[j, np.argmin(shown[j])] = True
+        if not shown[j].all():
+            beliefs[j] = belief(j)
+    places = [(-abs(beliefs[j]), rng.random(), j, i) for j, i in np.argwhere(~shown)]
+    if feedback == "none":  # elements of a coordinate are alike: take whole ones first
+        places = [(a, j, b, i) for a, b, j, i in places]
+        places = sorted(places)[:k]
+        return sum((beliefs[j] > 0) == coins[j, i] for _, j, _, i in places)
+    return sum((beliefs[j] > 0) == coins[j, i] for _, _, j, i in places)
+
+
+@pytest.mark.parametrize("sees", ["sum", "steps"])
+@pytest.mark.parametrize("feedback", ["none", "one-way"])
+@pytest.mark.parametrize(("s", "k"), [(1, 3), (3, 5), (4, 1)])
+def test_the_same_law_as_the_naive_audit(sees, feedback, s, k):
+    dpsgd = DpSgd(n=6 * s, d=6, steps=4, sample_rate=0.4, sigma=0.6)
+    rng = np.random.default_rng(2)
+    slow = np.array([naive(dpsgd, k, sees, feedback, rng) for _ in range(500)])
+    fast = audit_likelihood(dpsgd, k, sees=sees, feedback=feedback, trials=6000, seed=3)
+    assert same_law(fast.v, slow)
+
+
+def test_one_element_exactly():
+    """One element, its sum: right as often as the larger of both densities says."""
+    dpsgd = DpSgd(n=1, d=1, steps=3, sample_rate=0.5, sigma=0.6)
+    counts = audit_likelihood(dpsgd, 1, sees="sum", trials=20_000, seed=4)
+
+    def larger(y):
+        noise = 0.6 * np.sqrt(3)
+        included = stats.binom.pmf(np.arange(4), 3, 0.5) @ stats.norm.pdf(y, np.arange(4), noise)
+        return max(included, stats.norm.pdf(y, 0, noise)) / 2
+
+    right = integrate.quad(larger, -8, 12, limit=200)[0]
+    assert counts.v.mean() == pytest.approx(right, abs=4 * np.sqrt(right * (1 - right) / 20_000))
+
+
+def test_it_is_no_worse_than_the_papers_guesser_and_steps_tell_more():
+    dpsgd = DpSgd(n=200, d=100, steps=50, sample_rate=0.1, sigma=0.8)
+    paper = audit(dpsgd, 40, trials=2000, seed=5).accuracy
+    total = audit_likelihood(dpsgd, 40, sees="sum", trials=2000, seed=5).accuracy
+    steps = audit_likelihood(dpsgd, 40, sees="steps", trials=2000, seed=5).accuracy
+    error = paper.std() / np.sqrt(2000)
+    assert total.mean() > paper.mean() - 3 * error
+    assert steps.mean() > total.mean() + 5 * error
+
+
+def test_how_it_was_set_up():
+    dpsgd = DpSgd(n=30, d=10, steps=2)
+    plain = audit_likelihood(dpsgd, 5, seed=1)
+    one_way = audit_likelihood(dpsgd, 5, feedback="one-way", seed=1)
+    assert (plain.feedback, one_way.feedback) == ("none", "one-way")
+    assert valid_rule(plain, 1e-5) == valid_rule(one_way, 1e-5) == "exact"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"k": 0}, "k"),
+        ({"k": 31}, "k"),
+        ({"sees": "x"}, "sees"),
+        ({"feedback": "full"}, "feedback"),
+    ],
+)
+def test_impossible_arguments(arguments, name):
+    with pytest.raises(ValueError, match=name):
+        audit_likelihood(DpSgd(n=30, d=10), **{"k": 3, "seed": 1} | arguments)
