@@ -1,4 +1,4 @@
-"""The command line: ``python -m oralib``, or ``oralib``, and ``claims``, ``run`` or ``sweep``."""
+"""The command line: ``python -m oralib``, or ``oralib``, and a command."""
 
 import argparse
 import os
@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=started, description="Rerun the book's work.")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_claims(commands)
+    _add_plan(commands)
     _add_run(commands)
     _add_sweep(commands)
     chosen = parser.parse_args(arguments)
@@ -98,6 +99,43 @@ def _claims(chosen: argparse.Namespace) -> int:
     if chosen.mutants:
         print(claims.score(verdicts))
     return 0 if all(verdict.as_expected for verdict in verdicts) else 1
+
+
+# ------------------------------------------------------------------------------------- plan
+
+
+def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "plan",
+        help="plan the audit of a training with DP-SGD",
+        description="How to audit a training with DP-SGD in one run: how many canaries, where, how "
+        "many guesses, and the bound to expect.",
+    )
+    parser.add_argument("--epsilon", type=float, required=True, help="the claimed privacy level")
+    parser.add_argument("--delta", type=float, required=True, help="its δ")
+    parser.add_argument("--d", type=int, required=True, help="the number of coordinates")
+    parser.add_argument("--steps", type=int, required=True, help="the number of steps")
+    parser.add_argument(
+        "--sample-rate", type=float, required=True, help="how likely an element is in a batch"
+    )
+    parser.add_argument(
+        "--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05"
+    )
+    parser.add_argument(
+        "--most", type=int, metavar="N", help="the largest number of canaries, by default 150 d"
+    )
+    parser.add_argument("--trials", type=int, default=40, help="simulated audits, by default 40")
+    parser.add_argument("--seed", type=int, default=0, help="of the simulation, by default 0")
+    parser.set_defaults(command=_plan)
+
+
+def _plan(chosen: argparse.Namespace) -> int:
+    from oralib.planning import plan_audit
+
+    _signals.raise_from_now_on()
+    given = {name: value for name, value in vars(chosen).items() if name != "command"}
+    print(plan_audit(given.pop("epsilon"), given.pop("delta"), **given))
+    return 0
 
 
 # -------------------------------------------------------------------------------------- run

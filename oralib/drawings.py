@@ -25,6 +25,7 @@ from oralib.figures.style import (
     SKY,
     Picture,
     in_house_style,
+    ink_on,
 )
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Answer",
     "Question",
     "canaries_on_coordinates",
+    "hopping_canaries",
     "idea_of_the_exact_bound",
     "one_run_game",
     "three_gaps",
@@ -294,6 +296,39 @@ def canaries_on_coordinates() -> Picture:
     _arrow(axes, (0.98, floor + 1.42), (0.78, floor + 0.55), linewidth=1.4)
     axes.set_xlim(0, WIDTH)  # which images have changed
     axes.set_ylim(0, height)
+    return picture
+
+
+@in_house_style
+def hopping_canaries() -> Picture:
+    """Nine canaries on three coordinates for four steps, which stay, or hop."""
+    height, top, cell, row = 3.95, 2.95, 0.86, 0.52
+    picture, axes = _sheet(height)
+    panels = {
+        "they stay": ("ABC DEF GHI",) * 4,
+        "they hop": ("ABC DEF GHI", "DHB AGF EIC", "FIB CEG HAD", "EAI BHG CDF"),
+    }
+    words = ("A meets B and C\nin every step", "A meets others\nin each step")
+    for left, (title, steps), below in zip((0.47, 3.34), panels.items(), words, strict=True):
+        middle = left + 1.5 * cell
+        _say(axes, middle, height - 0.3, title, 14, fontweight="bold")
+        for t, places in enumerate(steps):
+            y = top - row * t
+            for j, names in enumerate(places.split()):
+                x = left + cell * (j + 0.5)
+                near = "A" in names
+                look: dict[str, Any] = {"facecolor": "white", "edgecolor": ORANGE if near else GREY}
+                look["linewidth"] = 2.4 if near else 0.8
+                _box(axes, x, y, cell - 0.06, row - 0.08, **look)
+                for i, name in enumerate(names):
+                    colour = RED if name == "A" else BLUE if near else GREY
+                    place = x + 0.255 * (i - 1)
+                    _disc(axes, place, y, 0.12, facecolor=colour, edgecolor=colour, linewidth=0)
+                    _say(axes, place, y, name, 11, color=ink_on(colour), zorder=4)
+        _say(axes, middle, 0.55, below)
+    for t in range(4):
+        _say(axes, 0.24, top - row * t, str(t + 1), SMALL, color=GREY)
+    _say(axes, 0.3, top + 0.42, "step", SMALL, color=GREY)
     return picture
 
 

@@ -18,6 +18,7 @@ from oralib.drawings import BOUND_CHART, CALLS, NONE_HERE, NONE_KNOWN, NONE_VALI
 
 NAMES = [
     "canaries_on_coordinates",
+    "hopping_canaries",
     "idea_of_the_exact_bound",
     "one_run_game",
     "three_gaps",
@@ -212,6 +213,24 @@ def test_columns_are_as_high_as_their_canaries_are_many():
             assert half - low == pytest.approx(0.4 * full, abs=0.02)
         else:
             assert alpha.max() <= 0.5
+
+
+def test_canaries_that_hop_meet_others():
+    """Nine canaries, three to a coordinate in each step; A has two others with it."""
+    letters = [text for text in texts(drawn("hopping_canaries")) if text.get_text() in "ABCDEFGHI"]
+    assert len(letters) == 2 * 4 * 9
+    for half, expected in ((slice(0, 9), [{"B", "C"}] * 4), (slice(9, 18), None)):
+        company = []
+        for t in range(4):
+            row = sorted(letters[18 * t : 18 * t + 18], key=lambda text: text.get_position()[0])
+            names = [text.get_text() for text in row[half]]
+            assert sorted(names) == list("ABCDEFGHI")
+            [home] = [names[i : i + 3] for i in (0, 3, 6) if "A" in names[i : i + 3]]
+            company.append(set(home) - {"A"})
+        if expected:
+            assert company == expected
+        else:
+            assert len(set.union(*company)) == 8  # nobody twice
 
 
 def test_feedback_is_what_the_library_means_by_it():

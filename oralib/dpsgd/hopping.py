@@ -17,8 +17,6 @@ end: this is plain one-run auditing with a number of guesses fixed in advance.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -26,14 +24,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib.bounds import Counts
-from oralib.dpsgd.tables import POINTS, interpolate, log_mixture, window
+from oralib.dpsgd.tables import interpolate, ratio_table
 from oralib.dpsgd.training import DpSgd, play_counts
 from oralib.mechanisms import Array
 
-__all__ = ["Dropping", "audit_hopping", "hopping_scores"]
+__all__ = ["Dropping", "Plan", "audit_hopping", "hopping_scores", "plan_of"]
 
 #: Coordinates are crowded in so many bands of equal width.
 BANDS = 10
@@ -136,7 +133,7 @@ def audit_hopping(
     >>> bool(counts.accuracy.mean() > 0.7)
     True
     """
-    plan = _plan(dpsgd, dropping)
+    plan = _simulated(dpsgd, dropping)
     k = _check.integer("k", k, 1, int(plan.active[-1]))
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -158,7 +155,7 @@ def hopping_scores(
 
     The score of a canary that was dropped is the one that it had when it was.
     """
-    plan = _plan(dpsgd, dropping)
+    plan = _simulated(dpsgd, dropping)
     rng = np.random.default_rng(_check.seed(seed))
     included, scores, who = _hop(plan, rng)
     active = np.zeros(dpsgd.n, dtype=bool)
@@ -167,7 +164,7 @@ def hopping_scores(
 
 
 @dataclass(frozen=True)
-class _Plan:
+class Plan:
     """What every trial of an audit shares."""
 
     dpsgd: DpSgd
@@ -180,7 +177,7 @@ class _Plan:
         return self.loads @ self.widths
 
 
-def _plan(dpsgd: DpSgd, dropping: Dropping | None) -> _Plan:
+def plan_of(dpsgd: DpSgd, dropping: Dropping | None) -> Plan:
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     if dropping is None:
         loads = np.full((dpsgd.steps, 1), dpsgd.per_coordinate)
@@ -188,39 +185,20 @@ def _plan(dpsgd: DpSgd, dropping: Dropping | None) -> _Plan:
     else:
         _check.instance("dropping", dropping, Dropping, "Dropping(final=3)")
         loads, widths = dropping.loads(dpsgd), _widths(dpsgd)
+    distinct, index = np.unique(loads, return_inverse=True)
+    made = [ratio_table(int(load), dpsgd.sample_rate, dpsgd.sigma)[:3] for load in distinct]
+    low, step, values = (np.array(part) for part in zip(*made, strict=True))
+    return Plan(dpsgd, loads, widths, (index.reshape(loads.shape), low, step, values))
+
+
+def _simulated(dpsgd: DpSgd, dropping: Dropping | None) -> Plan:
+    plan = plan_of(dpsgd, dropping)
     if dpsgd.n > 10**8:
         raise ValueError(f"n must be at most 10**8, as each canary is simulated, got n={dpsgd.n}")
-    distinct, index = np.unique(loads, return_inverse=True)
-    made = [_table(int(load), dpsgd.sample_rate, dpsgd.sigma) for load in distinct]
-    low, step, values = (np.array(part) for part in zip(*made, strict=True))
-    return _Plan(dpsgd, loads, widths, (index.reshape(loads.shape), low, step, values))
+    return plan
 
 
-@lru_cache(maxsize=4096)
-def _table(load: int, sample_rate: float, sigma: float) -> tuple[float, float, NDArray[np.float64]]:
-    """The log-likelihood ratio of a noisy gradient, one canary against ``load - 1`` others."""
-    mean, variance = (load - 1) * sample_rate / 2, (load - 1) * sample_rate / 2
-    reach = 8 * sqrt(sigma**2 + variance) + 1
-    step = 2 * reach / (POINTS - 1)
-    return mean - reach, step, _log_ratios(load, sample_rate, sigma, mean - reach, step, POINTS)
-
-
-@jit
-def _log_ratios(
-    load: int, sample_rate: float, sigma: float, low: float, step: float, points: int
-) -> Array:
-    others, q = load - 1, sample_rate / 2
-    first, last = window(others, q)
-    weight = np.array([log_pmf(m, others, q, 1 - q) for m in range(first, last + 1)])
-    ratio = np.empty(points)
-    for i in range(points):
-        y = low + i * step
-        gain = log_mixture(y - 1, first, weight, sigma) - log_mixture(y, first, weight, sigma)
-        ratio[i] = np.log1p(sample_rate * np.expm1(gain)) if sample_rate < 1 else gain
-    return ratio
-
-
-def _hop(plan: _Plan, rng: Generator) -> Any:
+def _hop(plan: Plan, rng: Generator) -> Any:
     dpsgd = plan.dpsgd
     return _hop_kernel(
         dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, plan.loads, plan.widths, *plan.tables, rng

@@ -4,13 +4,17 @@ A guesser may look at any function of the outputs, so interpolation costs no val
 no power.
 """
 
+from functools import lru_cache
+from math import sqrt
+
 import numpy as np
+from numpy.typing import NDArray
 
 from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib.mechanisms import Array
 
-__all__ = ["POINTS", "interpolate", "log_mixture", "window"]
+__all__ = ["POINTS", "interpolate", "log_mixture", "ratio_table", "window"]
 
 #: Points of a table.
 POINTS = 1024
@@ -51,3 +55,35 @@ def interpolate(values: Array, low: float, step: float, y: float) -> float:
     entry = min(max(int(x), 0), values.size - 2)
     x -= entry
     return (1 - x) * values[entry] + x * values[entry + 1]
+
+
+@lru_cache(maxsize=4096)
+def ratio_table(
+    load: int, sample_rate: float, sigma: float
+) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]]:
+    """What the noisy gradient of a coordinate says about one of its ``load`` canaries.
+
+    The first point of the table and its step, the log-likelihood ratios, included against
+    excluded, and the log-densities of the gradient without the canary, up to a constant. Each of
+    the others is in the batch with probability sample_rate / 2.
+    """
+    mean = (load - 1) * sample_rate / 2
+    reach = 8 * sqrt(sigma**2 + mean) + 1
+    low, step = mean - reach, 2 * reach / (POINTS - 1)
+    return low, step, *_log_ratios(load, sample_rate, sigma, low, step)
+
+
+@jit
+def _log_ratios(
+    load: int, sample_rate: float, sigma: float, low: float, step: float
+) -> tuple[Array, Array]:
+    others, q = load - 1, sample_rate / 2
+    first, last = window(others, q)
+    weight = np.array([log_pmf(m, others, q, 1 - q) for m in range(first, last + 1)])
+    ratio, density = np.empty(POINTS), np.empty(POINTS)
+    for i in range(POINTS):
+        y = low + i * step
+        density[i] = log_mixture(y, first, weight, sigma)
+        gain = log_mixture(y - 1, first, weight, sigma) - density[i]
+        ratio[i] = np.log1p(sample_rate * np.expm1(gain)) if sample_rate < 1 else gain
+    return ratio, density

@@ -5,7 +5,7 @@ Each function returns a picture that a notebook shows by itself.
 
 from oralib.figures.exact import gap_chain, law, mass, outputs
 from oralib.figures.experiments import adaptive, by_epsilon, efficacy, tradeoff
-from oralib.figures.general import heatmap, lines, quantiles, stacked, tiles
+from oralib.figures.general import heatmap, lines, quantiles, ranking, stacked, tiles
 from oralib.figures.style import (
     BLUE,
     CYCLE,
@@ -40,6 +40,7 @@ __all__ = [
     "mass",
     "outputs",
     "quantiles",
+    "ranking",
     "stacked",
     "tiles",
     "tradeoff",

@@ -127,6 +127,57 @@ def quantiles(
 
 
 @in_house_style
+def ranking(
+    values: Mapping[str, tuple[float, float]],
+    xlabel: str,
+    *,
+    others: Mapping[str, Mapping[str, float]] | None = None,
+    references: Mapping[str, float] | None = None,
+) -> Picture:
+    """One value with its standard error to a row, {row: (value, error)}, the first row on top.
+
+    Parameters
+    ----------
+    others : further values of the same rows, drawn smaller: {label: {row: value}}.
+    references : levels to draw as dashed lines, {label: x}.
+    """
+    picture, axes = new_picture(width=7.0, height=1.3 + 0.45 * len(values))
+    places = {row: -place for place, row in enumerate(values)}
+    for dashes, (label, level) in zip(("--", ":", "-."), (references or {}).items(), strict=False):
+        axes.axvline(level, color="black", linestyle=dashes, linewidth=1.2, label=label)
+    for place, (label, extra) in enumerate((others or {}).items(), start=1):
+        axes.plot(
+            *(list(extra.values()), [places[row] for row in extra]),
+            **{"linestyle": "none", "marker": MARKERS[place], "color": CYCLE[place]},
+            markerfacecolor="white",
+            label=label,
+        )
+    axes.errorbar(
+        *([value for value, _ in values.values()], list(places.values())),
+        xerr=[2 * error for _, error in values.values()],
+        fmt="o",
+        capsize=3,
+        color=BLUE,
+        label="mean valid bound, ± 2 s.e.",
+    )
+    for row, (value, _) in values.items():
+        axes.annotate(
+            *(f"{value:.2f}", (value, places[row])),
+            textcoords="offset points",
+            xytext=(0, 7),
+            ha="center",
+            color=BLUE,
+        )
+    axes.set_yticks(list(places.values()), list(places))
+    axes.set_ylim(-len(values) + 0.4, 0.75)
+    axes.set_xlim(left=0)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel(xlabel)
+    draw_legend(picture)
+    return picture
+
+
+@in_house_style
 def heatmap(
     values: ArrayLike,
     columns: Sequence[float],

@@ -1,0 +1,63 @@
+"""The ways of auditing DP-SGD in one run that this book compares, each with its choices made.
+
+The choices (how many canaries, where, how many guesses) were made on other random numbers than
+those that judge them: with :func:`oralib.dpsgd.prediction.predicted_accuracy` and on pilot seeds.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from oralib.bounds import Counts
+from oralib.dpsgd import DpSgd, Dropping, audit, audit_hopping, audit_likelihood
+
+__all__ = ["METHODS", "Method"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way of auditing DP-SGD, for ε = 2 and δ = 1e-5 in the paper's main setting.
+
+    Attributes
+    ----------
+    words : what is done.
+    per_coordinate : the number of canaries per coordinate.
+    guesses : the number of guesses, fixed in advance.
+    play : the game: ``play(dpsgd, k, trials=..., seed=...)``.
+    """
+
+    words: str
+    per_coordinate: int
+    guesses: int
+    play: Callable[..., Counts]
+
+
+METHODS = {
+    "paper": Method("the paper's best: sums, canaries stay", 8, 100, audit),
+    "sum": Method("sums, canaries stay, more guesses", 6, 200, audit),
+    "steps": Method("all steps, canaries stay", 6, 200, partial(audit_likelihood, sees="steps")),
+    "one-way": Method(
+        "all steps, canaries stay, coins of abstained elements shown",
+        12,
+        200,
+        partial(audit_likelihood, sees="steps", feedback="one-way"),
+    ),
+    "hopping": Method("canaries hop", 24, 300, audit_hopping),
+    "dropping": Method(
+        "canaries hop, undecided ones are dropped",
+        96,
+        400,
+        partial(audit_hopping, dropping=Dropping(final=3, until=0.8)),
+    ),
+    "crowding": Method(
+        "canaries hop, undecided ones are crowded and dropped",
+        100,
+        350,
+        partial(audit_hopping, dropping=Dropping(2, 0.9, 1.65, (3, 20))),
+    ),
+}
+
+
+def training(method: Method, d: int, steps: int, sample_rate: float, sigma: float) -> DpSgd:
+    """The training that a method audits."""
+    return DpSgd(method.per_coordinate * d, d, steps, sample_rate, sigma)
