@@ -23,7 +23,14 @@ from oralib.bounds import (
     valid_lower_bound,
     valid_rule,
 )
-from oralib.dpsgd import DpSgd, audit, audit_single_step, noise_multiplier
+from oralib.dpsgd import (
+    DpSgd,
+    audit,
+    audit_hopping,
+    audit_likelihood,
+    audit_single_step,
+    noise_multiplier,
+)
 from oralib.games import adaptive, one_run
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import CountInSets, LocalLaplace
@@ -34,6 +41,7 @@ __all__ = [
     "adaptive_count_in_sets",
     "adaptive_dpsgd",
     "best_bounds",
+    "bound_map",
     "elements_by_epsilon",
     "elements_per_coordinate",
     "local_laplace",
@@ -343,6 +351,50 @@ def best_bounds(
             }
         )
     return pd.DataFrame(rows)
+
+
+def bound_map(
+    ratios: Iterable[float] = (1, 2, 4, 8, 16, 32, 64),
+    guesses: Iterable[int] = (50, 100, 200, 400, 800),
+    *,
+    epsilons: Iterable[float] = (1.0, 2.0, 4.0, 8.0),
+    methods: Iterable[str] = ("staying", "one-way", "hopping"),
+    delta: float = 1e-5,
+    d: int = 1000,
+    steps: int = 100,
+    sample_rate: float = 0.1,
+    beta: float = 0.05,
+    trials: int = 20,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The mean valid bound over n/d (column ``x``) and k, for several ε and ways of auditing.
+
+    Canaries stay and the guesser looks at sums; they stay and it looks at all steps, with one-way
+    feedback; or they hop, and none is dropped.
+    """
+    _check_play(beta, trials, seed)
+    words = [_check.one_of("methods", word, tuple(_MAPPED)) for word in _listed(methods)]
+    sizes, levels = _elements(ratios, d), _grid("epsilons", epsilons, 0, inf, "()")
+    numbers = _row("guesses", _check.integers("guesses", _listed(guesses), 1, min(sizes)))
+    if not words or not numbers:
+        raise ValueError("methods and guesses must have at least one entry each")
+    points = []
+    for epsilon in levels:
+        for n in sizes:
+            dpsgd = _training(epsilon, delta, n, d, steps, sample_rate)
+            for word in words:
+                for k in numbers:
+                    labels = {"epsilon": epsilon, "method": word, "x": n / d, "n": n, "k": k}
+                    play = partial(_MAPPED[word], dpsgd, k, trials=trials, seed=seed)
+                    points.append((labels, play))
+    return _sweep(points, beta, delta)
+
+
+_MAPPED: dict[str, Callable[..., Counts]] = {
+    "staying": audit,
+    "one-way": partial(audit_likelihood, sees="steps", feedback="one-way"),
+    "hopping": audit_hopping,
+}
 
 
 #: The function that computes the data of each figure of the paper.

@@ -34,12 +34,12 @@ class Method:
 
 METHODS = {
     "paper": Method("the paper's best: sums, canaries stay", 8, 100, audit),
-    "sum": Method("sums, canaries stay, more guesses", 6, 200, audit),
+    "sum": Method("sums, canaries stay, more guesses", 8, 300, audit),
     "steps": Method("all steps, canaries stay", 6, 200, partial(audit_likelihood, sees="steps")),
     "one-way": Method(
         "all steps, canaries stay, coins of abstained elements shown",
         12,
-        200,
+        300,
         partial(audit_likelihood, sees="steps", feedback="one-way"),
     ),
     "hopping": Method("canaries hop", 24, 300, audit_hopping),
