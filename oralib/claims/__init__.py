@@ -5,9 +5,9 @@ Definitions and algorithms cannot hold; they are implemented, and their properti
 rest is what this book adds.
 
 A misprint that every reader corrects at sight is read as it was meant. A statement that is false
-as printed but true with a condition or a constant put right holds with a correction; one that is
-false and whose repair would be another statement fails. A statement is judged where the paper
-makes it; what happens elsewhere is a row of our own.
+as printed holds with a correction if its conclusion stands once a condition, a constant, a number,
+a sign, a rule, a relation or a reason is put right; one whose conclusion itself is false fails. A
+statement is judged where the paper makes it; what happens elsewhere is a row of our own.
 
 >>> from oralib import claims
 >>> found = claims.find("prop:adaptive-ora-is-valid").verdict()

@@ -391,7 +391,7 @@ _INSIDE = ("1/2", "0.6", "0.99")
     mutants=[
         replaced(
             "accuracies",
-            from_0_485_on=(*_INSIDE, "0.485"),
+            also_a_little_below_one_half=(*_INSIDE, "0.485"),
             one_wrong_guess=(*_INSIDE, "one wrong"),
             all_right=(*_INSIDE, "all right"),
         ),
@@ -414,7 +414,7 @@ def gap_vanishes(accuracies: Sequence[str], limit: float) -> Finding:
 _AROUND = (0.0, 1.0, 1.07, 1.085, 1.095, 1.105, 1.115, 1.13, 1.3)
 
 
-def _stays_below(success: float, level: float, bound: Function, r: int = 10**8) -> bool:
+def _stays_below(success: float, level: float, bound: Function, r: int) -> bool:
     """Whether the bound, which grows with v, is below the level but for rare luck."""
     return bool(bound(almost_all(success, r)[1], r) <= level)
 
@@ -428,15 +428,15 @@ def _stays_below(success: float, level: float, bound: Function, r: int = 10**8) 
     "do.",
     CLOSED,
     "A-guessing-based-auditing#paper-proposition-a-13",
-    stated={"level": 1.0},
-    mutants=[varied("level", 1)],
+    stated={"level": 1.0, "guesses": 10**8},
+    mutants=[varied("level", 1), replaced("guesses", one_for_ever=1)],
 )
-def estimations_and_bounds_stay_below(level: float) -> Finding:
+def estimations_and_bounds_stay_below(level: float, guesses: int) -> Finding:
     return same_answers(
         {
             f"accuracy p({x:g})": (
-                _stays_below(p(x), 1.1 * level, epsilon_lower_bound),
-                _stays_below(p(x), 1.1, epsilon_estimate),
+                _stays_below(p(x), 1.1 * level, epsilon_lower_bound, guesses),
+                _stays_below(p(x), 1.1, epsilon_estimate, guesses),
             )
             for x in _AROUND
         }

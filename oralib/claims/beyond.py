@@ -623,7 +623,7 @@ def fixed_budget(tail: float, price: float, size: str) -> Finding:
     "Count-in-Sets the live ones are given away, E*_2 = 1 at n = 4, s = 2, against 7/8 with "
     "different elements in every pair.",
     EXACT,
-    "D-dp-sgd-in-detail#paper-proposition-d-5",
+    "D-dp-sgd-in-detail#prop-detail-equal",
     stated={"equal_allowed": 1.0, "different": 0.875},
     mutants=[varied("equal_allowed"), varied("different")],
 )

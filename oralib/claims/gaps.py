@@ -132,17 +132,29 @@ def _one_sure_guess(k: int) -> float:
     "mean bound to 0, where the level is infinite.",
     CLOSED,
     "B-gaps-in-detail#paper-corollary-b-4",
-    stated={"efficacy": 0.5, "limit": 0.0},
-    mutants=[varied("efficacy"), shifted("limit", 0.03)],
+    stated={"efficacy": 0.5, "limit": 0.0, "guesses": "unlimited"},
+    mutants=[
+        varied("efficacy"),
+        shifted("limit", 0.03),
+        replaced("guesses", one_for_ever="one for ever"),
+    ],
 )
-def name_and_shame_is_not_tight(efficacy: float, limit: float) -> Finding:
-    sizes = (10**2, 10**4, 10**6)
+def name_and_shame_is_not_tight(efficacy: float, limit: float, guesses: str) -> Finding:
+    sizes = (10**2, 10**4, 10**6) if guesses == "unlimited" else (1, 1, 1)
+    taken = (10, 10**3, 10**5) if guesses == "unlimited" else (1, 1, 1)
     family = families()["1 named"]
     return all_of(
         _shame_structure(),
-        tends([family.efficacy(SIZE, k) for k in (10, 10**3, 10**5)], efficacy, 1e-3),
+        tends([family.efficacy(SIZE, k) for k in taken], efficacy, 1e-3),
         tends([_one_sure_guess(k) for k in sizes], limit, 0.005),
     )
+
+
+def _efficacy_where_certain(mechanism: Any, n: int) -> float:
+    """E[V/R given R > 0] of the guesser that speaks only when it is certain."""
+    law = one_run_law(channel(mechanism, n), ThresholdGuesser(np.inf))[:, 1:]
+    v, r = np.indices(law.shape)
+    return float((law * v / (r + 1)).sum() / law.sum())
 
 
 @claim(
@@ -153,12 +165,21 @@ def name_and_shame_is_not_tight(efficacy: float, limit: float) -> Finding:
     "All or Nothing has efficacy (1 + p)/2, for any number of guesses.",
     EXACT,
     "B-gaps-in-detail#paper-proposition-b-6",
-    stated={"base": 0.5, "slope": 0.5},
-    mutants=[varied("base"), varied("slope")],
+    stated={"base": 0.5, "slope": 0.5, "silent_audits": "not allowed"},
+    mutants=[
+        varied("base"),
+        varied("slope"),
+        replaced("silent_audits", dropped="dropped"),
+    ],
 )
-def all_or_nothing(base: float, slope: float) -> Finding:
+def all_or_nothing(base: float, slope: float, silent_audits: str) -> Finding:
+    def best(q: float, n: int, k: int) -> float:
+        if silent_audits == "dropped":  # at least as good as this: it guesses all n, or none
+            return _efficacy_where_certain(AllOrNothing(q), n)
+        return _best_of(AllOrNothing(q), n, k)
+
     return equal(
-        (f"p = {q}, n = {n}, k = {k}", base + slope * q, _best_of(AllOrNothing(q), n, k))
+        (f"p = {q}, n = {n}, k = {k}", base + slope * q, best(q, n, k))
         for q, n in product((0.1, 0.25, 0.7), (1, 2, 3))
         for k in range(1, n + 1)
     )
