@@ -3,6 +3,7 @@
 - :mod:`~oralib.bounds.logistic`: accuracies and privacy levels;
 - :mod:`~oralib.bounds.approximate`: bounds for ε-DP and (ε, δ)-DP, r fixed in advance or not;
 - :mod:`~oralib.bounds.watched`: bounds for counts that somebody watched while they grew;
+- :mod:`~oralib.bounds.fdp`: a bound for mechanisms whose trade-off curve is one of a known family;
 - :mod:`~oralib.bounds.valid`: which of them is valid for an audit, from how it was set up.
 """
 
@@ -13,17 +14,25 @@ from oralib.bounds.approximate import (
     p_value,
     worst_case_rejection,
 )
+from oralib.bounds.fdp import (
+    GaussianCurve,
+    SubsampledGaussianCurve,
+    epsilon_lower_bound_fdp,
+)
 from oralib.bounds.logistic import epsilon_estimate, p, p_inv
 from oralib.bounds.valid import Counts, split_for, valid_lower_bound, valid_rule
 from oralib.bounds.watched import adaptive_failure_probability, epsilon_lower_bound_anytime
 
 __all__ = [
     "Counts",
+    "GaussianCurve",
+    "SubsampledGaussianCurve",
     "adaptive_failure_probability",
     "clopper_pearson_lower",
     "epsilon_estimate",
     "epsilon_lower_bound",
     "epsilon_lower_bound_anytime",
+    "epsilon_lower_bound_fdp",
     "epsilon_lower_bound_random_r",
     "p",
     "p_inv",

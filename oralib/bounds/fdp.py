@@ -1,0 +1,487 @@
+"""Counts against a whole trade-off curve: an ε that holds if the mechanism has a curve like it.
+
+**What is tested.** A mechanism is f-DP if, whatever the other elements are, no test that tells
+"element i is in" from "element i is out" beats the trade-off curve f, in either direction: an event
+of probability x under the one has a probability of at least g(x) = f(1 - x) under the other. Here g
+is convex, rises, and g(0) = 0. A curve of μ-GDP, say, has g(x) = Φ(Φ⁻¹(x) - μ). The null hypothesis
+is that the mechanism is f-DP for *this* f; too many right guesses refute it.
+
+**What f-DP says about counts.** Let n elements be chosen by fair coins of their own, and let r of
+them be guessed, V of them rightly. Pick one of the n elements at random, and look at the event that
+it was guessed, and rightly, and that V is at least i. Turn its coin over: the same outputs are now
+those in which it was guessed wrongly, and V is at least i - 1. As g is convex, the average over
+elements, over the two values of the coin, and over all other coins keeps the inequality:
+
+    b(i - 1) >= g(a(i)),   a(i) = E[V; V >= i] / n,   b(i) = E[r - V; V >= i] / n.
+
+**The recursion.** Suppose that P[V >= v] is β. Among all laws of V with that, one has the least
+mass in all: it puts β on v itself, and then, going down, on i = v - 1, v - 2, ..., 0 just what the
+inequality demands. That is
+
+    a = β v / n,  b = β (r - v) / n,  then for each i:
+    b' = max(b, g(a)),  a' = a + (b' - b) i / (r - i),
+
+because mass on i adds to a and b in the ratio i : r - i. (Any other law stays ahead of it: if it
+is ahead by D_a >= 0 in a and by D_b in b, then D_a >= D_b i / (r - i) at every i, since its
+additional mass lies no lower, and this is kept from step to step.) All probabilities add up to 1,
+so a + b ends at r / n. If the recursion ends above it, no f-DP mechanism reaches V >= v with
+probability β, and f is rejected at level β. Once b stands still it does so for good.
+
+**From curves to ε.** In a family of curves with one parameter, the curves with enough privacy are
+rejected and the others are not. The bound is the ε at δ of the least private curve that is rejected.
+
+**What it assumes.** It refutes "the mechanism is f-DP" for each curve above the critical one. That
+its ε at δ bounds the mechanism's ε is right only if the mechanism's own curve is one of the family:
+a Gaussian mechanism for :class:`GaussianCurve`, DP-SGD with this number of steps and this sample
+rate for :class:`SubsampledGaussianCurve`. It is no bound for an arbitrary mechanism, and
+:func:`oralib.valid_lower_bound` never chooses it. The number of guesses r must be fixed in advance
+(guesses that were not taken count as wrong), without feedback.
+
+See Also
+--------
+Mahloujifar, Melis and Chaudhuri, "Auditing f-Differential Privacy in One Run", ICML 2025.
+Dong, Roth and Su, "Gaussian Differential Privacy", JRSS B 2022.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import erfc, exp, expm1, inf, log, log1p, pi, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from oralib import _check
+from oralib._binomial import odds
+from oralib._jit import jit
+from oralib.bounds.approximate import _STEINKE, _lower_bound, _normal_quantile
+from oralib.bounds.logistic import counts_of, plain
+
+__all__ = ["GaussianCurve", "SubsampledGaussianCurve", "epsilon_lower_bound_fdp"]
+
+Array = NDArray[Any]
+
+#: As many guesses take seconds.
+LARGEST_R = 10**10
+
+_SQRT_2, _SQRT_2_PI = sqrt(2), sqrt(2 * pi)
+
+#: Past so many times its goal the recursion need not go on.
+_FAR = 8.0
+
+#: A start below it has lost digits, so that nothing is claimed.
+_LEAST_START = 1e-290
+
+#: The relative precision of μ: it is that much too low, and far more than all rounding.
+_CLOSE = 1e-9
+
+#: Noise multipliers are tried on a grid, so that many counts share few curves.
+_PER_E_FOLD = 2048
+_LEAST_SIGMA, _LARGEST_SIGMA = 0.1, 1e6
+
+
+@dataclass(frozen=True)
+class GaussianCurve:
+    """The trade-off curves of μ-GDP: those of a Gaussian mechanism with noise 1 / μ.
+
+    Examples
+    --------
+    >>> round(GaussianCurve().epsilon(1.0, 1e-5), 6)
+    4.377178
+    """
+
+    def epsilon(self, mu: ArrayLike, delta: ArrayLike) -> Any:
+        """The ε at which the curve of ``mu`` is (ε, δ)-DP: inf at δ = 0, unless ``mu`` is 0."""
+        mu = _check.reals("mu", mu, 0, 1e6)
+        mu, delta = _check.broadcast(mu=mu, delta=_check.reals("delta", delta, 0, 1))
+        return plain(_gaussian_epsilon(mu, delta))
+
+    def _bounds(self, v: Array, r: Array, n: Array, delta: Array, beta: Array) -> Array:
+        return _gaussian_epsilon(_largest_mus(v, r, n, beta), delta)
+
+
+@dataclass(frozen=True)
+class SubsampledGaussianCurve:
+    """The trade-off curves of DP-SGD: Gaussian noise on Poisson-sampled batches, step after step.
+
+    The parameter of the family is the noise multiplier σ, from 0.1 to 10^6; neighbours add or
+    remove one element. The curves come from the privacy loss distributions of dp-accounting. What
+    is approximate about them errs to the safe side:
+
+    - the curve that counts must refute is the library's pessimistic one, the worse of adding and
+      removing at each ε, and it enters as the maximum of finitely many of its tangents, which is
+      convex and lies below it;
+    - ε is that of the library's optimistic estimate for a σ that is rejected, up to 1/2048 above
+      the critical one. Each step rounds losses down to multiples of 0.004 / ``steps`` (or of a
+      100,000th part of their range, if that is more), so that ε is about 0.002 too low (or more).
+
+    Parameters
+    ----------
+    steps : the number of steps, from 1 to 10^5.
+    sample_rate : the probability of an element to be in a batch, in [10^-6, 1].
+
+    Examples
+    --------
+    >>> round(SubsampledGaussianCurve(steps=1, sample_rate=1.0).epsilon(1.0, 1e-5), 2)
+    4.38
+    """
+
+    steps: int = 100
+    sample_rate: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check.store(
+            self,
+            steps=_check.integer("steps", self.steps, 1, 10**5),
+            sample_rate=_check.real("sample_rate", self.sample_rate, 1e-6, 1),
+        )
+
+    def epsilon(self, sigma: float, delta: float) -> float:
+        """An ε that is not above the one at which training with ``sigma`` is (ε, δ)-DP.
+
+        It is inf at δ = 0; for 0 < δ < 1e-15 it is the one at about 1e-15.
+        """
+        sigma = _check.real("sigma", sigma, _LEAST_SIGMA, _LARGEST_SIGMA)
+        return _optimistic_epsilon(self, sigma, _check.real("delta", delta, 0, 1))
+
+    def _bounds(self, v: Array, r: Array, n: Array, delta: Array, beta: Array) -> Array:
+        sigmas = {}  # equal counts have equal noise
+        found = np.zeros(v.size)
+        mus = _largest_mus(v, r, n, beta)
+        for i, (*case, d) in enumerate(zip(*(x.tolist() for x in (v, r, n, beta, delta)))):
+            if mus[i] > 0:  # fair coins belong to this family, too
+                key = tuple(case)
+                if key not in sigmas:
+                    sigmas[key] = _least_sigma(self, *case, mus[i])
+                found[i] = _optimistic_epsilon(self, sigmas[key], d) if sigmas[key] < inf else 0.0
+        return found
+
+
+def epsilon_lower_bound_fdp(
+    v: ArrayLike,
+    r: ArrayLike,
+    *,
+    n: ArrayLike,
+    delta: ArrayLike,
+    beta: ArrayLike = 0.05,
+    curve: GaussianCurve | SubsampledGaussianCurve = GaussianCurve(),  # noqa: B008, it is frozen
+) -> Any:
+    """A lower bound on ε at δ for a mechanism whose trade-off curve is one of a known family.
+
+    With probability 1 - β it does not exceed the ε at δ of a mechanism in the family, if the number
+    of guesses was fixed in advance and the guesser had no feedback. For a mechanism outside of the
+    family it only says that no curve of the family up to this ε describes it: it is *not* a lower
+    bound on its ε. See :mod:`oralib.bounds.fdp` for how it works.
+
+    It is 0 if at most half of the guesses are right, or if no curve is rejected. At δ = 0 it is inf
+    as soon as any curve is rejected: no amount of Gaussian noise is ε-DP for a finite ε.
+
+    Parameters
+    ----------
+    v, r : how many guesses were right, and how many were taken, 0 <= v <= r <= 10^10.
+    n : the number of elements, taken and abstained, at least r.
+    delta : the δ of (ε, δ)-DP, in [0, 1].
+    beta : how often the bound may fail, in (0, 1).
+    curve : ``GaussianCurve()``, or ``SubsampledGaussianCurve(steps=..., sample_rate=...)``, which
+        takes seconds for each new count.
+
+    See Also
+    --------
+    oralib.epsilon_lower_bound : for any (ε, δ)-DP mechanism.
+
+    Examples
+    --------
+    >>> round(epsilon_lower_bound_fdp(75, 100, n=1000, delta=1e-5), 5)
+    1.00592
+    >>> round(epsilon_lower_bound_fdp(700, 1000, n=5000, delta=1e-5), 5)
+    1.07608
+    """
+    v, r = counts_of(v, r)
+    _check.integers("r", r, 0, LARGEST_R)
+    n, delta = _check.integers("n", n), _check.reals("delta", delta, 0, 1)
+    beta = _check.reals("beta", beta, 0, 1, interval="()")
+    if not isinstance(curve, GaussianCurve | SubsampledGaussianCurve):
+        raise TypeError(
+            "curve must be like GaussianCurve() or SubsampledGaussianCurve(steps=100, "
+            f"sample_rate=0.1), got curve={curve!r}"
+        )
+    v, r, n, delta, beta = _check.broadcast(v=v, r=r, n=n, delta=delta, beta=beta)
+    _check.at_most("r", r, "n", n)
+    # flatten copies, so that kernels see one type of array: contiguous and writable.
+    flat = curve._bounds(*(array.flatten() for array in (v, r, n, delta, beta)))
+    return plain(flat.reshape(v.shape))
+
+
+# -------------------------------------------------------------------------------- the recursion
+
+
+@jit
+def _reach(v: int, r: int, n: int, beta: float, mu: float, lines: Array) -> float:
+    """log((a + b) / (r / n)) at the end of the recursion; the curve is rejected if it is positive.
+
+    The curve is Gaussian if there are no ``lines``, and else the largest of these: rows of (slope,
+    value at 0), by rising slopes. To stop early is safe: a + b only grows.
+    """
+    goal = r / n
+    a, b = beta * v / n, beta * (r - v) / n
+    if a < _LEAST_START:
+        return -inf
+    before, line = inf, 0
+    for i in range(v - 1, -1, -1):
+        if lines.shape[0] == 0:
+            # A little to the left, where rounding cannot have put g too high.
+            needed = 0.5 * erfc((_upper_quantile(a * (1 - 1e-15)) + mu) / _SQRT_2)
+        else:
+            needed = lines[line, 0] * a + lines[line, 1]
+            while line + 1 < lines.shape[0]:  # a grows, so that the best line only moves on
+                other = lines[line + 1, 0] * a + lines[line + 1, 1]
+                if other < needed:
+                    break
+                needed = other
+                line += 1
+        grown = needed - b
+        if grown <= 2e-15 * b:  # nothing, or not more than its rounding
+            break
+        b = needed
+        a += grown * i / (r - i)
+        if a >= 1 or a + b > _FAR * goal:
+            return log(_FAR)
+        # From its peak on the mass falls ever faster: is what may follow below all rounding?
+        if grown < before and grown * r / (r - i) * i < 1e-15 * goal:
+            break
+        before = grown
+    return log((a + b) / goal)
+
+
+@jit
+def _upper_quantile(x: float) -> float:
+    """z with P[N > z] = x to full precision: two steps of Halley's method from three digits."""
+    small = x if x < 0.5 else 1 - x
+    z = _normal_quantile(small)
+    for _ in range(2):
+        error = (0.5 * erfc(z / _SQRT_2) - small) * _SQRT_2_PI * exp(0.5 * z * z)
+        z += error / (1 - 0.5 * z * error)
+    return z if x < 0.5 else -z
+
+
+# ------------------------------------------------------------------------------ Gaussian curves
+
+
+@jit
+def _largest_mu(v: int, r: int, n: int, beta: float) -> float:
+    """The largest μ that is rejected, or 0: the secant method, kept inside a bracket."""
+    # Fair coins have μ = 0, so that their binomial law must be rejected first of all.
+    none = np.empty((0, 2))
+    level = _lower_bound(v, r, beta, 0.0, _STEINKE, 0.0, 0.0)
+    if 2 * v <= r or level == 0 or _reach(v, r, n, beta, 0.0, none) <= 0:
+        return 0.0
+    # The recursion stands still from its start at this μ, which large r come very close to.
+    edge = inf
+    if beta * (r - v) / n > _LEAST_START:
+        edge = _upper_quantile(beta * (r - v) / n) - _upper_quantile(beta * v / n)
+        if _reach(v, r, n, beta, edge * (1 - _CLOSE), none) > 0:
+            return edge * (1 - _CLOSE)
+    # To start with, the curve through the accuracy that plain ε-DP has to have.
+    q, qc = odds(level)
+    x = min(_upper_quantile(qc * r / n) - _upper_quantile(q * r / n), 0.9 * edge)
+    low, high = 0.0, edge
+    last, last_value, tolerance = inf, 0.0, 0.1 * _CLOSE * x
+    for rounds in range(200):
+        value = _reach(v, r, n, beta, x, none)
+        if value > 0:
+            low = x
+        else:
+            high = x
+        # Values beyond these say little about where the root is.
+        telling = log(beta) + 0.01 < value < log(_FAR)
+        slope = (value - last_value) / (x - last) if telling and last < inf else 0.0
+        last, last_value = (x, value) if telling else (inf, 0.0)
+        step = -value / slope if slope < 0 and rounds % 10 < 9 else inf
+        if min(abs(step), high - low) < tolerance:
+            x = min(max(x + step, low), high) if abs(step) < inf else low
+            break
+        if low < x + step < high:
+            x += step
+        elif last < inf and low < x + 0.02 * value * x < high:
+            x += 0.02 * value * x  # a second point for the secant
+        elif high == inf:
+            x *= 1.5
+        elif edge < inf:  # the root is more likely to be near the edge
+            x = edge - sqrt((edge - low) * max(edge - high, _CLOSE * edge))
+        else:
+            x = 0.5 * (low + high)
+    # A rounding error must not be an overclaim: step back from the root.
+    back = _CLOSE * x
+    x -= back
+    while x > 0 and _reach(v, r, n, beta, x, none) <= 0:
+        x -= back
+        back *= 2
+    return max(x, 0.0)
+
+
+@jit
+def _largest_mus(v: Array, r: Array, n: Array, beta: Array) -> Array:
+    out = np.empty(v.size)
+    for i in range(v.size):
+        out[i] = _largest_mu(v[i], r[i], n[i], beta[i])
+    return out
+
+
+def _gaussian_epsilon(mu: NDArray[np.float64], delta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The ε of μ-GDP at δ, an 10^-11 part below it: bisection to start with, then Newton's method.
+
+    With t = ε / μ - μ / 2 it is δ = φ(t) (R(t) - R(t + μ)), R = P[N > t] / φ(t) Mills's ratio, so
+    that neither large ε nor tiny δ lose digits.
+    """
+    epsilon = np.zeros(mu.shape)
+    epsilon[(delta == 0) & (mu > 0)] = inf
+    # erf(x) is P[|N| < x sqrt(2)]: the δ of ε = 0.
+    some = (delta > 0) & (delta < special.erf(mu / (2 * _SQRT_2)))
+    if not some.any():
+        return epsilon
+    m, goal = mu[some], np.log(delta[some])
+
+    def mills(t: NDArray[np.float64]) -> NDArray[np.float64]:
+        return special.erfcx(t / _SQRT_2) * (_SQRT_2_PI / 2)
+
+    def log_delta(t: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """log δ and its derivative in t."""
+        left, right = special.log_ndtr(-t), mills(t + m)
+        # For t << 0 the first term is about 1, and Mills's ratio too large for a double.
+        with np.errstate(over="ignore", invalid="ignore"):
+            upper = mills(np.maximum(t, -8.0))
+            gap = np.where(
+                t > -8.0,
+                np.log(upper - right) - 0.5 * t * t - log(_SQRT_2_PI),
+                np.log1p(-right * np.exp(-0.5 * t * t - log(_SQRT_2_PI) - left)) + left,
+            )
+            slope = -m * right * np.exp(-0.5 * t * t - log(_SQRT_2_PI) - gap)
+        return gap, slope
+
+    low = -m / 2
+    high = np.maximum(low, np.sqrt(-2 * goal)) + 1  # where even P[N > t] is below δ
+    t = 0.5 * (low + high)
+    for rounds in range(100):
+        value, slope = log_delta(t)
+        low, high = np.where(value > goal, t, low), np.where(value > goal, high, t)
+        newton = t - (value - goal) / np.where(slope < 0, slope, -1.0)
+        inside = (slope < 0) & (low < newton) & (newton < high) & (rounds % 8 < 7)
+        following = np.where(inside, newton, 0.5 * (low + high))
+        done = np.abs(following - t) <= 1e-13 * (1 + np.abs(t))
+        t = following
+        if done.all():
+            break
+    epsilon[some] = np.maximum((t + m / 2) * m * (1 - 1e-11), 0.0)
+    return epsilon
+
+
+# ------------------------------------------------------------------- curves of subsampled noise
+
+
+def _least_sigma(
+    curve: SubsampledGaussianCurve, v: int, r: int, n: int, beta: float, mu: float
+) -> float:
+    """The least noise multiplier of the grid that is rejected; inf if none is.
+
+    ``mu`` is the largest μ whose Gaussian curve is rejected.
+    """
+
+    def reach(k: int) -> float:
+        return float(_reach(v, r, n, beta, 0.0, _tangents(curve, exp(k / _PER_E_FOLD))))
+
+    least = round(log(_LEAST_SIGMA) * _PER_E_FOLD) + 1
+    most = round(log(_LARGEST_SIGMA) * _PER_E_FOLD) - 1
+    # By the central limit theorem, the training is about as private as μ-GDP for this σ.
+    ratio = (mu / curve.sample_rate) ** 2 / curve.steps
+    k = min(max(round(-0.5 * log(log1p(ratio)) * _PER_E_FOLD), least), most)
+    low, high = least - 1, most + 1  # the first is not rejected, or not tried; the other is
+    last: tuple[int, float] | None = None
+    stride = 16
+    while high - low > 1:
+        value = reach(k)
+        if value > 0:
+            high = k
+        else:
+            low = k
+        step = None
+        if last is not None and abs(value) < 1.5 and (value - last[1]) * (k - last[0]) > 0:
+            step = round(-value * (k - last[0]) / (value - last[1]))
+        last = k, value
+        if step is None:
+            step = -stride if value > 0 else stride
+            stride *= 2
+        # At least one further, on the side where the root is.
+        step = min(step, -1) if value > 0 else max(step, 1)
+        k = k + step if low < k + step < high else (low + high) // 2
+    return exp(high / _PER_E_FOLD) if high <= most else inf
+
+
+@lru_cache(maxsize=512)
+def _tangents(curve: SubsampledGaussianCurve, sigma: float) -> NDArray[np.float64]:
+    """Lines whose maximum lies nowhere above g, by rising slopes.
+
+    For each ε >= 0 an event of probability x has, in the other world, one of y with
+    x <= e^ε y + δ(ε) and, for its complement, 1 - y <= e^ε (1 - x) + δ(ε).
+    """
+    spread = _step_spread(curve, sigma)
+    pld = _composed(curve, sigma, min(spread / 16, 0.01), pessimistic=True)
+    most = min(pld.get_epsilon_for_delta(1e-12), 600.0)
+    epsilon = np.linspace(0, most, 513)
+    delta = np.asarray(pld.get_delta_for_epsilon(epsilon)) + 1e-14  # above all its rounding
+    slopes = np.exp(epsilon)
+    lower = np.column_stack([1 / slopes, -delta / slopes])[::-1]
+    upper = np.column_stack([slopes, 1 - delta - slopes])
+    return _hull(np.vstack([lower, upper]))
+
+
+def _hull(lines: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Those of the lines, by rising slopes, that are the largest somewhere."""
+    kept: list[tuple[float, float]] = []
+    for slope, height in lines.tolist():
+        if kept and kept[-1][0] == slope:
+            height = max(height, kept.pop()[1])
+        while len(kept) > 1:
+            (s0, h0), (s1, h1) = kept[-2:]
+            if (h0 - height) * (s1 - s0) > (h0 - h1) * (slope - s0):
+                break
+            kept.pop()
+        kept.append((slope, height))
+    return np.array(kept)
+
+
+@lru_cache(maxsize=1024)
+def _optimistic_epsilon(curve: SubsampledGaussianCurve, sigma: float, delta: float) -> float:
+    if delta == 0:
+        return inf
+    # The largest loss of a step, ten standard deviations out.
+    most = (1 + 20 * sigma) / (2 * sigma**2)
+    most = most if curve.sample_rate == 1 else log1p(curve.sample_rate * expm1(min(most, 700.0)))
+    finest = max(0.004 / curve.steps, most / 100_000)
+    pld = _composed(
+        curve, sigma, min(finest, _step_spread(curve, sigma) / 32, 0.01), pessimistic=False
+    )
+    # The library moves up to 1e-15 of the tail to infinity, also where it should not.
+    return float(pld.get_epsilon_for_delta(min(delta + 2e-15, 1.0)))
+
+
+def _step_spread(curve: SubsampledGaussianCurve, sigma: float) -> float:
+    """About the standard deviation of the privacy loss of a step."""
+    return curve.sample_rate * sqrt(expm1(min(1 / sigma**2, 100.0)))
+
+
+def _composed(
+    curve: SubsampledGaussianCurve, sigma: float, interval: float, *, pessimistic: bool
+) -> Any:
+    """The privacy loss distribution of a training by dp-accounting, for adding and removing."""
+    # Here, because it takes a second to import and few need it.
+    from dp_accounting.pld import privacy_loss_distribution
+
+    step = privacy_loss_distribution.from_gaussian_mechanism(
+        sigma,
+        sampling_prob=curve.sample_rate,
+        value_discretization_interval=interval,
+        pessimistic_estimate=pessimistic,
+        use_connect_dots=pessimistic,
+    )
+    return step.self_compose(curve.steps)
