@@ -63,6 +63,13 @@ def exact_bounds() -> tuple[float, float]:
     return times[0] / v.size, times[1] / v.size
 
 
+def fdp_bound() -> tuple[float, float]:
+    """The f-DP bound with the Gaussian curve against its plain loop."""
+    plain = seconds(lambda: reference.epsilon_lower_bound_fdp(700, 1000, 5000, DELTA), 2)
+    fast = seconds(lambda: oralib.epsilon_lower_bound_fdp(700, 1000, n=5000, delta=DELTA), 50)
+    return plain, fast
+
+
 def worst_case() -> tuple[float, float]:
     """W_n at n = 1000 against a walk over NumPy arrays."""
     plain = seconds(lambda: reference.adaptive_failure_probability(1.0, 1000, 0.05), 1)
@@ -105,6 +112,7 @@ COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
     ),
     ("(ε, δ) bounds of 10 000 counts, against a loop", 200, many_bounds),
     ("exact (ε, δ) bounds, against Steinke et al. in oralib", 20, exact_bounds),
+    ("f-DP bound at v, r, n = 700, 1000, 5000", 100, fdp_bound),
     ("worst case W_n of full feedback, n = 1000", 20, worst_case),
     ("DP-SGD trial, n = 8000, collapsed", 150, collapsed),
     ("DP-SGD trial, n = 8000, step by step", 10, step_by_step),
@@ -145,6 +153,7 @@ def main() -> None:
         return
     # Warm up: compile or load every kernel.
     oralib.epsilon_lower_bound([7], [8], delta=DELTA, n=8)
+    oralib.epsilon_lower_bound_fdp(7, 8, delta=DELTA, n=8)
     oralib.adaptive_failure_probability(1.0, 10)
     oralib.audit(POINT, 100, trials=64, seed=1)
     oralib.audit_training(POINT, 100, trials=64, seed=1)

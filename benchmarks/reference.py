@@ -5,7 +5,7 @@ they lack is a better algorithm and a compiler.
 """
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 
 def p_value_vectorised(v, r, epsilon, delta, n):
@@ -40,6 +40,36 @@ def epsilon_lower_bound(v, r, delta, n, beta=0.05, p_value=p_value_vectorised):
         else:
             high = middle
     return low
+
+
+def rejects_gdp(v, r, n, beta, mu):
+    """How far the recursion of f-DP ends above r / n, for the curve of mu-GDP."""
+    a, b = beta * v / n, beta * (r - v) / n
+    for i in range(v - 1, -1, -1):
+        needed = stats.norm.cdf(stats.norm.ppf(a) - mu)
+        if needed <= b:
+            break
+        a = min(1.0, a + (needed - b) * i / (r - i))
+        b = needed
+    return a + b - r / n
+
+
+def epsilon_lower_bound_fdp(v, r, n, delta, beta=0.05):
+    """The epsilon at delta of the largest mu that is rejected, by two calls of brentq."""
+    if rejects_gdp(v, r, n, beta, 0.0) <= 0:
+        return 0.0
+    high = 1.0
+    while rejects_gdp(v, r, n, beta, high) > 0:
+        high *= 2
+    mu = optimize.brentq(lambda mu: rejects_gdp(v, r, n, beta, mu), 0, high, xtol=1e-7)
+
+    def delta_of(epsilon):
+        x = mu / 2 - epsilon / mu
+        return stats.norm.cdf(x) - np.exp(epsilon) * stats.norm.cdf(x - mu)
+
+    if delta_of(0.0) <= delta:
+        return 0.0
+    return optimize.brentq(lambda epsilon: delta_of(epsilon) - delta, 0, 20 * mu + mu**2)
 
 
 def audit_dpsgd(dpsgd, k, trials, seed):

@@ -18,6 +18,12 @@ def test_bounds(v, r, n):
     )
 
 
+@pytest.mark.parametrize(("v", "r", "n"), [(700, 1000, 5000), (75, 100, 100), (5, 9, 9)])
+def test_fdp_bounds(v, r, n):
+    expected = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5)
+    assert reference.epsilon_lower_bound_fdp(v, r, n, 1e-5) == pytest.approx(expected, abs=1e-5)
+
+
 def test_worst_case():
     expected = oralib.adaptive_failure_probability(0.7, 200, 0.05)
     assert reference.adaptive_failure_probability(0.7, 200, 0.05) == pytest.approx(expected)

@@ -28,7 +28,11 @@ so a + b ends at r / n. If the recursion ends above it, no f-DP mechanism reache
 probability β, and f is rejected at level β. Once b stands still it does so for good.
 
 **From curves to ε.** In a family of curves with one parameter, the curves with enough privacy are
-rejected and the others are not. The bound is the ε at δ of the least private curve that is rejected.
+rejected and the others are not. The bound is the ε at δ of the least private one that
+is rejected.
+
+**What more guesses cannot do.** An f-DP mechanism may be bad with probability β and silent else. So
+no curve with g(β v / n) <= β (r - v) / n is ever rejected, however large r is.
 
 **What it assumes.** It refutes "the mechanism is f-DP" for each curve above the critical one. That
 its ε at δ bounds the mechanism's ε is right only if the mechanism's own curve is one of the family:
@@ -62,8 +66,8 @@ __all__ = ["GaussianCurve", "SubsampledGaussianCurve", "epsilon_lower_bound_fdp"
 
 Array = NDArray[Any]
 
-#: As many guesses take seconds.
-LARGEST_R = 10**10
+#: As many guesses take seconds, at worst.
+LARGEST_R = 10**8
 
 _SQRT_2, _SQRT_2_PI = sqrt(2), sqrt(2 * pi)
 
@@ -146,15 +150,15 @@ class SubsampledGaussianCurve:
         return _optimistic_epsilon(self, sigma, _check.real("delta", delta, 0, 1))
 
     def _bounds(self, v: Array, r: Array, n: Array, delta: Array, beta: Array) -> Array:
-        sigmas = {}  # equal counts have equal noise
+        sigmas: dict[tuple[int, int, int, float], float] = {}  # equal counts have equal noise
         found = np.zeros(v.size)
         mus = _largest_mus(v, r, n, beta)
-        for i, (*case, d) in enumerate(zip(*(x.tolist() for x in (v, r, n, beta, delta)))):
-            if mus[i] > 0:  # fair coins belong to this family, too
-                key = tuple(case)
-                if key not in sigmas:
-                    sigmas[key] = _least_sigma(self, *case, mus[i])
-                found[i] = _optimistic_epsilon(self, sigmas[key], d) if sigmas[key] < inf else 0.0
+        for i in np.flatnonzero(mus > 0):  # fair coins belong to this family, too
+            key = int(v[i]), int(r[i]), int(n[i]), float(beta[i])
+            if key not in sigmas:
+                sigmas[key] = _least_sigma(self, *key, float(mus[i]))
+            if sigmas[key] < inf:
+                found[i] = _optimistic_epsilon(self, sigmas[key], float(delta[i]))
         return found
 
 
@@ -179,7 +183,7 @@ def epsilon_lower_bound_fdp(
 
     Parameters
     ----------
-    v, r : how many guesses were right, and how many were taken, 0 <= v <= r <= 10^10.
+    v, r : how many guesses were right, and how many were taken, 0 <= v <= r <= 10^8.
     n : the number of elements, taken and abstained, at least r.
     delta : the δ of (ε, δ)-DP, in [0, 1].
     beta : how often the bound may fail, in (0, 1).
@@ -257,7 +261,7 @@ def _reach(v: int, r: int, n: int, beta: float, mu: float, lines: Array) -> floa
 @jit
 def _upper_quantile(x: float) -> float:
     """z with P[N > z] = x to full precision: two steps of Halley's method from three digits."""
-    small = x if x < 0.5 else 1 - x
+    small = max(x if x < 0.5 else 1 - x, _LEAST_START)
     z = _normal_quantile(small)
     for _ in range(2):
         error = (0.5 * erfc(z / _SQRT_2) - small) * _SQRT_2_PI * exp(0.5 * z * z)
@@ -298,6 +302,8 @@ def _largest_mu(v: int, r: int, n: int, beta: float) -> float:
         slope = (value - last_value) / (x - last) if telling and last < inf else 0.0
         last, last_value = (x, value) if telling else (inf, 0.0)
         step = -value / slope if slope < 0 and rounds % 10 < 9 else inf
+        if abs(value) < 1e-10:  # which may be rounding
+            break
         if min(abs(step), high - low) < tolerance:
             x = min(max(x + step, low), high) if abs(step) < inf else low
             break
@@ -329,7 +335,7 @@ def _largest_mus(v: Array, r: Array, n: Array, beta: Array) -> Array:
 
 
 def _gaussian_epsilon(mu: NDArray[np.float64], delta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The ε of μ-GDP at δ, an 10^-11 part below it: bisection to start with, then Newton's method.
+    """The ε of μ-GDP at δ, a 10^-11 part below it: bisection to start with, then Newton's method.
 
     With t = ε / μ - μ / 2 it is δ = φ(t) (R(t) - R(t + μ)), R = P[N > t] / φ(t) Mills's ratio, so
     that neither large ε nor tiny δ lose digits.

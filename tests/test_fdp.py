@@ -1,0 +1,383 @@
+"""The f-DP bound against a plain loop, a linear program, exact laws and the curves themselves."""
+
+from itertools import product
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+import oralib
+from oralib.bounds import fdp
+
+GAUSSIAN = oralib.GaussianCurve()
+NONE = np.empty((0, 2))
+
+
+# ------------------------------------------------------------------------------ the naive twin
+
+
+def ends_above(v, r, n, beta, g):
+    """Straight from the derivation: no early end, all the way down to i = 0."""
+    a, b = beta * v / n, beta * (r - v) / n
+    for i in range(v - 1, -1, -1):
+        new = max(b, g(min(a, 1.0)))
+        a, b = a + (new - b) * i / (r - i), new
+    return a + b > r / n
+
+
+def gaussian(mu):
+    return lambda x: float(stats.norm._cdf(stats.norm._ppf(x) - mu))
+
+
+def delta_of(mu, epsilon):
+    x = mu / 2 - epsilon / mu
+    return float(stats.norm.cdf(x) - np.exp(epsilon) * stats.norm.cdf(x - mu))
+
+
+def naive_bound(v, r, n, delta, beta):
+    if 2 * v <= r or not ends_above(v, r, n, beta, gaussian(0.0)):
+        return 0.0
+    low, high = 0.0, 1.0
+    while ends_above(v, r, n, beta, gaussian(high)):
+        low, high = high, 2 * high
+    for _ in range(45):
+        middle = (low + high) / 2
+        if ends_above(v, r, n, beta, gaussian(middle)):
+            low = middle
+        else:
+            high = middle
+    if delta_of(low, 0.0) <= delta:
+        return 0.0
+    return optimize.brentq(lambda e: delta_of(low, e) - delta, 0, 50 * (low + low**2), xtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("v", "r", "n", "expected"), [(75, 100, 1000, 1.00592), (700, 1000, 5000, 1.07608)]
+)
+def test_known_values(v, r, n, expected):
+    assert oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5) == pytest.approx(
+        expected, abs=5.1e-6
+    )
+
+
+@pytest.mark.parametrize(("r", "n"), [(1, 1), (7, 7), (12, 300), (40, 40), (60, 90), (100, 10**7)])
+@pytest.mark.parametrize(("delta", "beta"), [(1e-5, 0.05), (0.01, 0.3), (1e-9, 1e-4)])
+def test_naive_twin(r, n, delta, beta):
+    v = np.unique(np.linspace(r // 2, r, 5).astype(int))
+    fast = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=beta)
+    slow = np.array([naive_bound(int(x), r, n, delta, beta) for x in v])
+    np.testing.assert_allclose(fast, slow, rtol=1e-7, atol=1e-8)
+    assert (fast <= slow + 1e-10).all()
+
+
+def test_naive_twin_with_many_guesses():
+    for v, r, n in [(700, 1000, 5000), (900, 1000, 1000), (5300, 10_000, 20_000)]:
+        fast = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5)
+        assert fast == pytest.approx(naive_bound(v, r, n, 1e-5, 0.05), rel=1e-7)
+
+
+# ----------------------------------------------------------- the recursion finds the worst law
+
+
+def pure_lines(epsilon):
+    return np.array([[np.exp(-epsilon), 0.0], [np.exp(epsilon), 1 - np.exp(epsilon)]])
+
+
+def gaussian_lines(mu):
+    """Tangents of the Gaussian curve, at many places."""
+    z = np.linspace(-6, 6, 200)
+    slope = stats.norm.pdf(z - mu) / stats.norm.pdf(z)
+    return np.column_stack([slope, stats.norm.cdf(z - mu) - slope * stats.norm.cdf(z)])
+
+
+def worst_probability(v, r, n, lines):
+    """The largest P[V >= v] over all laws of V with b(i - 1) >= g(a(i)), by linear programming."""
+    k = np.arange(r + 1)
+    rows, limits = [], []
+    for i in range(1, r + 1):
+        a, b = np.where(k >= i, k, 0) / n, np.where(k >= i - 1, r - k, 0) / n
+        rows += [slope * a - b for slope, _ in lines]
+        limits += [-height for _, height in lines]
+    # Weights of the size of counts: the solver's tolerances are absolute.
+    done = optimize.linprog(
+        -(k >= v).astype(float),
+        A_ub=np.array(rows) * n,
+        b_ub=np.array(limits) * n,
+        A_eq=np.ones((1, r + 1)),
+        b_eq=[1.0],
+    )
+    assert done.status == 0
+    return -done.fun
+
+
+@pytest.mark.parametrize(("r", "n"), [(5, 5), (8, 20), (12, 12)])
+@pytest.mark.parametrize("lines", [pure_lines(0.4), pure_lines(0.0), gaussian_lines(0.3)])
+def test_recursion_is_the_linear_program(r, n, lines):
+    for v in range(r // 2 + 1, r + 1):
+        worst = worst_probability(v, r, n, lines)
+        assert fdp._reach(v, r, n, worst * (1 + 1e-4), 0.0, lines) > 0
+        if worst < 1 - 1e-6:
+            assert fdp._reach(v, r, n, worst * (1 - 1e-4), 0.0, lines) <= 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_mechanism_obeys_the_inequality(seed):
+    """Random mechanisms on three elements, with random guessers that take a fixed number."""
+    rng = np.random.default_rng(seed)
+    n, outputs, r = 3, 4, 1 + seed % 3
+    signs = np.array(list(product([-1, 1], repeat=n)))
+    table = rng.dirichlet(np.full(outputs, 0.5), size=2**n)  # rows: datasets
+    guesses = np.zeros((outputs, n), dtype=int)
+    for row in guesses:
+        row[rng.choice(n, r, replace=False)] = rng.choice([-1, 1], r)
+    right = (guesses[None] == signs[:, None]).sum(axis=2)
+    law = np.array([(table * (right == k)).sum() for k in range(r + 1)]) / 2**n
+    k = np.arange(r + 1)
+    neighbours = [(s, s ^ (1 << j)) for s in range(2**n) for j in range(n)]
+    for epsilon in np.linspace(0, 6, 61):
+        delta = max(
+            np.maximum(table[s] - np.exp(epsilon) * table[t], 0).sum() for s, t in neighbours
+        )
+        for i in range(1, r + 1):
+            a, b = (law * k * (k >= i)).sum() / n, (law * (r - k) * (k >= i - 1)).sum() / n
+            assert a <= np.exp(epsilon) * b + delta + 1e-12
+            assert 1 - b <= np.exp(epsilon) * (1 - a) + delta + 1e-12
+
+
+# ---------------------------------------------------------------------------------- coverage
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20, 100])
+@pytest.mark.parametrize("mu", [0.0, 0.3, 1.0, 2.5])
+@pytest.mark.parametrize("beta", [0.05, 0.4])
+def test_coverage_is_exact_for_gaussian_noise_on_each_element(n, mu, beta):
+    """All are guessed: each guess is right with probability Φ(μ / 2), independently."""
+    truth = GAUSSIAN.epsilon(mu, 1e-5)
+    v = np.arange(n + 1)
+    over = oralib.epsilon_lower_bound_fdp(v, n, n=n, delta=1e-5, beta=beta) > truth
+    assert stats.binom.pmf(v, n, stats.norm.cdf(mu / 2))[over].sum() <= beta
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("n", [1, 4, 12])
+def test_coverage_is_exact_for_randomized_response(n, epsilon):
+    """Here the curve has two lines; the level at which a count rejects it is never too small."""
+    for v in range(n + 1):
+        reached = stats.binom.sf(v - 1, n, oralib.p(epsilon))
+        assert fdp._reach(v, n, n, reached * (1 - 1e-9), 0.0, pure_lines(epsilon)) <= 1e-12
+
+
+@pytest.mark.parametrize(("n", "r"), [(30, 6), (500, 50), (5000, 100)])
+def test_best_guesses_on_gaussian_noise(n, r):
+    """Valid by far, and above the bound for (ε, δ)-DP: the mean over trials, with its error."""
+    mu, delta, trials = 1.0, 1e-5, 2000
+    rng = np.random.default_rng(1)
+    v = np.empty(trials, dtype=int)
+    for trial in range(trials):
+        coins = rng.choice([-1, 1], n)
+        seen = coins * mu / 2 + rng.standard_normal(n)
+        taken = np.argpartition(np.abs(seen), n - r)[n - r :]
+        v[trial] = (np.sign(seen[taken]) == coins[taken]).sum()
+    bound = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=delta)
+    failures = (bound > GAUSSIAN.epsilon(mu, delta)).mean()
+    assert failures <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / trials)
+    gain = bound - oralib.epsilon_lower_bound(v, r, n=n, delta=delta, method="exact")
+    if r >= 50:
+        assert gain.mean() > 5 * gain.std() / np.sqrt(trials)
+
+
+# ---------------------------------------------------------------------------- Gaussian curves
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.1, 1.0, 5.0, 30.0])
+@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-5, 1e-3, 0.3])
+def test_epsilon_of_a_gaussian_curve(mu, delta):
+    found = GAUSSIAN.epsilon(mu, delta)
+    with mpmath.workdps(400):
+
+        def exact(epsilon):
+            x = mpmath.mpf(mu) / 2 - mpmath.mpf(epsilon) / mu
+            return mpmath.ncdf(x) - mpmath.exp(epsilon) * mpmath.ncdf(x - mu)
+
+        if found == 0:
+            assert exact(0) <= delta * (1 + 1e-9)
+        else:
+            assert exact(found) >= delta  # never too large
+            assert exact(found * (1 + 1e-8)) < delta
+
+
+def test_odd_curves():
+    assert GAUSSIAN.epsilon(0.0, 0.0) == 0
+    assert GAUSSIAN.epsilon(1e-9, 0.0) == np.inf
+    assert GAUSSIAN.epsilon(3.0, 1.0) == 0
+    assert GAUSSIAN.epsilon([1.0, 2.0], [[1e-5], [1e-6]]).shape == (2, 2)
+
+
+@pytest.mark.parametrize("x", [1e-289, 1e-30, 1e-3, 0.3, 0.5, 0.7, 1 - 1e-9])
+def test_quantiles(x):
+    assert fdp._upper_quantile(x) == pytest.approx(stats.norm.isf(x), rel=1e-13, abs=1e-15)
+
+
+# ------------------------------------------------------------------- curves of subsampled noise
+
+
+@pytest.mark.parametrize(("rate", "sigma"), [(1.0, 1.0), (0.1, 1.0), (0.3, 4.0)])
+def test_tangents_lie_below_the_curve_of_a_step(rate, sigma):
+    """All tests between a step with the element and one without are thresholds, in closed form."""
+    curve = oralib.SubsampledGaussianCurve(1, rate)
+    lines = fdp._tangents(curve, sigma)
+    assert (np.diff(lines[:, 0]) > 0).all()
+    t = np.linspace(-6, 6, 101) * sigma
+    without = stats.norm.sf(t / sigma)
+    within = (1 - rate) * without + rate * stats.norm.sf((t - 1) / sigma)
+    worlds = [(within, without), (1 - without, 1 - within)]  # removed, added
+    gaps = []
+    for x, y in worlds:
+        below = (lines[:, :1] * x + lines[:, 1:]).max(axis=0)
+        assert (below <= y + 1e-12).all()
+        gaps.append(y - below)
+    # The curve is the worse of the two, joined: somewhere each is as good as touched.
+    assert max(gap.min() for gap in gaps) < 1e-4
+    if rate == 1:
+        assert max(gap.max() for gap in gaps) < 1e-4
+
+
+@pytest.mark.parametrize(("v", "r", "n"), [(75, 100, 1000), (700, 1000, 1000), (40, 40, 40)])
+def test_all_of_the_data_in_each_step_is_a_gaussian_mechanism(v, r, n):
+    exact = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5)
+    curve = oralib.SubsampledGaussianCurve(4, 1.0)
+    found = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5, curve=curve)
+    assert 0.99 * exact - 0.004 < found <= exact
+
+
+def test_reported_epsilon_is_optimistic():
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    step = pld.from_gaussian_mechanism(1.5, sampling_prob=0.1, value_discretization_interval=1e-3)
+    upper = step.self_compose(100).get_epsilon_for_delta(1e-5)
+    found = oralib.SubsampledGaussianCurve().epsilon(1.5, 1e-5)
+    assert upper - 0.01 < found < upper
+
+
+def test_the_papers_setting():
+    curve = oralib.SubsampledGaussianCurve(steps=100, sample_rate=0.1)
+    counts = [50, 75, 75]
+    found = oralib.epsilon_lower_bound_fdp(counts, 100, n=1000, delta=1e-5, curve=curve)
+    assert found[0] == 0
+    assert found[1] == found[2] == pytest.approx(1.02, abs=0.01)
+    # The noise whose ε that is: rejected, and one that is a little less not.
+    sigma = fdp._least_sigma(curve, 75, 100, 1000, 0.05, 0.27)
+    assert fdp._reach(75, 100, 1000, 0.05, 0.0, fdp._tangents(curve, sigma)) > 0
+    assert fdp._reach(75, 100, 1000, 0.05, 0.0, fdp._tangents(curve, sigma * 0.999)) <= 0
+
+
+def test_subsampled_edges():
+    rare = oralib.SubsampledGaussianCurve(1, 1e-6)  # no noise explains so many right guesses
+    assert oralib.epsilon_lower_bound_fdp(99, 100, n=100, delta=1e-5, curve=rare) == 0
+    curve = oralib.SubsampledGaussianCurve(1, 0.5)
+    assert oralib.epsilon_lower_bound_fdp(90, 100, n=100, delta=0.0, curve=curve) == np.inf
+    assert oralib.epsilon_lower_bound_fdp(50, 100, n=100, delta=0.0, curve=curve) == 0
+    assert oralib.epsilon_lower_bound_fdp(0, 0, n=0, delta=0.1, curve=curve) == 0
+    assert 0 < curve.epsilon(2.0, 1e-200) < np.inf
+
+
+# ------------------------------------------------------------------------------------- edges
+
+
+def test_no_evidence_no_claim():
+    bound = oralib.epsilon_lower_bound_fdp
+    assert bound(0, 0, n=0, delta=1e-5) == 0
+    assert bound(0, 0, n=10, delta=0.0) == 0
+    for beta in (1e-9, 0.05, 0.99):
+        assert (bound(np.arange(51), 100, n=1000, delta=1e-5, beta=beta) == 0).all()
+        assert (bound(np.arange(51), 100, n=1000, delta=0.0, beta=beta) == 0).all()
+
+
+def test_without_delta_any_gaussian_noise_is_infinitely_bad():
+    assert oralib.epsilon_lower_bound_fdp(75, 100, n=1000, delta=0.0) == np.inf
+    assert oralib.epsilon_lower_bound_fdp(52, 100, n=1000, delta=0.0) == 0
+    assert oralib.epsilon_lower_bound_fdp(75, 100, n=1000, delta=1.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("v", "r", "n"),
+    [
+        (1, 1, 1),
+        (1, 1, 2**53),
+        (1000, 1000, 1000),
+        (10**6, 10**6, 10**6),
+        (10**6 - 1, 10**6, 10**6),
+        (501_000, 10**6, 10**6),
+        (700_000, 10**6, 2**53),
+        (10**8, 10**8, 10**8),
+        (51 * 10**6, 10**8, 2**53),
+        (10**8, 10**8, 2**53),
+    ],
+)
+@pytest.mark.parametrize("beta", [5e-324, 1e-300, 1e-12, 0.05, 1 - 1e-12])
+@pytest.mark.parametrize("delta", [5e-324, 1e-5, 1 - 1e-12])
+def test_extreme_counts(v, r, n, beta, delta):
+    found = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=beta)
+    assert 0 <= found < np.inf
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 300), st.integers(0, 3000), st.floats(1e-6, 0.5), st.floats(1e-9, 0.1))
+def test_monotone(r, others, beta, delta):
+    def bound(v=r, n=r + others, delta=delta, beta=beta):
+        return oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=beta)
+
+    close = {"rtol": 1e-7, "atol": 1e-9}
+
+    def rises(values):
+        assert (np.diff(values) >= -close["atol"] - close["rtol"] * np.abs(values[1:])).all()
+
+    rises(bound(v=np.arange(r + 1)))
+    rises(bound(v=(3 * r + 3) // 4, n=np.array([5, 2, 1]) * (r + others)))
+    rises(bound(delta=np.array([2.0, 1.0, 0.1]) * delta))
+    rises(bound(beta=np.array([0.1, 1.0, 1.5]) * beta))
+
+
+def test_more_guesses_do_not_help_beyond_the_edge():
+    """A mechanism may be bad with probability β: then g(β v / n) = β (r - v) / n is the end."""
+    r = 10 ** np.arange(2, 9)
+    found = oralib.epsilon_lower_bound_fdp(7 * r // 10, r, n=r, delta=1e-5)
+    edge = stats.norm.ppf(0.05 * 0.7) - stats.norm.ppf(0.05 * 0.3)
+    assert found[-1] == pytest.approx(GAUSSIAN.epsilon(edge, 1e-5), rel=1e-6)
+    assert (np.diff(found) >= 0).all()
+
+
+def test_arrays():
+    found = oralib.epsilon_lower_bound_fdp([[60], [75]], 100, n=[100, 1000], delta=1e-5)
+    assert found.shape == (2, 2)
+    assert found[1, 1] == oralib.epsilon_lower_bound_fdp(75, 100, n=1000, delta=1e-5)
+    assert oralib.epsilon_lower_bound_fdp([], [], n=[], delta=[]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ({"v": 5, "r": 4}, "v must be at most r, got v=5 and r=4"),
+        ({"r": 2000}, "r must be at most n"),
+        ({"r": 10**9, "n": 10**12}, r"r must lie in \[0, 100000000\]"),
+        ({"delta": -0.1}, r"delta must lie in \[0, 1\]"),
+        ({"beta": 0.0}, r"beta must lie in \(0, 1\)"),
+        ({"curve": "gaussian"}, "curve must be like GaussianCurve"),
+        ({"curve": oralib.GaussianCurve}, "curve must be like GaussianCurve"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        oralib.epsilon_lower_bound_fdp(**{"v": 3, "r": 4, "n": 1000, "delta": 1e-5, **call})
+
+
+def test_it_is_never_chosen_as_valid():
+    """It is no bound for an arbitrary mechanism."""
+    for fixed, feedback, delta in product([True, False], ["none", "one-way"], [0.0, 1e-5]):
+        counts = oralib.Counts(95, 100, n=1000, r_fixed=fixed, feedback=feedback)
+        assert oralib.valid_rule(counts, delta) in ("plain", "exact", "split")
+        strong = oralib.epsilon_lower_bound_fdp(95, 100, n=1000, delta=1e-5)
+        assert oralib.valid_lower_bound(counts, delta=delta)[0] < strong
