@@ -4,6 +4,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 
 import numba
@@ -83,6 +84,16 @@ def collapsed() -> tuple[float, float]:
     return plain, fast
 
 
+def extremes() -> tuple[float, float]:
+    """Only the coordinates that are guessed against all of them, both ours; tables are ready."""
+    times = []
+    for method, trials in (("collapsed", 1000), ("extremes", 20_000)):
+        oralib.audit(POINT, 100, seed=1, method=method)
+        play = partial(oralib.audit, POINT, 100, trials=trials, seed=1, method=method)
+        times.append(seconds(play, 5) / trials)
+    return times[0], times[1]
+
+
 def step_by_step() -> tuple[float, float]:
     plain = seconds(lambda: reference.audit_dpsgd(POINT, 100, 10, 1), 3) / 10
     fast = seconds(lambda: oralib.audit_training(POINT, 100, trials=256, seed=1), 3) / 256
@@ -115,6 +126,7 @@ COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
     ("f-DP bound at v, r, n = 700, 1000, 5000", 100, fdp_bound),
     ("worst case W_n of full feedback, n = 1000", 20, worst_case),
     ("DP-SGD trial, n = 8000, collapsed", 150, collapsed),
+    ("DP-SGD trial, n = 8000, extremes, against collapsed in oralib", 10, extremes),
     ("DP-SGD trial, n = 8000, step by step", 10, step_by_step),
     ("one thread against two, the same numbers", 1.7, threads),
 ]
@@ -125,8 +137,24 @@ def growth() -> list[str]:
     for d in (10**3, 10**4, 10**5, 10**6):
         point = oralib.DpSgd(n=8 * d, d=d, sigma=2.422402)
         trials = 64 * max(1, 10**4 // d)
-        time = seconds(lambda p=point, t=trials: oralib.audit(p, 100, trials=t, seed=1), 1)  # type: ignore[misc]
+        play = partial(oralib.audit, point, 100, trials=trials, seed=1, method="collapsed")
+        time = seconds(play, 1)
         lines.append(f"  d = {d:>9,}   {time / trials / d * 1e9:6.1f} ns a trial and coordinate")
+    return lines
+
+
+def growth_of_extremes() -> list[str]:
+    """A trial that draws what is guessed, for elements of their own and for shared coordinates."""
+    lines = []
+    for n in (10**3, 10**6, 10**9, 10**12):
+        line = f"  n = 10{'³⁶⁹'[len(lines)] if n < 10**12 else '¹²'} "
+        for what, d in (("d = n", n), ("d = 1000", 1000)):
+            point = oralib.DpSgd(n=n, d=d, sigma=2.422402)
+            play = partial(oralib.audit, point, 100, seed=1, method="extremes")
+            ready = seconds(play, 1)
+            time = seconds(partial(play, trials=6400), 3)
+            line += f"   {what}: {time / 6400 * 1e6:5.1f} µs a trial, tables in {ready:.2f} s"
+        lines.append(line)
     return lines
 
 
@@ -147,7 +175,8 @@ def largest() -> str:
 
 def main() -> None:
     if "--largest" in sys.argv:
-        oralib.audit(oralib.DpSgd(n=10**8, d=10**6, sigma=2.422402), 100, trials=2, seed=1)
+        point = oralib.DpSgd(n=10**8, d=10**6, sigma=2.422402)
+        oralib.audit(point, 100, trials=2, seed=1, method="collapsed")
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(peak // 1024 if sys.platform == "darwin" else peak)  # in KiB
         return
@@ -170,6 +199,8 @@ def main() -> None:
         )
     print("\nGrowth of a DP-SGD trial, collapsed:")
     print("\n".join([*growth(), largest()]))
+    print("\nGrowth of a DP-SGD trial, extremes:")
+    print("\n".join(growth_of_extremes()))
 
 
 main()

@@ -91,7 +91,7 @@ CALLS = {
     },
     "adaptive_failure_probability": {"epsilon": 1.0, "n": 5, "beta": 0.1, "bound": "plain"},
     "adaptive_law": {"channel": TABLE, "guesser": ALL, "feedback": "full", "budget": 1},
-    "audit": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1},
+    "audit": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "method": "extremes"},
     "audit_single_step": {
         **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "budget": 1, "trials": 2, "seed": 1},
     },

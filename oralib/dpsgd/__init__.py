@@ -6,6 +6,7 @@ every element has a coordinate of its own, with n > d each coordinate has n / d 
 
 - :mod:`~oralib.dpsgd.training`: the training step by step, its noise, and its audit as written;
 - :mod:`~oralib.dpsgd.sums`: the same audit, drawing only what its guesser looks at;
+- :mod:`~oralib.dpsgd.extremes`: and of that only the coordinates that are guessed, in O(k);
 - :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback;
 - :mod:`~oralib.dpsgd.likelihood`: the most likely guess, from the sum or from all steps;
 - :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped.

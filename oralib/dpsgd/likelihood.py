@@ -25,9 +25,8 @@ from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib.bounds import Counts
-from oralib.dpsgd.sums import ones_among
 from oralib.dpsgd.tables import POINTS, interpolate, log_mixture, window
-from oralib.dpsgd.training import DpSgd, play_counts
+from oralib.dpsgd.training import DpSgd, ones_among, play_counts
 from oralib.mechanisms import Array
 
 __all__ = ["audit_likelihood"]

@@ -12,8 +12,7 @@ from scipy import optimize
 from oralib import _check
 from oralib._jit import jit
 from oralib.bounds import Counts
-from oralib.dpsgd.sums import ones_among
-from oralib.dpsgd.training import DpSgd, play_counts
+from oralib.dpsgd.training import DpSgd, ones_among, play_counts
 from oralib.games import FEEDBACK, adaptive_game, check_budget
 from oralib.guessers import ROUNDING
 from oralib.mechanisms import Array, NoisyCountInSets

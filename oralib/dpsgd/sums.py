@@ -1,4 +1,4 @@
-"""The audit of Section 6 in its collapsed form: what the guesser looks at, and nothing else.
+"""The audit of Section 6, and its collapsed form: what the guesser looks at, and nothing else.
 
 The guesser sorts coordinates by the sum of their T noisy gradients (in units of the clipping
 threshold), which is
@@ -19,20 +19,69 @@ from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib.bounds import Counts
-from oralib.dpsgd.training import DpSgd, play_counts
+from oralib.dpsgd.extremes import Extremes, coordinates_needed, extremes_of, play_extremes
+from oralib.dpsgd.training import DpSgd, ones_among, play_counts
 from oralib.mechanisms import Array
 
-__all__ = ["audit", "ones_among"]
+__all__ = ["audit"]
 
 
-def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int) -> Counts:
+#: How to draw an audit.
+METHODS = ("auto", "collapsed", "extremes")
+#: So many coordinates, or elements in one, are many: drawing all of them takes long.
+_MANY_COORDINATES, _MANY_ELEMENTS = 10_000, 256
+
+
+def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int, method: str = "auto") -> Counts:
     """Audit DP-SGD with k guesses: 1 for the k/2 highest elements, -1 for the k/2 lowest.
 
     For odd k the highest get one more. Elements that share a coordinate have the same score;
     which of them are taken at the border does not matter, as they are exchangeable.
+
+    Parameters
+    ----------
+    dpsgd : the training.
+    k : the number of guesses.
+    trials, seed : how many audits are played, and with which random numbers.
+    method : how they are drawn. The law is the same, the random numbers are not:
+        ``"collapsed"`` draws each coordinate; ``"extremes"`` only those that are guessed, in a time
+        that depends on k alone, after preparing tables for about half a second; ``"auto"`` takes
+        the latter where there are many more coordinates, or too many elements in each.
+
+    Examples
+    --------
+    >>> counts = audit(DpSgd(n=10**12, d=10**12, sigma=2.4224), 100, trials=1000, seed=1)
+    >>> bool(abs(counts.v.mean() - 93.92) < 0.3)
+    True
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     k = _check.integer("k", k, 1, dpsgd.n)
+    _check.one_of("method", method, METHODS)
+    chosen = method
+    if method == "auto":
+        many = dpsgd.used_coordinates >= _MANY_COORDINATES and (
+            dpsgd.used_coordinates >= 8 * coordinates_needed(dpsgd, k)
+        )
+        chosen = "extremes" if many or dpsgd.per_coordinate >= _MANY_ELEMENTS else "collapsed"
+    if chosen == "extremes":
+        try:
+            extremes = extremes_of(dpsgd, k)
+        except ValueError:  # there is too little noise, or there are too many guesses
+            if method == "extremes":
+                raise
+        else:
+            return _audit_extremes(extremes, dpsgd, k, trials, seed)
+    return _audit_collapsed(dpsgd, k, trials, seed)
+
+
+def _audit_extremes(extremes: Extremes, dpsgd: DpSgd, k: int, trials: int, seed: int) -> Counts:
+    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return play_extremes(extremes, size, rng), np.full(size, k)
+
+    return play_counts("one-run DP-SGD", block, dpsgd, trials, seed, k, "extremes", r_fixed=True)
+
+
+def _audit_collapsed(dpsgd: DpSgd, k: int, trials: int, seed: int) -> Counts:
     law = _coordinate_law(dpsgd.per_coordinate, dpsgd.steps, dpsgd.sample_rate)
     noise = dpsgd.sigma * sqrt(dpsgd.steps)
 
@@ -176,12 +225,3 @@ def _split(score: Array, first: int, last: int) -> Array:
         rest = order[first + 1 :].copy()
         order[first + 1 :] = rest[np.argpartition(score[rest], last - first - 1)]
     return order
-
-
-@jit
-def ones_among(draws: int, ones: int, size: int, rng: Generator) -> int:
-    """How many of ``draws`` elements are included, out of ``size`` of which ``ones`` are."""
-    drawn = 0
-    for i in range(draws):
-        drawn += rng.random() * (size - i) < ones - drawn
-    return drawn

@@ -16,7 +16,14 @@ from oralib._random import play
 from oralib.bounds import Counts
 from oralib.mechanisms import Array
 
-__all__ = ["DpSgd", "audit_training", "noise_multiplier", "play_counts", "train"]
+__all__ = [
+    "DpSgd",
+    "audit_training",
+    "noise_multiplier",
+    "ones_among",
+    "play_counts",
+    "train",
+]
 
 
 @dataclass(frozen=True)
@@ -243,3 +250,12 @@ def play_counts(
     """The counts of a game on DP-SGD, played in blocks with streams of its own."""
     v, r = play(block, trials, seed, game, dpsgd, *key)
     return Counts(v, r, dpsgd.n, game, r_fixed=r_fixed, feedback=feedback)
+
+
+@jit
+def ones_among(draws: int, ones: int, size: int, rng: Generator) -> int:
+    """How many of ``draws`` elements are included, out of ``size`` of which ``ones`` are."""
+    drawn = 0
+    for i in range(draws):
+        drawn += rng.random() * (size - i) < ones - drawn
+    return drawn
