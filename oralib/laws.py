@@ -8,16 +8,18 @@ from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 from oralib import _check
-from oralib.bounds import epsilon_lower_bound
-from oralib.dpsgd import DpSgd, guess_distances
+from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
+from oralib.dpsgd import DpSgd, confidence, guess_distances
 from oralib.games import FEEDBACK
 
 __all__ = [
     "Law",
     "count_in_sets_law",
+    "isolated_law",
+    "isolated_threshold_law",
     "local_laplace_law",
     "mean_bound",
     "single_step_law",
@@ -37,8 +39,16 @@ class Law:
     n: int
 
 
-def mean_bound(law: Law, *, beta: float = 0.05, delta: float = 0.0) -> float:
+def mean_bound(
+    law: Law, *, beta: float = 0.05, delta: float = 0.0, method: str = "steinke"
+) -> float:
     """The exact mean of the bound ε'_β(V, R).
+
+    Parameters
+    ----------
+    method : ``"steinke"`` or ``"exact"``, as in :func:`oralib.epsilon_lower_bound`, proved for a
+        number of guesses fixed in advance; or ``"split"``, which needs δ > 0 and is proved for any:
+        :func:`oralib.epsilon_lower_bound_random_r`, its share planned for the mean of R.
 
     Examples
     --------
@@ -46,7 +56,15 @@ def mean_bound(law: Law, *, beta: float = 0.05, delta: float = 0.0) -> float:
     3.9029
     """
     _check.instance("law", law, Law, "count_in_sets_law(2, 100)")
-    bounds = epsilon_lower_bound(law.v, law.r, beta=beta, delta=delta, n=law.n)
+    _check.one_of("method", method, ("steinke", "exact", "split"))
+    if method == "split":
+        guesses = max(1, round(float(law.probability @ law.r)))
+        split = split_for(law.n, delta, beta, guesses=min(guesses, law.n))
+        bounds = epsilon_lower_bound_random_r(
+            law.v, law.r, beta=beta, delta=delta, n=law.n, split=split
+        )
+    else:
+        bounds = epsilon_lower_bound(law.v, law.r, beta=beta, delta=delta, n=law.n, method=method)
     return float(law.probability @ bounds)
 
 
@@ -101,6 +119,100 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
         elif coordinates > d * guessed:
             break
         law = np.convolve(law, right / guessed)
+    v, r, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _law(v, r, probability, dpsgd.n)
+
+
+def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | None = None) -> Law:
+    """DP-SGD with a coordinate for each element, and k guesses at those of largest \\|Λ\\|.
+
+    No guesser with k guesses that sees no more has a stochastically larger number of right ones;
+    :mod:`oralib.dpsgd.isolated` says why. :func:`oralib.audit_likelihood` plays it.
+
+    Parameters
+    ----------
+    dpsgd : a training with at most as many elements as coordinates.
+    k : the number of guesses.
+    sees : the ``"sum"`` of the noisy gradients of a coordinate, or all its ``"steps"``.
+    counts : if given, at most so many values of v, equally spaced, each with the probability of its
+        neighbours. For means of smooth functions of v some dozens are as good as all of them.
+
+    Examples
+    --------
+    >>> law = isolated_law(DpSgd(n=1000, sigma=2.4224), 100)
+    >>> round(float(law.probability @ law.v), 2)
+    72.59
+    """
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    k = _check.integer("k", k, 1, dpsgd.n)
+    elements = confidence(dpsgd, sees)
+    # The tail probability of the k-th largest, at the nodes of a Gaussian quadrature.
+    counts = None if counts is None else _check.integer("counts", counts, 50)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(20 if k > 40 else 60)
+    weights, shape = weights / weights.sum(), (k, dpsgd.n - k + 1)
+    share = np.where(
+        nodes < 0,
+        special.betaincinv(*shape, special.ndtr(nodes)),
+        special.betainccinv(*shape, special.ndtr(-nodes)),
+    )
+    level = elements.level_of(share)
+    right, wrong = elements.at(level)
+    accuracy, last = right / (right + wrong), special.expit(level)
+    spread = 8.5 * np.sqrt(k * accuracy * (1 - accuracy)) + 30
+    v, stride = _spaced((k * accuracy - spread).min(), (k * accuracy + spread).max(), k, counts)
+    # Of the k - 1 others v - 1 are right if the last one is, and else v.
+    others = (stats.binom.pmf(v - right, k - 1, accuracy[:, None]) for right in (0, 1))
+    chances = (1 - last, last)
+    probability = weights @ sum(
+        p * chance[:, None] for p, chance in zip(others, chances, strict=True)
+    )
+    return _law(v, np.full(v.size, k), stride * probability, dpsgd.n)
+
+
+def _spaced(
+    low: float, high: float, most: int, counts: int | None
+) -> tuple[NDArray[np.int64], int]:
+    """Integers from low to high, within [0, most], and their distance if only so many may be."""
+    first, last = max(0, int(low)), min(most, int(high) + 1)
+    stride = 1 if counts is None else max(1, (last - first) // counts)
+    return np.arange(first, last + 1, stride), stride
+
+
+def isolated_threshold_law(
+    dpsgd: DpSgd, tau: float, *, sees: str = "steps", counts: int | None = None
+) -> Law:
+    """As :func:`isolated_law`, but guessing wherever \\|Λ\\| exceeds tau.
+
+    Elements are independent, so R is binomial, and so is V given R. ``counts`` thins out both.
+
+    Examples
+    --------
+    >>> law = isolated_threshold_law(DpSgd(n=1000, sigma=2.4224), 1.0)
+    >>> round(float(law.probability @ law.r), 2)
+    21.54
+    """
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    tau = _check.real("tau", tau, 0, np.inf, interval="[)")
+    elements = confidence(dpsgd, sees)
+    right, wrong = (float(x) for x in elements.at(tau)) if tau <= elements.level[-1] else (0.0, 0.0)
+    counts = None if counts is None else _check.integer("counts", counts, 50)
+    share = min(right + wrong, 1.0)
+    mean, spread = dpsgd.n * share, 8.5 * np.sqrt(dpsgd.n * share * (1 - share)) + 30
+    if counts is None and spread > 5000:
+        raise ValueError(
+            f"tau must leave fewer guesses, or counts be given, got tau={tau:g}, "
+            f"which leaves about {mean:.0f}"
+        )
+    accuracy = right / share if share > 0 else 1.0
+    parts = []
+    taken, stride = _spaced(mean - spread, mean + spread, dpsgd.n, counts)
+    weights = stride * stats.binom.pmf(taken, dpsgd.n, share)
+    for r, weight in zip(taken.tolist(), weights, strict=True):
+        if weight > _NEGLIGIBLE:
+            spread = 8.5 * np.sqrt(r * accuracy * (1 - accuracy)) + 30
+            v, stride = _spaced(r * accuracy - spread, r * accuracy + spread, r, counts)
+            chances = weight * stride * stats.binom.pmf(v, r, accuracy)
+            parts.append((v, np.full(v.size, r), chances))
     v, r, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
     return _law(v, r, probability, dpsgd.n)
 

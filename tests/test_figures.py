@@ -36,6 +36,11 @@ PICTURES = {
         exact={"none": ([1, 2], [1.0, 0.5])},
         log_x=True,
     ),
+    "ceiling": lambda: figures.ceiling(
+        experiments.isolated_ceiling((100, 1000), rules=("exact", "plain")),
+        epsilon=2,
+        delta=1e-5,
+    ),
     "gap_chain": lambda: figures.gap_chain({"XOR": oralib.channel(oralib.Xor(), 3)}, k=2),
     "lines": lambda: figures.lines(
         {"a": ([1, 10, 1e5], [1, np.inf, 2]), "b": ([1, 2], [1, 2], [0.1, np.nan])},

@@ -20,6 +20,7 @@ TABLE = oralib.channel(oralib.Count(), 2)
 LRR = oralib.LocalRandomizedResponse(1.0)
 ALL = oralib.ThresholdGuesser()
 STEP = oralib.DpSgd(4, 2, 1, 1.0, 1.0)
+ISOLATED = oralib.DpSgd(4, 4, 2, 0.5, 1.0)
 RNG = np.random.default_rng(1)
 
 ODD = {
@@ -99,6 +100,7 @@ CALLS = {
         **{"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "clip": 1.0, "learning_rate": 1.0},
     },
     "best_mean": {"channel": TABLE, "value": np.zeros((3, 3)), "feedback": "none"},
+    "certified_epsilon": {"dpsgd": STEP, "delta": 1e-5, "accountant": "rdp"},
     "channel": {"mechanism": oralib.Count(), "n": 2},
     "classic": {
         **{"mechanism": LRR, "guesser": ALL, "rounds": 3, "base": (-1,), "index": 0},
@@ -119,6 +121,7 @@ CALLS = {
     },
     "full_knowledge": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
     "full_knowledge_law": {"channel": TABLE, "guesser": ALL},
+    "isolated_limit": {"dpsgd": ISOLATED, "sees": "sum", "beta": 0.1, "delta": 1e-5},
     "noise_multiplier": {"epsilon": 2.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0},
     "one_run": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
     "one_run_law": {"channel": TABLE, "guesser": ALL},
@@ -151,14 +154,22 @@ EXPERIMENTS = {
         **{"ratios": (1,), "tau": 1.0, "feedbacks": ("none",), "epsilon": 2.0, "delta": 1e-5},
         **{"d": 10, "beta": 0.1, "trials": 2, "seed": 1},
     },
+    "isolated_ceiling": {
+        **{"sizes": (20,), "sees": ("sum",), "rules": ("exact",), "epsilon": 2.0},
+        **{"delta": 1e-5, "steps": 1, "sample_rate": 1.0, "beta": 0.1},
+    },
     "local_laplace": {"epsilons": (1.0,), "n": 10, "beta": 0.1, "trials": 2, "seed": 1},
     "summarise": {"counts": oralib.Counts([5, 6], [9, 9], n=20), "beta": 0.1, "delta": 0.01},
 }
 
 LAWS = {
     "count_in_sets_law": {"s": 2, "sets": 3, "feedback": "full"},
+    "isolated_law": {"dpsgd": ISOLATED, "k": 2, "sees": "sum", "counts": 60},
+    "isolated_threshold_law": {"dpsgd": ISOLATED, "tau": 0.5, "sees": "sum", "counts": 60},
     "local_laplace_law": {"epsilon": 1.0, "n": 5},
-    "mean_bound": {"law": laws.count_in_sets_law(2, 3), "beta": 0.1, "delta": 0.01},
+    "mean_bound": {
+        **{"law": laws.count_in_sets_law(2, 3), "beta": 0.1, "delta": 0.01, "method": "exact"},
+    },
     "single_step_law": {"dpsgd": STEP, "tau": 1.0},
 }
 

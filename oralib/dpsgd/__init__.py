@@ -7,6 +7,7 @@ every element has a coordinate of its own, with n > d each coordinate has n / d 
 - :mod:`~oralib.dpsgd.training`: the training step by step, its noise, and its audit as written;
 - :mod:`~oralib.dpsgd.sums`: the same audit, drawing only what its guesser looks at;
 - :mod:`~oralib.dpsgd.extremes`: and of that only the coordinates that are guessed, in O(k);
+- :mod:`~oralib.dpsgd.isolated`: elements with coordinates of their own, and how sure one can be;
 - :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback;
 - :mod:`~oralib.dpsgd.likelihood`: the most likely guess, from the sum or from all steps;
 - :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped.
@@ -17,12 +18,20 @@ oralib.mechanisms.NoisyCountInSets : a single full-batch step as a mechanism for
 """
 
 from oralib.dpsgd.hopping import Dropping, audit_hopping, hopping_scores
+from oralib.dpsgd.isolated import Confidence, confidence, isolated_limit
 from oralib.dpsgd.likelihood import audit_likelihood
 from oralib.dpsgd.single_step import audit_single_step, guess_distances
 from oralib.dpsgd.sums import audit
-from oralib.dpsgd.training import DpSgd, audit_training, noise_multiplier, train
+from oralib.dpsgd.training import (
+    DpSgd,
+    audit_training,
+    certified_epsilon,
+    noise_multiplier,
+    train,
+)
 
 __all__ = [
+    "Confidence",
     "DpSgd",
     "Dropping",
     "audit",
@@ -30,8 +39,11 @@ __all__ = [
     "audit_likelihood",
     "audit_single_step",
     "audit_training",
+    "certified_epsilon",
+    "confidence",
     "guess_distances",
     "hopping_scores",
+    "isolated_limit",
     "noise_multiplier",
     "train",
 ]

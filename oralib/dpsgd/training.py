@@ -1,6 +1,8 @@
 """DP-SGD with Dirac canaries, step by step (Algorithm 3), its noise, and its plain audit."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, inf, log1p
@@ -19,6 +21,7 @@ from oralib.mechanisms import Array
 __all__ = [
     "DpSgd",
     "audit_training",
+    "certified_epsilon",
     "noise_multiplier",
     "ones_among",
     "play_counts",
@@ -95,12 +98,79 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
     from dp_accounting import mechanism_calibration, rdp
 
     def training(sigma: float) -> dp_accounting.DpEvent:
-        step = dp_accounting.GaussianDpEvent(sigma)
-        batch = dp_accounting.PoissonSampledDpEvent(sample_rate, step)
-        return dp_accounting.SelfComposedDpEvent(batch, steps)
+        return _event(sigma, steps, sample_rate)
 
-    # On its way the accountant warns of orders that it leaves out; the result stays an upper bound.
-    # Each call has a filter of its own, so that threads do not disturb each other.
+    try:
+        with _quiet_accountant():
+            sigma = dp_accounting.calibrate_dp_mechanism(
+                rdp.RdpAccountant, training, epsilon, delta, tol=1e-9
+            )
+    except mechanism_calibration.NoBracketIntervalFoundError:
+        raise ValueError(
+            "epsilon and delta must allow for a noise multiplier; the accountant finds none, "
+            f"got epsilon={epsilon:g} and delta={delta:g} for steps={steps}, "
+            f"sample_rate={sample_rate:g}"
+        ) from None
+    return ceil(sigma * 1e6) / 1e6
+
+
+#: The accountants of :func:`certified_epsilon`.
+ACCOUNTANTS = ("pld", "rdp")
+
+
+def certified_epsilon(dpsgd: DpSgd, delta: float, *, accountant: str = "pld") -> float:
+    """The ε for which an accountant certifies a training as (ε, δ)-DP.
+
+    Parameters
+    ----------
+    dpsgd : the training; its n and d do not matter.
+    delta : the δ, in [1e-12, 1).
+    accountant : ``"pld"``, which follows the law of the privacy loss through all steps and is exact
+        but for a discretisation on the safe side, of less than 0.001; or ``"rdp"``, which is
+        larger, and which :func:`noise_multiplier` uses, as the paper does. Both are those of
+        dp-accounting.
+
+    Examples
+    --------
+    >>> training = DpSgd(n=1000, sigma=noise_multiplier(2.0, 1e-5, 100, 0.1))
+    >>> round(certified_epsilon(training, 1e-5), 3)
+    1.815
+    >>> round(certified_epsilon(training, 1e-5, accountant="rdp"), 3)
+    2.0
+    """
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    delta = _check.real("delta", delta, 1e-12, 1, interval="[)")
+    _check.one_of("accountant", accountant, ACCOUNTANTS)
+    _check.real("the sample_rate of dpsgd", dpsgd.sample_rate, 1e-12, 1)
+    return _certified_epsilon(dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma, delta, accountant)
+
+
+@lru_cache(maxsize=256)
+def _certified_epsilon(
+    steps: int, sample_rate: float, sigma: float, delta: float, accountant: str
+) -> float:
+    from dp_accounting import pld, rdp
+
+    with _quiet_accountant():
+        spent = pld.PLDAccountant() if accountant == "pld" else rdp.RdpAccountant()
+        return float(spent.compose(_event(sigma, steps, sample_rate)).get_epsilon(delta))
+
+
+def _event(sigma: float, steps: int, sample_rate: float) -> Any:
+    """The training as dp-accounting knows it."""
+    import dp_accounting
+
+    step = dp_accounting.GaussianDpEvent(sigma)
+    batch = dp_accounting.PoissonSampledDpEvent(sample_rate, step)
+    return dp_accounting.SelfComposedDpEvent(batch, steps)
+
+
+@contextmanager
+def _quiet_accountant() -> Iterator[None]:
+    """Without warnings of orders that are left out on the way: the result stays an upper bound.
+
+    Each call has a filter of its own, so that threads do not disturb each other.
+    """
     logger = logging.getLogger("absl")
 
     def is_error(record: logging.LogRecord) -> bool:
@@ -108,18 +178,9 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
 
     logger.addFilter(is_error)
     try:
-        sigma = dp_accounting.calibrate_dp_mechanism(
-            rdp.RdpAccountant, training, epsilon, delta, tol=1e-9
-        )
-    except mechanism_calibration.NoBracketIntervalFoundError:
-        raise ValueError(
-            "epsilon and delta must allow for a noise multiplier; the accountant finds none, "
-            f"got epsilon={epsilon:g} and delta={delta:g} for steps={steps}, "
-            f"sample_rate={sample_rate:g}"
-        ) from None
+        yield
     finally:
         logger.removeFilter(is_error)
-    return ceil(sigma * 1e6) / 1e6
 
 
 # --------------------------------------------------------------------- DP-SGD step by step

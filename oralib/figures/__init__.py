@@ -4,7 +4,7 @@ Each function returns a picture that a notebook shows by itself.
 """
 
 from oralib.figures.exact import gap_chain, law, mass, outputs
-from oralib.figures.experiments import adaptive, by_epsilon, efficacy, tradeoff
+from oralib.figures.experiments import adaptive, by_epsilon, ceiling, efficacy, tradeoff
 from oralib.figures.general import heatmap, lines, quantiles, ranking, stacked, tiles
 from oralib.figures.style import (
     BLUE,
@@ -32,6 +32,7 @@ __all__ = [
     "Picture",
     "adaptive",
     "by_epsilon",
+    "ceiling",
     "efficacy",
     "gap_chain",
     "heatmap",

@@ -190,3 +190,65 @@ def adaptive(
     axes.set_ylim(bottom=0)
     draw_legend(picture)
     return picture
+
+
+#: Curves of the ceiling: label and colour by rule.
+RULES = {
+    "plain": ("bound for δ = 0, no claim on (ε, δ)", ORANGE),
+    "exact": ("exact (ε, δ) bound", BLUE),
+    "threshold": ("guesses above a threshold", GREEN),
+    "steinke": ("bound of Steinke et al.", RED),
+}
+
+
+@in_house_style
+def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 0.05) -> Picture:
+    """The best mean bound against n, and the number of guesses that reaches it.
+
+    Parameters
+    ----------
+    table : as :func:`oralib.experiments.isolated_ceiling` returns it.
+    epsilon, delta, beta : with which it was called.
+    """
+    picture, (left, right) = new_picture(2, width=9.2, height=4.4)
+    certified, start = table["certified"].iloc[0], table["n"].min()
+    for level, dashes, words in (
+        (epsilon, "--", f"ε = {epsilon:g}, by RDP"),
+        (certified, "-.", f"ε = {certified:.3f}, by PLD"),
+    ):
+        left.axhline(level, color="black", linestyle=dashes, linewidth=1.2)
+        left.annotate(words, (start, level), (0, 3), textcoords="offset points", fontsize=10)
+    kinds = [seen for seen in ("steps", "sum") if (table["sees"] == seen).any()]
+    for rule, (label, colour) in RULES.items():
+        for seen in kinds:
+            rows = table[(table["rule"] == rule) & (table["sees"] == seen)]
+            if rows.empty:
+                continue
+            style = {"color": colour, "linestyle": "-" if seen == kinds[0] else ":"}
+            draw_curve(left, rows["n"], rows["bound"], **style)
+            if seen == kinds[0]:
+                draw_curve(right, rows["n"], rows["k"], **style, label=label)
+            if seen == kinds[0] and np.isfinite(rows["limit"]).any():
+                limit = rows["limit"].iloc[0]
+                left.axhline(limit, color=colour, linestyle=(0, (8, 4)), linewidth=0.9)
+                left.annotate(
+                    *(f"limit {limit:.3f}", (start, limit), (0, 3)),
+                    textcoords="offset points",
+                    color=colour,
+                    fontsize=10,
+                )
+    n = np.array([table["n"].min(), table["n"].max()])
+    away = n * delta / beta
+    right.plot(
+        n, away, color="black", linestyle="--", linewidth=1.2, label="nδ/β, which may be given away"
+    )
+    for seen, dashes in zip(kinds, ("-", ":"), strict=False):
+        words = {"steps": "all steps are seen", "sum": "only their sum (left)"}[seen]
+        left.plot([], [], color="black", linestyle=dashes, label=words)
+    label_axes(left, "isolated elements n", "mean bound on ε (nats)", log_x=True)
+    label_axes(right, "isolated elements n", "best number of guesses k", log_x=True)
+    left.set_ylim(bottom=0)
+    right.set_yscale("log")
+    right.set_ylim(bottom=10)
+    draw_legend(picture, 3)
+    return picture

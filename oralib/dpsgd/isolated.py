@@ -1,0 +1,321 @@
+"""Isolated elements, one to a coordinate: how sure the best guesser can be of each, exactly.
+
+Coordinates do not disturb each other, so all that tells of an element is seen in its own one:
+
+- ``"sum"``: the sum of its T noisy gradients, which the paper's guesser sorts by;
+- ``"steps"``: all T of them, y_1, ..., y_T, which is all that there is to know.
+
+Let Λ be the log-likelihood ratio of that, for included against excluded; its sign is the best
+guess, which is right with probability p(\\|Λ\\|). For the sum it is a monotone function of it; for
+all steps it is the sum over the steps of log(1 - q + q exp((2 y_t - 1) / (2 σ²))).
+
+*The k elements of largest \\|Λ\\| are the best to guess,* for every bound that rises with the
+number v of right guesses: given all outputs the coins are independent, so any k guesses are right
+independently of each other, with probabilities that are, in order, at most the k largest
+p(\\|Λ\\|). With these V is stochastically largest. They need not be k/2 on each side: one can be
+surer that an element was included than that it was not.
+
+*The law of V.* The \\|Λ\\| of the n elements are independent with one continuous law. Given the
+k-th largest, the others above it are independent draws of the law above it, so that V is a binomial
+variable of k - 1 guesses plus one coin; and the tail probability of the k-th largest is a beta
+variable. So means over V are integrals over one variable.
+
+The law of Λ for all steps is that of a sum of T independent terms. Its tails are integrated
+along a contour in the plane of its moment generating function, which has no grid and no error but
+rounding (and that of splines, below 1e-8).
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log, log1p, pi, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import interpolate, optimize, special, stats
+
+from oralib import _check
+from oralib.dpsgd.likelihood import SEEN
+from oralib.dpsgd.training import DpSgd
+
+__all__ = ["Confidence", "confidence", "isolated_limit"]
+
+Reals = NDArray[Any]  # of doubles
+
+#: Log-probabilities below it are left out.
+_NEGLIGIBLE = 42.0
+#: Tails are tabulated down to exp(-_FARTHEST).
+_FARTHEST = 80.0
+
+
+@dataclass(frozen=True, eq=False)
+class Confidence:
+    """How sure one can be of an isolated element: the law of \\|Λ\\|, and how often its sign errs.
+
+    Attributes
+    ----------
+    level : values of \\|Λ\\|, ascending from 0.
+    log_right, log_wrong : logarithms of the probability that \\|Λ\\| exceeds the level and the best
+        guess is right, or wrong.
+    """
+
+    level: Reals
+    log_right: Reals
+    log_wrong: Reals
+
+    def at(self, level: Any) -> tuple[Reals, Reals]:
+        """(P[\\|Λ\\| > level, right], P[\\|Λ\\| > level, wrong])."""
+        right, wrong = (
+            interpolate.CubicSpline(self.level, logs)(level)
+            for logs in (self.log_right, self.log_wrong)
+        )
+        return np.exp(right), np.exp(wrong)
+
+    def level_of(self, share: Any) -> Reals:
+        """The level that \\|Λ\\| exceeds with probability ``share``."""
+        tail = np.logaddexp(self.log_right, self.log_wrong)
+        goal = np.log(np.maximum(share, np.exp(tail[-1])))
+        level = np.interp(-goal, -tail, self.level)
+        spline = interpolate.CubicSpline(self.level, tail)
+        slope = spline.derivative()
+        for _ in range(4):  # Newton's method, from between two nodes
+            level = np.clip(level - (spline(level) - goal) / slope(level), 0, self.level[-1])
+        return np.asarray(level)
+
+
+def confidence(dpsgd: DpSgd, sees: str = "steps") -> Confidence:
+    """How sure the best guesser can be of an element that has a coordinate of its own.
+
+    Parameters
+    ----------
+    dpsgd : a training with at most as many elements as coordinates.
+    sees : what is seen of it, ``"sum"`` or ``"steps"``.
+
+    Examples
+    --------
+    Of how many elements in a million can one be surer than 9 to 1?
+
+    >>> law = confidence(DpSgd(n=1000, sigma=2.4224))
+    >>> right, wrong = law.at(log(9))
+    >>> round(1e6 * float(right + wrong), 1)
+    2.0
+    """
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.one_of("sees", sees, SEEN)
+    if dpsgd.n > dpsgd.d:
+        raise ValueError(
+            "dpsgd must have a coordinate for each element, n <= d, "
+            f"got n={dpsgd.n} and d={dpsgd.d}"
+        )
+    return _confidence(dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma, sees)
+
+
+@lru_cache(maxsize=64)
+def _confidence(steps: int, rate: float, sigma: float, sees: str) -> Confidence:
+    if steps == 1 or rate == 1:  # a full batch's sum is sufficient, so that both are the same
+        sees = "sum"
+    tails = _sum_tails if sees == "sum" else _step_tails
+    level, logs = tails(steps, rate, sigma)
+    # P[Λ > level] and P[Λ < -level], each for included (1) and excluded (0).
+    above1, above0, below0, below1 = logs
+    half = log(2)
+    return Confidence(
+        level, np.logaddexp(above1, below0) - half, np.logaddexp(above0, below1) - half
+    )
+
+
+def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, delta: float) -> float:
+    """Where the exact (ε, δ) bound of the best guesser ends with more and more isolated elements.
+
+    With v right and w wrong guesses among n elements, all of them many, the exact p-value is at
+    most β where v - e^ε w >= n δ / β: an (ε, δ)-DP mechanism may give n δ elements away on average,
+    so n δ / β of them with probability β, and right guesses count only beyond. Both sides grow like
+    n, and the left one is largest for guesses where \\|Λ\\| > ε. So the bound ends at the ε with
+
+        P[\\|Λ\\| > ε, right] - e^ε P[\\|Λ\\| > ε, wrong] = δ / β.
+
+    The left side is the privacy profile of the training, the mean of its two directions: the audit
+    ends at the ε of about δ / β, and not of δ.
+
+    Examples
+    --------
+    >>> round(isolated_limit(DpSgd(n=1000, sigma=2.4224), delta=1e-5), 3)
+    1.353
+    """
+    beta = _check.real("beta", beta, 0, 1, interval="()")
+    delta = _check.real("delta", delta, 1e-20, 1, interval="[)")
+    law = confidence(dpsgd, sees)
+
+    def profile(epsilon: float) -> float:
+        right, wrong = law.at(epsilon)
+        return float(right - np.exp(epsilon) * wrong) - delta / beta
+
+    if profile(0.0) <= 0:
+        return 0.0
+    return float(optimize.brentq(profile, 0.0, law.level[-1], xtol=1e-12))
+
+
+# --------------------------------------------------------------------------------------- sum
+
+
+def _sum_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals]]:
+    """Levels, and the logarithms of four tails of Λ there, for the sum of all steps."""
+    noise = sigma * sqrt(steps)
+    total = np.arange(steps + 1) if rate < 1 else np.array([steps])
+    log_weight = stats.binom.logpmf(total, steps, rate)
+    kept = log_weight > -2 * _FARTHEST
+    total, log_weight = total[kept], log_weight[kept]
+
+    def ratio(x: Reals) -> Reals:
+        """Λ, which rises with the sum x."""
+        return special.logsumexp(
+            log_weight + (2 * x[:, None] * total - total**2) / (2 * noise**2), axis=1
+        )
+
+    def tail(side: int, included: bool, x: Reals) -> Reals:
+        if not included:
+            return special.log_ndtr(-side * x / noise)
+        return special.logsumexp(
+            log_weight + special.log_ndtr(-side * (x[:, None] - total) / noise), axis=1
+        )
+
+    zero = optimize.brentq(
+        lambda x: ratio(np.array([x]))[0], -40 * noise, 40 * noise + steps, xtol=1e-12
+    )
+    reach = 1.3 * sqrt(2 * _FARTHEST) * noise + steps
+    x = zero + reach * np.linspace(0, 1, 1500) ** 1.5
+    up = (ratio(x), tail(1, True, x), tail(1, False, x))
+    x = zero - reach * np.linspace(0, 1, 1500) ** 1.5
+    down = (-ratio(x), tail(-1, False, x), tail(-1, True, x))
+    return _merged(up, down)
+
+
+def _merged(
+    up: tuple[Reals, Reals, Reals], down: tuple[Reals, Reals, Reals]
+) -> tuple[Reals, list[Reals]]:
+    """Four log-tails on one grid of levels.
+
+    Excluded elements are seldom surer than some level, so the lower tails end before the others.
+    """
+    tails = []
+    reach = up[0][up[1] > -_FARTHEST][-1]
+    level = reach * np.linspace(0, 1, 2000) ** 1.2
+    for levels, *logs in (up, down):
+        levels = np.concatenate([[0.0], levels[1:]])  # where Λ is 0, but for rounding
+        kept = np.concatenate([[True], np.diff(levels) > 1e-9]) & (logs[0] > -6 * _FARTHEST)
+        for each in logs:
+            spline = interpolate.CubicSpline(levels[kept], each[kept])
+            inside = level <= levels[kept][-1]
+            value = np.full(level.size, -np.inf)
+            value[inside] = spline(level[inside])
+            tails.append(value)
+    return level, tails
+
+
+# --------------------------------------------------------------------------------- all steps
+
+
+def _step_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals]]:
+    """Levels, and the logarithms of four tails of Λ there, for all steps one by one."""
+    step = _Step(steps, rate, sigma)
+    middle = optimize.brentq(lambda theta: step.slopes(theta)[1], 0.0, 1.0, xtol=1e-13)
+    sides: list[Any] = []
+    for sign, poles in ((1, (1, 0)), (-1, (0, 1))):
+        # Saddle points for levels of 0 and more, denser near 0.
+        end = _end(step, sign, poles[0])
+        theta = middle + (end - middle) * np.linspace(0, 1, 300) ** 1.5
+        value, x, spread = (np.array(each) for each in zip(*map(step.slopes, theta), strict=True))
+        logs = [step.log_tails(theta, value, x, spread, sign, pole) for pole in poles]
+        sides.append((sign * x, *logs))
+    return _merged(*sides)
+
+
+def _end(step: "_Step", sign: int, pole: int) -> float:
+    """A saddle point beyond which the tail is negligible, by Chernoff's bound."""
+    theta = pole + 0.5 * sign
+    while True:
+        value, x, _ = step.slopes(theta)
+        if (theta - pole) * x - value > _FARTHEST:
+            return theta
+        theta = pole + 1.25 * (theta - pole)
+        if abs(theta) > 1e4:
+            return theta  # Λ has a least value, which has hardly any tail
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The log-likelihood ratio L of one step, a function of a normal y, and sums of such."""
+
+    steps: int
+    rate: float
+    sigma: float
+
+    def ratio(self, y: Reals) -> Reals:
+        """L at y."""
+        shift = (2 * y - 1) / (2 * self.sigma**2)
+        return np.logaddexp(log1p(-self.rate), log(self.rate) + shift)
+
+    def grid(self, least: float, most: float, step: float) -> tuple[Reals, Reals]:
+        """L, and the log-weights of excluded y, wherever exp(θ L) between two θ has any weight."""
+        low, high = min(least, 0.0) - 10 * self.sigma, max(most, 0.0) + 10 * self.sigma
+        y = np.linspace(low, high, int((high - low) / step) + 2)
+        return self.ratio(y), stats.norm.logpdf(y, 0, self.sigma) + log(y[1] - y[0])
+
+    def slopes(self, theta: float) -> tuple[float, float, float]:
+        """K(θ) = T log E[exp(θ L)] of an excluded element, and its first two derivatives."""
+        ratio, logs = self.grid(theta, theta, self.sigma / 16)
+        logs = logs + theta * ratio
+        most = logs.max()
+        weight = np.exp(logs - most)
+        total = weight.sum()
+        mean = weight @ ratio / total
+        variance = weight @ (ratio - mean) ** 2 / total
+        return self.steps * (log(total) + most), self.steps * mean, self.steps * variance
+
+    def log_tails(
+        self, theta: Reals, value: Reals, x: Reals, spread: Reals, sign: int, pole: int
+    ) -> Reals:
+        """log P[Λ > x], or of Λ < x if ``sign`` is -1; included elements have their pole at 1.
+
+        ``theta`` are the saddle points of x, and ``value``, ``spread`` are K and K'' there.
+        """
+        least = 1 / sqrt(float(spread[0]))
+        c = pole + sign * np.maximum(sign * (theta - pole), least)
+        moved = c != theta
+        value, spread = value.copy(), spread.copy()
+        value[moved], _, spread[moved] = np.array(list(map(self.slopes, c[moved]))).T.reshape(3, -1)
+        scale = value - (c - pole) * x  # the tail is at most that, by Chernoff
+        gap = (_NEGLIGIBLE - np.minimum(scale, 0)) / np.abs(c - pole)
+        step = 2 * pi / max(float(gap.max()), 24 * sqrt(float(spread.max())))
+        most = 12 / sqrt(float(spread.min()))
+        while True:
+            if most / step > 10**5:
+                raise ValueError(
+                    "steps and sigma must be large enough to smooth the law of all steps together, "
+                    f"got steps={self.steps} and sigma={self.sigma:g}"
+                )
+            t = step * np.arange(int(most / step) + 1)
+            power = self.characteristic(c, t)
+            if np.abs(power[:, -1]).max() < np.exp(-_NEGLIGIBLE):
+                break
+            most *= 1.5
+        trapezoid = np.where(t == 0, 0.5, 1.0) * step / pi
+        z = (c - pole)[:, None] + 1j * t
+        terms = power * np.exp(-1j * t * x[:, None]) / z
+        return np.log(np.abs(terms.real @ trapezoid)) + scale
+
+    def characteristic(self, c: Reals, t: Reals) -> NDArray[np.complex128]:
+        """exp(K(c + i t) - K(c)), a row for each c."""
+        # The integrand's fastest waves, of exp(i t L), must not be aliased to slow ones.
+        step = 2 * pi / (t[-1] / self.sigma**2 + 16 / self.sigma)
+        ratio, logs = self.grid(float(c.min()), float(c.max()), step)
+        tilted = logs + c[:, None] * ratio
+        weight = np.exp(tilted - tilted.max(axis=1, keepdims=True))
+        weight /= weight.sum(axis=1, keepdims=True)
+        out = np.empty((c.size, t.size), dtype=complex)
+        for i in range(0, t.size, 256):
+            waves = np.outer(ratio, t[i : i + 256])
+            out[:, i : i + 256] = weight @ np.cos(waves) + 1j * (weight @ np.sin(waves))
+        with np.errstate(divide="ignore"):
+            size, angle = np.log(np.abs(out)), np.angle(out)
+        return np.exp(self.steps * size) * np.exp(1j * self.steps * angle)

@@ -1,0 +1,290 @@
+"""Isolated elements: laws against closed forms, an accountant and simulation, and the ceiling."""
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+import oralib
+from oralib import (
+    DpSgd,
+    audit,
+    audit_likelihood,
+    certified_epsilon,
+    experiments,
+    figures,
+    isolated_limit,
+    laws,
+)
+from oralib.dpsgd import confidence, isolated
+from oralib.dpsgd.likelihood import SEEN
+
+SIGMA = 2.422402
+MAIN = DpSgd(1000, sigma=SIGMA)
+
+
+def isolated_training(n, **setting):
+    return DpSgd(n, n, **{"sigma": SIGMA, **setting})
+
+
+def simulated(dpsgd, trials, rng):
+    """The coins of all elements, and Λ of their sums and of their trajectories."""
+    shape = (trials, dpsgd.n)
+    included = rng.random(shape) < 0.5
+    total, trajectory = np.zeros(shape), np.zeros(shape)
+    for _ in range(dpsgd.steps):
+        y = dpsgd.sigma * rng.standard_normal(shape)
+        y += included & (rng.random(shape) < dpsgd.sample_rate)
+        total += y
+        odds = np.exp((2 * y - 1) / (2 * dpsgd.sigma**2))
+        trajectory += np.log(1 - dpsgd.sample_rate + dpsgd.sample_rate * odds)
+    count = np.arange(dpsgd.steps + 1)
+    weight = stats.binom.pmf(count, dpsgd.steps, dpsgd.sample_rate)
+    variance = dpsgd.steps * dpsgd.sigma**2
+    ratio = sum(
+        w * np.exp((2 * total * c - c**2) / (2 * variance))
+        for c, w in zip(count, weight, strict=True)
+    )
+    return included, {"sum": np.log(ratio), "steps": trajectory}
+
+
+# --------------------------------------------------------------------------- the law of |Λ|
+
+
+@pytest.mark.parametrize(("steps", "sigma"), [(1, 0.8), (1, 2.149), (9, 4.0)])
+def test_full_batches_have_a_normal_loss(steps, sigma):
+    """Λ is normal with mean ± m and variance 2 m, m = T / (2 σ²)."""
+    m = steps / (2 * sigma**2)
+    level = np.linspace(0, 12 * np.sqrt(m), 30)
+    sf = [stats.norm.sf(level, mean, np.sqrt(2 * m)) for mean in (m, -m)]
+    for sees in SEEN:
+        law = confidence(DpSgd(5, 5, steps, 1.0, sigma), sees)
+        right, wrong = law.at(level)
+        np.testing.assert_allclose(right, sf[0], rtol=1e-7)
+        np.testing.assert_allclose(wrong, sf[1], rtol=1e-7)
+
+
+@pytest.mark.parametrize(("steps", "sigma"), [(4, 1.3), (30, 5.0)])
+def test_contours_find_normal_tails(steps, sigma):
+    """Trajectories of almost full batches, by the general way."""
+    m = steps / (2 * sigma**2)
+    level, logs = isolated._step_tails(steps, 1 - 1e-13, sigma)
+    sf = [stats.norm.logsf(level, mean, np.sqrt(2 * m)) for mean in (m, -m)]
+    for found, expected in zip(logs, (sf[0], sf[1], sf[0], sf[1]), strict=True):
+        # On the lower side the batch's last 1e-13 shows, far out.
+        near = level < 6 * np.sqrt(m)
+        np.testing.assert_allclose(found[near], expected[near], atol=1e-6)
+
+
+@pytest.mark.parametrize("sees", SEEN)
+@pytest.mark.parametrize(
+    "dpsgd",
+    [MAIN, DpSgd(9, 9, 20, 0.3, 1.5), DpSgd(9, 9, 1000, 0.02, 1.0), DpSgd(9, 9, 1, 0.2, 1.0)],
+)
+def test_probabilities_are_whole_and_monotone(dpsgd, sees):
+    law = confidence(dpsgd, sees)
+    right, wrong = law.at(law.level)
+    assert right[0] + wrong[0] == pytest.approx(1, abs=1e-9)
+    assert (np.diff(law.log_right) < 0).all()
+    assert (np.diff(law.log_wrong) < 0).all()
+    # The density at a level has the odds of that level: d right / d wrong = exp(level).
+    middle = (law.level[1:] + law.level[:-1]) / 2
+    odds = np.log(np.diff(right) / np.diff(wrong))
+    assert np.abs(odds - middle)[: len(odds) // 2].max() < 1e-3
+    shares = np.array([0.9, 0.1, 1e-3, 1e-9])
+    back = sum(law.at(law.level_of(shares)))
+    np.testing.assert_allclose(back, shares, rtol=1e-9)
+
+
+def test_trajectories_tell_more_than_sums():
+    by_sum, by_step = confidence(MAIN, "sum"), confidence(MAIN, "steps")
+    for share in (0.5, 0.1, 1e-3, 1e-6):
+        (right, _), (more, _) = (law.at(law.level_of(share)) for law in (by_sum, by_step))
+        assert more > right
+
+
+def test_trajectories_have_the_profile_of_an_accountant():
+    """P1[Λ > ε] - e^ε P0[Λ > ε] is the δ of (ε, δ)-DP, which dp-accounting finds by other means."""
+    import dp_accounting
+    from dp_accounting import pld
+
+    level, (above1, above0, _, _) = isolated._step_tails(100, 0.1, SIGMA)
+    batch = dp_accounting.PoissonSampledDpEvent(0.1, dp_accounting.GaussianDpEvent(SIGMA))
+    accountant = pld.PLDAccountant().compose(batch, 100)
+    for epsilon in (0.5, 1.0, 1.815, 2.5, 4.0):
+        one, other = (np.exp(np.interp(epsilon, level, logs)) for logs in (above1, above0))
+        ours, theirs = one - np.exp(epsilon) * other, accountant.get_delta(epsilon)
+        assert ours == pytest.approx(theirs, rel=0.01)
+        assert ours < 1.0001 * theirs  # theirs errs on the safe side
+
+
+@pytest.mark.parametrize("sees", SEEN)
+def test_laws_against_simulation(sees):
+    """With k guesses and with a threshold, by chi-square tests."""
+    dpsgd = isolated_training(60, steps=10, sample_rate=0.3, sigma=1.5)
+    included, scores = simulated(dpsgd, 20_000, np.random.default_rng(1))
+    loss = scores[sees]
+    is_right = (loss > 0) == included
+    k = 9
+    best = np.argsort(-np.abs(loss), axis=1)[:, :k]
+    v = np.take_along_axis(is_right, best, axis=1).sum(axis=1)
+    check(v, laws.isolated_law(dpsgd, k, sees=sees), lambda law: law.v)
+    taken = np.abs(loss) > 0.8
+    r, v = taken.sum(axis=1), (taken & is_right).sum(axis=1)
+    check(
+        100 * r + v,
+        laws.isolated_threshold_law(dpsgd, 0.8, sees=sees),
+        lambda law: 100 * law.r + law.v,
+    )
+
+
+@pytest.mark.parametrize("sees", SEEN)
+def test_laws_against_the_played_audit(sees):
+    dpsgd = isolated_training(300)
+    counts = audit_likelihood(dpsgd, 30, sees=sees, trials=4000, seed=1)
+    check(counts.v, laws.isolated_law(dpsgd, 30, sees=sees), lambda law: law.v)
+
+
+def check(values, law, key):
+    """A chi-square test of values against a law, rare ones joined."""
+    order = np.argsort(-law.probability)
+    expected = law.probability[order] * len(values)
+    observed = np.array([np.sum(values == x) for x in key(law)[order]])
+    common = expected > 10
+    expected = np.append(expected[common], len(values) - expected[common].sum())
+    observed = np.append(observed[common], len(values) - observed[common].sum())
+    keep = expected > 1
+    statistic = ((observed - expected)[keep] ** 2 / expected[keep]).sum()
+    assert stats.chi2.sf(statistic, keep.sum() - 1) > 1e-4
+
+
+# ------------------------------------------------------------------------------- the law of V
+
+
+def test_all_guesses_are_binomial():
+    dpsgd = isolated_training(30)
+    law = laws.isolated_law(dpsgd, 30)
+    right, _ = confidence(dpsgd).at(0.0)
+    np.testing.assert_allclose(law.probability, stats.binom.pmf(law.v, 30, right), atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_one_guess_by_quadrature(n):
+    """One full-batch step: the surest of n elements, its |Λ| integrated over its density."""
+    sigma = 0.9
+    m = 1 / (2 * sigma**2)
+
+    def density(x):
+        return stats.norm.pdf(x, m, np.sqrt(2 * m)) + stats.norm.pdf(-x, m, np.sqrt(2 * m))
+
+    def right(x):
+        below = stats.norm.cdf(x, m, np.sqrt(2 * m)) - stats.norm.cdf(-x, m, np.sqrt(2 * m))
+        return n * below ** (n - 1) * density(x) * special.expit(x)
+
+    expected = integrate.quad(right, 0, 20, epsabs=1e-12)[0]
+    law = laws.isolated_law(DpSgd(n, n, 1, 1.0, sigma), 1)
+    assert law.probability[law.v == 1][0] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("k", [10, 100, 101])
+def test_the_best_guesser_beats_half_on_each_side(k):
+    """The guesser of the paper looks at sums and guesses k/2 on each side: a little less sure."""
+    law = laws.isolated_law(MAIN, k, sees="sum")
+    counts = audit(MAIN, k, trials=20_000, seed=1, method="extremes")
+    best, error = law.probability @ law.v, counts.v.std() / np.sqrt(counts.trials)
+    assert counts.v.mean() < best + 4 * error
+    assert counts.v.mean() > best - 0.02 * k - 4 * error
+
+
+@pytest.mark.parametrize(("n", "k"), [(10**4, 300), (10**6, 3000), (10**6, 50_000)])
+def test_some_counts_are_as_good_as_all(n, k):
+    dpsgd = isolated_training(n)
+    for method, delta in (("exact", 0.0), ("steinke", 1e-5), ("exact", 1e-5)):
+        all_of_them, some = (
+            laws.mean_bound(laws.isolated_law(dpsgd, k, counts=counts), delta=delta, method=method)
+            for counts in (None, 60)
+        )
+        assert some == pytest.approx(all_of_them, abs=2e-6)
+    tau = float(confidence(dpsgd).level_of(k / n)) if k < 10_000 else 1.5
+    all_of_them, some = (
+        laws.mean_bound(
+            laws.isolated_threshold_law(dpsgd, tau, counts=counts), delta=1e-5, method="split"
+        )
+        for counts in (None, 60)
+    )
+    assert some == pytest.approx(all_of_them, abs=3e-5)  # bounds of 0 leave a corner
+
+
+# -------------------------------------------------------------------------------- the ceiling
+
+
+def test_accountants():
+    assert certified_epsilon(MAIN, 1e-5) == pytest.approx(1.815, abs=1e-3)
+    assert certified_epsilon(MAIN, 1e-5, accountant="rdp") == pytest.approx(2, abs=1e-5)
+    step = DpSgd(1, 1, 1, 1.0, 2.149110)
+    # The Gaussian mechanism has a closed profile.
+    epsilon = certified_epsilon(step, 1e-5)
+    z = np.array([-1, 1]) / (2 * step.sigma) - epsilon * step.sigma
+    profile = stats.norm.cdf(z[1]) - np.exp(epsilon) * stats.norm.cdf(z[0])
+    assert profile == pytest.approx(1e-5, rel=0.01)
+
+
+def test_the_ceiling():
+    """Against 60 simulated audits a point, played independently: means and standard errors."""
+    played = {8000: (0.847, 0.017), 32_000: (1.040, 0.016), 96_000: (1.146, 0.014)}
+    table = experiments.isolated_ceiling([*played, 10**9], rules=("exact", "steinke"))
+    best = table[(table["sees"] == "steps") & (table["rule"] == "exact")].set_index("n")
+    for n, (mean, error) in played.items():
+        assert best["bound"][n] == pytest.approx(mean, abs=3 * error)
+    limit = isolated_limit(MAIN, delta=1e-5)
+    assert best["bound"][10**9] == pytest.approx(limit, abs=1e-3)
+    assert (best["limit"] == limit).all()
+    assert best["certified"].iloc[0] == certified_epsilon(MAIN, 1e-5)
+    # At the limit the audit is that of δ / β, in the mean of both directions.
+    assert limit < certified_epsilon(MAIN, 1e-5 / 0.05) < certified_epsilon(MAIN, 1e-5)
+    assert certified_epsilon(MAIN, 2 * 1e-5 / 0.05) - 0.01 < limit
+    by_rule = table[table["sees"] == "steps"].groupby("rule")["bound"]
+    assert (by_rule.get_group("exact").to_numpy() > by_rule.get_group("steinke").to_numpy()).all()
+    picture = figures.ceiling(table, epsilon=2.0, delta=1e-5)
+    assert len(picture.axes) == 2
+
+
+def test_the_best_k_is_the_best():
+    """No k of a neighbourhood does better than what the search has found."""
+    table = experiments.isolated_ceiling((5000,), sees=("steps",), rules=("exact",))
+    dpsgd = isolated_training(5000)
+    others = [
+        laws.mean_bound(laws.isolated_law(dpsgd, k), delta=1e-5, method="exact")
+        for k in range(20, 800, 13)
+    ]
+    assert max(others) < table["bound"][0] + 0.003
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: confidence(DpSgd(2000)), ValueError, "n <= d, got n=2000 and d=1000"),
+        (lambda: confidence(MAIN, "step"), ValueError, "sees must be one of sum, steps"),
+        (lambda: laws.isolated_law(MAIN, 1001), ValueError, r"k must lie in \[1, 1000\]"),
+        (lambda: laws.isolated_law(MAIN, 5, counts=3), ValueError, "counts must be at least 50"),
+        (lambda: laws.isolated_threshold_law(MAIN, -1), ValueError, "tau must lie in"),
+        (
+            lambda: laws.isolated_threshold_law(DpSgd(10**9, 10**9), 0.1),
+            ValueError,
+            "tau must leave",
+        ),
+        (lambda: isolated_limit(MAIN, delta=0), ValueError, "delta must lie in"),
+        (lambda: certified_epsilon(MAIN, 0), ValueError, "delta must lie in"),
+        (lambda: certified_epsilon(MAIN, 1e-5, accountant="gdp"), ValueError, "pld, rdp"),
+        (lambda: experiments.isolated_ceiling(()), ValueError, "sizes must have at least one"),
+        (lambda: experiments.isolated_ceiling(rules=()), ValueError, "rules must have at least"),
+        (lambda: experiments.isolated_ceiling(sees=("x",)), ValueError, "sees must be one of"),
+    ],
+)
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_limit_of_zero():
+    assert isolated_limit(DpSgd(10, 10, sigma=1000.0), delta=0.1) == 0
+    assert oralib.isolated_limit is isolated_limit
