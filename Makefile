@@ -12,7 +12,7 @@ export UV_COMPILE_BYTECODE := 1
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
 
-.PHONY: book lab test chapters lint bench lock clean
+.PHONY: book lab test chapters data lint bench lock clean
 
 # Executes every chapter afresh; a warning is an error. The pages carry what readers need to run them.
 book: $(READY)
@@ -35,6 +35,10 @@ test: $(READY)
 # Executes the chapters in place, to commit their outputs after a change.
 chapters: $(READY)
 	$(BIN)/python -m book
+
+# Computes the tables that chapters read because they take minutes; commit the result.
+data: $(READY)
+	$(BIN)/python -m book.data
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

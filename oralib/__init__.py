@@ -79,6 +79,7 @@ from oralib.mechanisms import (
     XorRandomizedResponse,
     sign_vectors,
 )
+from oralib.planning import plan_audit
 from oralib.universe import SampledChannel
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ __all__ = [
     "p",
     "p_inv",
     "p_value",
+    "plan_audit",
     "sign_vectors",
     "split_for",
     "train",

@@ -319,7 +319,9 @@ def best_bounds(
 
     Columns ``bound`` and ``bound_se`` are the mean of :func:`oralib.valid_lower_bound` over the
     audits and its standard error, ``usual`` that of the paper's rule, ``above`` the share of audits
-    whose bound exceeds ε. The choices of :data:`oralib.methods.METHODS` were made for the defaults.
+    whose bound exceeds ``certified``, the ε by a PLD accountant, and ``ceiling`` the mean bound of
+    the best guesser of as many isolated elements. The choices of :data:`oralib.methods.METHODS`
+    were made for the defaults.
 
     Examples
     --------
@@ -339,6 +341,8 @@ def best_bounds(
         counts = method.play(dpsgd, method.guesses, trials=trials, seed=seed)
         row = _summary(counts, beta, delta)
         bounds = valid_lower_bound(counts, beta=beta, delta=delta)
+        alone = DpSgd(counts.n, counts.n, steps, sample_rate, sigma)
+        certified = certified_epsilon(alone, delta)
         rows.append(
             {
                 "method": name,
@@ -353,7 +357,9 @@ def best_bounds(
                 "usual_se": row["bound_se"],
                 "estimation": row["estimation"],
                 "efficacy": row["efficacy"],
-                "above": float((bounds > epsilon).mean()),
+                "ceiling": _best_guesses(alone, "steps", "exact", beta, delta)[1],
+                "certified": certified,
+                "above": float((bounds > certified).mean()),
                 "trials": counts.trials,
             }
         )

@@ -72,6 +72,7 @@ CALLS = {
         **{"coins": "independent"},
     },
     "DpSgd": {"n": 4, "d": 2, "steps": 3, "sample_rate": 0.5, "sigma": 1.0},
+    "Dropping": {"final": 2.0, "until": 0.5, "bend": 1.0, "crowding": (1.0, 2.0)},
     "ExtremalResponse": {"level": 1.0, "delta": 0.1, "v": 1, "r": 2},
     "GaussianCurve": {},
     "LocalLaplace": {"epsilon": 1.0},
@@ -93,6 +94,12 @@ CALLS = {
     "adaptive_failure_probability": {"epsilon": 1.0, "n": 5, "beta": 0.1, "bound": "plain"},
     "adaptive_law": {"channel": TABLE, "guesser": ALL, "feedback": "full", "budget": 1},
     "audit": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "method": "extremes"},
+    "audit_hopping": {
+        **{"dpsgd": STEP, "k": 2, "dropping": oralib.Dropping(1.0), "trials": 2, "seed": 1},
+    },
+    "audit_likelihood": {
+        **{"dpsgd": STEP, "k": 2, "sees": "sum", "feedback": "one-way", "trials": 2, "seed": 1},
+    },
     "audit_single_step": {
         **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "budget": 1, "trials": 2, "seed": 1},
     },
@@ -121,6 +128,7 @@ CALLS = {
     },
     "full_knowledge": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
     "full_knowledge_law": {"channel": TABLE, "guesser": ALL},
+    "hopping_scores": {"dpsgd": STEP, "dropping": oralib.Dropping(1.0), "seed": 1},
     "isolated_limit": {"dpsgd": ISOLATED, "sees": "sum", "beta": 0.1, "delta": 1e-5},
     "noise_multiplier": {"epsilon": 2.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0},
     "one_run": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
@@ -128,6 +136,10 @@ CALLS = {
     "p": {"epsilon": 1.0},
     "p_inv": {"accuracy": 0.7},
     "p_value": {"v": 5, "r": 9, "epsilon": 0.5, "delta": 0.01, "n": 20, "method": "exact"},
+    "plan_audit": {
+        **{"epsilon": 2.0, "delta": 1e-5, "d": 4, "steps": 2, "sample_rate": 0.5, "beta": 0.1},
+        **{"most": 8, "trials": 2, "seed": 1},
+    },
     "sign_vectors": {"n": 2},
     "split_for": {"n": 100, "delta": 1e-5, "beta": 0.05, "guesses": 60},
     "train": {
@@ -153,6 +165,11 @@ EXPERIMENTS = {
     "adaptive_dpsgd": {
         **{"ratios": (1,), "tau": 1.0, "feedbacks": ("none",), "epsilon": 2.0, "delta": 1e-5},
         **{"d": 10, "beta": 0.1, "trials": 2, "seed": 1},
+    },
+    "best_bounds": {"methods": ("paper",), "epsilon": 2.0, **_SMALL, "d": 13, "seed": 1},
+    "bound_map": {
+        **{"ratios": (1,), "guesses": (2,), "epsilons": (2.0,), "methods": ("hopping",)},
+        **{**_SMALL, "seed": 1},
     },
     "isolated_ceiling": {
         **{"sizes": (20,), "sees": ("sum",), "rules": ("exact",), "epsilon": 2.0},

@@ -146,7 +146,7 @@ def test_every_public_name_has_a_docstring():
 
 ORDER = [
     *("bounds", "mechanisms", "channel", "guessers", "games"),
-    *("dpsgd", "laws", "experiments", "figures", "drawings"),
+    *("dpsgd", "laws", "methods", "planning", "experiments", "figures", "drawings"),
 ]
 
 

@@ -1,0 +1,82 @@
+"""Predictions and plans, held against simulated audits."""
+
+import numpy as np
+import pytest
+
+from oralib import DpSgd, Dropping, audit_hopping, noise_multiplier, plan_audit
+from oralib.__main__ import main
+from oralib.dpsgd.prediction import predicted_accuracy
+
+SIGMA = noise_multiplier(2.0, 1e-5, 100, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("dpsgd", "k", "dropping"),
+    [
+        (DpSgd(n=1000, sigma=SIGMA), 100, None),
+        (DpSgd(n=16_000, sigma=SIGMA), 300, None),
+        (DpSgd(n=48_000, sigma=SIGMA), 300, Dropping(2, 0.9, 1.65, (3, 20))),
+        (DpSgd(n=8000, sigma=0.9937), 100, Dropping(1, 1, 1, (2, 5))),
+        (DpSgd(n=4000, d=500, steps=20, sample_rate=0.5, sigma=4.0), 50, None),
+    ],
+)
+def test_prediction_is_close_to_simulated_audits(dpsgd, k, dropping):
+    """Two per cent of accuracy: it is a heuristic, for planning."""
+    predicted = predicted_accuracy(dpsgd, np.array([k]), dropping)[0]
+    played = audit_hopping(dpsgd, k, dropping=dropping, trials=30, seed=1).accuracy
+    assert predicted == pytest.approx(played.mean(), abs=0.02 + 3 * played.std() / np.sqrt(30))
+
+
+def test_prediction_knows_what_can_be_known_exactly():
+    """No information: every guess is a coin. And fewer guesses are never worse."""
+    blind = DpSgd(n=1000, d=100, steps=5, sigma=1e5)
+    assert predicted_accuracy(blind, np.array([10, 500])) == pytest.approx(0.5, abs=0.02)
+    accuracy = predicted_accuracy(DpSgd(n=16_000, sigma=SIGMA), np.array([50, 100, 400, 5000]))
+    assert (np.diff(accuracy) < 0).all()
+
+
+def test_a_plan_is_worth_its_while():
+    """It finds more canaries than coordinates, drops most, and its prediction comes true."""
+    plan = plan_audit(2.0, 1e-5, d=200, steps=50, sample_rate=0.1, trials=30)
+    assert plan.dpsgd.n >= 20 * 200
+    assert plan.dropping is not None
+    assert plan.predicted == pytest.approx(plan.bound, abs=0.1 + 3 * plan.bound_se)
+    alone = plan_audit(2.0, 1e-5, d=200, steps=50, sample_rate=0.1, most=200, trials=30)
+    assert alone.dpsgd.n == 200
+    assert alone.bound < plan.bound - 3 * (alone.bound_se + plan.bound_se)
+
+
+def test_a_training_that_is_too_large_to_simulate(capsys):
+    given = ["--d", "10000000", "--steps", "100", "--sample-rate", "0.01", "--epsilon", "1"]
+    assert main(["plan", *given, "--delta", "1e-9", "--most", "10000000"]) == 0
+    assert "too large to simulate here" in capsys.readouterr().out
+
+
+def test_plan_on_the_command_line(capsys):
+    given = ["--d", "50", "--steps", "10", "--sample-rate", "0.2", "--delta", "1e-5"]
+    assert main(["plan", *given, "--epsilon", "4", "--trials", "4"]) == 0
+    said = capsys.readouterr().out
+    for label in ("claim", "canaries", "guess", "expect", "valid"):
+        assert f"\n{label}" in f"\n{said}"
+    assert max(map(len, said.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (("--epsilon", "-1"), "epsilon must lie in"),
+        (("--delta", "0"), "delta must lie in"),
+        (("--delta", "nan"), "delta must lie in"),
+        (("--d", "0"), "d must lie in"),
+        (("--steps", "-5"), "steps must lie in"),
+        (("--sample-rate", "1.5"), "sample_rate must lie in"),
+        (("--beta", "1"), "beta must lie in"),
+        (("--most", "3"), "most must be at least"),
+        (("--trials", "1"), "trials must lie in"),
+    ],
+)
+def test_impossible_plans(wrong, message, capsys):
+    given = {"--d": "50", "--steps": "10", "--sample-rate": "0.2", "--delta": "1e-5"}
+    given |= {"--epsilon": "4", wrong[0]: wrong[1]}
+    assert main(["plan", *(word for pair in given.items() for word in pair)]) == 2
+    assert message in capsys.readouterr().err
