@@ -3,6 +3,7 @@
 import base64
 import re
 import time
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from oralib.runs import prose
 from oralib.runs.formulas import as_mathml
 from oralib.runs.page import page_of
+from oralib.runs.page.passive import passive
 
 BOOK = Path(__file__).parent.parent / "book"
 CHAPTERS = sorted(BOOK.glob("*.ipynb"))
@@ -283,7 +285,8 @@ def test_tags_hide_and_remove():
 
 
 def test_outputs():
-    frame = "<style scoped>td {x: y}</style><table class='dataframe'><tr><td>1</td></tr></table>"
+    table = '<table class="dataframe"><tr><td>1</td></tr></table>'
+    frame = f"<style scoped>td {{x: y}}</style>{table}"
     html = page(
         cell("a", printed("one "), printed("line <b>\n"), printed("oh", name="stderr")),
         cell("b", display(html=frame + '<script src="https://x/y.js"></script>', plain="no")),
@@ -349,6 +352,24 @@ def test_citations_without_a_bibliography(tmp_path):
     assert "As [one]." in page("As {cite}`one`.", folder=tmp_path)
 
 
+@pytest.mark.parametrize(
+    "bad", ['@article{x, title = "a {b"}', "@article{x, author = {C} title = {D}}", "@article{x,"]
+)
+def test_a_bad_entry_costs_no_other_citation(tmp_path, capsys, bad):
+    first, _, others = WORKS.partition("@book")
+    (tmp_path / "references.bib").write_text(f"{first}\n{bad}\n@book{others}")
+    html = page("As {cite}`one,two` and {cite:t}`three`.", folder=tmp_path)
+    assert "As [ Müller, 2001 ; Bo and Du, 2002 ] and X et al." in text(html)
+    assert "references.bib: syntax error in line" in capsys.readouterr().err
+
+
+def test_a_bibliography_that_is_not_in_utf8(tmp_path, capsys):
+    (tmp_path / "references.bib").write_bytes(WORKS.encode("latin-1"))
+    html = page("As {cite}`two` and {cite:t}`three`.", folder=tmp_path)
+    assert "As [ Bo and Du, 2002 ] and X et al." in text(html)
+    assert "not all of it is a text in UTF-8" in capsys.readouterr().err
+
+
 def test_references_to_other_pages_are_words(tmp_path):
     other = "(ch-o)=\n# The other one\n\n:::{prf:lemma} Small\n:label: lem-o\nx\n:::"
     cells = [markdown(other), cell("x", figure={"caption": "c", "name": "fig-o"})]
@@ -376,6 +397,67 @@ def test_links_within_the_page():
     assert 'href="#top">x</a>' in html
     reader = read(html)
     assert {"top", "second-part"} <= set(reader.ids)
+
+
+ACTS = [
+    "<script>out('block')</script>",
+    "So <script>out('inline')</script> it is.",
+    "<script>\nout('open')",
+    '<img src="x" onerror="out(1)">',
+    '<a href="javascript:out(1)">x</a>',
+    '<a href=" java\nscript:out(1)">x</a>',
+    '<iframe srcdoc="<script>out(1)</script>"></iframe>',
+    '<meta http-equiv="refresh" content="0;url=https://example.org/out">',
+    '<form action="https://example.org/out"><input></form>',
+    '<svg onload="out(1)"><a xlink:href="javascript:out(1)">x</a></svg>',
+    '<object data="https://example.org/out"></object>',
+    "```{raw} html\n<script>out(1)</script>\n```",
+]
+
+
+@pytest.mark.parametrize("acts", ACTS)
+@pytest.mark.parametrize("where", ["prose", "output"])
+def test_nothing_acts_by_itself(acts, where):
+    if where == "output":
+        acts = cell("show()", display(html=acts.replace("```{raw} html", "").strip("`")))
+    html = page(acts, "The next cell.")
+    assert not re.search(r"<(script|iframe|form|meta|object)|javascript:|srcdoc| on\w+=", html)
+    assert "<p>The next cell.</p>" in html
+
+
+def test_a_browser_is_told_to_run_nothing():
+    html = page_of(nbformat.v4.new_notebook(cells=[]), "own")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
+    assert unescape(policy[1]).startswith("default-src 'none'; img-src data:;")
+    assert html.index(policy[0]) < html.index("<title>")
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        '<b class="x">a &lt; b &amp; c&#8211;d</b>',
+        '<a href="https://example.org/?a=1&amp;b=2">x</a>',
+        "<style scoped>a > b {x: '&'}</style>",
+        '<svg viewbox="0 0 1 1"><path d="M 0 0"/></svg>',
+        f'<img alt="a &quot;b&quot;" src="data:image/png;base64,{PIXEL}">',
+        "<details open><summary>x</summary>y</details>",
+    ],
+)
+def test_harmless_html_is_kept(kept):
+    assert passive(kept) == kept
+
+
+@pytest.mark.parametrize(
+    "odd", ["<!-- never closed", "<style>a", "a <b", '<div class="', "<![CDATA["]
+)
+def test_html_that_never_ends_hides_nothing_else(odd):
+    assert re.fullmatch(r"(<style>a?</style>)?[^<]*", passive(odd))
+    assert "<p>The next cell.</p>" in page(odd, "The next cell.")
+
+
+def test_html_that_browsers_read_in_another_way():
+    assert "<img" not in passive("<svg><style><img src=x onerror=out()></style></svg>")
+    assert "<script" not in passive("<scr<script>ipt>out()</script>")
 
 
 def test_odd_notebooks(tmp_path):
