@@ -47,11 +47,22 @@ def record(**values: Any) -> None:
     if shell is None:
         print(text)
         return
-    shell.display_pub.publish(
+    # A run sees at the end whether an output has got lost, by clear_output for example.
+    noted = getattr(sys, "recorded_in_oralib", [])
+    sys.recorded_in_oralib = [*noted, *kept]  # type: ignore[attr-defined]
+    _publisher(shell).publish(
         {"text/plain": text, "text/html": _as_html(rows)},
         # A notebook's file has names in the order of the alphabet.
         metadata={SECTION: {"results": as_json(kept), "order": list(kept)}},
     )
+
+
+def _publisher(shell: Any) -> Any:
+    """What shows outputs in the notebook, also in a cell whose outputs are captured."""
+    # IPython puts another one in its place for a while; kernels without IPython's parts do not.
+    kind = getattr(shell, "display_pub_class", ())
+    own = [part for part in getattr(shell, "configurables", ()) if isinstance(part, kind)]
+    return own[0] if own else shell.display_pub
 
 
 def is_text(word: str) -> bool:

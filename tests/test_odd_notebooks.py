@@ -226,6 +226,18 @@ def test_a_file_that_was_missing_is_noticed_when_it_comes(tmp_path, capsys):
     assert sweep(tmp_path, capsys, text)[1] == "x,more\n1.0,5.0\n"
 
 
+def test_captured_results_are_kept_and_cleared_ones_are_missed(tmp_path, capsys):
+    path = write_chapter(tmp_path)
+    cleared = "results.record(a=1)\nfrom IPython.display import clear_output\nclear_output()"
+
+    def edit(notebook):
+        notebook.cells[-1].source = "%%capture\n" + notebook.cells[-1].source
+        notebook.cells.append(cell(cleared))
+
+    assert main(["run", str(change(path, edit)), "--out", str(tmp_path / "out")]) == 1
+    assert "small failed: a was recorded, but is not in the notebook" in capsys.readouterr().err
+
+
 def test_results_keep_their_digits_and_their_names(tmp_path, capsys):
     extra = (
         "\nresults.record(big=2**53 + 1 if x == 1 else 0.5, x=7)"

@@ -142,6 +142,7 @@ def described() -> str:
             "library": None if package is None else library_digest(package),
             "place": None if package is None else str(package),
             "used": files_used(),
+            "recorded": getattr(sys, "recorded_in_oralib", []),  # names of results
             "touched": [[name, stat.st_mtime_ns, stat.st_size] for name, stat in files],
         }
     )

@@ -75,7 +75,7 @@ def run_chapter(
                 progress=progress,
             )
             notebook = _named(written / "notebook.ipynb", chapter)
-            results = _recorded(notebook)
+            results = _recorded(notebook, kernel["recorded"])
         except RunFailed as error:
             if failed is None or not (written / "notebook.ipynb").exists():
                 raise
@@ -109,11 +109,19 @@ def _page(notebook: Any, chapter: Chapter) -> str:
         )
 
 
-def _recorded(notebook: Any) -> dict[str, Any]:
+def _recorded(notebook: Any, names: list[str]) -> dict[str, Any]:
+    """The results in the notebook, which must have all that were recorded in its kernel."""
     try:
-        return results_of(notebook)
+        results = results_of(notebook)
     except ValueError as error:
         raise RunFailed(str(error)) from None
+    lost = [name for name in names if name not in results]
+    if lost:
+        raise RunFailed(
+            f"{', '.join(lost)} was recorded, but is not in the notebook: something has cleared or "
+            "redirected the output of results.record"
+        )
+    return results
 
 
 def _named(path: Path, chapter: Chapter) -> Any:
