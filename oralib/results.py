@@ -90,6 +90,8 @@ def from_json(values: Mapping[str, Any]) -> dict[str, Any]:
 def _json_value(value: Any) -> Any:
     if isinstance(value, list):
         return [_json_value(entry) for entry in value]
+    if isinstance(value, dict):
+        return {name: _json_value(entry) for name, entry in value.items()}
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ import oralib
 from oralib import runs
 from oralib.__main__ import main
 from oralib.runs import folders
+from oralib.runs.chapters import settings
 
 COMMAND = [sys.executable, "-m", "oralib", "run"]
 
@@ -774,6 +776,27 @@ def test_a_line_that_declares_nothing_is_named(line, tmp_path):
     path = own_notebook(tmp_path, line)
     with pytest.raises(ValueError, match=r"own\.ipynb: a parameters cell has one 'name: type"):
         runs.find_chapter(str(path))
+
+
+def test_values_in_lists(tmp_path):
+    chapter = runs.find_chapter(str(own_notebook(tmp_path, "v: list = [(1, 2), {'a': (3,)}]")))
+    # papermill would write a tuple as a word.
+    assert settings(chapter, {}) == {"v": [[1, 2], {"a": [3]}]}
+    with pytest.raises(ValueError, match="v must have texts in UTF-8"):
+        runs.check_parameters(chapter, {"v": "a,b\udcff"})
+
+
+def test_what_papermill_writes_can_be_read_again(tmp_path):
+    from papermill.translators import PythonTranslator
+
+    values = {"x": math.inf, "v": [-math.inf, "float('nan')", [1]], "w": "a 'b' é\n"}
+    path = own_notebook(tmp_path, "x: float = 1\nv: list = []\nw: str = ''")
+    notebook = nbformat.read(path, 4)
+    given = nbformat.v4.new_code_cell(PythonTranslator.codify(values))
+    given.metadata["tags"] = ["injected-parameters"]
+    notebook.cells.append(given)
+    nbformat.write(notebook, path)
+    assert settings(runs.find_chapter(str(path)), {}) == values
 
 
 def test_odd_names_and_numbers_are_one_line():

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import filelock
+import nbformat
 import pandas as pd
 import pytest
 from notebooks import write_chapter
@@ -23,7 +24,8 @@ from notebooks import write_chapter
 from oralib import runs
 from oralib.__main__ import main
 from oralib.runs import folders, picture, sweep
-from oralib.runs.record import read_results, sealed
+from oralib.runs.chapters import settings
+from oralib.runs.record import read_results, sealed, write_results
 
 COMMAND = [sys.executable, "-m", "oralib", "sweep"]
 
@@ -378,6 +380,26 @@ def test_damaged_points_are_set_aside_and_run_again(swept, tmp_path, capsys):
     assert (aside / "results.json").read_bytes() == DAMAGES["deep"]
     assert (good / "results.json").stat().st_mtime_ns == before
     assert (out / "table.csv").read_text() == table
+
+
+def test_a_point_is_known_again_whatever_its_numbers_are(tmp_path, capsys):
+    parameters = "x: float = 1\nvalues: list = [[1]]"
+    cell = nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "small.ipynb")
+    text = "product: {x: [1, .inf, nan], values: [[1], [.inf, word], [[-.inf]]]}"
+    grid = runs.read_grid(write_grid(tmp_path, text))
+    keys = [runs.point_key(grid.chapter, point) for point in grid.points]
+    for key, point in zip(keys, grid.points, strict=True):
+        (tmp_path / "points" / key).mkdir(parents=True)
+        origin = {"code": "c", "used": {}, "packages": {}, "seconds": 1.0}
+        record = {"chapter": "small", "parameters": settings(grid.chapter, point), "results": {}}
+        write_results(tmp_path / "points" / key, {**record, "provenance": origin})
+    sweep._take_stock(grid, tmp_path, keys, "c")
+    assert "damaged" not in capsys.readouterr().err
+    os.rename(tmp_path / "points" / keys[0], tmp_path / "points" / "other")
+    os.rename(tmp_path / "points" / keys[1], tmp_path / "points" / keys[0])
+    sweep._take_stock(grid, tmp_path, keys, "c")
+    assert "point 1 is damaged" in capsys.readouterr().err
 
 
 def test_what_is_not_a_point_is_not_taken_for_one(swept, tmp_path, capsys):

@@ -13,7 +13,7 @@ from typing import Any
 import nbformat
 
 from oralib.parameters import PARAMETERS
-from oralib.results import SECTION, from_json, is_text
+from oralib.results import NOT_FINITE, SECTION, from_json, is_text
 
 #: Where the book lies in a checkout of the repository.
 BOOK = Path(__file__).parent.parent.parent / "book"
@@ -160,16 +160,26 @@ def _assigned(source: str) -> list[tuple[str, Any]]:
     """The plain values that a cell of papermill's assigns to names."""
     try:
         found = [
-            (ast.unparse(node.targets[0]), ast.literal_eval(node.value))
+            (ast.unparse(node.targets[0]), ast.literal_eval(_NotFinite().visit(node.value)))
             for node in ast.parse(source).body
             if isinstance(node, ast.Assign)
         ]
-        json.dumps(found, allow_nan=False)
+        json.dumps(found)
         return found
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         raise ValueError(
             "a cell tagged injected-parameters must be as papermill writes it"
         ) from None
+
+
+class _NotFinite(ast.NodeTransformer):
+    """Takes ``float('nan')``, which papermill writes, for the number, and so infinite ones."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        match node:
+            case ast.Call(ast.Name("float"), [ast.Constant(str(word))], []) if word in NOT_FINITE:
+                return ast.Constant(NOT_FINITE[word])
+        return node
 
 
 def results_of(notebook: Any) -> dict[str, Any]:
@@ -285,7 +295,20 @@ def _of_type(declared: Declaration, value: Any) -> Any:
         raise ValueError(f"{name} must be a text in UTF-8, got {name}={value!r}")
     if kind == "list" and not isinstance(value, list | tuple):
         raise ValueError(f"{name} must be a list such as 1,2,3, got {name}={value!r}")
-    return list(value) if kind == "list" else value
+    if kind == "list":
+        value = _with_lists(value)
+        if not is_text(json.dumps(value, ensure_ascii=False)):
+            raise ValueError(f"{name} must have texts in UTF-8, got {name}={value!r}")
+    return value
+
+
+def _with_lists(value: Any) -> Any:
+    """A value with lists for tuples, also inside: papermill would write a tuple as a word."""
+    if isinstance(value, list | tuple):
+        return [_with_lists(entry) for entry in value]
+    if isinstance(value, dict):
+        return {name: _with_lists(entry) for name, entry in value.items()}
+    return value
 
 
 def _from_text(declared: Declaration, text: str) -> Any:

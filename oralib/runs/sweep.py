@@ -318,7 +318,9 @@ def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
     found: dict[str, dict[str, Any]] = {}
     for folder in sorted((out / "points").iterdir()):
         record = read_results(folder)
-        if record is not None and (folder.name not in keys or _belongs(grid, record, folder.name)):
+        if record is not None and (
+            folder.name not in keys or _belongs(grid, record, keys.index(folder.name))
+        ):
             found[folder.name] = record
         elif folder.name in keys:
             new = set_aside(folder, out / "set-aside")
@@ -352,12 +354,11 @@ def _name_other_versions(kept: list[dict[str, Any]]) -> None:
             _say(f"points are kept that were run with {name} {before}; now it is {now}")
 
 
-def _belongs(grid: Grid, record: Mapping[str, Any], key: str) -> bool:
+def _belongs(grid: Grid, record: Mapping[str, Any], i: int) -> bool:
     """Whether the record is of this point, and not of another one that was copied here."""
-    try:
-        return point_key(grid.chapter, record["parameters"]) == key
-    except ValueError:
-        return False
+    # As it was written: inf in a list is a word there.
+    written = json.dumps(as_json(settings(grid.chapter, grid.points[i])))
+    return bool(record["parameters"] == json.loads(written))
 
 
 def _table(grid: Grid, out: Path, keys: list[str], code: str) -> "pd.DataFrame":
