@@ -1,6 +1,7 @@
 """The command line: ``python -m oralib``, or ``oralib``, and a command."""
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -51,9 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error.strerror or error}{where}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as error:
-        word, status = _signals.ending(error)
-        print(word, file=sys.stderr)
-        return status
+        return _signals.ended(error)
 
 
 def _check_installed(command: str) -> None:
@@ -236,9 +235,7 @@ def _sweep(chosen: argparse.Namespace) -> int:
     try:
         done = runs.sweep_grid(grid, out, workers=chosen.workers, scheduler=chosen.scheduler)
     except KeyboardInterrupt as error:
-        word, status = _signals.ending(error)
-        print(f"{word}; the same command goes on from here", file=sys.stderr)
-        return status
+        return _signals.ended(error, "; the same command goes on from here")
     except OSError as error:
         if error.errno in (EMFILE, ENFILE, ENOMEM):
             raise
@@ -266,10 +263,11 @@ def console() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 141 if isinstance(error, BrokenPipeError) else 1
     _signals.end_from_now_on()
-    if status in (130, 143):
+    if status in (129, 130, 143):
         # All is cleaned up. What a kernel's client has left undone would only print tracebacks.
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+            with contextlib.suppress(OSError):  # of a terminal that is gone
+                stream.flush()
         os._exit(status)
     sys.exit(status)
 

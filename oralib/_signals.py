@@ -1,11 +1,11 @@
-"""Ctrl-C and SIGTERM for ``python -m oralib`` and ``oralib``: one line, and nothing left behind.
+"""Ctrl-C, SIGTERM and a terminal that is closed: one line, and nothing left behind.
 
-Python imports the package before it runs ``oralib/__main__.py``, and that takes seconds. So the
-package imports this module first. If it is being imported because of ``python -m oralib`` or of the
-script ``oralib``, and only then, either signal ends the process at once, with one line: nothing has
-been started yet. When a command has imported all that it needs, it calls
-:func:`raise_from_now_on`. From there on a signal is an exception, and what was begun is cleaned up.
-A second signal ends the process at once.
+This is for ``python -m oralib`` and ``oralib``. Python imports the package before it runs
+``oralib/__main__.py``, and that takes seconds. So the package imports this module first. If it is
+being imported because of ``python -m oralib`` or of the script ``oralib``, and only then, each of
+these signals ends the process at once, with one line: nothing has been started yet. When a command
+has imported all that it needs, it calls :func:`raise_from_now_on`. From there on a signal is an
+exception, and what was begun is cleaned up. A second signal ends the process at once.
 
 What cannot be closed from here is the moment before the first line of the package: Python itself
 starts, reads the files of ``site-packages`` and looks for the package, a few hundredths of a
@@ -24,28 +24,41 @@ if TYPE_CHECKING:
 
 #: What is said, and the exit status, as shells have it: 128 and the number of the signal.
 ENDINGS = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("terminated", 143)}
+if hasattr(signal, "SIGHUP"):  # not on Windows
+    ENDINGS[signal.SIGHUP] = ("hung up", 129)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, to be treated like Ctrl-C."""
+    """Another signal, to be treated like Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = signal.Signals(number)
 
 
-def ending(error: KeyboardInterrupt) -> tuple[str, int]:
-    """What to say about an interrupt, and the exit status."""
-    return ENDINGS[signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT]
+def ended(error: KeyboardInterrupt, more: str = "") -> int:
+    """Say how a command has ended, if anybody is there to hear it; the exit status."""
+    word, status = ENDINGS[error.number if isinstance(error, Terminated) else signal.SIGINT]
+    try:  # noqa: SIM105
+        print(f"{word}{more}", file=sys.stderr)
+    except OSError:  # of a terminal that has been closed
+        pass
+    return status
 
 
 def end_at_once(number: int, frame: "Any" = None) -> "NoReturn":
     """One line, and the end: without exit handlers, which would print more."""
     word, status = ENDINGS[signal.Signals(number)]
-    os.write(2, f"{word}\n".encode())
-    os._exit(status)
+    try:
+        os.write(2, f"{word}\n".encode())
+    finally:
+        os._exit(status)
 
 
 def interrupt(number: int, frame: "Any" = None) -> "NoReturn":
     """An exception, so that all is cleaned up; the next signal will not wait for it."""
     _handle(end_at_once)
-    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+    raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
 
 def raise_from_now_on() -> None:

@@ -484,6 +484,7 @@ def test_names_of_folders_are_plain(tmp_path):
 
 
 SIGNALS = [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "terminated\n")]
+HANGUP = (signal.SIGHUP, 129, "hung up\n")
 
 
 def start_and_wait(path, out):
@@ -505,7 +506,7 @@ def start_and_wait(path, out):
 SLOW = "\nopen('under way', 'w').close()\ntime.sleep(60)"
 
 
-@pytest.mark.parametrize(("number", "status", "word"), SIGNALS)
+@pytest.mark.parametrize(("number", "status", "word"), [*SIGNALS, HANGUP])
 def test_a_signal_leaves_nothing_and_says_one_line(tmp_path, number, status, word):
     path, out = write_chapter(tmp_path, extra=SLOW), tmp_path / "out"
     run = start_and_wait(path, out)
@@ -814,6 +815,16 @@ def test_start_up_files_of_the_user_are_no_part_of_a_run(tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "home"))
     path = own_notebook(tmp_path, "a: int = 1", "assert 'x' not in globals()")
     runs.run_chapter(runs.find_chapter(str(path)), {}, tmp_path / "out")
+
+
+def test_assertions_of_a_chapter_are_never_left_out(monkeypatch):
+    from oralib.runs.kernel import _environment
+
+    monkeypatch.setenv("PYTHONOPTIMIZE", "2")
+    monkeypatch.setenv("SETTING", "kept")
+    given = _environment("profile")
+    assert "PYTHONOPTIMIZE" not in given
+    assert (given["SETTING"], given["IPYTHONDIR"]) == ("kept", "profile")
 
 
 def test_an_empty_folder_keeps_its_mode(tmp_path):

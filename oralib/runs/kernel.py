@@ -148,6 +148,13 @@ class _Client(PapermillNotebookClient):
         return dict(json.loads(ast.literal_eval(answer["data"]["text/plain"])))
 
 
+def _environment(profile: str) -> dict[str, str]:
+    """That of a kernel: start-up files of the user are no part of a chapter, its assertions are."""
+    personal = ("PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONOPTIMIZE")
+    given = {name: word for name, word in os.environ.items() if name not in personal}
+    return {**given, "IPYTHONDIR": profile}
+
+
 class _Engine(NBClientEngine):
     @classmethod
     def execute_managed_notebook(
@@ -162,13 +169,11 @@ class _Engine(NBClientEngine):
             log=logger,
         )
         # A kernel has a word to say on the terminal when its parent dies, but nobody to say it to.
-        # And it has a profile of its own: start-up files of the user are no part of a chapter.
         with (
             kw["errors"].open("wb") as errors,
             tempfile.TemporaryDirectory(prefix="oralib-", ignore_cleanup_errors=True) as profile,
         ):
-            given = {name: word for name, word in os.environ.items() if name != "PYTHONSTARTUP"}
-            return client.execute(stderr=errors, env={**given, "IPYTHONDIR": profile})
+            return client.execute(stderr=errors, env=_environment(profile))
 
 
 papermill_engines.register("oralib", _Engine)
