@@ -55,6 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _signals.ended(error)
 
 
+def _path(word: str) -> Path:
+    """A path; ``~`` is home also where shells leave it, as in ``--out=~/runs``."""
+    try:
+        return Path(word).expanduser()
+    except RuntimeError as error:  # there is no such user
+        raise argparse.ArgumentTypeError(f"{word}: {error}") from None
+
+
 def _check_installed(command: str) -> None:
     missing = [package for package, module in RUNS.items() if find_spec(module) is None]
     if missing:
@@ -158,7 +166,7 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         default=[],
         help="a parameter, for example -p epsilon=4 or -p ratios=1,2,5",
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where to write")
+    parser.add_argument("--out", type=_path, metavar="DIR", help="where to write")
     parser.add_argument(
         "--force", action="store_true", help="replace an earlier run; other folders never are"
     )
@@ -181,7 +189,7 @@ def _run(chosen: argparse.Namespace) -> int:
         return 0
     if chosen.chapter is None:
         raise ValueError("run needs a chapter; --list shows them")
-    chapter = runs.find_chapter(chosen.chapter)
+    chapter = runs.find_chapter(str(_path(chosen.chapter)))
     values = runs.check_parameters(chapter, runs.parse_assignments(chosen.parameters))
     folder = runs.default_folder(chapter, values) if chosen.out is None else chosen.out
     try:
@@ -214,9 +222,9 @@ def _add_sweep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Run a chapter at every point of a grid file. The same command goes on where "
         "an earlier one was interrupted. The exit status is 1 if a point failed.",
     )
-    parser.add_argument("grid", type=Path, metavar="GRID.yml")
+    parser.add_argument("grid", type=_path, metavar="GRID.yml")
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where to write, by default runs/GRID"
+        "--out", type=_path, metavar="DIR", help="where to write, by default runs/GRID"
     )
     parser.add_argument("--workers", type=int, metavar="N", help="processes on this machine")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler to use instead")

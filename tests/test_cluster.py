@@ -87,13 +87,22 @@ def test_every_cluster_has_credentials_of_its_own():
 
 
 def test_nothing_is_imported_from_a_folder_of_others(tmp_path):
-    """Dask looks for modules in its own folder, which all users of a machine share."""
+    """Dask looks for modules in its own folder, which all users of a machine share.
+
+    Nor from where its settings say; wrong words in them are no matter either.
+    """
+    (tmp_path / "other.py").write_text(f"open({str(tmp_path / 'was here')!r}, 'w')")
+    settings = {
+        "temporary-directory": str(tmp_path),
+        "distributed.worker.preload": [str(tmp_path / "other.py")],
+        "distributed.comm.timeouts.connect": "nonsense",
+    }
 
     def import_path():
         return list(sys.path)
 
     before = set(sys.path)
-    with dask.config.set({"temporary-directory": str(tmp_path)}), cluster.connected(1) as client:
+    with dask.config.set(settings), cluster.connected(1) as client:
         (there,) = client.run(import_path).values()
         added = {Path(place) for place in {*sys.path, *there} - before if place}
         assert added
@@ -106,6 +115,7 @@ def test_nothing_is_imported_from_a_folder_of_others(tmp_path):
             assert all(entry.stat().st_uid == os.geteuid() for entry in private)
     assert not any(place.exists() for place in added)
     assert set(sys.path) <= before
+    assert not (tmp_path / "was here").exists()
 
 
 # ------------------------------------------------------------------------------------- elsewhere

@@ -779,6 +779,40 @@ def test_a_line_that_declares_nothing_is_named(line, tmp_path):
         runs.find_chapter(str(path))
 
 
+def test_what_is_no_notebook_is_no_matter_to_other_chapters(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys.modules["oralib.runs.chapters"], "BOOK", tmp_path)
+    os.mkfifo(tmp_path / "a-pipe.ipynb")
+    (tmp_path / "b-folder.ipynb").mkdir()
+    (tmp_path / "empty.ipynb").touch()
+    os.symlink("nowhere", tmp_path / "link.ipynb")
+    own_notebook(tmp_path, "a: int = 1")
+    assert runs.find_chapter("own").name == "own"
+    assert capsys.readouterr().err == ""
+    assert [chapter.name for chapter in runs.chapters()] == ["own"]
+    said = capsys.readouterr().err.splitlines()
+    names = ("a-pipe", "b-folder", "empty", "link")
+    assert [name in line for name, line in zip(names, said, strict=True)] == 4 * [True]
+    assert all(line.startswith("left out: ") for line in said)
+    with pytest.raises(ValueError, match=r"empty\.ipynb is not a notebook"):
+        runs.find_chapter("empty")
+
+
+def test_home_is_known_where_shells_leave_its_sign(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    path = own_notebook(tmp_path, "a: int = 1")
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "notes").touch()
+    for out in ("~", "~/kept"):
+        assert main(["run", f"~/{path.name}", f"--out={out}"]) == 2
+        assert str(tmp_path) in capsys.readouterr().err
+    assert main(["sweep", "~/none.yml"]) == 2
+    assert str(tmp_path / "none.yml") in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["run", "x", "--out", "~nobody-like-this/x"])
+    assert "~nobody-like-this/x: Could not determine home" in capsys.readouterr().err
+
+
 def test_values_in_lists(tmp_path):
     chapter = runs.find_chapter(str(own_notebook(tmp_path, "v: list = [(1, 2), {'a': (3,)}]")))
     # papermill would write a tuple as a word.

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -65,9 +66,17 @@ class Chapter:
 
 
 def chapters(folder: Path | None = None) -> list[Chapter]:
-    """All chapters of the book that have parameters, in the order of their names."""
+    """All chapters of the book that have parameters, in the order of their names.
+
+    What is no notebook, or a damaged one, is named and left out: it is no matter to the others.
+    """
     folder = _book() if folder is None else folder
-    found = [read_chapter(path) for path in sorted(folder.glob("*.ipynb"))]
+    found = []
+    for path in sorted(folder.glob("*.ipynb")):
+        try:
+            found.append(read_chapter(path))
+        except ValueError as error:
+            print(f"left out: {error}", file=sys.stderr)
     return [chapter for chapter in found if chapter.parameters]
 
 
@@ -97,9 +106,11 @@ def find_chapter(name: str) -> Chapter:
         if not there:
             raise ValueError(f"there is no notebook {name}")
         return read_chapter(path)
+    if f"{name}.ipynb" in {path.name for path in _book().glob("*.ipynb")}:
+        chapter = read_chapter(_book() / f"{name}.ipynb")  # a word about others is not wanted
+        if chapter.parameters:
+            return chapter
     known = {chapter.name: chapter for chapter in chapters()}
-    if name in known:
-        return known[name]
     beginnings = [other for other in known if name and other.startswith(name)]
     if len(beginnings) == 1:
         return known[beginnings[0]]
@@ -112,6 +123,8 @@ def find_chapter(name: str) -> Chapter:
 
 def read_chapter(path: Path, original: Path | None = None) -> Chapter:
     """The notebook at this path; ``original`` is where it lay if this is a copy of it."""
+    if not path.is_file():  # a pipe would be waited for
+        raise ValueError(f"{path} is not a notebook: it is no file")
     try:
         notebook = nbformat.reads(path.read_text(encoding="utf-8"), 4)
     except Exception as error:

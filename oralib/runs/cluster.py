@@ -4,6 +4,9 @@ Whoever can reach a Dask scheduler or one of its workers can run code as the use
 A sweep's own cluster therefore listens on loopback only and speaks TLS only, with credentials that
 are made for it and live in its processes; it has no dashboard, and its files are the user's alone.
 
+The user's settings for Dask, in the environment or in files, do not matter for it: some would let
+the workers run other code first, and a word in the wrong place would keep them from starting.
+
 A scheduler that is given by its address is trusted, and so is everyone who can reach it: Dask's
 plain ``tcp://`` asks nobody who they are. A shared one should be a ``tls://`` one. The credentials
 for it are taken from Dask's own configuration.
@@ -50,10 +53,15 @@ def connected(workers: int, scheduler: str | None = None) -> Iterator[Client]:
         without TLS can run code on its workers, as the user who started them.
     """
     with (
-        dask.config.set(_QUIET),
+        dask.config.set(_defaults() | _QUIET if scheduler is None else _QUIET),
         _local(workers) if scheduler is None else _at(scheduler) as client,
     ):
         yield client
+
+
+def _defaults() -> dict[str, Any]:
+    """Dask's settings as they come."""
+    return dict(dask.config.merge(*dask.config.defaults))
 
 
 # ------------------------------------------------------------------------------- on this machine
