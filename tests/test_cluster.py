@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from textwrap import indent
 
 import dask
 import psutil
@@ -115,6 +116,27 @@ def test_nothing_is_imported_from_a_folder_of_others(tmp_path):
             assert all(entry.stat().st_uid == os.geteuid() for entry in private)
     assert not any(place.exists() for place in added)
     assert set(sys.path) <= before
+    assert not (tmp_path / "was here").exists()
+
+
+def test_nothing_is_imported_from_the_current_folder(tmp_path):
+    """A new process of Python begins with modules such as these."""
+    for name in ("signal", "random", "struct", "tempfile"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'was here')!r}, 'w')")
+    program = """
+import os
+from oralib.runs import cluster
+with cluster.connected(1) as client:
+    assert client.submit(sum, [3, 4]).result() == 7
+assert "PYTHONSAFEPATH" not in os.environ
+"""
+    # As the script does, and unlike python -c, look for modules in another folder first.
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs" / "one.py").write_text(
+        f"if __name__ == '__main__':\n{indent(program, '    ')}"
+    )
+    path = tmp_path / "programs" / "one.py"
+    subprocess.run([sys.executable, str(path)], cwd=tmp_path, check=True, timeout=100)
     assert not (tmp_path / "was here").exists()
 
 

@@ -476,6 +476,8 @@ def test_names_of_folders_are_plain(tmp_path):
         runs.default_folder(chapter, {"word": "a"}).name.split("-")[-1]
         == (runs.default_folder(chapter, {}).name.split("-")[-1])
     )
+    other = runs.find_chapter(str(write_chapter(tmp_path, name="é")))
+    assert re.fullmatch(r"run-[0-9a-f]{12}", runs.default_folder(other, {}).name)
     changed = runs.find_chapter(str(write_chapter(tmp_path, extra="\n1 + 1")))
     assert runs.default_folder(changed, {}) != runs.default_folder(chapter, {})
 
@@ -855,9 +857,10 @@ def test_assertions_of_a_chapter_are_never_left_out(monkeypatch):
     from oralib.runs.kernel import _environment
 
     monkeypatch.setenv("PYTHONOPTIMIZE", "2")
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
     monkeypatch.setenv("SETTING", "kept")
     given = _environment("profile")
-    assert "PYTHONOPTIMIZE" not in given
+    assert not {"PYTHONOPTIMIZE", "PYTHONSAFEPATH"} & set(given)
     assert (given["SETTING"], given["IPYTHONDIR"]) == ("kept", "profile")
 
 

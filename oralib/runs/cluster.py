@@ -14,6 +14,7 @@ for it are taken from Dask's own configuration.
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import ssl
@@ -88,6 +89,7 @@ def _local(workers: int) -> Iterator[Client]:
     place = {"host": "127.0.0.1", "protocol": "tls://", "security": security}
     worker = {"nthreads": 1, "worker_class": _Worker, "silence_logs": _SILENT}
     with (
+        _safe_path(),
         # Dask imports from its folder, which it would share with other users.
         tempfile.TemporaryDirectory(prefix="oralib-", ignore_cleanup_errors=True) as folder,
         dask.config.set({"temporary-directory": folder}),
@@ -105,6 +107,24 @@ def _local(workers: int) -> Iterator[Client]:
             raise ValueError(f"no workers can be started on this machine: {error}") from None
         with cluster, Client(cluster) as client:
             yield client
+
+
+@contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """Processes that are started here import nothing from the current folder.
+
+    Python would look there first for the modules with which a new process begins, and find what
+    anybody has put there, such as a file ``random.py``.
+    """
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 @contextlib.contextmanager

@@ -149,8 +149,11 @@ class _Client(PapermillNotebookClient):
 
 
 def _environment(profile: str) -> dict[str, str]:
-    """That of a kernel: start-up files of the user are no part of a chapter, its assertions are."""
-    personal = ("PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONOPTIMIZE")
+    """That of a kernel: start-up files of the user are no part of a chapter.
+
+    Its assertions are, and the modules beside it.
+    """
+    personal = ("PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONOPTIMIZE", "PYTHONSAFEPATH")
     given = {name: word for name, word in os.environ.items() if name not in personal}
     return {**given, "IPYTHONDIR": profile}
 

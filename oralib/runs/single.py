@@ -172,7 +172,7 @@ def default_folder(chapter: Chapter, values: Mapping[str, Any]) -> Path:
     digest = sha256(json.dumps(everything).encode()).hexdigest()[:12]
     words = [chapter.name, *(f"{name}={json.dumps(value)}" for name, value in values.items())]
     plain = re.sub(r"[^A-Za-z0-9.,=+_-]", "", "-".join(words))
-    return Path("runs") / f"{plain[:100].strip('.-')}-{digest}"
+    return Path("runs") / f"{plain[:100].strip('.-') or 'run'}-{digest}"
 
 
 def show(record: Mapping[str, Any], folder: Path) -> None:
