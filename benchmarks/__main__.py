@@ -100,6 +100,13 @@ def step_by_step() -> tuple[float, float]:
     return plain, fast
 
 
+def hopping() -> tuple[float, float]:
+    point = oralib.DpSgd(n=32_000, sigma=2.422402)
+    plain = seconds(lambda: reference.audit_hopping(point, 300, 2, 1), 2) / 2
+    fast = seconds(lambda: oralib.audit_hopping(point, 300, trials=64, seed=1), 3) / 64
+    return plain, fast
+
+
 def threads() -> tuple[float, float]:
     """One thread against two, with the same numbers."""
     results, times = [], []
@@ -128,6 +135,7 @@ COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
     ("DP-SGD trial, n = 8000, collapsed", 150, collapsed),
     ("DP-SGD trial, n = 8000, extremes, against collapsed in oralib", 10, extremes),
     ("DP-SGD trial, n = 8000, step by step", 10, step_by_step),
+    ("DP-SGD trial, n = 32 000, hopping", 20, hopping),
     ("one thread against two, the same numbers", 1.7, threads),
 ]
 
@@ -186,6 +194,7 @@ def main() -> None:
     oralib.adaptive_failure_probability(1.0, 10)
     oralib.audit(POINT, 100, trials=64, seed=1)
     oralib.audit_training(POINT, 100, trials=64, seed=1)
+    oralib.audit_hopping(POINT, 100, trials=2, seed=1)
     rows = [
         (name, target, *measure())
         for name, target, measure in tqdm(COMPARISONS, disable=None, leave=False)

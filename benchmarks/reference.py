@@ -89,6 +89,31 @@ def audit_dpsgd(dpsgd, k, trials, seed):
     return right
 
 
+def audit_hopping(dpsgd, k, trials, seed):
+    """Canaries that hop, with array operations; v of k guesses for each trial."""
+    rng = np.random.default_rng(seed)
+    n, d, s, rate, sigma = dpsgd.n, dpsgd.d, dpsgd.per_coordinate, dpsgd.sample_rate, dpsgd.sigma
+    others = np.arange(s)
+    weight = stats.binom.pmf(others, s - 1, rate / 2)
+
+    def density(y):
+        return np.exp(-0.5 * ((y[:, None] - others) / sigma) ** 2) @ weight
+
+    places = np.repeat(np.arange(d), s)
+    right = np.empty(trials, dtype=int)
+    for trial in range(trials):
+        included = rng.random(n) < 0.5
+        score = np.zeros(n)
+        for _ in range(dpsgd.steps):
+            coordinate = rng.permutation(places)
+            batch = included & (rng.random(n) < rate)
+            y = np.bincount(coordinate[batch], minlength=d) + sigma * rng.standard_normal(d)
+            score += np.log((1 - rate) + rate * density(y - 1) / density(y))[coordinate]
+        taken = np.argpartition(-np.abs(score), k - 1)[:k]
+        right[trial] = ((score[taken] > 0) == included[taken]).sum()
+    return right
+
+
 def adaptive_failure_probability(epsilon, n, beta):
     """The walk over the number of right guesses, one array operation a step."""
     q = 1 / (1 + np.exp(-epsilon))
