@@ -515,7 +515,7 @@ def _best_guesses(
 def _isolated_law(dpsgd: DpSgd, guesses: int, seen: str, threshold: bool) -> Law:
     """So many guesses, or the threshold that so many pass on average; once for all rules."""
     if not threshold:
-        return isolated_law(dpsgd, guesses, sees=seen, counts=200)
+        return isolated_law(dpsgd, guesses, sees=seen, counts=80)
     tau = float(confidence(dpsgd, seen).level_of(guesses / dpsgd.n))
     return isolated_threshold_law(dpsgd, tau, sees=seen, counts=60)
 

