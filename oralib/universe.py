@@ -8,8 +8,8 @@ x and y of an element,
     ℓ_{i,x,y}(o) = ln P[O = o | D_i = x] - ln P[O = o | D_i = y].
 
 Fair coins are the special case X = {-1, 1}, Θ_i uniform. In between lies an adversary who knows
-something about the others: the closer the laws are to certainty, the closer to differential
-privacy.
+something about the others. The closer the laws are to certainty, the closer it is to one who knows
+them all; differential privacy takes the worst case over what there is to know.
 
 See Also
 --------

@@ -91,7 +91,7 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
 
         M = ∫ (q/p)^v ((1-q)/(1-p))^(r-v) dq / (1-p),   q from p = p(ε) to 1,
 
-    is at least 1/β. Not for δ > 0.
+    is at least 1/β (for β > 1/e only ε with p(ε) <= v / (r + 1) count). Not for δ > 0.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The guesser with a threshold on one full-batch step, plain or with feedback (Section 7)."""
+"""The guesser with a threshold on one full-batch step, plain or with feedback (Section 6.3)."""
 
 from functools import lru_cache
 from math import inf
