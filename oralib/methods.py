@@ -33,7 +33,7 @@ class Method:
 
 
 METHODS = {
-    "paper": Method("the paper's best: sums, canaries stay", 8, 100, audit),
+    "paper": Method("the best that the paper quotes: sums, canaries stay", 8, 100, audit),
     "sum": Method("sums, canaries stay, more guesses", 8, 300, audit),
     "steps": Method("all steps, canaries stay", 6, 200, partial(audit_likelihood, sees="steps")),
     "one-way": Method(

@@ -187,7 +187,7 @@ _CONDITIONS: dict[str, Function] = {
     "A-guessing-based-auditing#paper-lemma-a-7",
     stated={"dominated": "on the whole", "success": 1.0},
     corrected={"dominated": "given R"},
-    correction="Dominance is needed given each value of R, not only on the whole.",
+    correction="Dominance given each value of R suffices; dominance on the whole does not.",
     mutants=[
         replaced("dominated", in_the_mean="in the mean"),
         varied("success", 1, down=WEAKER),
