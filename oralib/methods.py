@@ -33,24 +33,24 @@ class Method:
 
 
 METHODS = {
-    "paper": Method("the best that the paper quotes: sums, canaries stay", 8, 100, audit),
-    "sum": Method("sums, canaries stay, more guesses", 8, 300, audit),
-    "steps": Method("all steps, canaries stay", 6, 200, partial(audit_likelihood, sees="steps")),
+    "paper": Method("stay, sums: the best that the paper quotes", 8, 100, audit),
+    "sum": Method("stay, sums, more guesses", 8, 300, audit),
+    "steps": Method("stay, all steps", 6, 200, partial(audit_likelihood, sees="steps")),
     "one-way": Method(
-        "all steps, canaries stay, coins of abstained elements shown",
+        "stay, all steps, one-way feedback",
         12,
         300,
         partial(audit_likelihood, sees="steps", feedback="one-way"),
     ),
-    "hopping": Method("canaries hop", 24, 300, audit_hopping),
+    "hopping": Method("hop", 24, 300, audit_hopping),
     "dropping": Method(
-        "canaries hop, undecided ones are dropped",
+        "hop and drop",
         96,
         400,
         partial(audit_hopping, dropping=Dropping(final=3, until=0.8)),
     ),
     "crowding": Method(
-        "canaries hop, undecided ones are crowded and dropped",
+        "hop, drop and crowd",
         100,
         350,
         partial(audit_hopping, dropping=Dropping(2, 0.9, 1.65, (3, 20))),

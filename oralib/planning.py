@@ -40,8 +40,8 @@ class AuditPlan:
     k : the number of guesses.
     dropping : how canaries are dropped and crowded; None if they all stay active.
     predicted : the bound that the prediction expects.
-    bound, bound_se : the mean bound of simulated audits and its standard error; nan if they
-        would take too long.
+    bound, bound_se : the mean bound of simulated audits and its standard error; nan if there are
+        none, or if they would take too long.
     trials : the number of simulated audits.
     """
 
@@ -80,7 +80,7 @@ def plan_audit(
     d, steps, sample_rate : the training, as in :class:`oralib.DpSgd`.
     beta : how often the bound may fail, in (0, 1).
     most : the largest number of canaries that can be used, from d on; by default 150 d.
-    trials, seed : simulated audits, to say what to expect.
+    trials, seed : simulated audits, to say what to expect; with fewer than two there are none.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def plan_audit(
     steps = _check.integer("steps", steps, 1, 10**6)
     sample_rate = _check.real("sample_rate", sample_rate, 1e-12, 1)
     most = _check.integer("most", 150 * d if most is None else most, d)
-    trials, seed = _check.integer("trials", trials, 2, 10**6), _check.seed(seed)
+    trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
     sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
     best: tuple[float, DpSgd, int, Dropping | None] | None = None
     for s in PER_COORDINATE:
@@ -109,14 +109,13 @@ def plan_audit(
     predicted, dpsgd, k, dropping = best
     moved = dpsgd.n * steps if dropping is None else float(dropping.active(dpsgd).sum())
     trials = min(trials, int(_WORK / moved))
+    trials = trials if trials > 1 else 0
     bound = error = float("nan")
-    if trials > 1:
+    if trials:
         counts = audit_hopping(dpsgd, k, dropping=dropping, trials=trials, seed=seed)
         bounds = valid_lower_bound(counts, beta=beta, delta=delta)
         bound, error = float(bounds.mean()), float(bounds.std(ddof=1)) / sqrt(trials)
-    return AuditPlan(
-        dpsgd, epsilon, delta, beta, k, dropping, predicted, bound, error, max(trials, 0)
-    )
+    return AuditPlan(dpsgd, epsilon, delta, beta, k, dropping, predicted, bound, error, trials)
 
 
 def _schedules(s: int) -> list[Dropping | None]:
@@ -177,7 +176,7 @@ def _report(plan: AuditPlan) -> str:
     if plan.trials:
         seen = f"{plan.bound:.3f} ± {plan.bound_se:.3f}, the mean of {plan.trials} simulated audits"
     else:
-        seen = "too large to simulate here"
+        seen = "not simulated here"
     rows += [
         ("guess", f"the {plan.k} with the largest scores, sums of log-likelihood ratios"),
         ("expect", f"a bound of about {plan.predicted:.2f} by prediction; {seen}"),
