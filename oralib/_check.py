@@ -8,6 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 #: Largest count that is still exact as a double.
 LARGEST_COUNT = 2**53
 
+#: Single numbers, which are checked without the array operations that would take most of the time
+#: of a call. All that is odd about them, and all else, goes the long way and gets its error there.
+_PLAIN_INTEGER = frozenset({int, np.int64})
+_PLAIN_REAL = frozenset({float, np.float64, np.int64})
+
 
 def reals(
     name: str,
@@ -18,7 +23,11 @@ def reals(
     interval: str = "[]",
 ) -> NDArray[np.float64]:
     """``value`` as an array of floats in an interval, e.g. ``interval="(]"`` for (low, high]."""
+    if _is_plain_real(value) and _between(value, low, high, interval):
+        return np.array(value, dtype=np.float64)
     array = _numbers(name, value, "a number").astype(np.float64)
+    if array.size and all(_between(x, low, high, interval) for x in (array.min(), array.max())):
+        return array
     above = array > low if interval[0] == "(" else array >= low
     below = array < high if interval[1] == ")" else array <= high
     _require(above & below, name, array, f"lie in {interval[0]}{low:g}, {high:g}{interval[1]}")
@@ -29,7 +38,11 @@ def integers(
     name: str, value: ArrayLike, low: int = 0, high: int = LARGEST_COUNT
 ) -> NDArray[np.int64]:
     """``value`` as an array of integers between ``low`` and ``high``; 7.0 passes, 7.5 does not."""
+    if type(value) in _PLAIN_INTEGER and low <= value <= high:  # type: ignore[operator]
+        return np.array(value, dtype=np.int64)
     array = _numbers(name, value, "an integer")
+    if array.dtype.kind in "iu" and array.size and low <= array.min() and array.max() <= high:
+        return array.astype(np.int64)
     if array.dtype == np.float16:
         array = array.astype(np.float64)  # in which the largest count fits
     if array.dtype.kind == "f":
@@ -44,11 +57,15 @@ def real(
     name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, interval: str = "[]"
 ) -> float:
     """``value`` as one float in an interval."""
+    if _is_plain_real(value) and _between(value, low, high, interval):
+        return float(value)
     return float(_scalar(name, value, reals(name, value, low, high, interval=interval)))
 
 
 def integer(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> int:
     """``value`` as one integer between ``low`` and ``high``."""
+    if type(value) in _PLAIN_INTEGER and low <= value <= high:
+        return int(value)
     return int(_scalar(name, value, integers(name, value, low, high)))
 
 
@@ -89,6 +106,8 @@ def multiple(name: str, value: int, of: int, meaning: str) -> None:
 
 def at_most(name: str, value: NDArray[Any], limit_name: str, limit: NDArray[Any]) -> None:
     """``value`` must not exceed ``limit``, element by element; both have the same shape."""
+    if value.shape == () == limit.shape and value.item() <= limit.item():
+        return
     if (value > limit).any():
         where = tuple(int(i) for i in np.argwhere(value > limit)[0])
         raise ValueError(
@@ -125,6 +144,16 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be {what}, got {name}={value!r}")
     return array
+
+
+def _is_plain_real(value: Any) -> bool:
+    kind = type(value)  # integers beyond those of NumPy, or even beyond floats, go the long way
+    return kind in _PLAIN_REAL or (kind is int and abs(value) <= LARGEST_COUNT)
+
+
+def _between(value: Any, low: float, high: float, interval: str) -> bool:
+    above = value > low if interval[0] == "(" else value >= low
+    return bool(above and (value < high if interval[1] == ")" else value <= high))
 
 
 def _scalar(name: str, value: Any, array: NDArray[Any]) -> Any:
