@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.patches import BoxStyle, Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
+from oralib import _special
 from oralib.bounds import p
 from oralib.figures.style import (
     BLUE,
@@ -261,7 +261,7 @@ def _noisy_column(
     heights = np.linspace(0, most, 200)
     image = np.empty((200, 1, 4))
     image[..., :3] = to_rgb(colour)
-    image[:, 0, 3] = strength * stats.norm.cdf((level - heights) / spread)
+    image[:, 0, 3] = strength * _special.normal_cdf((level - heights) / spread)
     axes.imshow(
         image,
         extent=(x - 0.15, x + 0.15, y, y + most * unit),
@@ -544,7 +544,7 @@ def _branch(axes: Axes, question: Question, top: float, start: tuple[float, floa
 def _worst_law(v: int, r: int, level: float, leaks: float) -> NDArray[np.float64]:
     """The law of the right guesses that most often reaches v, if n δ = ``leaks``."""
     k = np.arange(r + 1)
-    plain = stats.binom.pmf(k, r, p(level))
+    plain = _special.binomial_pmf(k, r, p(level))
     tail = plain[v:].sum()
     bought = min(1.0, leaks * tail / (v * plain[v]))
     return (1 - bought) * plain + bought * np.where(k >= v, plain / tail, 0.0)
@@ -552,9 +552,11 @@ def _worst_law(v: int, r: int, level: float, leaks: float) -> NDArray[np.float64
 
 def _worth_of_a_leak(v: int, r: int, level: float) -> NDArray[np.float64]:
     """How much the chance of v right guesses gains by a leak from j - 1 to j, j = 1, ..., r."""
-    j, law = np.arange(1, r + 1), stats.binom(r, p(level))
-    gain = law.sf(np.maximum(v, j) - 1) * law.cdf(np.minimum(v, j) - 1)
-    return gain / (j * law.pmf(j))
+    j = np.arange(1, r + 1)
+    law = _special.binomial_pmf(np.arange(r + 1), r, p(level))
+    below, from_here = np.cumsum(law), np.cumsum(law[::-1])[::-1]
+    gain = from_here[np.maximum(v, j)] * below[np.minimum(v, j) - 1]
+    return gain / (j * law[j])
 
 
 @in_house_style

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
-from oralib import _check
+from oralib import _check, _special
 from oralib._random import BLOCK, play
 from oralib.bounds import Counts
 from oralib.channel import Channel
@@ -329,8 +328,8 @@ def classic_law(
     right = (given[0] @ (guesses == -1) + given[1] @ (guesses == 1)) / 2
     taken = (given @ (guesses != 0)).mean()
     v, r = np.indices((rounds + 1, rounds + 1))
-    number = stats.binom.pmf(np.arange(rounds + 1), rounds, taken)
-    return number * stats.binom.pmf(v, r, right / taken if taken else 0.0)
+    number = _special.binomial_pmf(np.arange(rounds + 1), rounds, taken)
+    return number * _special.binomial_pmf(v, r, right / taken if taken else 0.0)
 
 
 def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:

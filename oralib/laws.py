@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from oralib import _check
+from oralib import _check, _special
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
 from oralib.dpsgd import DpSgd, confidence, guess_distances
 from oralib.games import FEEDBACK
@@ -73,7 +73,7 @@ def local_laplace_law(epsilon: float, n: int) -> Law:
     _check.real("epsilon", epsilon, 0, np.inf, interval="()")
     n = _check.integer("n", n, 1)
     v = np.arange(n + 1)
-    probability = stats.binom.pmf(v, n, 1 - np.exp(-epsilon / 2) / 2)
+    probability = _special.binomial_pmf(v, n, 1 - np.exp(-epsilon / 2) / 2)
     return _law(v, np.full(n + 1, n), probability, n)
 
 
@@ -87,7 +87,7 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
     if feedback == "none":
         whole = np.arange(sets + 1)
-        r, probability = s * whole, stats.binom.pmf(whole, sets, 2.0 ** (1 - s))
+        r, probability = s * whole, _special.binomial_pmf(whole, sets, 2.0 ** (1 - s))
     else:
         one_set = 0.5 ** np.arange(s + 1)
         one_set[0], one_set[s] = 0.0, 2.0 ** (1 - s)
@@ -105,12 +105,12 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
     distance = guess_distances(dpsgd, tau)[s]
     ones = np.arange(s + 1)
-    weight = stats.binom.pmf(ones, s, 0.5)
-    high = weight * stats.norm.sf(s / 2 + distance, ones, dpsgd.sigma)
-    low = weight * stats.norm.cdf(s / 2 - distance, ones, dpsgd.sigma)
+    weight = _special.binomial_pmf(ones, s, 0.5)
+    high = weight * _special.normal_cdf((ones - s / 2 - distance) / dpsgd.sigma)
+    low = weight * _special.normal_cdf((s / 2 - distance - ones) / dpsgd.sigma)
     right = high + low[::-1]  # of a guessed coordinate, for 0, ..., s right guesses
     guessed = right.sum()
-    counts = stats.binom.pmf(np.arange(d + 1), d, guessed)
+    counts = _special.binomial_pmf(np.arange(d + 1), d, guessed)
     law, parts = np.ones(1), []
     for coordinates, probability in enumerate(counts):
         if probability > _NEGLIGIBLE:

@@ -22,9 +22,8 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy import special, stats
 
-from oralib import _check
+from oralib import _check, _special
 
 __all__ = [
     "AllOrNothing",
@@ -124,7 +123,7 @@ class LocalRandomizedResponse(_PerElement):
         _check.store(self, epsilon=_check.real("epsilon", self.epsilon, 0))
 
     def run(self, signs: Signs, rng: Generator) -> Array:
-        return np.where(rng.random(signs.shape) < special.expit(self.epsilon), signs, -signs)
+        return np.where(rng.random(signs.shape) < _special.expit(self.epsilon), signs, -signs)
 
     def _loss(self, entry: Array) -> Array:
         return np.where(entry > 0, -self.epsilon, self.epsilon)
@@ -137,7 +136,7 @@ class LocalRandomizedResponse(_PerElement):
 
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         flipped = (outputs[:, None, :] != signs[None, :, :]).sum(axis=2)
-        truth, lie = special.expit(self.epsilon), special.expit(-self.epsilon)
+        truth, lie = _special.expit(self.epsilon), _special.expit(-self.epsilon)
         return truth ** (signs.shape[1] - flipped) * lie**flipped
 
 
@@ -249,9 +248,9 @@ class ExtremalResponse(_PerElement):
     def _law(self, n: int) -> Array:
         """P[k of the printed signs are right], k = 0, ..., r."""
         k = np.arange(self.r + 1)
-        log_plain = stats.binom.logpmf(k, self.r, special.expit(self.level))
+        log_plain = _special.binomial_log_pmf(k, self.r, _special.expit(self.level))
         # By logarithms: the tail from v on may be too small for a double.
-        given = np.minimum(log_plain - special.logsumexp(log_plain[self.v :]), 0.0)
+        given = np.minimum(log_plain - _special.logsumexp(log_plain[self.v :]), 0.0)
         high = np.where(k >= self.v, np.exp(given), 0.0)
         x = min(1.0, n * self.delta / (self.v * high[self.v]))
         law = (1 - x) * np.exp(log_plain) + x * high
@@ -283,7 +282,7 @@ class ExtremalResponse(_PerElement):
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         n = signs.shape[1]
         right = (outputs[:, None, :] == signs[None, :, :]).sum(axis=2)
-        ways = special.comb(self.r, np.arange(self.r + 1)) * comb(n, self.r)
+        ways = np.array([comb(self.r, k) for k in range(self.r + 1)]) * comb(n, self.r)
         return (self._law(n) / ways)[right]
 
 
@@ -326,7 +325,7 @@ class SelfMutingResponse:
         return before
 
     def run(self, signs: Signs, rng: Generator) -> Array:
-        output = np.where(rng.random(signs.shape) < special.expit(self.rate), signs, -signs)
+        output = np.where(rng.random(signs.shape) < _special.expit(self.rate), signs, -signs)
         fair = np.where(rng.random(signs.shape) < 0.5, np.int8(-1), np.int8(1))
         return np.where(self._mute(output, signs), fair, output)
 
@@ -334,13 +333,13 @@ class SelfMutingResponse:
         # The chance, over fair signs, that the record is not good yet: it does not depend on the
         # output, as each printed sign is right with the same probability.
         v, silent = np.zeros(n + 1), np.zeros(n)
-        v[0], truth = 1.0, special.expit(self.rate)
+        v[0], truth = 1.0, _special.expit(self.rate)
         for i in range(n):
             silent[i] = 1 - v.sum()
             v = v * (1 - truth) + np.append(0, v[:-1]) * truth
             v[self.line[i] :] = 0
         accuracy = 0.5 * silent + truth * (1 - silent)
-        return np.where(output > 0, -1, 1) * special.logit(accuracy)
+        return np.where(output > 0, -1, 1) * _special.logit(accuracy)
 
     def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
         before = known[..., :index]
@@ -359,7 +358,7 @@ class SelfMutingResponse:
 
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         output, sign = outputs[:, None, :], signs[None, :, :]
-        told = np.where(output == sign, special.expit(self.rate), special.expit(-self.rate))
+        told = np.where(output == sign, _special.expit(self.rate), _special.expit(-self.rate))
         return np.where(self._mute(output, sign), 0.5, told).prod(axis=2)
 
 
@@ -454,7 +453,7 @@ class _Parity(_DiscretePerSet):
         return np.inf
 
     def _release(self, ones: Array, rng: Generator) -> Array:
-        truth = rng.random(ones.shape) < special.expit(self._noise)
+        truth = rng.random(ones.shape) < _special.expit(self._noise)
         return np.where(truth, ones % 2, 1 - ones % 2)
 
     def _loss(self, entry: Array, unknown: Array, known_ones: Array) -> Array:
@@ -466,8 +465,8 @@ class _Parity(_DiscretePerSet):
         return np.array([0, 1])
 
     def _entry_likelihood(self, entry: Array, ones: Array) -> Array:
-        truth = special.expit(self._noise)
-        return np.where(entry == ones % 2, truth, special.expit(-self._noise))
+        truth = _special.expit(self._noise)
+        return np.where(entry == ones % 2, truth, _special.expit(-self._noise))
 
 
 @dataclass(frozen=True)
@@ -577,7 +576,7 @@ class NoisyCountInSets(_PerSet):
     def _log_density(self, entry: Array, unknown: Array) -> Array:
         """log density, up to a constant, of the noisy count of all unknown elements but one."""
         others = np.arange(self.s)
-        log_weight = stats.binom.logpmf(others, np.asarray(unknown)[..., None] - 1, 0.5)
-        return special.logsumexp(
+        log_weight = _special.binomial_log_pmf(others, np.asarray(unknown)[..., None] - 1, 0.5)
+        return _special.logsumexp(
             log_weight - (entry[..., None] - others) ** 2 / (2 * self.sigma**2), axis=-1
         )

@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
-from oralib import _check
+from oralib import _check, _special
 from oralib._binomial import (
     best_window,
     deviance,
@@ -65,7 +64,7 @@ def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) ->
     beta = _check.reals("beta", beta, 0, 1, interval="()")
     v, r, beta = _check.broadcast(v=v, r=r, beta=beta)
     log_odds = _log_odds_bounds(v.flatten(), r.flatten(), beta.flatten()).reshape(v.shape)
-    return plain(special.expit(log_odds))
+    return plain(_special.expit(log_odds))
 
 
 def p_value(

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
-from oralib import _check
+from oralib import _check, _special
 
 __all__ = ["epsilon_estimate", "p", "p_inv"]
 
@@ -24,7 +23,7 @@ def p(epsilon: ArrayLike) -> Any:
     >>> round(p(1.0), 6)
     0.731059
     """
-    return plain(special.expit(_check.reals("epsilon", epsilon)))
+    return plain(_special.expit(_check.reals("epsilon", epsilon)))
 
 
 def p_inv(accuracy: ArrayLike) -> Any:
@@ -37,7 +36,7 @@ def p_inv(accuracy: ArrayLike) -> Any:
     >>> round(p_inv(0.75), 6)
     1.098612
     """
-    return plain(special.logit(_check.reals("accuracy", accuracy, 0, 1)))
+    return plain(_special.logit(_check.reals("accuracy", accuracy, 0, 1)))
 
 
 def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:
@@ -52,7 +51,7 @@ def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:
     """
     v, r = counts_of(v, r)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return plain(special.logit(v / r))
+        return plain(_special.logit(v / r))
 
 
 def counts_of(v: ArrayLike, r: ArrayLike) -> list[NDArray[np.int64]]:

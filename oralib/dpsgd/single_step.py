@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy import optimize
 
 from oralib import _check
 from oralib._jit import jit
@@ -84,6 +83,8 @@ def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=64)
 def _guess_distances(s: int, sigma: float, tau: float) -> NDArray[np.float64]:
+    from scipy import optimize  # here, because it takes a while to import and few need it
+
     distance = np.full(s + 1, inf)
     high = 1.0
     for u in range(1, s + 1):

@@ -1,0 +1,68 @@
+"""Special functions and laws, imported when first needed: SciPy takes longer than all of oralib.
+
+``scipy.stats`` is not used at all: importing it takes a second, for a few probabilities.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oralib._binomial import log_pmf
+from oralib._jit import jit
+
+Array = NDArray[Any]
+
+
+def expit(x: ArrayLike) -> Any:
+    """The logistic function."""
+    from scipy import special
+
+    return special.expit(x)
+
+
+def logit(x: ArrayLike) -> Any:
+    """The inverse of the logistic function."""
+    from scipy import special
+
+    return special.logit(x)
+
+
+def logsumexp(x: ArrayLike, **options: Any) -> Any:
+    """log Σ exp(x), as in SciPy."""
+    from scipy import special
+
+    return special.logsumexp(x, **options)
+
+
+def normal_cdf(x: ArrayLike) -> Any:
+    """P[N <= x] for a standard normal N; P[N > x] is that of -x."""
+    from scipy import special
+
+    return special.ndtr(x)
+
+
+def binomial_log_pmf(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
+    """log P[Bin(r, q) = k] for arrays that broadcast together."""
+    k, r, q = np.broadcast_arrays(
+        np.asarray(k, dtype=np.int64), np.asarray(r, dtype=np.int64), np.asarray(q, dtype=float)
+    )
+    return _log_pmfs(k.flatten(), r.flatten(), q.flatten()).reshape(k.shape)
+
+
+def binomial_pmf(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
+    """P[Bin(r, q) = k] for arrays that broadcast together."""
+    return np.exp(binomial_log_pmf(k, r, q))
+
+
+@jit
+def _log_pmfs(k: Array, r: Array, q: Array) -> Array:
+    out = np.empty(k.size)
+    for i in range(k.size):
+        if r[i] < 0:
+            out[i] = np.nan
+        elif r[i] == 0:  # where the formula would have 0 log 0
+            out[i] = 0.0 if k[i] == 0 else -np.inf
+        else:
+            out[i] = log_pmf(k[i], r[i], q[i], 1 - q[i])
+    return out
