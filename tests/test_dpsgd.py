@@ -52,7 +52,11 @@ def test_noise_multiplier(epsilon, steps, sample_rate, sigma, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(("epsilon", "steps", "rate"), [(2.0, 1, 1.0), (4.0, 10, 0.5)])
+@pytest.mark.parametrize(
+    ("epsilon", "steps", "rate"),
+    # Orders in the middle of the accountant's, at both ends, and none of the few tried first.
+    [(2.0, 1, 1.0), (4.0, 10, 0.5), (0.1, 100, 0.1), (16.0, 1000, 0.01), (100.0, 10, 0.5)],
+)
 def test_noise_multiplier_is_the_smallest(epsilon, steps, rate):
     import dp_accounting
     from dp_accounting import rdp

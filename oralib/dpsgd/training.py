@@ -92,6 +92,10 @@ def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: floa
     )
 
 
+#: How far a noise multiplier may be from the smallest one, before it is rounded up.
+_TOLERANCE = 1e-9
+
+
 @lru_cache(maxsize=1024)
 def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: float) -> float:
     import dp_accounting  # here, because it takes a second to import and few need it
@@ -100,11 +104,37 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
     def training(sigma: float) -> dp_accounting.DpEvent:
         return _event(sigma, steps, sample_rate)
 
+    def calibrated(orders: NDArray[np.float64]) -> float:
+        return float(
+            dp_accounting.calibrate_dp_mechanism(
+                lambda: rdp.RdpAccountant(orders), training, epsilon, delta, tol=_TOLERANCE
+            )
+        )
+
+    def from_few_orders(orders: NDArray[np.float64]) -> float | None:
+        few = orders[::-10]
+        for _ in range(2):
+            try:
+                sigma = calibrated(few)
+            except mechanism_calibration.NoBracketIntervalFoundError:
+                return None
+            if sigma <= 2 * _TOLERANCE:
+                return None
+            less = rdp.RdpAccountant(orders).compose(training(sigma - 2 * _TOLERANCE))
+            reached, best = less.get_epsilon_and_optimal_order(delta)
+            if reached > epsilon:
+                return sigma
+            place = int(np.abs(orders - best).argmin())
+            few = orders[max(place - 2, 0) : place + 3]
+        return None
+
+    # The accountant's ε is the least over its orders, so a few of them claim no less. If all of
+    # them say that a hair less noise than these few ask for is too little, the few are right. That
+    # takes a quarter of the time.
+    all_orders = rdp.RdpAccountant().orders
     try:
         with _quiet_accountant():
-            sigma = dp_accounting.calibrate_dp_mechanism(
-                rdp.RdpAccountant, training, epsilon, delta, tol=1e-9
-            )
+            sigma = from_few_orders(all_orders) or calibrated(all_orders)
     except mechanism_calibration.NoBracketIntervalFoundError:
         raise ValueError(
             "epsilon and delta must allow for a noise multiplier; the accountant finds none, "

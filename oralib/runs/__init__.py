@@ -1,5 +1,8 @@
 """Chapters run again: once with other parameters, or over a whole grid of them."""
 
+from oralib.runs import _lean  # noqa: F401
+
+# isort: split
 from oralib.runs.chapters import (
     Chapter,
     Declaration,
