@@ -42,7 +42,7 @@ def normal_cdf(x: ArrayLike) -> Any:
     return special.ndtr(x)
 
 
-def binomial_log_pmf(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
+def binomial_log_pmf(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> Array:
     """log P[Bin(r, q) = k] for arrays that broadcast together."""
     k, r, q = np.broadcast_arrays(
         np.asarray(k, dtype=np.int64), np.asarray(r, dtype=np.int64), np.asarray(q, dtype=float)
@@ -50,7 +50,7 @@ def binomial_log_pmf(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> NDArray[np.flo
     return _log_pmfs(k.flatten(), r.flatten(), q.flatten()).reshape(k.shape)
 
 
-def binomial_pmf(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
+def binomial_pmf(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> Array:
     """P[Bin(r, q) = k] for arrays that broadcast together."""
     return np.exp(binomial_log_pmf(k, r, q))
 

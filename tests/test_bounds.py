@@ -339,3 +339,29 @@ def test_extreme_counts_end_soon():
     )
     assert epsilon_lower_bound(1, 1, beta=1 - 1e-12) == pytest.approx(np.log(1e12), rel=1e-4)
     assert oralib.epsilon_lower_bound(1, 2, beta=0.999999, delta=1.0, n=10**6) == 0
+
+
+@pytest.mark.parametrize("method", ["steinke", "exact"])
+def test_many_trials_are_as_each_of_them(method):
+    """Counts that repeat are computed once; what varies beside them is not mixed up."""
+    rng = np.random.default_rng(1)
+    r = rng.integers(0, 12, size=(40, 5))
+    v = rng.binomial(r, 0.8)
+    for chosen in (
+        {},
+        {"delta": 1e-3, "n": 20},
+        {"delta": rng.choice([0, 1e-2], r.shape), "n": 12},
+    ):
+        options = {name: np.broadcast_to(value, r.shape) for name, value in chosen.items()}
+        for beta in (0.05, rng.choice([0.05, 0.3], r.shape)):
+            level = np.broadcast_to(beta, r.shape)
+            together = epsilon_lower_bound(v, r, beta=beta, method=method, **chosen)
+            for i in np.ndindex(r.shape):
+                alone = epsilon_lower_bound(
+                    int(v[i]),
+                    int(r[i]),
+                    beta=float(level[i]),
+                    method=method,
+                    **{name: value[i].item() for name, value in options.items()},
+                )
+                assert together[i] == alone

@@ -242,8 +242,27 @@ def _over_counts(
     v, r, delta, n, x = _check.broadcast(v=v, r=r, delta=delta, n=n, **level)
     _check.at_most("r", r, "n", n)
     # flatten copies, so that the kernel sees one type of array: contiguous and writable.
-    flat = kernel(v.flatten(), r.flatten(), x.flatten(), (n * delta).flatten(), rule, split)
+    arrays = v.flatten(), r.flatten(), x.flatten(), (n * delta).flatten()
+    flat = kernel(*arrays, rule, split) if v.size == 1 else _once(kernel, *arrays, rule, split)
     return plain(flat.reshape(v.shape))
+
+
+def _once(
+    kernel: Callable[..., Array],
+    v: Array,
+    r: Array,
+    x: Array,
+    budget: Array,
+    rule: int,
+    split: float,
+) -> Array:
+    """As the kernel, but once for each (v, r) where all else is the same: trials repeat counts."""
+    if v.size and r.max() < 2**31 and (x == x[0]).all() and (budget == budget[0]).all():
+        _, first, back = np.unique(v * 2**31 + r, return_index=True, return_inverse=True)
+        return np.asarray(
+            kernel(v[first], r[first], x[first], budget[first], rule, split)[back.ravel()]
+        )
+    return kernel(v, r, x, budget, rule, split)
 
 
 @jit
