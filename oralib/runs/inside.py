@@ -85,9 +85,11 @@ def files_used() -> dict[str, str]:
             continue
         if isinstance(path, str) and os.path.isfile(path):
             found.add(os.path.realpath(path))
-    used = {}
+    used, installed = {}, _homes_of_what_is_installed()
     for path in sorted(found):
-        if _is_installed(path) or _is_hidden(path, here) or os.path.isdir(path):
+        if path.startswith(installed) or f"{os.sep}site-packages{os.sep}" in path:
+            continue
+        if _is_hidden(path, here) or os.path.isdir(path):
             continue
         name = os.path.relpath(path, here) if path.startswith(here) else path
         same = path not in before or before[path] == _state(path)
@@ -109,13 +111,13 @@ def file_digest(path: str) -> str:
     return digest.hexdigest()
 
 
-def _is_installed(path: str) -> bool:
+def _homes_of_what_is_installed() -> tuple[str, ...]:
+    """The beginnings of the paths of all that is installed, the library included."""
     loaded = sys.modules.get("oralib")
     library = [] if loaded is None else [os.path.dirname(loaded.__file__ or "")]
     kinds = ("stdlib", "platstdlib", "purelib", "platlib")
     homes = {*(sysconfig.get_path(kind) for kind in kinds), os.path.dirname(os.__file__), *library}
-    inside = any(path.startswith(os.path.realpath(home) + os.sep) for home in homes if home)
-    return inside or f"{os.sep}site-packages{os.sep}" in path
+    return tuple(os.path.realpath(home) + os.sep for home in homes if home)
 
 
 def _is_hidden(path: str, here: str) -> bool:
