@@ -1,7 +1,7 @@
 """The guesser with a threshold on one full-batch step, plain or with feedback (Section 6.3)."""
 
 from functools import lru_cache
-from math import inf
+from math import exp, inf, log
 from typing import Any
 
 import numpy as np
@@ -9,12 +9,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from oralib import _check
+from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib.bounds import Counts
 from oralib.dpsgd.training import DpSgd, ones_among, play_counts
 from oralib.games import FEEDBACK, adaptive_game, check_budget
 from oralib.guessers import ROUNDING
-from oralib.mechanisms import Array, NoisyCountInSets
+from oralib.mechanisms import Array
 
 __all__ = ["audit_single_step", "guess_distances"]
 
@@ -83,25 +84,52 @@ def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=64)
 def _guess_distances(s: int, sigma: float, tau: float) -> NDArray[np.float64]:
-    from scipy import optimize  # here, because it takes a while to import and few need it
+    goal = tau - ROUNDING * max(1.0, tau)  # as ThresholdGuesser
+    return np.asarray(_distances(s, sigma, goal))
 
+
+@jit
+def _distances(s: int, sigma: float, goal: float) -> Array:
     distance = np.full(s + 1, inf)
     high = 1.0
     for u in range(1, s + 1):
-        mechanism = NoisyCountInSets(u, sigma)
-
-        def excess(x: float, mechanism: NoisyCountInSets = mechanism, u: int = u) -> float:
-            loss = mechanism.privacy_loss(np.array([u / 2 - x]), u)
-            return float(loss[0]) - tau + ROUNDING * max(1.0, tau)  # as ThresholdGuesser
-
+        log_weight = np.array([log_pmf(j, u - 1, 0.5, 0.5) for j in range(u)])
         # The distance changes little from one u to the next: look around the last one first.
         low, high = 0.98 * high, 1.02 * high
-        while excess(high) < 0:
+        while _loss_at(high, log_weight, sigma) < goal:
             low, high = high, 2 * high
-        while excess(low) > 0:
+        while _loss_at(low, log_weight, sigma) > goal:
             low, high = low / 2, low
-        high = distance[u] = optimize.brentq(excess, low, high, xtol=1e-13)
+        while high - low > 1e-14 * (1 + high):
+            middle = 0.5 * (low + high)
+            if _loss_at(middle, log_weight, sigma) < goal:
+                low = middle
+            else:
+                high = middle
+        distance[u] = high
     return distance
+
+
+@jit
+def _loss_at(x: float, log_weight: Array, sigma: float) -> float:
+    """The loss of an element where the noisy count of all u lies x below u/2.
+
+    As that of :class:`oralib.NoisyCountInSets`, and a hundred times faster; see the tests.
+    """
+    entry = 0.5 * log_weight.size - x
+    without = _log_density(entry, log_weight, sigma)
+    return without - _log_density(entry - 1, log_weight, sigma)
+
+
+@jit
+def _log_density(entry: float, log_weight: Array, sigma: float) -> float:
+    """log density, up to a constant, of the noisy count of all elements but one."""
+    most, total = -inf, 0.0
+    for j in range(log_weight.size):
+        most = max(most, log_weight[j] - (entry - j) ** 2 / (2 * sigma**2))
+    for j in range(log_weight.size):
+        total += exp(log_weight[j] - (entry - j) ** 2 / (2 * sigma**2) - most)
+    return most + log(total)
 
 
 @jit
