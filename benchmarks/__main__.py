@@ -1,18 +1,23 @@
 """Measure every ratio in one run, side by side, after a warm-up, and print one table."""
 
+import logging
 import resource
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 
+import nbformat
 import numba
 import numpy as np
 from tqdm import tqdm
 
 import oralib
 from benchmarks import reference
+from oralib.dpsgd import single_step, training
 
 DELTA = 1e-5
 POINT = oralib.DpSgd(n=8000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
@@ -107,6 +112,50 @@ def hopping() -> tuple[float, float]:
     return plain, fast
 
 
+def calibration() -> tuple[float, float]:
+    """The noise of DP-SGD, against the calibration of dp-accounting with all its orders."""
+    plain = seconds(lambda: reference.noise_multiplier(2.0, 1e-5, 100, 0.1), 2)
+
+    def fast() -> float:
+        training._noise_multiplier.cache_clear()
+        return oralib.noise_multiplier(2.0, 1e-5, 100, 0.1)
+
+    return plain, seconds(fast, 2)
+
+
+def distances() -> tuple[float, float]:
+    """Where one step of DP-SGD guesses, 50 elements on a coordinate, against root finding."""
+
+    def fast() -> object:
+        single_step._guess_distances.cache_clear()
+        return single_step._guess_distances(50, 2.0, 2.5)
+
+    return seconds(lambda: reference.guess_distances(50, 2.0, 2.5), 1), seconds(fast, 3)
+
+
+def command(*arguments: str) -> None:
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+
+
+def imports() -> tuple[float, float]:
+    """A process that imports oralib, against one that imports what it is made of."""
+    plain = seconds(lambda: command("-c", "import numba, scipy.stats"), 3)
+    return plain, seconds(lambda: command("-c", "import oralib"), 3)
+
+
+def small_run() -> tuple[float, float]:
+    """A run of a chapter that does nothing, with its page and record, against plain papermill."""
+    with TemporaryDirectory() as folder:
+        cell = nbformat.v4.new_code_cell("x: int = 1  # x", metadata={"tags": ["parameters"]})
+        last = nbformat.v4.new_code_cell("from oralib import results\nresults.record(x=x)")
+        path = Path(folder) / "small.ipynb"
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell, last]), path)
+        files = str(path), str(Path(folder) / "out.ipynb")
+        plain = seconds(lambda: command("-m", "papermill", "-k", "python3", *files), 3)
+        out = ("--out", str(Path(folder) / "run"), "--force")
+        return plain, seconds(lambda: command("-m", "oralib", "run", files[0], *out), 3)
+
+
 def threads() -> tuple[float, float]:
     """One thread against two, with the same numbers."""
     results, times = [], []
@@ -122,6 +171,7 @@ def threads() -> tuple[float, float]:
 
 
 COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
+    ("(ε, δ) bound at v, r, n = 75, 100, 1000", 100, lambda: one_bound(75, 100, 1000, 5)),
     ("(ε, δ) bound at v, r, n = 700, 1000, 5000", 20, lambda: one_bound(700, 1000, 5000, 5)),
     (
         "(ε, δ) bound at v, r, n = 700 000, 10⁶, 10⁶",
@@ -136,6 +186,10 @@ COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
     ("DP-SGD trial, n = 8000, extremes, against collapsed in oralib", 10, extremes),
     ("DP-SGD trial, n = 8000, step by step", 10, step_by_step),
     ("DP-SGD trial, n = 32 000, hopping", 20, hopping),
+    ("noise multiplier, against dp-accounting alone", 2.5, calibration),
+    ("where one step guesses, 50 elements a coordinate", 50, distances),
+    ("import, against Numba and scipy.stats", 1.4, imports),
+    ("run of a small chapter, against papermill", 1.2, small_run),
     ("one thread against two, the same numbers", 1.7, threads),
 ]
 
@@ -188,6 +242,7 @@ def main() -> None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(peak // 1024 if sys.platform == "darwin" else peak)  # in KiB
         return
+    logging.getLogger("absl").setLevel(logging.ERROR)  # the accountant names orders that it omits
     # Warm up: compile or load every kernel.
     oralib.epsilon_lower_bound([7], [8], delta=DELTA, n=8)
     oralib.epsilon_lower_bound_fdp(7, 8, delta=DELTA, n=8)

@@ -4,8 +4,12 @@ They are correct (tests compare them with oralib) and make sensible use of vecto
 they lack is a better algorithm and a compiler.
 """
 
+from math import ceil
+
+import dp_accounting
 import numpy as np
-from scipy import optimize, stats
+from dp_accounting import rdp
+from scipy import optimize, special, stats
 
 
 def p_value_vectorised(v, r, epsilon, delta, n):
@@ -124,3 +128,37 @@ def adaptive_failure_probability(epsilon, n, beta):
         met += inside[over].sum()
         inside[over] = 0
     return met
+
+
+def noise_multiplier(epsilon, delta, steps, sample_rate):
+    """The calibration of dp-accounting, rounded up to six decimals."""
+
+    def training(sigma):
+        batch = dp_accounting.PoissonSampledDpEvent(
+            sample_rate, dp_accounting.GaussianDpEvent(sigma)
+        )
+        return dp_accounting.SelfComposedDpEvent(batch, steps)
+
+    sigma = dp_accounting.calibrate_dp_mechanism(
+        rdp.RdpAccountant, training, epsilon, delta, tol=1e-9
+    )
+    return ceil(sigma * 1e6) / 1e6
+
+
+def guess_distances(s, sigma, tau):
+    """How far below u/2 the noisy count of u coins makes the loss tau, for u = 1, ..., s."""
+
+    def loss(x, u):
+        others = np.arange(u)
+        log_weight = stats.binom.logpmf(others, u - 1, 0.5)
+        entry = u / 2 - x
+        one, other = (
+            special.logsumexp(log_weight - (e - others) ** 2 / (2 * sigma**2))
+            for e in (entry, entry - 1)
+        )
+        return one - other
+
+    most = 2 * tau * sigma**2 + s
+    return np.array(
+        [optimize.brentq(lambda x, u=u: loss(x, u) - tau, 0, most) for u in range(1, s + 1)]
+    )

@@ -5,6 +5,7 @@ from test_dpsgd import same_law
 
 import oralib
 from benchmarks import reference
+from oralib.dpsgd import single_step
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,13 @@ def test_hopping():
     point = oralib.DpSgd(n=60, d=20, steps=4, sample_rate=0.4, sigma=0.7)
     plain = reference.audit_hopping(point, 9, 1000, seed=1)
     assert same_law(plain, oralib.audit_hopping(point, 9, trials=5000, seed=1).v)
+
+
+def test_noise_multiplier():
+    expected = oralib.noise_multiplier(3.0, 1e-5, 10, 0.2)
+    assert reference.noise_multiplier(3.0, 1e-5, 10, 0.2) == pytest.approx(expected, abs=2e-6)
+
+
+def test_guess_distances():
+    expected = single_step._guess_distances(6, 1.5, 2.0)[1:]
+    assert reference.guess_distances(6, 1.5, 2.0) == pytest.approx(expected)
