@@ -53,6 +53,15 @@ def contents(folder):
     }
 
 
+def test_a_run_starts_without_a_grammar_of_addresses():
+    """It would take longer than all other imports; whoever wants it afterwards can have it."""
+    script = (
+        "import sys, oralib.runs.kernel, oralib.runs.page; assert 'lark' not in sys.modules; "
+        "import importlib.util; assert importlib.util.find_spec('rfc3987_syntax')"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 # ------------------------------------------------------------------------------- parameters
 
 
