@@ -1,7 +1,4 @@
-"""Special functions and laws, imported when first needed: SciPy takes longer than all of oralib.
-
-``scipy.stats`` is not used at all: importing it takes a second, for a few probabilities.
-"""
+"""Special functions, and laws of probability by our own kernels instead of those of SciPy."""
 
 from typing import Any
 
@@ -10,35 +7,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib._binomial import log_pmf
 from oralib._jit import jit
+from oralib._later import special
 
 Array = NDArray[Any]
 
 
 def expit(x: ArrayLike) -> Any:
     """The logistic function."""
-    from scipy import special
-
     return special.expit(x)
 
 
 def logit(x: ArrayLike) -> Any:
     """The inverse of the logistic function."""
-    from scipy import special
-
     return special.logit(x)
 
 
 def logsumexp(x: ArrayLike, **options: Any) -> Any:
     """log Σ exp(x), as in SciPy."""
-    from scipy import special
-
     return special.logsumexp(x, **options)
 
 
 def normal_cdf(x: ArrayLike) -> Any:
     """P[N <= x] for a standard normal N; P[N > x] is that of -x."""
-    from scipy import special
-
     return special.ndtr(x)
 
 

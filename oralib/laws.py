@@ -8,9 +8,9 @@ from functools import lru_cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
 
 from oralib import _check, _special
+from oralib._later import special
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
 from oralib.dpsgd import DpSgd, confidence, guess_distances
 from oralib.games import FEEDBACK
@@ -161,7 +161,7 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     spread = 8.5 * np.sqrt(k * accuracy * (1 - accuracy)) + 30
     v, stride = _spaced((k * accuracy - spread).min(), (k * accuracy + spread).max(), k, counts)
     # Of the k - 1 others v - 1 are right if the last one is, and else v.
-    others = (stats.binom.pmf(v - right, k - 1, accuracy[:, None]) for right in (0, 1))
+    others = (_special.binomial_pmf(v - right, k - 1, accuracy[:, None]) for right in (0, 1))
     chances = (1 - last, last)
     probability = weights @ sum(
         p * chance[:, None] for p, chance in zip(others, chances, strict=True)
@@ -213,12 +213,12 @@ def isolated_threshold_law(
     accuracy = right / share if share > 0 else 1.0
     parts = []
     taken, stride = _spaced(mean - spread, mean + spread, dpsgd.n, counts)
-    weights = stride * stats.binom.pmf(taken, dpsgd.n, share)
+    weights = stride * _special.binomial_pmf(taken, dpsgd.n, share)
     for r, weight in zip(taken.tolist(), weights, strict=True):
         if weight > _NEGLIGIBLE:
             spread = 8.5 * np.sqrt(r * accuracy * (1 - accuracy)) + 30
             v, stride = _spaced(r * accuracy - spread, r * accuracy + spread, r, counts)
-            chances = weight * stride * stats.binom.pmf(v, r, accuracy)
+            chances = weight * stride * _special.binomial_pmf(v, r, accuracy)
             parts.append((v, np.full(v.size, r), chances))
     v, r, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
     return _law(v, r, probability, dpsgd.n)
