@@ -23,7 +23,10 @@ CHAPTERS = [ROOT / f"{page}.ipynb" for page in PAGES if (ROOT / f"{page}.ipynb")
 PAPER = [path for path in CHAPTERS if re.match(r"\d\d-|[A-E]-", path.name)]
 BEYOND = [
     ROOT / "book" / f"{name}.ipynb"
-    for name in ("corrections", "valid-adaptive-auditing", "exact-bound", "running")
+    for name in (
+        *("corrections", "valid-adaptive-auditing", "exact-bound"),
+        *("how-much-can-one-run-show", "running"),
+    )
 ]
 STORIES = [*PAPER, *BEYOND]
 LEDGER = ROOT / "book" / "claims.ipynb"
