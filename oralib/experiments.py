@@ -39,7 +39,7 @@ from oralib.games import adaptive, one_run
 from oralib.guessers import ThresholdGuesser
 from oralib.laws import Law, isolated_law, isolated_threshold_law, mean_bound
 from oralib.mechanisms import CountInSets, LocalLaplace
-from oralib.methods import METHODS, training
+from oralib.methods import METHODS, Method, training
 
 __all__ = [
     "FIGURES",
@@ -333,6 +333,7 @@ def best_bounds(
     names = [_check.one_of("methods", name, tuple(METHODS)) for name in _listed(methods)]
     if not names:
         raise ValueError("methods must have at least one entry, got methods=[]")
+    d = _check.integer("d", d, max(_least_coordinates(METHODS[name]) for name in names), 10**6)
     sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
     rows = []
     for name in tqdm(names, disable=None, leave=False):
@@ -366,6 +367,13 @@ def best_bounds(
     return pd.DataFrame(rows)
 
 
+def _least_coordinates(method: Method) -> int:
+    """As many coordinates have canaries enough in the end for all guesses of a method."""
+    dropping = getattr(method.play, "keywords", {}).get("dropping")
+    left = method.per_coordinate if dropping is None else int(dropping.final)
+    return -(-method.guesses // left)
+
+
 def bound_map(
     ratios: Iterable[float] = (1, 2, 4, 8, 16, 32, 64),
     guesses: Iterable[int] = (50, 100, 200, 400, 800),
@@ -387,8 +395,13 @@ def bound_map(
     """
     _check_play(beta, trials, seed)
     words = [_check.one_of("methods", word, tuple(_MAPPED)) for word in _listed(methods)]
-    sizes, levels = _elements(ratios, d), _grid("epsilons", epsilons, 0, inf, "()")
-    numbers = _row("guesses", _check.integers("guesses", _listed(guesses), 1, min(sizes)))
+    sizes, levels = _elements(ratios, d), _grid("epsilons", epsilons, 0, 1000, "(]")
+    numbers = _row("guesses", _check.integers("guesses", _listed(guesses), 1))
+    if numbers and max(numbers) > min(sizes):
+        raise ValueError(
+            f"guesses must be at most n, the fewest elements, got guesses={max(numbers)} and "
+            f"n={min(sizes)}"
+        )
     if not words or not numbers:
         raise ValueError("methods and guesses must have at least one entry each")
     points = []

@@ -33,7 +33,7 @@ class Method:
 
 
 METHODS = {
-    "paper": Method("stay, sums: the best that the paper quotes", 8, 100, audit),
+    "paper": Method("stay, sums, as in the paper", 8, 100, audit),
     "sum": Method("stay, sums, more guesses", 8, 300, audit),
     "steps": Method("stay, all steps", 6, 200, partial(audit_likelihood, sees="steps")),
     "one-way": Method(

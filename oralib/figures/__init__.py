@@ -5,7 +5,7 @@ Each function returns a picture that a notebook shows by itself.
 
 from oralib.figures.exact import gap_chain, law, mass, outputs
 from oralib.figures.experiments import adaptive, by_epsilon, ceiling, efficacy, tradeoff
-from oralib.figures.general import heatmap, lines, quantiles, ranking, stacked, tiles
+from oralib.figures.general import heatmap, lines, maps, quantiles, ranking, stacked, tiles
 from oralib.figures.style import (
     BLUE,
     CYCLE,
@@ -38,6 +38,7 @@ __all__ = [
     "heatmap",
     "law",
     "lines",
+    "maps",
     "mass",
     "outputs",
     "quantiles",

@@ -216,6 +216,51 @@ def heatmap(
 
 
 @in_house_style
+def maps(
+    panels: Mapping[tuple[str, str], ArrayLike],
+    columns: Sequence[float],
+    rows: Sequence[float],
+    xlabel: str,
+    ylabel: str,
+) -> Picture:
+    """Many small maps, {(title of its row, title of its column): values}, one scale for each row.
+
+    The largest value of a map is marked and written; the first row of values is at the bottom.
+    """
+    down = list(dict.fromkeys(name for name, _ in panels))
+    across = list(dict.fromkeys(name for _, name in panels))
+    picture, axes = new_picture(
+        len(across), rows=len(down), width=7.0, height=0.9 + 1.75 * len(down), squeeze=False
+    )
+    for i, row in enumerate(down):
+        shown = {name: np.asarray(panels[row, name], dtype=float) for name in across}
+        top = max(np.nanmax(values) for values in shown.values())
+        for j, name in enumerate(across):
+            panel, values = axes[i, j], shown[name]
+            panel.imshow(values, origin="lower", cmap="viridis", aspect="auto", vmin=0, vmax=top)
+            panel.grid(visible=False)
+            best = np.unravel_index(np.nanargmax(values), values.shape)
+            panel.add_patch(
+                Rectangle((best[1] - 0.5, best[0] - 0.5), 1, 1, fill=False, edgecolor=RED, lw=2)
+            )
+            panel.text(
+                *(best[1], best[0], f"{values[best]:.2f}"),
+                ha="center",
+                va="center",
+                fontsize=8.5,
+                color="black" if values[best] > top / 2 else "white",
+            )
+            panel.set_xticks(range(len(columns)), [f"{x:g}" for x in columns])
+            panel.set_yticks(range(len(rows)), [f"{y:g}" for y in rows])
+            if i == 0:
+                panel.set_title(name)
+            panel.set_xlabel(xlabel)
+            panel.set_ylabel(f"{row}\n{ylabel}")
+            panel.label_outer()
+    return picture
+
+
+@in_house_style
 def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str, str]) -> Picture:
     """Rows of small tiles, {row: [(text, kind), ...]}, coloured by kind; ``colours`` is the key."""
     widest = max(len(row) for row in groups.values())
