@@ -210,7 +210,7 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
     table : as :func:`oralib.experiments.isolated_ceiling` returns it.
     epsilon, delta, beta : with which it was called.
     """
-    picture, (left, right) = new_picture(2, width=9.2, height=4.4)
+    picture, (left, right) = new_picture(rows=2, width=7.0, height=7.2)
     certified, start = table["certified"].iloc[0], table["n"].min()
     for level, dashes, words in (
         (epsilon, "--", f"ε = {epsilon:g}, by RDP"),
@@ -243,12 +243,12 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
         n, away, color="black", linestyle="--", linewidth=1.2, label="nδ/β, which may be given away"
     )
     for seen, dashes in zip(kinds, ("-", ":"), strict=False):
-        words = {"steps": "all steps are seen", "sum": "only their sum (left)"}[seen]
+        words = {"steps": "all steps are seen", "sum": "only their sum (top)"}[seen]
         left.plot([], [], color="black", linestyle=dashes, label=words)
     label_axes(left, "isolated elements n", "mean bound on ε (nats)", log_x=True)
     label_axes(right, "isolated elements n", "best number of guesses k", log_x=True)
     left.set_ylim(bottom=0)
     right.set_yscale("log")
     right.set_ylim(bottom=10)
-    draw_legend(picture, 3)
+    draw_legend(picture)
     return picture
