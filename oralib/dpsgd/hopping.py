@@ -2,18 +2,18 @@
 
 A canary that stays on one coordinate meets the same neighbours in every step, and their gradients
 add up: the variance that they add to its sum grows like T². A canary that hops, to a coordinate
-that is drawn afresh and published in each step, meets others every time. What is left of them is
-the luck of their batches, and it grows like T.
+that is drawn afresh and published in each step, meets others nearly every time. What is left of
+them is the luck of their coins and batches in that step, and it grows like T.
 
 Dropping. A canary that looks undecided gets a zero gradient from then on, and no longer disturbs
 the others. Crowding. Undecided canaries share their coordinates with many, promising ones with few.
 
 Why the bounds stay valid: in each step every gradient has at most norm 1, whatever the outputs of
 the steps before it. Placing, crowding and dropping are functions of those outputs and of public
-random numbers, just as gradients of a real training are functions of its weights. So each step is
-the same subsampled Gaussian mechanism given the past, and the accountant's (ε, δ), which is that of
-adaptive composition, holds for the whole sequence of outputs. All guesses are made from it at the
-end: this is plain one-run auditing with a number of guesses fixed in advance.
+random numbers (never of coins), just as gradients of a real training are functions of its weights.
+So each step is the same subsampled Gaussian mechanism given the past, and the accountant's (ε, δ),
+which is that of adaptive composition, holds for the whole sequence of outputs. All guesses are made
+from it at the end: this is plain one-run auditing with a number of guesses fixed in advance.
 """
 
 from dataclasses import dataclass
@@ -110,7 +110,7 @@ def _widths(dpsgd: DpSgd) -> NDArray[np.int64]:
 def audit_hopping(
     dpsgd: DpSgd, k: int, *, dropping: Dropping | None = None, trials: int = 1, seed: int
 ) -> Counts:
-    """Audit DP-SGD with canaries that hop, guessing the k with the largest scores.
+    """Audit DP-SGD with canaries that hop, guessing the k with scores farthest from 0.
 
     The score of a canary is the sum over the steps of the log-likelihood ratio of its coordinate's
     noisy gradient, with it and without it, where each of the others is in the batch with

@@ -21,8 +21,8 @@ variable of k - 1 guesses plus one coin; and the tail probability of the k-th la
 variable. So means over V are integrals over one variable.
 
 The law of Λ for all steps is that of a sum of T independent terms. Its tails are integrated
-along a contour in the plane of its moment generating function, which has no grid and no error but
-rounding (and that of splines, below 1e-8).
+along a contour in the plane of its moment generating function by trapezoidal rules, whose errors
+fall exponentially and are below rounding; tails in between are interpolated by splines.
 """
 
 from dataclasses import dataclass
@@ -141,7 +141,8 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
         P[\\|Λ\\| > ε, right] - e^ε P[\\|Λ\\| > ε, wrong] = δ / β.
 
     The left side is the privacy profile of the training, the mean of its two directions: the audit
-    ends at the ε of about δ / β, and not of δ.
+    ends at the ε of about δ / β, and not of δ. (An accountant takes the larger of the two
+    directions, so that its ε at δ / β is a little larger.)
 
     Examples
     --------
