@@ -22,7 +22,7 @@ __all__ = ["AuditPlan", "plan_audit"]
 PER_COORDINATE = (1, 2, 4, 8, 16, 24, 32, 48, 64, 100, 150)
 GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500, 2000, 3000, 5000)
 
-#: The shape of the best schedule that we know; what its numbers are hardly matters.
+#: The shape of the best schedule that we found in the paper's main setting.
 SHAPE = {"until": 0.9, "bend": 1.65, "crowding": (3.0, 20.0)}
 
 #: Simulated audits move at most so many canaries in all, a matter of seconds.
@@ -158,7 +158,8 @@ def _report(plan: AuditPlan) -> str:
         ("canaries", f"{dpsgd.n:,}, {s} per coordinate, each included by a fair coin of its own"),
     ]
     if s > 1:
-        rows.append(("place", "anew in each step, as many on each coordinate as on any other"))
+        evenly = ", as many on each coordinate as on any other" if dropping is None else ""
+        rows.append(("place", f"anew in each step, by public random numbers{evenly}"))
     if dropping is None:
         rows.append(("drop", "none"))
     else:
@@ -178,7 +179,7 @@ def _report(plan: AuditPlan) -> str:
     else:
         seen = "not simulated here"
     rows += [
-        ("guess", f"the {plan.k} with the largest scores, sums of log-likelihood ratios"),
+        ("guess", f"the {plan.k} with the scores farthest from 0, sums of log-likelihood ratios"),
         ("expect", f"a bound of about {plan.predicted:.2f} by prediction; {seen}"),
         (
             "valid",

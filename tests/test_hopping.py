@@ -210,7 +210,7 @@ def test_dropping_by_past_outputs_costs_no_privacy(epsilon):
 
     The second step depends on the first output: it drops one canary, or the other, or none. The
     divergence between the worlds with and without the first canary stays below that of two steps
-    of a lone canary that is never dropped; dropping by a canary's own coin does not stay below it.
+    of a lone canary that is never dropped; dropping the other one by this one's coin does not.
     """
     rate, sigma = 0.4, 0.9
     grid, step = np.linspace(-7, 9, 801, retstep=True)
@@ -246,9 +246,9 @@ def test_dropping_by_past_outputs_costs_no_privacy(epsilon):
         assert with_it.sum() * step**2 == pytest.approx(1, abs=1e-6)
         for a, b in ((with_it, without), (without, with_it)):
             assert hockey_stick(epsilon, a, b, step**2) <= allowed + 1e-9
-    # The control: the second step repeats the first canary's coin with twice the gradient.
-    loud = noise[:, 2] * rate + noise[:, 0] * (1 - rate)
-    cheat = hockey_stick(epsilon, np.outer(alone, loud), np.outer(nobody, nobody), step**2)
+    # The control: the second canary, included, is dropped in step two just if the first is not.
+    both = one_step([(1 - rate) ** 2, 2 * rate * (1 - rate), rate**2])
+    cheat = hockey_stick(epsilon, np.outer(both, both), np.outer(alone, nobody), step**2)
     assert cheat > allowed + 1e-3
 
 
