@@ -65,6 +65,15 @@ PICTURES = {
         {"Count": oralib.one_run_law(oralib.channel(oralib.Count(), 3), oralib.TopGuesser(2))}
     ),
     "heatmap": lambda: figures.heatmap([[1, np.nan], [2, 3]], [1, 2], [5, 9], "x", "y", "z"),
+    "maps": lambda: figures.maps(
+        {(a, b): [[1, np.nan], [2, 3]] for a in "xy" for b in "pqr"}, [1, 2], [5, 9], "x", "y"
+    ),
+    "ranking": lambda: figures.ranking(
+        {"one": (1.0, 0.1), "two": (2.0, np.nan)},
+        "x",
+        others={"more": {"one": 1.5}},
+        references={"a": 1, "b": 2},
+    ),
     "tiles": lambda: figures.tiles(
         {"one": [("1", "good"), ("2", "bad")], "two": [("3", "good")]},
         {"good": figures.GREEN, "bad": figures.RED},
