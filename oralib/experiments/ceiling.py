@@ -1,0 +1,135 @@
+"""What isolated elements would show: the ceiling, without simulation."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from math import log, nan
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from oralib import _check
+from oralib.dpsgd import (
+    DpSgd,
+    certified_epsilon,
+    confidence,
+    isolated_limit,
+    noise_multiplier,
+)
+from oralib.dpsgd.likelihood import SEEN
+from oralib.experiments.points import (
+    list_of,
+    row_of,
+)
+from oralib.laws import Law, isolated_law, isolated_threshold_law, mean_bound
+
+__all__ = ["best_guesses", "isolated_ceiling"]
+
+ISOLATED_SIZES = tuple(round(10 ** (third / 3)) for third in range(9, 28))
+
+#: How the ceiling turns counts into a bound: for k guesses, k the best one of a grid, without δ,
+#: with the p-value of Steinke et al. and with the exact one; and for the best threshold.
+RULES = ("plain", "steinke", "exact", "threshold")
+
+
+def isolated_ceiling(
+    sizes: Iterable[int] = ISOLATED_SIZES,
+    *,
+    sees: Iterable[str] = ("sum", "steps"),
+    rules: Iterable[str] = ("plain", "steinke", "exact"),
+    epsilon: float = 2.0,
+    delta: float = 1e-5,
+    steps: int = 100,
+    sample_rate: float = 0.1,
+    beta: float = 0.05,
+) -> pd.DataFrame:
+    """What the best guesser shows of DP-SGD with a coordinate for each element, against n.
+
+    Nothing is simulated: means are integrals, see :mod:`oralib.dpsgd.isolated`.
+
+    Parameters
+    ----------
+    sizes : the numbers of elements n, each with a coordinate of its own.
+    sees : what the guesser looks at, the ``"sum"`` of all steps or the ``"steps"``, or both.
+    rules : ``"plain"`` is the bound for δ = 0, which says nothing of (ε, δ)-DP; ``"steinke"`` and
+        ``"exact"`` are for δ and k guesses; ``"threshold"`` is for δ and guesses wherever the
+        privacy loss passes a threshold.
+
+    Returns
+    -------
+    A data frame with the columns sees, rule and n,
+
+    k : the best number of guesses, of a grid with steps of 5%; for a threshold, their mean.
+    bound : the mean bound.
+    limit : where it ends for ever more elements, :func:`oralib.dpsgd.isolated_limit`; nan for rules
+        other than the exact one.
+    certified : the ε that dp-accounting's PLD accountant certifies; that of its RDP accountant is
+        ``epsilon``.
+    """
+    beta = _check.real("beta", beta, 0, 1, interval="()")
+    listed = row_of("sizes", _check.integers("sizes", list_of(sizes), 1))
+    if not listed:
+        raise ValueError("sizes must have at least one entry, got sizes=[]")
+    words = {"sees": SEEN, "rules": RULES}
+    chosen = {
+        name: [_check.one_of(name, word, words[name]) for word in list_of(given)]
+        for name, given in (("sees", sees), ("rules", rules))
+    }
+    for name, given in chosen.items():
+        if not given:
+            raise ValueError(f"{name} must have at least one entry, got {name}=[]")
+    sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
+    rows = []
+    points = [(seen, rule) for seen in chosen["sees"] for rule in chosen["rules"]]
+    for n in tqdm(listed, disable=None, leave=False):
+        dpsgd = DpSgd(n, n, steps, sample_rate, sigma)
+        certified = certified_epsilon(dpsgd, delta)
+        for seen, rule in points:
+            k, bound = best_guesses(dpsgd, seen, rule, beta, delta)
+            limit = nan
+            if rule == "exact":
+                limit = isolated_limit(dpsgd, sees=seen, beta=beta, delta=delta)
+            row = {"sees": seen, "rule": rule, "n": n, "k": k, "bound": bound}
+            rows.append({**row, "limit": limit, "certified": certified})
+    table = pd.DataFrame(rows)
+    order = [(seen, rule) for seen, rule in points]
+    keys = [order.index(pair) for pair in zip(table["sees"], table["rule"], strict=True)]
+    return table.iloc[np.argsort(keys, kind="stable")].reset_index(drop=True)
+
+
+def best_guesses(
+    dpsgd: DpSgd, seen: str, rule: str, beta: float, delta: float
+) -> tuple[int, float]:
+    """The best number of guesses on a grid, and its mean bound."""
+    grid = np.unique(np.round(1.05 ** np.arange(0, log(dpsgd.n) / log(1.05) + 1)).astype(int))
+    grid = grid[grid <= dpsgd.n]
+    found: dict[int, float] = {}
+
+    def mean(i: int) -> float:
+        if i not in found:
+            law = _isolated_law(dpsgd, int(grid[i]), seen, rule == "threshold")
+            method = {"plain": "exact", "threshold": "split"}.get(rule, rule)
+            paid = 0.0 if rule == "plain" else delta
+            found[i] = mean_bound(law, beta=beta, delta=paid, method=method)
+        return found[i]
+
+    # Up the grid in long steps, until the bound has fallen well below its best; then around it.
+    for i in range(0, len(grid), 8):
+        if mean(i) < 0.9 * max(found.values()):
+            break
+    for stride in (4, 2, 1):
+        top = max(found, key=lambda i: found[i])
+        for i in (top - stride, top + stride):
+            if 0 <= i < len(grid):
+                mean(i)
+    top = max(found, key=lambda i: found[i])
+    return int(grid[top]), found[top]
+
+
+@lru_cache(maxsize=1024)
+def _isolated_law(dpsgd: DpSgd, guesses: int, seen: str, threshold: bool) -> Law:
+    """So many guesses, or the threshold that so many pass on average; once for all rules."""
+    if not threshold:
+        return isolated_law(dpsgd, guesses, sees=seen, counts=80)
+    tau = float(confidence(dpsgd, seen).level_of(guesses / dpsgd.n))
+    return isolated_threshold_law(dpsgd, tau, sees=seen, counts=60)

@@ -1,0 +1,106 @@
+"""Grids of experiments: checked before any work, and played point by point."""
+
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from oralib import _check
+from oralib.bounds import Counts
+from oralib.dpsgd import DpSgd, noise_multiplier
+from oralib.experiments.summaries import summary
+
+__all__ = [
+    "by_epsilon",
+    "check_play",
+    "elements_of",
+    "feedback_words",
+    "grid_of",
+    "list_of",
+    "row_of",
+    "sweep",
+    "training_for",
+]
+
+_FEEDBACKS = ("none", "one-way", "full")
+
+
+def check_play(beta: float, trials: int, seed: int) -> None:
+    """What every experiment takes, checked before any work."""
+    _check.real("beta", beta, 0, 1, interval="()")
+    _check.integer("trials", trials, 1)
+    _check.seed(seed)
+
+
+def training_for(
+    epsilon: float, delta: float, n: int, d: int, steps: int, sample_rate: float
+) -> DpSgd:
+    """The training that an RDP accountant finds (ε, δ)-DP."""
+    DpSgd(n, d, steps, sample_rate)  # complains of a bad n before the accountant starts
+    return DpSgd(n, d, steps, sample_rate, noise_multiplier(epsilon, delta, steps, sample_rate))
+
+
+def list_of(values: Iterable[Any]) -> Any:
+    """A grid as a list, or as the array that it is; one value is a grid of one point."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        return [values]
+    return values if isinstance(values, np.ndarray) and values.ndim else list(values)
+
+
+def grid_of(
+    name: str, values: Iterable[float], low: float, high: float, interval: str
+) -> list[float]:
+    """A grid as a list of numbers in an interval, with at least one point."""
+    listed = list_of(values)
+    if not len(listed):
+        raise ValueError(f"{name} must have at least one entry, got {name}=[]")
+    return row_of(name, _check.reals(name, listed, low, high, interval=interval))
+
+
+def row_of(name: str, values: NDArray[Any]) -> list[Any]:
+    """The entries of a grid, which has one axis."""
+    if values.ndim != 1:
+        raise ValueError(f"{name} must be a row of numbers, got shape {values.shape}")
+    return values.tolist()
+
+
+def feedback_words(feedbacks: Iterable[str]) -> list[str]:
+    """The kinds of feedback that are asked for, at least one."""
+    words = [_check.one_of("feedbacks", word, _FEEDBACKS) for word in list_of(feedbacks)]
+    if not words:
+        raise ValueError("feedbacks must have at least one entry, got feedbacks=[]")
+    return words
+
+
+def elements_of(ratios: Iterable[float], d: int) -> list[int]:
+    """The numbers of elements n with these ratios n / d."""
+    d = _check.integer("d", d, 1)
+    return [max(1, round(ratio * d)) for ratio in grid_of("ratios", ratios, 0, 1e12, "(]")]
+
+
+def sweep(
+    points: Sequence[tuple[dict[str, Any], Callable[[], Counts]]], beta: float, delta: float
+) -> pd.DataFrame:
+    """Play every point and summarise it in a row, with a progress bar on a terminal."""
+    return pd.DataFrame(
+        [
+            {**labels, **summary(play(), beta, delta)}
+            for labels, play in tqdm(points, disable=None, leave=False)
+        ]
+    )
+
+
+def by_epsilon(
+    experiment: Callable[..., pd.DataFrame],
+    epsilons: Iterable[float],
+    grid: list[float],
+    **setting: Any,
+) -> pd.DataFrame:
+    """An experiment at several levels ε, one below the other."""
+    levels = grid_of("epsilons", epsilons, 0, inf, "()")
+    tables = {level: experiment(grid, epsilon=level, **setting) for level in levels}
+    return pd.concat(tables, names=["epsilon"]).reset_index("epsilon").reset_index(drop=True)

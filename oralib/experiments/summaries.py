@@ -1,0 +1,92 @@
+"""Mean bounds of many trials, with their standard errors."""
+
+from collections.abc import Mapping
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from oralib import _check
+from oralib.bounds import (
+    Counts,
+    epsilon_estimate,
+    epsilon_lower_bound,
+    valid_lower_bound,
+    valid_rule,
+)
+
+__all__ = ["summarise", "summary"]
+
+
+def summarise(
+    counts: Counts | Mapping[str, Counts], *, beta: float = 0.05, delta: float = 0.0
+) -> pd.DataFrame:
+    """Mean bounds, estimation and efficacy of many trials, with standard errors: one row an audit.
+
+    Parameters
+    ----------
+    counts : the counts of an audit, or of several by name; the names become the index.
+
+    Returns
+    -------
+    A data frame with the columns
+
+    bound, bound_se : mean of ε'_β(v, r) as in the paper, 0 for a trial without guesses, and its
+        standard error. For δ > 0 it is proved only for a number of guesses fixed in advance.
+    valid, valid_se : mean of :func:`oralib.valid_lower_bound`, the bound that is proved for the
+        way in which the audit was set up; nan where none is known.
+    estimation, estimation_se : mean of p_inv(v / r). It is inf if some trial has v = r, and nan
+        if some trial has no guesses, or if one has v = r and another v = 0; ``all_right`` and
+        ``no_guesses`` count these trials.
+    efficacy, efficacy_se : mean of v / r; nan if some trial has no guesses.
+    guesses : mean of r.
+    trials : the number of trials.
+
+    Examples
+    --------
+    >>> few, many = Counts([7, 8], [10, 10], n=100), Counts([70, 80], [100, 100], n=100)
+    >>> summarise({"few": few, "many": many})[["bound", "efficacy"]].round(3)
+          bound  efficacy
+    few   0.000      0.75
+    many  0.715      0.75
+    """
+    if isinstance(counts, Mapping):
+        if not counts:
+            raise ValueError("counts must have at least one entry, got counts={}")
+        rows = [summary(each, beta, delta) for each in counts.values()]
+        return pd.DataFrame(rows, index=list(counts))
+    return pd.DataFrame([summary(counts, beta, delta)])
+
+
+def summary(counts: Counts, beta: float, delta: float) -> dict[str, Any]:
+    """The row of one audit."""
+    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
+    bound = epsilon_lower_bound(counts.v, counts.r, beta=beta, delta=delta, n=counts.n)
+    try:
+        valid_rule(counts, delta)
+    except ValueError:  # no bound is known for such an audit
+        valid = np.full(counts.trials, np.nan)
+    else:
+        valid = valid_lower_bound(counts, beta=beta, delta=delta)
+    estimation = epsilon_estimate(counts.v, counts.r)
+    return {
+        **_mean("bound", bound),
+        **_mean("valid", valid),
+        **_mean("estimation", estimation),
+        **_mean("efficacy", counts.accuracy),
+        "guesses": float(counts.r.mean()),
+        "all_right": int(((counts.v == counts.r) & (counts.r > 0)).sum()),
+        "no_guesses": int((counts.r == 0).sum()),
+        "trials": counts.trials,
+    }
+
+
+def _mean(name: str, values: NDArray[np.float64]) -> dict[str, float]:
+    if len(values) > 1 and np.isfinite(values).all():
+        error = float(values.std(ddof=1)) / sqrt(len(values))
+    else:
+        error = float("nan")
+    with np.errstate(invalid="ignore"):  # the mean of inf and -inf is nan
+        return {name: float(values.mean()), f"{name}_se": error}
