@@ -80,6 +80,7 @@ from oralib.mechanisms import (
     sign_vectors,
 )
 from oralib.planning import plan_audit
+from oralib.scores import audit_counts, audit_guesses, audit_scores
 from oralib.universe import SampledChannel
 
 if TYPE_CHECKING:
@@ -119,8 +120,11 @@ __all__ = [
     "adaptive_failure_probability",
     "adaptive_law",
     "audit",
+    "audit_counts",
+    "audit_guesses",
     "audit_hopping",
     "audit_likelihood",
+    "audit_scores",
     "audit_single_step",
     "audit_training",
     "best_mean",

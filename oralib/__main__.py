@@ -4,13 +4,15 @@ import argparse
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from errno import EMFILE, ENFILE, ENOMEM
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from oralib import _signals
+from oralib import _check, _signals
 
 # What a command needs is imported when it is called: none of them needs all. Until all of it is
 # there, Ctrl-C ends the process at once; then the command calls raise_from_now_on.
@@ -33,8 +35,11 @@ RUNS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status."""
     started = "oralib" if _signals.is_script() else "python -m oralib"
-    parser = argparse.ArgumentParser(prog=started, description="Rerun the book's work.")
+    parser = argparse.ArgumentParser(
+        prog=started, description="Rerun the book's work, or audit a training of your own."
+    )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_audit(commands)
     _add_claims(commands)
     _add_plan(commands)
     _add_run(commands)
@@ -70,6 +75,136 @@ def _check_installed(command: str) -> None:
             f"{command} needs packages that are not installed ({', '.join(missing)}): "
             "pip install 'oralib[runs]'"
         )
+
+
+# ------------------------------------------------------------------------------------ audit
+
+
+def _add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "audit",
+        help="audit a training of your own by the scores of its canaries",
+        description="A valid lower bound on ε from a file of canaries, CSV or Parquet, with the "
+        "columns score and included, or guess and truth, and, if canaries have names, id. The exit "
+        "status is 0, or 1 if --claim is refuted, or 2 if the audit cannot be made or cannot judge "
+        "the claim.",
+        epilog="Each canary must have been included by a fair coin of its own; to include just "
+        "half of them is not covered. Coins are 1 or 0, true or false, yes or no, or 1 or -1. "
+        "Scores are high for canaries that seem to have been included. A guess is written like a "
+        "coin, and an empty cell is no guess (where coins are 1 or -1, so is 0). For guesses, "
+        "--guesses says how many were fixed in advance; without it their number was left to the "
+        "output.",
+    )
+    parser.add_argument("file", type=_path, metavar="FILE", help="a CSV or Parquet file")
+    parser.add_argument("--delta", type=float, required=True, help="the δ of the claim")
+    parser.add_argument(
+        "--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05"
+    )
+    number = parser.add_mutually_exclusive_group()
+    number.add_argument(
+        "--guesses", type=int, metavar="K", help="the number of guesses, fixed in advance"
+    )
+    number.add_argument(
+        "--split",
+        type=float,
+        metavar="SHARE",
+        help="the share of the canaries on which the number of guesses is chosen, while the others "
+        "are audited: the default, 0.2",
+    )
+    number.add_argument(
+        "--grid",
+        type=_numbers,
+        metavar="K,K,...",
+        help="several numbers of guesses, fixed in advance, each tested at β / m",
+    )
+    parser.add_argument(
+        "--side",
+        choices=("both", "included"),
+        help="guess the highest scores as included and the lowest as left out, which is the "
+        "default, or only the former",
+    )
+    parser.add_argument("--claim", type=float, metavar="EPSILON", help="the ε that is claimed")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "--out", type=_path, metavar="DIR", help="a new folder for report.json and a figure"
+    )
+    parser.add_argument(
+        "--seed", type=int, help="of the split, and of the order of equal scores, by default 0"
+    )
+    parser.set_defaults(command=_audit)
+
+
+def _numbers(word: str) -> list[int]:
+    return [int(part) for part in word.split(",")]
+
+
+def _audit(chosen: argparse.Namespace) -> int:
+    """Status 1 is kept for a claim that is refuted, so all troubles have status 2."""
+    import json
+
+    from oralib import _folders, scores
+    from oralib._score_file import read_scores
+
+    _signals.raise_from_now_on()
+    if chosen.claim is not None:
+        _check.real("claim", chosen.claim, 0)
+    try:
+        if chosen.out is not None:
+            _folders.check_new(chosen.out)
+        file = read_scores(chosen.file)
+        audit, figure = _audit_of(file, chosen, scores)
+        content = {
+            **{"file": str(chosen.file), "sha256": file.digest, "oralib": version("oralib")},
+            **{"claim": chosen.claim, "refuted": None, **audit.as_dict()},
+        }
+        if chosen.claim is not None and audit.plausible_coins:
+            content["refuted"] = audit.refutes(chosen.claim)
+        text = json.dumps(content, indent=2, allow_nan=False)
+        if chosen.out is not None:
+            pictures = {} if figure is None else {"figure.png": figure()}
+            _folders.write_new(chosen.out, {"report.json": f"{text}\n".encode(), **pictures})
+        print(text if chosen.json else audit.report(chosen.claim))
+        if chosen.out is not None and not chosen.json:
+            print(f"written   {chosen.out}")
+        sys.stdout.flush()
+    except MemoryError:
+        raise ValueError(f"{chosen.file} is too large for the memory of this machine") from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        raise ValueError(f"{error.strerror or error}{where}") from None
+    if not audit.plausible_coins:
+        print(f"error: {audit.notes[0]}", file=sys.stderr)
+        return 2
+    return 1 if content["refuted"] else 0
+
+
+def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, Any]:
+    """The audit of a file, and what draws its figure, if there are scores."""
+    given = {"delta": chosen.delta, "beta": chosen.beta}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the report says it
+        if file.kind == "guess":
+            for name in ("split", "grid", "side", "seed"):
+                if getattr(chosen, name) is not None:
+                    raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
+            return scores.audit_guesses(
+                file.values, file.coins, fixed=chosen.guesses, **given
+            ), None
+        given |= {"side": chosen.side or "both", "seed": chosen.seed or 0}
+        number = {name: getattr(chosen, name) for name in ("guesses", "split", "grid")}
+        audit = scores.audit_scores(file.values, file.coins, **number, **given)
+
+    def figure() -> bytes:
+        from oralib import figures
+
+        curve = scores.bounds_by_guesses(file.values, file.coins, **given)
+        shown = (audit.r, audit.bound)
+        picture = figures.score_audit(*curve, shown=shown, tried=audit.grid, claim=chosen.claim)
+        return picture._repr_png_()[0]
+
+    return audit, figure
 
 
 # ----------------------------------------------------------------------------------- claims
@@ -259,6 +394,7 @@ def _sweep(chosen: argparse.Namespace) -> int:
 
 def console() -> NoReturn:
     """The whole process: ``python -m oralib``, and the script ``oralib``."""
+    status = 0
     _write_into_nothing()
     for stream in (sys.stdout, sys.stderr):
         # A name of a folder may have bytes that are no text.
@@ -269,7 +405,7 @@ def console() -> NoReturn:
     except OSError as error:
         # Somebody has read enough, as head does; or there is no room for the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        status = 141 if isinstance(error, BrokenPipeError) else 1
+        status = 141 if isinstance(error, BrokenPipeError) else max(status, 1)
     _signals.end_from_now_on()
     if status in (129, 130, 143):
         # All is cleaned up. What a kernel's client has left undone would only print tracebacks.

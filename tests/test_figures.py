@@ -36,6 +36,9 @@ PICTURES = {
         exact={"none": ([1, 2], [1.0, 0.5])},
         log_x=True,
     ),
+    "score_audit": lambda: figures.score_audit(
+        *([1, 10, 100], [0.0, 0.5, 0.8]), shown=(10, 0.3), tried=(10, 50), claim=1.0
+    ),
     "ceiling": lambda: figures.ceiling(
         experiments.isolated_ceiling((100, 1000), rules=("exact", "plain")),
         epsilon=2,

@@ -94,11 +94,24 @@ CALLS = {
     "adaptive_failure_probability": {"epsilon": 1.0, "n": 5, "beta": 0.1, "bound": "plain"},
     "adaptive_law": {"channel": TABLE, "guesser": ALL, "feedback": "full", "budget": 1},
     "audit": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "method": "extremes"},
+    "audit_counts": {
+        **{"counts": oralib.Counts(5, 9, n=20, r_fixed=True), "delta": 0.01, "beta": 0.1},
+        **{"curve": oralib.GaussianCurve()},
+    },
+    "audit_guesses": {
+        **{"guessed": [1, 0, np.nan, 1], "truth": [1, 0, 1, 0], "delta": 0.01, "beta": 0.1},
+        **{"fixed": 3, "coins": "independent", "curve": oralib.GaussianCurve(), "ids": "abcd"},
+    },
     "audit_hopping": {
         **{"dpsgd": STEP, "k": 2, "dropping": oralib.Dropping(1.0), "trials": 2, "seed": 1},
     },
     "audit_likelihood": {
         **{"dpsgd": STEP, "k": 2, "sees": "sum", "feedback": "one-way", "trials": 2, "seed": 1},
+    },
+    "audit_scores": {
+        **{"scores": [0.1, 0.9, 0.3, 0.7, 0.5, 0.5], "included": [0, 1, 0, 1, 1, 0]},
+        **{"delta": 0.01, "beta": 0.1, "guesses": 3, "split": None, "grid": None, "side": "both"},
+        **{"coins": "independent", "curve": oralib.GaussianCurve(), "ids": range(6), "seed": 1},
     },
     "audit_single_step": {
         **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "budget": 1, "trials": 2, "seed": 1},

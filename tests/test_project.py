@@ -145,7 +145,7 @@ def test_every_public_name_has_a_docstring():
 
 
 ORDER = [
-    *("bounds", "mechanisms", "channel", "guessers", "games"),
+    *("bounds", "scores", "mechanisms", "channel", "guessers", "games"),
     *("dpsgd", "laws", "methods", "planning", "experiments", "figures", "drawings"),
 ]
 

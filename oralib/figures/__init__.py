@@ -4,7 +4,14 @@ Each function returns a picture that a notebook shows by itself.
 """
 
 from oralib.figures.exact import gap_chain, law, mass, outputs
-from oralib.figures.experiments import adaptive, by_epsilon, ceiling, efficacy, tradeoff
+from oralib.figures.experiments import (
+    adaptive,
+    by_epsilon,
+    ceiling,
+    efficacy,
+    score_audit,
+    tradeoff,
+)
 from oralib.figures.general import heatmap, lines, maps, quantiles, ranking, stacked, tiles
 from oralib.figures.style import (
     BLUE,
@@ -43,6 +50,7 @@ __all__ = [
     "outputs",
     "quantiles",
     "ranking",
+    "score_audit",
     "stacked",
     "tiles",
     "tradeoff",

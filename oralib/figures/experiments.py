@@ -1,6 +1,6 @@
 """Pictures of the paper's experiments."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -250,5 +250,46 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
     left.set_ylim(bottom=0)
     right.set_yscale("log")
     right.set_ylim(bottom=10)
+    draw_legend(picture)
+    return picture
+
+
+@in_house_style
+def score_audit(
+    guesses: ArrayLike,
+    bounds: ArrayLike,
+    *,
+    shown: tuple[int, float],
+    tried: Sequence[int] = (),
+    claim: float | None = None,
+) -> Picture:
+    """The bound that an audit has shown, beside those of other numbers of guesses.
+
+    Parameters
+    ----------
+    guesses, bounds : as :func:`oralib.scores.bounds_by_guesses` returns them, only to look at.
+    shown : the number of guesses of the audit and its bound, which is valid.
+    tried : all numbers of guesses that the audit has tried, if there are several.
+    claim : the claimed ε, a dashed line.
+    """
+    picture, axes = new_picture()
+    if claim is not None:
+        label = f"claimed ε = {claim:g}"
+        axes.axhline(claim, color="black", linestyle="--", linewidth=1.2, label=label)
+    draw_curve(
+        *(axes, guesses, bounds),
+        **{"color": GREY, "linestyle": ":", "label": "had this number been fixed: no bound now"},
+    )
+    if len(tried) > 1:
+        height = {"transform": axes.get_xaxis_transform(), "clip_on": False}
+        axes.plot(
+            *(tried, np.zeros(len(tried)), "|"),
+            **{"color": BLUE, "markersize": 12, "label": "tried, and corrected for", **height},
+        )
+    k, bound = shown
+    label = f"shown: ε ≥ {np.floor(bound * 1000) / 1000:.3f} with {k} guesses"
+    axes.plot([k], [bound], "o", color=BLUE, markersize=9, label=label)
+    label_axes(axes, "number of guesses", "lower bound on ε (nats)", log_x=True)
+    axes.set_ylim(bottom=0)
     draw_legend(picture)
     return picture

@@ -27,30 +27,11 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-#: Longer names are refused by most file systems.
-LONGEST_NAME = 255
-
-#: The folder of all unseen places, beside what will be seen.
-PARTIAL = ".partial"
+from oralib._folders import PARTIAL, is_link, publish
 
 #: What lies in an unseen place: its lock, the notebook to be run, what the kernel says about its
 #: own troubles, and the folder to be.
 LOCK, SOURCE, KERNEL_LOG, WRITTEN = "lock", "chapter.ipynb", "kernel.log", "written"
-
-
-def settled(folder: Path) -> Path:
-    """The same folder by a path that does not depend on the current one; its last link is kept."""
-    for parent in folder.parents:
-        if is_link(parent) and not parent.exists():
-            raise ValueError(f"{parent} is a symbolic link to nothing; it is not followed")
-    if folder.name in ("", ".."):
-        return folder.resolve()
-    return folder.parent.resolve() / folder.name
-
-
-def is_link(path: Path) -> bool:
-    isjunction = getattr(os.path, "isjunction", None)
-    return path.is_symlink() or (isjunction is not None and isjunction(path))
 
 
 def is_file(path: Path) -> bool:
@@ -63,30 +44,6 @@ def is_file(path: Path) -> bool:
 
 def is_folder(path: Path) -> bool:
     return path.is_dir() and not is_link(path)
-
-
-def check_place(folder: Path) -> bool:
-    """Whether there is a folder with something in it; an error if there never can be one of ours.
-
-    Neither links nor mounts, nor the current folder or home, nor a folder that contains these.
-    """
-    if len(os.fsencode(folder.name)) > LONGEST_NAME or folder.name == PARTIAL:
-        raise ValueError(f"{folder} cannot be the name of a folder here; give another name")
-    if is_link(folder):
-        raise ValueError(f"{folder} is a symbolic link; give a folder that is none")
-    if not os.path.lexists(folder):
-        return False
-    if not folder.is_dir():
-        raise ValueError(f"{folder} exists and is not a folder; give another name")
-    here = settled(folder).resolve()
-    if os.path.ismount(here):
-        raise ValueError(f"{folder} is a mount; give a folder in it")
-    for name, near in (("the current folder", Path.cwd()), ("home", Path(os.path.expanduser("~")))):
-        near = near.resolve()
-        if here == near or here in near.parents:
-            said = "is" if here == near else "contains"
-            raise ValueError(f"{folder} {said} {name}; give a folder in it")
-    return any(folder.iterdir())
 
 
 def digest_of(path: Path) -> str:
@@ -212,23 +169,6 @@ def _is_ours(place: Path) -> bool:
 
 
 # --------------------------------------------------------------------------- what can be seen
-
-
-def publish(written: Path, folder: Path) -> None:
-    """Let a complete folder appear under a name that is free, or that of an empty folder."""
-    for path in written.iterdir():
-        with path.open("r+b") as file:  # on the disk before the folder gets its name
-            os.fsync(file.fileno())
-    if is_link(folder):
-        raise FileExistsError(f"{folder} is a symbolic link")
-    mode = None
-    with contextlib.suppress(OSError):
-        mode = stat.S_IMODE(folder.stat().st_mode)
-        folder.rmdir()  # only if it is empty
-    os.rename(written, folder)  # an error if there is something
-    if mode is not None:  # an empty folder that was private stays private
-        with contextlib.suppress(OSError):
-            os.chmod(folder, mode)
 
 
 def swap(

@@ -11,9 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from oralib._folders import check_place
 from oralib.results import as_json, from_json, is_text
 from oralib.runs.chapters import BOOK, Chapter
-from oralib.runs.folders import changed_since, check_place, digest_of, is_file, is_folder
+from oralib.runs.folders import changed_since, digest_of, is_file, is_folder
 from oralib.runs.inside import file_digest, library_digest
 
 #: The file that is written last; a folder without it is not a run.

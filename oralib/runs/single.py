@@ -13,8 +13,9 @@ from typing import Any
 
 import nbformat
 
+from oralib._folders import publish, settled
 from oralib.runs.chapters import Chapter, check_parameters, results_of, settings
-from oralib.runs.folders import KERNEL_LOG, WRITTEN, free_name, publish, settled, swap, unseen
+from oralib.runs.folders import KERNEL_LOG, WRITTEN, free_name, swap, unseen
 from oralib.runs.record import (
     FILES,
     RESULTS,

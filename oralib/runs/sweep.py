@@ -23,19 +23,17 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from oralib import _signals
+from oralib._folders import PARTIAL, is_link, settled
 from oralib.results import as_json
 from oralib.runs import inside
 from oralib.runs.chapters import read_chapter, settings
 from oralib.runs.folders import (
-    PARTIAL,
     SOURCE,
     clear_dead,
     digest_of,
     is_file,
     is_folder,
-    is_link,
     set_aside,
-    settled,
     unseen,
 )
 from oralib.runs.grid import Grid, point_key

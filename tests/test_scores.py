@@ -1,0 +1,814 @@
+"""Audits of a training by its scores: held against naive twins, other software, and the truth."""
+
+import contextlib
+import io
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from test_project import HIDE
+
+import oralib
+from oralib import Counts, audit_counts, audit_guesses, audit_scores, valid_lower_bound
+from oralib.__main__ import RUNS, main
+from oralib._random import stream
+from oralib._score_file import read_scores
+from oralib.scores import UNFAIR, bounds_by_guesses
+
+
+def gaussian(n=2000, shift=1.0, seed=1):
+    rng = np.random.default_rng(seed)
+    included = rng.random(n) < 0.5
+    return rng.normal(size=n) + shift * included, included
+
+
+# ------------------------------------------------------------------------------ naive twins
+
+
+def naive_counts(scores, included, k, side):
+    """Right guesses of k, by sorting pairs; no two scores may be equal."""
+    pairs = sorted(zip(scores, included, strict=True), reverse=True)
+    high = k if side == "included" else math.ceil(k / 2)
+    low = k - high
+    top, bottom = pairs[:high], pairs[len(pairs) - low :]
+    return sum(bool(coin) for _, coin in top) + sum(not coin for _, coin in bottom)
+
+
+@pytest.mark.parametrize("side", ["both", "included"])
+@pytest.mark.parametrize("k", [1, 2, 7, 100, 301])
+def test_guesses_are_those_of_a_naive_count(side, k):
+    scores, included = gaussian(301)
+    audit = audit_scores(scores, included, delta=1e-5, guesses=k, side=side)
+    v = naive_counts(scores, included, k, side)
+    assert (audit.v, audit.r, audit.n, audit.lots) == (v, k, 301, 0)
+    counts = Counts(v, k, n=301, r_fixed=True)
+    assert audit.bound == valid_lower_bound(counts, delta=1e-5)[0]
+    assert audit.pure_bound == oralib.epsilon_lower_bound(v, k)
+    assert audit.fdp_bound == oralib.epsilon_lower_bound_fdp(v, k, n=301, delta=1e-5)
+    assert audit.accuracy == v / k
+    assert audit.estimate == oralib.epsilon_estimate(v, k)
+
+
+@pytest.mark.parametrize("side", ["both", "included"])
+def test_a_grid_is_the_best_of_its_numbers_at_the_corrected_level(side):
+    scores, included = gaussian()
+    grid = (400, 30, 100, 1999)
+    audit = audit_scores(scores, included, delta=1e-6, grid=grid, side=side)
+    each = [
+        audit_scores(scores, included, delta=1e-6, beta=0.05 / 4, guesses=k, side=side)
+        for k in grid
+    ]
+    best = max(each, key=lambda one: one.bound)
+    assert best.bound > 0
+    same = ("bound", "pure_bound", "fdp_bound", "v", "r", "accuracy")
+    assert all(getattr(audit, name) == getattr(best, name) for name in same)
+    assert (audit.level, audit.beta, audit.grid) == (0.05 / 4, 0.05, (30, 100, 400, 1999))
+    alone = audit_scores(scores, included, delta=1e-6, grid=[400], side=side)
+    assert alone.bound == audit_scores(scores, included, delta=1e-6, guesses=400, side=side).bound
+
+
+def test_a_split_audits_only_the_others():
+    scores, included = gaussian()
+    audit = audit_scores(scores, included, delta=1e-5, split=0.25, seed=3)
+    assert (audit.n, audit.canaries, audit.number, audit.rule) == (1500, 2000, "split", "split")
+    counts = Counts(audit.v, audit.r, n=1500)  # whose number of guesses is left to the output
+    assert audit.bound == valid_lower_bound(counts, delta=1e-5)[0] > 0
+    assert math.isnan(audit.fdp_bound)  # which needs a fixed number
+    # The number of guesses does not depend on coins of canaries that are audited.
+    rest = stream(3, "scores", "split").permutation(2000)[500:]
+    turned = included.copy()
+    turned[rest] ^= True
+    other = audit_scores(scores, turned, delta=1e-5, split=0.25, seed=3)
+    assert (other.r, other.v) == (audit.r, audit.r - audit.v)
+    default = audit_scores(scores, included, delta=1e-5)
+    assert default == audit_scores(scores, included, delta=1e-5, split=0.2)
+
+
+def test_only_the_order_of_scores_matters():
+    scores, included = gaussian()
+    for arguments in ({"guesses": 201}, {"split": 0.3}, {"grid": (10, 300)}):
+        first = audit_scores(scores, included, delta=1e-5, **arguments)
+        assert first == audit_scores(scores**3 * 1e30, included, delta=1e-5, **arguments)
+        assert first == audit_scores(scores.tolist(), 2 * included - 1, delta=1e-5, **arguments)
+        as_series = pd.Series(scores), pd.Series(included, index=range(5, 2005))
+        assert first == audit_scores(*as_series, delta=1e-5, **arguments)
+    # Turned around, all guesses are the opposite, and as often right.
+    back = audit_scores(-scores, ~included, delta=1e-5, guesses=200)
+    assert back.v == audit_scores(scores, included, delta=1e-5, guesses=200).v
+
+
+# --------------------------------------------------------------------------------- equal scores
+
+
+def test_equal_scores_are_drawn_by_lot_and_not_by_the_order_of_the_file():
+    """All included canaries come first in the file; a stable sort would know them."""
+    included = np.arange(1000) < 500
+    scores = np.where(np.arange(1000) % 10 == 0, -1.0, 0.0)  # 900 are equal
+    right = []
+    for seed in range(200):
+        audit = audit_scores(scores, included, delta=0.0, guesses=100, side="included", seed=seed)
+        assert audit.lots == 100
+        assert "100 of the 100 guesses were drawn by lot" in str(audit).replace("\n          ", " ")
+        right.append(audit.v)
+    error = np.sqrt(100 * 0.25 / 200)
+    assert abs(np.mean(right) - 50) < 4 * error
+    assert np.std(right) > 3  # and they differ from seed to seed
+    again = audit_scores(scores, included, delta=0.0, guesses=100, side="included", seed=199)
+    assert again.v == right[-1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "k", "side", "lots"),
+    [
+        ([1, 2, 3, 4, 5, 6], 4, "both", 0),
+        ([1, 1, 3, 4, 6, 6], 4, "both", 0),  # whole groups are taken
+        ([1, 1, 3, 4, 6, 6], 2, "both", 2),
+        ([1, 1, 3, 4, 6, 6], 3, "both", 1),
+        ([1, 1, 1, 1, 6, 6], 4, "included", 2),
+        ([1, 1, 1, 1, 1, 6], 6, "both", 5),  # all are guessed, on a side by lot
+        ([1, 1, 1, 1, 1, 6], 6, "included", 0),
+    ],
+)
+def test_lots_are_counted(scores, k, side, lots):
+    included = [1, 0, 1, 0, 1, 1]
+    assert audit_scores(scores, included, delta=0.0, guesses=k, side=side).lots == lots
+
+
+# ------------------------------------------------------------------------- against other software
+
+
+def corners(points):
+    """The points on the upper hull of a rising curve, those between others left out."""
+    kept = []
+    for x, y in points:
+        while len(kept) > 1:
+            (x0, y0), (x1, y1) = kept[-2:]
+            if (y1 - y0) * (x - x1) > (y - y1) * (x1 - x0):
+                break
+            kept.pop()
+        kept.append((x, y))
+    return np.array(kept)
+
+
+@pytest.mark.parametrize(
+    ("shift", "reported"), [(0.0, 0.0), (1.0, 1.13346), (2.0, 2.311945), (4.0, 4.395568)]
+)
+def test_against_jax_privacy(shift, reported):
+    """Scores at normal quantiles, only "included", δ = 1e-6, corrected over thresholds.
+
+    ``CanaryScoreAuditor.epsilon_one_run(0.05, 1e-6)`` tries thresholds at the corners of the hull
+    of the counts, divides the level by their number, and takes the p-value of Steinke et al. With
+    the same numbers of guesses and the same p-value we get its numbers. Our p-value is the exact
+    one, so that our bound is larger, and the corners, which are found by the coins, are no grid
+    that could be declared in advance: a declared one does at least as well here.
+    """
+    quantiles = stats.norm.ppf((np.arange(10_000) + 0.5) / 10_000)
+    scores, included = np.r_[quantiles + shift, quantiles], np.arange(20_000) < 10_000
+    thresholds = np.r_[np.unique(scores), np.inf]
+    below = (np.searchsorted(quantiles + move, thresholds) for move in (shift, 0.0))
+    hull = corners(zip(*below, strict=True))
+    v = 10_000 - hull[:, 0]
+    k = v + 10_000 - hull[:, 1]
+    v, k = v[k > 0], k[k > 0]
+    setup = {"delta": 1e-6, "n": 20_000}
+    theirs = oralib.epsilon_lower_bound(v, k, beta=0.05 / len(hull), **setup).max()
+    assert theirs == pytest.approx(reported, abs=2e-6)
+
+    same = {"delta": 1e-6, "side": "included"}
+    ours = audit_scores(scores, included, grid=k.tolist(), **same)
+    if shift == 0:
+        assert ours.bound == 0.0 == audit_scores(scores, included, guesses=1000, **same).bound
+        return
+    # It is the exact bound at these numbers of guesses, and between theirs and the uncorrected one.
+    exact = oralib.epsilon_lower_bound(v, k, beta=0.05 / len(k), method="exact", **setup)
+    alone = oralib.epsilon_lower_bound(v, k, beta=0.05, method="exact", **setup).max()
+    assert ours.bound == exact.max()
+    assert reported < ours.bound < alone
+    declared = audit_scores(scores, included, grid=(100, 300, 1000, 5000), **same)
+    assert declared.bound > ours.bound
+
+
+# ------------------------------------------------------------------------------------- coverage
+
+
+def randomized_response(rng, n, epsilon, levels):
+    """Coins, and scores by which an ε-DP mechanism tells them: some are equal if levels are few."""
+    included = rng.random(n) < 0.5
+    told = included ^ (rng.random(n) < 1 - oralib.p(epsilon))
+    noise = rng.integers(levels, size=n) / levels  # it depends on nothing
+    return told + noise, included
+
+
+REPETITIONS, EPSILON = 1000, 1.0
+
+#: So many failures or more are seen once in ten thousand times if β = 0.05 is kept.
+TOO_MANY = int(stats.binom.isf(1e-4, REPETITIONS, 0.05))
+
+
+@pytest.mark.parametrize("side", ["both", "included"])
+@pytest.mark.parametrize(
+    ("arguments", "delta"),
+    [
+        ({"guesses": 60}, 1e-5),
+        ({"split": 0.2}, 0.0),
+        ({"split": 0.2}, 1e-5),
+        ({"grid": (20, 60, 150, 300)}, 1e-5),
+    ],
+    ids=lambda value: str(value).replace(" ", ""),
+)
+def test_coverage(arguments, delta, side):
+    """The bound exceeds the true ε no more often than in 5 of 100 audits."""
+    rng = np.random.default_rng(7)
+    failures = pure = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # fair coins are odd once in 1000 times
+        for seed in range(REPETITIONS):
+            scores, included = randomized_response(rng, 400, EPSILON, (1, 10**6)[seed % 2])
+            audit = audit_scores(scores, included, delta=delta, side=side, seed=seed, **arguments)
+            failures += audit.bound > EPSILON
+            pure += audit.pure_bound > EPSILON
+            assert audit.bound <= audit.pure_bound
+    assert failures <= pure < TOO_MANY
+    if "guesses" in arguments:
+        assert pure > 5  # the test sees bounds that are close to the truth
+
+
+def test_coverage_of_the_worst_mechanism():
+    """Its guesses are right as often as (ε, δ)-DP allows: the bound fails just as often as it may.
+
+    The bound for δ = 0, of which the report says that it is for ε-DP alone, fails more often.
+    """
+    n, r, level, delta = 400, 80, 0.5, 2e-3
+    k = np.arange(r + 1)
+    counts = [Counts(v, r, n=n, r_fixed=True) for v in k]
+    bounds = np.array([valid_lower_bound(count, delta=delta)[0] for count in counts])
+    least = int(np.argmax(bounds > level))
+    expected = oralib.p_value(least, r, level, delta=delta, n=n, method="exact")
+    assert 0.03 < expected <= 0.05
+    mechanism, rng = oralib.ExtremalResponse(level, delta, least, r), np.random.default_rng(3)
+    failures = pure = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for _ in range(REPETITIONS):
+            signs = rng.choice([-1, 1], size=n)
+            audit = audit_guesses(mechanism.run(signs, rng), signs, delta=delta, fixed=r)
+            failures += audit.bound > level
+            pure += audit.pure_bound > level
+    error = math.sqrt(expected * (1 - expected) * REPETITIONS)
+    assert abs(failures - expected * REPETITIONS) < 4 * error
+    assert pure > failures
+
+
+def test_the_uncorrected_maximum_would_fail():
+    """What is not offered: the largest of all bounds that are only to look at."""
+    rng = np.random.default_rng(7)
+    failures = 0
+    for seed in range(REPETITIONS // 4):
+        scores, included = randomized_response(rng, 400, EPSILON, 10**6)
+        k, bounds = bounds_by_guesses(scores, included, delta=1e-5, seed=seed)
+        assert k[0] == 1
+        assert k[-1] == 400
+        failures += bounds.max() > EPSILON
+    assert failures > 2 * TOO_MANY / 4
+
+
+def test_a_number_that_is_left_to_the_output_needs_the_split_p_value():
+    """Why a split does not use the exact p-value: there, two numbers of guesses break it."""
+    n, epsilon, delta, beta = 1000, 0.0, 2e-4, 0.05
+    numbers = (12, 1000)
+    worst = {}
+    for fixed in (True, False):
+        least = np.full(n, n + 1)
+        for r in numbers:
+            for v in range(r + 1):
+                counts = Counts(v, r, n=n, r_fixed=fixed)
+                if valid_lower_bound(counts, delta=delta, beta=beta)[0] > epsilon:
+                    least[r - 1] = v
+                    break
+        assert (least <= n).sum() == 2 or not fixed
+        worst[fixed] = oralib.worst_case_rejection(least, epsilon, delta=delta, n=n)
+    assert worst[True] > 1.2 * beta
+    assert worst[False] <= beta
+
+
+# ------------------------------------------------------------------------------ guesses and counts
+
+
+def test_guesses_in_either_spelling():
+    truth = np.array([1, 0, 1, 1, 0, 0, 1, 0] * 50)
+    guessed = np.array([1, 0, 1, np.nan, 0, 1, np.nan, 0] * 50)
+    first = audit_guesses(guessed, truth, delta=1e-5, fixed=300)
+    assert (first.v, first.r, first.n, first.number) == (250, 300, 400, "fixed")
+    assert first.bound == valid_lower_bound(Counts(250, 300, n=400, r_fixed=True), delta=1e-5)[0]
+    signs, said = np.where(truth == 1, 1, -1), np.where(guessed == 0, -1, np.nan_to_num(guessed))
+    assert audit_guesses(said, signs, delta=1e-5, fixed=300) == first
+    objects = [None if np.isnan(g) else bool(g) for g in guessed]
+    assert audit_guesses(objects, truth == 1, delta=1e-5, fixed=300) == first
+    missing = audit_guesses(guessed, truth, delta=1e-5, fixed=320)
+    assert (missing.v, missing.r) == (250, 320)
+    assert "20 of the 320 guesses are missing" in missing.notes[-1]
+    left = audit_guesses(guessed, truth, delta=1e-5)
+    assert (left.number, left.rule) == ("output", "split")
+    assert left.bound == valid_lower_bound(Counts(250, 300, n=400), delta=1e-5)[0] < first.bound
+
+
+def test_counts_keep_their_set_up():
+    audit = audit_counts(Counts(75, 100, n=1000, r_fixed=True), delta=1e-4)
+    assert audit.bound == pytest.approx(0.695126, abs=1e-6)
+    assert audit.canaries is None
+    watched = audit_counts(Counts(75, 100, n=100, feedback="full"), delta=0.0)
+    assert watched.rule == "anytime"
+    assert math.isnan(watched.fdp_bound)
+    assert "stronger" not in str(watched)
+    nothing = audit_counts(Counts(0, 0, n=10), delta=0.0)
+    assert nothing.bound == 0
+    assert "there are no guesses" in str(nothing)
+    for wrong, message in (
+        (Counts([1, 2], [3, 3], n=5), "counts must be those of one audit"),
+        (Counts(1, 3, n=5, coins="balanced"), "coins='balanced'"),
+        (Counts(1, 3, n=5, feedback="all others"), "all other elements"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            audit_counts(wrong, delta=0.0)
+
+
+# -------------------------------------------------------------------------------- what is odd
+
+
+SCORES, COINS = [0.1, 0.9, 0.3, 0.7], [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "included", "arguments", "message"),
+    [
+        ([0.1, np.nan, 0.3, 0.7], COINS, {}, "scores must lie in .*nan at index 1"),
+        ([0.1, np.inf, 0.3, 0.7], COINS, {}, "scores must lie in .*inf at index 1"),
+        ([0.5] * 4, COINS, {}, "scores must differ"),
+        (SCORES, COINS[:3], {}, "scores and included must have one entry"),
+        ([SCORES], [COINS], {}, "included must be a list"),
+        (SCORES, [1, 1, 1, 1], {}, "included must have canaries of both kinds.*all included"),
+        (SCORES, [-1, -1, -1, -1], {}, "included must have canaries of both kinds.*left out"),
+        (SCORES, [0, 1, 2, 1], {}, "included must be True or False.*included=2 at index 2"),
+        (SCORES, [0, 1, -1, 1], {}, "included must be .*at index 0 beside a -1"),
+        (SCORES, [0, 1, np.nan, 1], {}, "included must be"),
+        (SCORES, COINS, {"guesses": 0}, r"guesses must lie in \[1, 4\]"),
+        (SCORES, COINS, {"guesses": 5}, r"guesses must lie in \[1, 4\]"),
+        (SCORES, COINS, {"split": 0.01}, "split must leave a canary"),
+        (SCORES, COINS, {"split": 1.0}, "split must lie in"),
+        (SCORES, COINS, {"grid": ()}, "grid must be"),
+        (SCORES, COINS, {"grid": (2, 2)}, "grid must not hold a number twice"),
+        (SCORES, COINS, {"grid": (2, 5)}, "grid must lie in"),
+        (SCORES, COINS, {"grid": (2,), "guesses": 2}, "one of guesses, split and grid"),
+        (SCORES, COINS, {"side": "left"}, "side must be one of both, included"),
+        (SCORES, COINS, {"ids": "abca"}, "ids must differ.*'a' twice"),
+        (SCORES, COINS, {"ids": [1, 2]}, "ids must have one entry for each of 4"),
+        (SCORES, COINS, {"coins": "balanced"}, "coins='balanced'"),
+        (SCORES, COINS, {"delta": -1}, "delta must lie in"),
+        (SCORES, COINS, {"beta": 1}, "beta must lie in"),
+    ],
+)
+def test_impossible_audits(scores, included, arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        audit_scores(scores, included, **{"delta": 0.1, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("guessed", "truth", "arguments", "message"),
+    [
+        ([np.nan] * 4, COINS, {}, "guessed must hold a guess"),
+        ([1, -1, 0, 1], COINS, {}, "guessed must be 1, 0, or nan.*-1 at index 1"),
+        ([1, 2, 0, 1], [1, -1, 1, -1], {}, "guessed must be 1, -1, or 0 or nan.*2 at index 1"),
+        ([1, 0, 1], COINS, {}, "guessed and truth must have one entry"),
+        ([1, 0, 1, 0], COINS, {"fixed": 3}, "fixed must be at least the number of guesses, 4"),
+        ([1, 0, 1, 0], COINS, {"ids": [1, 1, 2, 3]}, "ids must differ"),
+    ],
+)
+def test_impossible_guesses(guessed, truth, arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        audit_guesses(guessed, truth, **{"delta": 0.1, **arguments})
+
+
+def test_coins_that_are_not_fair():
+    scores = np.arange(1000.0)
+    for included in (400, 600):
+        with pytest.warns(UserWarning, match=f"{included} of 1000 canaries were included"):
+            audit = audit_scores(scores, scores < included, delta=1e-5, guesses=100)
+        expected = stats.binomtest(included, 1000).pvalue
+        assert audit.coins_p_value == pytest.approx(expected, rel=1e-9)
+        assert audit.coins_p_value < UNFAIR
+        assert "cannot be judged" in audit.report(claim=1.0)
+        assert "shown     nothing" in str(audit)
+    fair = audit_scores(scores, scores % 2 == 1, delta=1e-5, guesses=100)  # no warning
+    assert "exactly half" in fair.notes[0]
+    odd = audit_scores(scores, np.arange(1000) < 540, delta=1e-5, guesses=100)
+    assert UNFAIR < odd.coins_p_value < 0.05  # which happens
+    assert odd.notes == ()
+
+
+def test_a_bound_of_zero_has_its_reason():
+    included = np.arange(400) % 2 == 1
+    scores = np.where(np.arange(400) < 210, included, ~included) + np.arange(400) / 1000
+    luck = audit_scores(scores, included, delta=0.0, guesses=400)
+    assert 200 < luck.v < 215
+    assert "coins alone do as well" in str(luck)
+    scores, included = gaussian(400, shift=3.0)
+    wrong = str(audit_scores(-scores, included, delta=0.0, guesses=50))
+    assert "no more than half of the guesses are right" in " ".join(wrong.split())
+    assert "give minus the scores" in " ".join(wrong.split())
+    away = " ".join(str(audit_scores(scores, included, delta=0.01, guesses=20)).split())
+    assert "may give n δ = 4 canaries away" in away
+
+
+# ----------------------------------------------------------------------------- the command line
+
+
+def run(*arguments):
+    """Exit status, output and errors of a command."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            status = main(["audit", *map(str, arguments)])
+        except SystemExit as end:  # argparse
+            status = end.code
+    return status, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture
+def scores_csv(tmp_path):
+    scores, included = gaussian(1000, shift=2.0)
+    path = tmp_path / "scores.csv"
+    frame = pd.DataFrame({"id": range(1000), "score": scores, "included": included})
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_a_report_for_people(scores_csv):
+    status, out, err = run(scores_csv, "--delta", 1e-5, "--guesses", 200, "--claim", 1)
+    assert (status, err) == (1, "")
+    for label in ("claim", "canaries", "guesses", "right", "shown", "verdict", "f-DP", "assumed"):
+        assert f"\n{label} " in f"\n{out}"
+    assert "the claim is refuted with confidence 95%" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert run(scores_csv, "--delta", 1e-5, "--guesses", 200, "--claim", 9)[0] == 0
+    assert run(scores_csv, "--delta", 1e-5, "--guesses", 200)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"guesses": 200},
+        {"split": 0.3, "seed": 5},
+        {"grid": (50, 100, 200), "side": "included"},
+        {"beta": 0.01},
+    ],
+)
+def test_the_command_line_is_the_function(scores_csv, options):
+    frame = pd.read_csv(scores_csv)
+    audit = audit_scores(frame["score"], frame["included"], delta=1e-5, **options)
+    words = [str(scores_csv), "--delta", "1e-5", "--json"]
+    for name, value in options.items():
+        word = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        words += [f"--{name}", word]
+    status, out, _ = run(*words)
+    said = json.loads(out)
+    assert status == 0
+    assert said["refuted"] is None
+    assert {name: said[name] for name in audit.as_dict()} == json.loads(json.dumps(audit.as_dict()))
+
+
+def test_guesses_on_the_command_line(tmp_path):
+    path = tmp_path / "guesses.csv"
+    path.write_text("truth,guess\n" + "1,1\n0,0\n1,\n0,1\n" * 50)
+    said = json.loads(run(path, "--delta", 0.0, "--guesses", 150, "--json")[1])
+    assert (said["v"], said["r"], said["n"], said["number"]) == (100, 150, 200, "fixed")
+    said = json.loads(run(path, "--delta", 0.0, "--json")[1])
+    assert (said["v"], said["r"], said["number"]) == (100, 150, "output")
+    path.write_text("truth,guess\n" + "1,1\n-1,-1\n1,0\n-1,\n" * 50)
+    said = json.loads(run(path, "--delta", 0.0, "--json")[1])
+    assert (said["v"], said["r"], said["n"]) == (100, 100, 200)
+    status, _, err = run(path, "--delta", 0.0, "--split", 0.2)
+    assert status == 2
+    assert "--split is for scores" in err
+
+
+def test_a_folder_with_the_report_and_a_figure(scores_csv, tmp_path):
+    out = tmp_path / "new" / "audit"
+    words = (scores_csv, "--delta", 1e-5, "--grid", "50,100,400", "--claim", 4, "--out", out)
+    status, said, _ = run(*words)
+    assert status == 0
+    assert str(out) in said
+    assert sorted(path.name for path in out.iterdir()) == ["figure.png", "report.json"]
+    assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
+    report = json.loads((out / "report.json").read_text())
+    assert report["refuted"] is False
+    assert report["grid"] == [50, 100, 400]
+    assert sorted(path.name for path in out.parent.iterdir()) == ["audit"]
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    status, _, err = run(*words)
+    assert status == 2
+    assert "exists and is not empty" in err
+    assert before == {path: path.read_bytes() for path in out.iterdir()}
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "elsewhere")
+    for wrong, message in (
+        (link, "symbolic link"),
+        (scores_csv, "is not a folder"),
+        (scores_csv / "x", "Not a directory"),
+    ):
+        status, _, err = run(scores_csv, "--delta", 1e-5, "--out", wrong)
+        assert status == 2, err
+        assert message in err
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_coins_that_are_not_fair_judge_no_claim(tmp_path):
+    path = tmp_path / "scores.csv"
+    rows = "".join(f"{i},{int(i < 700)}\n" for i in range(1000))
+    path.write_text("score,included\n" + rows)
+    status, out, err = run(path, "--delta", 1e-5, "--claim", 0.1, "--guesses", 100)
+    assert status == 2
+    assert "cannot be judged" in out
+    assert err.startswith("error: 700 of 1000 canaries were included")
+
+
+def test_audits_need_no_extra(scores_csv, tmp_path):
+    """A plain install: with a figure, and without anything that runs of chapters need."""
+    words = ["audit", str(scores_csv), "--delta", "1e-5", "--out", str(tmp_path / "out")]
+    hidden = {*RUNS.values(), "pyarrow"}
+    code = HIDE.format(hidden=hidden, arguments=words)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "figure.png").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_no_room_for_the_output_is_no_refutation(scores_csv):
+    words = [sys.executable, "-m", "oralib", "audit", str(scores_csv), "--delta", "1e-5"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert "No space left" in done.stderr
+
+
+# ------------------------------------------------------------------------------------- odd files
+
+
+HEAD = "score,included\n"
+GOOD = "0.5,1\n-1.25,0\n3e-2,1\n0.25,0\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        HEAD + GOOD,
+        "\ufeff" + HEAD + GOOD,  # a byte-order mark
+        (HEAD + GOOD).replace(",", ";"),
+        (HEAD + GOOD).replace(",", "\t"),
+        (HEAD + GOOD).replace("\n", "\r\n"),
+        (HEAD + GOOD).replace("\n", "\r"),
+        HEAD + "\n" + GOOD + "\n\n",  # empty lines
+        (HEAD + GOOD)[:-1],  # no end of the last line
+        '"Score"," INCLUDED "\n"0.5","True"\n-1.25, FALSE\n3e-2,yes\n 0.25 ,No\n',
+        '"score";"included";"text"\n0.5;1.0;"a;b"\n-1.25;0.0;"two\nlines"\n3e-2;1;x\n0.25;0;y\n',
+        "score,included\n0.5,1\n-1.25,-1\n0.03,1\n0.25,-1\n",
+        "name,included,id,score\nx,1,a,0.5\nx,0,b,-1.25\nx,1,c,0.03\nx,0,d,0.25\n",
+    ],
+)
+def test_files_in_many_spellings(content, tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_bytes(content.encode())
+    read = read_scores(path)
+    assert read.values.tolist() == [0.5, -1.25, 0.03, 0.25]
+    assert (read.coins > 0).tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b" \n\n", "is empty"),
+        (b"\xef\xbb\xbf", "line 1: its first line must name the columns"),
+        (b"score,included\n", "has no canaries"),
+        (b"0.5,1\n0.2,0\n", "line 1: its first line must name the columns.*'0.5', '1'"),
+        (b"score,member\n0.5,1\n", "must name the columns"),
+        (b"score,included,guess,truth\n1,1,1,1\n", "has scores and guesses"),
+        (b"score,score,included\n1,1,1\n", "the column score occurs twice"),
+        (b"score,included\n0.5,1\nabc,0\n", "line 3, column score: 'abc' is no number"),
+        (b"score;included\n0,5;1\n", "line 2, column score: '0,5' is no number.*not a comma"),
+        (b"score,included\n1_0,1\n", "line 2, column score: '1_0' is no number"),
+        (b"score,included\n,1\n", "line 2, column score: a score is missing"),
+        (b"score,included\nnan,1\n", "line 2, column score: 'nan' is not finite"),
+        (b"score,included\n\n1e999,1\n", "line 3, column score: '1e999' is not finite"),
+        (b"score,included\n0.5,\n", "line 2, column included: a missing coin"),
+        (b"score,included\n0.5,2\n", "line 2, column included: '2' is neither 1 nor 0"),
+        (b"score,included\n0.5,1\n0.1,0\n0.2,-1\n", "line 4, column included: -1 in a column"),
+        (b"score,included\n0.5\n", "line 2: 1 cells, but the first line has 2"),
+        (b"score,included\n0.5,1,\n", "line 2: 3 cells, but the first line has 2"),
+        (
+            b"score,included,id\n1,1,a\n2,0,a\n",
+            "line 3, column id: 'a' occurs twice, first in line 2",
+        ),
+        (b"guess,truth\n1,1\n-1,0\n", "line 3, column guess: -1, while truth is 1 or 0"),
+        (b"guess,truth\nmaybe,1\n", "line 2, column guess: 'maybe' is neither"),
+        (b'score,included\n"0.5,1\n0.2,0\n', "line 3: unexpected end of data"),
+        (b'score,included\n"0.5"x,1\n', "line 2: ',' expected after"),
+        (b"score,included\n" + b"9" * 200_000 + b",1\n", "line 2: field larger than field limit"),
+        (b"score,included\n" + b"9" * 9_000 + b",1\n", "line 2, column score: '9999.* not finite"),
+        (b"score,included\n0.5,1\n\xff\xfe,0\n", "line 3: byte 22 of the file is no text in UTF-8"),
+        ("score,included\n0.5,1\n".encode("utf-16"), "no text in UTF-8"),
+        (bytes(range(256)) * 40, "no text in UTF-8"),
+        (b"\x00" * 5000, "must name the columns"),
+        (b"score,included\n0.5\x00,1\n", "line 2, column score"),
+        (b"PAR1" + b"x" * 50, "Parquet"),
+        (b"score,included\n0.5,1\n0.2,1\n", "included must have canaries of both kinds"),
+        (b"score,included\n0.5,1\n0.5,0\n", "scores must differ"),
+        (b"guess,truth\n,1\n,0\n", "guessed must hold a guess"),
+    ],
+)
+def test_malformed_files(content, message, tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_bytes(content)
+    status, out, err = run(path, "--delta", 1e-5)
+    assert (status, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert len(err) < 500
+    assert re.search(message, err), err
+
+
+def test_files_that_are_none(tmp_path):
+    for path, message in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "missing.csv", "cannot be read: No such file"),
+        (tmp_path / "a\udcff.csv", "cannot be read"),
+    ):
+        status, _, err = run(path, "--delta", 1e-5)
+        assert status == 2
+        assert message in err
+    for wrong in (["--delta", "x"], ["--grid", "a"], ["--guesses", "1", "--split", "0.5"], []):
+        assert run(tmp_path / "x", *wrong)[0] == 2
+    path = tmp_path / "scores.csv"
+    path.write_text(HEAD + GOOD)
+    for wrong in (["--claim", "-1"], ["--claim", "nan"], ["--guesses", "5"], ["--seed", "-1"]):
+        status, _, err = run(path, "--delta", 1e-5, *wrong)
+        assert status == 2
+        assert f"{wrong[0][2:]} must" in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no pipes with names")
+def test_a_pipe_is_read(scores_csv):
+    words = [sys.executable, "-m", "oralib", "audit", "/dev/stdin", "--delta", "1e-5", "--json"]
+    done = subprocess.run(words, input=scores_csv.read_bytes(), capture_output=True)
+    assert json.loads(done.stdout)["canaries"] == 1000
+
+
+def test_parquet_files(tmp_path, monkeypatch):
+    path = tmp_path / "scores.parquet"
+    path.write_bytes(b"PAR1...")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    status, _, err = run(path, "--delta", 1e-5)
+    assert status == 2
+    assert err.endswith("is a Parquet file, which needs a package: pip install pyarrow\n")
+    # As pandas would read it: the package itself is not among ours.
+    monkeypatch.setattr("oralib._score_file.find_spec", lambda name: True)
+    frame = pd.DataFrame(
+        {"score": [0.5, -1.25, 3], "included": [True, False, True], "id": [1, 2, 3]}
+    )
+    for column in (frame["included"], [1, 0, 1], [1.0, 0.0, 1.0], ["yes", "no", "yes"]):
+        monkeypatch.setattr(pd, "read_parquet", lambda *_, c=column, **__: frame.assign(included=c))
+        read = read_scores(path)
+        assert read.values.tolist() == [0.5, -1.25, 3.0]
+        assert read.coins.tolist() == [1.0, 0.0, 1.0]
+    for column, value, message in (
+        ("score", [0.5, None, 3], "row 2, column score: a score is missing"),
+        ("score", [True, False, True], "row 1, column score: True is no number"),
+        ("score", [[1], [2], [3]], r"row 1, column score: \[1\] is no number"),
+        ("included", [True, None, False], "row 2, column included: a missing coin"),
+        ("included", [1, 2, 3], "row 2, column included: 2 is neither"),
+        ("id", [1, 1, 2], "row 2, column id: '1' occurs twice, first in row 1"),
+    ):
+        odd = frame.assign(**{column: value})
+        monkeypatch.setattr(pd, "read_parquet", lambda *_, odd=odd, **__: odd)
+        with pytest.raises(ValueError, match=message):
+            read_scores(path)
+
+
+def test_parquet_for_real(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "scores.parquet"
+    frame = pd.DataFrame({"guess": [True, None, False], "truth": [True, False, True]})
+    frame.astype("boolean").to_parquet(path)
+    read = read_scores(path)
+    assert np.array_equal(read.values, [1.0, np.nan, 0.0], equal_nan=True)
+    assert read.coins.tolist() == [1.0, 0.0, 1.0]
+
+
+def test_a_million_canaries_take_seconds(tmp_path):
+    scores, included = gaussian(10**6, shift=1.0)
+    path = tmp_path / "scores.csv"
+    frame = pd.DataFrame({"score": scores.round(6), "included": included})
+    frame.to_csv(path, index=False)
+    started = time.process_time()
+    status, out, _ = run(path, "--delta", 1e-7, "--grid", "1000,10000,100000", "--json")
+    assert time.process_time() - started < 15  # about 3 on a quiet machine
+    assert status == 0
+    said = json.loads(out)
+    assert said["canaries"] == 10**6
+    assert said["included"] == included.sum()
+
+
+# ---------------------------------------------------------------------------------------- fuzzing
+
+ONCE = settings(
+    deadline=None,
+    max_examples=100,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+spelled = {True: ["1", "1.0", "true", "TRUE", "Yes", " 1"], False: ["0", "0.0", "false", "no "]}
+
+
+@ONCE
+@given(
+    rows=st.lists(
+        st.tuples(finite, st.booleans()), min_size=2, max_size=30, unique_by=lambda r: r[0]
+    ),
+    delimiter=st.sampled_from(",;\t"),
+    end=st.sampled_from(["\n", "\r\n"]),
+    mark=st.sampled_from(["", "\ufeff"]),
+    form=st.sampled_from([repr, "{:+.17e}".format, '"{!r}"'.format]),
+    data=st.data(),
+)
+def test_good_files_give_the_right_counts(rows, delimiter, end, mark, form, data, tmp_path):
+    lines = [delimiter.join(("included", "score"))]
+    for score, coin in rows:
+        lines.append(delimiter.join((data.draw(st.sampled_from(spelled[coin])), form(score))))
+    path = tmp_path / "good.csv"
+    path.write_bytes((mark + end.join(lines) + end).encode())
+    k = data.draw(st.integers(1, len(rows)))
+    status, out, err = run(path, "--delta", 0.1, "--guesses", k, "--json")
+    coins = [coin for _, coin in rows]
+    if all(coins) or not any(coins):
+        assert status == 2
+        assert "both kinds" in err
+        return
+    if stats.binomtest(sum(coins), len(coins)).pvalue >= UNFAIR:
+        assert status == 0, err
+    said = json.loads(out)
+    expected = naive_counts(*zip(*rows, strict=True), k, "both")
+    assert (said["v"], said["r"], said["n"]) == (expected, k, len(rows))
+
+
+@ONCE
+@given(
+    content=st.one_of(
+        st.binary(max_size=200),
+        st.text(max_size=100).map(str.encode),
+        st.lists(st.sampled_from([*'01-,;.e \n\r\t"', "score", "included", "nan"])).map(
+            lambda parts: (HEAD + "".join(parts)).encode()
+        ),
+    )
+)
+def test_any_file_gets_a_result_or_one_line(content, tmp_path):
+    path = tmp_path / "any.csv"
+    path.write_bytes(content)
+    status, out, err = run(path, "--delta", 1e-5, "--claim", 3)
+    assert status in (0, 1, 2)
+    assert (status == 2) == err.startswith("error: ")
+    assert err.count("\n") <= 1
+    assert "Traceback" not in out + err
+
+
+@ONCE
+@given(place=st.integers(0, 60), character=st.sampled_from("0159.,;eE-+x_ \n"))
+def test_a_changed_character_is_an_error_or_understood(place, character, tmp_path):
+    """If the file can still be read, pandas reads the same from it."""
+    good = "score,included\n0.5,1\n-1.25,0\n3e-2,1\n0.25,0\n7,1\n-8,0\n"
+    path = tmp_path / "changed.csv"
+    path.write_text(good[:place] + character + good[place + 1 :])
+    try:
+        read = read_scores(path)
+    except ValueError as error:
+        said = str(error)
+    else:
+        said = None
+    if said is not None:
+        assert said.startswith(str(path))
+        return
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
+    assert frame["score"].astype(float).tolist() == read.values.tolist()
+    assert frame["included"].astype(float).tolist() == read.coins.tolist()
