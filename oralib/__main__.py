@@ -181,7 +181,7 @@ def _audit(chosen: argparse.Namespace) -> int:
 
 
 def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, Any]:
-    """The audit of a file, and what draws its figure, if there are scores."""
+    """The audit of a file, and what draws its figure, if there are scores and it is valid."""
     given = {"delta": chosen.delta, "beta": chosen.beta}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says it
@@ -204,7 +204,7 @@ def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, 
         picture = figures.score_audit(*curve, shown=shown, tried=audit.grid, claim=chosen.claim)
         return picture._repr_png_()[0]
 
-    return audit, figure
+    return audit, figure if audit.plausible_coins else None
 
 
 # ----------------------------------------------------------------------------------- claims

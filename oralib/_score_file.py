@@ -105,21 +105,19 @@ def _csv(path: Path, content: bytes) -> tuple[list[str], Rows]:
             f"{path}, line {line}: byte {error.start + 1} of the file is no text in UTF-8; "
             "give a CSV file in UTF-8, or a Parquet file"
         ) from None
-    wrong = None
+    wrong = []
     for delimiter in ",;\t":
-        rows = _lines(
-            path, csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        )
+        reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        rows = _lines(path, reader)
         try:
             header = [cell.strip() for cell in next(rows, (1, [""]))[1]]
-            if _pairs_in(header):
-                return header, rows
-            error = ValueError(f"{path}, line 1: {_wanted()}, got {_listed(header)}")
-        except ValueError as said:  # quotes that make no sense with this delimiter
-            error = said
-        wrong = wrong or error
-    assert wrong is not None
-    raise wrong
+        except ValueError as error:  # quotes that make no sense with this delimiter
+            wrong.append(error)
+            continue
+        if _pairs_in(header):
+            return header, rows
+        wrong.append(ValueError(f"{path}, line 1: {_wanted()}, got {_listed(header)}"))
+    raise wrong[0]
 
 
 def _lines(path: Path, reader: Any) -> Rows:
@@ -155,9 +153,11 @@ def _parquet(path: Path, content: bytes) -> tuple[list[str], Rows]:
     header = [str(name).strip() for name in frame.columns]
     if not _pairs_in(header):
         raise ValueError(f"{path}: {_wanted()}, got {_listed(header)}")
-    kept = [frame.iloc[:, place].astype(object) for place in range(len(header))]
+    known = {name for pair in PAIRS for name in (*pair, "id")}
+    places = [place for place, name in enumerate(header) if name.lower() in known]
+    kept = [frame.iloc[:, place].astype(object) for place in places]
     columns = [column.where(column.notna(), None).tolist() for column in kept]
-    return header, enumerate(zip(*columns, strict=True), 1)
+    return [header[place] for place in places], enumerate(zip(*columns, strict=True), 1)
 
 
 def _pairs_in(header: Sequence[str]) -> list[tuple[str, str]]:

@@ -31,7 +31,6 @@ chosen by what comes out.
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import inf, isfinite, isnan, nan
-from textwrap import fill
 from typing import Any
 from warnings import warn
 
@@ -41,6 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._later import special
 from oralib._random import stream
+from oralib._score_report import report
 from oralib.bounds import (
     Counts,
     GaussianCurve,
@@ -170,11 +170,15 @@ class ScoreAudit:
             if isinstance(value, float) and not isfinite(value):
                 value = None if isnan(value) else str(value)
             fields[name] = list(value) if isinstance(value, tuple) else value
-        return {**fields, "assumptions": self.assumptions}
+        return {
+            **fields,
+            "plausible_coins": self.plausible_coins,
+            "assumptions": self.assumptions,
+        }
 
     def report(self, claim: float | None = None) -> str:
         """What was claimed and what was shown, in words."""
-        return _report(self, None if claim is None else _check.real("claim", claim, 0))
+        return report(self, None if claim is None else _check.real("claim", claim, 0))
 
     def __str__(self) -> str:
         return self.report()
@@ -256,21 +260,36 @@ def audit_scores(
     named = [name for name, value in given.items() if value is not None]
     if len(named) > 1:
         raise ValueError(f"give one of guesses, split and grid, got {' and '.join(named)}")
-    common: dict[str, Any] = {"delta": delta, "beta": beta, "curve": curve, "coins": coins}
-    common |= {"side": side, "seed": seed, "bits": bits}
+    audited: NDArray[np.int64] = np.arange(n)
+    tried: tuple[int, ...]
     if guesses is not None:
-        tried = (_check.integer("guesses", guesses, 1, n),)
-        return _of_numbers(values, "fixed", tried, **common)
-    if grid is not None:
-        return _of_numbers(values, "grid", _numbers_of("grid", grid, n), **common)
-    share = _check.real("split", DEFAULT_SPLIT if split is None else split, 0, 1, interval="()")
-    order = stream(seed, "scores", "split").permutation(n)
-    aside = round(share * n)
-    if not 0 < aside < n:
-        raise ValueError(
-            f"split must leave a canary on either side, got split={share:g} of {n} canaries"
-        )
-    return _of_split(values, order[:aside], order[aside:], **common)
+        number, tried = "fixed", (_check.integer("guesses", guesses, 1, n),)
+    elif grid is not None:
+        number, tried = "grid", _numbers_of("grid", grid, n)
+    else:
+        share = _check.real("split", DEFAULT_SPLIT if split is None else split, 0, 1, interval="()")
+        aside, audited = _parts(n, share, seed)
+        pilot = _right(_ranked(values[aside], side, seed), bits[aside])
+        number, tried = "split", (_best_number(pilot, audited.size, delta, beta),)
+    right, k = _right(_ranked(values[audited], side, seed), bits[audited]), np.array(tried)
+    level = beta / k.size
+    r = _best_of(right, k, level, delta)
+    counts = _counts(int(right[r - 1]), r, audited.size, number != "split", coins)
+    lots = _lots(values[audited], r, side)
+    return _audit(
+        counts,
+        delta,
+        beta,
+        curve,
+        bits=bits,
+        level=level,
+        number=number,
+        grid=tried,
+        side=side,
+        lots=lots,
+        seed=seed,
+        notes=_coin_notes(bits) + _lot_notes(lots, r),
+    )
 
 
 def audit_guesses(
@@ -319,7 +338,7 @@ def audit_guesses(
     elif r == 0:
         raise ValueError(f"guessed must hold a guess, got none for all of {bits.size} canaries")
     missing = 0 if fixed is None else fixed - r
-    counts = Counts(*(v, r + missing, bits.size), "scores", r_fixed=fixed is not None, coins=coins)
+    counts = _counts(v, r + missing, bits.size, fixed is not None, coins)
     notes = _coin_notes(bits)
     if missing:
         notes += (f"{missing} of the {fixed} guesses are missing, and count as wrong",)
@@ -390,64 +409,15 @@ def bounds_by_guesses(
 # ---------------------------------------------------------------------------- from scores to counts
 
 
-def _of_numbers(
-    values: NDArray[np.float64],
-    number: str,
-    tried: tuple[int, ...],
-    *,
-    bits: NDArray[np.bool_],
-    delta: float,
-    beta: float,
-    curve: Any,
-    coins: str,
-    side: str,
-    seed: int,
-) -> ScoreAudit:
-    """All canaries are audited, with one number of guesses or the best of several."""
-    ranked = _ranked(values, side, seed)
-    right, k = _right(ranked, bits), np.array(tried)
-    level = beta / k.size
-    found = epsilon_lower_bound(
-        right[k - 1], k, beta=level, delta=delta, n=bits.size, method="exact"
-    )
-    # Of equal ones that with the best accuracy: the pure bound and the others are then larger.
-    best = np.lexsort((right[k - 1] / k, found))[-1]
-    r = int(k[best])
-    counts = Counts(int(right[r - 1]), r, bits.size, "scores", r_fixed=True, coins=coins)
-    lots = _lots(values, r, side)
-    notes = _coin_notes(bits) + _lot_notes(lots, r)
-    return _audit(
-        *(counts, delta, beta, curve),
-        **{"bits": bits, "level": level, "number": number, "grid": tried, "side": side},
-        **{"lots": lots, "seed": seed, "notes": notes},
-    )
-
-
-def _of_split(
-    values: NDArray[np.float64],
-    aside: NDArray[np.int64],
-    rest: NDArray[np.int64],
-    *,
-    bits: NDArray[np.bool_],
-    delta: float,
-    beta: float,
-    curve: Any,
-    coins: str,
-    side: str,
-    seed: int,
-) -> ScoreAudit:
-    """The canaries ``aside`` say how many guesses to take among the rest."""
-    pilot = _right(_ranked(values[aside], side, seed), bits[aside])
-    r = _best_number(pilot, rest.size, delta, beta)
-    right = _right(_ranked(values[rest], side, seed), bits[rest])
-    counts = Counts(int(right[r - 1]), r, rest.size, "scores", r_fixed=False, coins=coins)
-    lots = _lots(values[rest], r, side)
-    notes = _coin_notes(bits) + _lot_notes(lots, r)
-    return _audit(
-        *(counts, delta, beta, curve),
-        **{"bits": bits, "number": "split", "grid": (r,), "side": side, "lots": lots},
-        **{"seed": seed, "notes": notes},
-    )
+def _parts(n: int, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A random share of n canaries, and the others."""
+    order = stream(seed, "scores", "split").permutation(n)
+    aside = round(share * n)
+    if not 0 < aside < n:
+        raise ValueError(
+            f"split must leave a canary on either side, got split={share:g} of {n} canaries"
+        )
+    return order[:aside], order[aside:]
 
 
 def _ranked(
@@ -489,6 +459,15 @@ def _lots(values: NDArray[np.float64], r: int, side: str) -> int:
     return lots
 
 
+def _best_of(right: NDArray[np.int64], k: NDArray[np.int64], level: float, delta: float) -> int:
+    """The number of guesses, among some that were fixed in advance, with the largest bound."""
+    found = epsilon_lower_bound(
+        right[k - 1], k, beta=level, delta=delta, n=right.size, method="exact"
+    )
+    # Of equal ones that with the best accuracy: the other bounds are then larger.
+    return int(k[np.lexsort((right[k - 1] / k, found))[-1]])
+
+
 def _best_number(right: NDArray[np.int64], n: int, delta: float, beta: float) -> int:
     """The number of guesses among n canaries that looks best from a smaller sample of them.
 
@@ -503,7 +482,10 @@ def _best_number(right: NDArray[np.int64], n: int, delta: float, beta: float) ->
     found = epsilon_lower_bound_random_r(
         np.floor(careful * taken).astype(np.int64),
         taken,
-        **{"beta": beta, "delta": delta, "n": n, "split": split_for(n, delta, beta)},
+        beta=beta,
+        delta=delta,
+        n=n,
+        split=split_for(n, delta, beta),
     )
     # Where nothing can be shown, that which is least like coins.
     return int(taken[np.lexsort(((accuracy - 0.5) * np.sqrt(k), found))[-1]])
@@ -515,6 +497,10 @@ def _spread(n: int) -> NDArray[np.int64]:
 
 
 # --------------------------------------------------------------------------------- from counts to ε
+
+
+def _counts(v: int, r: int, n: int, fixed: bool, coins: str = "independent") -> Counts:
+    return Counts(np.array([v]), np.array([r]), n, "scores", r_fixed=fixed, coins=coins)
 
 
 def _audit(
@@ -548,13 +534,20 @@ def _audit(
         fdp_bound=float(fdp),
         estimate=float(epsilon_estimate(v, r)),
         accuracy=v / r if r else nan,
-        **{"v": v, "r": r, "n": counts.n, "delta": delta, "beta": beta, "level": level},
+        v=v,
+        r=r,
+        n=counts.n,
+        delta=delta,
+        beta=beta,
+        level=level,
         rule=rule,
         number=number or ("fixed" if counts.r_fixed else "output"),
-        **{**coins, "curve": repr(curve), **more},
+        curve=repr(curve),
+        **coins,
+        **more,
     )
     if not audit.plausible_coins:
-        warn(audit.notes[0], stacklevel=4)
+        warn(audit.notes[0], stacklevel=3)
     return audit
 
 
@@ -688,7 +681,7 @@ def _check_ids(ids: Sequence[Any] | None, n: int) -> None:
     if ids is None:
         return
     try:
-        names = np.asarray(ids).tolist() if isinstance(ids, np.ndarray) else list(ids)
+        names = getattr(ids, "tolist", lambda: list(ids))()  # the numbers of an array by themselves
         if len(names) != n:
             raise ValueError(f"ids must have one entry for each of {n} canaries, got {len(names)}")
         different = len(set(names))
@@ -698,143 +691,3 @@ def _check_ids(ids: Sequence[Any] | None, n: int) -> None:
         seen: set[Any] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ValueError(f"ids must differ, as a canary has one coin, got {twice!r} twice")
-
-
-# --------------------------------------------------------------------------------------- the report
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.6g}%"
-
-
-def _report(audit: ScoreAudit, claim: float | None) -> str:
-    rows = [("claim", f"({claim:g}, {audit.delta:g})-DP")] if claim is not None else []
-    if audit.canaries is not None:
-        rows.append(("canaries", f"{audit.canaries:,}, of which {audit.included:,} were included"))
-    rows += [
-        ("guesses", _guesses_in_words(audit)),
-        (
-            "right",
-            f"{audit.v:,} of {audit.r:,}, or {_percent(round(audit.accuracy, 4))}"
-            if audit.r
-            else "none, as there are no guesses",
-        ),
-        ("shown", _shown_in_words(audit)),
-    ]
-    if claim is not None:
-        rows.append(("verdict", _verdict(audit, claim)))
-    if audit.delta > 0:
-        rows.append(
-            ("pure", f"a claim with δ = 0 needs an ε of at least {_down(audit.pure_bound)}")
-        )
-    if not isnan(audit.fdp_bound):
-        rows.append(
-            (
-                "f-DP",
-                f"ε is at least {_down(audit.fdp_bound)} at this δ, if the trade-off curve of the "
-                f"training is one of {audit.curve}, and only then",
-            )
-        )
-    if audit.r:
-        rows.append(("estimate", f"ε = {audit.estimate:.3f}, by the accuracy alone: no bound"))
-    rows.append(("assumed", audit.assumptions["bound"]))
-    rows += [("note", note) for note in audit.notes]
-    rows += [("stronger", hint) for hint in _hints(audit)]
-    return "\n".join(
-        fill(text, 80, initial_indent=f"{label:<10}", subsequent_indent=" " * 10)
-        for label, text in rows
-    )
-
-
-def _down(bound: float) -> str:
-    """Three digits that are not above the bound."""
-    return f"{np.floor(bound * 1000) / 1000:.3f}" if isfinite(bound) else str(bound)
-
-
-def _guesses_in_words(audit: ScoreAudit) -> str:
-    r = audit.r
-    among = f"among {audit.n:,} canaries"
-    if audit.side == "both":
-        among += (
-            f": the {(r + 1) // 2:,} with the highest scores as included, "
-            f"the {r // 2:,} with the lowest as left out"
-        )
-    elif audit.side == "included":
-        among += ": those with the highest scores, all as included"
-    why = {
-        "fixed": "the number was fixed in advance",
-        "grid": f"the best of {len(audit.grid)} numbers, each tested at level {audit.level:.3g}",
-        "split": "the number was chosen on the other canaries, drawn at random",
-        "output": "the number was left to the output",
-    }[audit.number]
-    return f"{r:,} {among}; {why}"
-
-
-def _shown_in_words(audit: ScoreAudit) -> str:
-    if not audit.plausible_coins:
-        return "nothing, as the coins do not look like fair ones (see the note)"
-    if audit.bound == 0:
-        return f"nothing: no ε is refuted at δ = {audit.delta:g}, {_reason(audit)}"
-    return (
-        f"ε is at least {_down(audit.bound)} at δ = {audit.delta:g}, "
-        f"with confidence {_percent(1 - audit.beta)}"
-    )
-
-
-def _reason(audit: ScoreAudit) -> str:
-    """Why the bound is 0."""
-    if not audit.r:
-        return "since there are no guesses"
-    if 2 * audit.v <= audit.r:
-        return "since no more than half of the guesses are right"
-    if audit.pure_bound > 0:
-        return (
-            f"since a training may give n δ = {audit.n * audit.delta:.3g} canaries away, too many "
-            f"for level {audit.level:.3g} beside so few guesses"
-        )
-    return f"since coins alone do as well with a probability above {audit.level:.3g}"
-
-
-def _verdict(audit: ScoreAudit, claim: float) -> str:
-    if not audit.plausible_coins:
-        return "none: the claim cannot be judged with these coins"
-    if audit.refutes(claim):
-        return (
-            f"the claim is refuted with confidence {_percent(1 - audit.beta)}: were it true, so "
-            f"many guesses would be right with a probability of at most {audit.beta:g}"
-        )
-    return "the claim stands; that it was not refuted does not prove it"
-
-
-def _hints(audit: ScoreAudit) -> list[str]:
-    """What would have made the bound larger; computed where it can be."""
-    hints = []
-    if 2 * audit.v < audit.r and audit.side is not None:
-        hints.append(
-            "most guesses are wrong. Are low scores those of included canaries, as losses are? "
-            "Then give minus the scores, in an audit of its own: to try both signs on the same "
-            "canaries makes the bound fail twice as often"
-        )
-    elif audit.r and audit.rule != "anytime":
-        fourfold = Counts(4 * audit.v, 4 * audit.r, 4 * audit.n, r_fixed=audit.rule != "split")
-        later = float(valid_lower_bound(fourfold, beta=audit.level, delta=audit.delta)[0])
-        if later > audit.bound:
-            hints.append(
-                "four times as many canaries and guesses, at the same accuracy, would show "
-                f"{_down(later)}"
-            )
-    if audit.v == audit.r > 0:
-        hints.append("all guesses are right: plan more of them")
-    if audit.number == "split":
-        hints.append(
-            "a number of guesses that is fixed in advance, say by a pilot run, leaves all canaries "
-            "to the audit"
-        )
-    if audit.number == "grid" and len(audit.grid) > 1:
-        hints.append(f"a single number of guesses would be tested at level {audit.beta:g}")
-    if audit.delta > 0 and 0 < audit.bound < audit.pure_bound - 0.05:
-        hints.append(
-            f"δ costs {audit.pure_bound - audit.bound:.2f}, as n δ = {audit.n * audit.delta:.3g}: "
-            "fewer canaries, or more guesses among them, would lose less"
-        )
-    return hints

@@ -276,18 +276,16 @@ def score_audit(
     if claim is not None:
         label = f"claimed ε = {claim:g}"
         axes.axhline(claim, color="black", linestyle="--", linewidth=1.2, label=label)
-    draw_curve(
-        *(axes, guesses, bounds),
-        **{"color": GREY, "linestyle": ":", "label": "had this number been fixed: no bound now"},
-    )
+    label = "only exploration: not valid"
+    draw_curve(axes, guesses, bounds, color=GREY, linestyle=":", label=label)
     if len(tried) > 1:
         height = {"transform": axes.get_xaxis_transform(), "clip_on": False}
         axes.plot(
             *(tried, np.zeros(len(tried)), "|"),
-            **{"color": BLUE, "markersize": 12, "label": "tried, and corrected for", **height},
+            **{"color": BLUE, "markersize": 12, "label": "tried, with a correction", **height},
         )
     k, bound = shown
-    label = f"shown: ε ≥ {np.floor(bound * 1000) / 1000:.3f} with {k} guesses"
+    label = f"valid: ε ≥ {np.floor(bound * 1000) / 1000:.3f}, {k} guesses"
     axes.plot([k], [bound], "o", color=BLUE, markersize=9, label=label)
     label_axes(axes, "number of guesses", "lower bound on ε (nats)", log_x=True)
     axes.set_ylim(bottom=0)
