@@ -190,7 +190,7 @@ def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, 
                 if getattr(chosen, name) is not None:
                     raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
             return scores.audit_guesses(
-                file.values, file.coins, fixed=chosen.guesses, **given
+                file.values, file.coins, guesses=chosen.guesses, **given
             ), None
         given |= {"side": chosen.side or "both", "seed": chosen.seed or 0}
         number = {name: getattr(chosen, name) for name in ("guesses", "split", "grid")}

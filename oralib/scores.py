@@ -298,7 +298,7 @@ def audit_guesses(
     *,
     delta: float,
     beta: float = 0.05,
-    fixed: int | None = None,
+    guesses: int | None = None,
     coins: str = "independent",
     curve: GaussianCurve | SubsampledGaussianCurve = GaussianCurve(),  # noqa: B008, it is frozen
     ids: Sequence[Any] | None = None,
@@ -312,7 +312,7 @@ def audit_guesses(
     truth : the coins of all canaries, guessed or not: True or False, 1 or 0, or 1 or -1.
     delta : the δ of (ε, δ)-DP, in [0, 1].
     beta : how often the bound may fail, in (0, 1).
-    fixed : the number of guesses, if it was fixed before the training; guesses that are missing
+    guesses : the number of guesses, if it was fixed before the training; guesses that are missing
         count as wrong. If it is not given, the number was left to the output, and the bound is one
         that allows for that.
     coins, curve, ids : as in :func:`audit_scores`.
@@ -321,7 +321,7 @@ def audit_guesses(
     --------
     >>> truth = [1, 0, 1, 1, 0, 0, 1, 0] * 50
     >>> guessed = [1, 0, 1, np.nan, 0, 1, np.nan, 0] * 50
-    >>> audit = audit_guesses(guessed, truth, delta=1e-5, fixed=300)
+    >>> audit = audit_guesses(guessed, truth, delta=1e-5, guesses=300)
     >>> audit.v, audit.r, audit.n, round(audit.bound, 3)
     (250, 300, 400, 1.348)
     """
@@ -331,17 +331,17 @@ def audit_guesses(
     right, taken = _right_and_taken(guessed, bits, none)
     _check_ids(ids, bits.size)
     v, r = int(right.sum()), int(taken.sum())
-    if fixed is not None:
-        fixed = _check.integer("fixed", fixed, 1, bits.size)
-        if r > fixed:
-            raise ValueError(f"fixed must be at least the number of guesses, {r}, got {fixed=}")
+    if guesses is not None:
+        guesses = _check.integer("guesses", guesses, 1, bits.size)
+        if r > guesses:
+            raise ValueError(f"guesses must be at least {r}, as so many are given, got {guesses=}")
     elif r == 0:
         raise ValueError(f"guessed must hold a guess, got none for all of {bits.size} canaries")
-    missing = 0 if fixed is None else fixed - r
-    counts = _counts(v, r + missing, bits.size, fixed is not None, coins)
+    missing = 0 if guesses is None else guesses - r
+    counts = _counts(v, r + missing, bits.size, guesses is not None, coins)
     notes = _coin_notes(bits)
     if missing:
-        notes += (f"{missing} of the {fixed} guesses are missing, and count as wrong",)
+        notes += (f"{missing} of the {guesses} guesses are missing, and count as wrong",)
     return _audit(counts, delta, beta, curve, bits=bits, notes=notes)
 
 

@@ -100,7 +100,7 @@ CALLS = {
     },
     "audit_guesses": {
         **{"guessed": [1, 0, np.nan, 1], "truth": [1, 0, 1, 0], "delta": 0.01, "beta": 0.1},
-        **{"fixed": 3, "coins": "independent", "curve": oralib.GaussianCurve(), "ids": "abcd"},
+        **{"guesses": 3, "coins": "independent", "curve": oralib.GaussianCurve(), "ids": "abcd"},
     },
     "audit_hopping": {
         **{"dpsgd": STEP, "k": 2, "dropping": oralib.Dropping(1.0), "trials": 2, "seed": 1},

@@ -263,7 +263,7 @@ def test_coverage_of_the_worst_mechanism():
         warnings.simplefilter("ignore", UserWarning)
         for _ in range(REPETITIONS):
             signs = rng.choice([-1, 1], size=n)
-            audit = audit_guesses(mechanism.run(signs, rng), signs, delta=delta, fixed=r)
+            audit = audit_guesses(mechanism.run(signs, rng), signs, delta=delta, guesses=r)
             failures += audit.bound > level
             pure += audit.pure_bound > level
     error = math.sqrt(expected * (1 - expected) * REPETITIONS)
@@ -309,14 +309,14 @@ def test_a_number_that_is_left_to_the_output_needs_the_split_p_value():
 def test_guesses_in_either_spelling():
     truth = np.array([1, 0, 1, 1, 0, 0, 1, 0] * 50)
     guessed = np.array([1, 0, 1, np.nan, 0, 1, np.nan, 0] * 50)
-    first = audit_guesses(guessed, truth, delta=1e-5, fixed=300)
+    first = audit_guesses(guessed, truth, delta=1e-5, guesses=300)
     assert (first.v, first.r, first.n, first.number) == (250, 300, 400, "fixed")
     assert first.bound == valid_lower_bound(Counts(250, 300, n=400, r_fixed=True), delta=1e-5)[0]
     signs, said = np.where(truth == 1, 1, -1), np.where(guessed == 0, -1, np.nan_to_num(guessed))
-    assert audit_guesses(said, signs, delta=1e-5, fixed=300) == first
+    assert audit_guesses(said, signs, delta=1e-5, guesses=300) == first
     objects = [None if np.isnan(g) else bool(g) for g in guessed]
-    assert audit_guesses(objects, truth == 1, delta=1e-5, fixed=300) == first
-    missing = audit_guesses(guessed, truth, delta=1e-5, fixed=320)
+    assert audit_guesses(objects, truth == 1, delta=1e-5, guesses=300) == first
+    missing = audit_guesses(guessed, truth, delta=1e-5, guesses=320)
     assert (missing.v, missing.r) == (250, 320)
     assert "20 of the 320 guesses are missing" in missing.notes[-1]
     left = audit_guesses(guessed, truth, delta=1e-5)
@@ -391,7 +391,7 @@ def test_impossible_audits(scores, included, arguments, message):
         ([1, -1, 0, 1], COINS, {}, "guessed must be 1, 0, or nan.*-1 at index 1"),
         ([1, 2, 0, 1], [1, -1, 1, -1], {}, "guessed must be 1, -1, or 0 or nan.*2 at index 1"),
         ([1, 0, 1], COINS, {}, "guessed and truth must have one entry"),
-        ([1, 0, 1, 0], COINS, {"fixed": 3}, "fixed must be at least the number of guesses, 4"),
+        ([1, 0, 1, 0], COINS, {"guesses": 3}, "guesses must be at least 4, as so many are given"),
         ([1, 0, 1, 0], COINS, {"ids": [1, 1, 2, 3]}, "ids must differ"),
     ],
 )
