@@ -71,13 +71,18 @@ PARAMETERS: Mapping[str, Parameter] = {
 }
 
 
+#: What a namespace has in which a chapter's parameters were checked before.
+_CHECKED = "_parameters_checked"
+
+
 def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) -> None:
     """Check and convert a chapter's parameters, where they are.
 
     Parameters
     ----------
     namespace : the chapter's variables, ``globals()``. Its parameters are those that were declared
-        with a type. Another plain value in it is a parameter that the chapter does not have.
+        with a type. Another plain value in it is a parameter that the chapter does not have, unless
+        the chapter has run in it before, as when somebody changes a parameter in JupyterLab.
     limits : for some of them, the least and the most that this chapter can take.
 
     Examples
@@ -88,7 +93,7 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
     (2.0, 10000)
     """
     names = list(namespace.get("__annotations__", {}))
-    for name, value in namespace.items():
+    for name, value in () if namespace.get(_CHECKED) else namespace.items():
         if name not in names and not name.startswith("_") and _is_plain(name, value):
             close = get_close_matches(name, names, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
@@ -105,6 +110,7 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
                 f"got {name}={values[name]}"
             )
     namespace.update(values)
+    namespace[_CHECKED] = True
 
 
 def at_most(name: str, value: float, limit_name: str, limit: float) -> None:

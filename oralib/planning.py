@@ -152,9 +152,12 @@ def _bound_at(
 
 
 def _report(plan: AuditPlan) -> str:
+    from oralib.tables import number  # here, because it needs pandas
+
     dpsgd, dropping, s = plan.dpsgd, plan.dropping, plan.dpsgd.per_coordinate
+    delta = number(plan.delta) if plan.delta < 1e-3 else f"{plan.delta:g}"
     rows = [
-        ("claim", f"({plan.epsilon:g}, {plan.delta:g})-DP: noise multiplier {dpsgd.sigma:.4f}"),
+        ("claim", f"({plan.epsilon:g}, {delta})-DP: noise multiplier {dpsgd.sigma:.4f}"),
         ("canaries", f"{dpsgd.n:,}, {s} per coordinate, each included by a fair coin of its own"),
     ]
     if s > 1:

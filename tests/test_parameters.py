@@ -79,3 +79,15 @@ def test_bad_lists(value):
 
 def test_every_parameter_has_a_meaning():
     assert all(parameter.meaning for parameter in PARAMETERS.values())
+
+
+def test_a_chapter_that_runs_again_in_the_same_kernel():
+    """Its own variables are no parameters; a changed one is checked again."""
+    space = {"__annotations__": {"epsilon": float}, "epsilon": 2}
+    check(space)
+    space |= {"bound": 0.6, "epsilon": 4}
+    check(space)
+    assert space["epsilon"] == 4.0
+    space["epsilon"] = -1
+    with pytest.raises(ValueError, match="epsilon must lie in"):
+        check(space)

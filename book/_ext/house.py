@@ -337,7 +337,7 @@ def run_box(docname, title, *commands):
     ]
     sentence = nodes.paragraph("", "Download the package, ")
     sentence += [links[0], nodes.Text(", and the sources with all chapters, "), links[1]]
-    sentence += nodes.Text(". Where they lie, and with Python 3.11 to 3.13:")
+    sentence += nodes.Text(". In the folder where they lie, with Python 3.11 to 3.13:")
     install = f'pip install "{wheel}[runs]"'
     lines = "\n".join([install, f"tar xf {archive}.tar.gz && cd {archive}", *commands])
     code = nodes.literal_block(lines, lines, language="console")
