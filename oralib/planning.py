@@ -181,12 +181,13 @@ def _report(plan: AuditPlan) -> str:
         seen = f"{plan.bound:.3f} ± {plan.bound_se:.3f}, the mean of {plan.trials} simulated audits"
     else:
         seen = "not simulated here"
+    confidence = f"{1 - plan.beta:g}" if plan.beta > 1e-4 else f"1 - {plan.beta:g}"
     rows += [
         ("guess", f"the {plan.k} with the scores farthest from 0, sums of log-likelihood ratios"),
         ("expect", f"a bound of about {plan.predicted:.2f} by prediction; {seen}"),
         (
             "valid",
-            f"with confidence {1 - plan.beta:g} for any training that is (ε, δ)-DP, by the exact "
+            f"with confidence {confidence} for any training that is (ε, δ)-DP, by the exact "
             "p-value: the number of guesses is fixed in advance",
         ),
     ]

@@ -299,3 +299,12 @@ def test_quadrature_of_the_naive_log_ratio():
     excluded = (weight * stats.norm.pdf(y[:, None], np.arange(4), 1.0)).sum(axis=1)
     included = excluded * np.exp(log_ratio(y, 4, 0.4, 1.0))
     assert integrate.trapezoid(included, y) == pytest.approx(1, abs=1e-6)
+
+
+def test_scores_are_numbers_with_hardly_any_noise():
+    """A step's likelihood ratio is then beyond what an exponential can hold."""
+    dpsgd = DpSgd(10, 10, 3, 0.5, 1e-3)
+    included, scores, _ = hopping_scores(dpsgd, seed=1)
+    assert np.isfinite(scores).all()
+    assert (scores[~included] < 0).all()
+    assert (scores[included] > 0).mean() > 0.5

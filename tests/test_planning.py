@@ -80,3 +80,36 @@ def test_impossible_plans(wrong, message, capsys):
     given |= {"--epsilon": "4", wrong[0]: wrong[1]}
     assert main(["plan", *(word for pair in given.items() for word in pair)]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("steps", [1, 20, 1001])
+@pytest.mark.parametrize("sigma", [1e-3, 0.09, 0.3])
+def test_a_prediction_is_a_share_whatever_the_noise_is(steps, sigma):
+    """Little noise says so much in a step that scores pass the end of the grid at once."""
+    k = np.array([1, 50, 100])
+    for rate in (1e-12, 0.1, 1.0):
+        for s, dropping in ((1, None), (16, Dropping(2, 0.9, 1.65, (3, 20)))):
+            share = predicted_accuracy(DpSgd(s * 100, 100, steps, rate, sigma), k, dropping)
+            assert ((share >= 0.5 - 1e-9) & (share <= 1 + 1e-9)).all()
+
+
+def test_a_long_training_is_planned_in_stages():
+    dropping = Dropping(2, 0.9, 1.65, (3, 20))
+    long = DpSgd(9600, 100, 10_000, 0.1, 24.224)
+    loads = dropping.loads(long)
+    assert loads.shape == (10_000, 10)
+    assert (np.diff(dropping.active(long)) <= 0).all()
+    assert (loads[::10] == loads[9::10]).all()
+    short = DpSgd(9600, 100, 1000, 0.1, 24.224 / 10**0.5)
+    assert (loads[::10] == dropping.loads(short)).all()
+    # The same information in ten times as many steps.
+    k = np.array([50, 100])
+    ratio = predicted_accuracy(long, k, dropping) / predicted_accuracy(short, k, dropping)
+    np.testing.assert_allclose(ratio, 1, atol=0.03)
+    with pytest.raises(ValueError, match="steps must be at most 1000000, got steps=1000001"):
+        dropping.loads(DpSgd(100, 100, 10**6 + 1))
+
+
+def test_a_plan_does_not_round_its_confidence_up():
+    plan = plan_audit(2.0, 1e-5, d=2, steps=1, sample_rate=1.0, beta=1e-9, trials=0)
+    assert "confidence 1 - 1e-09 for" in " ".join(str(plan).split())

@@ -35,6 +35,12 @@ __all__ = ["Dropping", "Plan", "audit_hopping", "hopping_scores", "plan_of"]
 #: Coordinates are crowded in so many bands of equal width.
 BANDS = 10
 
+#: Canaries are dropped at most so many times; in a longer training not after every step.
+STAGES = 1000
+
+#: What is known of each step must fit into memory.
+MOST_STEPS = 10**6
+
 
 @dataclass(frozen=True)
 class Dropping:
@@ -79,26 +85,40 @@ class Dropping:
         """How many canaries share a coordinate: a row for each step, a column for each band.
 
         The first band is that of the most promising ones. All loads are equal in the first step,
-        before anything is known.
+        before anything is known. A training of more than a thousand steps has a thousand stages,
+        in each of which the loads stay the same.
         """
-        _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+        check_steps(dpsgd)
         s, width = dpsgd.per_coordinate, _widths(dpsgd)
-        loads = np.full((dpsgd.steps, width.size), s)
-        for t in range(1, dpsgd.steps):
+        starts = stages(dpsgd)
+        loads = np.full((starts.size, width.size), s)
+        for stage, t in enumerate(starts.tolist()[1:], start=1):
             fall = min(1.0, t / (self.until * dpsgd.steps)) ** self.bend
             mean = s * (min(self.final, s) / s) ** fall
             ratio = self.crowding[0] * (self.crowding[1] / self.crowding[0]) ** (t / dpsgd.steps)
             shape = ratio ** np.linspace(0, 1, width.size)
             load = np.maximum(1, np.rint(mean * shape * width.sum() / (shape @ width)))
             # Rounding must not call back canaries that were dropped.
-            while load @ width > loads[t - 1] @ width:
+            while load @ width > loads[stage - 1] @ width:
                 load[np.argmax(load)] -= 1
-            loads[t] = load
-        return loads
+            loads[stage] = load
+        return np.repeat(loads, np.diff(starts, append=dpsgd.steps), axis=0)
 
     def active(self, dpsgd: DpSgd) -> NDArray[np.int64]:
         """The number of active canaries in each step."""
         return self.loads(dpsgd) @ _widths(dpsgd)
+
+
+def check_steps(dpsgd: DpSgd) -> None:
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    if dpsgd.steps > MOST_STEPS:
+        raise ValueError(f"steps must be at most {MOST_STEPS}, got steps={dpsgd.steps}")
+
+
+def stages(dpsgd: DpSgd) -> NDArray[np.int64]:
+    """The first step of each stage of a training."""
+    count = min(dpsgd.steps, STAGES)
+    return np.arange(count) * dpsgd.steps // count
 
 
 def _widths(dpsgd: DpSgd) -> NDArray[np.int64]:
@@ -177,14 +197,20 @@ class Plan:
         return self.loads @ self.widths
 
 
-def plan_of(dpsgd: DpSgd, dropping: Dropping | None) -> Plan:
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+def loads_and_widths(
+    dpsgd: DpSgd, dropping: Dropping | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The canaries per coordinate of each step and band, and the coordinates of each band."""
+    check_steps(dpsgd)
     if dropping is None:
         loads = np.full((dpsgd.steps, 1), dpsgd.per_coordinate)
-        widths = np.array([dpsgd.used_coordinates])
-    else:
-        _check.instance("dropping", dropping, Dropping, "Dropping(final=3)")
-        loads, widths = dropping.loads(dpsgd), _widths(dpsgd)
+        return loads, np.array([dpsgd.used_coordinates])
+    _check.instance("dropping", dropping, Dropping, "Dropping(final=3)")
+    return dropping.loads(dpsgd), _widths(dpsgd)
+
+
+def plan_of(dpsgd: DpSgd, dropping: Dropping | None) -> Plan:
+    loads, widths = loads_and_widths(dpsgd, dropping)
     distinct, index = np.unique(loads, return_inverse=True)
     made = [ratio_table(int(load), dpsgd.sample_rate, dpsgd.sigma)[:3] for load in distinct]
     low, step, values = (np.array(part) for part in zip(*made, strict=True))

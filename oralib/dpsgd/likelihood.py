@@ -14,7 +14,7 @@ again and again, until just k are left, and guesses those.
 """
 
 from functools import lru_cache
-from heapq import heapify, heapreplace
+from heapq import heapify, heappop, heapreplace
 from math import lgamma, sqrt
 
 import numpy as np
@@ -205,7 +205,7 @@ def _reveal(
         unknown[j] -= 1
         seen[j] += bit
         if unknown[j] == 0:
-            heapreplace(queue, (np.inf, j))
+            heappop(queue)  # nothing is left to show; others may be as sure as can be, too
         else:
             belief[j] = _log_odds(likelihood[j], unknown[j], seen[j], factorials)
             heapreplace(queue, (abs(belief[j]), j))

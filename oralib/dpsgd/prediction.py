@@ -9,13 +9,13 @@ how often the k largest scores are right.
 """
 
 from functools import lru_cache
-from math import sqrt
+from math import ceil, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib.dpsgd.hopping import Dropping, plan_of
+from oralib.dpsgd.hopping import Dropping, loads_and_widths, stages
 from oralib.dpsgd.tables import ratio_table
 from oralib.dpsgd.training import DpSgd
 
@@ -32,24 +32,27 @@ def predicted_accuracy(
     >>> predicted_accuracy(DpSgd(n=16_000, sigma=2.4224), np.array([300])).round(2).tolist()
     [0.75]
     """
-    plan = plan_of(dpsgd, dropping)
-    guesses = _check.integers("guesses", guesses, 1, int(plan.active[-1]))
-    speed = np.array(
-        [_information(int(m), dpsgd.sample_rate, dpsgd.sigma) for m in plan.loads.flat]
-    )
-    speed = speed.reshape(plan.loads.shape)
-    # One point of the grid is at least as wide as a step is long, so that the scheme is stable;
-    # a chance of 1 - exp(-22) needs no more room.
-    width = max(0.05, sqrt(speed.max()))
+    loads, widths = loads_and_widths(dpsgd, dropping)
+    guesses = _check.integers("guesses", guesses, 1, int(loads[-1] @ widths))
+    starts = stages(dpsgd)
+    loads = loads[starts]
+    speed = np.array([_information(int(m), dpsgd.sample_rate, dpsgd.sigma) for m in loads.flat])
+    speed = speed.reshape(loads.shape) * np.diff(starts, append=dpsgd.steps)[:, None]
+    # One point of the grid is at least as wide as a step is long, so that the scheme is stable. A
+    # step that says very much is made in several rounds, but not too many: a chance of 1 - exp(-22)
+    # needs no more room.
+    width = min(max(0.05, sqrt(speed.max())), 1.0)
+    rounds = min(ceil(speed.max() / width**2), 50, max(1, 5000 // starts.size))
+    speed = np.minimum(speed / rounds, width**2)
     size = width * np.arange(int(22 / width) + 3)
     right = 1 / (1 + np.exp(-size))
     drift = np.tanh(size / 2)
     up, down = 0.5 + 0.25 * drift * width, 0.5 - 0.25 * drift * width
     density = np.zeros(size.size)
     density[0] = dpsgd.n
-    for load, pace in zip(plan.loads, speed, strict=True):
+    for load, pace in zip(loads.repeat(rounds, 0), speed.repeat(rounds, 0), strict=True):
         above = np.cumsum(density[::-1])[::-1] - density  # how many have a larger score
-        ends = np.cumsum(load * plan.widths)
+        ends = np.cumsum(load * widths)
         # The pace of each size of score: the average over the bands in which its canaries lie.
         shares = np.diff(
             np.clip(np.concatenate([[0], ends])[:, None], above, above + density), axis=0
@@ -61,8 +64,8 @@ def predicted_accuracy(
         density[1:] += rises[:-1]
         density[:-1] += falls[1:]
         density[-1] += rises[-1]
-    below = np.cumsum(density[::-1])
-    return np.interp(guesses, below, np.cumsum((density * right)[::-1])) / guesses
+    below = np.cumsum([0.0, *density[::-1]])
+    return np.interp(guesses, below, np.cumsum([0.0, *(density * right)[::-1]])) / guesses
 
 
 @lru_cache(maxsize=4096)
@@ -70,4 +73,7 @@ def _information(load: int, sample_rate: float, sigma: float) -> float:
     """Both divergences of one step, included against excluded, added up."""
     *_, ratio, density = ratio_table(load, sample_rate, sigma)
     excluded = np.exp(density - density.max())
-    return float((excluded * np.expm1(ratio) * ratio).sum() / excluded.sum())
+    with np.errstate(over="ignore", invalid="ignore"):  # where exponentials are too large, below
+        gain = excluded * np.expm1(ratio)
+    gain = np.where(ratio < 700, gain, np.exp(density - density.max() + ratio))
+    return float((gain * ratio).sum() / excluded.sum())

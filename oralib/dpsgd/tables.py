@@ -85,5 +85,10 @@ def _log_ratios(
         y = low + i * step
         density[i] = log_mixture(y, first, weight, sigma)
         gain = log_mixture(y - 1, first, weight, sigma) - density[i]
-        ratio[i] = np.log1p(sample_rate * np.expm1(gain)) if sample_rate < 1 else gain
+        if sample_rate == 1:
+            ratio[i] = gain
+        elif gain < 700:
+            ratio[i] = np.log1p(sample_rate * np.expm1(gain))
+        else:  # beyond what an exponential can hold
+            ratio[i] = np.logaddexp(0.0, np.log(sample_rate) + gain)
     return ratio, density
