@@ -288,3 +288,36 @@ def test_bad_input(call, error, message):
 def test_a_limit_of_zero():
     assert isolated_limit(DpSgd(10, 10, sigma=1000.0), delta=0.1) == 0
     assert oralib.isolated_limit is isolated_limit
+
+
+@pytest.mark.parametrize(
+    ("steps", "rate", "sigma"),
+    [
+        (1, 0.1, 1e-3),
+        (1, 1.0, 0.1),
+        (100, 1.0, 1e-3),
+        (100, 1e-6, 0.1),
+        (10**6, 1.0, 1.0),
+    ],
+)
+def test_accountants_agree_where_there_is_hardly_any_privacy(steps, rate, sigma):
+    """The tables of the one would not fit into memory, if they were as fine as elsewhere."""
+    dpsgd = DpSgd(10, 10, steps, rate, sigma)
+    epsilon = certified_epsilon(dpsgd, 1e-5)
+    assert 0.7 < epsilon / certified_epsilon(dpsgd, 1e-5, accountant="rdp") <= 1
+    if rate == 1:  # a single Gaussian mechanism, whose δ is known
+        sigma = sigma / steps**0.5
+        low, high = 0.999 * epsilon - 1e-3, epsilon
+        exact = [
+            stats.norm.logsf(sigma * level - 0.5 / sigma)
+            + np.log1p(
+                -np.exp(
+                    level
+                    + stats.norm.logsf(sigma * level + 0.5 / sigma)
+                    - stats.norm.logsf(sigma * level - 0.5 / sigma)
+                )
+            )
+            for level in (low, high)
+        ]
+        assert exact[1] <= np.log(1e-5) + 1e-6
+        assert exact[0] > np.log(1e-5)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, inf, log1p
+from math import ceil, inf, log1p, sqrt
 from typing import Any
 
 import numpy as np
@@ -156,9 +156,9 @@ def certified_epsilon(dpsgd: DpSgd, delta: float, *, accountant: str = "pld") ->
     dpsgd : the training; its n and d do not matter.
     delta : the δ, in [1e-12, 1).
     accountant : ``"pld"``, which follows the law of the privacy loss through all steps and is exact
-        but for a discretisation on the safe side, of less than 0.001; or ``"rdp"``, which is
-        larger, and which :func:`noise_multiplier` uses, as the paper does. Both are those of
-        dp-accounting.
+        but for a discretisation on the safe side, of less than 0.001 (coarser where there is hardly
+        any privacy, at an ε of a hundred and more); or ``"rdp"``, which is larger, and which
+        :func:`noise_multiplier` uses, as the paper does. Both are those of dp-accounting.
 
     Examples
     --------
@@ -181,8 +181,16 @@ def _certified_epsilon(
 ) -> float:
     from dp_accounting import pld, rdp
 
+    if sample_rate == 1 and accountant == "pld":  # one step with less noise is the same
+        steps, sigma = 1, sigma / sqrt(steps)
+    # The losses of a step, and of all of them, have to fit into tables.
+    interval = 1e-4 * max(1.0, 1 / sigma**2 / 16, sample_rate * sqrt(steps) / sigma / 16)
     with _quiet_accountant():
-        spent = pld.PLDAccountant() if accountant == "pld" else rdp.RdpAccountant()
+        spent = (
+            pld.PLDAccountant(value_discretization_interval=interval)
+            if accountant == "pld"
+            else rdp.RdpAccountant()
+        )
         return float(spent.compose(_event(sigma, steps, sample_rate)).get_epsilon(delta))
 
 
