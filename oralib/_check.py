@@ -93,6 +93,20 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return value
 
 
+def coins(name: str, value: Any, n: int) -> NDArray[np.bool_]:
+    """``value`` as n truth values."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.zeros(0, dtype=bool)
+    if array.dtype != bool or array.shape != (n,):
+        raise ValueError(
+            f"{name} must be a boolean vector of length n={n}, "
+            f"got {array.dtype} of shape {array.shape}"
+        )
+    return array
+
+
 def multiple(name: str, value: int, of: int, meaning: str) -> None:
     """``value`` must be a multiple of ``of``, which ``meaning`` explains."""
     if value % of:

@@ -119,12 +119,16 @@ def _plain(name: str, value: Any) -> int | float | str | bool:
 
 def _rounded(value: int | float | str | bool) -> str:
     """A text that is the same on every machine on which the value is nearly the same."""
-    if not isinstance(value, float) or not math.isfinite(value):
+    if isinstance(value, str | bool):
         return str(value)
     size = abs(value)
-    if size != 0 and not 0.1 <= size < 1e6:
-        return f"{value:.3g}"
-    return f"{value:.3f}" if size < 1000 else f"{value:.0f}"
+    if isinstance(value, int) or not math.isfinite(value):
+        text = str(value)
+    elif size != 0 and not 0.1 <= size < 1e6:
+        text = f"{value:.3g}"
+    else:
+        text = f"{value:.3f}" if size < 1000 else f"{value:.0f}"
+    return text.replace("-", "−")
 
 
 def _as_html(rows: Mapping[str, str]) -> str:

@@ -41,13 +41,13 @@ _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 def number(value: Any, digits: int = 3) -> str:
     """A number, or a word, as it is printed in a book.
 
-    Integers are printed in full, other numbers with so many digits after the point, and very small
+    Integers are printed in full, with commas from five digits on, other numbers with so many digits after the point, and very small
     or large ones as a power of ten.
 
     Examples
     --------
-    >>> number(0.62549), number(-2), number(1e-5), number(float("inf"))
-    ('0.625', '−2', '10⁻⁵', '∞')
+    >>> number(0.62549), number(-2), number(32_000), number(1e-5), number(float("inf"))
+    ('0.625', '−2', '32,000', '10⁻⁵', '∞')
     """
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
@@ -55,7 +55,7 @@ def number(value: Any, digits: int = 3) -> str:
         return str(value)
     real = float(value)
     if isinstance(value, Integral):
-        text = str(int(value))
+        text = f"{int(value):,}" if abs(real) >= 10**4 else str(int(value))
     elif isnan(real):
         return "–"
     elif isinf(real):
@@ -173,4 +173,8 @@ def show(
 
 def _with_error(value: Any, error: float, digits: int) -> str:
     text = number(value, digits)
-    return f"{text} ± {error:.{digits}f}" if isfinite(error) else text
+    if not isfinite(error):
+        return text
+    if 0 < error < 0.5 * 10.0**-digits:  # the first digit that is not 0
+        digits = -floor(log10(error))
+    return f"{text} ± {error:.{digits}f}"

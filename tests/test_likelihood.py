@@ -24,7 +24,7 @@ def posterior(y, s, draws, rate, noise):
 @pytest.mark.parametrize("draws", [1, 6])
 def test_tables_are_likelihoods(draws):
     s, rate, noise = 4, 0.3, 0.8 * np.sqrt(draws)
-    low, step, table, factorials = likelihood._tables(s, draws, rate, noise)
+    low, step, table, factorials = likelihood.likelihood_tables(s, draws, rate, noise)
     rng = np.random.default_rng(1)
     for m in range(s + 1):
         y = rng.binomial(m * draws, rate, 5) + noise * rng.standard_normal(5)
@@ -36,7 +36,7 @@ def test_tables_are_likelihoods(draws):
         np.testing.assert_allclose(
             special.softmax(weight), posterior(y, s, draws, rate, noise), atol=1e-4
         )
-        log_odds = likelihood._log_odds(np.array(values), s, 0, factorials)
+        log_odds = likelihood.log_odds(np.array(values), s, 0, factorials)
         mean = posterior(y, s, draws, rate, noise) @ np.arange(s + 1) / s
         assert log_odds == pytest.approx(special.logit(mean), abs=1e-3)
 
@@ -51,7 +51,7 @@ def test_beliefs_after_a_coin_was_shown():
             if coins[0] == shown:
                 chance[coins[1]] += np.exp(like[sum(coins)])
         expected = np.log(chance[1] / chance[0])
-        assert likelihood._log_odds(like, 2, shown, factorials) == pytest.approx(expected)
+        assert likelihood.log_odds(like, 2, shown, factorials) == pytest.approx(expected)
 
 
 def naive(dpsgd, k, sees, feedback, rng):

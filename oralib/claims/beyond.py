@@ -258,7 +258,7 @@ def _best_mechanism(n: int, r: int, v: int, epsilon: float, delta: float) -> flo
 def _formula(
     v: int, r: int, epsilon: float, budget: float, tail: float = 1.0, price: float = 1.0
 ) -> float:
-    """1 - (1 - f)(1 - nδ/B)+ by its words, with factors to vary its parts."""
+    """1 - (1 - luck)(1 - nδ/price)+ by its words, with factors to vary its parts."""
     law = stats.binom(r, p(epsilon))
     f = law.sf(v - 1)
     b = v * law.pmf(v) / f
@@ -280,7 +280,8 @@ def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
     OURS,
     "This book",
     "For r guesses fixed in advance, the largest P[V ≥ v] of all (ε, δ)-DP mechanisms and "
-    "guessers is 1 − (1 − f) max(0, 1 − nδ/B).",
+    "guessers is 1 − (1 − luck) max(0, 1 − nδ/price), with luck = P[W ≥ v] and "
+    "price = v P[W = v] / P[W ≥ v] for W ~ Bin(r, p(ε)).",
     LINEAR_PROGRAM,
     "exact-bound#thm-exact-fixed",
     stated={"tail": 1.0, "price": 1.0},
@@ -413,8 +414,8 @@ def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
     "ours:random-number-of-guesses",
     OURS,
     "This book",
-    "For a random number of guesses, the worst case of a rule V ≥ c_R takes the largest f and the "
-    "least B over all r, which may be those of different r.",
+    "For a random number of guesses, the worst case of a rule V ≥ c_R takes the largest luck and "
+    "the least price over all r, which may be those of different r.",
     LINEAR_PROGRAM,
     "exact-bound#thm-exact-random",
     stated={"tail": 1.0, "price": 1.0, "joined": True},
@@ -520,7 +521,8 @@ def _mechanism_of_two_faces_is_private() -> Finding:
     OURS,
     "This book",
     "When the number of guesses depends on the output, neither the p-value of Steinke et al. nor "
-    "the exact one is valid in general; max(f / (1 − λ(1 − f)), nδ / (λB)) is, λ fixed before.",
+    "the exact one is valid in general; max(luck / (1 − λ(1 − luck)), nδ / (λ price)) is, with λ "
+    "fixed before.",
     LINEAR_PROGRAM,
     "exact-bound#thm-exact-split",
     stated={"rule": "split", "level": 1.0},

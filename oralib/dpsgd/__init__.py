@@ -10,7 +10,8 @@ every element has a coordinate of its own, with n > d each coordinate has n / d 
 - :mod:`~oralib.dpsgd.isolated`: elements with coordinates of their own, and how sure one can be;
 - :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback;
 - :mod:`~oralib.dpsgd.likelihood`: the most likely guess, from the sum or from all steps;
-- :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped.
+- :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped;
+- :mod:`~oralib.dpsgd.observed`: guesses from the weights of a training that somebody has run.
 
 See Also
 --------
@@ -20,6 +21,7 @@ oralib.mechanisms.NoisyCountInSets : a single full-batch step as a mechanism for
 from oralib.dpsgd.hopping import Dropping, audit_hopping, hopping_scores
 from oralib.dpsgd.isolated import Confidence, confidence, isolated_limit
 from oralib.dpsgd.likelihood import audit_likelihood
+from oralib.dpsgd.observed import audit_gradients, canary_scores, noisy_gradients
 from oralib.dpsgd.single_step import audit_single_step, guess_distances
 from oralib.dpsgd.sums import audit
 from oralib.dpsgd.training import (
@@ -35,15 +37,18 @@ __all__ = [
     "DpSgd",
     "Dropping",
     "audit",
+    "audit_gradients",
     "audit_hopping",
     "audit_likelihood",
     "audit_single_step",
     "audit_training",
+    "canary_scores",
     "certified_epsilon",
     "confidence",
     "guess_distances",
     "hopping_scores",
     "isolated_limit",
     "noise_multiplier",
+    "noisy_gradients",
     "train",
 ]

@@ -244,7 +244,7 @@ def _hop_kernel(
     values: Array,
     rng: Generator,
 ) -> tuple[Array, Array, Array]:
-    """One training: the coins, all scores, and who is active in the end, the largest score first.
+    """One training: the coins, all scores, and who is active in the end.
 
     Active canaries lie in the order of their promise, band by band. Within a band they lie in rows
     as wide as the band has coordinates, and each row is turned by an amount of its own in each
@@ -257,59 +257,79 @@ def _hop_kernel(
     who, score = np.arange(n), np.zeros(n)
     coin = included.copy()
     spare = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.bool_)
-    rate = -np.log1p(-sample_rate)  # inf for a full batch: every gap is 0
+    row, column = np.empty(n + 1, dtype=np.int32), np.empty(n + 1, dtype=np.int32)
+    first = np.zeros(widths.size + 1, dtype=np.int64)
+    gap = -1 / np.log1p(-sample_rate)  # 0 for a full batch: nobody is left out
     active = n
     for t in range(loads.shape[0]):
         wanted = int((loads[t] * widths).sum())
-        if t > 0 and (wanted < active or loads.shape[1] > 1):
+        moved = t > 0 and (wanted < active or loads.shape[1] > 1)
+        if moved:
             _sort(active, wanted, who, score, coin, dropped_scores, *spare)
             active = wanted
+        if moved or t == 0:
+            _line_up(coin, loads[t], widths, row, column, first)
         start = 0
         for band in range(widths.size):
             end = start + loads[t, band] * widths[band]
-            entry = table[t, band]
+            entry, ones = table[t, band], slice(first[band], first[band + 1])
             _step(
-                *(score[start:end], coin[start:end], widths[band], rate, sigma),
+                *(score[start:end], row[ones], column[ones], widths[band], gap, sigma),
                 *(low[entry], step[entry], values[entry], rng),
             )
             start = end
     for i in range(active):
         dropped_scores[who[i]] = score[i]
-    order = np.argsort(-np.abs(score[:active]))
-    return included, dropped_scores, who[:active][order]
+    return included, dropped_scores, who[:active]
+
+
+@jit
+def _line_up(
+    coin: Array, load: Array, widths: Array, row: Array, column: Array, first: Array
+) -> None:
+    """The rows and columns of the included canaries, those of each band from ``first`` on."""
+    place = ones = 0
+    for band in range(widths.size):
+        for i in range(load[band]):
+            for j in range(widths[band]):
+                row[ones], column[ones] = i, j
+                ones += coin[place]  # without a branch that nobody can predict
+                place += 1
+        first[band + 1] = ones
 
 
 @jit
 def _step(
     score: Array,
-    coin: Array,
+    row: Array,
+    column: Array,
     width: int,
-    rate: float,
+    gap: float,
     sigma: float,
     low: float,
     step: float,
     values: Array,
     rng: Generator,
 ) -> None:
-    """One step on the coordinates of a band: batches, noise, and what it adds to the scores."""
+    """One step on the coordinates of a band: batches, noise, and what it adds to the scores.
+
+    ``row`` and ``column`` are those of the included canaries: only they can be in a batch.
+    """
     rows = score.size // width
     turn = rng.integers(0, width, rows)
-    noisy = np.empty(width)
-    for j in range(width):
-        noisy[j] = sigma * rng.standard_normal()
+    noisy = np.zeros(2 * width)  # twice, so that a turned row is contiguous
     # The gaps between members of a batch are geometric: jump from member to member.
-    i = np.floor(rng.standard_exponential() / rate)
-    while i < score.size:
-        place = int(i)
-        if coin[place]:
-            noisy[(place + turn[place // width]) % width] += 1
-        i += 1 + np.floor(rng.standard_exponential() / rate)
-    ratio = np.empty(2 * width)  # twice, so that a turned row is contiguous
+    i = np.floor(gap * rng.standard_exponential())
+    while i < row.size:
+        noisy[column[int(i)] + turn[row[int(i)]]] += 1
+        i += 1 + np.floor(gap * rng.standard_exponential())
     for j in range(width):
-        ratio[j] = ratio[j + width] = interpolate(values, low, step, noisy[j])
-    for row in range(rows):
+        y = noisy[j] + noisy[j + width] + sigma * rng.standard_normal()
+        noisy[j] = noisy[j + width] = interpolate(values, low, step, y)
+    for i in range(rows):  # in slices, which the compiler can add several numbers at a time
+        here, turned = score[i * width : (i + 1) * width], noisy[turn[i] : turn[i] + width]
         for j in range(width):
-            score[row * width + j] += ratio[j + turn[row]]
+            here[j] += turned[j]
 
 
 #: Scores are sorted by their size to a thousandth, up to 8: finer does not matter.
@@ -354,7 +374,13 @@ def _key(score: float) -> int:
 
 @jit
 def _count_right(included: Array, scores: Array, who: Array, k: int) -> int:
-    right = 0
-    for i in who[:k]:
-        right += (scores[i] > 0) == included[i]
+    """How many of the k guesses with the scores farthest from 0 are right."""
+    size = np.abs(scores[who])
+    last = np.partition(size, size.size - k)[size.size - k]
+    right, ties = 0, k - (size > last).sum()
+    for i in range(size.size):
+        if size[i] >= last:
+            guessed = size[i] > last or ties > 0
+            ties -= size[i] == last
+            right += guessed and (scores[who[i]] > 0) == included[who[i]]
     return right

@@ -26,10 +26,10 @@ from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib.bounds import Counts
 from oralib.dpsgd.tables import POINTS, interpolate, log_mixture, window
-from oralib.dpsgd.training import DpSgd, ones_among, play_counts
+from oralib.dpsgd.training import DpSgd, play_counts
 from oralib.mechanisms import Array
 
-__all__ = ["audit_likelihood"]
+__all__ = ["audit_likelihood", "count_right", "likelihood_tables", "log_odds", "weigh"]
 
 SEEN = ("sum", "steps")
 
@@ -75,7 +75,7 @@ def audit_likelihood(
     # A sum is one step with T draws of each element, and with the noise of T steps.
     draws, rounds = (steps, 1) if sees == "sum" else (1, steps)
     noise = dpsgd.sigma * sqrt(draws)
-    table = _tables(s, draws, dpsgd.sample_rate, noise)
+    table = likelihood_tables(s, draws, dpsgd.sample_rate, noise)
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         v = _block(
@@ -93,7 +93,7 @@ def audit_likelihood(
 
 
 @lru_cache(maxsize=64)
-def _tables(
+def likelihood_tables(
     s: int, draws: int, sample_rate: float, noise: float
 ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]]:
     """Log-likelihoods of a noisy gradient for m = 0, ..., s, and the logarithms of factorials."""
@@ -138,26 +138,41 @@ def _block(
 ) -> Array:
     v = np.empty(trials, dtype=np.int64)
     likelihood = np.empty((d, s + 1))
-    ones = np.empty(d, dtype=np.int64)
-    belief = np.empty(d)
+    coins = np.empty((d, s), dtype=np.bool_)
     for trial in range(trials):
         likelihood[:] = 0
         for j in range(d):
-            ones[j] = rng.binomial(s, 0.5)
+            for i in range(s):
+                coins[j, i] = rng.random() < 0.5
+            ones = coins[j].sum()
             for _ in range(rounds):
-                y = rng.binomial(ones[j] * draws, sample_rate) + noise * rng.standard_normal()
-                for m in range(s + 1):
-                    likelihood[j, m] += interpolate(table[m], low, step, y)
-            belief[j] = _log_odds(likelihood[j], s, 0, factorials)
-        if one_way:
-            v[trial] = _reveal(likelihood, ones, belief, s, k, factorials, rng)
-        else:
-            v[trial] = _plain(ones, belief, s, k, rng)
+                y = rng.binomial(ones * draws, sample_rate) + noise * rng.standard_normal()
+                weigh(likelihood[j], table, low, step, y)
+        v[trial] = count_right(likelihood, coins, k, one_way, factorials)
     return v
 
 
 @jit
-def _log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> float:
+def weigh(likelihood: Array, table: Array, low: float, step: float, y: float) -> None:
+    """Add what a noisy gradient says about each number of included elements."""
+    for m in range(likelihood.size):
+        likelihood[m] += interpolate(table[m], low, step, y)
+
+
+@jit
+def count_right(likelihood: Array, coins: Array, k: int, one_way: bool, factorials: Array) -> int:
+    """How many of k guesses are right: at the coins of the elements, a row for each coordinate."""
+    d, s = coins.shape
+    belief = np.empty(d)
+    for j in range(d):
+        belief[j] = log_odds(likelihood[j], s, 0, factorials)
+    if one_way:
+        return _reveal(likelihood, coins, belief, k, factorials)
+    return _plain(coins, belief, k)
+
+
+@jit
+def log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> float:
     """The log-odds that an element is included, ``unknown`` of s left and ``seen`` ones shown."""
     top = -np.inf
     for m in range(unknown + 1):
@@ -171,13 +186,13 @@ def _log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> 
 
 
 @jit
-def _plain(ones: Array, belief: Array, s: int, k: int, rng: Generator) -> int:
+def _plain(coins: Array, belief: Array, k: int) -> int:
     """Guess the elements of the most promising coordinates; of the last one only as many as fit."""
     right = 0
     for j in np.argsort(-np.abs(belief)):
-        taken = min(k, s)
-        drawn = ones_among(taken, ones[j], s, rng)
-        right += drawn if belief[j] > 0 else taken - drawn
+        taken = min(k, coins.shape[1])
+        ones = coins[j, :taken].sum()
+        right += ones if belief[j] > 0 else taken - ones
         k -= taken
         if k == 0:
             break
@@ -185,32 +200,23 @@ def _plain(ones: Array, belief: Array, s: int, k: int, rng: Generator) -> int:
 
 
 @jit
-def _reveal(
-    likelihood: Array,
-    ones: Array,
-    belief: Array,
-    s: int,
-    k: int,
-    factorials: Array,
-    rng: Generator,
-) -> int:
+def _reveal(likelihood: Array, coins: Array, belief: Array, k: int, factorials: Array) -> int:
     """Show the least promising element until k are left, and guess those."""
-    d = ones.size
-    unknown, seen = np.full(d, s), np.zeros(d, dtype=np.int64)
+    d, s = coins.shape
+    shown, seen = np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.int64)
     queue = [(abs(belief[j]), j) for j in range(d)]
     heapify(queue)
     for _ in range(d * s - k):
         j = queue[0][1]
-        bit = ones_among(1, ones[j] - seen[j], unknown[j], rng)
-        unknown[j] -= 1
-        seen[j] += bit
-        if unknown[j] == 0:
+        seen[j] += coins[j, shown[j]]
+        shown[j] += 1
+        if shown[j] == s:
             heappop(queue)  # nothing is left to show; others may be as sure as can be, too
         else:
-            belief[j] = _log_odds(likelihood[j], unknown[j], seen[j], factorials)
+            belief[j] = log_odds(likelihood[j], s - shown[j], seen[j], factorials)
             heapreplace(queue, (abs(belief[j]), j))
     right = 0
     for j in range(d):
-        left = ones[j] - seen[j]
-        right += left if belief[j] > 0 else unknown[j] - left
+        ones = coins[j, shown[j] :].sum()
+        right += ones if belief[j] > 0 else s - shown[j] - ones
     return right

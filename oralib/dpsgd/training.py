@@ -247,17 +247,8 @@ def train(
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     _check.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
-    try:
-        included = np.asarray(included)
-    except ValueError:  # rows of different lengths
-        included = np.zeros(0, dtype=bool)
-    if included.dtype != bool or included.shape != (dpsgd.n,):
-        raise ValueError(
-            f"included must be a boolean vector of length n={dpsgd.n}, "
-            f"got {included.dtype} of shape {included.shape}"
-        )
     return _train(
-        np.flatnonzero(included) % dpsgd.d,
+        np.flatnonzero(_check.coins("included", included, dpsgd.n)) % dpsgd.d,
         dpsgd.d,
         dpsgd.steps,
         dpsgd.sample_rate,

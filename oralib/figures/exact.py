@@ -28,6 +28,12 @@ _PARTS = (
 )
 
 
+def _short(value: float) -> str:
+    """0.625, but 0.50 and not 0.500."""
+    text = f"{value:.3f}"
+    return text.removesuffix("0")
+
+
 @in_house_style
 def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = None) -> Picture:
     """Theorems 5.1 and 5.2: how far the best guesser comes, and which gap takes the rest.
@@ -56,7 +62,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
         axes.plot([levels[-1]] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1.6)
         fits = levels[1] > 0.55  # in the bar; a short one has its number after it
         axes.text(
-            *(levels[1] + (-0.006 if fits else 0.006), place, f"{levels[1]:.2f}"),
+            *(levels[1] + (-0.006 if fits else 0.006), place, _short(levels[1])),
             ha="right" if fits else "left",
             va="center",
             color="white" if fits else "black",
