@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import integrate, special, stats
+from scipy import integrate, optimize, special, stats
 
 import oralib
 from oralib import (
@@ -321,3 +321,53 @@ def test_accountants_agree_where_there_is_hardly_any_privacy(steps, rate, sigma)
         ]
         assert exact[1] <= np.log(1e-5) + 1e-6
         assert exact[0] > np.log(1e-5)
+
+
+@pytest.mark.parametrize(("steps", "sigma"), [(1, 0.05), (1, 0.2), (100, 0.05), (100, 1.0)])
+@pytest.mark.parametrize("delta", [1e-5, 1e-12])
+def test_limits_of_full_batches_have_a_closed_form(steps, sigma, delta):
+    """Also where next to everything is shown: the profile of a Gaussian mechanism."""
+    mu = steps**0.5 / sigma
+
+    def excess(epsilon):
+        one, other = (stats.norm.logsf(epsilon / mu + sign * mu / 2) for sign in (-1, 1))
+        return np.exp(one) - np.exp(epsilon + other) - delta / 0.05
+
+    expected = optimize.brentq(excess, 0, mu**2 + 40 * mu)
+    found = isolated_limit(DpSgd(5, 5, steps, 1.0, sigma), delta=delta)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_limit_with_hardly_any_noise_by_hand():
+    """One step, half of all batches: Λ rises with y, so each tail is that of a mixture."""
+    rate, sigma = 0.5, 0.1
+
+    def excess(epsilon):
+        total = -2e-4
+        for sign in (1, -1):
+            odds = np.log((np.exp(sign * epsilon) - (1 - rate)) / rate + 0j).real
+            y = sigma**2 * odds + 0.5 if np.exp(sign * epsilon) > 1 - rate else -np.inf
+            out, within = (stats.norm.sf(sign * (y - mean) / sigma) for mean in (0, 1))
+            tails = (1 - rate) * out + rate * within, out  # included, excluded
+            total += 0.5 * (tails[sign < 0] - np.exp(epsilon) * tails[sign > 0])
+        return total
+
+    found = isolated_limit(DpSgd(5, 5, 1, rate, sigma), delta=1e-5)
+    assert found == pytest.approx(optimize.brentq(excess, 0.01, 300), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("steps", "rate", "sigma", "sees", "message"),
+    [
+        (1, 0.1, 1e-3, "sum", "sigma be at least 0.05, got steps=1, sample_rate=0.1 and sigma=0.0"),
+        (100, 1e-12, 1.0, "steps", "dpsgd must show something .* sample_rate=1e-12"),
+        (100, 1.0, 1e6, "steps", "dpsgd must show something .* sigma=1e"),
+        (10**6, 1.0, 0.1, "sum", "dpsgd must show something and not everything"),
+        (10, 0.5, 0.3, "steps", "smooth enough .* got steps=10, sample_rate=0.5 and sigma=0.3"),
+    ],
+)
+def test_trainings_that_show_next_to_nothing_or_next_to_everything(
+    steps, rate, sigma, sees, message
+):
+    with pytest.raises(ValueError, match=message):
+        isolated_limit(DpSgd(5, 5, steps, rate, sigma), delta=1e-5, sees=sees)

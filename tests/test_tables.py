@@ -21,7 +21,9 @@ from oralib.tables import number, show
         (3.14e8, "3.1 · 10⁸"),
         (np.float64(2.5), "2.500"),
         (np.int64(-7), "−7"),
-        (10**9, "1000000000"),
+        (9999, "9999"),
+        (-(10**4), "−10,000"),
+        (10**9, "1,000,000,000"),
         (float("nan"), "–"),
         (float("-inf"), "−∞"),
         (np.True_, "yes"),
@@ -51,7 +53,7 @@ def test_a_table_in_columns():
 def test_a_table_of_some_columns():
     shown = show(FRAME, {"n": "elements", "bound": "ε′", "bound_se": "s.e."}, digits={"bound": 1})
     assert shown.heads == ("elements", "ε′", "s.e.")
-    assert shown.rows[0] == ("1", "0.5 ± 0.0", "0.012")
+    assert shown.rows[0] == ("1", "0.5 ± 0.01", "0.012")
 
 
 def test_html_has_heads_and_no_markup_of_others():

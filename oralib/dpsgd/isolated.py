@@ -46,6 +46,10 @@ Reals = NDArray[Any]  # of doubles
 _NEGLIGIBLE = 42.0
 #: Tails are tabulated down to exp(-_FARTHEST).
 _FARTHEST = 80.0
+#: Points of the integrals along a contour, each of which is a sum over points of y.
+_MOST_WORK = 1e8
+#: A training must show something, but not all, for logarithms of tails to be told apart.
+_SHOWN, _LEAST_SIGMA = (1e-9, 1e5), 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +80,11 @@ class Confidence:
         """(P[\\|Λ\\| > level, right], P[\\|Λ\\| > level, wrong])."""
         right, wrong, _ = self._splines
         return np.exp(right(level)), np.exp(wrong(level))
+
+    def profile(self, epsilon: float) -> float:
+        """P[\\|Λ\\| > ε, right] - e^ε P[\\|Λ\\| > ε, wrong]."""
+        right, wrong, _ = self._splines
+        return float(np.exp(right(epsilon)) - np.exp(epsilon + wrong(epsilon)))
 
     def level_of(self, share: Any) -> Reals:
         """The level that \\|Λ\\| exceeds with probability ``share``."""
@@ -112,6 +121,13 @@ def confidence(dpsgd: DpSgd, sees: str = "steps") -> Confidence:
         raise ValueError(
             "dpsgd must have a coordinate for each element, n <= d, "
             f"got n={dpsgd.n} and d={dpsgd.d}"
+        )
+    shown = dpsgd.steps * dpsgd.sample_rate**2 / dpsgd.sigma**2
+    if not _SHOWN[0] <= shown <= _SHOWN[1] or dpsgd.sigma < _LEAST_SIGMA:
+        raise ValueError(
+            "dpsgd must show something and not everything: steps · sample_rate² / sigma² must lie "
+            f"in [{_SHOWN[0]:g}, {_SHOWN[1]:g}], and sigma be at least {_LEAST_SIGMA:g}, "
+            f"got steps={dpsgd.steps}, sample_rate={dpsgd.sample_rate:g} and sigma={dpsgd.sigma:g}"
         )
     return _confidence(dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma, sees)
 
@@ -153,13 +169,12 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
     delta = _check.real("delta", delta, 1e-20, 1, interval="[)")
     law = confidence(dpsgd, sees)
 
-    def profile(epsilon: float) -> float:
-        right, wrong = law.at(epsilon)
-        return float(right - np.exp(epsilon) * wrong) - delta / beta
+    def excess(epsilon: float) -> float:
+        return law.profile(epsilon) - delta / beta
 
-    if profile(0.0) <= 0:
+    if excess(0.0) <= 0:
         return 0.0
-    return float(optimize.brentq(profile, 0.0, law.level[-1], xtol=1e-12))
+    return float(optimize.brentq(excess, 0.0, law.level[-1], xtol=1e-12))
 
 
 # --------------------------------------------------------------------------------------- sum
@@ -296,26 +311,36 @@ class _Step:
         step = 2 * pi / max(float(gap.max()), 24 * sqrt(float(spread.max())))
         most = 12 / sqrt(float(spread.min()))
         while True:
-            if most / step > 10**5:
+            if self.points(c, most) * (most / step) > _MOST_WORK:
                 raise ValueError(
-                    "steps and sigma must be large enough to smooth the law of all steps together, "
-                    f"got steps={self.steps} and sigma={self.sigma:g}"
+                    "dpsgd must have a law of all steps that is smooth enough to be integrated in "
+                    f"a minute, got steps={self.steps}, sample_rate={self.rate:g} and "
+                    f"sigma={self.sigma:g}; more steps or more noise make it smoother, and "
+                    "sees='sum' needs neither"
                 )
-            t = step * np.arange(int(most / step) + 1)
-            power = self.characteristic(c, t)
-            if np.abs(power[:, -1]).max() < np.exp(-_NEGLIGIBLE):
+            if np.abs(self.characteristic(c, np.array([most]))).max() < np.exp(-_NEGLIGIBLE):
                 break
             most *= 1.5
+        t = step * np.arange(int(most / step) + 2)
+        power = self.characteristic(c, t)
         trapezoid = np.where(t == 0, 0.5, 1.0) * step / pi
         z = (c - pole)[:, None] + 1j * t
         terms = power * np.exp(-1j * t * x[:, None]) / z
         return np.log(np.abs(terms.real @ trapezoid)) + scale
 
+    def spacing(self, most: float) -> float:
+        """Of y, such that the fastest waves, of exp(i t L), are not aliased to slow ones."""
+        return 2 * pi / (most / self.sigma**2 + 16 / self.sigma)
+
+    def points(self, c: Reals, most: float) -> float:
+        """How many of y there will be, for t up to ``most``."""
+        return (max(float(c.max()), 0) - min(float(c.min()), 0) + 20 * self.sigma) / self.spacing(
+            most
+        )
+
     def characteristic(self, c: Reals, t: Reals) -> NDArray[np.complex128]:
         """exp(K(c + i t) - K(c)), a row for each c."""
-        # The integrand's fastest waves, of exp(i t L), must not be aliased to slow ones.
-        step = 2 * pi / (t[-1] / self.sigma**2 + 16 / self.sigma)
-        ratio, logs = self.grid(float(c.min()), float(c.max()), step)
+        ratio, logs = self.grid(float(c.min()), float(c.max()), self.spacing(float(t[-1])))
         tilted = logs + c[:, None] * ratio
         weight = np.exp(tilted - tilted.max(axis=1, keepdims=True))
         weight /= weight.sum(axis=1, keepdims=True)
