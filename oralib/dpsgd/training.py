@@ -29,6 +29,10 @@ __all__ = [
 ]
 
 
+#: The noise multipliers of a training.
+_SIGMAS = 1e-3, 1e6
+
+
 @dataclass(frozen=True)
 class DpSgd:
     """A training of DP-SGD on n Dirac canaries in d dimensions.
@@ -58,7 +62,7 @@ class DpSgd:
             d=d,
             steps=_check.integer("steps", self.steps, 1),
             sample_rate=_check.real("sample_rate", self.sample_rate, 0, 1, interval="(]"),
-            sigma=_check.real("sigma", self.sigma, 1e-3, 1e6),
+            sigma=_check.real("sigma", self.sigma, *_SIGMAS),
         )
 
     @property
@@ -141,6 +145,12 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
             f"got epsilon={epsilon:g} and delta={delta:g} for steps={steps}, "
             f"sample_rate={sample_rate:g}"
         ) from None
+    if not _SIGMAS[0] <= sigma <= _SIGMAS[1]:
+        raise ValueError(
+            f"epsilon and delta must ask for a noise multiplier in [{_SIGMAS[0]:g}, "
+            f"{_SIGMAS[1]:g}], got epsilon={epsilon:g} and delta={delta:g} for steps={steps}, "
+            f"sample_rate={sample_rate:g}, which ask for {sigma:g}"
+        )
     return ceil(sigma * 1e6) / 1e6
 
 
