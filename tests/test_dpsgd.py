@@ -396,3 +396,8 @@ def test_an_accountant_that_finds_no_noise_says_so():
         noise_multiplier(0.01, 1e-15, 1, 1.0)
     with pytest.raises(ValueError, match=r"sample_rate must lie in \[1e-12, 1\]"):
         noise_multiplier(2.0, 1e-5, 1, 5e-324)
+
+
+def test_a_level_that_asks_for_more_noise_than_a_training_can_have():
+    with pytest.raises(ValueError, match=r"epsilon and delta must ask for .* in \[0.001, 1e\+06\]"):
+        noise_multiplier(5e-324, 5e-324, 100, 0.1)
