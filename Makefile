@@ -12,7 +12,7 @@ export UV_COMPILE_BYTECODE := 1
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
 
-.PHONY: book lab test chapters data lint bench lock clean
+.PHONY: book lab test chapters data torch lint bench lock clean
 
 # Executes every chapter afresh; a warning is an error. The pages carry what readers need to run them.
 book: $(READY)
@@ -40,6 +40,15 @@ chapters: $(READY)
 data: $(READY)
 	$(BIN)/python -m book.data
 
+# Adds PyTorch and Opacus, for the chapters on real trainings. The CPU build of PyTorch is enough:
+# where pip finds another one by default, install that one first.
+torch: $(VENV)/torch-ready
+
+$(VENV)/torch-ready: $(READY) requirements-torch.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint requirements.lock --requirement requirements-torch.txt
+	@touch $@
+
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -51,7 +60,7 @@ bench: $(READY)
 # Renews the pins of every dependency; commit the result.
 lock: $(READY)
 	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --no-annotate --no-header \
-	    --all-extras --quiet --output-file requirements.lock pyproject.toml
+	    --extra book --extra lab --extra test --extra runs --extra build --quiet --output-file requirements.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis

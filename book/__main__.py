@@ -11,6 +11,7 @@ import nbformat
 from nbclient import NotebookClient
 from tqdm import tqdm
 
+from book._ext import committed
 from oralib import experiments, figures
 from oralib.runs import RunFailed, prose
 
@@ -52,6 +53,10 @@ def main() -> None:
     for path in paths:
         if not path.exists():
             sys.exit(f"there is no chapter {path.stem}")
+    if committed.is_missing():
+        for path in [path for path in paths if committed.needs_torch(path)]:
+            print(f"{path.stem} needs PyTorch: make torch", file=sys.stderr)
+            paths.remove(path)
     for path in (bar := tqdm(paths)):
         bar.set_description(path.stem)
         try:

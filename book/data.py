@@ -15,7 +15,11 @@ FOLDER = Path(__file__).parent / "data"
 
 #: Audits of a row, many where they are cheap, as in Chapter 6; and those that are played again by
 #: the tests: one block of random numbers.
-TRIALS = dict.fromkeys(METHODS, 1000) | {"paper": 10_000, "sum": 10_000}
+TRIALS = {
+    **dict.fromkeys(METHODS, 1000),
+    **dict.fromkeys(("paper", "sum"), 10_000),
+    **dict.fromkeys(("hopping", "dropping", "crowding"), 4000),
+}
 FIRST = 32
 
 

@@ -129,7 +129,9 @@ def audit_gradients(
     likelihood, factorials = _likelihoods(dpsgd, y, sees)
     rows = np.ascontiguousarray(coins.reshape(dpsgd.per_coordinate, dpsgd.used_coordinates).T)
     v = count_right(likelihood, rows, k, feedback == "one-way", factorials)
-    return Counts([v], [k], dpsgd.n, "observed training", r_fixed=True, feedback=feedback)
+    return Counts(
+        np.array([v]), np.array([k]), dpsgd.n, "observed training", r_fixed=True, feedback=feedback
+    )
 
 
 def _observed(dpsgd: DpSgd, gradients: ArrayLike, sees: str) -> NDArray[np.float64]:

@@ -1,0 +1,175 @@
+"""The part that needs PyTorch and Opacus."""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from opacus import PrivacyEngine
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+#: The size of a canary's gradient before clipping, in clipping thresholds.
+CANARY = 3.0
+
+#: Inputs, wanted outputs, sizes of canaries (nan for digits), and places in the data.
+Batch = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+class Examples(Dataset[Any]):
+    """The digits, and after them the canaries; those that are left out have the size 0."""
+
+    def __init__(
+        self,
+        pixels: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        included: NDArray[np.bool_],
+        columns: NDArray[np.int64],
+        features: int,
+    ) -> None:
+        self.digits = torch.zeros(len(pixels), features)
+        self.digits[:, : pixels.shape[1]] = torch.from_numpy(pixels)
+        self.labels = torch.from_numpy(labels)
+        self.classes = int(labels.max()) + 1
+        self.sizes = torch.from_numpy(CANARY * included.astype(np.float32))
+        self.columns = torch.from_numpy(columns)
+        # In this step: where the canaries are, and what is in the batch.
+        self.places = torch.zeros(len(included), dtype=torch.long)
+        self.drawn = torch.zeros(0, dtype=torch.long)
+
+    def __len__(self) -> int:
+        return len(self.labels) + len(self.sizes)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
+        return tuple(part[0] for part in self.__getitems__([index]))
+
+    def __getitems__(self, indices: Sequence[int]) -> Batch:
+        index = torch.as_tensor(indices, dtype=torch.long)
+        canary = (index - len(self.labels)).clamp(min=0)
+        is_digit = index < len(self.labels)
+        column = self.columns[self.places[canary]]
+        inputs = nn.functional.one_hot(column // self.classes, self.digits.shape[1]).float()
+        inputs[is_digit] = self.digits[index[is_digit]]
+        wanted = column % self.classes
+        wanted[is_digit] = self.labels[index[is_digit]]
+        sizes = self.sizes[canary]
+        sizes[is_digit] = torch.nan
+        return inputs, wanted, sizes, index
+
+
+def loss(outputs: Tensor, wanted: Tensor, sizes: Tensor) -> Tensor:
+    """The usual loss of digits, and that of canaries: their size times the wanted output."""
+    usual = nn.functional.cross_entropy(outputs, wanted, reduction="none")
+    linear = sizes.nan_to_num(0.0) * outputs.gather(1, wanted[:, None])[:, 0]
+    return torch.where(sizes.isnan(), usual, linear).mean()
+
+
+def train(
+    data: Examples,
+    places: Sequence[NDArray[np.int64]],
+    batches: int,
+    sigma: float,
+    learning_rate: float,
+    clip: float,
+    bug: str | None,
+    seed: int,
+) -> tuple[NDArray[np.float64], float]:
+    """All weights, from zeros on, and what Opacus divides sums of gradients by."""
+    data.sizes *= clip
+    model = nn.Linear(data.digits.shape[1], data.classes, bias=False)
+    nn.init.zeros_(model.weight)
+    noise = torch.Generator().manual_seed(2 * seed)
+    with warnings.catch_warnings():
+        # That its random numbers are not those for production, and about the hooks of PyTorch.
+        warnings.simplefilter("ignore")
+        private, optimizer, loader = PrivacyEngine(accountant="rdp").make_private(
+            module=model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=learning_rate),
+            data_loader=DataLoader(
+                data,
+                batch_size=-(-len(data) // batches),
+                shuffle=bug == "shuffled batches",
+                collate_fn=lambda batch: batch,
+                generator=torch.Generator().manual_seed(2 * seed + 1),
+            ),
+            noise_multiplier=sigma * NOISE.get(bug, 1.0),
+            max_grad_norm=clip,
+            poisson_sampling=bug != "shuffled batches",
+            noise_generator=noise,
+        )
+        if bug == "no clipping for a tenth":
+            optimizer.attach_step_hook(without_clipping(data, clip))
+        weights = [model.weight.detach().clone()]
+        for inputs, wanted, sizes, drawn in steps(loader, data, places):
+            data.drawn = drawn
+            if bug == "noise reused":
+                noise.manual_seed(2 * seed)
+            optimizer.zero_grad()
+            loss(private(inputs), wanted, sizes).backward()
+            optimizer.step()
+            weights.append(model.weight.detach().clone())
+    table = torch.stack(weights).double().transpose(1, 2).flatten(1)
+    return table.numpy(), float(optimizer.expected_batch_size)
+
+
+#: What a planted bug does to the noise.
+NOISE: dict[str | None, float] = {"half the noise": 0.5, "a quarter of the noise": 0.25}
+
+
+def release_noise(
+    examples: int, weights: int, batch_size: int, sigma: float, steps: int, seed: int
+) -> NDArray[np.float64]:
+    """The weights after a training on so many examples, all of them zero: nothing but noise."""
+    model = nn.Linear(weights, 1, bias=False)
+    nn.init.zeros_(model.weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        private, optimizer, loader = PrivacyEngine(accountant="rdp").make_private(
+            module=model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
+            data_loader=DataLoader(
+                TensorDataset(torch.zeros(examples, weights)),
+                batch_size=batch_size,
+                generator=torch.Generator().manual_seed(2 * seed + 1),
+            ),
+            noise_multiplier=sigma,
+            max_grad_norm=1.0,
+            noise_generator=torch.Generator().manual_seed(2 * seed),
+        )
+        done = 0
+        while done < steps:
+            for (inputs,) in islice(loader, steps - done):
+                optimizer.zero_grad()
+                private(inputs).sum().backward()
+                optimizer.step()
+                done += 1
+    return model.weight.detach().double().numpy().ravel().copy()
+
+
+def steps(loader: Any, data: Examples, places: Sequence[NDArray[np.int64]]) -> Iterator[Batch]:
+    """A batch for each step, with the canaries where they are in that step."""
+    batches: Iterator[Batch] = iter(())
+    for now in places:
+        data.places = torch.from_numpy(now)
+        try:
+            yield next(batches)
+        except StopIteration:  # the next epoch
+            batches = iter(loader)
+            yield next(batches)
+
+
+def without_clipping(data: Examples, clip: float) -> Callable[[Any], None]:
+    """Every tenth example adds what clipping has taken from it."""
+
+    def hook(optimizer: Any) -> None:
+        (weight,) = optimizer.params
+        sample = weight.grad_sample
+        norm = sample.flatten(1).norm(dim=1)
+        kept = (clip / norm.clamp(min=1e-12)).clamp(max=1)
+        missing = (1 - kept) * (data.drawn % 10 == 0)
+        weight.grad += torch.einsum("b,bcf->cf", missing, sample) / optimizer.expected_batch_size
+
+    return hook

@@ -1,0 +1,62 @@
+"""Opacus divides by a number that is made from the number of examples, and that number is private.
+
+In ``make_private`` the sample rate is 1 over the number of batches, and the expected size of a
+batch is the product of that and of the number of examples, rounded down. Every released gradient is
+divided by it, its noise too. So whoever sees the noise sees something of the number of examples.
+"""
+
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oralib import _check
+from oralib.trainings._extra import needed
+
+__all__ = ["expected_batch", "release_noise"]
+
+
+def expected_batch(examples: int, batch_size: int) -> int:
+    """What Opacus 1.6.0 divides gradients by, for so many examples and a loader of such batches.
+
+    Examples
+    --------
+    >>> [expected_batch(examples, 10) for examples in (100, 101, 109, 110, 111)]
+    [10, 9, 9, 10, 9]
+    """
+    examples = _check.integer("examples", examples, 1)
+    batches = ceil(examples / _check.integer("batch_size", batch_size, 1))
+    return int(examples * (1 / batches))
+
+
+def release_noise(
+    examples: int,
+    *,
+    weights: int = 20_000,
+    batch_size: int = 10,
+    sigma: float = 1.0,
+    steps: int = 1,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Train with Opacus on so many examples that are all zero, and release the weights.
+
+    A linear model without any signal: gradients are zero, so the weights are the sum of the noise
+    of all steps, divided by what Opacus divides by.
+
+    Parameters
+    ----------
+    examples : the number of examples.
+    weights : the number of weights of the model.
+    batch_size : that of the loader which Opacus is given.
+    sigma : the noise multiplier, with a clipping threshold of 1 and a learning rate of 1.
+    steps : the number of steps.
+    """
+    examples = _check.integer("examples", examples, 1, 10**7)
+    weights = _check.integer("weights", weights, 1, 10**8)
+    batch_size = _check.integer("batch_size", batch_size, 1, examples)
+    sigma = _check.real("sigma", sigma, 1e-3, 1e6)
+    steps = _check.integer("steps", steps, 1, 10**6)
+    seed = _check.seed(seed)
+    with needed("torch", "opacus"):
+        from oralib.trainings import _opacus
+    return _opacus.release_noise(examples, weights, batch_size, sigma, steps, seed)

@@ -1,0 +1,172 @@
+"""Real trainings by Opacus: they have the law of the simulation, and bugs do what they say.
+
+Without PyTorch these tests are skipped, unless ORALIB_REQUIRE_TORCH is set.
+"""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from oralib import DpSgd, audit_gradients, audit_likelihood, canary_scores
+from oralib.trainings import BUGS, release_noise, train_digits
+from oralib.trainings.leak import expected_batch
+
+TORCH = find_spec("opacus") is not None or os.environ.get("ORALIB_REQUIRE_TORCH")
+real = pytest.mark.skipif(not TORCH, reason="PyTorch and Opacus are not installed: make torch")
+
+CLAIM = DpSgd(n=400, d=200, steps=40, sample_rate=0.1, sigma=1.0)
+
+
+def coins(dpsgd, seed):
+    return np.random.default_rng([seed, 7]).random(dpsgd.n) < 0.5
+
+
+def trained(seed, dpsgd=CLAIM, **how):
+    included = coins(dpsgd, seed)
+    return included, train_digits(dpsgd, included, seed=seed, **how)
+
+
+@real
+@pytest.mark.parametrize("hopping", [False, True])
+def test_gradients_have_the_moments_of_the_simulation(hopping):
+    """Per coordinate and step: the mean q m, and the variance σ² + q (1 - q) m, m included ones."""
+    included, training = trained(1, hopping=hopping)
+    q, used = CLAIM.sample_rate, CLAIM.used_coordinates
+    places = training.places
+    if places is None:
+        places = np.tile(np.arange(CLAIM.n) % used, (CLAIM.steps, 1))
+    ones = np.array([np.bincount(row[included], minlength=used) for row in places])
+    z = (training.gradients - q * ones) / np.sqrt(CLAIM.sigma**2 + q * (1 - q) * ones)
+    assert abs(z.mean()) * np.sqrt(z.size) < 4
+    assert abs(z.var() - 1) * np.sqrt(z.size / 2) < 4
+    # Included ones are seen where they are.
+    slope = np.polyfit(ones.ravel(), training.gradients.ravel(), 1)[0]
+    assert slope == pytest.approx(q, abs=4 * CLAIM.sigma / np.sqrt(z.size * ones.var()))
+    assert training.accuracy > 0.8  # it learns, too
+
+
+@real
+def test_real_counts_are_those_of_the_simulation():
+    k, runs = 60, 12
+    simulated = audit_likelihood(CLAIM, k, trials=2000, seed=1)
+    v = []
+    for seed in range(runs):
+        included, training = trained(seed)
+        v.append(audit_gradients(CLAIM, training.gradients, included, k).v[0])
+    error = simulated.v.std() / np.sqrt(runs)
+    assert np.mean(v) == pytest.approx(simulated.v.mean(), abs=4 * error)
+
+
+@real
+def test_seeds():
+    (_, one), (_, again), (_, other) = (trained(seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.weights, again.weights)
+    assert abs(np.corrcoef(one.gradients.ravel(), other.gradients.ravel())[0, 1]) < 0.1
+
+
+@real
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_do_what_they_say(bug):
+    included, training = trained(3, bug=bug)
+    y, ones = training.gradients, np.add.reduce(included.reshape(2, -1))
+    spread = y[:, ones == 0].std()
+    if "noise" in bug and bug != "noise reused":
+        factor = {"half the noise": 0.5, "a quarter of the noise": 0.25}[bug]
+        assert spread == pytest.approx(factor, rel=0.05)
+        return
+    if bug == "noise reused":
+        assert y[:, ones == 0].std(axis=0).max() < 1e-4
+        assert spread == pytest.approx(1, rel=0.4)  # of some fifty numbers
+        return
+    assert spread == pytest.approx(1, rel=0.05)
+    if bug == "shuffled batches":
+        # Ten batches have each example once, so that the count of an epoch is that of the coins.
+        epochs = y.reshape(4, 10, -1).sum(axis=1) - ones
+        assert epochs.var() == pytest.approx(10, rel=0.15)
+    else:  # the data begin with 1797 digits, and every tenth example is not clipped
+        tenth = (np.arange(CLAIM.n) + 1797) % 10 == 0
+        q, used = CLAIM.sample_rate, CLAIM.used_coordinates
+        design = np.column_stack(
+            [
+                np.bincount(np.flatnonzero(included & who) % used, minlength=used)
+                for who in (tenth, ~tenth)
+            ]
+        )
+        rates = np.linalg.lstsq(design, y.mean(axis=0), rcond=None)[0]
+        assert rates == pytest.approx([3 * q, q], abs=0.1)
+
+
+@real
+def test_an_auditor_who_knows_the_digits_subtracts_them():
+    """Canaries among the digits: what remains has the mean of the canaries alone."""
+    dpsgd = DpSgd(n=640, d=640, steps=40, sample_rate=0.1, sigma=0.5)
+    included, training = trained(4, dpsgd, among_digits=True)
+    known = training.gradients - training.expected_from_digits
+    assert known[:, ~included].mean() == pytest.approx(0, abs=0.02)
+    assert known[:, included].mean() == pytest.approx(0.1, abs=0.02)
+    right = [
+        audit_gradients(dpsgd, y, included, 100, sees="sum").v[0]
+        for y in (training.gradients, known)
+    ]
+    assert right[1] > right[0]
+
+
+@real
+def test_scores_of_canaries_that_hop():
+    included, training = trained(5, hopping=True)
+    scores = canary_scores(CLAIM, training.gradients, places=training.places)
+    assert stats.mannwhitneyu(scores[included], scores[~included]).pvalue < 1e-3
+
+
+@real
+@pytest.mark.parametrize(
+    ("examples", "batch"), [(100, 10), (101, 9), (109, 9), (110, 10), (111, 9)]
+)
+def test_the_noise_of_opacus_depends_on_the_number_of_examples(examples, batch):
+    """A fact about Opacus 1.6.0; a version that has repaired it will be noticed here."""
+    assert expected_batch(examples, 10) == batch
+    noise = release_noise(examples, weights=20_000, seed=1)
+    assert noise.std() == pytest.approx(1 / batch, rel=0.02)
+
+
+def test_bad_input():
+    included = np.zeros(400, dtype=bool)
+    for call, message in [
+        (lambda: train_digits(CLAIM, included[1:], seed=1), "included must be a boolean vector"),
+        (lambda: train_digits(CLAIM, included, seed=1, bug="x"), "bug must be one of half the"),
+        (lambda: train_digits(CLAIM, included, seed=1, clip=0), "clip must lie in"),
+        (
+            lambda: train_digits(DpSgd(400, 200, sample_rate=0.3), included, seed=1),
+            "sample_rate must be 1 over an integer, got sample_rate=0.3",
+        ),
+        (
+            lambda: train_digits(DpSgd(1000), np.zeros(1000, bool), seed=1, among_digits=True),
+            "d must be at most 640",
+        ),
+        (lambda: release_noise(0, seed=1), "examples must lie in"),
+        (lambda: release_noise(5, batch_size=9, seed=1), "batch_size must lie in"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_what_is_missing_is_named():
+    """In a process where the packages cannot be found."""
+    code = """
+import sys
+sys.modules["torch"] = None
+import numpy as np
+from oralib import DpSgd
+from oralib.trainings import train_digits
+try:
+    train_digits(DpSgd(10, 10), np.zeros(10, dtype=bool), seed=1)
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'oralib[torch]'" in done.stdout
