@@ -213,8 +213,8 @@ def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, 
 def _add_claims(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "claims",
-        help="check every claim of the paper",
-        description="Check every claim of the paper and print the verdicts. The exit status is 1 "
+        help="check the claims of the paper",
+        description="Check the claims of the paper and print the verdicts. The exit status is 1 "
         "if one of them is not as expected.",
     )
     parser.add_argument("--only", metavar="LABEL", help="check this claim alone (or its number)")

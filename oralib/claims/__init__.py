@@ -1,13 +1,14 @@
-"""A ledger of the paper's checkable statements, each with a check and a computed verdict.
+"""A ledger of the paper's statements, each with a check and a computed verdict.
 
 Statements (theorems, examples, measured claims) hold, hold with a correction, or fail as stated.
 Definitions and algorithms cannot hold; they are implemented, and their properties checked. The
 rest is what this book adds.
 
 A misprint that every reader corrects at sight is read as it was meant. A statement that is false
-as printed holds with a correction if its conclusion stands once a condition, a constant, a number,
-a sign, a rule, a relation or a reason is put right; one whose conclusion itself is false fails. A
-statement is judged where the paper makes it; what happens elsewhere is a row of our own.
+as printed holds with a correction if, once a condition, a constant, a number, a sign, a rule, a
+relation or a reason is put right, what the paper concludes from it stands; if that is false too,
+the statement fails. It is judged where the paper makes it; what happens elsewhere is a row of our
+own.
 
 >>> from oralib import claims
 >>> found = claims.find("prop:adaptive-ora-is-valid").verdict()

@@ -279,8 +279,8 @@ def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
     "ours:exact-p-value",
     OURS,
     "This book",
-    "For r guesses fixed in advance, the largest P[V ≥ v] of all (ε, δ)-DP mechanisms and "
-    "guessers is 1 − (1 − luck) max(0, 1 − nδ/price), with luck = P[W ≥ v] and "
+    "For r guesses fixed in advance, the largest P[V ≥ v] of all (ε, δ)-DP mechanisms and plain "
+    "or one-way guessers is 1 − (1 − luck) max(0, 1 − nδ/price), with luck = P[W ≥ v] and "
     "price = v P[W = v] / P[W ≥ v] for W ~ Bin(r, p(ε)).",
     LINEAR_PROGRAM,
     "exact-bound#thm-exact-fixed",
@@ -307,7 +307,7 @@ def exact_p_value(tail: float, price: float) -> Finding:
     "ours:extremal-response",
     OURS,
     "This book",
-    "A mechanism attains the exact p-value, and has exactly δ.",
+    "A mechanism attains the exact p-value, and has exactly δ where nδ is at most the price.",
     EXACT,
     "exact-bound#thm-exact-fixed",
     stated={"tail": 1.0, "delta": 1.0},
@@ -414,8 +414,8 @@ def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
     "ours:random-number-of-guesses",
     OURS,
     "This book",
-    "For a random number of guesses, the worst case of a rule V ≥ c_R takes the largest luck and "
-    "the least price over all r, which may be those of different r.",
+    "For a random number of plain or one-way guesses, the worst case of a rule V ≥ c_R takes the "
+    "largest luck and the least price over all r, which may be those of different r.",
     LINEAR_PROGRAM,
     "exact-bound#thm-exact-random",
     stated={"tail": 1.0, "price": 1.0, "joined": True},
@@ -522,7 +522,7 @@ def _mechanism_of_two_faces_is_private() -> Finding:
     "This book",
     "When the number of guesses depends on the output, neither the p-value of Steinke et al. nor "
     "the exact one is valid in general; max(luck / (1 − λ(1 − luck)), nδ / (λ price)) is, with λ "
-    "fixed before.",
+    "fixed before, for plain and one-way guessers.",
     LINEAR_PROGRAM,
     "exact-bound#thm-exact-split",
     stated={"rule": "split", "level": 1.0},
@@ -550,8 +550,8 @@ def random_r_needs_another_rule(rule: str, level: float) -> Finding:
     "ours:bounded-damage",
     OURS,
     "This book, on Steinke et al.",
-    "Used at a random number of guesses, a bound of Steinke et al. at level β ≤ 1/2 fails with "
-    "probability at most (2 − p(ε)) β, and it can fail with more than β.",
+    "Used at a random number of plain or one-way guesses, a bound of Steinke et al. at level "
+    "β ≤ 1/2 fails with probability at most (2 − p(ε)) β, and it can fail with more than β.",
     LINEAR_PROGRAM,
     "exact-bound#prop-exact-usual",
     stated={"two": 2.0, "one": 1.0},
@@ -596,8 +596,8 @@ def _budget_cases() -> list[tuple[int, int, float, float, float]]:
     "ours:fixed-budget",
     OURS,
     "This book",
-    "With at most k guesses, missing ones counted as wrong, the exact p-value of (v, k) is the "
-    "worst case again.",
+    "With at most k plain or one-way guesses, missing ones counted as wrong, the exact p-value of "
+    "(v, k) is the worst case again.",
     LINEAR_PROGRAM,
     "exact-bound#prop-exact-budget",
     stated={"tail": 1.0, "price": 1.0, "size": "k"},
