@@ -98,7 +98,7 @@ def worst_case_of_full_feedback(factor: float | None) -> Finding:
     mutants=[
         varied(
             "level",
-            up="Ville's inequality leaves slack: 5% to 30% of β are unused, less with more guesses",
+            up="Ville's inequality leaves slack: 8% to 22% of β are unused after 10,000 guesses",
             down=WEAKER,
         ),
         replaced("level", twice_the_level=2.0),
