@@ -128,7 +128,7 @@ def _rounded(value: int | float | str | bool) -> str:
         text = f"{value:.3g}"
     else:
         text = f"{value:.3f}" if size < 1000 else f"{value:.0f}"
-    return text.replace("-", "−")
+    return f"−{text[1:]}" if text.startswith("-") else text
 
 
 def _as_html(rows: Mapping[str, str]) -> str:

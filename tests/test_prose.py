@@ -65,6 +65,7 @@ def test_results_are_shown_rounded_and_kept_to_twelve_digits(shell):
         count=np.int64(123456789012345),
         steps=1234.5678,
         tail=1.23456e-7,
+        below=-2.5,
         nothing=0.0,
         holds=np.bool_(True),
         law="Laplace <b>",
@@ -75,6 +76,7 @@ def test_results_are_shown_rounded_and_kept_to_twelve_digits(shell):
         "count    123456789012345",
         "steps    1235",
         "tail     1.23e-07",
+        "below    −2.500",
         "nothing  0.000",
         "holds    True",
         "law      Laplace <b>",
@@ -91,7 +93,7 @@ def test_results_are_shown_rounded_and_kept_to_twelve_digits(shell):
 def test_numbers_that_json_does_not_have(shell):
     results.record(a=math.nan, b=math.inf, c=np.float32(-np.inf))
     assert shell.metadata["oralib"]["results"] == {"a": "nan", "b": "inf", "c": "-inf"}
-    assert shell.data["text/plain"] == "a  nan\nb  inf\nc  -inf"
+    assert shell.data["text/plain"] == "a  nan\nb  inf\nc  −inf"
     back = results.from_json(shell.metadata["oralib"]["results"])
     assert math.isnan(back["a"])
     assert (back["b"], back["c"]) == (math.inf, -math.inf)
