@@ -1,15 +1,20 @@
 """Compute the tables that chapters read because they take minutes: ``make data``.
 
+Or some of them: ``python -m book.data best-bounds``. Real trainings need PyTorch: ``make torch``.
+
 Beside the result of many audits there is that of the first few, ``first``, which a test computes
 again: a table that no longer belongs to the library is found.
 """
 
+import sys
 from pathlib import Path
 
 import pandas as pd
 
+from book._ext import committed
 from oralib import experiments
 from oralib.methods import METHODS
+from oralib.trainings import planted
 
 FOLDER = Path(__file__).parent / "data"
 
@@ -41,7 +46,26 @@ def bound_map() -> pd.DataFrame:
     return experiments.bound_map(trials=20)[columns]
 
 
-if __name__ == "__main__":
+def planted_bugs() -> pd.DataFrame:
+    """Twenty real trainings for each bug and claim; needs PyTorch."""
+    return planted.planted_bugs(runs=20)
+
+
+MAKERS = {"best-bounds": best_bounds, "bound-map": bound_map, "planted-bugs": planted_bugs}
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(MAKERS)
+    unknown = [name for name in names if name not in MAKERS]
+    if unknown:
+        sys.exit(f"there is no table {unknown[0]}, only {', '.join(MAKERS)}")
+    if "planted-bugs" in names and committed.is_missing():
+        print("planted-bugs needs PyTorch: make torch", file=sys.stderr)
+        names.remove("planted-bugs")
     FOLDER.mkdir(exist_ok=True)
-    for name, make in (("best-bounds", best_bounds), ("bound-map", bound_map)):
-        make().round(6).to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n")
+    for name in names:
+        MAKERS[name]().round(6).to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -11,13 +11,15 @@ every element has a coordinate of its own, with n > d each coordinate has n / d 
 - :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback;
 - :mod:`~oralib.dpsgd.likelihood`: the most likely guess, from the sum or from all steps;
 - :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped;
-- :mod:`~oralib.dpsgd.observed`: guesses from the weights of a training that somebody has run.
+- :mod:`~oralib.dpsgd.observed`: guesses from the weights of a training that somebody has run;
+- :mod:`~oralib.dpsgd.conformity`: and whether it looks like the stated one.
 
 See Also
 --------
 oralib.mechanisms.NoisyCountInSets : a single full-batch step as a mechanism for any game.
 """
 
+from oralib.dpsgd.conformity import Conformity, conformity
 from oralib.dpsgd.hopping import Dropping, audit_hopping, hopping_scores
 from oralib.dpsgd.isolated import Confidence, confidence, isolated_limit
 from oralib.dpsgd.likelihood import audit_likelihood
@@ -34,6 +36,7 @@ from oralib.dpsgd.training import (
 
 __all__ = [
     "Confidence",
+    "Conformity",
     "DpSgd",
     "Dropping",
     "audit",
@@ -45,6 +48,7 @@ __all__ = [
     "canary_scores",
     "certified_epsilon",
     "confidence",
+    "conformity",
     "guess_distances",
     "hopping_scores",
     "isolated_limit",

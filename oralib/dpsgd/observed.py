@@ -89,13 +89,7 @@ def canary_scores(
         return scores[np.arange(dpsgd.n) % dpsgd.used_coordinates]
     if sees != "steps":
         raise ValueError(f"sees must be 'steps' for canaries that hop, got sees={sees!r}")
-    where = _check.integers("places", places, -1, dpsgd.used_coordinates - 1)
-    if where.shape != (dpsgd.steps, dpsgd.n):
-        raise ValueError(
-            f"places must have shape ({dpsgd.steps}, {dpsgd.n}), a coordinate for each step and "
-            f"canary, got shape {where.shape}"
-        )
-    return _hopping_scores(dpsgd, y, where)
+    return _hopping_scores(dpsgd, y, check_places(dpsgd, places))
 
 
 def audit_gradients(
@@ -134,17 +128,34 @@ def audit_gradients(
     )
 
 
-def _observed(dpsgd: DpSgd, gradients: ArrayLike, sees: str) -> NDArray[np.float64]:
-    """Noisy gradients whose shape and values are in order; for the sum, a single row."""
+def check_places(dpsgd: DpSgd, places: ArrayLike) -> NDArray[np.int64]:
+    """The coordinate of each canary in each step, -1 for none."""
+    where = _check.integers("places", places, -1, dpsgd.used_coordinates - 1)
+    if where.shape != (dpsgd.steps, dpsgd.n):
+        raise ValueError(
+            f"places must have shape ({dpsgd.steps}, {dpsgd.n}), a coordinate for each step and "
+            f"canary, got shape {where.shape}"
+        )
+    return where
+
+
+def check_steps(dpsgd: DpSgd, gradients: ArrayLike, *, or_sum: bool = False) -> NDArray[np.float64]:
+    """Noisy gradients whose shape and values are in order."""
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
-    _check.one_of("sees", sees, SEEN)
     y = _check.reals("gradients", gradients, -_LARGEST, _LARGEST)
-    rows = (dpsgd.steps, 1) if sees == "sum" else (dpsgd.steps,)
+    rows = (dpsgd.steps, 1) if or_sum else (dpsgd.steps,)
     if y.ndim != 2 or y.shape[0] not in rows or y.shape[1] != dpsgd.used_coordinates:
         raise ValueError(
             f"gradients must have shape ({dpsgd.steps}, {dpsgd.used_coordinates}), a row for each "
             f"step and a column for each used coordinate, got shape {y.shape}"
         )
+    return y
+
+
+def _observed(dpsgd: DpSgd, gradients: ArrayLike, sees: str) -> NDArray[np.float64]:
+    """What the guesser looks at; the sum is a single row."""
+    _check.one_of("sees", sees, SEEN)
+    y = check_steps(dpsgd, gradients, or_sum=sees == "sum")
     if dpsgd.per_coordinate > 1000:
         raise ValueError(
             f"n / d must be at most 1000, to weigh every count, got n / d = {dpsgd.per_coordinate}"

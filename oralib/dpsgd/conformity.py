@@ -1,0 +1,97 @@
+"""Are the released gradients what the stated mechanism would give?
+
+A lower bound on ε claims much and so needs much. This asks for less: it only doubts that the
+training is the stated one, and says nothing about its privacy. Given the coins, the noisy gradient
+of a coordinate in a step has the mean q m and the variance σ² + q (1 - q) m, where m of its
+canaries were included, and the steps are independent. Three statistics look at that:
+
+- signal: do included canaries add what they should, q clipping thresholds a step?
+- spread: is there as much noise as there should be?
+- steps: do neighbouring steps know of each other?
+
+Each has mean 0 and variance 1 if the training is the stated one, and it is a sum over so many
+numbers that it is nearly normal.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oralib import _check
+from oralib._later import stats
+from oralib.dpsgd.observed import check_places, check_steps
+from oralib.dpsgd.training import DpSgd, train  # noqa: F401, for the example
+
+__all__ = ["Conformity", "conformity"]
+
+
+@dataclass(frozen=True)
+class Conformity:
+    """Three statistics, each nearly standard normal if the training is the stated one."""
+
+    signal: float
+    spread: float
+    steps: float
+
+    @property
+    def p_value(self) -> float:
+        """How likely the largest of the three is so large, at most, for the stated training."""
+        largest = max(abs(z) for z in (self.signal, self.spread, self.steps))
+        return float(min(1.0, 3 * 2 * stats.norm.sf(largest)))
+
+
+def conformity(
+    dpsgd: DpSgd, gradients: ArrayLike, included: ArrayLike, *, places: ArrayLike | None = None
+) -> Conformity:
+    """Compare the noisy gradients of a training with what the stated one would give.
+
+    Parameters
+    ----------
+    dpsgd : the training as it was stated.
+    gradients : its noisy gradients, T rows and a column for each used coordinate.
+    included : the coins: which of the n canaries were in the training data.
+    places : None for canaries that stay, else the coordinate of each in each step.
+
+    Examples
+    --------
+    Half of the stated noise:
+
+    >>> stated, real = DpSgd(n=100, d=50, sigma=2.0), DpSgd(n=100, d=50, sigma=1.0)
+    >>> rng = np.random.default_rng(1)
+    >>> included = rng.random(100) < 0.5
+    >>> gradients = -np.diff(train(real, included, rng), axis=0)
+    >>> [conformity(x, gradients, included).p_value < 0.01 for x in (real, stated)]
+    [False, True]
+    """
+    y = check_steps(dpsgd, gradients)
+    coins = _check.coins("included", included, dpsgd.n)
+    used, q = dpsgd.used_coordinates, dpsgd.sample_rate
+    if places is None:
+        ones = np.bincount(np.flatnonzero(coins) % used, minlength=used)[None, :]
+    else:
+        where = check_places(dpsgd, places)
+        ones = np.array([_count(row[coins], used) for row in where])
+    luck = q * (1 - q) * ones  # the variance of the batch
+    variance = dpsgd.sigma**2 + luck
+    error = y - q * ones
+    # Fourth moments: of a normal number and of a binomial one, independent of each other.
+    fourth = 3 * dpsgd.sigma**4 + 6 * dpsgd.sigma**2 * luck
+    fourth = fourth + luck * (1 + (3 * ones - 6) * q * (1 - q))
+    squares = error**2 - variance
+    spread = np.broadcast_to(fourth - variance**2, y.shape)
+    weight = np.broadcast_to(ones / variance, y.shape)
+    steps = 0.0
+    if dpsgd.steps > 1:
+        scaled = error / np.sqrt(variance)
+        steps = float((scaled[1:] * scaled[:-1]).sum() / np.sqrt(scaled[1:].size))
+    amount = float((weight * ones).sum())
+    return Conformity(
+        signal=float((weight * error).sum() / np.sqrt(amount)) if amount else 0.0,
+        spread=float(squares.sum() / np.sqrt(spread.sum())),
+        steps=steps,
+    )
+
+
+def _count(where: NDArray[np.int64], used: int) -> NDArray[np.int64]:
+    return np.bincount(where[where >= 0], minlength=used)

@@ -1,0 +1,66 @@
+"""How often an audit of a real training notices a bug that was planted."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from oralib import _check
+from oralib.bounds import valid_lower_bound
+from oralib.dpsgd import DpSgd, audit_gradients, conformity, noise_multiplier
+from oralib.trainings.digits import BUGS, train_digits
+
+__all__ = ["SETTINGS", "planted_bugs"]
+
+#: For each claimed ε, the number of canaries on 1000 weights, and the number of guesses: fixed
+#: before any of these trainings, by simulations of the stated one.
+SETTINGS = {1.0: (4000, 200), 4.0: (1000, 300)}
+
+
+def planted_bugs(
+    claims: Iterable[float] = tuple(SETTINGS),
+    bugs: Iterable[str | None] = (None, *BUGS),
+    *,
+    runs: int = 20,
+    seed: int = 0,
+    delta: float = 1e-5,
+    beta: float = 0.05,
+) -> pd.DataFrame:
+    """Audit real trainings, each in one run: a row for each training.
+
+    Parameters
+    ----------
+    claims : the ε that are claimed, each with its entry of :data:`SETTINGS`.
+    bugs : what is planted; None for an honest training.
+    runs : trainings of each kind.
+
+    Returns
+    -------
+    A data frame with the columns epsilon, bug ("none" for an honest training), run, n, k,
+
+    v : the number of right guesses, by the likelihood of all steps.
+    bound : the exact (ε, δ) bound from it, at confidence 1 - β.
+    conformity : the p-value of :func:`oralib.conformity`.
+    """
+    runs, seed = _check.integer("runs", runs, 1), _check.seed(seed)
+    kinds = [(epsilon, bug) for epsilon in claims for bug in bugs]
+    rows = []
+    for (epsilon, bug), run in tqdm(
+        [(kind, run) for kind in kinds for run in range(runs)], disable=None, leave=False
+    ):
+        n, k = SETTINGS[epsilon]
+        dpsgd = DpSgd(n, 1000, 100, 0.1, noise_multiplier(epsilon, delta, 100, 0.1))
+        own = np.random.default_rng([seed, run, round(1000 * epsilon), *(bug or "none").encode()])
+        included = own.random(n) < 0.5
+        training = train_digits(dpsgd, included, seed=int(own.integers(2**31)), bug=bug)
+        counts = audit_gradients(dpsgd, training.gradients, included, k)
+        rows.append(
+            {
+                **{"epsilon": epsilon, "bug": bug or "none", "run": run, "n": n, "k": k},
+                "v": int(counts.v[0]),
+                "bound": float(valid_lower_bound(counts, beta=beta, delta=delta)[0]),
+                "conformity": conformity(dpsgd, training.gradients, included).p_value,
+            }
+        )
+    return pd.DataFrame(rows)
