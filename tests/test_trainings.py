@@ -9,11 +9,13 @@ import sys
 from importlib.util import find_spec
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+from book import data
 from oralib import DpSgd, audit_gradients, audit_likelihood, canary_scores
-from oralib.trainings import BUGS, release_noise, train_digits
+from oralib.trainings import BUGS, planted, release_noise, train_digits
 from oralib.trainings.leak import expected_batch
 
 TORCH = find_spec("opacus") is not None or os.environ.get("ORALIB_REQUIRE_TORCH")
@@ -170,3 +172,28 @@ except ModuleNotFoundError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'oralib[torch]'" in done.stdout
+
+
+@real
+def test_the_table_of_planted_bugs_is_that_of_this_library():
+    """Its first runs, trained again."""
+    table = pd.read_csv(data.FOLDER / "planted-bugs.csv")
+    assert len(table) == 20 * 2 * (1 + len(BUGS))
+    first = planted.planted_bugs(runs=1, claims=(1.0,))
+    rows = table.query("run == 0 and epsilon == 1").reset_index(drop=True)
+    assert rows["bug"].tolist() == first["bug"].tolist()
+    # Sums of floats may differ in the last digit on another machine.
+    assert first["v"].to_numpy() == pytest.approx(rows["v"].to_numpy(), abs=1)
+    assert first["conformity"].to_numpy() == pytest.approx(rows["conformity"], abs=1e-3)
+
+
+def test_planted_bugs_refuse_other_claims():
+    with pytest.raises(ValueError, match=r"claims must be among \[1.0, 4.0\], got 2"):
+        planted.planted_bugs((2.0,))
+
+
+def test_honest_trainings_do_not_exceed_their_claim():
+    """Of the committed table: no honest run is above its claim, or fails to conform."""
+    table = pd.read_csv(data.FOLDER / "planted-bugs.csv").query("bug == 'none'")
+    assert (table["bound"] < table["epsilon"]).all()
+    assert (table["conformity"] > 1e-4).all()

@@ -13,9 +13,10 @@ from oralib.trainings.digits import BUGS, train_digits
 
 __all__ = ["SETTINGS", "planted_bugs"]
 
-#: For each claimed ε, the number of canaries on 1000 weights, and the number of guesses: fixed
-#: before any of these trainings, by simulations of the stated one.
-SETTINGS = {1.0: (4000, 200), 4.0: (1000, 300)}
+#: For each claimed ε the numbers of canaries, of weights that they use, and of guesses. More than
+#: 165 right guesses without a wrong one are needed to refute a claim of 4, so that needs many
+#: canaries of which one is nearly sure, if the bug is there.
+SETTINGS = {1.0: (4000, 1000, 200), 4.0: (4000, 4000, 300)}
 
 
 def planted_bugs(
@@ -37,7 +38,7 @@ def planted_bugs(
 
     Returns
     -------
-    A data frame with the columns epsilon, bug ("none" for an honest training), run, n, k,
+    A data frame with the columns epsilon, bug ("none" for an honest training), run, n, d, k,
 
     v : the number of right guesses, by the likelihood of all steps.
     bound : the exact (ε, δ) bound from it, at confidence 1 - β.
@@ -45,19 +46,22 @@ def planted_bugs(
     """
     runs, seed = _check.integer("runs", runs, 1), _check.seed(seed)
     kinds = [(epsilon, bug) for epsilon in claims for bug in bugs]
+    for epsilon, _ in kinds:
+        if epsilon not in SETTINGS:
+            raise ValueError(f"claims must be among {list(SETTINGS)}, got {epsilon!r}")
     rows = []
     for (epsilon, bug), run in tqdm(
         [(kind, run) for kind in kinds for run in range(runs)], disable=None, leave=False
     ):
-        n, k = SETTINGS[epsilon]
-        dpsgd = DpSgd(n, 1000, 100, 0.1, noise_multiplier(epsilon, delta, 100, 0.1))
+        n, d, k = SETTINGS[epsilon]
+        dpsgd = DpSgd(n, d, 100, 0.1, noise_multiplier(epsilon, delta, 100, 0.1))
         own = np.random.default_rng([seed, run, round(1000 * epsilon), *(bug or "none").encode()])
         included = own.random(n) < 0.5
         training = train_digits(dpsgd, included, seed=int(own.integers(2**31)), bug=bug)
         counts = audit_gradients(dpsgd, training.gradients, included, k)
         rows.append(
             {
-                **{"epsilon": epsilon, "bug": bug or "none", "run": run, "n": n, "k": k},
+                **{"epsilon": epsilon, "bug": bug or "none", "run": run, "n": n, "d": d, "k": k},
                 "v": int(counts.v[0]),
                 "bound": float(valid_lower_bound(counts, beta=beta, delta=delta)[0]),
                 "conformity": conformity(dpsgd, training.gradients, included).p_value,

@@ -1,0 +1,71 @@
+"""Whether a training looks like the stated one: levels that hold, and bugs that are seen."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from oralib import DpSgd, conformity, noisy_gradients, train
+
+STATED = DpSgd(n=120, d=40, steps=30, sample_rate=0.2, sigma=1.0)
+
+
+def observed(dpsgd, seed):
+    rng = np.random.default_rng(seed)
+    included = rng.random(dpsgd.n) < 0.5
+    return included, noisy_gradients(train(dpsgd, included, rng))
+
+
+def test_the_stated_training_has_standard_normal_statistics():
+    found = [conformity(STATED, y, coins) for coins, y in (observed(STATED, i) for i in range(800))]
+    for name in ("signal", "spread", "steps"):
+        values = [getattr(each, name) for each in found]
+        assert stats.kstest(values, "norm").pvalue > 1e-4, name
+    assert np.mean([each.p_value < 0.05 for each in found]) < 0.05 + 3 * np.sqrt(0.05 / 800)
+
+
+def test_canaries_that_hop_have_them_too():
+    found = []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        included = rng.random(120) < 0.5
+        places = np.array([rng.permutation(np.arange(120) % 40) for _ in range(30)])
+        places[20:, :30] = -1  # dropped
+        y = rng.standard_normal((30, 40))
+        for t in range(30):
+            drawn = places[t, included & (rng.random(120) < 0.2)]
+            y[t] += np.bincount(drawn[drawn >= 0], minlength=40)
+        found.append(conformity(STATED, y, included, places=places))
+    for name in ("signal", "spread", "steps"):
+        values = [getattr(each, name) for each in found]
+        assert stats.kstest(values, "norm").pvalue > 1e-4, name
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda y: y * 0.8, "spread"),
+        (lambda y: y * 1.2, "spread"),
+        (lambda y: np.repeat(y[::2], 2, axis=0), "steps"),
+        (lambda y: y + 0.3, "signal"),
+    ],
+)
+def test_what_each_statistic_sees(change, name):
+    coins, y = observed(STATED, 1)
+    found = conformity(STATED, change(y), coins)
+    assert abs(getattr(found, name)) > 3.5
+    assert found.p_value < 0.01
+
+
+def test_a_wrong_sample_rate_is_seen():
+    coins, y = observed(DpSgd(120, 40, 30, 0.3, 1.0), 1)
+    assert conformity(STATED, y, coins).signal > 4
+
+
+def test_bad_input():
+    coins, y = observed(STATED, 1)
+    with pytest.raises(ValueError, match=r"gradients must have shape \(30, 40\)"):
+        conformity(STATED, y[1:], coins)
+    with pytest.raises(ValueError, match="included must be a boolean vector"):
+        conformity(STATED, y, coins[1:])
+    with pytest.raises(ValueError, match="places must have shape"):
+        conformity(STATED, y, coins, places=[[1]])
