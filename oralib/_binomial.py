@@ -60,6 +60,8 @@ def log_pmf(k: int, r: int, q: float, qc: float) -> float:
     """log P[Bin(r, q) = k] by Loader's saddle-point expansion; qc = 1 - q."""
     if k < 0 or k > r:
         return -float("inf")
+    if r == 0:
+        return 0.0  # also for q = 1, where the next line would multiply 0 by infinity
     if k == 0:
         return r * (log1p(-q) if q < 0.5 else log(qc))
     if k == r:

@@ -98,6 +98,10 @@ CALLS = {
         **{"counts": oralib.Counts(5, 9, n=20, r_fixed=True), "delta": 0.01, "beta": 0.1},
         **{"curve": oralib.GaussianCurve()},
     },
+    "audit_gradients": {
+        **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates)), "k": 2},
+        **{"included": np.zeros(STEP.n, dtype=bool), "sees": "sum", "feedback": "one-way"},
+    },
     "audit_guesses": {
         **{"guessed": [1, 0, np.nan, 1], "truth": [1, 0, 1, 0], "delta": 0.01, "beta": 0.1},
         **{"guesses": 3, "coins": "independent", "curve": oralib.GaussianCurve(), "ids": "abcd"},
@@ -120,6 +124,10 @@ CALLS = {
         **{"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "clip": 1.0, "learning_rate": 1.0},
     },
     "best_mean": {"channel": TABLE, "value": np.zeros((3, 3)), "feedback": "none"},
+    "canary_scores": {
+        **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates))},
+        **{"sees": "steps", "places": np.zeros((STEP.steps, STEP.n), dtype=int)},
+    },
     "certified_epsilon": {"dpsgd": STEP, "delta": 1e-5, "accountant": "rdp"},
     "channel": {"mechanism": oralib.Count(), "n": 2},
     "classic": {
@@ -128,6 +136,10 @@ CALLS = {
     },
     "classic_law": {"channel": TABLE, "guesser": ALL, "rounds": 2, "base": (1, -1), "index": 0},
     "clopper_pearson_lower": {"v": 5, "r": 9, "beta": 0.1},
+    "conformity": {
+        **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates))},
+        **{"included": np.zeros(STEP.n, dtype=bool), "places": None},
+    },
     "epsilon_estimate": {"v": 5, "r": 9},
     "epsilon_lower_bound": {
         **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "method": "exact"},
@@ -144,6 +156,9 @@ CALLS = {
     "hopping_scores": {"dpsgd": STEP, "dropping": oralib.Dropping(1.0), "seed": 1},
     "isolated_limit": {"dpsgd": ISOLATED, "sees": "sum", "beta": 0.1, "delta": 1e-5},
     "noise_multiplier": {"epsilon": 2.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0},
+    "noisy_gradients": {
+        **{"weights": [[0.0, 1.0], [1.0, 2.0]], "learning_rate": 0.5, "clip": 1.0, "batch": 2.0},
+    },
     "one_run": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
     "one_run_law": {"channel": TABLE, "guesser": ALL},
     "p": {"epsilon": 1.0},

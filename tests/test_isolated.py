@@ -360,9 +360,9 @@ def test_a_limit_with_hardly_any_noise_by_hand():
     ("steps", "rate", "sigma", "sees", "message"),
     [
         (1, 0.1, 1e-3, "sum", "sigma be at least 0.05, got steps=1, sample_rate=0.1 and sigma=0.0"),
-        (100, 1e-12, 1.0, "steps", "dpsgd must show something .* sample_rate=1e-12"),
-        (100, 1.0, 1e6, "steps", "dpsgd must show something .* sigma=1e"),
-        (10**6, 1.0, 0.1, "sum", "dpsgd must show something and not everything"),
+        (100, 1e-12, 1.0, "steps", "must show something .* sample_rate=1e-12"),
+        (100, 1.0, 1e6, "steps", "must show something .* sigma=1e"),
+        (10**6, 1.0, 0.1, "sum", "must show something and not everything"),
         (10, 0.5, 0.3, "steps", "smooth enough .* got steps=10, sample_rate=0.5 and sigma=0.3"),
     ],
 )

@@ -149,3 +149,14 @@ def test_one_way_guesses_where_everything_is_certain(n, rate, sees):
     dpsgd = DpSgd(n, 10, 3, rate, 1e-3)
     counts = audit_likelihood(dpsgd, 5, sees=sees, feedback="one-way", trials=20, seed=1)
     assert ((counts.v >= 0) & (counts.v <= 5)).all()
+
+
+@pytest.mark.parametrize("sees", ["sum", "steps"])
+def test_full_batches(sees):
+    """The sum is all that there is to know, and its guesser is that of the paper."""
+    dpsgd = DpSgd(n=200, d=100, steps=3, sample_rate=1.0, sigma=2.0)
+    _, _, table, _ = likelihood.likelihood_tables(2, 1, 1.0, 2.0)
+    assert np.isfinite(table).all()
+    counts = audit_likelihood(dpsgd, 20, sees=sees, trials=4000, seed=1)
+    plain = audit(dpsgd, 20, trials=4000, seed=1)
+    assert counts.v.mean() == pytest.approx(plain.v.mean(), abs=0.3)

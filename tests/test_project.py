@@ -20,9 +20,18 @@ LOCK = (ROOT / "requirements.lock").read_text().splitlines()
 
 
 def required():
-    """Every package that pyproject.toml asks for, with or without extras."""
-    lists = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
-    return set().union(*map(names, lists))
+    """Every package that pyproject.toml asks for, with or without extras, but for PyTorch."""
+    extras = {**PROJECT["optional-dependencies"]}
+    del extras["torch"]
+    return set().union(*map(names, [PROJECT["dependencies"], *extras.values()]))
+
+
+def test_torch_has_pins_of_its_own():
+    lines = (ROOT / "requirements-torch.txt").read_text().splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert all(re.match(r"^[a-z-]+==[0-9.]+$", pin) for pin in pins)
+    assert {pin.split("==")[0] for pin in pins} == names(PROJECT["optional-dependencies"]["torch"])
+    assert not {pin.split("==")[0] for pin in pins} & {line.split("==")[0] for line in LOCK}
 
 
 def test_lock_pins_every_requirement_and_names_no_address():

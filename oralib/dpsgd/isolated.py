@@ -125,7 +125,8 @@ def confidence(dpsgd: DpSgd, sees: str = "steps") -> Confidence:
     shown = dpsgd.steps * dpsgd.sample_rate**2 / dpsgd.sigma**2
     if not _SHOWN[0] <= shown <= _SHOWN[1] or dpsgd.sigma < _LEAST_SIGMA:
         raise ValueError(
-            "dpsgd must show something and not everything: steps · sample_rate² / sigma² must lie "
+            "dpsgd (or epsilon, if sigma follows from it) must show something and not everything: "
+            "steps · sample_rate² / sigma² must lie "
             f"in [{_SHOWN[0]:g}, {_SHOWN[1]:g}], and sigma be at least {_LEAST_SIGMA:g}, "
             f"got steps={dpsgd.steps}, sample_rate={dpsgd.sample_rate:g} and sigma={dpsgd.sigma:g}"
         )

@@ -6,7 +6,7 @@ number of its canaries in the batch, plus normal noise of standard deviation σ.
 training is guessed as a simulated one is.
 """
 
-from math import inf, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,9 @@ def noisy_gradients(
             "weights must be a matrix with a row for each of two or more steps, "
             f"got shape {table.shape}"
         )
-    learning_rate = _check.real("learning_rate", learning_rate, 0, inf, interval="()")
-    clip = _check.real("clip", clip, 0, inf, interval="()")
-    batch = _check.real("batch", batch, 0, inf, interval="()")
+    learning_rate = _check.real("learning_rate", learning_rate, 1e-12, 1e12)
+    clip = _check.real("clip", clip, 1e-12, 1e12)
+    batch = _check.real("batch", batch, 1e-12, 1e12)
     return -np.diff(table, axis=0) * (batch / (learning_rate * clip))
 
 
