@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def report(audit: "ScoreAudit", claim: float | None) -> str:
-    rows = [("claim", f"({claim:g}, {audit.delta:g})-DP")] if claim is not None else []
+    rows = [("claim", f"({claim:g}, {_plain(audit.delta)})-DP")] if claim is not None else []
     if audit.canaries is not None:
         rows.append(("canaries", f"{audit.canaries:,}, of which {audit.included:,} were included"))
     rows += [
@@ -83,9 +83,9 @@ def _shown(audit: "ScoreAudit") -> str:
     if not audit.plausible_coins:
         return "nothing, as the coins do not look like fair ones (see the note)"
     if audit.bound == 0:
-        return f"nothing: no ε is refuted at δ = {audit.delta:g}, {_reason(audit)}"
+        return f"nothing: no ε is refuted at δ = {_plain(audit.delta)}, {_reason(audit)}"
     return (
-        f"ε is at least {_down(audit.bound)} at δ = {audit.delta:g}, "
+        f"ε is at least {_down(audit.bound)} at δ = {_plain(audit.delta)}, "
         f"with confidence {_percent(1 - audit.beta)}"
     )
 
@@ -148,3 +148,8 @@ def _hints(audit: "ScoreAudit") -> list[str]:
             "fewer canaries, or more guesses among them, would lose less"
         )
     return hints
+
+
+def _plain(delta: float) -> str:
+    """1e-5, as people type it, and not 1e-05."""
+    return f"{delta:g}".replace("e-0", "e-")
