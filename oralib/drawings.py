@@ -387,8 +387,9 @@ class Question:
         return then.end(audit) if isinstance(then, Question) else then
 
 
-#: Where the library refuses to give a bound: we know of none, none of ours is valid, none can be.
-NONE_KNOWN, NONE_HERE, NONE_VALID = "none known", "none here", "none valid"
+#: Where the library refuses to give a bound: we know of a crude one only, none of ours is valid,
+#: none can be.
+NONE_SHARP, NONE_HERE, NONE_VALID = "none sharp", "none here", "none valid"
 
 
 def _yes(then: Question | str) -> Answer:
@@ -405,7 +406,7 @@ _SUCCESSES_HIDDEN = Question(
 )
 _SUCCESSES_TOLD = Question(
     "delta > 0",
-    (_no(Question("r_fixed", (_yes("plain"), _no("anytime")))), _yes(NONE_KNOWN)),
+    (_no(Question("r_fixed", (_yes("plain"), _no("anytime")))), _yes(NONE_SHARP)),
 )
 _FEEDBACK = Question(
     "feedback",
@@ -435,7 +436,7 @@ ENDS = {
     "exact": GREEN,
     "split": ORANGE,
     "anytime": SKY,
-    NONE_KNOWN: GREY,
+    NONE_SHARP: GREY,
     NONE_HERE: GREY,
     NONE_VALID: GREY,
 }

@@ -14,7 +14,7 @@ from matplotlib.text import Text
 import oralib
 from oralib import drawings, figures
 from oralib.bounds.valid import FEEDBACKS
-from oralib.drawings import BOUND_CHART, CALLS, NONE_HERE, NONE_KNOWN, NONE_VALID, Question
+from oralib.drawings import BOUND_CHART, CALLS, NONE_HERE, NONE_SHARP, NONE_VALID, Question
 
 NAMES = [
     "canaries_on_coordinates",
@@ -270,7 +270,7 @@ def test_the_chart_agrees_with_the_library(coins, feedback, delta, r_fixed):
     end = BOUND_CHART.end(audit)
     counts = oralib.Counts(75, 100, n=1000, r_fixed=r_fixed, feedback=feedback, coins=coins)
     refusals = {
-        NONE_KNOWN: "no bound is known to us",
+        NONE_SHARP: "no sharp bound is known to us",
         NONE_HERE: "none of our bounds is valid",
         NONE_VALID: "no bound is valid",
     }

@@ -98,7 +98,7 @@ def test_full_feedback():
     budget = Counts([731], [1000], 1000, feedback="full", r_fixed=True)
     assert valid_lower_bound(budget)[0] == epsilon_lower_bound(731, 1000)
     for counts in (watched, budget):
-        with pytest.raises(ValueError, match="no bound is known to us for full feedback"):
+        with pytest.raises(ValueError, match="no sharp bound is known to us for full feedback"):
             valid_lower_bound(counts, delta=1e-9)
 
 

@@ -5,8 +5,8 @@ feedback       number of guesses   ε-DP (δ = 0)                       (ε, δ)
 =============  ==================  =================================  ============================
 none, one-way  fixed in advance    ε'(v, r)                           the exact p-value of (v, r)
 none, one-way  left to the output  ε'(v, r)                           the split p-value of (v, r)
-full           fixed in advance    ε'(v, r)                           none is known
-full           left to the output  the anytime bound of (v, r)        none is known
+full           fixed in advance    ε'(v, r)                           only a crude one
+full           left to the output  the anytime bound of (v, r)        only a crude one
 all others     any                 none: the audit is not valid       none: the audit is not valid
 =============  ==================  =================================  ============================
 """
@@ -112,7 +112,7 @@ class Counts:
 def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     """The rule whose bound is proved for an audit that was set up like this one.
 
-    ``"plain"``, ``"exact"``, ``"split"`` or ``"anytime"``; a ValueError where none is known.
+    ``"plain"``, ``"exact"``, ``"split"`` or ``"anytime"``; a ValueError where the library has none.
 
     Examples
     --------
@@ -134,8 +134,9 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     if counts.feedback == "full":
         if delta > 0:
             raise ValueError(
-                f"no bound is known to us for full feedback and delta > 0, got delta={delta:g}; "
-                "one-way feedback has one"
+                "no sharp bound is known to us for full feedback and delta > 0, got "
+                f"delta={delta:g}; one-way feedback has one, and with full feedback the bounds for "
+                "delta = 0 hold at level beta - n delta / 2"
             )
         return PLAIN if counts.r_fixed else ANYTIME
     if delta == 0:
@@ -148,9 +149,9 @@ def valid_lower_bound(
 ) -> NDArray[np.float64]:
     """For each trial a lower bound on ε that is valid for the way in which the audit was set up.
 
-    With probability 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where no such bound
-    is known, it raises a ValueError that says so. Each element must have been chosen by a fair coin
-    of its own: including just half of them is another matter, and not covered.
+    With probability 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where the library has
+    no such bound, it raises a ValueError that says so. Each element must have been chosen by a fair
+    coin of its own: including just half of them is another matter, and not covered.
 
     Parameters
     ----------

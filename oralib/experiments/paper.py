@@ -140,7 +140,7 @@ def adaptive_dpsgd(
     coins of abstained elements only. Column ``bound`` is what the paper plots, with δ > 0 and a
     number of guesses that depends on the output, which the theorem behind it does not cover.
     Column ``valid`` is a bound that is proved for ``none`` and ``one-way``; for ``full`` and δ > 0
-    none is known, and it is nan.
+    there is only a crude one, and it is nan.
     """
     check_play(beta, trials, seed)
     words = feedback_words(feedbacks)

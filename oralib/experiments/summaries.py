@@ -36,7 +36,7 @@ def summarise(
     bound, bound_se : mean of ε'_β(v, r) as in the paper, 0 for a trial without guesses, and its
         standard error. For δ > 0 it is proved only for a number of guesses fixed in advance.
     valid, valid_se : mean of :func:`oralib.valid_lower_bound`, the bound that is proved for the
-        way in which the audit was set up; nan where none is known.
+        way in which the audit was set up; nan where the library has none.
     estimation, estimation_se : mean of p_inv(v / r). It is inf if some trial has v = r, and nan
         if some trial has no guesses, or if one has v = r and another v = 0; ``all_right`` and
         ``no_guesses`` count these trials.
