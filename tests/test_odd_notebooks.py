@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import nbformat
+import papermill
 import pytest
 from notebooks import write_chapter
 
@@ -298,3 +299,19 @@ def test_a_name_that_is_too_long_is_refused_before_the_run(tmp_path, capsys):
     for name in ("x" * 300, ".partial"):
         assert main(["run", str(path), "--out", str(tmp_path / name)]) == 2
         assert "cannot be the name of a folder" in capsys.readouterr().err
+
+
+def test_the_time_of_a_run_is_that_of_its_cells(tmp_path, monkeypatch):
+    """papermill would write the notebook before and after each cell: thousands took an hour."""
+    written = []
+    original = papermill.engines.write_ipynb
+    monkeypatch.setattr(
+        papermill.engines, "write_ipynb", lambda *given: (written.append(1), original(*given))
+    )
+    path = write_chapter(tmp_path)
+    many = [cell(f"y{i} = {i}") for i in range(40)]
+    change(path, lambda notebook: notebook.cells.extend(many))
+    runs.run_chapter(runs.find_chapter(str(path)), {}, tmp_path / "out")
+    assert 1 <= len(written) <= 3
+    cells = nbformat.read(tmp_path / "out" / "notebook.ipynb", 4).cells
+    assert cells[-1].execution_count > 40

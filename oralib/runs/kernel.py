@@ -171,12 +171,18 @@ class _Engine(NBClientEngine):
             startup_timeout=start_timeout,
             log=logger,
         )
+        # papermill would write the whole notebook twice for each of its cells; it is written at the
+        # end, however that comes.
+        nb_man.save = lambda **kw: None
         # A kernel has a word to say on the terminal when its parent dies, but nobody to say it to.
-        with (
-            kw["errors"].open("wb") as errors,
-            tempfile.TemporaryDirectory(prefix="oralib-", ignore_cleanup_errors=True) as profile,
-        ):
-            return client.execute(stderr=errors, env=_environment(profile))
+        try:
+            with (
+                kw["errors"].open("wb") as errors,
+                tempfile.TemporaryDirectory(prefix="oralib-", ignore_cleanup_errors=True) as folder,
+            ):
+                return client.execute(stderr=errors, env=_environment(folder))
+        finally:
+            del nb_man.save
 
 
 papermill_engines.register("oralib", _Engine)
