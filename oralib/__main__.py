@@ -31,6 +31,10 @@ RUNS = {
     "pyyaml": "yaml",
 }
 
+#: A kernel and a worker have about fifty files open at once; where they cannot, they end without a
+#: word, or never begin.
+OPEN_FILES = 64
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status."""
@@ -56,6 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f": {error.filename}" if error.filename else ""
         print(f"error: {error.strerror or error}{where}", file=sys.stderr)
         return 1
+    except MemoryError:
+        print("error: this needs more memory than there is", file=sys.stderr)
+        return 1
     except KeyboardInterrupt as error:
         return _signals.ended(error)
 
@@ -68,13 +75,23 @@ def _path(word: str) -> Path:
         raise argparse.ArgumentTypeError(f"{word}: {error}") from None
 
 
-def _check_installed(command: str) -> None:
+def _check_ready(command: str) -> None:
+    """That what chapters need is installed, and that their processes can open enough files."""
     missing = [package for package, module in RUNS.items() if find_spec(module) is None]
     if missing:
         raise ValueError(
             f"{command} needs packages that are not installed ({', '.join(missing)}): "
             "pip install 'oralib[runs]'"
         )
+    with contextlib.suppress(ImportError):  # Windows has no such limit
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if 0 <= most < OPEN_FILES:  # infinity is -1 in some systems
+            raise ValueError(
+                f"{command} opens up to {OPEN_FILES} files at once in each of its processes, and "
+                f"{most} are allowed here; allow more, for example by ulimit -n 1024"
+            )
 
 
 # ------------------------------------------------------------------------------------ audit
@@ -310,7 +327,7 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    _check_installed("run")
+    _check_ready("run")
     from oralib import runs
 
     if chosen.list:
@@ -367,7 +384,7 @@ def _add_sweep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _sweep(chosen: argparse.Namespace) -> int:
-    _check_installed("sweep")
+    _check_ready("sweep")
     import distributed  # noqa: F401
 
     from oralib import runs

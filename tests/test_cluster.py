@@ -296,6 +296,21 @@ def test_missing_workers_are_named_until_they_come(monkeypatch, capsys):
             worker.wait()
 
 
+def test_workers_of_this_machine_that_have_ended_are_named(monkeypatch, capsys):
+    """A sweep would wait for them for ever, without a word."""
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
+    with cluster.connected(1) as client:
+        assert client.submit(sum, [1, 2]).result(timeout=60) == 3
+        client.cluster.scale(0)
+        said = ""
+        for _ in range(100):
+            said += capsys.readouterr().err
+            if said:
+                break
+            time.sleep(0.1)
+    assert set(said.splitlines()) == {"waiting for workers: those on this machine have ended"}
+
+
 def sweep(folder: Path, address: str) -> subprocess.Popen:
     write_chapter(folder)
     grid = write_grid(folder, "points: [{x: 1}]\n")

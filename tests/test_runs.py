@@ -252,6 +252,40 @@ assert done.stderr == "error: the current folder does not exist any more\\n", do
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "gone")], check=True)
 
 
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_too_few_open_files_are_one_line(tmp_path, command):
+    """Kernels and workers would end without a word, and a sweep wait for them for ever."""
+    resource = pytest.importorskip("resource")
+    what = str(write_chapter(tmp_path))
+    if command == "sweep":
+        grid = tmp_path / "grid.yml"
+        grid.write_text("chapter: small.ipynb\npoints: [{x: 1}]\n")
+        what = str(grid)
+    done = subprocess.run(
+        [sys.executable, "-m", "oralib", command, what, "--out", str(tmp_path / "out")],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: {command} opens up to 64 files at once in each of its processes, and 32 are "
+        "allowed here; allow more, for example by ulimit -n 1024\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_little_memory_is_one_line(capsys, monkeypatch):
+    def plan(*given, **named):
+        raise MemoryError
+
+    monkeypatch.setattr("oralib.planning.plan_audit", plan)
+    words = "plan --d 10 --steps 2 --sample-rate 0.1 --epsilon 2 --delta 1e-5"
+    assert main(words.split()) == 1
+    assert capsys.readouterr().err == "error: this needs more memory than there is\n"
+
+
 def test_list_shows_types_defaults_and_meanings(capsys):
     assert main(["run", "--list"]) == 0
     printed = capsys.readouterr().out

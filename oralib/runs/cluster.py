@@ -105,7 +105,8 @@ def _local(workers: int) -> Iterator[Client]:
                 )
         except RuntimeError as error:
             raise ValueError(f"no workers can be started on this machine: {error}") from None
-        with cluster, Client(cluster) as client:
+        none = "those on this machine have ended"
+        with cluster, Client(cluster) as client, _missing_workers_named(client, none):
             yield client
 
 
@@ -164,7 +165,8 @@ def _at(scheduler: str) -> Iterator[Client]:
         client = Client(scheduler, timeout=_ANSWER)
     except OSError as error:  # it has gone in between
         raise ValueError(f"there is no scheduler at {scheduler}: {error}") from None
-    with client, _missing_workers_named(client, scheduler):
+    none = f"the scheduler at {scheduler} has none"
+    with client, _missing_workers_named(client, none):
         yield client
 
 
@@ -251,7 +253,7 @@ def _listening(host: str, port: int) -> str:
 
 
 @contextlib.contextmanager
-def _missing_workers_named(client: Client, scheduler: str) -> Iterator[None]:
+def _missing_workers_named(client: Client, none: str) -> Iterator[None]:
     """Say from time to time that there are no workers, as long as there are none."""
     over = threading.Event()
 
@@ -259,8 +261,7 @@ def _missing_workers_named(client: Client, scheduler: str) -> Iterator[None]:
         while True:
             try:
                 if not client.nthreads():
-                    said = f"waiting for workers: the scheduler at {scheduler} has none"
-                    tqdm.write(said, file=sys.stderr)
+                    tqdm.write(f"waiting for workers: {none}", file=sys.stderr)
             except (Exception, asyncio.CancelledError):
                 return  # the client is closed, which others notice
             if over.wait(_PATIENCE):
