@@ -51,8 +51,6 @@ def _log_pmfs(k: Array, r: Array, q: Array) -> Array:
     for i in range(k.size):
         if r[i] < 0:
             out[i] = np.nan
-        elif r[i] == 0:  # where the formula would have 0 log 0
-            out[i] = 0.0 if k[i] == 0 else -np.inf
         else:
             out[i] = log_pmf(k[i], r[i], q[i], 1 - q[i])
     return out

@@ -44,6 +44,13 @@ def test_pmf_and_tail_to_ten_digits(k, r, epsilon):
     )
 
 
+@pytest.mark.parametrize("q", [0.0, 0.3, 1.0])
+def test_no_trials_and_certain_ones(q):
+    assert _binomial.log_pmf(0, 0, q, 1 - q) == 0
+    law = [_binomial.pmf(k, 3, q, 1 - q) for k in range(4)]
+    np.testing.assert_allclose(law, stats.binom.pmf(range(4), 3, q), atol=1e-15)
+
+
 def test_a_billion_trials():
     r, k = 10**9, 500_300_000
     q, qc = _binomial.odds(0.0)

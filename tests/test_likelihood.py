@@ -21,9 +21,10 @@ def posterior(y, s, draws, rate, noise):
     return special.softmax(log)
 
 
+@pytest.mark.parametrize("rate", [0.3, 1.0])
 @pytest.mark.parametrize("draws", [1, 6])
-def test_tables_are_likelihoods(draws):
-    s, rate, noise = 4, 0.3, 0.8 * np.sqrt(draws)
+def test_tables_are_likelihoods(draws, rate):
+    s, noise = 4, 0.8 * np.sqrt(draws)
     low, step, table, factorials = likelihood.likelihood_tables(s, draws, rate, noise)
     rng = np.random.default_rng(1)
     for m in range(s + 1):
@@ -39,6 +40,17 @@ def test_tables_are_likelihoods(draws):
         log_odds = likelihood.log_odds(np.array(values), s, 0, factorials)
         mean = posterior(y, s, draws, rate, noise) @ np.arange(s + 1) / s
         assert log_odds == pytest.approx(special.logit(mean), abs=1e-3)
+
+
+@pytest.mark.parametrize("gap", [10.0, 700.0, 1e3, 1e6])
+def test_log_odds_beyond_what_an_exponential_can_hold(gap):
+    """Of one element they are the difference of the two log-likelihoods; of two, nearly."""
+    for sign in (-1, 1):
+        one = likelihood.log_odds(np.array([0.0, sign * gap]), 1, 0, np.zeros(2))
+        assert one == pytest.approx(sign * gap, rel=1e-12)
+        levels = np.array([0.0, sign * gap, 2 * sign * gap])
+        two = likelihood.log_odds(levels, 2, 0, special.gammaln(np.arange(3) + 1))
+        assert two == pytest.approx(sign * gap, rel=1e-12)
 
 
 def test_beliefs_after_a_coin_was_shown():

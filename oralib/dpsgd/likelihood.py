@@ -182,7 +182,22 @@ def log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> f
         weight = np.exp(likelihood[seen + m] - factorials[m] - factorials[unknown - m] - top)
         included += m * weight
         excluded += (unknown - m) * weight
+    if included == 0:  # beyond what an exponential can hold
+        return _log_sum(likelihood, unknown, seen, factorials, 1) - top - np.log(excluded)
+    if excluded == 0:
+        return np.log(included) + top - _log_sum(likelihood, unknown, seen, factorials, 0)
     return np.log(included) - np.log(excluded)
+
+
+@jit
+def _log_sum(likelihood: Array, unknown: int, seen: int, factorials: Array, coin: int) -> float:
+    """The logarithm of one of the two sums in :func:`log_odds`, whatever the size of the other."""
+    total = -np.inf
+    for m in range(coin, unknown + coin):
+        share = m if coin else unknown - m
+        level = likelihood[seen + m] - factorials[m] - factorials[unknown - m]
+        total = np.logaddexp(total, level + np.log(share))
+    return total
 
 
 @jit
