@@ -725,11 +725,17 @@ if __name__ == "__main__":
     subprocess.run([sys.executable, tmp_path / "program.py"], check=True)
 
 
+@pytest.mark.parametrize("linked", [None, "changed", "turned"])
 @pytest.mark.parametrize("what", ["helper.py", "data.csv"])
-def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what):
-    """A module beside a notebook of one's own, and a file of data."""
+def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what, linked):
+    """A module beside a notebook of one's own, and a file of data; links to such as well."""
     (folder / "helper.py").write_text("def value():\n    return 5\n")
     (folder / "data.csv").write_text("5\n")
+    elsewhere = folder.with_name(folder.name + "-elsewhere")
+    elsewhere.mkdir()
+    if linked:
+        (folder / what).rename(elsewhere / what)
+        (folder / what).symlink_to(elsewhere / what)
     (folder / "unused.py").write_text("1\n")
     write_chapter(
         folder,
@@ -744,7 +750,13 @@ def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what):
     capsys.readouterr()
     assert main(again) == 0
     assert "2 points, 2 complete, 0 to run" in capsys.readouterr().err
-    (folder / what).write_text((folder / what).read_text().replace("5", "7"))
+    text = (folder / what).read_text().replace("5", "7")
+    if linked == "turned":
+        (folder / what).unlink()
+        (elsewhere / "other").write_text(text)
+        (folder / what).symlink_to(elsewhere / "other")
+    else:
+        (folder / what).write_text(text)
     assert main(again) == 0
     said = "a file that the chapter used has changed: 2 points were run by another version"
     assert said in capsys.readouterr().err

@@ -76,18 +76,20 @@ def files_used() -> dict[str, str]:
     folder, opened = getattr(sys, "audithook_of_oralib", (os.getcwd(), nothing))
     here = os.path.realpath(folder) + os.sep
     written = {os.path.realpath(path) for path in opened["written"]}
-    before = {os.path.realpath(path): state for path, state in opened["read"].items()}
-    found = {path for path in before if path.startswith(here)} - written
+    before = {_watched(path, here): state for path, state in opened["read"].items()}
+    found = {path for path in before if path.startswith(here)}
+    found = {path for path in found if os.path.realpath(path) not in written}
     for module in list(sys.modules.values()):
         try:
             path = module.__file__
         except Exception:  # of an object that only looks like a module
             continue
         if isinstance(path, str) and os.path.isfile(path):
-            found.add(os.path.realpath(path))
+            found.add(_watched(os.path.abspath(path), here))
     used, installed = {}, _homes_of_what_is_installed()
     for path in sorted(found):
-        if path.startswith(installed) or f"{os.sep}site-packages{os.sep}" in path:
+        real = os.path.realpath(path)
+        if real.startswith(installed) or f"{os.sep}site-packages{os.sep}" in real:
             continue
         if _is_hidden(path, here) or os.path.isdir(path):
             continue
@@ -95,6 +97,11 @@ def files_used() -> dict[str, str]:
         same = path not in before or before[path] == _state(path)
         used[name] = file_digest(path) if same else CHANGED
     return used
+
+
+def _watched(path: str, here: str) -> str:
+    """The path by which a file is known; a link that lies here stays one, wherever it leads."""
+    return path if path.startswith(here) else os.path.realpath(path)
 
 
 #: What stands for the digest of a file that is not there, and of one that changed meanwhile.
