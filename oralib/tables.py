@@ -175,6 +175,6 @@ def _with_error(value: Any, error: float, digits: int) -> str:
     text = number(value, digits)
     if not isfinite(error):
         return text
-    if 0 < error < 0.5 * 10.0**-digits:  # the first digit that is not 0
+    if 1e-12 < error < 0.5 * 10.0**-digits:  # the first digit that is not 0, nor rounding
         digits = -floor(log10(error))
     return f"{text} ± {error:.{digits}f}"
