@@ -140,7 +140,7 @@ def test_ideas_are_in_sight_and_plumbing_is_not(path):
     assert not re.search(r"^(%|!)", source, re.MULTILINE)
     shown = "\n".join(c.source for c, v in zip(cells, visible, strict=True) if v)
     assert "print(" not in shown or path.stem == "running"
-    assert max(map(len, shown.splitlines()), default=0) <= 84, "wider than the column of a page"
+    assert max(map(len, shown.splitlines()), default=0) <= 80, "wider than the column of a page"
     for cell in cells:
         if cell.cell_type == "code" and "hide-input" in cell.metadata.get("tags", []):
             assert cell.metadata.get("mystnb", {}).get("code_prompt_show"), cell.source
