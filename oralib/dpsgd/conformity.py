@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._later import stats
 from oralib.dpsgd.observed import check_places, check_steps
-from oralib.dpsgd.training import DpSgd, train  # noqa: F401, for the example
+from oralib.dpsgd.training import DpSgd
 
 __all__ = ["Conformity", "conformity"]
 
@@ -57,6 +57,7 @@ def conformity(
     --------
     Half of the stated noise:
 
+    >>> from oralib import train
     >>> stated, real = DpSgd(n=100, d=50, sigma=2.0), DpSgd(n=100, d=50, sigma=1.0)
     >>> rng = np.random.default_rng(1)
     >>> included = rng.random(100) < 0.5
