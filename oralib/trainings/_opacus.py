@@ -85,20 +85,16 @@ def train(
     with warnings.catch_warnings():
         # That its random numbers are not those for production, and about the hooks of PyTorch.
         warnings.simplefilter("ignore")
-        private, optimizer, loader = PrivacyEngine(accountant="rdp").make_private(
-            module=model,
-            optimizer=torch.optim.SGD(model.parameters(), lr=learning_rate),
-            data_loader=DataLoader(
+        private, optimizer, loader = make_private(
+            *(model, learning_rate, clip, sigma * NOISE.get(bug, 1.0), noise),
+            DataLoader(
                 data,
                 batch_size=-(-len(data) // batches),
                 shuffle=bug == "shuffled batches",
                 collate_fn=lambda batch: batch,
                 generator=torch.Generator().manual_seed(2 * seed + 1),
             ),
-            noise_multiplier=sigma * NOISE.get(bug, 1.0),
-            max_grad_norm=clip,
             poisson_sampling=bug != "shuffled batches",
-            noise_generator=noise,
         )
         if bug == "no clipping for a tenth":
             optimizer.attach_step_hook(without_clipping(data, clip))
@@ -119,6 +115,28 @@ def train(
 NOISE: dict[str | None, float] = {"half the noise": 0.5, "a quarter of the noise": 0.25}
 
 
+def make_private(
+    model: nn.Module,
+    learning_rate: float,
+    clip: float,
+    sigma: float,
+    noise: torch.Generator,
+    loader: Any,
+    poisson_sampling: bool = True,
+) -> tuple[Any, Any, Any]:
+    """Model, optimiser and loader as Opacus makes them, for plain gradient descent."""
+    private, optimizer, batches = PrivacyEngine(accountant="rdp").make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=learning_rate),
+        data_loader=loader,
+        noise_multiplier=sigma,
+        max_grad_norm=clip,
+        poisson_sampling=poisson_sampling,
+        noise_generator=noise,
+    )
+    return private, optimizer, batches
+
+
 def release_noise(
     examples: int, weights: int, batch_size: int, sigma: float, steps: int, seed: int
 ) -> NDArray[np.float64]:
@@ -127,17 +145,13 @@ def release_noise(
     nn.init.zeros_(model.weight)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        private, optimizer, loader = PrivacyEngine(accountant="rdp").make_private(
-            module=model,
-            optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
-            data_loader=DataLoader(
+        private, optimizer, loader = make_private(
+            *(model, 1.0, 1.0, sigma, torch.Generator().manual_seed(2 * seed)),
+            DataLoader(
                 TensorDataset(torch.zeros(examples, weights)),
                 batch_size=batch_size,
                 generator=torch.Generator().manual_seed(2 * seed + 1),
             ),
-            noise_multiplier=sigma,
-            max_grad_norm=1.0,
-            noise_generator=torch.Generator().manual_seed(2 * seed),
         )
         done = 0
         while done < steps:
