@@ -1,11 +1,15 @@
 """Figures: every function draws, in the house style, without touching the caller's settings."""
 
+from io import StringIO
+
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 
 import oralib
-from oralib import experiments, figures
+from oralib import drawings, experiments, figures
+from oralib.figures.data import data_in
 
 SMALL = {"trials": 10, "seed": 1}
 
@@ -104,6 +108,66 @@ def test_picture(name):
     assert labelled or name == "tiles"  # which say themselves what they are
     assert repr(picture).startswith("<Picture size")
     assert PICTURES[name]()._repr_png_()[0] == png
+
+
+def rows(picture, **which):
+    """Rows of the table of a picture, those with the given entries, without what is empty."""
+    table = picture.table()
+    for column, entry in which.items():
+        table = table[table[column] == entry].drop(columns=column)
+    return [[x for x in row if x == x] for row in table.to_numpy().tolist()]  # no nan
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_carries_its_numbers(name):
+    picture = PICTURES[name]()
+    table, png = picture.table(), picture._repr_png_()[0]
+    if name == "tiles":  # words alone
+        assert table.empty
+        assert data_in(png) is None
+        return
+    assert len(table) >= 4
+    told = pd.read_csv(StringIO(data_in(png)))
+    assert list(told) == list(table)
+    for column in table:
+        if table[column].dtype == float:
+            np.testing.assert_allclose(told[column], table[column], rtol=1e-5)
+
+
+def test_numbers_of_curves():
+    picture = PICTURES["lines"]()
+    assert rows(picture, series="a") == [[1, 1], [1e5, 2]]  # what is not finite is not drawn
+    assert rows(picture, series="b") == [[1, 1, 0.9, 1.1], [2, 2, 2, 2]]
+    assert rows(picture, series="b (simulated)") == [[1, 1, 0.9, 1.1], [2, 2, 1.8, 2.2]]
+    assert rows(picture, series="one") == [[1]]
+    assert list(picture.table()) == ["series", "x", "y", "low", "high"]
+
+
+def test_numbers_of_panels_and_of_curves_that_share_an_entry_of_the_legend():
+    picture = PICTURES["stacked"]()
+    assert rows(picture, panel="z", series="b") == [[1, 5, 4, 6], [2, 6, 5, 7]]
+    table = experiments.elements_by_epsilon((1, 2), epsilons=(1, 2), **SMALL)
+    picture = figures.by_epsilon(table, "n", "n", exact="exact bound")
+    shown = rows(picture, series="ε = 2, exact bound")
+    wanted = table[table["epsilon"] == 2][["n", "valid"]].to_numpy()
+    np.testing.assert_allclose(shown, wanted)
+
+
+def test_numbers_of_bars_and_cells():
+    channel = oralib.channel(oralib.NameAndShame(), 4)
+    picture = figures.gap_chain({"shame": channel}, k=4)
+    best = rows(picture, series="the best guesser")
+    assert best == [[pytest.approx(channel.optimal_efficacy(4)), "shame"]]
+    assert rows(PICTURES["mass"](), series="b") == [[0, 0.1], [1, 0.9]]
+    cells = [[1, 5, 1], [2, 5], [1, 9, 2], [2, 9, 3]]
+    assert rows(PICTURES["heatmap"]()) == cells
+    assert rows(PICTURES["maps"](), panel="y, q") == cells
+    values = rows(PICTURES["ranking"](), series="mean valid bound, ± 2 s.e.")
+    assert values == [[1, "one", 0.8, 1.2], [2, "two"]]
+
+
+def test_a_drawing_has_no_numbers():
+    assert drawings.one_run_game().table().empty
 
 
 def test_feedback_without_a_bound_is_left_out():

@@ -56,7 +56,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
             float(p(channel.epsilon)),
         ]
         for (name, colour), left, right in zip(_PARTS, levels[:-1], levels[1:], strict=True):
-            label = name if place == 0 else None
+            label = name if place == 0 else f"_{name}"  # one entry in the legend
             width = max(right - left, 0.0)
             axes.barh(place, width, 0.62, left, color=colour, label=label, edgecolor="white")
         axes.plot([levels[-1]] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1.6)

@@ -137,9 +137,9 @@ def by_epsilon(
             label=f"ε = {epsilon:g}",
         )
         if exact is not None:
-            draw_curve(
-                axes, rows[column], rows["valid"], color=colour, linestyle="--", linewidth=1.2
-            )
+            style = {"color": colour, "linestyle": "--", "linewidth": 1.2}
+            name = f"ε = {epsilon:g}, {exact}"
+            draw_curve(axes, rows[column], rows["valid"], gid=name, **style)
     if exact is not None:
         axes.plot([], [], color="black", linestyle="--", linewidth=1.2, label=exact)
     label_axes(axes, xlabel, "mean bound on ε (nats)", log_x=True)
@@ -181,7 +181,7 @@ def adaptive(
         curve = (rows["x"], rows[column], rows[f"{column}_se"])
         if exact and feedback in exact:
             draw_curve(axes, *exact[feedback], color=colour, linestyle=dashes, label=label)
-            draw_points(axes, *curve, color=colour, marker=marker)
+            draw_points(axes, *curve, color=colour, marker=marker, gid=f"{label} (simulated)")
         else:
             draw_curve(axes, *curve, color=colour, linestyle=dashes, marker=marker, label=label)
     if exact:
@@ -200,6 +200,8 @@ RULES = {
     "steinke": ("bound of Steinke et al.", RED),
 }
 
+SEEN = {"steps": "all steps are seen", "sum": "only their sum (top)"}
+
 
 @in_house_style
 def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 0.05) -> Picture:
@@ -216,7 +218,7 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
         (epsilon, "--", f"ε = {epsilon:g}, by RDP"),
         (certified, "-.", f"ε = {certified:.3f}, by PLD"),
     ):
-        left.axhline(level, color="black", linestyle=dashes, linewidth=1.2)
+        left.axhline(level, color="black", linestyle=dashes, linewidth=1.2, gid=words)
         left.annotate(words, (start, level), (0, 3), textcoords="offset points", fontsize=10)
     kinds = [seen for seen in ("steps", "sum") if (table["sees"] == seen).any()]
     for rule, (label, colour) in RULES.items():
@@ -225,12 +227,13 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
             if rows.empty:
                 continue
             style = {"color": colour, "linestyle": "-" if seen == kinds[0] else ":"}
-            draw_curve(left, rows["n"], rows["bound"], **style)
+            draw_curve(left, rows["n"], rows["bound"], **style, gid=f"{label}, {SEEN[seen]}")
             if seen == kinds[0]:
                 draw_curve(right, rows["n"], rows["k"], **style, label=label)
             if seen == kinds[0] and np.isfinite(rows["limit"]).any():
                 limit = rows["limit"].iloc[0]
-                left.axhline(limit, color=colour, linestyle=(0, (8, 4)), linewidth=0.9)
+                dashes = {"linestyle": (0, (8, 4)), "linewidth": 0.9}
+                left.axhline(limit, color=colour, gid=f"limit of {label}", **dashes)
                 left.annotate(
                     *(f"limit {limit:.3f}", (start, limit), (0, 3)),
                     textcoords="offset points",
@@ -243,8 +246,7 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
         n, away, color="black", linestyle="--", linewidth=1.2, label="nδ/β, which may be given away"
     )
     for seen, dashes in zip(kinds, ("-", ":"), strict=False):
-        words = {"steps": "all steps are seen", "sum": "only their sum (top)"}[seen]
-        left.plot([], [], color="black", linestyle=dashes, label=words)
+        left.plot([], [], color="black", linestyle=dashes, label=SEEN[seen])
     label_axes(left, "isolated elements n", "mean bound on ε (nats)", log_x=True)
     label_axes(right, "isolated elements n", "best number of guesses k", log_x=True)
     left.set_ylim(bottom=0)

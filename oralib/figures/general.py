@@ -104,7 +104,8 @@ def _draw(
         shown: str | None = label
         if label in of_curves:
             shown = f"{label} (simulated)" if len(of_curves) == 1 else None
-        draw_points(axes, *curve, label=shown, color=CYCLE[place], marker=MARKERS[place])
+        style = {"color": CYCLE[place], "marker": MARKERS[place]}
+        draw_points(axes, *curve, label=shown, gid=shown or f"{label} (simulated)", **style)
     if len(of_curves) > 1:
         draw_points(axes, [], [], [], label="simulated, ± one s.e.", color="black")
 
@@ -239,6 +240,7 @@ def maps(
             panel, values = axes[i, j], shown[name]
             panel.imshow(values, origin="lower", cmap="viridis", aspect="auto", vmin=0, vmax=top)
             panel.grid(visible=False)
+            panel.set_gid(f"{row}, {name}")
             best = np.unravel_index(np.nanargmax(values), values.shape)
             panel.add_patch(
                 Rectangle((best[1] - 0.5, best[0] - 0.5), 1, 1, fill=False, edgecolor=RED, lw=2)

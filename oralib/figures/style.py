@@ -11,11 +11,14 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from PIL import Image
+
+from oralib.figures.data import table_of, with_data
 
 BLUE, ORANGE, GREEN, RED, SKY, PINK, GREY = (
     "#0072B2",
@@ -59,14 +62,18 @@ class Picture(Figure):
     """A figure that belongs to nobody but its caller, and that a notebook shows as PNG."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        buffer, small = BytesIO(), BytesIO()
+        buffer = BytesIO()
         with matplotlib.rc_context(STYLE):
             self.savefig(buffer, format="png", dpi=_DOTS)
         image = Image.open(buffer).convert("RGB")
         # A drawing has few colours; a palette of them takes a third of the room.
-        image.quantize(128, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+        small = with_data(image.quantize(128, dither=Image.Dither.NONE), self)
         size = {"width": image.width * _SHOWN // _DOTS, "height": image.height * _SHOWN // _DOTS}
-        return small.getvalue(), size
+        return small, size
+
+    def table(self) -> pd.DataFrame:
+        """The numbers that it shows, a row for each; the PNG of a notebook carries them, too."""
+        return table_of(self)
 
 
 def in_house_style(draw: Callable[..., Picture]) -> Callable[..., Picture]:

@@ -14,6 +14,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from oralib.figures.data import data_in
 from oralib.runs.page.boxes import Base
 from oralib.runs.page.parts import details, html, picture, summary
 from oralib.runs.page.passive import passive
@@ -60,7 +61,7 @@ class Cell(Base):
         outer = nodes.figure("", *node)
         outer += nodes.caption("", "", *self.inline(str(figure["caption"])))
         outer["label"] = str(figure.get("name") or "")
-        return [outer]
+        return [outer, *_numbers(output.data, outer["label"])]
 
     def displayed(self, data: Any, alt: str) -> list[nodes.Node]:
         """The richest form of an output that a page without scripts can show."""
@@ -85,6 +86,20 @@ class Cell(Base):
         if "text/plain" in data:
             return [html(f'<pre class="output">{escape(data["text/plain"])}</pre>\n')]
         return []
+
+
+def _numbers(data: Any, name: str) -> list[nodes.Node]:
+    """A link to the numbers of a figure, which its picture carries."""
+    try:
+        table = data_in(base64.b64decode(data.get("image/png", "")))
+    except (OSError, ValueError, SyntaxError):  # no picture, or a damaged one
+        return []
+    if table is None:
+        return []
+    encoded = base64.b64encode(table.encode()).decode()
+    file = f"{escape(name or 'figure')}.csv"
+    link = f'<a download="{file}" href="data:text/csv;base64,{encoded}">{file}</a>'
+    return [html(f'<p class="numbers">Data: {link}</p>\n')]
 
 
 def _folded(what: str, options: Any, content: list[nodes.Node]) -> list[nodes.Node]:
