@@ -242,7 +242,7 @@ def test_running_finds_its_grids_from_any_folder(tmp_path, monkeypatch):
 
 
 def refusal(path, given):
-    """(what a chapter raises for these parameters, at which cell), in this process.
+    """(what a chapter raises for these parameters, at which cell), or None if it takes them.
 
     The parameters are injected by papermill; a kernel, which takes seconds, would add nothing.
     """
@@ -255,7 +255,7 @@ def refusal(path, given):
             return str(error), count
         finally:
             plt.close("all")
-    raise AssertionError(f"{path.stem} takes {given}")
+    return None
 
 
 def test_papermill_with_wrong_parameters_in_a_kernel(tmp_path):
@@ -289,11 +289,10 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_odd_parameters_that_are_allowed(name, tmp_path):
+def test_odd_parameters_that_are_allowed(name):
     """Where every bound is 0 a chapter has less to say, and no error."""
     odd = {"beta": 1e-9, "trials": 2, **ODD[name]}
-    path = str(ROOT / "book" / f"{name}.ipynb")
-    papermill.execute_notebook(path, str(tmp_path / "out.ipynb"), odd, progress_bar=False)
+    assert refusal(ROOT / "book" / f"{name}.ipynb", odd) is None
 
 
 @pytest.mark.parametrize(
