@@ -156,6 +156,43 @@ def small_run() -> tuple[float, float]:
         return plain, seconds(lambda: command("-m", "oralib", "run", files[0], *out), 3)
 
 
+#: What the chapters on DP-SGD do before their own work.
+BEFORE_WORK = """import pandas as pd
+import oralib
+from oralib import experiments, figures, parameters, results, tables
+
+parameters.check(globals())
+sigma = oralib.noise_multiplier(epsilon=epsilon, delta=1e-5, steps=100, sample_rate=0.1)
+results.record(sigma=sigma)"""
+
+
+def sweep_point() -> tuple[float, float]:
+    """One more point of a sweep: imports, the accountant, a page and a record; against papermill.
+
+    The sweep has one worker, and its own start does not count: four points more are timed.
+    """
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "point.ipynb"
+        cells = [
+            nbformat.v4.new_code_cell(
+                "epsilon: float = 2.0  # privacy level", metadata={"tags": ["parameters"]}
+            ),
+            nbformat.v4.new_code_cell(BEFORE_WORK),
+        ]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+        files = str(path), str(Path(folder) / "out.ipynb")
+        plain = seconds(lambda: command("-m", "papermill", "-k", "python3", *files), 3)
+        times = []
+        for points in (2, 6):
+            grid = Path(folder) / f"{points}.yml"
+            levels = [1 + place / 10 for place in range(points)]
+            grid.write_text(f"chapter: {path}\nproduct: {{epsilon: {levels}}}\n")
+            out = ("--workers", "1", "--out", str(Path(folder) / str(points)))
+            sweep = partial(command, "-m", "oralib", "sweep", str(grid), *out)
+            times.append(seconds(sweep, 1))
+        return plain, (times[1] - times[0]) / 4
+
+
 def threads() -> tuple[float, float]:
     """One thread against two, with the same numbers."""
     results, times = [], []
@@ -190,6 +227,7 @@ COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
     ("where one step guesses, 50 elements a coordinate", 50, distances),
     ("import, against Numba and scipy.stats", 1.4, imports),
     ("run of a small chapter, against papermill", 1.2, small_run),
+    ("a point of a sweep before its work, against papermill", 1.3, sweep_point),
     ("one thread against two, the same numbers", 1.7, threads),
 ]
 

@@ -458,6 +458,8 @@ def drop_repeated_ids(app, doctree, docname):
 
 #: What is wrong in the HTML of docutils and of the theme, and what is right.
 REPAIRS = (
+    # A megabyte and a half that draws the icons again, which the style sheet has drawn already.
+    (r"<script[^>]*fontawesome\.js[^>]*></script>", ""),
     # The references are a list, so each of them is an item.
     ('role="doc-biblioentry"', 'role="listitem"'),
     # What a button shows is its name; its icons say nothing.
