@@ -74,7 +74,8 @@ def _guesses(audit: "ScoreAudit") -> str:
         "fixed": "the number was fixed in advance",
         "grid": f"the best of {len(audit.grid)} numbers, each tested at level {audit.level:.3g}",
         "split": "the number was chosen on the other canaries, drawn at random",
-        "output": "the number was left to the output",
+        "output": "the number was left to the "
+        + ("output" if audit.feedback == "none" else "guesser"),
     }[audit.number]
     return f"{r:,} {among}; {why}"
 
@@ -96,6 +97,11 @@ def _reason(audit: "ScoreAudit") -> str:
         return "since there are no guesses"
     if 2 * audit.v <= audit.r:
         return "since no more than half of the guesses are right"
+    if audit.pure_bound > 0 and audit.feedback == "full":
+        return (
+            f"since with full feedback n δ / 2 = {audit.n * audit.delta / 2:.3g} is taken off "
+            f"level {audit.level:.3g}"
+        )
     if audit.pure_bound > 0:
         return (
             f"since a training may give n δ = {audit.n * audit.delta:.3g} canaries away, too many "
@@ -124,7 +130,7 @@ def _hints(audit: "ScoreAudit") -> list[str]:
             "Then give minus the scores, in an audit of its own: to try both signs on the same "
             "canaries makes the bound fail twice as often"
         )
-    elif audit.r and audit.rule != "anytime":
+    elif audit.r and audit.rule in ("plain", "exact", "split"):  # not with full feedback
         more = 4 * np.array([audit.v]), 4 * np.array([audit.r]), 4 * audit.n
         fourfold = Counts(*more, r_fixed=audit.rule != "split")
         later = float(valid_lower_bound(fourfold, beta=audit.level, delta=audit.delta)[0])
@@ -143,9 +149,10 @@ def _hints(audit: "ScoreAudit") -> list[str]:
     if audit.number == "grid" and len(audit.grid) > 1:
         hints.append(f"a single number of guesses would be tested at level {audit.beta:g}")
     if audit.delta > 0 and 0 < audit.bound < audit.pure_bound - 0.05:
+        how = "" if audit.feedback == "full" else ", or more guesses among them,"
         hints.append(
             f"δ costs {audit.pure_bound - audit.bound:.2f}, as n δ = {audit.n * audit.delta:.3g}: "
-            "fewer canaries, or more guesses among them, would lose less"
+            f"fewer canaries{how} would lose less"
         )
     return hints
 

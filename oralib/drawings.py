@@ -387,9 +387,8 @@ class Question:
         return then.end(audit) if isinstance(then, Question) else then
 
 
-#: Where the library refuses to give a bound: we know of a crude one only, none of ours is valid,
-#: none can be.
-NONE_SHARP, NONE_HERE, NONE_VALID = "none sharp", "none here", "none valid"
+#: Where the library refuses to give a bound: none of ours is valid, none can be.
+NONE_HERE, NONE_VALID = "none here", "none valid"
 
 
 def _yes(then: Question | str) -> Answer:
@@ -406,7 +405,10 @@ _SUCCESSES_HIDDEN = Question(
 )
 _SUCCESSES_TOLD = Question(
     "delta > 0",
-    (_no(Question("r_fixed", (_yes("plain"), _no("anytime")))), _yes(NONE_SHARP)),
+    (
+        _no(Question("r_fixed", (_yes("plain"), _no("anytime")))),
+        _yes(Question("r_fixed", (_yes("plain lowered"), _no("anytime lowered")))),
+    ),
 )
 _FEEDBACK = Question(
     "feedback",
@@ -429,6 +431,7 @@ CALLS = {
     "exact": 'epsilon_lower_bound, method="exact"',
     "split": "epsilon_lower_bound_random_r",
     "anytime": "epsilon_lower_bound_anytime",
+    "lowered": "the same, beta - n * delta / 2",
 }
 #: Colours of the ends.
 ENDS = {
@@ -436,7 +439,8 @@ ENDS = {
     "exact": GREEN,
     "split": ORANGE,
     "anytime": SKY,
-    NONE_SHARP: GREY,
+    "plain lowered": BLUE,
+    "anytime lowered": SKY,
     NONE_HERE: GREY,
     NONE_VALID: GREY,
 }
@@ -500,14 +504,14 @@ COLUMNS = {
     "delta > 0": (2.85, "δ > 0?"),
     "r_fixed": (3.77, "r fixed\nbefore?"),
 }
-ENDS_AT, ROW = 5.14, 0.5
+ENDS_AT, ROW = 5.06, 0.5
 
 
 @in_house_style
 def which_bound() -> Picture:
     """Which bound is valid for an audit: from how it was set up to the rule of the library."""
     rows = _leaves(BOUND_CHART)
-    height = 2.55 + ROW * rows
+    height = 1.39 + 0.29 * len(CALLS) + ROW * rows
     picture, axes = _sheet(height)
     for x, words in (*COLUMNS.values(), (ENDS_AT, "bound")):
         _say(axes, x, height - 0.35, words, fontweight="bold")
@@ -531,7 +535,8 @@ def _branch(axes: Axes, question: Question, top: float, start: tuple[float, floa
             _branch(axes, answer.then, top, (x, top))
         else:
             _line(axes, [x, ENDS_AT], [top, top], zorder=1)
-            _sign(axes, (ENDS_AT, top), 1.48, 0.38, answer.then, ENDS[answer.then])
+            size = TEXT if len(answer.then) < 13 else SMALL
+            _sign(axes, (ENDS_AT, top), 1.64, 0.38, answer.then, ENDS[answer.then], size)
         lines = answer.words.split("\n")
         wide, tall = 0.36 + 0.095 * max(map(len, lines)), 0.34 + 0.14 * (len(lines) - 1)
         _box(axes, x, top, wide, tall, facecolor="white", edgecolor=GREY)

@@ -96,6 +96,7 @@ class ScoreAudit:
     lots : guesses that were drawn by lot among canaries with equal scores.
     seed : of these lots, and of the split.
     curve : the family of trade-off curves of ``fdp_bound``.
+    feedback : what the guesser was told on its way, as :class:`oralib.Counts` names it.
     notes : what one should know before one believes these numbers.
     """
 
@@ -120,6 +121,7 @@ class ScoreAudit:
     lots: int = 0
     seed: int | None = None
     curve: str = "GaussianCurve()"
+    feedback: str = "none"
     notes: tuple[str, ...] = ()
 
     @property
@@ -130,15 +132,26 @@ class ScoreAudit:
     @property
     def assumptions(self) -> dict[str, str]:
         """For each number what must be true for it to be what it is called."""
+        told = {
+            "none": "the output of the training alone",
+            "one-way": "the output of the training and from coins of canaries that the guesser had "
+            "given up",
+            "full": "the output of the training and from coins of canaries that the guesser was "
+            "done with",
+        }[self.feedback]
         common = (
-            "each canary was included by a fair coin of its own, and the guesses follow from the "
-            "output of the training alone"
+            "each canary was included by a fair coin of its own, and the guesses follow from "
+            f"{told}"
         )
         number = {
             "fixed": "the number of guesses was fixed before scores were seen",
             "grid": f"the {len(self.grid)} numbers of guesses were fixed before scores were seen",
             "split": "the canaries on which the number of guesses was chosen were drawn at random",
-            "output": "the number of guesses may depend on the output, never on the coins",
+            "output": {
+                "none": "the number of guesses may depend on the output, never on the coins",
+                "one-way": "the number of guesses may depend on the output and on these coins",
+                "full": "the guesser may have stopped when it liked",
+            }[self.feedback],
         }[self.number]
         return {
             "bound": f"{common}; {number}",
@@ -543,6 +556,7 @@ def _audit(
         rule=rule,
         number=number or ("fixed" if counts.r_fixed else "output"),
         curve=repr(curve),
+        feedback=counts.feedback,
         **coins,
         **more,
     )

@@ -14,7 +14,7 @@ from matplotlib.text import Text
 import oralib
 from oralib import drawings, figures
 from oralib.bounds.valid import FEEDBACKS
-from oralib.drawings import BOUND_CHART, CALLS, NONE_HERE, NONE_SHARP, NONE_VALID, Question
+from oralib.drawings import BOUND_CHART, CALLS, NONE_HERE, NONE_VALID, Question
 
 NAMES = [
     "canaries_on_coordinates",
@@ -270,7 +270,6 @@ def test_the_chart_agrees_with_the_library(coins, feedback, delta, r_fixed):
     end = BOUND_CHART.end(audit)
     counts = oralib.Counts(75, 100, n=1000, r_fixed=r_fixed, feedback=feedback, coins=coins)
     refusals = {
-        NONE_SHARP: "no sharp bound is known to us",
         NONE_HERE: "none of our bounds is valid",
         NONE_VALID: "no bound is valid",
     }
@@ -317,7 +316,7 @@ def test_the_calls_of_the_chart_are_those_of_the_library():
         "split": ({}, 1e-5, leak | {"split": oralib.split_for(1000, 1e-5)}),
         "anytime": ({"feedback": "full"}, 0.0, {}),
     }
-    assert list(CALLS) == list(set_ups)
+    assert list(CALLS) == [*set_ups, "lowered"]
     for rule, (set_up, delta, arguments) in set_ups.items():
         counts = oralib.Counts(75, 100, n=1000, **set_up)
         assert oralib.valid_rule(counts, delta) == rule
@@ -326,6 +325,13 @@ def test_the_calls_of_the_chart_are_those_of_the_library():
             arguments |= {"method": method.strip('"')}
         bound = getattr(oralib, name)(75, 100, **arguments)
         assert oralib.valid_lower_bound(counts, delta=delta)[0] == bound
+    _, _, level = CALLS["lowered"].partition(", ")
+    lowered = eval(level, {"beta": 0.05, **leak})  # as the chart writes it
+    for rule, fixed in (("plain", True), ("anytime", False)):
+        counts = oralib.Counts(75, 100, n=1000, feedback="full", r_fixed=fixed)
+        assert oralib.valid_rule(counts, 1e-5) == f"{rule} lowered"
+        bound = getattr(oralib, CALLS[rule])(75, 100, beta=lowered)
+        assert oralib.valid_lower_bound(counts, delta=1e-5)[0] == bound
 
 
 @pytest.mark.parametrize(("v", "r", "level", "delta"), [(2, 3, 0.5, 0.02), (1, 3, 0.0, 0.3)])

@@ -332,6 +332,16 @@ def test_counts_keep_their_set_up():
     assert watched.rule == "anytime"
     assert math.isnan(watched.fdp_bound)
     assert "stronger" not in str(watched)
+    assert "of canaries that the guesser was done with" in watched.assumptions["bound"]
+    leaky = audit_counts(Counts(90, 100, n=100, feedback="full"), delta=1e-4)
+    assert leaky.rule == "anytime lowered"
+    assert 0 < leaky.bound < leaky.pure_bound
+    spent = audit_counts(Counts(90, 100, n=1000, feedback="full", r_fixed=True), delta=1e-4)
+    assert (spent.rule, spent.bound) == ("plain lowered", 0)
+    assert "n δ / 2 = 0.05 is taken off level 0.05" in " ".join(str(spent).split())
+    told = audit_counts(Counts(90, 100, n=1000, feedback="one-way"), delta=1e-5)
+    assert "that the guesser had given up" in told.assumptions["bound"]
+    assert "the number was left to the guesser" in " ".join(str(told).split())
     nothing = audit_counts(Counts(0, 0, n=10), delta=0.0)
     assert nothing.bound == 0
     assert "there are no guesses" in str(nothing)

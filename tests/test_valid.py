@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from oralib import (
+    Channel,
     Count,
     Counts,
     DpSgd,
@@ -13,10 +14,13 @@ from oralib import (
     ThresholdGuesser,
     TopGuesser,
     XorInPairs,
+    XorRandomizedResponse,
     adaptive,
     audit,
     audit_single_step,
     audit_training,
+    best_mean,
+    channel,
     classic,
     epsilon_lower_bound,
     epsilon_lower_bound_anytime,
@@ -24,6 +28,7 @@ from oralib import (
     experiments,
     full_knowledge,
     one_run,
+    p,
     split_for,
     valid_lower_bound,
     valid_rule,
@@ -97,9 +102,67 @@ def test_full_feedback():
     assert valid_lower_bound(watched)[0] == epsilon_lower_bound_anytime(731, 1000)
     budget = Counts([731], [1000], 1000, feedback="full", r_fixed=True)
     assert valid_lower_bound(budget)[0] == epsilon_lower_bound(731, 1000)
+
+
+@pytest.mark.parametrize("beta", [0.05, 0.4, 0.9])
+def test_full_feedback_with_delta_takes_half_of_n_delta_off_the_level(beta):
+    watched = Counts([731, 990], [1000, 1000], 1000, feedback="full")
+    budget = Counts([731, 990], [1000, 1000], 1000, feedback="full", r_fixed=True)
+    for delta in (1e-9, 1e-5, 9e-5):
+        level = beta - 500 * delta
+        anytime = epsilon_lower_bound_anytime(watched.v, watched.r, beta=level)
+        plain = epsilon_lower_bound(budget.v, budget.r, beta=level)
+        assert (valid_lower_bound(watched, beta=beta, delta=delta) == anytime).all()
+        assert (valid_lower_bound(budget, beta=beta, delta=delta) == plain).all()
+        assert valid_rule(watched, delta) == "anytime lowered"
+        assert valid_rule(budget, delta) == "plain lowered"
     for counts in (watched, budget):
-        with pytest.raises(ValueError, match="no sharp bound is known to us for full feedback"):
-            valid_lower_bound(counts, delta=1e-9)
+        for delta in (beta / 500, 2 * beta / 500, 1.0):  # from n δ / 2 = β on
+            assert (valid_lower_bound(counts, beta=beta, delta=delta) == 0).all()
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize(
+    ("mechanism", "n", "delta"),
+    [
+        (LocalRandomizedResponse(0.2), 2, 0.05),
+        (LocalRandomizedResponse(0.1), 3, 0.02),
+        (XorRandomizedResponse(0.3), 3, 0.1),
+    ],
+)
+def test_full_feedback_with_delta_is_valid_for_every_guesser(mechanism, n, delta, fixed):
+    """Dynamic programming over all adaptive guessers of tables that leak all with probability δ."""
+    noisy = (1 - delta) * channel(mechanism, n).table
+    table = Channel(np.vstack([delta * np.eye(2**n), noisy]))
+    epsilon = mechanism.epsilon
+    assert table.delta(epsilon) == pytest.approx(delta)
+    v, r = np.indices((n + 1, n + 1))
+    most = 0.0
+    for beta in np.linspace(0.15, 0.9, 6):
+        for k in range(1, n + 1) if fixed else [n]:
+            # With a budget, missing guesses count as wrong, and there are no more than k.
+            taken = np.full_like(r, k) if fixed else r
+            right = np.minimum(v, taken).ravel()
+            counts = Counts(right, taken.ravel(), n, feedback="full", r_fixed=fixed)
+            bound = valid_lower_bound(counts, beta=beta, delta=delta).reshape(v.shape)
+            fails = (bound > epsilon + 1e-9) & (v <= r) & (r <= k)
+            worst = best_mean(table, fails, feedback="full")
+            assert worst <= beta + 1e-12
+            most = max(most, worst / beta)
+    assert most > (0.8 if fixed else 0.3)  # guessers do come near what is allowed
+
+
+def test_full_feedback_with_delta_is_not_valid_at_the_whole_level():
+    """What the lower level is for: at level β the plain bound of one guess fails too often."""
+    n, delta, epsilon = 1, 0.1, 0.3
+    truth = delta + (1 - delta) * p(epsilon)
+    table = Channel(np.array([[truth, 1 - truth], [1 - truth, truth]]))
+    assert table.delta(epsilon) <= delta + 1e-12
+    beta = p(epsilon) + 0.001
+    counts = Counts(1, 1, n, feedback="full", r_fixed=True)
+    assert epsilon_lower_bound(1, 1, beta=beta) > epsilon
+    assert best_mean(table, np.array([[0, 0], [0, 1.0]]), feedback="full") > beta
+    assert valid_lower_bound(counts, beta=beta, delta=delta)[0] <= epsilon
 
 
 def test_full_knowledge_has_no_bound():
@@ -188,9 +251,15 @@ def test_trials_whose_numbers_coincide_are_not_fixed():
 
 
 def test_summaries_have_nan_where_no_bound_is_known():
-    counts = adaptive(Count(), SOME, 6, feedback="full", **GAME)
+    counts = full_knowledge(Count(), SOME, 6, **GAME)
     assert np.isnan(experiments.summarise(counts, delta=1e-5)["valid"][0])
-    assert not np.isnan(experiments.summarise(counts)["valid"][0])
+    assert np.isnan(experiments.summarise(counts)["valid"][0])
+
+
+def test_summaries_of_full_feedback_with_delta():
+    counts = adaptive(Count(), SOME, 6, feedback="full", **GAME)
+    due = valid_lower_bound(counts, delta=1e-5).mean()
+    assert experiments.summarise(counts, delta=1e-5)["valid"][0] == pytest.approx(due)
 
 
 # ---------------------------------------------------------------------------------------- errors

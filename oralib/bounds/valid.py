@@ -5,10 +5,14 @@ feedback       number of guesses   ε-DP (δ = 0)                       (ε, δ)
 =============  ==================  =================================  ============================
 none, one-way  fixed in advance    ε'(v, r)                           the exact p-value of (v, r)
 none, one-way  left to the output  ε'(v, r)                           the split p-value of (v, r)
-full           fixed in advance    ε'(v, r)                           only a crude one
-full           left to the output  the anytime bound of (v, r)        only a crude one
+full           fixed in advance    ε'(v, r)                           ε'(v, r) at level β - n δ / 2
+full           left to the output  the anytime bound of (v, r)        the same at β - n δ / 2
 all others     any                 none: the audit is not valid       none: the audit is not valid
 =============  ==================  =================================  ============================
+
+With full feedback and δ > 0 the level is lowered because, apart from an event of probability at
+most n δ (1 - p(ε)) <= n δ / 2, the counts are dominated as those of an ε-DP mechanism are. This is
+crude: where n δ / 2 is β or more, it shows nothing.
 """
 
 from bisect import bisect_left
@@ -33,8 +37,10 @@ __all__ = ["Counts", "split_for", "valid_lower_bound", "valid_rule"]
 #: of all elements that it is done with, or, for each guess, the signs of all other elements.
 FEEDBACKS = ("none", "one-way", "full", "all others")
 
-#: The rules, by name. Those after the first two are for δ > 0, or for full feedback.
+#: The rules, by name. Those after the first one are for δ > 0, or for full feedback.
 PLAIN, EXACT, SPLIT, ANYTIME = "plain", "exact", "split", "anytime"
+#: The rules for full feedback and δ > 0: the same bounds at level β - n δ / 2.
+LOWERED = {PLAIN: "plain lowered", ANYTIME: "anytime lowered"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +118,16 @@ class Counts:
 def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     """The rule whose bound is proved for an audit that was set up like this one.
 
-    ``"plain"``, ``"exact"``, ``"split"`` or ``"anytime"``; a ValueError where the library has none.
+    ``"plain"``, ``"exact"``, ``"split"``, ``"anytime"``, or, for full feedback and δ > 0,
+    ``"plain lowered"`` or ``"anytime lowered"``, which are the bounds for δ = 0 at the lower level
+    β - n δ / 2. A ValueError where the library has none.
 
     Examples
     --------
     >>> valid_rule(Counts(75, 100, n=1000), delta=1e-5)
     'split'
+    >>> valid_rule(Counts(75, 100, n=1000, feedback="full"), delta=1e-5)
+    'anytime lowered'
     """
     _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
     delta = _check.real("delta", delta, 0, 1)
@@ -132,13 +142,8 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
             f"got counts of the game {counts.game!r}"
         )
     if counts.feedback == "full":
-        if delta > 0:
-            raise ValueError(
-                "no sharp bound is known to us for full feedback and delta > 0, got "
-                f"delta={delta:g}; one-way feedback has one, and with full feedback the bounds for "
-                "delta = 0 hold at level beta - n delta / 2"
-            )
-        return PLAIN if counts.r_fixed else ANYTIME
+        rule = PLAIN if counts.r_fixed else ANYTIME
+        return LOWERED[rule] if delta > 0 else rule
     if delta == 0:
         return PLAIN
     return EXACT if counts.r_fixed else SPLIT
@@ -152,6 +157,9 @@ def valid_lower_bound(
     With probability 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where the library has
     no such bound, it raises a ValueError that says so. Each element must have been chosen by a fair
     coin of its own: including just half of them is another matter, and not covered.
+
+    With full feedback and δ > 0 the bound is crude, and 0 where n δ / 2 >= β. One-way feedback has
+    better ones.
 
     Parameters
     ----------
@@ -175,9 +183,13 @@ def valid_lower_bound(
     beta = _check.real("beta", beta, 0, 1, interval="()")
     rule = valid_rule(counts, delta)
     arguments: dict[str, Any] = {"beta": beta}
+    if rule in LOWERED.values():
+        arguments["beta"] = beta - counts.n * delta / 2
+        if arguments["beta"] <= 0:
+            return np.zeros(counts.trials)
     if rule in (EXACT, SPLIT):
         arguments |= {"delta": delta, "n": counts.n}
-    if rule == ANYTIME:
+    if rule in (ANYTIME, LOWERED[ANYTIME]):
         return np.asarray(epsilon_lower_bound_anytime(counts.v, counts.r, **arguments))
     if rule == SPLIT:
         share = split_for(counts.n, delta, beta) if split is None else split

@@ -139,8 +139,8 @@ def adaptive_dpsgd(
     Column ``feedback``: ``none`` is the paper's ORA, ``full`` its AORA, ``one-way`` reveals the
     coins of abstained elements only. Column ``bound`` is what the paper plots, with δ > 0 and a
     number of guesses that depends on the output, which the theorem behind it does not cover.
-    Column ``valid`` is a bound that is proved for ``none`` and ``one-way``; for ``full`` and δ > 0
-    there is only a crude one, and it is nan.
+    Column ``valid`` is a bound that is proved for the audit. For ``full`` and δ > 0 it is a crude
+    one, and 0 where n δ / 2 is β or more.
     """
     check_play(beta, trials, seed)
     words = feedback_words(feedbacks)
