@@ -387,7 +387,7 @@ _INSIDE = ("1/2", "0.6", "0.99")
     stated={"accuracies": tuple(_SEQUENCES_OF_RIGHT_GUESSES), "limit": 0.0},
     corrected={"accuracies": _INSIDE},
     correction="If the accuracy stays between 1/2 and some 1 − η; near 1 the gap in nats can "
-    "stay, or be infinite, and below 1/2 the bound is 0.",
+    "stay, or be infinite, and below 1/2 the estimation is negative, as no bound is.",
     mutants=[
         replaced(
             "accuracies",
