@@ -13,6 +13,8 @@ Maths
 Tables and repairs
     Columns of numbers are known as such to the style sheet; what other extensions and the theme
     write is put right where a screen reader would stumble.
+The calculator
+    A page with ``:::{div} calculator`` loads its script and its style sheet; no other page does.
 """
 
 import ast
@@ -501,6 +503,18 @@ def say(heading):
     return f'{heading[1]}<span class="visually-hidden">{words}: </span>{heading[2]}'
 
 
+# ------------------------------------------------------------------------------------------------
+# The calculator
+
+
+def load_calculator(app, pagename, templatename, context, doctree):
+    """Its files, where there is a place for it (see _static/calculator.js)."""
+    boxes = doctree.findall(nodes.container) if doctree else ()
+    if any("calculator" in box["classes"] for box in boxes):
+        app.add_js_file("calculator.js", loading_method="defer")
+        app.add_css_file("calculator.css")
+
+
 def setup(app):
     app.add_node(statement_node, html=(visit_statement, depart_statement))
     app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_fold))
@@ -511,6 +525,7 @@ def setup(app):
     app.connect("doctree-resolved", keep_punctuation)
     app.connect("doctree-resolved", improve_tables)
     app.connect("doctree-resolved", drop_repeated_ids)
+    app.connect("html-page-context", load_calculator)
     app.connect("build-finished", repair_pages)
     app.add_directive("run-this-book", RunThisBook)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,903 @@
+// The calculator page: counts of an audit in, the bound that is valid for it out.
+//
+// A plain script, without a framework, that also works from file://. It fills every element of the
+// class "calculator"; what stands there before is for readers without JavaScript. The numbers are
+// those of oralib, computed in the same way (oralib/_binomial.py and oralib/bounds); a test compares
+// the two on a thousand inputs.
+(() => {
+  "use strict";
+
+  // ---------------------------------------------------------------------------------------------
+  // Binomial laws to full relative precision. As in oralib, a success probability is given by its
+  // log-odds ε, so that q and qc = 1 - q are both exact.
+
+  const HALF_LOG_TWO_PI = 0.5 * Math.log(2 * Math.PI);
+
+  function odds(epsilon) {
+    const small = Math.exp(-Math.abs(epsilon));
+    const [q, qc] = [1 / (1 + small), small / (1 + small)];
+    return epsilon >= 0 ? [q, qc] : [qc, q];
+  }
+
+  /** log k! minus Stirling's formula, for k >= 1. */
+  function stirlingError(k) {
+    if (k < 16) {
+      let factorial = 1;
+      for (let j = 2; j <= k; j++) factorial *= j;
+      return Math.log(factorial) - (k + 0.5) * Math.log(k) + k - HALF_LOG_TWO_PI;
+    }
+    const k2 = k * k;
+    return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - 1 / 1188 / k2) / k2) / k2) / k2) / k;
+  }
+
+  /** x log(x / mean) + mean - x without cancellation (Loader, 2000). */
+  function deviance(x, mean) {
+    const gap = x - mean;
+    if (Math.abs(gap) >= 0.1 * (x + mean)) return x * Math.log(x / mean) + mean - x;
+    const d = gap / (x + mean);
+    let total = gap * d;
+    let power = 2 * x * d;
+    for (let j = 1; ; j++) {
+      power *= d * d;
+      const better = total + power / (2 * j + 1);
+      if (better === total) return total;
+      total = better;
+    }
+  }
+
+  /** log P[Bin(r, q) = k] by Loader's saddle-point expansion. */
+  function logPmf(k, r, q, qc) {
+    if (k < 0 || k > r) return -Infinity;
+    if (r === 0) return 0;
+    if (k === 0) return r * (q < 0.5 ? Math.log1p(-q) : Math.log(qc));
+    if (k === r) return r * (qc < 0.5 ? Math.log1p(-qc) : Math.log(q));
+    const errors = stirlingError(r) - stirlingError(k) - stirlingError(r - k);
+    const atMean = errors + 0.5 * Math.log(r / (2 * Math.PI * k * (r - k)));
+    return atMean - deviance(k, r * q) - deviance(r - k, r * qc);
+  }
+
+  const pmf = (k, r, q, qc) => Math.exp(logPmf(k, r, q, qc));
+
+  /** P[Bin(r, q) >= k] / P[Bin(r, q) = k] for k above the mean. */
+  function tailOverPmf(k, r, q, qc) {
+    if (r * q * qc < 1e4) {
+      // Few terms matter, and all are positive: add them up.
+      const ratio = q / qc;
+      let term = 1;
+      let total = 1;
+      for (let j = k; j < r; j++) {
+        term *= (ratio * (r - j)) / (j + 1);
+        total += term;
+        if (term < 1e-17 * total) break;
+      }
+      return total;
+    }
+    // The continued fraction of the incomplete beta function, by Lentz's method, needs far fewer.
+    const [a, b] = [k, r - k + 1];
+    let c = 1;
+    let d = (a + 1) / (1 - b + (a + b) * qc);
+    let value = d;
+    for (let m = 1; m < r - k + 2; m++) {
+      let term = (m * (b - m) * q) / ((a + 2 * m - 1) * (a + 2 * m));
+      d = 1 / (1 + term * d);
+      c = 1 + term / c;
+      value *= c * d;
+      term = (-(a + m) * (a + b + m) * q) / ((a + 2 * m) * (a + 2 * m + 1));
+      d = 1 / (1 + term * d);
+      c = 1 + term / c;
+      value *= c * d;
+      if (Math.abs(c * d - 1) < 1e-16) break;
+    }
+    return value * qc;
+  }
+
+  /** P[Bin(r, q) >= k]. */
+  function tail(k, r, q, qc) {
+    if (k <= 0) return 1;
+    if (k > r) return 0;
+    if (k > r * q) return pmf(k, r, q, qc) * tailOverPmf(k, r, q, qc);
+    return 1 - pmf(k - 1, r, q, qc) * tailOverPmf(r - k + 1, r, qc, q);
+  }
+
+  /** [start, mean] of the window of counts [start, v) with the largest mean probability. */
+  function bestWindow(v, r, q, qc) {
+    const mode = Math.floor((r + 1) * q);
+    if (v - 1 <= mode) return [v - 1, pmf(v - 1, r, q, qc)];
+    const beyond = tail(v, r, q, qc);
+    const grows = (start) =>
+      pmf(start - 1, r, q, qc) > (tail(start, r, q, qc) - beyond) / (v - start);
+    // The window from `high` can still gain by growing, the one from `low` cannot.
+    let high = mode + 1;
+    let step = Math.floor(Math.sqrt(r * q * qc)) + 1;
+    let low = Math.max(mode + 1 - step, 0);
+    while (low > 0 && grows(low)) {
+      high = low;
+      step *= 2;
+      low = Math.max(low - step, 0);
+    }
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (grows(middle)) high = middle;
+      else low = middle;
+    }
+    const whole = tail(low, r, q, qc);
+    if (v - low > 4096 || beyond < 0.5 * whole) return [low, (whole - beyond) / (v - low)];
+    // The difference of two close tails has lost digits: add up the terms of the short window.
+    let term = pmf(v - 1, r, q, qc);
+    let mass = term;
+    for (let j = v - 1; j > low; j--) {
+      term *= (j * qc) / ((r - j + 1) * q);
+      mass += term;
+    }
+    return [low, mass / (v - low)];
+  }
+
+  // ---------------------------------------------------------------------------------------------
+  // p-values and bounds, by rule. A case has v, r, budget = n δ, and share, the λ of the split rule.
+
+  /** [p-value before it is capped at 1, its derivative in ε]. */
+  function pValueAndSlope(rule, { v, r, budget, share }, epsilon) {
+    if (v === 0) return [1, 0];
+    const [q, qc] = odds(epsilon);
+    const w = pmf(v, r, q, qc);
+    let f, ratio;
+    if (v > r * q) {
+      ratio = tailOverPmf(v, r, q, qc);
+      f = w * ratio;
+    } else {
+      f = tail(v, r, q, qc);
+      ratio = f / w;
+    }
+    let slope = v * w; // times qc: d/dε P[Bin(r, q) >= k] = k pmf(k) (1 - q)
+    if (budget === 0 || rule === "plain") return [f, slope * qc];
+    if (rule === "steinke") {
+      const [start, mean] = bestWindow(v, r, q, qc);
+      slope += ((2 * budget) / (v - start)) * (start * pmf(start, r, q, qc) - slope);
+      return [f + 2 * budget * mean, slope * qc];
+    }
+    const x = (budget * ratio) / v; // n δ / B
+    const xSlope = x * (r * q - v + (qc * v) / ratio);
+    if (rule === "split") {
+      const rest = 1 - share * (1 - f);
+      if (f / rest > x / share) return [f / rest, (slope * qc * (1 - share)) / rest ** 2];
+      return [x / share, xSlope / share];
+    }
+    if (!(x < 1)) return [1, 0];
+    return [f + x * (1 - f), slope * qc * (1 - x) + xSlope * (1 - f)];
+  }
+
+  /** The largest ε >= 0 whose p-value is at most β, or 0: Newton's method inside a bracket. */
+  function lowerBound(rule, audit, level) {
+    const { v, r } = audit;
+    // Lowered by a few units in the last place: a p-value that equals β but for rounding fails.
+    const beta = level * (1 - 1e-15);
+    if (v === 0 || !(pValueAndSlope(rule, audit, 0)[0] <= beta)) return 0;
+    let low = 0;
+    // The bound of r right of r guesses without δ, a closed form, exceeds that of any other count.
+    let high = -Math.log(Math.expm1(-Math.log(beta) / r)) + 1e-9;
+    let x =
+      Math.log((v + 0.5) / (r - v + 0.5)) -
+      1.6 * Math.sqrt(1 / (v + 0.5) + 1 / (r - v + 0.5));
+    for (let round = 1; high - low > 1e-15 * (1 + low); round++) {
+      if (!(low < x && x < high) || round > 64) {
+        x = 0.5 * (low + high);
+        if (!(low < x && x < high)) break;
+      }
+      const [value, slope] = pValueAndSlope(rule, audit, x);
+      if (value > beta) high = x;
+      else low = x;
+      // A p-value or slope of 0, by underflow, tells nothing: bisect.
+      const step =
+        value > 0 && slope > 0 ? (value * Math.log(beta / value)) / slope : Infinity;
+      if (Math.abs(step) <= 1e-15 * (1 + Math.abs(x))) break;
+      x += step;
+    }
+    // The last point may lie a rounding error above the root: step back until it does not.
+    x = Math.min(Math.max(x, low), high);
+    let back = 1e-16 * (1 + x);
+    while (x > low && pValueAndSlope(rule, audit, x)[0] > beta) {
+      x -= back;
+      back *= 2;
+    }
+    return Math.max(x, low);
+  }
+
+  /** log of the e-process of the anytime bound: see oralib/bounds/watched.py. */
+  function logEValue(v, r, epsilon) {
+    const [q, qc] = odds(epsilon);
+    const wrong = r + 1 - v;
+    if (v <= (r + 1) * q) return Math.log(tailOverPmf(wrong, r + 1, qc, q) / wrong);
+    const below = Math.log1p(-tail(v + 1, r + 1, q, qc));
+    return below - Math.log(wrong) - logPmf(v, r + 1, q, qc);
+  }
+
+  function anytimeBound({ v, r }, beta) {
+    if (2 * v <= r + 1) return 0;
+    let low = 0;
+    let high = Math.log(v / (r + 1 - v));
+    if (logEValue(v, r, low) < -Math.log(beta)) return 0;
+    if (logEValue(v, r, high) >= -Math.log(beta)) return high;
+    for (;;) {
+      const middle = 0.5 * (low + high);
+      if (!(low < middle && middle < high) || high - low < 1e-14 * (1 + low)) return low;
+      if (logEValue(v, r, middle) >= -Math.log(beta)) low = middle;
+      else high = middle;
+    }
+  }
+
+  /** 1 / M, and 1 where the e-process M does not count. */
+  function anytimePValue({ v, r }, epsilon) {
+    if (2 * v <= r + 1 || epsilon > Math.log(v / (r + 1 - v))) return 1;
+    return Math.min(Math.exp(-logEValue(v, r, epsilon)), 1);
+  }
+
+  /** The p-value of a rule at a level ε. */
+  function pValue(rule, audit, epsilon) {
+    if (rule === "anytime") return anytimePValue(audit, epsilon);
+    return Math.min(pValueAndSlope(rule, audit, epsilon)[0], 1);
+  }
+
+  /** The share λ of β that is set aside for δ: split_for(n, delta, beta) of oralib. */
+  function splitFor(n, delta, beta) {
+    const r = Math.max(1, Math.floor(Math.min(60, n) / 2));
+    const above = (v) => pValue("plain", { v, r, budget: 0 }, 0);
+    let rejected = 1;
+    while (rejected < r && !(above(rejected) <= beta)) rejected++;
+    const next = rejected < r ? above(rejected + 1) : 0;
+    const price = (rejected * (above(rejected) - next)) / above(rejected);
+    return Math.min(0.6, Math.max(0.1, (n * delta) / (beta * price)));
+  }
+
+  // ---------------------------------------------------------------------------------------------
+  // Which bound is valid: oralib/bounds/valid.py
+
+  const RULES = ["plain", "steinke", "exact", "split", "anytime"];
+
+  /** [the rule that is proved for such an audit, or null, and then why there is none]. */
+  function validRule({ delta, number, feedback, coins }) {
+    if (coins !== "independent") {
+      return [null, "none of our bounds is valid unless each element was chosen by a fair coin of its own"];
+    }
+    if (feedback === "all others") {
+      return [null, "no bound is valid for a guesser who knows all other elements"];
+    }
+    if (feedback === "full") {
+      if (delta > 0) {
+        return [
+          null,
+          "no sharp bound is known to us for full feedback and δ > 0; one-way feedback has one, " +
+            "and with full feedback the bounds for δ = 0 hold at level β - n δ / 2",
+        ];
+      }
+      return [number === "fixed" ? "plain" : "anytime", null];
+    }
+    if (delta === 0) return ["plain", null];
+    return [number === "fixed" ? "exact" : "split", null];
+  }
+
+  /** What a bound is for this audit: [whether it is valid, in words]. */
+  function standing(rule, audit) {
+    const { delta, beta, number, feedback, coins } = audit;
+    const fixed = number === "fixed";
+    if (coins !== "independent") return [false, "not valid: no fair coin for each element"];
+    if (feedback === "all others") return [false, "not valid: all other elements are known"];
+    if (rule === validRule(audit)[0]) return [true, "valid: this is the bound"];
+    const pure = rule === "plain" || rule === "anytime" || delta === 0;
+    if (pure && rule !== "anytime" && feedback === "full" && !fixed) {
+      return [false, "not valid: full feedback, and r not fixed"];
+    }
+    if (!pure && feedback === "full") return [false, "not proved for full feedback"];
+    if (!pure && rule !== "split" && !fixed) return [false, "not proved: r was not fixed"];
+    if (!pure && rule === "steinke" && beta > 0.5) return [false, "not proved for β above ½"];
+    if (pure && delta > 0) return [false, "for claims with δ = 0 only"];
+    if (delta === 0 && rule !== "anytime") return [true, "the same as plain for δ = 0"];
+    return [true, "valid, too"];
+  }
+
+  /** All numbers of an audit with checked inputs v, r, n, delta, beta, number, feedback, coins. */
+  function compute(inputs) {
+    const { v, r, n, delta, beta } = inputs;
+    const audit = { ...inputs, budget: n * delta, share: splitFor(n, delta, beta) };
+    const bounds = {};
+    for (const rule of RULES) {
+      bounds[rule] =
+        rule === "anytime" ? anytimeBound(audit, beta) : lowerBound(rule, audit, beta);
+    }
+    const [rule, reason] = validRule(audit);
+    return {
+      ...audit,
+      bounds,
+      rule,
+      reason,
+      bound: rule === null ? null : bounds[rule],
+      accuracy: r > 0 ? v / r : null,
+      // Infinite if all guesses are right. As logit(v / r) of oralib, but without its rounding.
+      estimate: r > 0 ? Math.log(v / (r - v)) : null,
+    };
+  }
+
+  // ---------------------------------------------------------------------------------------------
+  // Inputs as text, and what is wrong with them
+
+  const MOST_GUESSES = 1e9; // beyond, digits get lost
+  const MOST_ELEMENTS = 2 ** 53;
+
+  const NUMBERS = [
+    { name: "v", label: "right guesses", symbol: "v" },
+    { name: "r", label: "guesses taken", symbol: "r" },
+    { name: "n", label: "elements", symbol: "n" },
+    { name: "delta", label: "of the claim", symbol: "δ" },
+    { name: "beta", label: "failure rate", symbol: "β" },
+  ];
+  const CHOICES = [
+    {
+      name: "number",
+      legend: "The number of guesses r was",
+      options: { fixed: "fixed in advance", output: "left to the output" },
+    },
+    {
+      name: "feedback",
+      legend: "While guessing, the guesser was told",
+      options: {
+        none: "nothing",
+        "one-way": "one-way: coins of skipped elements",
+        full: "full: all coins so far",
+        "all others": "all other coins",
+      },
+    },
+    {
+      name: "coins",
+      legend: "The elements were included",
+      options: { independent: "by a fair coin each", balanced: "just half of them" },
+    },
+  ];
+  const EXAMPLE = {
+    ...{ v: "75", r: "100", n: "1000", delta: "1e-4", beta: "0.05" },
+    ...{ number: "fixed", feedback: "none", coins: "independent" },
+  };
+
+  const shorten = (text) => (text.length > 30 ? `${text.slice(0, 30)}…` : text);
+
+  /** A number, or a sentence that says why the text is none. Also 10^-5 and 64_000 are numbers. */
+  function parse(text) {
+    const clean = text.trim().replace(/[−–]/g, "-").replace(/(\d)_(?=\d)/g, "$1");
+    if (clean === "") return "Please fill this in.";
+    const power = /^(?:(\d+\.?\d*|\.\d+)\s*[*·×x]\s*)?10\s*(?:\^|\*\*)\s*([+-]?\d+)$/.exec(clean);
+    const written = power ? `${power[1] ?? 1}e${power[2]}` : clean;
+    if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(written)) {
+      if (/^[\d.,]+$/.test(clean)) return "Please write 64000 or 0.05, without a comma.";
+      if (/^[\d.]+\s*%$/.test(clean)) return "Please write 0.05 for 5%.";
+      return `“${shorten(clean)}” is not a number.`;
+    }
+    const value = Number(written);
+    if (value === 0 && /[1-9]/.test(written.split(/e/i)[0])) return "This is too small to compute with.";
+    return value;
+  }
+
+  function parseCount(name, text, most) {
+    const value = parse(text);
+    if (typeof value === "string") return value;
+    if (value < 0) return `${name} must be at least 0.`;
+    if (value > most) return `${name} may be at most ${grouped(most)} here.`;
+    return Number.isInteger(value) ? value : `${name} must be a whole number.`;
+  }
+
+  /** { inputs, messages }: checked numbers and choices, and a message for each that is not right. */
+  function check(raw) {
+    const found = {
+      v: parseCount("v", raw.v, MOST_GUESSES),
+      r: parseCount("r", raw.r, MOST_GUESSES),
+      n: parseCount("n", raw.n, MOST_ELEMENTS),
+      delta: parse(raw.delta),
+      beta: parse(raw.beta),
+    };
+    const isNumber = (...names) => names.every((name) => typeof found[name] === "number");
+    if (isNumber("delta") && !(found.delta >= 0 && found.delta < 1)) {
+      found.delta = "δ must be at least 0 and below 1.";
+    }
+    if (isNumber("beta") && !(found.beta > 0 && found.beta < 1)) {
+      found.beta = "β must be above 0 and below 1.";
+    }
+    if (isNumber("v", "r") && found.v > found.r) {
+      found.v = `v must be at most r = ${grouped(found.r)}.`;
+    }
+    if (isNumber("r", "n") && found.r > found.n) {
+      found.r = `r must be at most n = ${grouped(found.n)}.`;
+    }
+    const messages = {};
+    for (const [name, value] of Object.entries(found)) {
+      if (typeof value === "string") messages[name] = value;
+    }
+    for (const { name, options } of CHOICES) {
+      found[name] = raw[name];
+      if (!Object.hasOwn(options, raw[name])) messages[name] = "Please choose one.";
+    }
+    return { inputs: found, messages };
+  }
+
+  // ---------------------------------------------------------------------------------------------
+  // Numbers and results in words
+
+  const grouped = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, ",");
+
+  /** All digits of a number, as people type it: 0.05, 1e-5. */
+  function exactly(value) {
+    return value !== 0 && Math.abs(value) < 1e-4 ? value.toExponential() : String(value);
+  }
+
+  /** Few digits of a number, for orientation. */
+  function roughly(value) {
+    return exactly(Number(value.toPrecision(3)));
+  }
+
+  /** Three digits after the point, or three that count, that are not above the bound. */
+  function down(bound) {
+    if (bound === 0) return "0";
+    if (bound < 1e-4) {
+      const exponent = Math.floor(Math.log10(bound));
+      const mantissa = Math.floor((bound / 10 ** exponent) * 100) / 100;
+      return `${mantissa.toFixed(2)}e${exponent}`;
+    }
+    const digits = bound >= 0.1 ? 3 : 2 - Math.floor(Math.log10(bound));
+    return (Math.floor(bound * 10 ** digits) / 10 ** digits).toFixed(digits);
+  }
+
+  function confidence(beta) {
+    if (beta < 1e-6) return `1 − ${exactly(beta)}`; // a percentage would be rounded to 100%
+    return `${Number((100 - 100 * beta).toPrecision(10))}%`;
+  }
+
+  /** How a claim reads at this δ. */
+  const claim = (delta, epsilon = "ε") =>
+    delta === 0 ? `${epsilon}-DP` : `(${epsilon}, ${exactly(delta)})-DP`;
+
+  /** [headline, sentence] that say what the audit has shown, and no more. */
+  function words(audit) {
+    const { bound, beta, delta, reason, n } = audit;
+    if (bound === null) {
+      let sentence = `${reason[0].toUpperCase()}${reason.slice(1)}.`;
+      if (/level β/.test(reason)) {
+        const level = beta - (n * delta) / 2;
+        sentence +=
+          level > 0
+            ? ` That level is ${roughly(level)} here.`
+            : " Here that level is not above 0, so that they show nothing.";
+      }
+      return ["No bound for this audit", sentence];
+    }
+    if (bound === 0) {
+      return ["Nothing is shown", `No ε is refuted at δ = ${exactly(delta)}, ${whyNothing(audit)}.`];
+    }
+    return [
+      `ε is at least\u00a0${down(bound)} at\u00a0δ\u00a0=\u00a0${exactly(delta)}`,
+      `With confidence ${confidence(beta)}, this mechanism is not ${claim(delta)} ` +
+        `for any ε below ${down(bound)}.`,
+    ];
+  }
+
+  function whyNothing({ v, r, budget, beta, bounds, rule }) {
+    if (r === 0) return "since there are no guesses";
+    if (2 * v <= r) return "since no more than half of the guesses are right";
+    if (bounds.plain === 0) {
+      return `since coins alone do as well with a probability above ${exactly(beta)}`;
+    }
+    if (rule === "anytime") {
+      return "since more right guesses are needed where one may stop when it looks good";
+    }
+    return (
+      `since a mechanism may give n δ = ${roughly(budget)} elements away, too many for level ` +
+      `${exactly(beta)} beside so few guesses`
+    );
+  }
+
+  function suggests({ v, r, accuracy, estimate }) {
+    if (r === 0) return "No guess was taken, so there is no accuracy and no estimate.";
+    const share = `${grouped(v)} of ${grouped(r)} guesses are right, or ${percent(accuracy)}`;
+    const epsilon = Number.isFinite(estimate) ? estimate.toFixed(3) : estimate > 0 ? "∞" : "−∞";
+    return `${share}: by the accuracy alone ε = ${epsilon.replace("-", "−")}. That is an estimate and no bound.`;
+  }
+
+  const percent = (share) => `${Number((100 * share).toPrecision(4))}%`;
+
+  /** Lines that compute the same bound with the library. */
+  function pythonLines({ v, r, n, delta, beta, number, feedback, coins }) {
+    const setup = [
+      `${v}, ${r}, n=${n}`,
+      ...(number === "fixed" ? ["r_fixed=True"] : []),
+      ...(feedback === "none" ? [] : [`feedback="${feedback}"`]),
+      ...(coins === "independent" ? [] : [`coins="${coins}"`]),
+    ];
+    return [
+      "import oralib",
+      "",
+      `counts = oralib.Counts(${setup.join(", ")})`,
+      `oralib.valid_lower_bound(counts, beta=${exactly(beta)}, delta=${exactly(delta)})`,
+    ].join("\n");
+  }
+
+  const NAMES = {
+    plain: "plain, ε′(v, r)",
+    steinke: "usual (Steinke et al.)",
+    exact: "exact",
+    split: "split",
+    anytime: "anytime",
+  };
+
+  function assumes(rule, share) {
+    return {
+      plain: "δ = 0, and r fixed in advance or feedback at most one-way",
+      steinke: "r fixed in advance, feedback at most one-way, β at most ½",
+      exact: "r fixed in advance, feedback at most one-way",
+      split: `feedback at most one-way; a share λ\u00a0=\u00a0${roughly(share)} of β was set aside before`,
+      anytime: "δ = 0; any feedback about elements that are done, any reason to stop",
+    }[rule];
+  }
+
+  // ---------------------------------------------------------------------------------------------
+  // The page
+
+  /** An element with attributes and children; text is never read as HTML. */
+  function make(tag, attributes = {}, ...children) {
+    const isSvg = ["svg", "g", "path", "line", "rect", "circle", "text", "clipPath", "defs"].includes(tag);
+    const node = isSvg
+      ? document.createElementNS("http://www.w3.org/2000/svg", tag)
+      : document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+  }
+
+  function numberField({ name, label, symbol }) {
+    const id = `calculator-${name}`;
+    return make(
+      "div",
+      { class: "field" },
+      make("label", { for: id }, make("i", {}, symbol), ` ${label}`),
+      make("input", {
+        ...{ id, name, type: "text", inputmode: /^[vrn]$/.test(name) ? "numeric" : "text" },
+        ...{ autocomplete: "off", autocapitalize: "off", spellcheck: "false" },
+        "aria-describedby": `${id}-message`,
+      }),
+      make("p", { id: `${id}-message`, class: "message" }),
+    );
+  }
+
+  function choiceField({ name, legend, options }) {
+    const id = `calculator-${name}`;
+    const pills = Object.entries(options).flatMap(([value, label], place) => [
+      make("input", {
+        ...{ type: "radio", name, value, id: `${id}-${place}` },
+        "aria-describedby": `${id}-message`,
+      }),
+      make("label", { for: `${id}-${place}` }, label),
+    ]);
+    return make(
+      "fieldset",
+      {},
+      make("legend", {}, legend),
+      make("div", { class: "pills" }, ...pills),
+      make("p", { id: `${id}-message`, class: "message" }),
+    );
+  }
+
+  // --------------------------------------------------------------------------------- the chart
+
+  /** At most about `most` round numbers from 0 to `top`. */
+  function roundSteps(top, most) {
+    const rough = top / most;
+    const base = 10 ** Math.floor(Math.log10(rough));
+    const step = base * [1, 2, 5, 10].find((factor) => factor * base >= rough * (1 - 1e-9));
+    const count = Math.floor(top / step + 1e-9);
+    return Array.from({ length: count + 1 }, (_, i) => Number((i * step).toPrecision(12)));
+  }
+
+  /** The p-values of all rules over ε, with β, and the bound where the valid one reaches it. */
+  function chart(audit, width) {
+    const { bound, bounds, beta, rule, estimate } = audit;
+    const height = Math.round(Math.min(320, Math.max(230, 0.55 * width)));
+    const [left, right, top, bottom] = [52, width - 14, 24, height - 42];
+    const guess = Number.isFinite(estimate) ? estimate : 0;
+    const most = Math.max(1.25 * Math.max(...Object.values(bounds)), 1.1 * guess) || 1;
+    const lowest = Math.floor(Math.log10(beta / 20)); // a power of ten
+    const toX = (epsilon) => left + ((right - left) * epsilon) / most;
+    const toY = (p) => {
+      const power = Math.max(p > 0 ? Math.log10(p) : -Infinity, lowest - 1);
+      return top + ((bottom - top) * power) / lowest;
+    };
+    const parts = [make("rect", { class: "frame", x: left, y: top, width: right - left, height: bottom - top })];
+
+    for (const epsilon of roundSteps(most, Math.max(3, width / 90))) {
+      const x = toX(epsilon);
+      parts.push(make("line", { class: "grid", x1: x, x2: x, y1: top, y2: bottom }));
+      parts.push(make("text", { class: "x tick", x, y: bottom + 16 }, exactly(epsilon)));
+    }
+    const every = Math.ceil(-lowest / 6);
+    for (let power = 0; power >= lowest; power -= every) {
+      const y = top + ((bottom - top) * power) / lowest;
+      parts.push(make("line", { class: "grid", x1: left, x2: right, y1: y, y2: y }));
+      const label = power >= -3 ? String(Number(`1e${power}`)) : `1e${power}`;
+      parts.push(make("text", { class: "y tick", x: left - 6, y: y + 4 }, label));
+    }
+    parts.push(
+      make("text", { class: "x title", x: (left + right) / 2, y: height - 6 }, "hypothetical level ε"),
+    );
+
+    parts.push(make("text", { class: "title", x: 6, y: 13 }, "p-value"));
+
+    if (bound > 0) {
+      const attributes = { class: "refuted", x: left, y: top, width: toX(bound) - left, height: bottom - top };
+      parts.push(make("rect", attributes));
+    }
+    const curves = RULES.filter((name) => name !== rule).concat(rule ?? []);
+    for (const name of curves) {
+      parts.push(
+        make("path", {
+          ...{ class: `curve ${name}${name === rule ? " picked" : ""}`, "clip-path": "url(#calculator-clip)" },
+          d: curve(name, audit, most, toX, toY),
+        }),
+      );
+    }
+    const y = toY(beta);
+    parts.push(make("line", { class: "level", x1: left, x2: right, y1: y, y2: y }));
+    parts.push(make("text", { class: "level end", x: right - 4, y: y + 15 }, `β = ${exactly(beta)}`));
+    if (bound > 0) {
+      const x = toX(bound);
+      parts.push(make("line", { class: "bound", x1: x, x2: x, y1: y, y2: bottom }));
+      parts.push(make("circle", { class: "bound", cx: x, cy: y, r: 4.5 }));
+      parts.push(make("text", { class: "bound end", x: x - 6, y: bottom - 7 }, down(bound)));
+      if (x - left > 70) {
+        parts.push(make("text", { class: "region", x: left + 8, y: top + 17 }, "refuted"));
+      }
+    }
+    const clip = { x: left, y: top, width: right - left, height: bottom - top };
+    parts.unshift(make("defs", {}, make("clipPath", { id: "calculator-clip" }, make("rect", clip))));
+    const said =
+      bound > 0
+        ? `The p-value rises with ε and reaches β = ${exactly(beta)} at ε = ${down(bound)}, the bound.`
+        : `The p-value of every ε is above β = ${exactly(beta)}: no ε is refuted.`;
+    return make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said }, ...parts);
+  }
+
+  /** A path through the p-values of a rule, with more points where it is steep. */
+  function curve(rule, audit, most, toX, toY) {
+    const at = (epsilon) => [epsilon, toY(pValue(rule, audit, epsilon))];
+    const points = [at(0)];
+    const refine = (from, to, depth) => {
+      if (depth > 0 && Math.abs(to[1] - from[1]) > 6) {
+        const middle = at((from[0] + to[0]) / 2);
+        refine(from, middle, depth - 1);
+        refine(middle, to, depth - 1);
+      } else {
+        points.push(to);
+      }
+    };
+    const pieces = 48;
+    for (let i = 0; i < pieces; i++) {
+      refine(points[points.length - 1], at((most * (i + 1)) / pieces), 5);
+    }
+    return `M${points.map(([x, y]) => `${toX(x).toFixed(1)},${y.toFixed(1)}`).join("L")}`;
+  }
+
+  // --------------------------------------------------------------------------------- the table
+
+  function row(rule, audit) {
+    const [valid, status] = standing(rule, audit);
+    const picked = rule === audit.rule;
+    const swatch = make(
+      "svg",
+      { class: "swatch", viewBox: "0 0 28 8", "aria-hidden": "true" },
+      make("path", { class: `curve ${rule}${picked ? " picked" : ""}`, d: "M0,4L28,4" }),
+    );
+    return make(
+      "tr",
+      { class: picked ? "picked" : valid ? "valid" : "other" },
+      make("th", { scope: "row" }, make("span", {}, swatch, NAMES[rule])),
+      make("td", { class: "number" }, down(audit.bounds[rule])),
+      make("td", {}, status),
+      make("td", {}, assumes(rule, audit.share)),
+    );
+  }
+
+  function comparison(audit) {
+    const heads = ["rule", "bound (nats)", "for this audit", "what it assumes"];
+    const cells = heads.map((head, i) => make("th", { scope: "col", ...(i === 1 ? { class: "number" } : {}) }, head));
+    return make(
+      "table",
+      { class: "house" },
+      make("thead", {}, make("tr", {}, ...cells)),
+      make("tbody", {}, ...RULES.map((rule) => row(rule, audit))),
+    );
+  }
+
+  // ------------------------------------------------------------------------------- the address
+
+  const FIELDS = [...NUMBERS, ...CHOICES].map(({ name }) => name);
+  const inAddress = (value) => value.replaceAll(" ", "-");
+
+  function queryOf(raw) {
+    const query = new URLSearchParams(FIELDS.map((name) => [name, inAddress(raw[name])]));
+    return `?${query}`;
+  }
+
+  /** { raw, notes }: what an address says, and what in it could not be read. Nothing is assumed. */
+  function readQuery(search) {
+    const given = new URLSearchParams(search);
+    given.delete("highlight"); // of a search in the book
+    if ([...given.keys()].length === 0) return { raw: { ...EXAMPLE }, notes: [] };
+    const raw = {};
+    const notes = [];
+    const missing = [];
+    for (const name of FIELDS) {
+      const values = given.getAll(name);
+      raw[name] = values.length === 1 ? values[0] : "";
+      if (values.length === 0) missing.push(name);
+      if (values.length > 1) notes.push(`The link gives ${name} more than once.`);
+    }
+    for (const { name, options } of CHOICES) {
+      const value = Object.keys(options).find((option) => inAddress(option) === inAddress(raw[name]));
+      if (value === undefined && raw[name] !== "") {
+        notes.push(`The link says ${name}=${shorten(raw[name])}, which is none of the choices.`);
+      }
+      raw[name] = value ?? "";
+    }
+    if (missing.length > 0) notes.push(`The link does not say ${missing.join(", ")}.`);
+    const unknown = [...new Set(given.keys())].filter((name) => !FIELDS.includes(name));
+    if (unknown.length > 0) {
+      notes.push(`The link has parts that mean nothing here: ${unknown.map(shorten).join(", ")}.`);
+    }
+    return { raw, notes };
+  }
+
+  // ---------------------------------------------------------------------------------- together
+
+  function start(host) {
+    const form = make(
+      "form",
+      { class: "inputs", novalidate: "", "aria-label": "The counts of an audit" },
+      make("div", { class: "fields" }, ...NUMBERS.map(numberField)),
+      ...CHOICES.map(choiceField),
+    );
+    const notes = make("div", { class: "notes", role: "alert" });
+    const headline = make("p", { class: "headline" });
+    const sentence = make("p", { class: "sentence" });
+    const result = make("div", { class: "result", role: "status" }, headline, sentence);
+    const estimate = make("p", { class: "estimate" });
+    const picture = make("div", { class: "picture" });
+    const caption = make("figcaption");
+    const figure = make("figure", {}, picture, caption);
+    const table = make("div", { class: "comparison" });
+    const code = make("code");
+    const same = make("p");
+    const lines = make("div", { class: "lines" }, same, make("pre", { tabindex: "0" }, code));
+    const copy = make("button", { type: "button" }, "Copy link");
+    const copied = make("span", { class: "copied", role: "status" });
+    const details = make("div", { class: "details" }, estimate, figure, table, lines);
+    host.replaceChildren(form, notes, result, make("p", { class: "share" }, copy, copied), details);
+
+    let shown = null; // the audit whose numbers are on the page
+    let later; // the address follows once typing pauses, as browsers limit how often it may change
+
+    const current = () => {
+      const given = new FormData(form);
+      return Object.fromEntries(FIELDS.map((name) => [name, given.get(name) ?? ""]));
+    };
+
+    function fill(raw) {
+      for (const { name } of NUMBERS) form.elements[name].value = raw[name];
+      for (const { name } of CHOICES) {
+        for (const radio of form.elements[name]) radio.checked = radio.value === raw[name];
+      }
+    }
+
+    function complain(messages) {
+      for (const name of FIELDS) {
+        const message = messages[name] ?? "";
+        const place = form.querySelector(`#calculator-${name}-message`);
+        if (place.textContent !== message) place.textContent = message;
+        for (const input of form.querySelectorAll(`[name=${name}]`)) {
+          if (message) input.setAttribute("aria-invalid", "true");
+          else input.removeAttribute("aria-invalid");
+        }
+      }
+    }
+
+    function draw() {
+      if (shown === null || shown.rule === null) return;
+      const width = Math.max(260, Math.floor(picture.clientWidth || 640));
+      picture.replaceChildren(chart(shown, width));
+    }
+
+    function update() {
+      const { inputs, messages } = check(current());
+      complain(messages);
+      copied.textContent = "";
+      const wrong = FIELDS.filter((name) => messages[name]);
+      shown = wrong.length > 0 ? null : compute(inputs);
+      details.hidden = shown === null;
+      host.dataset.state = shown === null ? "incomplete" : shown.rule === null ? "refused" : "shown";
+      if (shown === null) {
+        headline.textContent = "No result yet";
+        sentence.textContent =
+          wrong.length === 1 ? "One field needs another value." : `${wrong.length} fields need other values.`;
+        return;
+      }
+      [headline.textContent, sentence.textContent] = words(shown);
+      estimate.textContent = suggests(shown);
+      figure.hidden = shown.rule === null;
+      caption.textContent =
+        shown.rule &&
+        `The p-value of these counts over ε: bold for the ${shown.rule} bound, which is the valid one, thin ` +
+        "for the others of the table. Levels whose p-value is at most β are refuted; where it reaches β is the bound.";
+      draw();
+      table.replaceChildren(comparison(shown));
+      same.textContent =
+        shown.rule === null ? "Python refuses with the same words:" : "The same in Python:";
+      code.textContent = pythonLines(shown);
+    }
+
+    function keep() {
+      try {
+        history.replaceState(null, "", queryOf(current()));
+      } catch {
+        // Some browsers refuse, for files or after many changes; "Copy link" works all the same.
+      }
+    }
+
+    function restore() {
+      const read = readQuery(location.search);
+      fill(read.raw);
+      notes.replaceChildren(...read.notes.map((note) => make("p", {}, note)));
+      update();
+    }
+
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("input", () => {
+      notes.replaceChildren();
+      update();
+      clearTimeout(later);
+      later = setTimeout(keep, 300);
+    });
+
+    copy.addEventListener("click", async () => {
+      const link = new URL(queryOf(current()), location.href).href;
+      try {
+        await navigator.clipboard.writeText(link);
+        copied.textContent = "The link is copied.";
+      } catch {
+        const field = make("input", { type: "text", readonly: "", "aria-label": "The link", value: link });
+        copied.replaceChildren("Copy it from here: ", field);
+        field.select();
+      }
+    });
+
+    // Examples in the text are links that fill the form.
+    document.addEventListener("click", (event) => {
+      const link = event.target.closest?.('a[href^="?v="]');
+      if (!link || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      try {
+        history.pushState(null, "", link.getAttribute("href"));
+      } catch {
+        location.href = link.href;
+        return;
+      }
+      restore();
+      form.elements.v.focus({ preventScroll: true });
+      form.scrollIntoView({ block: "start" });
+    });
+    window.addEventListener("popstate", restore);
+
+    let width = 0;
+    new ResizeObserver(() => {
+      if (picture.clientWidth !== width) draw();
+      width = picture.clientWidth;
+    }).observe(picture);
+    restore();
+  }
+
+  globalThis.oralibCalculator = { compute, pValue, standing, check, words, suggests, pythonLines, down, start };
+
+  const begin = () => document.querySelectorAll(".calculator").forEach(start);
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+  else begin();
+})();
