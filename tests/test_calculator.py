@@ -7,6 +7,7 @@ The form is tried there too, and in the book where it is built.
 import re
 import shutil
 from collections import Counter
+from itertools import product
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import numpy as np
@@ -356,6 +357,38 @@ def test_it_refuses_with_a_reason_and_takes_the_chart_away(browser, page):
     choose(browser, "coins", "independent")
     assert seen(browser, ".headline").startswith("ε is at least 0.695")
     assert seen(browser, "figure") != ""
+
+
+def proved(rule, delta, beta, number, feedback, coins):
+    """Whether a bound is proved for an audit, as the chapters say."""
+    fixed = number == "fixed"
+    if coins == "balanced" or feedback == "all others":
+        return False
+    if rule == "anytime":
+        return delta == 0
+    if delta == 0:  # where all others are the plain one
+        return feedback != "full" or fixed
+    if rule == "plain" or feedback == "full":
+        return False
+    return rule == "split" or (fixed and (rule == "exact" or beta <= 0.5))
+
+
+def test_the_table_says_what_is_valid(browser, bare):
+    browser.get(bare)
+    classes = (
+        "return [...document.querySelectorAll('.calculator tbody tr')]"
+        " .map(x => [x.className, x.cells[2].innerText])"
+    )
+    setups = product(("0", "1e-5"), (0.05, 0.7), ("fixed", "output"), FEEDBACKS, ("independent",))
+    for delta, beta, *setup in [*setups, ("0", 0.05, "fixed", "none", "balanced")]:
+        put(browser, v="75", r="100", n="1000", delta=delta, beta=str(beta))
+        for name, value in zip(SETUP, setup, strict=True):
+            choose(browser, name, value)
+        picked = by_library(75, 100, 1000, float(delta), beta, *setup)["rule"]
+        for rule, (kind, words) in zip(RULES, browser.execute_script(classes), strict=True):
+            assert (kind == "picked") == (rule == picked)
+            assert (kind != "other") == proved(rule, float(delta), beta, *setup), (rule, setup)
+            assert ("not " in words or "only" in words) == (kind == "other")
 
 
 WRONG = [

@@ -124,6 +124,7 @@ def html(tmp_path_factory):
         text(EXERCISES),
         code("print(3 * x)"),
         text(":::{solution-end}\n:::\n\nAfter all."),
+        text(":::{div} calculator\nNeeds JavaScript.\n:::"),
     ]
     write_book(folder, cells)
     done = build(folder)
@@ -217,6 +218,12 @@ def test_a_column_of_numbers_is_known_as_one(pages):
     table = pages["chapter"].split('class="dataframe"')[1].split("</table>")[0]
     assert re.findall(r'class="number">(.*?)<', table) == ["", "n", "0", "1", "1", "12"]
     assert re.findall(r"<td>(.*?)<", table) == ["x", "y"]
+
+
+def test_only_a_page_with_a_place_for_the_calculator_loads_it(pages):
+    for file in ("calculator.js", "calculator.css"):
+        assert file in pages["chapter"]
+        assert file not in pages["index"]
 
 
 def test_warnings_end_a_build(tmp_path):

@@ -2,8 +2,8 @@
 //
 // A plain script, without a framework, that also works from file://. It fills every element of the
 // class "calculator"; what stands there before is for readers without JavaScript. The numbers are
-// those of oralib, computed in the same way (oralib/_binomial.py and oralib/bounds); a test compares
-// the two on a thousand inputs.
+// those of oralib, computed in the same way (oralib/_binomial.py and oralib/bounds); a test
+// compares the two on a thousand inputs.
 (() => {
   "use strict";
 
@@ -133,7 +133,8 @@
   }
 
   // ---------------------------------------------------------------------------------------------
-  // p-values and bounds, by rule. A case has v, r, budget = n δ, and share, the λ of the split rule.
+  // p-values and bounds, by rule. An audit has v, r, budget = n δ, and share, the λ of the split
+  // rule.
 
   /** [p-value before it is capped at 1, its derivative in ε]. */
   function pValueAndSlope(rule, { v, r, budget, share }, epsilon) {
@@ -256,7 +257,10 @@
   /** [the rule that is proved for such an audit, or null, and then why there is none]. */
   function validRule({ delta, number, feedback, coins }) {
     if (coins !== "independent") {
-      return [null, "none of our bounds is valid unless each element was chosen by a fair coin of its own"];
+      return [
+        null,
+        "none of our bounds is valid unless each element was chosen by a fair coin of its own",
+      ];
     }
     if (feedback === "all others") {
       return [null, "no bound is valid for a guesser who knows all other elements"];
@@ -310,7 +314,6 @@
       rule,
       reason,
       bound: rule === null ? null : bounds[rule],
-      accuracy: r > 0 ? v / r : null,
       // Infinite if all guesses are right. As logit(v / r) of oralib, but without its rounding.
       estimate: r > 0 ? Math.log(v / (r - v)) : null,
     };
@@ -370,8 +373,8 @@
       return `“${shorten(clean)}” is not a number.`;
     }
     const value = Number(written);
-    if (value === 0 && /[1-9]/.test(written.split(/e/i)[0])) return "This is too small to compute with.";
-    return value;
+    const vanished = value === 0 && /[1-9]/.test(written.split(/e/i)[0]);
+    return vanished ? "This is too small to compute with." : value;
   }
 
   function parseCount(name, text, most) {
@@ -382,7 +385,7 @@
     return Number.isInteger(value) ? value : `${name} must be a whole number.`;
   }
 
-  /** { inputs, messages }: checked numbers and choices, and a message for each that is not right. */
+  /** { inputs, messages }: numbers and choices, and a message for each that is not right. */
   function check(raw) {
     const found = {
       v: parseCount("v", raw.v, MOST_GUESSES),
@@ -460,13 +463,14 @@
         const level = beta - (n * delta) / 2;
         sentence +=
           level > 0
-            ? ` That level is ${roughly(level)} here.`
+            ? ` That level is ${down(level)} here.`
             : " Here that level is not above 0, so that they show nothing.";
       }
       return ["No bound for this audit", sentence];
     }
     if (bound === 0) {
-      return ["Nothing is shown", `No ε is refuted at δ = ${exactly(delta)}, ${whyNothing(audit)}.`];
+      const why = whyNothing(audit);
+      return ["Nothing is shown", `No ε is refuted at δ = ${exactly(delta)}, ${why}.`];
     }
     return [
       `ε is at least\u00a0${down(bound)} at\u00a0δ\u00a0=\u00a0${exactly(delta)}`,
@@ -490,14 +494,16 @@
     );
   }
 
-  function suggests({ v, r, accuracy, estimate }) {
+  function suggests({ v, r, estimate }) {
     if (r === 0) return "No guess was taken, so there is no accuracy and no estimate.";
-    const share = `${grouped(v)} of ${grouped(r)} guesses are right, or ${percent(accuracy)}`;
-    const epsilon = Number.isFinite(estimate) ? estimate.toFixed(3) : estimate > 0 ? "∞" : "−∞";
-    return `${share}: by the accuracy alone ε = ${epsilon.replace("-", "−")}. That is an estimate and no bound.`;
+    const percent = Math.floor((1e4 * v) / r) / 100; // 100 only if all are right
+    const infinite = estimate > 0 ? "∞" : "−∞";
+    const epsilon = Number.isFinite(estimate) ? estimate.toFixed(3).replace("-", "−") : infinite;
+    return (
+      `${grouped(v)} of ${grouped(r)} guesses are right, or ${percent}%: by the accuracy alone ` +
+      `ε = ${epsilon}. That is an estimate and no bound.`
+    );
   }
-
-  const percent = (share) => `${Number((100 * share).toPrecision(4))}%`;
 
   /** Lines that compute the same bound with the library. */
   function pythonLines({ v, r, n, delta, beta, number, feedback, coins }) {
@@ -528,7 +534,9 @@
       plain: "δ = 0, and r fixed in advance or feedback at most one-way",
       steinke: "r fixed in advance, feedback at most one-way, β at most ½",
       exact: "r fixed in advance, feedback at most one-way",
-      split: `feedback at most one-way; a share λ\u00a0=\u00a0${roughly(share)} of β was set aside before`,
+      split:
+        `feedback at most one-way; a share λ\u00a0=\u00a0${roughly(share)} of β was set aside ` +
+        "before",
       anytime: "δ = 0; any feedback about elements that are done, any reason to stop",
     }[rule];
   }
@@ -536,10 +544,11 @@
   // ---------------------------------------------------------------------------------------------
   // The page
 
+  const SVG = ["svg", "path", "line", "rect", "circle", "text", "clipPath", "defs"];
+
   /** An element with attributes and children; text is never read as HTML. */
   function make(tag, attributes = {}, ...children) {
-    const isSvg = ["svg", "g", "path", "line", "rect", "circle", "text", "clipPath", "defs"].includes(tag);
-    const node = isSvg
+    const node = SVG.includes(tag)
       ? document.createElementNS("http://www.w3.org/2000/svg", tag)
       : document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -604,7 +613,9 @@
       const power = Math.max(p > 0 ? Math.log10(p) : -Infinity, lowest - 1);
       return top + ((bottom - top) * power) / lowest;
     };
-    const parts = [make("rect", { class: "frame", x: left, y: top, width: right - left, height: bottom - top })];
+    const area = { x: left, y: top, width: right - left, height: bottom - top };
+    const clip = make("clipPath", { id: "calculator-clip" }, make("rect", area));
+    const parts = [make("defs", {}, clip), make("rect", { class: "frame", ...area })];
 
     for (const epsilon of roundSteps(most, Math.max(3, width / 90))) {
       const x = toX(epsilon);
@@ -618,28 +629,27 @@
       const label = power >= -3 ? String(Number(`1e${power}`)) : `1e${power}`;
       parts.push(make("text", { class: "y tick", x: left - 6, y: y + 4 }, label));
     }
-    parts.push(
-      make("text", { class: "x title", x: (left + right) / 2, y: height - 6 }, "hypothetical level ε"),
-    );
-
-    parts.push(make("text", { class: "title", x: 6, y: 13 }, "p-value"));
+    const middle = (left + right) / 2;
+    parts.push(make("text", { class: "x", x: middle, y: height - 6 }, "hypothetical level ε"));
+    parts.push(make("text", { x: 6, y: 13 }, "p-value"));
 
     if (bound > 0) {
-      const attributes = { class: "refuted", x: left, y: top, width: toX(bound) - left, height: bottom - top };
-      parts.push(make("rect", attributes));
+      parts.push(make("rect", { class: "refuted", ...area, width: toX(bound) - left }));
     }
     const curves = RULES.filter((name) => name !== rule).concat(rule ?? []);
     for (const name of curves) {
       parts.push(
         make("path", {
-          ...{ class: `curve ${name}${name === rule ? " picked" : ""}`, "clip-path": "url(#calculator-clip)" },
+          class: `curve ${name}${name === rule ? " picked" : ""}`,
+          "clip-path": "url(#calculator-clip)",
           d: curve(name, audit, most, toX, toY),
         }),
       );
     }
     const y = toY(beta);
     parts.push(make("line", { class: "level", x1: left, x2: right, y1: y, y2: y }));
-    parts.push(make("text", { class: "level end", x: right - 4, y: y + 15 }, `β = ${exactly(beta)}`));
+    const level = `β = ${exactly(beta)}`;
+    parts.push(make("text", { class: "level end", x: right - 4, y: y + 15 }, level));
     if (bound > 0) {
       const x = toX(bound);
       parts.push(make("line", { class: "bound", x1: x, x2: x, y1: y, y2: bottom }));
@@ -649,13 +659,12 @@
         parts.push(make("text", { class: "region", x: left + 8, y: top + 17 }, "refuted"));
       }
     }
-    const clip = { x: left, y: top, width: right - left, height: bottom - top };
-    parts.unshift(make("defs", {}, make("clipPath", { id: "calculator-clip" }, make("rect", clip))));
     const said =
       bound > 0
-        ? `The p-value rises with ε and reaches β = ${exactly(beta)} at ε = ${down(bound)}, the bound.`
-        : `The p-value of every ε is above β = ${exactly(beta)}: no ε is refuted.`;
-    return make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said }, ...parts);
+        ? `The p-value rises with ε and reaches ${level} at ε = ${down(bound)}, the bound.`
+        : `The p-value of every ε is above ${level}: no ε is refuted.`;
+    const attributes = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said };
+    return make("svg", attributes, ...parts);
   }
 
   /** A path through the p-values of a rule, with more points where it is steep. */
@@ -700,7 +709,9 @@
 
   function comparison(audit) {
     const heads = ["rule", "bound (nats)", "for this audit", "what it assumes"];
-    const cells = heads.map((head, i) => make("th", { scope: "col", ...(i === 1 ? { class: "number" } : {}) }, head));
+    const cells = heads.map((head, i) =>
+      make("th", { scope: "col", class: i === 1 ? "number" : "word" }, head),
+    );
     return make(
       "table",
       { class: "house" },
@@ -734,7 +745,8 @@
       if (values.length > 1) notes.push(`The link gives ${name} more than once.`);
     }
     for (const { name, options } of CHOICES) {
-      const value = Object.keys(options).find((option) => inAddress(option) === inAddress(raw[name]));
+      const said = inAddress(raw[name]);
+      const value = Object.keys(options).find((option) => inAddress(option) === said);
       if (value === undefined && raw[name] !== "") {
         notes.push(`The link says ${name}=${shorten(raw[name])}, which is none of the choices.`);
       }
@@ -753,7 +765,7 @@
   function start(host) {
     const form = make(
       "form",
-      { class: "inputs", novalidate: "", "aria-label": "The counts of an audit" },
+      { novalidate: "", tabindex: "-1", "aria-label": "The counts of an audit" },
       make("div", { class: "fields" }, ...NUMBERS.map(numberField)),
       ...CHOICES.map(choiceField),
     );
@@ -814,24 +826,27 @@
       const wrong = FIELDS.filter((name) => messages[name]);
       shown = wrong.length > 0 ? null : compute(inputs);
       details.hidden = shown === null;
-      host.dataset.state = shown === null ? "incomplete" : shown.rule === null ? "refused" : "shown";
+      const refused = shown !== null && shown.rule === null;
+      host.dataset.state = shown === null ? "incomplete" : refused ? "refused" : "shown";
       if (shown === null) {
         headline.textContent = "No result yet";
         sentence.textContent =
-          wrong.length === 1 ? "One field needs another value." : `${wrong.length} fields need other values.`;
+          wrong.length === 1
+            ? "One field needs another value."
+            : `${wrong.length} fields need other values.`;
         return;
       }
       [headline.textContent, sentence.textContent] = words(shown);
       estimate.textContent = suggests(shown);
-      figure.hidden = shown.rule === null;
-      caption.textContent =
-        shown.rule &&
-        `The p-value of these counts over ε: bold for the ${shown.rule} bound, which is the valid one, thin ` +
-        "for the others of the table. Levels whose p-value is at most β are refuted; where it reaches β is the bound.";
+      figure.hidden = refused;
+      caption.textContent = refused
+        ? ""
+        : `The p-value of these counts over ε: bold for the ${shown.rule} bound, which is the ` +
+          "valid one, thin for the others of the table. Levels whose p-value is at most β are " +
+          "refuted; where it reaches β is the bound.";
       draw();
       table.replaceChildren(comparison(shown));
-      same.textContent =
-        shown.rule === null ? "Python refuses with the same words:" : "The same in Python:";
+      same.textContent = refused ? "Python refuses with the same words:" : "The same in Python:";
       code.textContent = pythonLines(shown);
     }
 
@@ -864,7 +879,8 @@
         await navigator.clipboard.writeText(link);
         copied.textContent = "The link is copied.";
       } catch {
-        const field = make("input", { type: "text", readonly: "", "aria-label": "The link", value: link });
+        const named = { type: "text", readonly: "", "aria-label": "The link" };
+        const field = make("input", { ...named, value: link });
         copied.replaceChildren("Copy it from here: ", field);
         field.select();
       }
@@ -882,7 +898,7 @@
         return;
       }
       restore();
-      form.elements.v.focus({ preventScroll: true });
+      form.focus({ preventScroll: true }); // not a field, for which a phone would open its keys
       form.scrollIntoView({ block: "start" });
     });
     window.addEventListener("popstate", restore);
@@ -895,7 +911,7 @@
     restore();
   }
 
-  globalThis.oralibCalculator = { compute, pValue, standing, check, words, suggests, pythonLines, down, start };
+  globalThis.oralibCalculator = { compute, pValue }; // for the tests
 
   const begin = () => document.querySelectorAll(".calculator").forEach(start);
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
