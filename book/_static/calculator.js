@@ -293,8 +293,8 @@
     if (!pure && feedback === "full") return [false, "not proved for full feedback"];
     if (!pure && rule !== "split" && !fixed) return [false, "not proved: r was not fixed"];
     if (!pure && rule === "steinke" && beta > 0.5) return [false, "not proved for β above ½"];
-    if (pure && delta > 0) return [false, "for claims with δ = 0 only"];
-    if (delta === 0 && rule !== "anytime") return [true, "the same as plain for δ = 0"];
+    if (pure && delta > 0) return [false, "for claims with δ\u00a0=\u00a00 only"];
+    if (delta === 0 && rule !== "anytime") return [true, "the same as plain for δ\u00a0=\u00a00"];
     return [true, "valid, too"];
   }
 
@@ -787,6 +787,7 @@
     host.replaceChildren(form, notes, result, make("p", { class: "share" }, copy, copied), details);
 
     let shown = null; // the audit whose numbers are on the page
+    let width = 0; // of its chart
     let later; // the address follows once typing pauses, as browsers limit how often it may change
 
     const current = () => {
@@ -815,8 +816,8 @@
 
     function draw() {
       if (shown === null || shown.rule === null) return;
-      const width = Math.max(260, Math.floor(picture.clientWidth || 640));
-      picture.replaceChildren(chart(shown, width));
+      width ||= picture.clientWidth; // asked for once: to lay out the page at each key takes time
+      picture.replaceChildren(chart(shown, Math.max(260, width || 640)));
     }
 
     function update() {
@@ -903,10 +904,11 @@
     });
     window.addEventListener("popstate", restore);
 
-    let width = 0;
-    new ResizeObserver(() => {
-      if (picture.clientWidth !== width) draw();
-      width = picture.clientWidth;
+    new ResizeObserver(([{ contentRect }]) => {
+      const now = Math.floor(contentRect.width);
+      if (now === 0 || now === width) return; // hidden, or drawn already
+      width = now;
+      draw();
     }).observe(picture);
     restore();
   }
