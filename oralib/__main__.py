@@ -198,7 +198,7 @@ def _audit(chosen: argparse.Namespace) -> int:
 
 
 def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, Any]:
-    """The audit of a file, and what draws its figure, if there are scores and it is valid."""
+    """The audit of a file, and what draws its figure, if it is valid."""
     given = {"delta": chosen.delta, "beta": chosen.beta}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says it
@@ -206,19 +206,29 @@ def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, 
             for name in ("split", "grid", "side", "seed"):
                 if getattr(chosen, name) is not None:
                     raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
-            return scores.audit_guesses(
-                file.values, file.coins, guesses=chosen.guesses, **given
-            ), None
-        given |= {"side": chosen.side or "both", "seed": chosen.seed or 0}
-        number = {name: getattr(chosen, name) for name in ("guesses", "split", "grid")}
-        audit = scores.audit_scores(file.values, file.coins, **number, **given)
+            audit = scores.audit_guesses(file.values, file.coins, guesses=chosen.guesses, **given)
+        else:
+            given |= {"side": chosen.side or "both", "seed": chosen.seed or 0}
+            number = {name: getattr(chosen, name) for name in ("guesses", "split", "grid")}
+            audit = scores.audit_scores(file.values, file.coins, **number, **given)
 
     def figure() -> bytes:
         from oralib import figures
 
-        curve = scores.bounds_by_guesses(file.values, file.coins, **given)
-        shown = (audit.r, audit.bound)
-        picture = figures.score_audit(*curve, shown=shown, tried=audit.grid, claim=chosen.claim)
+        if file.kind == "guess":
+            fixed = audit.number == "fixed"
+            counts = scores.Counts(audit.v, audit.r, n=audit.n, r_fixed=fixed)
+            picture = figures.guess_audit(
+                *scores.bounds_by_beta(counts, delta=audit.delta),
+                shown=(audit.beta, audit.bound),
+                right=(audit.v, audit.r),
+                estimate=audit.estimate,
+                claim=chosen.claim,
+            )
+        else:
+            curve = scores.bounds_by_guesses(file.values, file.coins, **given)
+            shown = (audit.r, audit.bound)
+            picture = figures.score_audit(*curve, shown=shown, tried=audit.grid, claim=chosen.claim)
         return picture._repr_png_()[0]
 
     return audit, figure if audit.plausible_coins else None

@@ -54,7 +54,14 @@ from oralib.bounds import (
     valid_rule,
 )
 
-__all__ = ["ScoreAudit", "audit_counts", "audit_guesses", "audit_scores", "bounds_by_guesses"]
+__all__ = [
+    "ScoreAudit",
+    "audit_counts",
+    "audit_guesses",
+    "audit_scores",
+    "bounds_by_beta",
+    "bounds_by_guesses",
+]
 
 SIDES = ("both", "included")
 
@@ -417,6 +424,28 @@ def bounds_by_guesses(
         right[k - 1], k, beta=beta, delta=delta, n=bits.size, method="exact"
     )
     return k, np.asarray(found)
+
+
+def bounds_by_beta(
+    counts: Counts, *, delta: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Values of β from 0.001 to 1/2, and the bound that each alone would have had; to look at.
+
+    Each would be valid had it been the one that was fixed in advance.
+
+    Examples
+    --------
+    >>> beta, bounds = bounds_by_beta(Counts(75, 100, n=1000, r_fixed=True), delta=1e-5)
+    >>> beta[[0, -1]].tolist(), bounds[[0, -1]].round(2).tolist()
+    ([0.001, 0.5], [0.34, 1.07])
+    """
+    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
+    if counts.trials != 1:
+        raise ValueError(f"counts must be those of one audit, got {counts.trials} of them")
+    delta = _check.real("delta", delta, 0, 1)
+    beta = np.geomspace(1e-3, 0.5, _TRIED)
+    beta[[0, -1]] = 1e-3, 0.5
+    return beta, np.array([valid_lower_bound(counts, beta=b, delta=delta)[0] for b in beta])
 
 
 # ---------------------------------------------------------------------------- from scores to counts

@@ -43,6 +43,9 @@ PICTURES = {
     "score_audit": lambda: figures.score_audit(
         *([1, 10, 100], [0.0, 0.5, 0.8]), shown=(10, 0.3), tried=(10, 50), claim=1.0
     ),
+    "guess_audit": lambda: figures.guess_audit(
+        *([0.01, 0.1], [0.2, 0.4]), shown=(0.05, 0.3), right=(60, 80), estimate=1.1, claim=1.0
+    ),
     "ceiling": lambda: figures.ceiling(
         experiments.isolated_ceiling((100, 1000), rules=("exact", "plain")),
         epsilon=2,

@@ -25,7 +25,7 @@ from oralib import Counts, audit_counts, audit_guesses, audit_scores, valid_lowe
 from oralib.__main__ import RUNS, main
 from oralib._random import stream
 from oralib._score_file import read_scores
-from oralib.scores import UNFAIR, bounds_by_guesses
+from oralib.scores import UNFAIR, bounds_by_beta, bounds_by_guesses
 
 
 def gaussian(n=2000, shift=1.0, seed=1):
@@ -541,6 +541,28 @@ def test_a_folder_with_the_report_and_a_figure(scores_csv, tmp_path):
         assert status == 2, err
         assert message in err
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("guesses", [(), ("--guesses", 150)])
+def test_guesses_have_a_figure_too(tmp_path, guesses):
+    path, out = tmp_path / "guesses.csv", tmp_path / "audit"
+    path.write_text("truth,guess\n" + "1,1\n0,0\n1,\n0,1\n" * 50)
+    status, _, err = run(path, "--delta", 1e-5, *guesses, "--claim", 0.1, "--out", out)
+    assert status == 1, err
+    assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_the_bounds_of_that_figure_are_those_of_audits(fixed):
+    """The curve runs through the bound of every audit of the same guesses, and rises with β."""
+    counts = Counts(100, 150, n=200, r_fixed=fixed)
+    beta, bounds = bounds_by_beta(counts, delta=1e-5)
+    assert (np.diff(bounds) >= 0).all()
+    assert bounds[0] < bounds[-1]
+    for at in (0, 40, 99):
+        assert bounds[at] == audit_counts(counts, delta=1e-5, beta=beta[at]).bound
+    with pytest.raises(ValueError, match="counts must be those of one audit, got 2"):
+        bounds_by_beta(Counts([1, 2], [3, 3], n=5), delta=0.0)
 
 
 def test_coins_that_are_not_fair_judge_no_claim(tmp_path):

@@ -9,6 +9,7 @@ from oralib.figures.experiments import (
     by_epsilon,
     ceiling,
     efficacy,
+    guess_audit,
     score_audit,
     tradeoff,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "ceiling",
     "efficacy",
     "gap_chain",
+    "guess_audit",
     "heatmap",
     "law",
     "lines",

@@ -16,6 +16,7 @@ from oralib.figures.style import (
     MARKERS,
     ORANGE,
     RED,
+    SKY,
     Curve,
     Picture,
     draw_curve,
@@ -290,6 +291,44 @@ def score_audit(
     label = f"valid: ε ≥ {np.floor(bound * 1000) / 1000:.3f}, {k} guesses"
     axes.plot([k], [bound], "o", color=BLUE, markersize=9, label=label)
     label_axes(axes, "number of guesses", "lower bound on ε (nats)", log_x=True)
+    axes.set_ylim(bottom=0)
+    draw_legend(picture)
+    return picture
+
+
+@in_house_style
+def guess_audit(
+    betas: ArrayLike,
+    bounds: ArrayLike,
+    *,
+    shown: tuple[float, float],
+    right: tuple[int, int],
+    estimate: float,
+    claim: float | None = None,
+) -> Picture:
+    """The bound that guesses have shown, beside those of other levels of confidence.
+
+    Parameters
+    ----------
+    betas, bounds : as :func:`oralib.scores.bounds_by_beta` returns them, only to look at.
+    shown : the β of the audit and its bound, which is valid.
+    right : how many guesses were right, and how many there were.
+    estimate : the ε that the accuracy alone suggests, a dotted line where it is finite.
+    claim : the claimed ε, a dashed line.
+    """
+    picture, axes = new_picture()
+    if claim is not None:
+        label = f"claimed ε = {claim:g}"
+        axes.axhline(claim, color="black", linestyle="--", linewidth=1.2, label=label)
+    if np.isfinite(estimate):
+        label = "by the accuracy alone: no bound"
+        axes.axhline(estimate, color=GREY, linestyle=":", linewidth=1.6, label=label)
+    draw_curve(axes, betas, bounds, color=SKY, label="had another β been fixed in advance")
+    beta, bound = shown
+    v, r = right
+    label = f"valid: ε ≥ {np.floor(bound * 1000) / 1000:.3f}, {v} of {r} right"
+    axes.plot([beta], [bound], "o", color=BLUE, markersize=9, label=label)
+    label_axes(axes, "how often the bound may fail, β", "lower bound on ε (nats)", log_x=True)
     axes.set_ylim(bottom=0)
     draw_legend(picture)
     return picture
