@@ -437,7 +437,7 @@ def bounds_by_beta(
     --------
     >>> beta, bounds = bounds_by_beta(Counts(75, 100, n=1000, r_fixed=True), delta=1e-5)
     >>> beta[[0, -1]].tolist(), bounds[[0, -1]].round(2).tolist()
-    ([0.001, 0.5], [0.34, 1.07])
+    ([0.001, 0.5], [0.38, 1.07])
     """
     _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
     if counts.trials != 1:

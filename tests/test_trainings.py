@@ -136,6 +136,18 @@ def test_the_noise_of_opacus_depends_on_the_number_of_examples(examples, batch):
     assert noise.std() == pytest.approx(1 / batch, rel=0.02)
 
 
+@real
+def test_ghost_clipping_divides_by_the_same_number():
+    """Also where the number differs by one in 256: a million weights show it."""
+    how = {"weights": 900, "batch_size": 10, "steps": 5, "seed": 3}
+    np.testing.assert_array_equal(release_noise(40, **how), release_noise(40, ghost=True, **how))
+    for examples, batch in ((256_000, 256), (256_001, 255)):
+        assert expected_batch(examples, 256) == batch
+        noise = release_noise(examples, weights=10**6, batch_size=256, ghost=True, seed=batch)
+        # Within four standard errors, which are less than the difference.
+        assert 1 / noise.std() == pytest.approx(batch, rel=4 / np.sqrt(2 * 10**6))
+
+
 def test_bad_input():
     included = np.zeros(400, dtype=bool)
     for call, message in [

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -123,9 +124,14 @@ def make_private(
     noise: torch.Generator,
     loader: Any,
     poisson_sampling: bool = True,
-) -> tuple[Any, Any, Any]:
-    """Model, optimiser and loader as Opacus makes them, for plain gradient descent."""
-    private, optimizer, batches = PrivacyEngine(accountant="rdp").make_private(
+    ghost: bool = False,
+) -> tuple[Any, ...]:
+    """Model, optimiser and loader as Opacus makes them, for plain gradient descent.
+
+    With ghost clipping, which keeps no gradient of a single example in memory, the loss is one more,
+    before the loader.
+    """
+    made: tuple[Any, ...] = PrivacyEngine(accountant="rdp").make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=learning_rate),
         data_loader=loader,
@@ -133,31 +139,37 @@ def make_private(
         max_grad_norm=clip,
         poisson_sampling=poisson_sampling,
         noise_generator=noise,
+        grad_sample_mode="ghost" if ghost else "hooks",
     )
-    return private, optimizer, batches
+    return made
 
 
 def release_noise(
-    examples: int, weights: int, batch_size: int, sigma: float, steps: int, seed: int
+    examples: int, weights: int, batch_size: int, sigma: float, steps: int, seed: int, ghost: bool
 ) -> NDArray[np.float64]:
     """The weights after a training on so many examples, all of them zero: nothing but noise."""
-    model = nn.Linear(weights, 1, bias=False)
+    # As many inputs as outputs, or nearly: a batch is then small beside the weights.
+    outputs = max(size for size in range(1, isqrt(weights) + 1) if weights % size == 0)
+    model = nn.Linear(weights // outputs, outputs, bias=False)
     nn.init.zeros_(model.weight)
+    inputs, labels = torch.zeros(1, weights // outputs), torch.zeros(1, dtype=torch.long)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        private, optimizer, loader = make_private(
+        private, optimizer, *with_ghosts, loader = make_private(
             *(model, 1.0, 1.0, sigma, torch.Generator().manual_seed(2 * seed)),
             DataLoader(
-                TensorDataset(torch.zeros(examples, weights)),
+                TensorDataset(inputs.expand(examples, -1), labels.expand(examples)),
                 batch_size=batch_size,
                 generator=torch.Generator().manual_seed(2 * seed + 1),
             ),
+            ghost=ghost,
         )
+        (loss_of,) = with_ghosts or [nn.CrossEntropyLoss()]
         done = 0
         while done < steps:
-            for (inputs,) in islice(loader, steps - done):
+            for some, wanted in islice(loader, steps - done):
                 optimizer.zero_grad()
-                private(inputs).sum().backward()
+                loss_of(private(some), wanted).backward()
                 optimizer.step()
                 done += 1
     return model.weight.detach().double().numpy().ravel().copy()

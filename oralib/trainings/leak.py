@@ -36,6 +36,7 @@ def release_noise(
     batch_size: int = 10,
     sigma: float = 1.0,
     steps: int = 1,
+    ghost: bool = False,
     seed: int,
 ) -> NDArray[np.float64]:
     """Train with Opacus on so many examples that are all zero, and release the weights.
@@ -50,6 +51,8 @@ def release_noise(
     batch_size : that of the loader which Opacus is given.
     sigma : the noise multiplier, with a clipping threshold of 1 and a learning rate of 1.
     steps : the number of steps.
+    ghost : whether Opacus clips by its ghost clipping, which needs no memory for the gradient of
+        each example: a million weights are then no matter.
     """
     examples = _check.integer("examples", examples, 1, 10**7)
     weights = _check.integer("weights", weights, 1, 10**8)
@@ -59,4 +62,4 @@ def release_noise(
     seed = _check.seed(seed)
     with needed("torch", "opacus"):
         from oralib.trainings import _opacus
-    return _opacus.release_noise(examples, weights, batch_size, sigma, steps, seed)
+    return _opacus.release_noise(examples, weights, batch_size, sigma, steps, seed, ghost)
