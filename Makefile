@@ -40,7 +40,7 @@ chapters: $(READY)
 data: $(READY)
 	$(BIN)/python -m book.data
 
-# Adds PyTorch and Opacus, for the chapters on real trainings. The CPU build of PyTorch is enough:
+# Adds PyTorch, Opacus and JAX, for the chapters on real trainings. The CPU build of PyTorch is enough:
 # where pip finds another one by default, install that one first.
 torch: $(VENV)/torch-ready
 

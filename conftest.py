@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import signal
+from importlib.util import find_spec
 
 from book._ext import committed
 
@@ -10,10 +11,7 @@ for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.S
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
 
-# Chapters with real trainings are compared with their outputs only where PyTorch is installed.
-collect_ignore = []
-if committed.is_missing():
-    collect_ignore = [
-        *(str(path) for path in committed.BOOK.glob("*.ipynb") if committed.needs_torch(path)),
-        "oralib/trainings/_opacus.py",
-    ]
+# Chapters with real trainings are compared with their outputs only where what they need is there.
+collect_ignore = [str(path) for path in committed.chapters()]
+if find_spec("torch") is None or find_spec("opacus") is None:
+    collect_ignore.append("oralib/trainings/_opacus.py")

@@ -53,10 +53,11 @@ def main() -> None:
     for path in paths:
         if not path.exists():
             sys.exit(f"there is no chapter {path.stem}")
-    if committed.is_missing():
-        for path in [path for path in paths if committed.needs_torch(path)]:
-            print(f"{path.stem} needs PyTorch: make torch", file=sys.stderr)
-            paths.remove(path)
+    for path in [path for path in paths if committed.missing(path)]:
+        print(
+            f"{path.stem} needs {', '.join(committed.missing(path))}: make torch", file=sys.stderr
+        )
+        paths.remove(path)
     for path in (bar := tqdm(paths)):
         bar.set_description(path.stem)
         try:

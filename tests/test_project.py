@@ -20,9 +20,9 @@ LOCK = (ROOT / "requirements.lock").read_text().splitlines()
 
 
 def required():
-    """Every package that pyproject.toml asks for, with or without extras, but for PyTorch."""
+    """Every package that pyproject.toml asks for, with or without extras, but for large ones."""
     extras = {**PROJECT["optional-dependencies"]}
-    del extras["torch"]
+    del extras["torch"], extras["jax"]
     return set().union(*map(names, [PROJECT["dependencies"], *extras.values()]))
 
 
@@ -30,7 +30,8 @@ def test_torch_has_pins_of_its_own():
     lines = (ROOT / "requirements-torch.txt").read_text().splitlines()
     pins = [line for line in lines if not line.startswith("#")]
     assert all(re.match(r"^[a-z-]+==[0-9.]+$", pin) for pin in pins)
-    assert {pin.split("==")[0] for pin in pins} == names(PROJECT["optional-dependencies"]["torch"])
+    extras = PROJECT["optional-dependencies"]
+    assert {pin.split("==")[0] for pin in pins} == names([*extras["torch"], *extras["jax"]])
     assert not {pin.split("==")[0] for pin in pins} & {line.split("==")[0] for line in LOCK}
 
 

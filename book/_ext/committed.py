@@ -1,4 +1,4 @@
-"""Chapters that need PyTorch are shown with their committed outputs where it is not installed.
+"""Chapters that need PyTorch or JAX are shown with their committed outputs where it is missing.
 
 They are not executed then, and the numbers in their prose are those that were left in the metadata
 of their cells when they were.
@@ -14,25 +14,34 @@ from oralib.runs import prose
 BOOK = Path(__file__).parent.parent
 
 
-def is_missing() -> bool:
-    return any(find_spec(name) is None for name in ("torch", "opacus", "sklearn"))
+#: What a chapter says that has real trainings, and the packages that it needs for them.
+NEEDS = {
+    "from oralib.trainings": ("torch", "opacus", "sklearn"),
+    "from jax_privacy": ("jax", "jax_privacy"),
+}
 
 
-def needs_torch(path: Path) -> bool:
-    """Whether a chapter has real trainings."""
-    return path.suffix == ".ipynb" and "oralib.trainings" in path.read_text(encoding="utf-8")
+def missing(path: Path) -> list[str]:
+    """The packages that a chapter needs for its real trainings, and that are not installed."""
+    text = path.read_text(encoding="utf-8") if path.suffix == ".ipynb" else ""
+    needed = [name for words, names in NEEDS.items() if words in text for name in names]
+    return [name for name in needed if find_spec(name) is None]
+
+
+def chapters() -> list[Path]:
+    """The chapters that cannot be executed here."""
+    return [path for path in sorted(BOOK.glob("*.ipynb")) if missing(path)]
 
 
 def leave_out(app, config) -> None:
-    if is_missing():
-        left_out = [path.name for path in BOOK.glob("*.ipynb") if needs_torch(path)]
-        config.nb_execution_excludepatterns = [*config.nb_execution_excludepatterns, *left_out]
+    left_out = [path.name for path in chapters()]
+    config.nb_execution_excludepatterns = [*config.nb_execution_excludepatterns, *left_out]
 
 
 def fill_in(app, docname: str, content: list[str]) -> None:
     """Put the committed numbers into the prose."""
     path = Path(app.srcdir) / f"{docname}.ipynb"
-    if is_missing() and path.exists() and needs_torch(path):
+    if path.exists() and missing(path):
         notebook = json.loads(content[0])
         for cell in notebook["cells"]:
             if cell["cell_type"] == "markdown":

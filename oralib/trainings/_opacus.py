@@ -128,8 +128,8 @@ def make_private(
 ) -> tuple[Any, ...]:
     """Model, optimiser and loader as Opacus makes them, for plain gradient descent.
 
-    With ghost clipping, which keeps no gradient of a single example in memory, the loss is one more,
-    before the loader.
+    With ghost clipping, which keeps no gradient of a single example in memory, there is also the
+    loss, before the loader.
     """
     made: tuple[Any, ...] = PrivacyEngine(accountant="rdp").make_private(
         module=model,
