@@ -24,11 +24,22 @@ LARGEST_TABLE = 2**24
 class Channel:
     """P[output | s] for every dataset s in {-1, 1}^n, and the privacy notions of the paper.
 
+    The loss is ℓ_i(o) = ln P[o | s_i = -1] - ln P[o | s_i = 1], all other signs being fair coins.
+    From it come ``ddp``, the largest |ℓ_i(o)|, and the accuracies p(|ℓ_i(o)|) of the best guesses,
+    whose means are ``ac_ddp``, ``ae_ac_ddp`` and ``optimal_efficacy(k)``. Time and memory grow like
+    2^n.
+
     Parameters
     ----------
     table : row o, column s: the probability of output o on dataset s. The 2^n columns are in the
         order of :func:`oralib.sign_vectors` and sum to 1; rows of zeros are dropped.
     outputs : what the rows stand for, if it matters.
+
+    Examples
+    --------
+    >>> table = Channel([[0.75, 0.25], [0.25, 0.75]])
+    >>> round(table.epsilon, 6), table.optimal_efficacy()
+    (1.098612, 0.75)
     """
 
     table: NDArray[np.float64]

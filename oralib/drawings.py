@@ -145,7 +145,14 @@ def _abstention(axes: Axes, x: float, y: float) -> None:
 
 @in_house_style
 def one_run_game() -> Picture:
-    """The one-run game, from the coins at the top to the bound at the bottom."""
+    """The one-run game, from the coins at the top to the bound at the bottom.
+
+    Examples
+    --------
+    >>> picture = one_run_game()
+    >>> picture.get_size_inches().tolist()
+    [6.0, 5.98]
+    """
     coins = (True, False, False, True, True, False, True, False)
     # What the output seems to say of each element; the fifth is a lie, two say nothing.
     seen = np.array([0.85, 0.04, -0.75, 0.9, -0.7, -0.04, 0.75, -0.85])
@@ -199,7 +206,14 @@ def one_run_game() -> Picture:
 
 @in_house_style
 def three_gaps() -> Picture:
-    """Three reasons why even the best guesser stays below what privacy allows."""
+    """Three reasons why even the best guesser stays below what privacy allows.
+
+    Examples
+    --------
+    >>> picture = three_gaps()
+    >>> picture.get_size_inches().tolist()
+    [6.0, 4.7]
+    """
     picture, axes = _sheet(4.7)
     gaps = {
         "few exposed": "one element\nof many\nis revealed",
@@ -274,7 +288,14 @@ def _noisy_column(
 
 @in_house_style
 def canaries_on_coordinates() -> Picture:
-    """DP-SGD with one canary on each coordinate, and with four."""
+    """DP-SGD with one canary on each coordinate, and with four.
+
+    Examples
+    --------
+    >>> picture = canaries_on_coordinates()
+    >>> picture.get_size_inches().tolist()
+    [6.0, 4.75]
+    """
     height, floor, unit = 4.75, 1.6, 0.4
     picture, axes = _sheet(height)
     panels = {
@@ -301,7 +322,14 @@ def canaries_on_coordinates() -> Picture:
 
 @in_house_style
 def hopping_canaries() -> Picture:
-    """Nine canaries on three coordinates for four steps, which stay, or hop."""
+    """Nine canaries on three coordinates for four steps, which stay, or hop.
+
+    Examples
+    --------
+    >>> picture = hopping_canaries()
+    >>> picture.get_size_inches().tolist()
+    [6.0, 3.95]
+    """
     height, top, cell, row = 3.95, 2.95, 0.86, 0.52
     picture, axes = _sheet(height)
     panels = {
@@ -360,6 +388,11 @@ class Answer:
     values : the values that it stands for.
     words : how the chart writes it.
     then : the next question; or, at an end of the chart, the rule of the library or a refusal.
+
+    Examples
+    --------
+    >>> BOUND_CHART.about, [answer.words for answer in BOUND_CHART.answers]
+    ('coins', ['yes', 'no'])
     """
 
     values: tuple[object, ...]
@@ -375,6 +408,12 @@ class Question:
     ----------
     about : an attribute of ``Counts``, or "delta > 0".
     answers : all answers there are, from top to bottom.
+
+    Examples
+    --------
+    >>> audit = {"coins": "independent", "feedback": "none", "delta > 0": True, "r_fixed": True}
+    >>> BOUND_CHART.end(audit)
+    'exact'
     """
 
     about: str
@@ -451,6 +490,12 @@ def ways_of_feedback() -> Picture:
     """What the guesser is told on its way, and which bound is then valid for ε-DP.
 
     The number of guesses is not fixed in advance.
+
+    Examples
+    --------
+    >>> picture = ways_of_feedback()
+    >>> picture.get_size_inches().tolist()
+    [6.0, 4.5]
     """
     picture, axes = _sheet(4.5)
     coins = (True, False, False, True, True)
@@ -509,7 +554,14 @@ ENDS_AT, ROW = 5.06, 0.5
 
 @in_house_style
 def which_bound() -> Picture:
-    """Which bound is valid for an audit: from how it was set up to the rule of the library."""
+    """Which bound is valid for an audit: from how it was set up to the rule of the library.
+
+    Examples
+    --------
+    >>> picture = which_bound()
+    >>> picture.get_size_inches().tolist()
+    [6.0, 6.55]
+    """
     rows = _leaves(BOUND_CHART)
     height = 1.39 + 0.29 * len(CALLS) + ROW * rows
     picture, axes = _sheet(height)
@@ -567,7 +619,14 @@ def _worth_of_a_leak(v: int, r: int, level: float) -> NDArray[np.float64]:
 
 @in_house_style
 def idea_of_the_exact_bound() -> Picture:
-    """How the worst (ε, δ)-DP mechanism spends its δ: all of it on the step to the threshold."""
+    """How the worst (ε, δ)-DP mechanism spends its δ: all of it on the step to the threshold.
+
+    Examples
+    --------
+    >>> picture = idea_of_the_exact_bound()
+    >>> picture.get_size_inches().tolist()
+    [6.0, 5.3]
+    """
     v, r, level, leaks = 17, 20, 1.0, 1.6
     first, left, pitch, floor = 9, 0.5, 0.455, 1.95
     plain, worst = (_worst_law(v, r, level, x) for x in (0.0, leaks))

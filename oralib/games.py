@@ -43,6 +43,15 @@ def one_run(
 ) -> Counts:
     """One-run auditing (Algorithm 1): n coins, one run, guesses from the output alone.
 
+    Each of the n signs is a fair coin, the mechanism runs once on all of them, and the guesser gets
+    nothing but the privacy losses of its output. V of the R guesses that it takes are right.
+
+    Parameters
+    ----------
+    mechanism, guesser : who plays.
+    n : the number of elements.
+    trials, seed : how many independent audits, and with which random numbers.
+
     Examples
     --------
     >>> from oralib import LocalRandomizedResponse, ThresholdGuesser, one_run
@@ -73,10 +82,19 @@ def classic(
 ) -> Counts:
     """Classic auditing (Algorithm 2): one coin and one run a round, all other elements fixed.
 
+    The rounds are independent, so that V ~ Bin(R, q) with q at most p(ε).
+
     Parameters
     ----------
     rounds : how many runs, each with one potential guess.
     base : the dataset around the coin, which replaces its element at ``index``.
+
+    Examples
+    --------
+    >>> from oralib import LocalRandomizedResponse, ThresholdGuesser
+    >>> counts = classic(LocalRandomizedResponse(1.0), ThresholdGuesser(), 1000, seed=1)
+    >>> int(counts.r[0]), counts.game
+    (1000, 'classic')
     """
     rounds = _check.integer("rounds", rounds, 1)
     base = _check_base(base)
@@ -120,6 +138,13 @@ def adaptive(
         the counts are ``unsafe``, and :func:`oralib.valid_lower_bound` takes another one.
     budget : a number of guesses fixed in advance. Guessing ends there, guesses that were not
         taken count as wrong, and r is the budget, which makes the bounds valid again for δ = 0.
+
+    Examples
+    --------
+    >>> from oralib import Xor, ThresholdGuesser
+    >>> counts = adaptive(Xor(), ThresholdGuesser(float("inf")), 10, trials=5, seed=1)
+    >>> counts.v.tolist(), counts.unsafe
+    ([1, 1, 1, 1, 1], False)
     """
     _check_players(mechanism, guesser, n)
     n = mechanism.check_size(n)
@@ -158,7 +183,17 @@ def adaptive_game(feedback: str, budget: int | None) -> str:
 def full_knowledge(
     mechanism: Mechanism, guesser: Guesser, n: int, *, trials: int = 1, seed: int
 ) -> Counts:
-    """Full-knowledge auditing: each element is guessed knowing all others. Not a valid audit."""
+    """Full-knowledge auditing: each element is guessed knowing all others. Not a valid audit.
+
+    Element i is guessed from ln P[o | s, s_i = -1] - ln P[o | s, s_i = 1] with all other signs
+    known. As each sign is also used to guess the others, no bound is valid for its counts.
+
+    Examples
+    --------
+    >>> from oralib import Xor, ThresholdGuesser
+    >>> full_knowledge(Xor(), ThresholdGuesser(), 10, seed=1).accuracy.tolist()
+    [1.0]
+    """
     _check_players(mechanism, guesser, n)
     n = mechanism.check_size(n)
 
@@ -252,6 +287,8 @@ def _check_decides_alone(guesser: object) -> None:
 def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     """The exact law of (V, R) of one-run auditing.
 
+    Entry [v, r] is P[V = v, R = r], shape (n + 1, n + 1), summed over all coins and outputs.
+
     Examples
     --------
     >>> from oralib import Count, ThresholdGuesser, channel, one_run_law
@@ -272,7 +309,16 @@ def adaptive_law(
     feedback: str = "one-way",
     budget: int | None = None,
 ) -> NDArray[np.float64]:
-    """The exact law of (V, R) of adaptive one-run auditing; parameters as in :func:`adaptive`."""
+    """The exact law of (V, R) of adaptive one-run auditing; parameters as in :func:`adaptive`.
+
+    Entry [v, r] is P[V = v, R = r].
+
+    Examples
+    --------
+    >>> from oralib import Xor, ThresholdGuesser, channel
+    >>> float(adaptive_law(channel(Xor(), 3), ThresholdGuesser(float("inf")))[1, 1])
+    1.0
+    """
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.one_of("feedback", feedback, FEEDBACK)
     _check_decides_alone(guesser)
@@ -333,7 +379,16 @@ def classic_law(
 
 
 def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
-    """The exact law of (V, R) of full-knowledge auditing."""
+    """The exact law of (V, R) of full-knowledge auditing.
+
+    Entry [v, r] is P[V = v, R = r].
+
+    Examples
+    --------
+    >>> from oralib import Xor, ThresholdGuesser, channel
+    >>> float(full_knowledge_law(channel(Xor(), 3), ThresholdGuesser())[3, 3])
+    1.0
+    """
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check_guesser(guesser)
     return _law(channel, guesser.guess(channel.full_knowledge_loss))

@@ -24,13 +24,28 @@ class Guesser(Protocol):
     A guesser that takes the same number of guesses whatever the losses are says so with a method
     ``fixed_number(n)`` that returns this number for n elements. One without this method, or whose
     method returns None, is taken to let the output decide.
+
+    Examples
+    --------
+    >>> class Bold:
+    ...     def guess(self, loss):
+    ...         return np.where(loss > 0, -1, 1)
+    >>> from oralib import LocalRandomizedResponse, one_run
+    >>> int(one_run(LocalRandomizedResponse(1.0), Bold(), 100, seed=1).r[0])
+    100
     """
 
     def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]: ...
 
 
 def fixed_number(guesser: Guesser, n: int) -> int | None:
-    """How many of n elements a guesser takes whatever the output is; None if that depends on it."""
+    """How many of n elements a guesser takes whatever the output is; None if that depends on it.
+
+    Examples
+    --------
+    >>> fixed_number(TopGuesser(3), 10), fixed_number(ThresholdGuesser(1.0), 10)
+    (3, None)
+    """
     method = getattr(guesser, "fixed_number", None)
     return None if method is None else method(n)
 
@@ -41,6 +56,14 @@ class ThresholdGuesser:
 
     ``tau=0`` guesses all elements, ``tau=inf`` only those that the output gives away. An element
     with loss 0 is guessed to be 1, if at all.
+
+    The guess is minus the sign of the loss ln P[o | -1] - ln P[o | 1]. With ``tau > 0`` the output
+    decides how many guesses are taken.
+
+    Examples
+    --------
+    >>> ThresholdGuesser(1.0).guess(np.array([-2.0, 0.5, 1.0])).tolist()
+    [1, 0, -1]
     """
 
     tau: float = 0.0
@@ -59,7 +82,16 @@ class ThresholdGuesser:
 
 @dataclass(frozen=True)
 class TopGuesser:
-    """Guess exactly the k elements with the largest losses; among equals, those that come first."""
+    """Guess exactly the k elements with the largest losses; among equals, those that come first.
+
+    The guess is minus the sign of the loss, as for :class:`ThresholdGuesser`. Taking the k largest
+    losses is best among all guessers with k guesses (Theorem 5.2).
+
+    Examples
+    --------
+    >>> TopGuesser(2).guess(np.array([-2.0, 0.5, 1.0])).tolist()
+    [1, 0, -1]
+    """
 
     k: int
 

@@ -31,7 +31,14 @@ _NEGLIGIBLE = 1e-15
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """The outcomes (v, r) of an audit of n elements, and their probabilities."""
+    """The outcomes (v, r) of an audit of n elements, and their probabilities.
+
+    Examples
+    --------
+    >>> law = local_laplace_law(2.0, 1000)
+    >>> round(float(law.probability @ (law.v / law.r)), 6)
+    0.81606
+    """
 
     v: NDArray[np.int64]
     r: NDArray[np.int64]
@@ -43,6 +50,8 @@ def mean_bound(
     law: Law, *, beta: float = 0.05, delta: float = 0.0, method: str = "steinke"
 ) -> float:
     """The exact mean of the bound ε'_β(V, R).
+
+    The sum of P[V = v, R = r] ε'_β(v, r) over all outcomes.
 
     Parameters
     ----------
@@ -69,7 +78,13 @@ def mean_bound(
 
 
 def local_laplace_law(epsilon: float, n: int) -> Law:
-    """Local Laplace without abstentions: V ~ Bin(n, 1 - exp(-ε/2) / 2) (Proposition C.13)."""
+    """Local Laplace without abstentions: V ~ Bin(n, 1 - exp(-ε/2) / 2) (Proposition C.13).
+
+    Examples
+    --------
+    >>> round(mean_bound(local_laplace_law(2.0, 1000)), 4)
+    1.3556
+    """
     _check.real("epsilon", epsilon, 0, np.inf, interval="()")
     n = _check.integer("n", n, 1)
     v = np.arange(n + 1)
@@ -82,6 +97,12 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
 
     Without feedback a set is guessed whole if all its elements agree. With feedback, one-way or
     full, the elements of a set are guessed from the last one on that differs from its successors.
+
+    Examples
+    --------
+    >>> law = count_in_sets_law(2, 100)
+    >>> round(float(law.probability @ law.r), 6)
+    100.0
     """
     s, sets = _check.integer("s", s, 1), _check.integer("sets", sets, 1)
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
@@ -100,6 +121,12 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
     """One full-batch step of DP-SGD, plain auditing with threshold tau.
 
     The guessed coordinates are binomial in number, and the right guesses in them independent.
+
+    Examples
+    --------
+    >>> law = single_step_law(DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0), tau=1.0)
+    >>> round(float(law.probability @ law.v) / float(law.probability @ law.r), 4)
+    0.8011
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates

@@ -48,7 +48,19 @@ Array = NDArray[Any]
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """What a game needs to know of a mechanism."""
+    """What a game needs to know of a mechanism.
+
+    The privacy loss of element i at output o is ℓ_i(o) = ln P[o | s_i = -1] - ln P[o | s_i = 1],
+    the other signs being fair coins, or known where it is said that they are. A mechanism of your
+    own is any object with these names; for an exact table it also needs ``outputs``,
+    ``count_outputs`` and ``likelihood``.
+
+    Examples
+    --------
+    >>> from oralib import LocalLaplace
+    >>> isinstance(LocalLaplace(1.0), Mechanism)
+    True
+    """
 
     @property
     def epsilon(self) -> float:
@@ -85,7 +97,13 @@ class DiscreteMechanism(Mechanism, Protocol):
 
 
 def sign_vectors(n: int) -> Signs:
-    """All 2^n vectors of signs, one a row, from all -1 to all 1 in lexicographic order."""
+    """All 2^n vectors of signs, one a row, from all -1 to all 1 in lexicographic order.
+
+    Examples
+    --------
+    >>> sign_vectors(2).tolist()
+    [[-1, -1], [-1, 1], [1, -1], [1, 1]]
+    """
     n = _check.integer("n", n, 1, 24)
     rows = np.arange(2**n, dtype=np.int32)
     signs = np.empty((2**n, n), dtype=np.int8)
@@ -115,7 +133,19 @@ class _PerElement:
 
 @dataclass(frozen=True)
 class LocalRandomizedResponse(_PerElement):
-    """LRR_ε: each sign is released as it is with probability p(ε), and flipped otherwise."""
+    """LRR_ε: each sign is released as it is with probability p(ε), and flipped otherwise.
+
+    P[o_i = s_i] = p(ε), independently for each element, so that the loss of an element is ±ε
+    (Definition 4.2). No ε-DP mechanism makes more guesses right, and its audits are asymptotically
+    tight.
+
+    Examples
+    --------
+    >>> from oralib import channel
+    >>> table = channel(LocalRandomizedResponse(1.0), n=2)
+    >>> round(table.epsilon, 6), round(table.optimal_efficacy(), 6)
+    (1.0, 0.731059)
+    """
 
     epsilon: float
 
@@ -146,6 +176,16 @@ class NameAndShame(_PerElement):
 
     The elements are distinct, so that the output says which one it was: it is a vector with that
     element's sign in its place and 0 elsewhere.
+
+    The loss is ∓∞ at the element that is named and 0 at all others: not differentially private, and
+    yet a guesser that must guess them all is hardly better than a coin (Definition B.2).
+
+    Examples
+    --------
+    >>> from oralib import channel
+    >>> table = channel(NameAndShame(), n=4)
+    >>> table.epsilon, table.optimal_efficacy(), table.optimal_efficacy(k=1)
+    (inf, 0.625, 1.0)
     """
 
     epsilon: ClassVar[float] = np.inf
@@ -170,7 +210,17 @@ class NameAndShame(_PerElement):
 
 @dataclass(frozen=True)
 class AllOrNothing(_PerElement):
-    """AON_p: the whole dataset is released with probability p, else nothing (a vector of 0)."""
+    """AON_p: the whole dataset is released with probability p, else nothing (a vector of 0).
+
+    P[o = s] = p and P[o = 0] = 1 - p. Its ε is infinite for p > 0, its δ is p, and the best guesser
+    is right with probability (1 + p) / 2 on average (Definition B.5).
+
+    Examples
+    --------
+    >>> from oralib import channel
+    >>> round(channel(AllOrNothing(0.1), n=3).optimal_efficacy(), 6)
+    0.55
+    """
 
     p: float
 
@@ -200,7 +250,17 @@ class AllOrNothing(_PerElement):
 
 @dataclass(frozen=True)
 class LocalLaplace(_PerElement):
-    """LLP_ε: Laplace noise of scale 2/ε is added to each sign."""
+    """LLP_ε: Laplace noise of scale 2/ε is added to each sign.
+
+    o_i = s_i + Lap(2/ε), so that ℓ_i(o) = -ε min(1, max(-1, o_i)) (Definition C.12). It is ε-DP,
+    and a guess without abstention is right with probability 1 - e^(-ε/2) / 2, less than p(ε).
+
+    Examples
+    --------
+    >>> mechanism = LocalLaplace(2.0)
+    >>> mechanism.privacy_loss(np.array([-3.0, 0.25, 1.5]), 3).tolist()
+    [2.0, -0.5, -2.0]
+    """
 
     epsilon: float
 
@@ -224,6 +284,15 @@ class ExtremalResponse(_PerElement):
     law Bin(r, p(ε)), but with probability x = min(1, n δ / B) that law given at least v, where
     B = v P[Bin = v] / P[Bin >= v]. Guessing what is printed attains the exact p-value of
     :func:`oralib.p_value`.
+
+    Examples
+    --------
+    >>> from oralib import TopGuesser, channel, one_run_law, p_value
+    >>> law = one_run_law(channel(ExtremalResponse(0.5, 0.01, v=3, r=3), n=4), TopGuesser(3))
+    >>> round(float(law[3:, 3].sum()), 6)
+    0.251293
+    >>> round(p_value(3, 3, 0.5, delta=0.01, n=4, method="exact"), 6)
+    0.251293
     """
 
     level: float
@@ -298,6 +367,12 @@ class SelfMutingResponse:
     It is made for a guesser with full feedback. Given the earlier signs, the loss of an element is
     ±rate, or 0 from where the record is good on: the guesser with the constant threshold ``rate``
     falls silent while it is ahead.
+
+    Examples
+    --------
+    >>> from oralib import channel
+    >>> round(channel(SelfMutingResponse(1.0, line=(1, 2, 3)), n=3).epsilon, 6)
+    2.240229
     """
 
     rate: float
@@ -471,14 +546,36 @@ class _Parity(_DiscretePerSet):
 
 @dataclass(frozen=True)
 class Xor(_Parity):
-    """XOR: the exclusive or of all bits."""
+    """XOR: the exclusive or of all bits.
+
+    o = s_1 ··· s_n, the product of the signs (Definition B.8). Its ε is infinite, and one who knows
+    nothing of the others learns nothing of any element: every loss is 0 for n > 1.
+
+    Examples
+    --------
+    >>> from oralib import channel
+    >>> table = channel(Xor(), n=3)
+    >>> table.epsilon, table.ddp
+    (inf, 0.0)
+    """
 
     epsilon: ClassVar[float] = np.inf
 
 
 @dataclass(frozen=True)
 class XorInPairs(_Parity):
-    """XIP: the exclusive or of each pair of neighbouring bits, (1, 2), (3, 4), ...; n is even."""
+    """XIP: the exclusive or of each pair of neighbouring bits, (1, 2), (3, 4), ...; n is even.
+
+    o_j = s_(2j-1) s_(2j) (Definition E.6). A guesser who is shown one sign of each pair knows the
+    other.
+
+    Examples
+    --------
+    >>> from oralib import ThresholdGuesser, adaptive
+    >>> counts = adaptive(XorInPairs(), ThresholdGuesser(float("inf")), 100, seed=1)
+    >>> int(counts.v[0]), int(counts.r[0])
+    (50, 50)
+    """
 
     epsilon: ClassVar[float] = np.inf
 
@@ -493,7 +590,17 @@ class XorInPairs(_Parity):
 
 @dataclass(frozen=True)
 class XorRandomizedResponse(_Parity):
-    """XRR_ε: randomized response on the exclusive or of all bits."""
+    """XRR_ε: randomized response on the exclusive or of all bits.
+
+    o = s_1 ··· s_n with probability p(ε), else its opposite (Definition E.1). It is ε-DP.
+
+    Examples
+    --------
+    >>> from oralib import channel
+    >>> table = channel(XorRandomizedResponse(1.0), n=3)
+    >>> round(table.epsilon, 6), round(table.ddp, 6)
+    (1.0, 0.0)
+    """
 
     epsilon: float
 
@@ -527,7 +634,16 @@ class _Counting(_DiscretePerSet):
 
 @dataclass(frozen=True)
 class Count(_Counting):
-    """The number of ones in the whole dataset."""
+    """The number of ones in the whole dataset.
+
+    o is the number of i with s_i = 1. Its losses are ℓ_i(o) = ln((n - o) / o).
+
+    Examples
+    --------
+    >>> from oralib import channel
+    >>> channel(Count(), n=4).privacy_loss[:, 0].round(3).tolist()
+    [inf, 1.099, 0.0, -1.099, -inf]
+    """
 
 
 @dataclass(frozen=True)
@@ -535,6 +651,15 @@ class CountInSets(_Counting):
     """CIS_s: the number of ones in each set of s neighbouring elements.
 
     The last set is smaller if s does not divide n.
+
+    In each set the losses are those of :class:`Count` with s elements (Definition 6.1).
+
+    Examples
+    --------
+    >>> from oralib import channel
+    >>> table = channel(CountInSets(2), n=4)
+    >>> table.epsilon, table.optimal_efficacy()
+    (inf, 0.75)
     """
 
     s: int
@@ -552,6 +677,13 @@ class NoisyCountInSets(_PerSet):
 
     This is one full-batch step of DP-SGD with s Dirac canaries per coordinate, whose noise
     multiplier is sigma.
+
+    Examples
+    --------
+    >>> from oralib import ThresholdGuesser, one_run
+    >>> counts = one_run(NoisyCountInSets(4, sigma=1.0), ThresholdGuesser(1.0), 1000, seed=1)
+    >>> int(counts.r[0])
+    240
     """
 
     s: int

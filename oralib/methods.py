@@ -25,6 +25,11 @@ class Method:
     per_coordinate : the number of canaries per coordinate.
     guesses : the number of guesses, fixed in advance.
     play : the game: ``play(dpsgd, k, trials=..., seed=...)``.
+
+    Examples
+    --------
+    >>> METHODS["paper"].words, METHODS["paper"].guesses
+    ('stay, sums, as in the paper', 100)
     """
 
     words: str
@@ -33,6 +38,7 @@ class Method:
     play: Callable[..., Counts]
 
 
+#: The ways that the book compares, by name.
 METHODS = {
     "paper": Method("stay, sums, as in the paper", 8, 100, audit),
     "sum": Method("stay, sums, more guesses", 8, 300, audit),

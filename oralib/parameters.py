@@ -19,7 +19,13 @@ __all__ = ["PARAMETERS", "Parameter", "at_most", "check"]
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: what it means, and how a value is checked and converted."""
+    """One parameter: what it means, and how a value is checked and converted.
+
+    Examples
+    --------
+    >>> PARAMETERS["beta"].meaning
+    'how often a bound may fail'
+    """
 
     meaning: str
     convert: Callable[[str, Any], Any]
@@ -114,7 +120,14 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
 
 
 def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
-    """Refuse a parameter that is too large for the others, before any work."""
+    """Refuse a parameter that is too large for the others, before any work.
+
+    It is a ValueError that names both, and nothing if all is well.
+
+    Examples
+    --------
+    >>> at_most("k", 100, "n", 1000)
+    """
     if value > limit:
         raise ValueError(
             f"{name} must be at most {limit_name}, got {name}={value:g} and {limit_name}={limit:g}"

@@ -43,6 +43,12 @@ class AuditPlan:
     bound, bound_se : the mean bound of simulated audits and its standard error; nan if there are
         none, or if they would take too long.
     trials : the number of simulated audits.
+
+    Examples
+    --------
+    >>> plan = plan_audit(2.0, 1e-5, d=100, steps=20, sample_rate=0.1, trials=0)
+    >>> plan.dpsgd.d, plan.delta, plan.trials
+    (100, 1e-05, 0)
     """
 
     dpsgd: DpSgd

@@ -105,6 +105,12 @@ class ScoreAudit:
     curve : the family of trade-off curves of ``fdp_bound``.
     feedback : what the guesser was told on its way, as :class:`oralib.Counts` names it.
     notes : what one should know before one believes these numbers.
+
+    Examples
+    --------
+    >>> audit = audit_counts(Counts(75, 100, n=1000, r_fixed=True), delta=1e-5)
+    >>> round(audit.bound, 3), audit.rule, audit.refutes(2.0)
+    (0.702, 'exact', False)
     """
 
     bound: float

@@ -81,7 +81,14 @@ def _power_of_ten(value: float) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """A table of texts, which a notebook shows as HTML and a terminal in columns."""
+    """A table of texts, which a notebook shows as HTML and a terminal in columns.
+
+    Examples
+    --------
+    >>> Shown(heads=("mechanism", "ε"), rows=(("Laplace", "2.0"),), words=(True, False))
+    mechanism    ε
+    Laplace    2.0
+    """
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]

@@ -18,7 +18,10 @@ from oralib.runs.chapters import results_of
 
 ROOT = Path(__file__).parent.parent
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
-PAGES = [TOC["root"], *(c["file"] for part in TOC["parts"] for c in part["chapters"])]
+ENTRIES = [
+    c for part in TOC["parts"] for x in part["chapters"] for c in (x, *x.get("sections", ()))
+]
+PAGES = [TOC["root"], *(entry["file"] for entry in ENTRIES)]
 CHAPTERS = [ROOT / f"{page}.ipynb" for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
 PAPER = [path for path in CHAPTERS if re.match(r"\d\d-|[A-E]-", path.name)]
 BEYOND = [

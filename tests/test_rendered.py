@@ -31,8 +31,8 @@ pytestmark = pytest.mark.skipif(
 def pages():
     """Every page of the table of contents."""
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    chapters = [c["file"] for part in toc["parts"] for c in part["chapters"]]
-    return [toc["root"], *chapters]
+    chapters = [c for part in toc["parts"] for c in part["chapters"]]
+    return [toc["root"], *(c["file"] for x in chapters for c in (x, *x.get("sections", ())))]
 
 
 class Quiet(SimpleHTTPRequestHandler):

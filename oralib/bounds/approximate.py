@@ -55,6 +55,10 @@ _STEINKE, _EXACT, _SPLIT = 0, 1, 2
 def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) -> Any:
     """The largest success probability q with P[Bin(r, q) >= v] <= beta; 0 if there is none.
 
+    With probability 1 - β it does not exceed the success probability of r independent trials of
+    which v have succeeded (Definition A.5). The plain bound on ε is its logit, where that is
+    positive.
+
     Examples
     --------
     >>> round(clopper_pearson_lower(75, 100), 6)

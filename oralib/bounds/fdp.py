@@ -89,6 +89,10 @@ _LEAST_SIGMA, _LARGEST_SIGMA = 0.1, 1e6
 class GaussianCurve:
     """The trade-off curves of μ-GDP: those of a Gaussian mechanism with noise 1 / μ.
 
+    The curve of μ is β(α) = Φ(Φ^-1(1 - α) - μ), with Φ the normal law function: the least share of
+    errors of the second kind of a test between neighbours that has a share α of the first kind. It
+    is (ε, δ)-DP for δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ).
+
     Examples
     --------
     >>> round(GaussianCurve().epsilon(1.0, 1e-5), 6)

@@ -18,6 +18,8 @@ def p(epsilon: ArrayLike) -> Any:
 
     Extended by p(-inf) = 0 and p(inf) = 1.
 
+    p(ε) = e^ε / (1 + e^ε) = 1 / (1 + e^-ε).
+
     Examples
     --------
     >>> round(p(1.0), 6)
@@ -30,6 +32,8 @@ def p_inv(accuracy: ArrayLike) -> Any:
     """The logit, inverse of :func:`p`: the ε at which randomized response has this accuracy.
 
     Extended by p_inv(0) = -inf and p_inv(1) = inf.
+
+    p_inv(a) = ln(a / (1 - a)).
 
     Examples
     --------

@@ -122,6 +122,12 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     ``"plain lowered"`` or ``"anytime lowered"``, which are the bounds for δ = 0 at the lower level
     β - n δ / 2. A ValueError where the library has none.
 
+    - ``"plain"`` for δ = 0, :func:`oralib.epsilon_lower_bound`;
+    - ``"exact"`` for δ > 0 and a number of guesses fixed in advance, the same with
+      ``method="exact"``;
+    - ``"split"`` for δ > 0 where the output decided, :func:`oralib.epsilon_lower_bound_random_r`;
+    - ``"anytime"`` for δ = 0 and full feedback, :func:`oralib.epsilon_lower_bound_anytime`.
+
     Examples
     --------
     >>> valid_rule(Counts(75, 100, n=1000), delta=1e-5)

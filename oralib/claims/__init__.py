@@ -83,7 +83,13 @@ PARTS = {
 
 
 def find(name: str) -> Claim:
-    """The claim with this label or number."""
+    """The claim with this label or number.
+
+    Examples
+    --------
+    >>> find("1").number
+    1
+    """
     for claim in ledger():
         if name in (claim.label, str(claim.number)):
             return claim

@@ -45,7 +45,13 @@ PERCENT = 3
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check says of one version of a claim."""
+    """What a check says of one version of a claim.
+
+    Examples
+    --------
+    >>> Finding(holds=True, evidence="0.75 of 0.75")
+    Finding(holds=True, evidence='0.75 of 0.75')
+    """
 
     holds: bool
     evidence: str
@@ -61,6 +67,12 @@ class Mutant:
     part : which keyword argument of the check is changed.
     change : from the part's value to the mutant's.
     excuse : why the check cannot reject it; empty if it must.
+
+    Examples
+    --------
+    >>> mutant = Mutant("β 3% up", "beta", lambda beta: 1.03 * beta)
+    >>> round(mutant.change(0.05), 4)
+    0.0515
     """
 
     name: str
@@ -113,6 +125,12 @@ class Verdict:
     rejected : the mutants that the check rejected; empty if they were not tried.
     passed : the mutants that it let pass.
     tried : whether mutants were tried.
+
+    Examples
+    --------
+    >>> from oralib import claims
+    >>> claims.find("prop:adaptive-ora-is-valid").verdict().verdict
+    'fails as stated'
     """
 
     claim: "Claim"
@@ -173,6 +191,12 @@ class Claim:
     mutants : small changes that the check must reject, or an excuse.
     remark : what the check cannot see, in words.
     expected : the verdict that we expect.
+
+    Examples
+    --------
+    >>> from oralib import claims
+    >>> claims.find("prop:adaptive-ora-is-valid").place
+    'Proposition E.5'
     """
 
     number: int
@@ -270,7 +294,14 @@ def claim(
 
 
 def ledger() -> list[Claim]:
-    """All claims, in order."""
+    """All claims, in order.
+
+    Examples
+    --------
+    >>> from oralib import claims
+    >>> [claim.number for claim in claims.ledger()[:3]]
+    [1, 2, 3]
+    """
     return [_LEDGER.claims[number] for number in sorted(_LEDGER.claims)]
 
 

@@ -70,7 +70,14 @@ def _as_html(text: str) -> str:
 
 
 def score(verdicts: Sequence[Verdict]) -> str:
-    """How many mutants of how many claims were rejected, in one line."""
+    """How many mutants of how many claims were rejected, in one line.
+
+    Examples
+    --------
+    >>> from oralib import claims
+    >>> score([claims.find("1").verdict(mutants=True)])
+    '4 variants: 4 rejected, 0 pass for a reason that their claims give, 0 missed'
+    """
     rejected = sum(len(verdict.rejected) for verdict in verdicts)
     excused = sum(len([m for m in verdict.passed if m.excuse]) for verdict in verdicts)
     missed = sum(len(verdict.missed) for verdict in verdicts)
@@ -82,7 +89,14 @@ def score(verdicts: Sequence[Verdict]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """A table of verdicts that a notebook shows by itself."""
+    """A table of verdicts that a notebook shows by itself.
+
+    Examples
+    --------
+    >>> from oralib import claims
+    >>> Page([claims.find("1").verdict()]).summary
+    '1 definition implemented; as expected'
+    """
 
     verdicts: Sequence[Verdict]
 

@@ -61,6 +61,12 @@ class Confidence:
     level : values of \\|Λ\\|, ascending from 0.
     log_right, log_wrong : logarithms of the probability that \\|Λ\\| exceeds the level and the best
         guess is right, or wrong.
+
+    Examples
+    --------
+    >>> law = confidence(DpSgd(n=1000, sigma=2.4224))
+    >>> round(float(law.level_of(0.01)), 3)
+    1.123
     """
 
     level: Reals

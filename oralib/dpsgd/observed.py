@@ -115,6 +115,16 @@ def audit_gradients(
     --------
     audit_likelihood : the same guesser on simulated trainings.
     audit_scores : any scores, and how many guesses to take.
+
+    Examples
+    --------
+    >>> from oralib import train
+    >>> dpsgd, rng = DpSgd(n=1000, sigma=1.0), np.random.default_rng(1)
+    >>> included = rng.random(1000) < 0.5
+    >>> gradients = noisy_gradients(train(dpsgd, included, rng))
+    >>> counts = audit_gradients(dpsgd, gradients, included, 100)
+    >>> int(counts.v[0]), counts.r_fixed
+    (91, True)
     """
     y = _observed(dpsgd, gradients, sees)
     k = _check.integer("k", k, 1, dpsgd.n)

@@ -43,6 +43,13 @@ def audit_single_step(
     See Also
     --------
     oralib.adaptive : the same game played slowly with :class:`oralib.NoisyCountInSets`.
+
+    Examples
+    --------
+    >>> dpsgd = DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0)
+    >>> counts = audit_single_step(dpsgd, 1.0, trials=100, seed=1)
+    >>> bool(abs(counts.accuracy.mean() - 0.8) < 0.02)
+    True
     """
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
     distance = guess_distances(dpsgd, tau)
@@ -71,6 +78,12 @@ def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
     """For u = 0, ..., n/d unknown elements, how far their noisy count must be from its mean u/2.
 
     The loss is an odd and monotone function of that distance, so |loss| >= tau there and beyond.
+
+    Examples
+    --------
+    >>> dpsgd = DpSgd(n=2000, steps=1, sample_rate=1.0, sigma=1.0)
+    >>> guess_distances(dpsgd, 1.0).round(3).tolist()
+    [inf, 1.0, 1.278]
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     if dpsgd.steps != 1 or dpsgd.sample_rate != 1:

@@ -38,6 +38,9 @@ def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int, method: str = "au
     For odd k the highest get one more. Elements that share a coordinate have the same score;
     which of them are taken at the border does not matter, as they are exchangeable.
 
+    The score of an element is the sum of all noisy gradients of its coordinate. Only its law is
+    drawn: the sum of binomial batches and of normal noise with variance T σ².
+
     Parameters
     ----------
     dpsgd : the training.

@@ -37,6 +37,10 @@ _SIGMAS = 1e-3, 1e6
 class DpSgd:
     """A training of DP-SGD on n Dirac canaries in d dimensions.
 
+    In each step every included element is in the batch with probability q; the sum of their clipped
+    gradients, of norm 1 in units of the clipping threshold, gets normal noise with standard
+    deviation σ in each coordinate. Element i has its gradient on coordinate i % d.
+
     Attributes
     ----------
     n : the number of elements: at most d, or a multiple of d.
@@ -44,6 +48,12 @@ class DpSgd:
     steps : the number of steps, T.
     sample_rate : how likely an included element is in the batch of a step, in (0, 1].
     sigma : the noise multiplier: the noise's standard deviation over the clipping threshold.
+
+    Examples
+    --------
+    >>> dpsgd = DpSgd(n=4000, sigma=2.4224)
+    >>> dpsgd.per_coordinate, dpsgd.used_coordinates
+    (4, 1000)
     """
 
     n: int
@@ -254,6 +264,13 @@ def train(
     clip : the clipping threshold of the gradients' norm.
     learning_rate : how far a step goes.
     gradient : the size of the canaries before clipping.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> weights = train(DpSgd(n=20, d=10, steps=5), rng.random(20) < 0.5, rng)
+    >>> weights.shape
+    (6, 10)
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     _check.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
@@ -312,6 +329,12 @@ def audit_training(
     """As :func:`audit`, but training step by step and guessing element by element.
 
     Much slower, and of the same law: it is there to be read, and to test :func:`audit`.
+
+    Examples
+    --------
+    >>> counts = audit_training(DpSgd(n=200, d=100, sigma=0.5), 20, trials=5, seed=1)
+    >>> counts.r.tolist()
+    [20, 20, 20, 20, 20]
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     k = _check.integer("k", k, 1, dpsgd.n)

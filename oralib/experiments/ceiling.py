@@ -55,16 +55,22 @@ def isolated_ceiling(
         ``"exact"`` are for δ and k guesses; ``"threshold"`` is for δ and guesses wherever the
         privacy loss passes a threshold.
 
-    Returns
+    Columns
     -------
-    A data frame with the columns sees, rule and n,
-
+    sees, rule, n : which point it is.
     k : the best number of guesses, of a grid with steps of 5%; for a threshold, their mean.
     bound : the mean bound.
-    limit : where it ends for ever more elements, :func:`oralib.dpsgd.isolated_limit`; nan for rules
-        other than the exact one.
+    limit : where it ends for ever more elements, :func:`oralib.isolated_limit`; nan for rules other
+        than the exact one.
     certified : the ε that dp-accounting's PLD accountant certifies; that of its RDP accountant is
         ``epsilon``.
+
+    Examples
+    --------
+    >>> table = isolated_ceiling([1000], sees=["sum"], rules=["exact"])
+    >>> table[["n", "k", "bound"]].round(3)
+          n    k  bound
+    0  1000  119  0.493
     """
     beta = _check.real("beta", beta, 0, 1, interval="()")
     listed = row_of("sizes", _check.integers("sizes", list_of(sizes), 1))

@@ -121,6 +121,13 @@ def bound_map(
 
     Canaries stay and the guesser looks at sums; they stay and it looks at all steps, with one-way
     feedback; or they hop, and none is dropped.
+
+    Examples
+    --------
+    >>> table = bound_map([1], [100], epsilons=[2.0], methods=["staying"], trials=5)
+    >>> table[["epsilon", "x", "k"]]
+       epsilon    x    k
+    0      2.0  1.0  100
     """
     check_play(beta, trials, seed)
     words = [_check.one_of("methods", word, tuple(_MAPPED)) for word in list_of(methods)]

@@ -53,7 +53,14 @@ def taken_guesses(
     trials: int = 200,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Figures 1 and 5: DP-SGD against the fraction k/n of taken guesses, column ``x``."""
+    """Figures 1 and 5: DP-SGD against the fraction k/n of taken guesses, column ``x``.
+
+    Examples
+    --------
+    >>> table = taken_guesses([0.02, 0.2], trials=5)
+    >>> table["x"].tolist()
+    [0.02, 0.2]
+    """
     check_play(beta, trials, seed)
     shares = grid_of("fractions", fractions, 0, 1, "(]")
     dpsgd = training_for(epsilon, delta, n, d, steps, sample_rate)
@@ -84,6 +91,12 @@ def elements_per_coordinate(
     For many elements the bound falls for two reasons: they hide each other, and the correction
     for δ grows like 2nδ. In column ``valid``, by the exact p-value, most of the second loss is
     gone: with 64 elements per coordinate a fifth of the bound for δ = 0 is lost, not nine tenths.
+
+    Examples
+    --------
+    >>> table = elements_per_coordinate([1, 4], trials=50)
+    >>> bool(table["bound"][1] > table["bound"][0])
+    True
     """
     check_play(beta, trials, seed)
     sizes = elements_of(ratios, d)
@@ -102,7 +115,13 @@ def taken_guesses_by_epsilon(
     trials: int = 20,
     **setting: Any,
 ) -> pd.DataFrame:
-    """Figure 7: as :func:`taken_guesses`, for several ε (column ``epsilon``)."""
+    """Figure 7: as :func:`taken_guesses`, for several ε (column ``epsilon``).
+
+    Examples
+    --------
+    >>> taken_guesses_by_epsilon([0.02], epsilons=[1.0, 4.0], trials=5)["epsilon"].tolist()
+    [1.0, 4.0]
+    """
     grid = grid_of("fractions", fractions, 0, 1, "(]")
     return by_epsilon(taken_guesses, epsilons, grid, trials=trials, **setting)
 
@@ -114,7 +133,13 @@ def elements_by_epsilon(
     trials: int = 20,
     **setting: Any,
 ) -> pd.DataFrame:
-    """Figure 8: as :func:`elements_per_coordinate`, for several ε (column ``epsilon``)."""
+    """Figure 8: as :func:`elements_per_coordinate`, for several ε (column ``epsilon``).
+
+    Examples
+    --------
+    >>> elements_by_epsilon([4], epsilons=[1.0, 4.0], trials=5)["epsilon"].tolist()
+    [1.0, 4.0]
+    """
     grid = grid_of("ratios", ratios, 0, inf, "()")
     return by_epsilon(elements_per_coordinate, epsilons, grid, trials=trials, **setting)
 
@@ -141,6 +166,11 @@ def adaptive_dpsgd(
     number of guesses that depends on the output, which the theorem behind it does not cover.
     Column ``valid`` is a bound that is proved for the audit. For ``full`` and δ > 0 it is a crude
     one, and 0 where n δ / 2 is β or more.
+
+    Examples
+    --------
+    >>> adaptive_dpsgd([4], trials=5)["feedback"].tolist()
+    ['none', 'one-way', 'full']
     """
     check_play(beta, trials, seed)
     words = feedback_words(feedbacks)
@@ -170,6 +200,14 @@ def adaptive_count_in_sets(
     """Figure 9: Count-in-Sets, plain and adaptive, against the size s of the sets (column ``x``).
 
     Column ``feedback`` as in :func:`adaptive_dpsgd`.
+
+    Examples
+    --------
+    >>> adaptive_count_in_sets([2], trials=5)[["x", "feedback"]]
+       x feedback
+    0  2     none
+    1  2  one-way
+    2  2     full
     """
     check_play(beta, trials, seed)
     sets, guesser = _check.integer("sets", sets, 1), ThresholdGuesser(tau)
@@ -196,7 +234,14 @@ def local_laplace(
     trials: int = 200,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Figure 4: Local Laplace without abstentions, against its ε (column ``x``)."""
+    """Figure 4: Local Laplace without abstentions, against its ε (column ``x``).
+
+    Examples
+    --------
+    >>> table = local_laplace([2.0], trials=20)
+    >>> bool(0 < table["bound"][0] < 2)
+    True
+    """
     check_play(beta, trials, seed)
     n = _check.integer("n", n, 1)
     mechanisms = [LocalLaplace(epsilon) for epsilon in grid_of("epsilons", epsilons, 0, inf, "()")]

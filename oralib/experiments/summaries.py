@@ -29,10 +29,8 @@ def summarise(
     ----------
     counts : the counts of an audit, or of several by name; the names become the index.
 
-    Returns
+    Columns
     -------
-    A data frame with the columns
-
     bound, bound_se : mean of ε'_β(v, r) as in the paper, 0 for a trial without guesses, and its
         standard error. For δ > 0 it is proved only for a number of guesses fixed in advance.
     valid, valid_se : mean of :func:`oralib.valid_lower_bound`, the bound that is proved for the

@@ -44,6 +44,11 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
     Parameters
     ----------
     k : the number of guesses, by default all n; or one for each row.
+
+    Examples
+    --------
+    >>> from oralib import Count, Xor, channel
+    >>> picture = gap_chain({"Count": channel(Count(), 4), "XOR": channel(Xor(), 4)})
     """
     picture, axes = new_picture(height=1.5 + 0.46 * len(channels))
     guesses = [k] * len(channels) if k is None or isinstance(k, int) else k
@@ -91,6 +96,10 @@ def mass(
 
     The bars of several laws stand side by side; those of parts of one law, which have no value in
     common, are as wide as if they were one.
+
+    Examples
+    --------
+    >>> picture = mass({"fair coin": ([0, 1], [0.5, 0.5])}, "heads")
     """
     picture, axes = new_picture(height=3.6)
     every = [value for values, _ in laws.values() for value in np.ravel(values).tolist()]
@@ -110,7 +119,13 @@ def mass(
 
 @in_house_style
 def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
-    """Joint laws of (V, R), one panel each: darker cells are likelier."""
+    """Joint laws of (V, R), one panel each: darker cells are likelier.
+
+    Examples
+    --------
+    >>> from oralib import Count, ThresholdGuesser, channel, one_run_law
+    >>> picture = law({"Count": one_run_law(channel(Count(), 3), ThresholdGuesser(1.0))})
+    """
     picture, axes = new_picture(len(laws), width=max(5.0, 3.5 * len(laws)), height=3.5)
     panels = np.atleast_1d(axes)
     most = max(table.max() for table in laws.values())
@@ -152,7 +167,13 @@ def _signs(entries: ArrayLike, between: str = _THIN) -> str:
 
 @in_house_style
 def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
-    """The exact table P[output | dataset] as a picture, small n only."""
+    """The exact table P[output | dataset] as a picture, small n only.
+
+    Examples
+    --------
+    >>> from oralib import Count, channel
+    >>> picture = outputs(channel(Count(), 3))
+    """
     rows, columns = channel.table.shape
     picture, axes = new_picture(height=1.6 + 0.33 * rows)
     image = axes.imshow(channel.table, cmap="Blues", vmin=0, vmax=1, aspect="auto")

@@ -60,6 +60,12 @@ def tradeoff(
         standard errors, instead of one standard error of the table.
     quoted : values printed in the paper, {x: (mean bound, its error)}.
     curves : further curves, {label: (x, y)}.
+
+    Examples
+    --------
+    >>> from oralib import experiments
+    >>> table = experiments.elements_per_coordinate([1, 4], trials=5)
+    >>> picture = tradeoff(table, "elements per coordinate", epsilon=2.0)
     """
     picture, axes = new_picture()
     axes.axhline(epsilon, color="black", linestyle="--", linewidth=1.2, label=f"ε = {epsilon:g}")
@@ -100,7 +106,14 @@ def tradeoff(
 def efficacy(
     table: pd.DataFrame, xlabel: str, *, epsilon: float, audits: int | None = None
 ) -> Picture:
-    """Mean accuracy v / r against x (Figures 5 and 6); ``audits`` as in :func:`tradeoff`."""
+    """Mean accuracy v / r against x (Figures 5 and 6); ``audits`` as in :func:`tradeoff`.
+
+    Examples
+    --------
+    >>> from oralib import experiments
+    >>> table = experiments.elements_per_coordinate([1, 4], trials=5)
+    >>> picture = efficacy(table, "elements per coordinate", epsilon=2.0)
+    """
     picture, axes = new_picture()
     axes.axhline(p(epsilon), color="black", linestyle="--", linewidth=1.2, label="p(ε), perfect")
     draw_curve(
@@ -125,6 +138,12 @@ def by_epsilon(
     Parameters
     ----------
     exact : if given, the column ``valid`` is drawn as well, dashed, and this is what it is called.
+
+    Examples
+    --------
+    >>> from oralib import experiments
+    >>> table = experiments.elements_by_epsilon([1, 4], epsilons=[1.0, 4.0], trials=5)
+    >>> picture = by_epsilon(table, "x", "elements per coordinate")
     """
     picture, axes = new_picture()
     levels = np.unique(table["epsilon"]).tolist()
@@ -168,6 +187,12 @@ def adaptive(
     epsilon : the certified privacy level, if it is finite.
     exact : exact curves, {feedback: (x, mean bound)}; the simulated points are then bare.
     labels : other words for some kinds of feedback.
+
+    Examples
+    --------
+    >>> from oralib import experiments
+    >>> table = experiments.adaptive_count_in_sets([1, 2], trials=5)
+    >>> picture = adaptive(table, "size of the sets")
     """
     picture, axes = new_picture()
     if epsilon is not None:
@@ -212,6 +237,12 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
     ----------
     table : as :func:`oralib.experiments.isolated_ceiling` returns it.
     epsilon, delta, beta : with which it was called.
+
+    Examples
+    --------
+    >>> from oralib import experiments
+    >>> table = experiments.isolated_ceiling([500, 1000], sees=["sum"], rules=["exact"])
+    >>> picture = ceiling(table, epsilon=2.0, delta=1e-5)
     """
     picture, (left, right) = new_picture(rows=2, width=7.0, height=7.2)
     certified, start = table["certified"].iloc[0], table["n"].min()
@@ -274,6 +305,10 @@ def score_audit(
     shown : the number of guesses of the audit and its bound, which is valid.
     tried : all numbers of guesses that the audit has tried, if there are several.
     claim : the claimed ε, a dashed line.
+
+    Examples
+    --------
+    >>> picture = score_audit([50, 100, 200], [0.4, 0.7, 0.6], shown=(100, 0.7), claim=2.0)
     """
     picture, axes = new_picture()
     if claim is not None:

@@ -46,6 +46,10 @@ def lines(
     points : {label: (x, y, standard error)}; one with the label of a curve has its colour. Several
         of these have one entry in the legend.
     references : levels to draw as dashed lines, {label: y}.
+
+    Examples
+    --------
+    >>> picture = lines({"p(ε)": ([0, 1, 2], [0.5, 0.73, 0.88])}, "ε", "accuracy")
     """
     picture, axes = new_picture()
     _draw(axes, curves, points or {}, references)
@@ -71,6 +75,12 @@ def stacked(
 
     ``points`` and ``references`` are as in :func:`lines`, by the y-label of their panel. A label
     that occurs in several panels has the same colour in all of them.
+
+    Examples
+    --------
+    >>> x = [1, 2, 4]
+    >>> panels = {"bound": {"ours": (x, [0.4, 0.6, 0.5])}, "guesses": {"ours": (x, x)}}
+    >>> picture = stacked(panels, "n")
     """
     picture, axes = new_picture(rows=len(panels), height=1.0 + 2.2 * len(panels), sharex=True)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
@@ -114,7 +124,12 @@ def _draw(
 def quantiles(
     first: ArrayLike, second: ArrayLike, xlabel: str, ylabel: str, *, steps: int = 99
 ) -> Picture:
-    """Quantiles of one sample against those of another: equal laws lie on the diagonal."""
+    """Quantiles of one sample against those of another: equal laws lie on the diagonal.
+
+    Examples
+    --------
+    >>> picture = quantiles(range(100), range(100), "one sample", "another")
+    """
     levels = np.linspace(0, 1, steps + 2)[1:-1]
     x, y = (np.quantile(np.asarray(sample, dtype=float), levels) for sample in (first, second))
     picture, axes = new_picture(width=5.0, height=4.6)
@@ -141,6 +156,10 @@ def ranking(
     ----------
     others : further values of the same rows, drawn smaller: {label: {row: value}}.
     references : levels to draw as dashed lines, {label: x}.
+
+    Examples
+    --------
+    >>> picture = ranking({"ours": (1.2, 0.1), "theirs": (0.9, 0.1)}, "mean bound")
     """
     picture, axes = new_picture(width=7.0, height=1.3 + 0.45 * len(values))
     places = {row: -place for place, row in enumerate(values)}
@@ -187,7 +206,12 @@ def heatmap(
     ylabel: str,
     label: str,
 ) -> Picture:
-    """A map of numbers over two parameters, the first row at the bottom; the largest is marked."""
+    """A map of numbers over two parameters, the first row at the bottom; the largest is marked.
+
+    Examples
+    --------
+    >>> picture = heatmap([[1, 2], [3, 4]], [1, 8], [50, 100], "n/d", "guesses", "bound")
+    """
     shown = np.asarray(values, dtype=float)
     picture, axes = new_picture(
         width=max(5.0, 1.8 + 0.62 * len(columns)), height=1.4 + 0.42 * len(rows)
@@ -227,6 +251,10 @@ def maps(
     """Many small maps, {(title of its row, title of its column): values}, one scale for each row.
 
     The largest value of a map is marked and written; the first row of values is at the bottom.
+
+    Examples
+    --------
+    >>> picture = maps({("ε = 1", "plain"): [[1, 2], [3, 4]]}, [1, 8], [50, 100], "n/d", "k")
     """
     down = list(dict.fromkeys(name for name, _ in panels))
     across = list(dict.fromkeys(name for _, name in panels))
@@ -264,7 +292,13 @@ def maps(
 
 @in_house_style
 def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str, str]) -> Picture:
-    """Rows of small tiles, {row: [(text, kind), ...]}, coloured by kind; ``colours`` is the key."""
+    """Rows of small tiles, {row: [(text, kind), ...]}, coloured by kind; ``colours`` is the key.
+
+    Examples
+    --------
+    >>> rows = {"gaps": [("1", "holds"), ("2", "fails")]}
+    >>> picture = tiles(rows, {"holds": "#009E73", "fails": "#D55E00"})
+    """
     widest = max(len(row) for row in groups.values())
     picture, axes = new_picture(width=7.5, height=0.9 + 0.42 * len(groups))
     for place, row in enumerate(groups.values()):

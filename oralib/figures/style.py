@@ -59,7 +59,15 @@ _DOTS, _SHOWN = 200, 100
 
 
 class Picture(Figure):
-    """A figure that belongs to nobody but its caller, and that a notebook shows as PNG."""
+    """A figure that belongs to nobody but its caller, and that a notebook shows as PNG.
+
+    A Matplotlib figure with all that one can do with it, ``savefig`` for instance.
+
+    Examples
+    --------
+    >>> Picture(figsize=(6, 2)).get_size_inches().tolist()
+    [6.0, 2.0]
+    """
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         buffer = BytesIO()

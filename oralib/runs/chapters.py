@@ -29,7 +29,13 @@ LONGEST_LINE = 10_000
 
 @dataclass(frozen=True)
 class Declaration:
-    """A parameter as a chapter declares it: one line of its parameters cell."""
+    """A parameter as a chapter declares it: one line of its parameters cell.
+
+    Examples
+    --------
+    >>> find_chapter("06-dp-sgd").parameters["epsilon"].meaning
+    'privacy level of the training, in nats'
+    """
 
     name: str
     type: str
@@ -47,6 +53,11 @@ class Chapter:
     text : the notebook without outputs, read once. What is run is what was checked and marked,
         even if somebody edits the file in the meantime.
     results : the names of its results, if it has been executed.
+
+    Examples
+    --------
+    >>> find_chapter("06-dp-sgd").name
+    '06-dp-sgd'
     """
 
     name: str
@@ -69,6 +80,11 @@ def chapters(folder: Path | None = None) -> list[Chapter]:
     """All chapters of the book that have parameters, in the order of their names.
 
     What is no notebook, or a damaged one, is named and left out: it is no matter to the others.
+
+    Examples
+    --------
+    >>> "06-dp-sgd" in [chapter.name for chapter in chapters()]
+    True
     """
     folder = _book() if folder is None else folder
     found = []
@@ -96,7 +112,13 @@ def _book() -> Path:
 
 
 def find_chapter(name: str) -> Chapter:
-    """The chapter with this name, for example ``06-dp-sgd``, or the notebook at this path."""
+    """The chapter with this name, for example ``06-dp-sgd``, or the notebook at this path.
+
+    Examples
+    --------
+    >>> find_chapter("06-dp-sgd").parameters["delta"].default
+    1e-05
+    """
     path = Path(name)
     if path.suffix == ".ipynb":
         try:
@@ -221,6 +243,11 @@ def recorded(name: str) -> dict[str, Any]:
     """The results of a chapter of the book as they are committed, for pages that quote them.
 
     The tests see to it that they are what the chapter gives.
+
+    Examples
+    --------
+    >>> sorted(recorded("06-dp-sgd"))[:1]
+    ['best_bound']
     """
     path = BOOK / f"{name}.ipynb"
     if not path.exists():
@@ -252,7 +279,13 @@ def _declaration(line: str) -> Declaration:
 
 
 def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given values, checked and converted as the chapter itself would; nothing is started."""
+    """The given values, checked and converted as the chapter itself would; nothing is started.
+
+    Examples
+    --------
+    >>> check_parameters(find_chapter("06-dp-sgd"), {"epsilon": "4"})
+    {'epsilon': 4.0}
+    """
     checked = {}
     for name, value in given.items():
         if name not in chapter.parameters:
@@ -350,7 +383,13 @@ def _number(word: str) -> Any:
 
 
 def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
-    """``["epsilon=4", "trials=50"]`` as a dictionary of texts."""
+    """``["epsilon=4", "trials=50"]`` as a dictionary of texts.
+
+    Examples
+    --------
+    >>> parse_assignments(["epsilon=4", "trials=50"])
+    {'epsilon': '4', 'trials': '50'}
+    """
     given: dict[str, str] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
@@ -363,7 +402,13 @@ def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
 
 
 def described(chapter: Chapter) -> str:
-    """The chapter and its parameters, one a line."""
+    """The chapter and its parameters, one a line.
+
+    Examples
+    --------
+    >>> described(find_chapter("06-dp-sgd")).splitlines()[0]
+    '06-dp-sgd'
+    """
     width = max((len(name) for name in chapter.parameters), default=0)
     lines = [
         f"  {entry.name:<{width}}  {entry.type:<5}  {json.dumps(entry.default)}  {entry.meaning}"

@@ -43,6 +43,12 @@ class Grid:
     axes : the parameters that vary, in the order of the file.
     results : the results that go into the table; None for all.
     show : the result to draw; None for the first that is a number.
+
+    Examples
+    --------
+    >>> grid = read_grid(Path("book/grids/plane.yml"))
+    >>> grid.axes, len(grid.points)
+    (('ratio', 'k'), 50)
     """
 
     chapter: Chapter
@@ -53,7 +59,13 @@ class Grid:
 
 
 def read_grid(path: Path) -> Grid:
-    """A grid file, with every point checked."""
+    """A grid file, with every point checked.
+
+    Examples
+    --------
+    >>> read_grid(Path("book/grids/plane.yml")).chapter.name
+    'running'
+    """
     content = read_yaml(path)
     if content is None:
         raise ValueError(f"{path} is empty; a grid has a chapter, and a product or points")
@@ -147,6 +159,14 @@ def _mapping(key: str, value: Any) -> dict[str, Any]:
 
 
 def point_key(chapter: Chapter, point: Mapping[str, Any]) -> str:
-    """The name of a point: a digest of the chapter and all of its parameters."""
+    """The name of a point: a digest of the chapter and all of its parameters.
+
+    Examples
+    --------
+    >>> from oralib.runs import find_chapter
+    >>> chapter = find_chapter("06-dp-sgd")
+    >>> point_key(chapter, {"epsilon": 2.0}) == point_key(chapter, {})
+    True
+    """
     text = json.dumps([chapter.name, sorted(settings(chapter, point).items())])
     return sha256(text.encode()).hexdigest()[:16]

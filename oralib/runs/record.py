@@ -31,7 +31,13 @@ LARGEST_JSON = 100_000_000
 
 
 class RunFailed(Exception):
-    """A chapter stopped with an error, or its results cannot be kept; the message says why."""
+    """A chapter stopped with an error, or its results cannot be kept; the message says why.
+
+    Examples
+    --------
+    >>> str(RunFailed("a cell has failed"))
+    'a cell has failed'
+    """
 
 
 def code_version(chapter: Chapter) -> str:
@@ -154,6 +160,11 @@ def check_free(folder: Path, force: bool = False) -> bool:
 
     A folder is that of a run only if it bears the mark of one. With ``force`` such a one may be
     replaced, as long as all files in it are those that the run has written.
+
+    Examples
+    --------
+    >>> check_free(Path("runs/a-new-folder"))
+    False
     """
     if not check_place(folder):
         return False

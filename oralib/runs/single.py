@@ -49,6 +49,14 @@ def run_chapter(
         of any other one are refused.
     force : whether an earlier run in the place of the folder may be replaced. Nothing else is.
     failed : where to keep the notebook of a run that fails; the name gets a number.
+
+    Examples
+    --------
+    In half a minute or so:
+
+    >>> from oralib.runs import find_chapter
+    >>> chapter = find_chapter("06-dp-sgd")
+    >>> record = run_chapter(chapter, {"epsilon": 4.0}, Path("runs/four"))  # doctest: +SKIP
     """
     # They take a second to import, and the client of a sweep needs neither.
     from oralib.runs.kernel import execute
@@ -168,6 +176,13 @@ def default_folder(chapter: Chapter, values: Mapping[str, Any]) -> Path:
 
     The words are for people, and are cut if they are many. The digest tells runs apart: by all
     parameters, by the chapter and by the version of the code.
+
+    Examples
+    --------
+    >>> from oralib.runs import find_chapter
+    >>> folder = default_folder(find_chapter("06-dp-sgd"), {"epsilon": 4.0})
+    >>> folder.name.startswith("06-dp-sgd-epsilon=4.0-")
+    True
     """
     everything = [chapter.name, code_version(chapter), sorted(settings(chapter, values).items())]
     digest = sha256(json.dumps(everything).encode()).hexdigest()[:12]
@@ -177,7 +192,16 @@ def default_folder(chapter: Chapter, values: Mapping[str, Any]) -> Path:
 
 
 def show(record: Mapping[str, Any], folder: Path) -> None:
-    """Print the results of a run, and where they are."""
+    """Print the results of a run, and where they are.
+
+    Examples
+    --------
+    >>> record = {"results": {"bound": 1.25, "audits": 200}, "provenance": {"seconds": 9}}
+    >>> show(record, Path("runs/four"))
+    bound   1.25
+    audits  200
+    runs/four: notebook.ipynb, page.html, results.csv, results.json (9 s)
+    """
     width = max((len(name) for name in record["results"]), default=0)
     for name, value in record["results"].items():
         print(f"{name:<{width}}  {value}")

@@ -71,6 +71,13 @@ class Sweep:
         the results. Where a point has no such result, there is None.
     failures : what went wrong, by the number of the point.
     path : the file ``table.csv``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> swept = Sweep(pd.DataFrame({"epsilon": [1.0, 2.0]}), {}, Path("sweep/table.csv"))
+    >>> len(swept.table), swept.failures
+    (2, {})
     """
 
     table: "pd.DataFrame"
@@ -79,7 +86,16 @@ class Sweep:
 
 
 def as_text(table: "pd.DataFrame", most: int = 60) -> str:
-    """The table to be read on a terminal, its first rows if there are many."""
+    """The table to be read on a terminal, its first rows if there are many.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> print(as_text(pd.DataFrame({"epsilon": [1.0, 2.0], "bound": [0.52, 1.25]})))
+     epsilon  bound
+           1   0.52
+           2   1.25
+    """
     shown = table.head(most)
     for name in table.columns:
         if table[name].dtype == "object":  # where something may be missing
@@ -101,6 +117,14 @@ def sweep_grid(
     scheduler : the address of a Dask scheduler instead, whose workers see ``out`` at the same path
         and have this package. Whoever can reach a scheduler without TLS can run code on its
         workers: see ``oralib.runs.cluster``.
+
+    Examples
+    --------
+    In some minutes, or where it was interrupted:
+
+    >>> from oralib.runs import read_grid
+    >>> grid = read_grid(Path("book/grids/plane.yml"))
+    >>> swept = sweep_grid(grid, Path("plane"), workers=2)  # doctest: +SKIP
     """
     cores = os.cpu_count() or 1
     if workers is not None and not 1 <= workers <= cores:

@@ -36,6 +36,13 @@ class Training:
     places : the coordinate of each canary in each step if canaries hop, None if they stay.
     learning_rate, clip : as Opacus was given them.
     batch : what Opacus divides sums of gradients by.
+
+    Examples
+    --------
+    >>> weights = np.array([[0.0, 0.0], [-0.5, 0.0]])
+    >>> dpsgd = DpSgd(n=2, d=2, steps=1, sample_rate=0.1)
+    >>> Training(dpsgd, weights, np.array([0, 1]), None, 0.5, 1.0, 1.0).gradients.tolist()
+    [[1.0, -0.0]]
     """
 
     dpsgd: DpSgd
@@ -125,6 +132,16 @@ def train_digits(
     hopping : whether the canaries change their coordinates in each step.
     bug : one of :data:`BUGS` to plant, or None.
     learning_rate, clip : of the training.
+
+    Examples
+    --------
+    With PyTorch and Opacus, in some seconds:
+
+    >>> dpsgd = DpSgd(n=100, d=100, steps=10)
+    >>> included = np.random.default_rng(1).random(100) < 0.5
+    >>> training = train_digits(dpsgd, included, seed=1)  # doctest: +SKIP
+    >>> training.gradients.shape  # doctest: +SKIP
+    (10, 100)
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     coins = _check.coins("included", included, dpsgd.n)

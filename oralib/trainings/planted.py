@@ -36,10 +36,9 @@ def planted_bugs(
     bugs : what is planted; None for an honest training.
     runs : trainings of each kind.
 
-    Returns
+    Columns
     -------
-    A data frame with the columns epsilon, bug ("none" for an honest training), run, n, d, k,
-
+    epsilon, bug, run, n, d, k : which training it is; bug is "none" for an honest one.
     v : the number of right guesses, by the likelihood of all steps.
     bound : the exact (ε, δ) bound from it, at confidence 1 - β.
     conformity : the p-value of :func:`oralib.conformity`.
