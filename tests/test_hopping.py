@@ -20,7 +20,7 @@ from oralib import (
     valid_lower_bound,
     valid_rule,
 )
-from oralib.dpsgd import tables
+from oralib.dpsgd import hopping, tables
 
 # ------------------------------------------------------------------------------- schedules
 
@@ -308,3 +308,20 @@ def test_scores_are_numbers_with_hardly_any_noise():
     assert np.isfinite(scores).all()
     assert (scores[~included] < 0).all()
     assert (scores[included] > 0).mean() > 0.5
+
+
+def test_several_numbers_of_guesses_on_the_same_trainings():
+    """Each has the counts that it would have alone, from the scores of the same training."""
+    dpsgd = DpSgd(90, 30, 5, 0.3, 0.8)
+    rng = np.random.default_rng(3)
+    included, scores = rng.random(90) < 0.5, rng.standard_normal(90)
+    order = np.argsort(-np.abs(scores))
+    for k in (60, 25, 4):
+        naive = ((scores > 0) == included)[order[:k]].sum()
+        assert hopping._count_right(included, scores, np.arange(90), k) == naive
+    several = hopping.hopping_counts(dpsgd, (60, 4), trials=400, seed=1)
+    for counts in several:
+        alone = audit_hopping(dpsgd, int(counts.r[0]), trials=400, seed=2)
+        assert same_law(counts.v, alone.v)
+    with pytest.raises(ValueError, match="guesses must be falling numbers of at most 90"):
+        hopping.hopping_counts(dpsgd, (4, 60), seed=1)

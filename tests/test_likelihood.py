@@ -172,3 +172,25 @@ def test_full_batches(sees):
     counts = audit_likelihood(dpsgd, 20, sees=sees, trials=4000, seed=1)
     plain = audit(dpsgd, 20, trials=4000, seed=1)
     assert counts.v.mean() == pytest.approx(plain.v.mean(), abs=0.3)
+
+
+@pytest.mark.parametrize("feedback", ["none", "one-way"])
+def test_several_numbers_of_guesses_on_the_same_trainings(feedback):
+    """Each has the counts that it would have alone, on the same random numbers."""
+    s, steps, rate, sigma = 3, 5, 0.3, 0.8
+    tables = likelihood.likelihood_tables(s, 1, rate, sigma)
+
+    def right(*guesses):
+        rng = np.random.Generator(np.random.SFC64(7))
+        shape = (20, 30, s, np.array(guesses), 1, steps, rate, sigma)
+        return likelihood._block(*shape, feedback == "one-way", *tables, rng)
+
+    together = right(60, 25, 4)
+    for place, k in enumerate((60, 25, 4)):
+        assert (together[:, [place]] == right(k)).all()
+    dpsgd = DpSgd(90, 30, steps, rate, sigma)
+    several = likelihood.likelihood_counts(dpsgd, (60, 4), feedback=feedback, trials=3, seed=1)
+    assert [counts.r.tolist() for counts in several] == [[60] * 3, [4] * 3]
+    assert {valid_rule(counts, 1e-5) for counts in several} == {"exact"}
+    with pytest.raises(ValueError, match="guesses must be falling numbers of at most 90"):
+        likelihood.likelihood_counts(dpsgd, (4, 60), feedback=feedback, seed=1)

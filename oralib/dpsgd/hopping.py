@@ -16,6 +16,7 @@ which is that of adaptive composition, holds for the whole sequence of outputs. 
 from it at the end: this is plain one-run auditing with a number of guesses fixed in advance.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,12 +26,13 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._jit import jit
+from oralib._random import play
 from oralib.bounds import Counts
 from oralib.dpsgd.tables import interpolate, ratio_table
-from oralib.dpsgd.training import DpSgd, play_counts
+from oralib.dpsgd.training import DpSgd, falling, fixed_counts
 from oralib.mechanisms import Array
 
-__all__ = ["Dropping", "Plan", "audit_hopping", "hopping_scores", "plan_of"]
+__all__ = ["Dropping", "Plan", "audit_hopping", "hopping_counts", "hopping_scores", "plan_of"]
 
 #: Coordinates are crowded in so many bands of equal width.
 BANDS = 10
@@ -153,19 +155,38 @@ def audit_hopping(
     >>> bool(counts.accuracy.mean() > 0.7)
     True
     """
-    plan = _simulated(dpsgd, dropping)
-    k = _check.integer("k", k, 1, int(plan.active[-1]))
+    loads, widths = loads_and_widths(dpsgd, dropping)
+    k = _check.integer("k", k, 1, int(loads[-1] @ widths))
+    return hopping_counts(dpsgd, [k], dropping=dropping, trials=trials, seed=seed)[0]
 
-    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        v = np.empty(size, dtype=np.int64)
+
+def hopping_counts(
+    dpsgd: DpSgd,
+    guesses: Sequence[int],
+    *,
+    dropping: Dropping | None = None,
+    trials: int = 1,
+    seed: int,
+) -> list[Counts]:
+    """As :func:`audit_hopping`, for several numbers of guesses on the very same trainings.
+
+    Parameters
+    ----------
+    guesses : the numbers of guesses, each smaller than the one before.
+    """
+    plan = _simulated(dpsgd, dropping)
+    ks = falling(guesses, int(plan.active[-1]))
+
+    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
+        v = np.empty((size, ks.size), dtype=np.int64)
         for trial in range(size):
             included, scores, who = _hop(plan, rng)
-            v[trial] = _count_right(included, scores, who, k)
-        return v, np.full(size, k)
+            v[trial] = [_count_right(included, scores, who, k) for k in ks.tolist()]
+        return (v,)
 
-    return play_counts(
-        "one-run DP-SGD, hopping", block, dpsgd, trials, seed, k, dropping, r_fixed=True
-    )
+    game = "one-run DP-SGD, hopping"
+    (v,) = play(block, trials, seed, game, dpsgd, *ks.tolist(), dropping)
+    return fixed_counts(v, ks, dpsgd.n, game)
 
 
 def hopping_scores(

@@ -13,6 +13,7 @@ beliefs about the others on that coordinate sharpen. It is shown the least promi
 again and again, until just k are left, and guesses those.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heapreplace
 from math import lgamma, sqrt
@@ -24,12 +25,20 @@ from numpy.typing import NDArray
 from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
+from oralib._random import play
 from oralib.bounds import Counts
 from oralib.dpsgd.tables import POINTS, interpolate, log_mixture, window
-from oralib.dpsgd.training import DpSgd, play_counts
+from oralib.dpsgd.training import DpSgd, falling, fixed_counts
 from oralib.mechanisms import Array
 
-__all__ = ["audit_likelihood", "count_right", "likelihood_tables", "log_odds", "weigh"]
+__all__ = [
+    "audit_likelihood",
+    "count_right",
+    "likelihood_counts",
+    "likelihood_tables",
+    "log_odds",
+    "weigh",
+]
 
 SEEN = ("sum", "steps")
 
@@ -67,6 +76,26 @@ def audit_likelihood(
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     k = _check.integer("k", k, 1, dpsgd.n)
+    return likelihood_counts(dpsgd, [k], sees=sees, feedback=feedback, trials=trials, seed=seed)[0]
+
+
+def likelihood_counts(
+    dpsgd: DpSgd,
+    guesses: Sequence[int],
+    *,
+    sees: str = "steps",
+    feedback: str = "none",
+    trials: int = 1,
+    seed: int,
+) -> list[Counts]:
+    """As :func:`audit_likelihood`, for several numbers of guesses on the very same trainings.
+
+    Parameters
+    ----------
+    guesses : the numbers of guesses, each smaller than the one before.
+    """
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    ks = falling(guesses, dpsgd.n)
     _check.one_of("sees", sees, SEEN)
     _check.one_of("feedback", feedback, ("none", "one-way"))
     s, steps = dpsgd.per_coordinate, dpsgd.steps
@@ -77,19 +106,16 @@ def audit_likelihood(
     noise = dpsgd.sigma * sqrt(draws)
     table = likelihood_tables(s, draws, dpsgd.sample_rate, noise)
 
-    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
         v = _block(
-            *(size, dpsgd.used_coordinates, s, k, draws, rounds, dpsgd.sample_rate, noise),
+            *(size, dpsgd.used_coordinates, s, ks, draws, rounds, dpsgd.sample_rate, noise),
             *(feedback == "one-way", *table, rng),
         )
-        return v, np.full(size, k)
+        return (v,)
 
     game = "one-run DP-SGD, likelihood" if feedback == "none" else "one-way DP-SGD, likelihood"
-    return play_counts(
-        *(game, block, dpsgd, trials, seed, k, sees),
-        r_fixed=True,
-        feedback=feedback,
-    )
+    (v,) = play(block, trials, seed, game, dpsgd, *ks.tolist(), sees)
+    return fixed_counts(v, ks, dpsgd.n, game, feedback)
 
 
 @lru_cache(maxsize=64)
@@ -124,7 +150,7 @@ def _block(
     trials: int,
     d: int,
     s: int,
-    k: int,
+    ks: Array,
     draws: int,
     rounds: int,
     sample_rate: float,
@@ -136,7 +162,7 @@ def _block(
     factorials: Array,
     rng: Generator,
 ) -> Array:
-    v = np.empty(trials, dtype=np.int64)
+    v = np.empty((trials, ks.size), dtype=np.int64)
     likelihood = np.empty((d, s + 1))
     coins = np.empty((d, s), dtype=np.bool_)
     for trial in range(trials):
@@ -148,7 +174,7 @@ def _block(
             for _ in range(rounds):
                 y = rng.binomial(ones * draws, sample_rate) + noise * rng.standard_normal()
                 weigh(likelihood[j], table, low, step, y)
-        v[trial] = count_right(likelihood, coins, k, one_way, factorials)
+        v[trial] = count_right(likelihood, coins, ks, one_way, factorials)
     return v
 
 
@@ -160,15 +186,23 @@ def weigh(likelihood: Array, table: Array, low: float, step: float, y: float) ->
 
 
 @jit
-def count_right(likelihood: Array, coins: Array, k: int, one_way: bool, factorials: Array) -> int:
-    """How many of k guesses are right: at the coins of the elements, a row for each coordinate."""
+def count_right(
+    likelihood: Array, coins: Array, ks: Array, one_way: bool, factorials: Array
+) -> Array:
+    """How many of k guesses are right, for falling numbers k of them.
+
+    The coins of the elements have a row for each coordinate.
+    """
     d, s = coins.shape
     belief = np.empty(d)
     for j in range(d):
         belief[j] = log_odds(likelihood[j], s, 0, factorials)
     if one_way:
-        return _reveal(likelihood, coins, belief, k, factorials)
-    return _plain(coins, belief, k)
+        return _reveal(likelihood, coins, belief, ks, factorials)
+    right = np.empty(ks.size, dtype=np.int64)
+    for i in range(ks.size):
+        right[i] = _plain(coins, belief, ks[i])
+    return right
 
 
 @jit
@@ -215,23 +249,25 @@ def _plain(coins: Array, belief: Array, k: int) -> int:
 
 
 @jit
-def _reveal(likelihood: Array, coins: Array, belief: Array, k: int, factorials: Array) -> int:
-    """Show the least promising element until k are left, and guess those."""
+def _reveal(likelihood: Array, coins: Array, belief: Array, ks: Array, factorials: Array) -> Array:
+    """Show the least promising element until k are left, and guess those; then go on to fewer."""
     d, s = coins.shape
     shown, seen = np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.int64)
     queue = [(abs(belief[j]), j) for j in range(d)]
     heapify(queue)
-    for _ in range(d * s - k):
-        j = queue[0][1]
-        seen[j] += coins[j, shown[j]]
-        shown[j] += 1
-        if shown[j] == s:
-            heappop(queue)  # nothing is left to show; others may be as sure as can be, too
-        else:
-            belief[j] = log_odds(likelihood[j], s - shown[j], seen[j], factorials)
-            heapreplace(queue, (abs(belief[j]), j))
-    right = 0
-    for j in range(d):
-        ones = coins[j, shown[j] :].sum()
-        right += ones if belief[j] > 0 else s - shown[j] - ones
+    right, left = np.zeros(ks.size, dtype=np.int64), d * s
+    for i in range(ks.size):
+        while left > ks[i]:
+            j = queue[0][1]
+            seen[j] += coins[j, shown[j]]
+            shown[j] += 1
+            left -= 1
+            if shown[j] == s:
+                heappop(queue)  # nothing is left to show; others may be as sure as can be, too
+            else:
+                belief[j] = log_odds(likelihood[j], s - shown[j], seen[j], factorials)
+                heapreplace(queue, (abs(belief[j]), j))
+        for j in range(d):
+            ones = coins[j, shown[j] :].sum()
+            right[i] += ones if belief[j] > 0 else s - shown[j] - ones
     return right

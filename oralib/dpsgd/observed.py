@@ -132,7 +132,7 @@ def audit_gradients(
     coins = _check.coins("included", included, dpsgd.n)
     likelihood, factorials = _likelihoods(dpsgd, y, sees)
     rows = np.ascontiguousarray(coins.reshape(dpsgd.per_coordinate, dpsgd.used_coordinates).T)
-    v = count_right(likelihood, rows, k, feedback == "one-way", factorials)
+    (v,) = count_right(likelihood, rows, np.array([k]), feedback == "one-way", factorials)
     return Counts(
         np.array([v]), np.array([k]), dpsgd.n, "observed training", r_fixed=True, feedback=feedback
     )

@@ -1,7 +1,7 @@
 """DP-SGD with Dirac canaries, step by step (Algorithm 3), its noise, and its plain audit."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +22,8 @@ __all__ = [
     "DpSgd",
     "audit_training",
     "certified_epsilon",
+    "falling",
+    "fixed_counts",
     "noise_multiplier",
     "ones_among",
     "play_counts",
@@ -374,6 +376,26 @@ def play_counts(
     """The counts of a game on DP-SGD, played in blocks with streams of its own."""
     v, r = play(block, trials, seed, game, dpsgd, *key, largest=largest)
     return Counts(v, r, dpsgd.n, game, r_fixed=r_fixed, feedback=feedback)
+
+
+def falling(guesses: Sequence[int], most: int) -> NDArray[np.int64]:
+    """Numbers of guesses that are fixed in advance, checked: each is smaller than the last."""
+    ks = _check.integers("guesses", guesses, 1)
+    if ks.ndim != 1 or not ks.size or (np.diff(ks) >= 0).any() or ks[0] > most:
+        raise ValueError(
+            f"guesses must be falling numbers of at most {most}, got guesses={guesses!r}"
+        )
+    return ks
+
+
+def fixed_counts(
+    v: NDArray[np.int64], ks: NDArray[np.int64], n: int, game: str, feedback: str = "none"
+) -> list[Counts]:
+    """The counts for each number of guesses, from a column of right ones for each."""
+    return [
+        Counts(v[:, i], np.full(len(v), k), n, game, r_fixed=True, feedback=feedback)
+        for i, k in enumerate(ks.tolist())
+    ]
 
 
 @jit
