@@ -7,13 +7,20 @@ again: a table that no longer belongs to the library is found.
 """
 
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
+from math import sqrt
 from pathlib import Path
 
 import pandas as pd
+from tqdm import tqdm
 
 from book._ext import committed
-from oralib import experiments
+from oralib import Counts, DpSgd, audit, experiments, noise_multiplier, valid_lower_bound
+from oralib.dpsgd.hopping import hopping_counts
+from oralib.dpsgd.likelihood import likelihood_counts
 from oralib.methods import METHODS
 from oralib.trainings import planted
 
@@ -47,6 +54,59 @@ def bound_map() -> pd.DataFrame:
     return experiments.bound_map(trials=20)[columns]
 
 
+def explorer() -> pd.DataFrame:
+    """Mean bounds of the page *Explore*, at the points of its sliders; under two minutes."""
+    points = [(e, x, way) for e in EXPLORED["epsilon"] for x in EXPLORED["x"] for way in WAYS]
+    rows = [explored(*point) for point in tqdm(points, disable=None, leave=False)]
+    return pd.concat(rows, ignore_index=True).round(4)
+
+
+def explored(epsilon: float, x: int, way: str, trials: int | None = None) -> pd.DataFrame:
+    """Canaries that stay, hop or stay with one-way feedback: a row for each number of guesses.
+
+    Numbers of guesses share their trainings, but for canaries that stay, which are cheap. Column
+    ``first`` is the mean bound of the first audits.
+    """
+    sigma = noise_multiplier(epsilon, 1e-5, 100, 0.1)
+    dpsgd = DpSgd(1000 * x, 1000, 100, 0.1, sigma)
+    guesses = EXPLORED["k"][::-1]
+    many = WAYS[way].play(dpsgd, guesses, trials=trials or WAYS[way].trials, seed=0)
+    rows = []
+    for k, counts in zip(guesses, many, strict=True):
+        bounds = valid_lower_bound(counts, delta=1e-5)
+        row = {"epsilon": epsilon, "method": way, "x": x, "k": k, "bound": bounds.mean()}
+        row["bound_se"] = bounds.std(ddof=1) / sqrt(len(bounds))
+        row["accuracy"] = counts.accuracy.mean()
+        rows.append(row | {"trials": counts.trials, "first": bounds[:FIRST].mean()})
+    return pd.DataFrame(rows[::-1])
+
+
+def staying(dpsgd: DpSgd, guesses: Sequence[int], *, trials: int, seed: int) -> list[Counts]:
+    return [audit(dpsgd, k, trials=trials, seed=seed) for k in guesses]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of auditing that the page *Explore* offers: its audits, and how many of them."""
+
+    play: Callable[..., list[Counts]]
+    trials: int
+
+
+WAYS = {
+    "staying": Way(staying, 1920),
+    "hopping": Way(hopping_counts, 160),
+    "one-way": Way(partial(likelihood_counts, sees="steps", feedback="one-way"), 96),
+}
+
+#: The positions of its sliders.
+EXPLORED = {
+    "epsilon": (1.0, 2.0, 3.0, 4.0, 6.0, 8.0),
+    "x": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32),
+    "k": (50, 100, 200, 300, 400, 800),
+}
+
+
 def planted_bugs() -> pd.DataFrame:
     """Twenty real trainings for each bug and claim; needs PyTorch."""
     return planted.planted_bugs(runs=20)
@@ -58,7 +118,12 @@ def lacking() -> bool:
     return any(find_spec(name) is None for name in needed)
 
 
-MAKERS = {"best-bounds": best_bounds, "bound-map": bound_map, "planted-bugs": planted_bugs}
+MAKERS = {
+    "best-bounds": best_bounds,
+    "bound-map": bound_map,
+    "explorer": explorer,
+    "planted-bugs": planted_bugs,
+}
 
 
 def main() -> None:

@@ -1,0 +1,407 @@
+"""The page *Explore*: its numbers, its sliders and its game, in a real browser.
+
+The scripts are tried on a bare page, opened as a file. Tests of the rendered page need a built
+book; what needs Chromium is skipped where it is missing, unless ORALIB_REQUIRE_BROWSER is set.
+"""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from selenium.webdriver.common.keys import Keys
+from test_dpsgd import same_law
+from test_rendered import BROWSER, DRIVER, HTML, REQUIRED, ROOT, start_browser
+
+import oralib
+from book import data
+from book._ext import explorer
+
+TABLE = pd.read_csv(explorer.TABLE)
+POINTS = TABLE.set_index(["method", "epsilon", "x", "k"]).sort_index()
+PAGE = HTML / "book" / "explorer.html"
+
+needs_browser = pytest.mark.skipif(
+    not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
+)
+needs_page = pytest.mark.skipif(
+    not REQUIRED and not (BROWSER and DRIVER and PAGE.exists()),
+    reason="needs chromium, chromedriver and a built book",
+)
+
+
+# ------------------------------------------------------------------------------------ the numbers
+
+
+def test_every_position_of_the_sliders_has_its_numbers():
+    grid = [data.WAYS, *(data.EXPLORED[name] for name in ("epsilon", "x", "k"))]
+    assert set(POINTS.index) == set(pd.MultiIndex.from_product(grid))
+    assert POINTS.index.is_unique
+    assert (
+        TABLE["trials"] == TABLE["method"].map({w: data.WAYS[w].trials for w in data.WAYS})
+    ).all()
+    assert TABLE["accuracy"].between(0.5, 1).all()
+    assert (TABLE["bound"] + 3 * TABLE["bound_se"] < TABLE["epsilon"]).all()
+    assert explorer.TABLE.stat().st_size < 80_000
+
+
+@pytest.mark.parametrize("way", data.WAYS)
+def test_the_numbers_are_those_of_this_library(way):
+    """The first block of audits, played again."""
+    again = data.explored(2.0, 2, way, trials=data.FIRST)
+    kept = POINTS.loc[way].loc[2.0].loc[2]
+    assert again["first"].tolist() == pytest.approx(kept["first"].tolist(), abs=1e-4)
+
+
+def test_numbers_agree_with_the_map_of_another_chapter():
+    """Other random numbers, the same law: bound-map.csv has 20 audits a point."""
+    other = pd.read_csv(data.FOLDER / "bound-map.csv").set_index(POINTS.index.names)
+    both = POINTS.join(other[["valid", "valid_se"]], how="inner")
+    away = (both["bound"] - both["valid"]) / np.hypot(both["bound_se"], both["valid_se"])
+    assert len(both) > 200
+    assert abs(away.mean()) < 0.3
+    assert away.std() < 1.4
+
+
+def test_the_page_has_the_same_numbers():
+    told = explorer.table()
+    for place, row in POINTS.iterrows():
+        method, epsilon, x, k = place
+        shown = told["points"][f"{method} {epsilon:g} {x} {k}"]
+        assert shown == row[["bound", "bound_se", "accuracy"]].tolist()
+
+
+# ----------------------------------------------------------------------------------- a bare page
+
+BARE = """<!doctype html><html lang="en" data-theme="light"><meta charset="utf-8">
+<title>bare</title><link rel="stylesheet" href="{sheet}">
+<style>html {{ --pst-color-text-base: #222222; --pst-color-border: #cccccc }}
+html[data-theme=dark] {{ --pst-color-text-base: #dddddd }}</style>
+<div id="explorer" class="explorer"><p>no script</p></div>
+<div id="game" class="game"><p>no script</p></div>{scripts}</html>"""
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """The address of a folder with pages of nothing but sliders and game, or of the game alone."""
+    folder = tmp_path_factory.mktemp("bare")
+    explorer.put_into(folder)
+    for name in (*explorer.SCRIPTS, explorer.SHEET):
+        if not (folder / name).exists():
+            shutil.copy(ROOT / "book" / "_static" / name, folder)
+    for page, names in {"page": explorer.SCRIPTS, "game": ["game.js"]}.items():
+        scripts = "".join(f'<script defer src="{name}"></script>' for name in names)
+        html = BARE.format(sheet=explorer.SHEET, scripts=scripts)
+        (folder / f"{page}.html").write_text(html, encoding="utf-8")
+    return folder.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    driver = start_browser(tmp_path_factory.mktemp("profile"))
+    driver.set_window_size(1000, 1000)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def page(browser, bare):
+    """The bare page, opened afresh."""
+    browser.get(f"{bare}/page.html")
+    return browser
+
+
+@pytest.fixture
+def game(browser, bare):
+    """The page of the game alone, which loads faster."""
+    browser.get(f"{bare}/game.html")
+    return browser
+
+
+def find(browser, selector):
+    return browser.find_element("css selector", selector)
+
+
+def press(browser, words):
+    """A button, by the keyboard."""
+    buttons = browser.find_elements("css selector", "button")
+    (button,) = (button for button in buttons if button.text == words)
+    button.send_keys(Keys.ENTER)
+
+
+def answer(browser):
+    """The sentence of the sliders, as numbers."""
+    said = find(browser, "#explorer [role=status]").text
+    pattern = (
+        r"Mean bound ([\d.]+) ± ([\d.]+) of ε = ([\d.]+), estimate ([\d.]+|∞), accuracy ([\d.]+)%: "
+        r"(\d+) guesses at ([\d,]+) elements on 1,000 coordinates, (.*)\."
+    )
+    return re.fullmatch(pattern, said).groups()
+
+
+def expected(method, epsilon, x, k):
+    words = {"staying": "canaries that stay", "hopping": "canaries that hop"}
+    words["one-way"] = "canaries that stay, with one-way feedback"
+    row = POINTS.loc[(method, epsilon, x, k)]
+    bound, error, accuracy = row["bound"], row["bound_se"], row["accuracy"]
+    estimate = "∞" if accuracy == 1 else oralib.p_inv(accuracy)
+    return bound, error, epsilon, estimate, 100 * accuracy, k, 1000 * x, words[method]
+
+
+def assert_shown(browser, *place):
+    for shown, true in zip(answer(browser), expected(*place), strict=True):
+        if isinstance(true, str):
+            assert shown == true
+        else:
+            digits = len(shown.partition(".")[2])
+            assert float(shown.replace(",", "")) == pytest.approx(true, abs=0.5001 * 10**-digits)
+
+
+@needs_browser
+def test_sliders_by_the_keyboard(page):
+    assert_shown(page, "staying", 2.0, 8, 100)  # the paper's setting
+    assert find(page, "#explorer-by-elements").text.count("certified ε = 2") == 1
+    find(page, "#explorer-x").send_keys(Keys.ARROW_RIGHT)
+    assert_shown(page, "staying", 2.0, 12, 100)
+    find(page, "#explorer-k").send_keys(Keys.END)
+    assert_shown(page, "staying", 2.0, 12, 800)
+    find(page, "#explorer-epsilon").send_keys(Keys.HOME)
+    assert_shown(page, "staying", 1.0, 12, 800)
+    find(page, "input[value=staying]").send_keys(Keys.ARROW_DOWN)
+    assert_shown(page, "hopping", 1.0, 12, 800)
+    names = ["epsilon", "x", "k"]
+    values = [find(page, f"#explorer-{name}").get_attribute("aria-valuetext") for name in names]
+    assert values == ["ε = 1", "12 per coordinate", "800 guesses"]
+    number = find(page, ".explorer-number").text
+    assert number == " ± ".join(answer(page)[:2])
+    press(page, "The paper’s setting")
+    assert_shown(page, "staying", 2.0, 8, 100)
+
+
+@needs_browser
+def test_the_largest_mean_bound_is_found(page):
+    for epsilon in (2.0, 3.0):
+        press(page, "Largest mean bound at this ε")
+        best = POINTS.xs(epsilon, level="epsilon")["bound"].idxmax()
+        assert_shown(page, best[0], epsilon, *best[1:])
+        press(page, "The paper’s setting")
+        find(page, "#explorer-epsilon").send_keys(Keys.ARROW_RIGHT)
+
+
+@needs_browser
+def test_the_stars_of_the_paper_are_where_they_belong(page):
+    stars = (
+        "return document.getElementById(arguments[0]).data"
+        ".filter(trace => trace.marker?.symbol === 'star').map(trace => [trace.x, trace.y])"
+    )
+    assert page.execute_script(stars, "explorer-by-elements") == [[[1, 8], [0.49, 0.62]]]
+    assert page.execute_script(stars, "explorer-by-guesses") == [[[100], [0.62]]]
+    find(page, "#explorer-k").send_keys(Keys.ARROW_RIGHT)
+    assert page.execute_script(stars, "explorer-by-elements") == []
+    find(page, "#explorer-epsilon").send_keys(Keys.ARROW_RIGHT)
+    assert page.execute_script(stars, "explorer-by-guesses") == []
+
+
+@needs_browser
+def test_curves_are_the_numbers_of_the_table(page):
+    drawn = page.execute_script(
+        "return document.getElementById('explorer-by-elements').data"
+        ".filter(trace => trace.mode === 'lines+markers').map(trace => [trace.x, trace.y])"
+    )
+    rows = [POINTS.loc[(way, 2.0)].xs(100, level="k")["bound"] for way in POINTS.index.levels[0]]
+    assert len(drawn) == 3
+    for x, y in drawn:
+        assert any(x == list(row.index) and y == row.tolist() for row in rows)
+
+
+@needs_browser
+def test_curves_follow_the_theme(page):
+    ink = "return getComputedStyle(document.querySelector('#explorer .xtick text')).fill"
+    light = page.execute_script(ink)
+    page.execute_script("document.documentElement.dataset.theme = 'dark'")
+    page.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    assert (light, page.execute_script(ink)) == ("rgb(34, 34, 34)", "rgb(221, 221, 221)")
+
+
+@needs_browser
+def test_nothing_is_asked_of_another_host(page):
+    press(page, "Next step")
+    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
+    asked = [
+        m["params"]["request"]["url"]
+        for m in messages
+        if m["method"] == "Network.requestWillBeSent"
+    ]
+    assert len([url for url in asked if url.endswith(".js")]) >= len(explorer.SCRIPTS)
+    assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:", "chrome"))]
+    assert not [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+@needs_browser
+def test_without_scripts_the_page_says_where_to_look(browser, bare):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(f"{bare}/page.html")
+        assert find(browser, "#explorer").text == find(browser, "#game").text == "no script"
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+# -------------------------------------------------------------------------------------- the game
+
+
+@needs_browser
+def test_the_bound_of_the_game_is_that_of_the_library(game):
+    """For all counts of up to 32 guesses, and at another level of confidence."""
+    counts = [(v, r) for r in range(33) for v in range(r + 1)]
+    bounds = "return arguments[0].map(([v, r]) => window.oneRunGame.bound(v, r, arguments[1]))"
+    for beta in (0.05, 0.01):
+        shown = game.execute_script(bounds, counts, beta)
+        true = oralib.epsilon_lower_bound(*np.transpose(counts), beta=beta)
+        np.testing.assert_allclose(shown, true, atol=1e-9)
+
+
+GAMES = {
+    "response": (oralib.LocalRandomizedResponse(2.0), oralib.ThresholdGuesser()),
+    "shame": (oralib.NameAndShame(), oralib.ThresholdGuesser()),
+    "nothing": (oralib.AllOrNothing(0.25), oralib.ThresholdGuesser()),
+    "sums": (oralib.CountInSets(4), oralib.ThresholdGuesser(np.inf)),
+}
+
+
+@needs_browser
+@pytest.mark.parametrize("name", GAMES)
+def test_games_have_the_laws_of_the_library(game, name):
+    assert game.execute_script("return window.oneRunGame.mechanisms") == list(GAMES)
+    played = game.execute_script(
+        "const { play } = window.oneRunGame;"
+        "const parts = ({ coins, guesses, v, r }) => ({ coins, guesses, v, r });"
+        "return Array.from({ length: 2000 }, (_, seed) => parts(play(arguments[0], seed)));",
+        name,
+    )
+    coins, guesses = (np.array([each[part] for each in played]) for part in ("coins", "guesses"))
+    v, r = (np.array([each[part] for each in played]) for part in "vr")
+    assert (v == (coins == guesses).sum(axis=1)).all()
+    assert (r == (guesses != 0).sum(axis=1)).all()
+    assert same_law((coins == 1).sum(axis=1), np.random.default_rng(1).binomial(32, 0.5, 2000))
+    assert np.abs((coins == 1).mean(axis=0) - 0.5).max() < 5 * 0.5 / np.sqrt(2000)
+    mechanism, guesser = GAMES[name]
+    counts = oralib.one_run(mechanism, guesser, 32, trials=2000, seed=1)
+    assert same_law(v, counts.v)
+    assert same_law(r, counts.r)
+
+
+def state(browser):
+    return browser.execute_script("return document.querySelector('.game-stage').dataset.step")
+
+
+@needs_browser
+@pytest.mark.parametrize("name", GAMES)
+def test_the_game_goes_step_by_step_to_its_bound(game, name):
+    game.execute_script("document.querySelector(`input[value=${arguments[0]}]`).click()", name)
+    seen = [state(game)]
+    for _ in range(5):
+        press(game, "Next step")
+        seen.append(state(game))
+    assert seen == ["ready", "coins", "run", "guesses", "counts", "bound"]
+    said = find(game, "#game [role=status]").text
+    v, r, bound = re.search(
+        r"v = (\d+) of r = (\d+) gives the lower bound ([\d.]+) on ε", said
+    ).groups()
+    counts = oralib.Counts(int(v), int(r), n=32)
+    assert float(bound) == pytest.approx(oralib.valid_lower_bound(counts)[0], abs=0.00501)
+    press(game, "Next step")  # which is at its end
+    assert state(game) == "bound"
+    press(game, "Again")
+    assert state(game) == "ready"
+
+
+@needs_browser
+def test_a_seed_is_a_run(game):
+    def shown():
+        circles = game.find_elements("css selector", ".game-coin")
+        return [circle.get_attribute("class") for circle in circles]
+
+    first = shown()
+    press(game, "Another run")
+    assert find(game, "#game-seed").get_attribute("value") == "2"
+    assert shown() != first
+    game.execute_script(
+        "const field = document.getElementById('game-seed'); field.value = 1;"
+        "field.dispatchEvent(new Event('change'))"
+    )
+    assert shown() == first
+    press(game, "100 more runs")
+    tally = find(game, ".game-tally").text
+    mean = re.search(r"100 runs of this mechanism so far: mean bound ([\d.]+)", tally)[1]
+    games = "return Array.from({length: 100}, (_, i) => window.oneRunGame.play('response', i + 1))"
+    counts = [(each["v"], each["r"]) for each in game.execute_script(games)]
+    bounds = oralib.epsilon_lower_bound(*np.transpose(counts))
+    assert float(mean) == pytest.approx(bounds.mean(), abs=0.00501)
+
+
+@needs_browser
+def test_play_and_pause(game):
+    press(game, "Play")
+    assert state(game) == "coins"
+    press(game, "Pause")
+    assert find(game, "#game").text.count("Play") == 1
+
+
+@needs_browser
+def test_nothing_moves_for_those_who_do_not_want_it(browser, bare):
+    motion = {"name": "prefers-reduced-motion", "value": "reduce"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
+    try:
+        browser.get(f"{bare}/game.html")
+        press(browser, "Play")
+        assert state(browser) == "bound"
+        styles = "return getComputedStyle(document.querySelector('.game-bound'))"
+        assert browser.execute_script(f"{styles}.transitionDuration") == "0s"
+        assert browser.execute_script(f"{styles}.opacity") == "1"
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+# ------------------------------------------------------------------------------ the rendered page
+
+
+@needs_page
+def test_scripts_are_on_this_page_only():
+    others = [path for path in HTML.rglob("*.html") if path != PAGE]
+    for name in (*explorer.SCRIPTS, explorer.SHEET):
+        assert f"_static/{name}" in PAGE.read_text()
+        assert not [path for path in others if f"_static/{name}" in path.read_text()]
+
+
+@needs_page
+def test_the_rendered_page_works_from_a_file(browser):
+    browser.get(PAGE.as_uri())
+    assert_shown(browser, "staying", 2.0, 8, 100)
+    find(browser, "#explorer-x").send_keys(Keys.ARROW_LEFT)
+    assert_shown(browser, "staying", 2.0, 6, 100)
+    press(browser, "Next step")
+    assert state(browser) == "coins"
+
+
+@needs_page
+def test_a_picture_without_scripts_and_on_paper(browser):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(PAGE.as_uri())
+        picture = find(browser, "#fig-explorer-elements img")
+        assert picture.is_displayed()
+        assert picture.size["width"] > 300
+        assert "JavaScript" in find(browser, "#explorer").text
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        browser.get(PAGE.as_uri())
+        assert not find(browser, "#explorer").is_displayed()
+        assert not find(browser, "#game").is_displayed()
+        assert find(browser, "#fig-explorer-elements img").is_displayed()
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
