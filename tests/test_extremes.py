@@ -27,7 +27,7 @@ MORE = [
 @pytest.mark.parametrize(("setting", "k"), SETTINGS + MORE)
 def test_extremes_and_step_by_step_have_one_law(setting, k):
     drawn = audit(setting, k, trials=20_000, seed=1, method="extremes")
-    stepwise = audit_training(setting, k, trials=8000, seed=2)
+    stepwise = audit_training(setting, k, trials=4000, seed=2)
     assert (drawn.r == k).all()
     assert drawn.r_fixed
     assert same_law(drawn.v, stepwise.v)

@@ -190,8 +190,10 @@ def test_the_ledger_can_be_filtered(browser, address, width):
     open_page(browser, f"{address}/book/claims.html")
 
     def shown():
-        rows = browser.find_elements(By.CSS_SELECTOR, "table.ledger tbody tr")
-        return [row.get_attribute("class") for row in rows if row.is_displayed()]
+        return browser.execute_script(
+            "return [...document.querySelectorAll('table.ledger tbody tr')]"
+            "  .filter(row => row.checkVisibility()).map(row => row.className)"
+        )
 
     everything = shown()
     for mark, kept in {

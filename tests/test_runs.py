@@ -625,7 +625,7 @@ def test_a_signal_during_imports_is_one_line(tmp_path, start, module, number, st
 
 def test_the_script_is_the_module(tmp_path):
     """They say the same and end alike; only their name differs."""
-    for arguments in (["run"], ["run", "04", "--list"], ["claims", "--only", "nothing"], ["-h"]):
+    for arguments in (["claims", "--only", "nothing"], ["-h"]):
         done = [
             subprocess.run([*start, *arguments], capture_output=True, text=True, cwd=tmp_path)
             for start in STARTS.values()

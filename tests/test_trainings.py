@@ -54,7 +54,7 @@ def test_gradients_have_the_moments_of_the_simulation(hopping):
 
 @real
 def test_real_counts_are_those_of_the_simulation():
-    k, runs = 60, 12
+    k, runs = 60, 8
     simulated = audit_likelihood(CLAIM, k, trials=2000, seed=1)
     v = []
     for seed in range(runs):
