@@ -147,13 +147,17 @@ def test_every_bound_is_that_of_the_library(browser, bare, library):
 def test_the_inputs_try_everything(library):
     rules = Counter(found["rule"] for found in library)
     assert min(rules.values()) >= 30, rules
-    assert set(rules) == {"plain", "exact", "split", "anytime", None}
-    assert len({found["reason"] for found in library}) == 4
+    lowered = {"plain lowered", "anytime lowered"}
+    assert set(rules) == {"plain", "exact", "split", "anytime", *lowered, None}
+    assert len({found["reason"] for found in library}) == 3
     for rule in RULES:
         positive = sum(found[rule] > 0 for found in library)
         assert 300 < positive < 900, rule
     for rule in ("plain", "exact", "split"):  # and where it is the valid one
         assert sum(found["rule"] == rule and found["bound"] > 0 for found in library) > 60
+    for rule in lowered:
+        assert sum(found["rule"] == rule and found["bound"] > 0 for found in library) > 15
+        assert sum(found["rule"] == rule and found["bound"] == 0 for found in library) > 15
     everywhere = {name: [inputs[name] for inputs in INPUTS] for name in INPUTS[0]}
     assert {0, 1, 10**6} <= set(everywhere["r"])
     assert max(everywhere["n"]) >= 10**9
@@ -173,7 +177,8 @@ def test_the_inputs_try_everything(library):
         ("Math.min(60, n)", "Math.min(62, n)"),
         ("const wrong = r + 1 - v;", "const wrong = r + 2 - v;"),
         ('number === "fixed" ? "exact"', 'number !== "fixed" ? "exact"'),
-        ("delta > 0) {", "delta > 1) {"),
+        ("delta > 0 ?", "delta > 1 ?"),
+        ("beta - audit.budget / 2", "beta - audit.budget"),
         ("a fair coin of its own", "a coin of its own"),
     ],
 )
@@ -223,6 +228,11 @@ def test_p_values_of_the_chart(browser, bare):
                 used = {**case, "share": found["share"]}
                 (at,) = browser.execute_script(program, rule, used, [found[rule]])
                 assert at == pytest.approx(beta, rel=1e-9) or (rule == "anytime" and beta > 0.3)
+        for rule in ("plain", "anytime"):
+            lowered = np.array(
+                browser.execute_script(program, f"{rule} lowered", case, levels.tolist())
+            )
+            np.testing.assert_allclose(lowered, np.minimum(page[rule] + n * delta / 2, 1))
 
 
 # ------------------------------------------------------------------------------------- the form
@@ -343,14 +353,10 @@ def test_the_page_follows_what_is_typed(browser, page):
 
 
 def test_it_refuses_with_a_reason_and_takes_the_chart_away(browser, page):
-    browser.get(link(page, feedback="full"))
+    browser.get(link(page, feedback="all others"))
     assert seen(browser, ".headline") == "No bound for this audit"
-    assert seen(browser, ".sentence").startswith("No sharp bound is known to us for full feedback")
-    assert "Here that level is not above 0" in seen(browser, ".sentence")  # β = n δ / 2
-    assert seen(browser, "figure") == ""
-    assert "not proved for full feedback" in seen(browser, "table")
-    choose(browser, "feedback", "all others")
     assert "No bound is valid for a guesser who knows all" in seen(browser, ".sentence")
+    assert seen(browser, "figure") == ""
     choose(browser, "feedback", "none")
     choose(browser, "coins", "balanced")
     assert "chosen by a fair coin of its own" in seen(browser, ".sentence")
@@ -359,11 +365,30 @@ def test_it_refuses_with_a_reason_and_takes_the_chart_away(browser, page):
     assert seen(browser, "figure") != ""
 
 
+def test_full_feedback_with_delta_has_a_lower_level(browser, page):
+    browser.get(link(page, feedback="full"))
+    assert seen(browser, ".headline") == "Nothing is shown"
+    assert "n δ / 2 = 0.05 is taken off level 0.05" in seen(browser, ".sentence")
+    assert "not proved for full feedback" in seen(browser, "table")
+    type_in(browser, delta="1e-5")
+    for number, fixed in (("fixed", True), ("output", False)):
+        choose(browser, "number", number)
+        counts = oralib.Counts(75, 100, n=1000, r_fixed=fixed, feedback="full")
+        rule = oralib.valid_rule(counts, 1e-5)
+        (bound,) = oralib.valid_lower_bound(counts, delta=1e-5)
+        assert seen(browser, "tr.picked th") == rule
+        assert seen(browser, "tr.picked td") == f"{np.floor(1000 * bound) / 1000:.3f}"
+        assert f"the {rule} bound" in seen(browser, "figcaption")
+        assert_sane(browser)
+
+
 def proved(rule, delta, beta, number, feedback, coins):
     """Whether a bound is proved for an audit, as the chapters say."""
     fixed = number == "fixed"
     if coins == "balanced" or feedback == "all others":
         return False
+    if rule.endswith(" lowered"):  # which is shown where it is the one
+        return delta > 0 and feedback == "full" and fixed == (rule == "plain lowered")
     if rule == "anytime":
         return delta == 0
     if delta == 0:  # where all others are the plain one
@@ -385,7 +410,8 @@ def test_the_table_says_what_is_valid(browser, bare):
         for name, value in zip(SETUP, setup, strict=True):
             choose(browser, name, value)
         picked = by_library(75, 100, 1000, float(delta), beta, *setup)["rule"]
-        for rule, (kind, words) in zip(RULES, browser.execute_script(classes), strict=True):
+        rules = [*RULES, picked] if picked and picked.endswith("lowered") else RULES
+        for rule, (kind, words) in zip(rules, browser.execute_script(classes), strict=True):
             assert (kind == "picked") == (rule == picked)
             assert (kind != "other") == proved(rule, float(delta), beta, *setup), (rule, setup)
             assert ("not " in words or "only" in words) == (kind == "other")
@@ -545,6 +571,9 @@ ODD = [
     dict(v=3, r=5, n=5, beta=0.4999, delta=0),
     dict(v=100, beta="1e-7"),
     dict(v=75, n=2**53, feedback="full"),
+    dict(v=75, delta="1e-5", number="output", feedback="full"),
+    dict(v=75, delta="9.99999e-5", feedback="full"),
+    dict(v=75, feedback="all others"),
 ]
 
 
@@ -558,7 +587,7 @@ def test_odd_audits_have_words_and_python_agrees(browser, bare, odd):
     exec("\n".join(lines), names)
     headline, sentence = seen(browser, ".headline"), seen(browser, ".sentence")
     if headline == "No bound for this audit":
-        with pytest.raises(ValueError, match=r"no sharp bound|no bound|none of our"):
+        with pytest.raises(ValueError, match=r"no bound|none of our"):
             eval(last, names)
         return
     (bound,) = eval(last, names)

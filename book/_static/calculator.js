@@ -232,8 +232,23 @@
     return Math.min(Math.exp(-logEValue(v, r, epsilon)), 1);
   }
 
+  // With full feedback and δ > 0, n δ / 2 of the level is lost: "plain lowered", "anytime lowered".
+  const isLowered = (rule) => rule !== null && rule.endsWith(" lowered");
+  const basis = (rule) => rule.replace(" lowered", "");
+
+  /** The bound of a rule; for the anytime bound δ must be 0, or the rule a lowered one. */
+  function boundOf(rule, audit, beta) {
+    const level = isLowered(rule) ? beta - audit.budget / 2 : beta;
+    if (!(level > 0)) return 0;
+    if (basis(rule) === "anytime") return anytimeBound(audit, level);
+    return lowerBound(basis(rule), audit, level);
+  }
+
   /** The p-value of a rule at a level ε. */
   function pValue(rule, audit, epsilon) {
+    if (isLowered(rule)) {
+      return Math.min(pValue(basis(rule), audit, epsilon) + audit.budget / 2, 1);
+    }
     if (rule === "anytime") return anytimePValue(audit, epsilon);
     return Math.min(pValueAndSlope(rule, audit, epsilon)[0], 1);
   }
@@ -266,14 +281,8 @@
       return [null, "no bound is valid for a guesser who knows all other elements"];
     }
     if (feedback === "full") {
-      if (delta > 0) {
-        return [
-          null,
-          "no sharp bound is known to us for full feedback and δ > 0; one-way feedback has one, " +
-            "and with full feedback the bounds for δ = 0 hold at level β - n δ / 2",
-        ];
-      }
-      return [number === "fixed" ? "plain" : "anytime", null];
+      const rule = number === "fixed" ? "plain" : "anytime";
+      return [delta > 0 ? `${rule} lowered` : rule, null];
     }
     if (delta === 0) return ["plain", null];
     return [number === "fixed" ? "exact" : "split", null];
@@ -302,12 +311,9 @@
   function compute(inputs) {
     const { v, r, n, delta, beta } = inputs;
     const audit = { ...inputs, budget: n * delta, share: splitFor(n, delta, beta) };
-    const bounds = {};
-    for (const rule of RULES) {
-      bounds[rule] =
-        rule === "anytime" ? anytimeBound(audit, beta) : lowerBound(rule, audit, beta);
-    }
     const [rule, reason] = validRule(audit);
+    const shown = isLowered(rule) ? [...RULES, rule] : RULES;
+    const bounds = Object.fromEntries(shown.map((name) => [name, boundOf(name, audit, beta)]));
     return {
       ...audit,
       bounds,
@@ -456,17 +462,9 @@
 
   /** [headline, sentence] that say what the audit has shown, and no more. */
   function words(audit) {
-    const { bound, beta, delta, reason, n } = audit;
+    const { bound, beta, delta, reason } = audit;
     if (bound === null) {
-      let sentence = `${reason[0].toUpperCase()}${reason.slice(1)}.`;
-      if (/level β/.test(reason)) {
-        const level = beta - (n * delta) / 2;
-        sentence +=
-          level > 0
-            ? ` That level is ${down(level)} here.`
-            : " Here that level is not above 0, so that they show nothing.";
-      }
-      return ["No bound for this audit", sentence];
+      return ["No bound for this audit", `${reason[0].toUpperCase()}${reason.slice(1)}.`];
     }
     if (bound === 0) {
       const why = whyNothing(audit);
@@ -485,8 +483,14 @@
     if (bounds.plain === 0) {
       return `since coins alone do as well with a probability above ${exactly(beta)}`;
     }
-    if (rule === "anytime") {
+    if (basis(rule) === "anytime" && bounds.anytime === 0) {
       return "since more right guesses are needed where one may stop when it looks good";
+    }
+    if (isLowered(rule)) {
+      return (
+        `since with full feedback n δ / 2 = ${roughly(budget / 2)} is taken off level ` +
+        `${exactly(beta)}`
+      );
     }
     return (
       `since a mechanism may give n δ = ${roughly(budget)} elements away, too many for level ` +
@@ -527,6 +531,8 @@
     exact: "exact",
     split: "split",
     anytime: "anytime",
+    "plain lowered": "plain lowered",
+    "anytime lowered": "anytime lowered",
   };
 
   function assumes(rule, share) {
@@ -538,6 +544,8 @@
         `feedback at most one-way; a share λ\u00a0=\u00a0${roughly(share)} of β was set aside ` +
         "before",
       anytime: "δ = 0; any feedback about elements that are done, any reason to stop",
+      "plain lowered": "r fixed in advance; any feedback about elements that are done",
+      "anytime lowered": "any feedback about elements that are done, any reason to stop",
     }[rule];
   }
 
@@ -636,7 +644,7 @@
     if (bound > 0) {
       parts.push(make("rect", { class: "refuted", ...area, width: toX(bound) - left }));
     }
-    const curves = RULES.filter((name) => name !== rule).concat(rule ?? []);
+    const curves = Object.keys(bounds).filter((name) => name !== rule).concat(rule ?? []);
     for (const name of curves) {
       parts.push(
         make("path", {
@@ -716,7 +724,7 @@
       "table",
       { class: "house" },
       make("thead", {}, make("tr", {}, ...cells)),
-      make("tbody", {}, ...RULES.map((rule) => row(rule, audit))),
+      make("tbody", {}, ...Object.keys(audit.bounds).map((rule) => row(rule, audit))),
     );
   }
 
