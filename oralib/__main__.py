@@ -8,28 +8,15 @@ import warnings
 from collections.abc import Sequence
 from errno import EMFILE, ENFILE, ENOMEM
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oralib import _check, _signals
+from oralib import _check, _extra, _signals
 
 # What a command needs is imported when it is called: none of them needs all. Until all of it is
-# there, Ctrl-C ends the process at once; then the command calls raise_from_now_on.
-
-#: What the extra ``runs`` installs, each with the module that it brings.
-RUNS = {
-    "papermill": "papermill",
-    "nbformat": "nbformat",
-    "ipykernel": "ipykernel",
-    "myst-parser": "myst_parser",
-    "pybtex": "pybtex",
-    "dask": "dask",
-    "distributed": "distributed",
-    "cryptography": "cryptography",
-    "filelock": "filelock",
-    "pyyaml": "yaml",
-}
+# there, Ctrl-C ends the process at once; then a command that has something to clean up calls
+# raise_from_now_on. Those that only compute do not: an exception that comes while Numba compiles or
+# runs a kernel turns into another one.
 
 #: A kernel and a worker have about fifty files open at once; where they cannot, they end without a
 #: word, or never begin.
@@ -77,12 +64,10 @@ def _path(word: str) -> Path:
 
 def _check_ready(command: str) -> None:
     """That what chapters need is installed, and that their processes can open enough files."""
-    missing = [package for package, module in RUNS.items() if find_spec(module) is None]
-    if missing:
-        raise ValueError(
-            f"{command} needs packages that are not installed ({', '.join(missing)}): "
-            "pip install 'oralib[runs]'"
-        )
+    try:
+        _extra.check_runs(command)
+    except ModuleNotFoundError as error:
+        raise ValueError(str(error)) from None
     with contextlib.suppress(ImportError):  # Windows has no such limit
         import resource
 
@@ -162,7 +147,6 @@ def _audit(chosen: argparse.Namespace) -> int:
     from oralib import _folders, scores
     from oralib._score_file import read_scores
 
-    _signals.raise_from_now_on()
     if chosen.claim is not None:
         _check.real("claim", chosen.claim, 0)
     try:
@@ -179,7 +163,9 @@ def _audit(chosen: argparse.Namespace) -> int:
         text = json.dumps(content, indent=2, allow_nan=False)
         if chosen.out is not None:
             pictures = {} if figure is None else {"figure.png": figure()}
+            _signals.raise_from_now_on()
             _folders.write_new(chosen.out, {"report.json": f"{text}\n".encode(), **pictures})
+            _signals.end_from_now_on()
         print(text if chosen.json else audit.report(chosen.claim))
         if chosen.out is not None and not chosen.json:
             print(f"written   {chosen.out}")
@@ -258,7 +244,6 @@ def _claims(chosen: argparse.Namespace) -> int:
 
     from oralib import claims
 
-    _signals.raise_from_now_on()
     asked = claims.ledger() if chosen.only is None else [claims.find(chosen.only)]
     verdicts = [
         claim.verdict(mutants=chosen.mutants)
@@ -301,7 +286,6 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 def _plan(chosen: argparse.Namespace) -> int:
     from oralib.planning import plan_audit
 
-    _signals.raise_from_now_on()
     given = {name: value for name, value in vars(chosen).items() if name != "command"}
     print(plan_audit(given.pop("epsilon"), given.pop("delta"), **given))
     return 0

@@ -5,19 +5,23 @@ points of a grid, not on the order of calls.
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from hashlib import sha256
 from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from oralib import _check
 
 #: Trials that share one stream: few enough to keep every core busy, many enough to make the cost
 #: of opening a stream invisible.
 BLOCK = 32
+
+#: Seconds after which a simulation shows how far it is, on a terminal.
+_SILENCE = 2
 
 
 def stream(seed: int, *key: object) -> np.random.Generator:
@@ -49,14 +53,24 @@ def play(
     trials, seed = _check.integer("trials", trials, 1, 10**8), _check.seed(seed)
     sizes = [min(largest, trials - start) for start in range(0, trials, largest)]
     streams = (stream(seed, *key, index) for index in range(len(sizes)))
-    threads = min(numba.get_num_threads(), len(sizes))
-    if threads == 1:
-        parts = list(map(block, sizes, streams))
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                parts = list(pool.map(block, sizes, streams))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+    # Never in the thread of the caller: Ctrl-C there would wait for the end of a kernel, and Numba
+    # would make a SystemError of it.
+    pool = ThreadPoolExecutor(min(numba.get_num_threads(), len(sizes)))
+    parts = []
+    try:
+        blocks = [pool.submit(block, *given) for given in zip(sizes, streams, strict=True)]
+        with _bar(trials) as bar:
+            for size, task in zip(sizes, blocks, strict=True):
+                while not wait([task], timeout=_SILENCE).done:
+                    bar.refresh()
+                parts.append(task.result())
+                bar.update(size)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
+def _bar(trials: int) -> "tqdm[Any]":
+    return tqdm(total=trials, unit="trial", disable=None, leave=False, delay=_SILENCE)

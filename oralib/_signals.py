@@ -4,8 +4,8 @@ This is for ``python -m oralib`` and ``oralib``. Python imports the package befo
 ``oralib/__main__.py``, and that takes seconds. So the package imports this module first. If it is
 being imported because of ``python -m oralib`` or of the script ``oralib``, and only then, each of
 these signals ends the process at once, with one line: nothing has been started yet. When a command
-has imported all that it needs, it calls :func:`raise_from_now_on`. From there on a signal is an
-exception, and what was begun is cleaned up. A second signal ends the process at once.
+is going to begin something that must be cleaned up, it calls :func:`raise_from_now_on`. From there
+on a signal is an exception. A second signal ends the process at once.
 
 What cannot be closed from here is the moment before the first line of the package: Python itself
 starts, reads the files of ``site-packages`` and looks for the package, a few hundredths of a
@@ -50,7 +50,8 @@ def end_at_once(number: int, frame: "Any" = None) -> "NoReturn":
     """One line, and the end: without exit handlers, which would print more."""
     word, status = ENDINGS[signal.Signals(number)]
     try:
-        os.write(2, f"{word}\n".encode())
+        below = "\n" if os.isatty(2) else ""  # where a bar may be, and ^C
+        os.write(2, f"{below}{word}\n".encode())
     finally:
         os._exit(status)
 

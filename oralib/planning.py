@@ -11,6 +11,7 @@ from textwrap import fill
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from oralib import _check
 from oralib.bounds import Counts, valid_lower_bound
@@ -103,14 +104,13 @@ def plan_audit(
     trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
     sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
     best: tuple[float, DpSgd, int, Dropping | None] | None = None
-    for s in PER_COORDINATE:
-        if s * d > most and s > 1:
-            break
+    loads = [s for s in PER_COORDINATE if s * d <= most or s == 1]
+    tried = [(s, dropping) for s in loads for dropping in _schedules(s)]
+    for s, dropping in tqdm(tried, unit="plan", disable=None, leave=False, delay=2):
         dpsgd = DpSgd(s * d, d, steps, sample_rate, sigma)
-        for dropping in _schedules(s):
-            value, k = _best_k(dpsgd, dropping, delta, beta)
-            if best is None or value > best[0]:
-                best = value, dpsgd, k, dropping
+        value, k = _best_k(dpsgd, dropping, delta, beta)
+        if best is None or value > best[0]:
+            best = value, dpsgd, k, dropping
     assert best is not None
     predicted, dpsgd, k, dropping = best
     moved = dpsgd.n * steps if dropping is None else float(dropping.active(dpsgd).sum())

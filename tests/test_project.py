@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 import oralib
-from oralib.__main__ import RUNS, main
+from oralib.__main__ import main
+from oralib._extra import RUNS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -78,6 +79,18 @@ sys.meta_path.insert(0, Hidden())
 from oralib.__main__ import main
 sys.exit(main({arguments}))
 """
+
+
+@pytest.mark.parametrize("name", ["oralib.runs", "oralib.runs.kernel", "oralib.runs.grid"])
+def test_the_module_names_its_extra_as_commands_do(name):
+    code = HIDE.format(hidden={"dask", "filelock"}, arguments=[]).partition("from oralib")[0]
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}import {name}"], capture_output=True, text=True
+    )
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: oralib.runs needs packages that are not installed (dask, filelock): "
+        "pip install 'oralib[runs]'"
+    )
 
 
 def test_claims_need_no_extra():

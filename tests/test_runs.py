@@ -16,6 +16,7 @@ from pathlib import Path
 import filelock
 import nbformat
 import pytest
+from nbclient.exceptions import CellTimeoutError
 from notebooks import write_chapter
 
 import oralib
@@ -623,6 +624,57 @@ def test_a_signal_during_imports_is_one_line(tmp_path, start, module, number, st
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "inner"),
+    [
+        ("plan --d 9 --steps 2 --sample-rate 0.1 --epsilon 2 --delta 0.1", "planning.plan_audit"),
+        ("claims", "claims.ledger"),
+        ("audit scores.csv --delta 1e-5", "scores.audit_scores"),
+    ],
+)
+def test_commands_that_only_compute_end_at_once(tmp_path, words, inner):
+    """Numba turns an exception that comes from a signal into others, with tracebacks."""
+    (tmp_path / "scores.csv").write_text("score,included\n1,1\n2,0\n")
+    program = f"""
+import sys
+sys.argv = ["-m"]
+from oralib import _signals, claims, planning, scores
+import oralib.__main__, signal
+def stopped(*given, **named):
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except BaseException as error:
+        raise SystemError("a result with an exception set")
+{inner} = stopped
+oralib.__main__.main({words.split()!r})
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+def test_an_interrupt_does_not_wait_for_the_end_of_a_block():
+    """A kernel hears no signals while it runs, so none runs in the main thread."""
+    program = """
+import hashlib, os, signal, sys, threading, time
+import numpy as np
+from oralib._random import play
+
+def block(size, rng):
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 4_000_000)  # hears no signals, as a kernel
+    return (np.zeros(size),)
+
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+start = time.perf_counter()
+try:
+    play(block, 1, 0)
+except KeyboardInterrupt:
+    os._exit(7 if time.perf_counter() - start < 3 else 8)
+"""
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 7
+
+
 def test_the_script_is_the_module(tmp_path):
     """They say the same and end alike; only their name differs."""
     for arguments in (["claims", "--only", "nothing"], ["-h"]):
@@ -743,6 +795,41 @@ def test_a_kernel_that_dies_says_why(tmp_path, chapter, monkeypatch, capsys):
     assert said.startswith("small failed: Kernel died before replying to kernel_info")
     assert said.endswith("No module named ipykernel_launcher")
     assert "\n" not in said
+
+
+def test_a_kernel_that_never_answers_is_one_line(tmp_path, chapter, monkeypatch, capfd):
+    """As with too little memory for its threads."""
+    write_kernel(tmp_path, monkeypatch)
+    spec = tmp_path / "jupyter" / "kernels" / "python3" / "kernel.json"
+    words = [sys.executable, "-c", "import time; time.sleep(60)"]
+    spec.write_text(json.dumps({"argv": words, "display_name": "x", "language": "python"}))
+    monkeypatch.setattr("oralib.runs.kernel.START", 1)
+    assert main(["run", str(chapter.path), "--out", str(tmp_path / "out")]) == 1
+    said = "small failed: the kernel 'python3' has not answered within 1 s of its start"
+    assert capfd.readouterr().err.split("\r")[-1].strip() == said
+
+
+def test_a_kernel_that_is_broken_by_a_cell_is_one_line(tmp_path, chapter, monkeypatch, capfd):
+    path = write_chapter(tmp_path, extra="\nimport json; json.dumps = lambda *a, **k: '{}'")
+    arguments = ["run", str(path), "--out", str(tmp_path / "out")]
+    assert main(arguments) == 1
+    said = capfd.readouterr().err.split("\r")[-1]
+    assert said == "small failed: the kernel 'python3' cannot be understood: KeyError: 'msg_id'\n"
+
+    def execute(*given, **named):  # after sys.modules.clear() in a cell, which takes a minute
+        raise CellTimeoutError.error_from_timeout_and_cell("No output", 4, None)
+
+    monkeypatch.setattr("papermill.execute_notebook", execute)
+    assert main(arguments) == 1
+    said = capfd.readouterr().err
+    assert said.startswith("small failed: the kernel 'python3' lives and does not answer any more")
+    assert said.count("\n") == 1
+
+
+def test_a_cell_that_leaves_for_a_folder_that_goes(tmp_path):
+    cell = "import tempfile\nwith tempfile.TemporaryDirectory() as place: os.chdir(place)"
+    chapter = runs.find_chapter(str(write_chapter(tmp_path, extra="\n" + cell)))
+    assert runs.run_chapter(chapter, {}, tmp_path / "out")["results"]["square"] == 3
 
 
 def copy_library(folder):

@@ -1,4 +1,4 @@
-"""nbformat without a grammar that no notebook needs: imported before all else that runs need.
+"""Imported before all else that runs need: a look at what is there, and nbformat without a grammar.
 
 jsonschema, with which nbformat checks notebooks, imports ``rfc3987_syntax`` where it finds it, and
 JupyterLab brings it along. That package compiles dozens of grammars for international addresses,
@@ -7,6 +7,10 @@ schema, so jsonschema is imported as if the package were not there.
 """
 
 import sys
+
+from oralib import _extra
+
+_extra.check_runs("oralib.runs")  # which names the extra, and not only what is missing
 
 _GRAMMAR = "rfc3987_syntax"
 

@@ -73,7 +73,8 @@ def files_used() -> dict[str, str]:
     that were looked for and are not there are among them, and such as have changed meanwhile.
     """
     nothing: dict[str, dict[str, object]] = {"read": {}, "written": {}}
-    folder, opened = getattr(sys, "audithook_of_oralib", (os.getcwd(), nothing))
+    watched = getattr(sys, "audithook_of_oralib", None)
+    folder, opened = (os.getcwd(), nothing) if watched is None else watched
     here = os.path.realpath(folder) + os.sep
     written = {os.path.realpath(path) for path in opened["written"]}
     before = {_watched(path, here): state for path, state in opened["read"].items()}

@@ -8,7 +8,9 @@ in prose are asked for in the same way, when their cell is reached.
 import ast
 import inspect
 import json
+import logging
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,14 +19,22 @@ from typing import Any
 import nbformat
 import papermill
 from jupyter_client.kernelspec import NoSuchKernel
+from nbclient.exceptions import CellTimeoutError
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
-from papermill.log import logger
 
 from oralib.runs import inside, prose
 from oralib.runs.record import RunFailed
 
 KERNEL = "python3"
+
+#: Seconds for a kernel to answer when it has nothing else to do. On a busy machine it is slow.
+START = 60
+
+#: What nbclient would print beside the error that it raises.
+_unheard = logging.getLogger(__name__)
+_unheard.addHandler(logging.NullHandler())
+_unheard.propagate = False
 
 
 def _question(*asked: str) -> str:
@@ -69,6 +79,7 @@ def execute(
             kernel_name=KERNEL,
             language="python",
             log_output=False,
+            start_timeout=START,
             library=library,
             words=words,
             errors=log,
@@ -77,13 +88,28 @@ def execute(
         raise RunFailed(f"{error.ename}: {error.evalue}") from None
     except NoSuchKernel:
         raise RunFailed(f"there is no kernel {KERNEL!r}; install ipykernel") from None
+    except CellTimeoutError:
+        raise RunFailed(
+            f"the kernel {KERNEL!r} lives and does not answer any more; something in the notebook, "
+            "or too little memory, keeps it from that"
+        ) from None
     except (FileNotFoundError, PermissionError) as error:
         raise RunFailed(f"the kernel {KERNEL!r} cannot be started in {cwd}: {error}") from None
-    except RuntimeError as error:  # of a kernel that dies
-        lines = [str(error), *log.read_text(encoding="utf-8", errors="replace").splitlines()[-1:]]
+    except RuntimeError as error:  # of a kernel that dies, or never begins
+        said, log_lines = str(error), log.read_text(encoding="utf-8", errors="replace").splitlines()
+        if "respond" in said:
+            said = f"the kernel {KERNEL!r} has not answered within {START} s of its start"
+            # What it says last is that it was ended then.
+            log_lines = [line for line in log_lines if re.match(r"\w+Error\b", line)]
+        lines = [said, *log_lines[-1:]]
         raise RunFailed(" ".join(" ".join(lines).split()) or type(error).__name__) from None
     except nbformat.ValidationError as error:
         raise RunFailed(f"an output is not as notebooks have it: {error.message}") from None
+    except (RunFailed, OSError, MemoryError):
+        raise
+    except Exception as error:  # of clients that are told nonsense, in many forms
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise RunFailed(f"the kernel {KERNEL!r} cannot be understood: {said}") from None
     before, after = words
     changed = [name for name, digest in after["used"].items() if digest == inside.CHANGED]
     if changed:
@@ -113,7 +139,9 @@ class _Client(PapermillNotebookClient):
         self._words = words
 
     def papermill_execute_cells(self) -> None:
+        self.timeout = START
         said = self._ask("watch_files", "described")
+        self.timeout = None  # cells take as long as they take
         if said["library"] is None:
             raise RunFailed(f"the kernel {KERNEL!r}, {said['executable']}, has no oralib")
         if said["library"] != self._library:
@@ -161,7 +189,7 @@ def _environment(profile: str) -> dict[str, str]:
 class _Engine(NBClientEngine):
     @classmethod
     def execute_managed_notebook(
-        cls, nb_man: Any, kernel_name: str, *, start_timeout: int = 60, **kw: Any
+        cls, nb_man: Any, kernel_name: str, *, start_timeout: int, **kw: Any
     ) -> Any:
         client = _Client(
             nb_man,
@@ -169,7 +197,8 @@ class _Engine(NBClientEngine):
             kw["words"],
             kernel_name=kernel_name,
             startup_timeout=start_timeout,
-            log=logger,
+            iopub_timeout=START,  # for the output of a cell that has ended, on a busy machine
+            log=_unheard,
         )
         # papermill would write the whole notebook twice for each of its cells; it is written at the
         # end, however that comes.

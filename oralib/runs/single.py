@@ -124,7 +124,7 @@ def _recorded(notebook: Any, names: list[str]) -> dict[str, Any]:
         results = results_of(notebook)
     except ValueError as error:
         raise RunFailed(str(error)) from None
-    lost = [name for name in names if name not in results]
+    lost = [str(name) for name in names if name not in results]
     if lost:
         raise RunFailed(
             f"{', '.join(lost)} was recorded, but is not in the notebook: something has cleared or "
