@@ -78,8 +78,8 @@ def publish(written: Path, folder: Path) -> None:
 
 def check_new(folder: Path) -> None:
     """An error unless there is no such folder yet, or an empty one."""
-    settled(folder)
-    if check_place(folder):
+    place = settled(folder)
+    if check_place(place if folder.name == ".." else folder):  # new/.. is a folder that is there
         raise ValueError(f"{folder} exists and is not empty; give another folder")
 
 

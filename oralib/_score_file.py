@@ -150,6 +150,8 @@ def _parquet(path: Path, content: bytes) -> tuple[list[str], Rows]:
     except Exception as error:  # what pyarrow raises has many names
         said = " ".join(str(error).split())[:200]
         raise ValueError(f"{path} is no Parquet file that can be read: {said}") from None
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index(allow_duplicates=True)  # pandas may have kept id there
     header = [str(name).strip() for name in frame.columns]
     if not _pairs_in(header):
         raise ValueError(f"{path}: {_wanted()}, got {_listed(header)}")

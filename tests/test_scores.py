@@ -586,6 +586,19 @@ def test_audits_need_no_extra(scores_csv, tmp_path):
     assert (tmp_path / "out" / "figure.png").exists()
 
 
+def test_a_folder_that_is_there_by_another_name_is_not_replaced(scores_csv, tmp_path, monkeypatch):
+    """new/.. is the current folder, which is empty and nevertheless not to be replaced."""
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    before = here.stat().st_ino
+    status, _, err = run(scores_csv, "--delta", 1e-5, "--out", "new/..")
+    assert status == 2
+    assert err.endswith("is the current folder; give a folder in it\n")
+    assert here.stat().st_ino == before
+    assert not list(here.iterdir())
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_no_room_for_the_output_is_no_refutation(scores_csv):
     words = [sys.executable, "-m", "oralib", "audit", str(scores_csv), "--delta", "1e-5"]
@@ -736,6 +749,10 @@ def test_parquet_files(tmp_path, monkeypatch):
         monkeypatch.setattr(pd, "read_parquet", lambda *_, odd=odd, **__: odd)
         with pytest.raises(ValueError, match=message):
             read_scores(path)
+    indexed = frame.assign(id=[1, 1, 2]).set_index("id")
+    monkeypatch.setattr(pd, "read_parquet", lambda *_, **__: indexed)
+    with pytest.raises(ValueError, match="row 2, column id: '1' occurs twice, first in row 1"):
+        read_scores(path)
 
 
 def test_parquet_for_real(tmp_path):

@@ -141,7 +141,7 @@ class _Client(PapermillNotebookClient):
     def papermill_execute_cells(self) -> None:
         self.timeout = START
         said = self._ask("watch_files", "described")
-        self.timeout = None  # cells take as long as they take
+        self.timeout = None  # type: ignore[assignment]  # cells take as long as they take
         if said["library"] is None:
             raise RunFailed(f"the kernel {KERNEL!r}, {said['executable']}, has no oralib")
         if said["library"] != self._library:
