@@ -1,6 +1,7 @@
 """Pictures of the paper's experiments."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -157,7 +158,7 @@ def by_epsilon(
             label=f"ε = {epsilon:g}",
         )
         if exact is not None:
-            style = {"color": colour, "linestyle": "--", "linewidth": 1.2}
+            style: dict[str, Any] = {"color": colour, "linestyle": "--", "linewidth": 1.2}
             name = f"ε = {epsilon:g}, {exact}"
             draw_curve(axes, rows[column], rows["valid"], gid=name, **style)
     if exact is not None:
@@ -264,8 +265,8 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
                 draw_curve(right, rows["n"], rows["k"], **style, label=label)
             if seen == kinds[0] and np.isfinite(rows["limit"]).any():
                 limit = rows["limit"].iloc[0]
-                dashes = {"linestyle": (0, (8, 4)), "linewidth": 0.9}
-                left.axhline(limit, color=colour, gid=f"limit of {label}", **dashes)
+                long: dict[str, Any] = {"linestyle": (0, (8, 4)), "linewidth": 0.9}
+                left.axhline(limit, color=colour, gid=f"limit of {label}", **long)
                 left.annotate(
                     *(f"limit {limit:.3f}", (start, limit), (0, 3)),
                     textcoords="offset points",
