@@ -266,7 +266,8 @@
     for (const input of Object.values(inputs)) input.show();
     for (const radio of ways.querySelectorAll("input")) radio.checked = radio.value === chosen.method;
     const trials = grouped(data.trials[chosen.method]);
-    const mean = `${here.bound.toFixed(2)} ± ${here.error.toFixed(2)}`;
+    const digits = here.error < 0.005 ? 3 : 2; // as many as mean something
+    const mean = `${here.bound.toFixed(digits)} ± ${here.error.toFixed(digits)}`;
     bound.number.textContent = mean;
     bound.below.textContent = `of ε = ${chosen.epsilon}; mean of ${trials} audits ± standard error`;
     meter.style.setProperty("--share", Math.min(1, here.bound / chosen.epsilon));

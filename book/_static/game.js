@@ -318,16 +318,12 @@
         draw("text", { class: "game-label", x: at(tick), y: base + 20, "text-anchor": "middle" }, String(tick)),
       );
     }
-    const bins = new Map();
-    for (const value of past[name].values()) {
-      const bin = Math.round(value * 25);
-      bins.set(bin, (bins.get(bin) ?? 0) + 1);
-    }
-    const tallest = Math.max(1, ...bins.values());
-    const rise = Math.min(6, 46 / tallest);
-    for (const [bin, count] of bins) {
+    const often = new Map(); // 32 guesses have few different bounds
+    for (const value of past[name].values()) often.set(value, (often.get(value) ?? 0) + 1);
+    const rise = Math.min(6, 46 / Math.max(1, ...often.values()));
+    for (const [value, count] of often) {
       for (let i = 0; i < count; i++) {
-        group.append(draw("circle", { class: "game-past", cx: at(bin / 25), cy: base - 4 - i * rise, r: 2.8 }));
+        group.append(draw("circle", { class: "game-past", cx: at(value), cy: base - 5 - i * rise, r: 2.8 }));
       }
     }
     const { epsilon } = MECHANISMS[name];
