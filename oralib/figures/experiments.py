@@ -351,6 +351,14 @@ def guess_audit(
     right : how many guesses were right, and how many there were.
     estimate : the ε that the accuracy alone suggests, a dotted line where it is finite.
     claim : the claimed ε, a dashed line.
+
+    Examples
+    --------
+    >>> picture = guess_audit(
+    ...     [0.01, 0.1], [0.5, 0.8], shown=(0.05, 0.7), right=(75, 100), estimate=1.1
+    ... )
+    >>> len(picture.axes)
+    1
     """
     picture, axes = new_picture()
     if claim is not None:
