@@ -12,7 +12,7 @@ export UV_COMPILE_BYTECODE := 1
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
 
-.PHONY: book lab test chapters data torch lint bench lock clean
+.PHONY: book pdf lab test chapters data torch lint bench lock clean
 
 # Executes every chapter afresh; a warning is an error. The pages carry what readers need to run them.
 book: $(READY)
@@ -23,6 +23,12 @@ book: $(READY)
 	    test -s "_build/html/$${page%.*}.html" || { echo "missing: the page of $$page"; exit 1; }; \
 	done
 	@echo "The book is ready: open file://$(CURDIR)/_build/html/index.html"
+
+# The whole book as one PDF, printed by Chromium from the pages of `make book`, which it builds if
+# there are none: no chapter is executed again.
+pdf: $(READY)
+	test -s _build/html/index.html || $(MAKE) book
+	$(BIN)/python -m book.pdf
 
 # The chapters in JupyterLab, on this machine only: the address that it prints has a secret token.
 lab: $(READY)

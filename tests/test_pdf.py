@@ -1,0 +1,150 @@
+"""The book as a PDF: what the tool says, how it joins pages, and the file that it has made."""
+
+import re
+import shutil
+
+import pytest
+from bs4 import BeautifulSoup
+
+from book import pdf
+
+
+def soup(html):
+    return BeautifulSoup(html, "html.parser")
+
+
+@pytest.mark.parametrize(("there", "missing"), [((), "Chromium"), (("chromium",), "chromedriver")])
+def test_a_missing_browser_is_named(monkeypatch, there, missing):
+    monkeypatch.setattr(shutil, "which", lambda name: name if name in there else None)
+    with pytest.raises(SystemExit, match=f"error: {missing} is missing"), pdf.printer():
+        pass
+
+
+def test_a_book_that_is_not_built_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(pdf, "HTML", tmp_path)
+    with pytest.raises(SystemExit, match="make book"):
+        pdf.main()
+    with pytest.raises(SystemExit, match="book/index is not built"):
+        pdf.joined()
+
+
+@pytest.mark.parametrize(
+    ("href", "expected"),
+    [
+        ("#fig", "#a.fig"),
+        ("b.html", "#b"),
+        ("b.html#eq", "#b.eq"),
+        ("https://arxiv.org/x#y", "https://arxiv.org/x#y"),
+        ("../downloads/oralib.whl", None),
+    ],
+)
+def test_links_stay_inside_lead_outside_or_become_text(href, expected):
+    page = soup(f'<p><a href="{href}">words</a></p>')
+    pdf.link_inside(page.a, "book/a", ["book/a", "book/b"])
+    assert page.get_text() == "words"
+    assert (page.a["href"] if page.a else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("classes", "title", "stays"),
+    [
+        ("admonition hide above-input", "Code of this figure", False),
+        ("admonition hide above-input", "Parameters of this chapter: click to show", True),
+        ("", "4 variants", True),
+    ],
+)
+def test_folds_are_opened_or_left_out(classes, title, stays):
+    page = soup(f'<details class="{classes}"><summary>{title}</summary><p>inside</p></details>')
+    pdf.unfold(page.details)
+    assert page.get_text() == ("inside" if stays else "")
+    assert not page.details
+
+
+LITTLE = """<!DOCTYPE html><html><body style="margin: 0"><main style="overflow-wrap: anywhere">
+<script>window.MathJax = {startup: {promise: Promise.resolve()}}</script>
+<table style="width: 1200px"><tr><td>made to fit</td></tr></table>
+<pre style="white-space: %s; overflow-x: auto">%s</pre></main></body></html>"""
+
+
+@pytest.mark.skipif(not shutil.which("chromedriver"), reason="needs chromium and chromedriver")
+def test_what_would_be_cut_off_is_found(tmp_path):
+    page = tmp_path / "little.html"
+    with pdf.printer() as chromium:
+        for space, wide in (("pre-wrap", []), ("pre", ["pre"])):
+            page.write_text(LITTLE % (space, "code " * 100))
+            pdf.lay_out(chromium, page)
+            found = chromium.execute_script(pdf.TOO_WIDE)
+            assert [re.match(r"<(\w+)", html)[1] for html in found] == wide
+        (sheet,) = pdf.print_out(chromium).pages
+    assert [round(float(x) / 72 * 25.4) for x in sheet.mediabox[2:]] in ([210, 297], [216, 279])
+
+
+# ---------------------------------------------------------------------- the file of `make pdf`
+
+
+@pytest.fixture(scope="module")
+def printed():
+    if not pdf.PDF.exists():
+        pytest.skip("needs the PDF of `make pdf`")
+    return pdf.PdfReader(pdf.PDF)
+
+
+def titles(outline):
+    for entry in outline:
+        if isinstance(entry, list):
+            yield from titles(entry)
+        else:
+            yield re.sub(r"\s+", "", entry.title)
+
+
+def test_outline_and_contents_have_every_chapter(printed):
+    page = soup(pdf.PDF.with_suffix(".html").read_text(encoding="utf-8"))
+    chapters = [a.find("span").get_text() for a in page.select("nav a")]
+    assert len(chapters) == sum(len(pages) for _, pages in pdf.contents())
+    assert {re.sub(r"\s+", "", chapter) for chapter in chapters} <= {*titles(printed.outline)}
+    found = pdf.sheets(printed)
+    assert len(found) == len(chapters) < len(printed.pages)
+    listed = printed.pages[1].extract_text()
+    assert all(re.search(rf"\b{number}\b", listed) for number in found.values())
+
+
+def test_every_link_leads_somewhere(printed):
+    known = {name.removeprefix("/") for name in printed.named_destinations}
+    inside, outside = set(), set()
+    for page in printed.pages:
+        for entry in page.get("/Annots", ()):
+            link = entry.get_object()
+            if "/Dest" in link:
+                inside.add(str(link["/Dest"]).removeprefix("/"))
+            elif "/URI" in link.get("/A", {}):
+                outside.add(link["/A"]["/URI"])
+    assert len(inside) > 100
+    assert inside <= known
+    assert outside
+    assert all(re.match("https?:|mailto:", address) for address in outside)
+
+
+def test_the_page_that_is_printed_has_all_that_its_links_ask_for():
+    """Chromium drops a link to nowhere in silence."""
+    path = pdf.PDF.with_suffix(".html")
+    if not path.exists():
+        pytest.skip("needs the PDF of `make pdf`")
+    page = soup(path.read_text(encoding="utf-8"))
+    known = [element["id"] for element in page.find_all(id=True)]
+    assert len(known) == len(set(known))
+    asked = {a["href"][1:] for a in page.select('a[href^="#"]')}
+    assert asked - set(known) == set()
+    assert "click to show" not in page.get_text()
+
+
+def test_text_has_formulas_captions_and_solutions(printed):
+    text = "\n".join(page.extract_text() for page in printed.pages[:60])
+    assert text.count("Solution") >= 5
+    numbers = {int(number) for number in re.findall(r"^Fig\. (\d+)", text, re.MULTILINE)}
+    assert len(numbers) >= 10
+    fonts = {str(font) for page in printed.pages[:60] for font in fonts_of(page)}
+    assert any("MJXTEX" in font for font in fonts), "formulas are set in the fonts of MathJax"
+
+
+def fonts_of(page):
+    return [font.get_object()["/BaseFont"] for font in page["/Resources"].get("/Font", {}).values()]
