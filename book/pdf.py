@@ -4,7 +4,7 @@ The pages are joined into one, in the order of the table of contents, and headle
 it: nothing is executed again, and LaTeX is not needed. Links between pages lead to places inside of
 the PDF, and links to files that are not in it become plain text. Solutions of exercises are open.
 Folded code is left out, as its figure or table is there, but for the parameters and the imports of
-each chapter, which other code needs.
+each chapter, which other code needs. How to run a chapter is said once, in the preface.
 """
 
 import base64
@@ -30,6 +30,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 #: What is of no use on paper.
 DROPPED = ".headerlink, script, style, .copybtn, .ledger-box > input, .ledger-box > label"
+#: How to run a chapter; once is enough.
+RUN = ".admonition.run"
 #: The summaries of folded code that is printed.
 KEPT = re.compile("Parameters of this chapter|Set-up")
 #: Attributes that say which element is meant, by its id.
@@ -67,7 +69,7 @@ def article(page: str, pages: list[str]) -> Any:
     )
     if found is None:
         raise SystemExit(f"error: {path} is no page of the book; build it anew by `make book`")
-    for useless in found.select(DROPPED):
+    for useless in found.select(DROPPED if page == pages[0] else f"{DROPPED}, {RUN}"):
         useless.decompose()
     for fold in found.find_all("details"):
         unfold(fold)
@@ -94,11 +96,15 @@ def unfold(fold: Any) -> None:
     """Open what is folded, or leave it out if it is code of something that is shown."""
     summary = fold.find("summary")
     title = summary.get_text(" ", strip=True) if summary else ""
-    if "hide" in fold.get("class", []) and not KEPT.search(title):
-        fold.decompose()
-        return
-    if summary:
+    if "hide" not in fold.get("class", []):
+        if summary:
+            summary.name = "p"
+    elif KEPT.search(title):
         summary.decompose()
+    else:
+        record = fold.parent if title.startswith("Results that a run") else None
+        (record or fold).decompose()
+        return
     fold.name = "div"
     fold["class"] = ["unfolded", *fold.get("class", [])]
 
