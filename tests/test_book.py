@@ -28,7 +28,7 @@ BEYOND = [
     ROOT / "book" / f"{name}.ipynb"
     for name in (
         *("corrections", "valid-adaptive-auditing", "exact-bound"),
-        *("how-much-can-one-run-show", "auditing-a-real-training"),
+        *("how-much-can-one-run-show", "auditing-a-real-training", "adapters"),
         *("a-leak-that-one-run-cannot-see", "running"),
     )
 ]

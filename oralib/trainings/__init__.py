@@ -19,5 +19,6 @@ oralib.dpsgd.observed : guesses from the released weights.
 
 from oralib.trainings.digits import BUGS, Training, train_digits
 from oralib.trainings.leak import release_noise
+from oralib.trainings.views import compare_views
 
-__all__ = ["BUGS", "Training", "release_noise", "train_digits"]
+__all__ = ["BUGS", "Training", "compare_views", "release_noise", "train_digits"]
