@@ -29,7 +29,9 @@ PDF = ROOT / "_build" / "pdf" / "auditing-differential-privacy-in-one-run.pdf"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 #: What is of no use on paper.
-DROPPED = ".headerlink, script, style, .copybtn, .ledger-box > input, .ledger-box > label"
+DROPPED = (
+    ".headerlink, script, style, .copybtn, .figure-data, .ledger-box > input, .ledger-box > label"
+)
 #: How to run a chapter; once is enough.
 RUN = ".admonition.run"
 #: The summaries of folded code that is printed.
@@ -243,6 +245,13 @@ return [...document.querySelectorAll('body *')]
   .map(x => x.outerHTML.slice(0, 160));
 """
 
+#: Formulas that MathJax has not set, or could not.
+UNSET = """
+return [...document.querySelectorAll('.math')]
+  .filter(x => !x.querySelector('mjx-container') || x.querySelector('mjx-merror'))
+  .map(x => x.outerHTML.slice(0, 160));
+"""
+
 #: Leave nothing on the page but the numbers of sheets in the table of contents.
 NUMBERS = """
 for (const [name, sheet] of Object.entries(arguments[0]))
@@ -333,6 +342,8 @@ def main() -> None:
         page = PDF.with_suffix(".html")
         page.write_text(joined(), encoding="utf-8")
         lay_out(chromium, page)
+        if unset := chromium.execute_script(UNSET):
+            raise SystemExit("error: formulas that are not set: " + "\n".join(unset))
         if wide := chromium.execute_script(TOO_WIDE):
             raise SystemExit("error: too wide for paper: " + "\n".join(wide))
         whole = print_out(chromium)
