@@ -54,8 +54,8 @@ def compare_views(
 
     Returns
     -------
-    A data frame by view, with the columns k, v (the right guesses), bound, and the mean and standard
-    deviation sd of v when simulated, which are nan where digits disturb the canaries.
+    A data frame by view, with the columns k, v (the right guesses), bound, and the mean and the
+    standard deviation sd of v when simulated, which are nan where digits disturb the canaries.
     """
     for name, training in (("staying", staying), ("hopping", hopping), ("among", among)):
         _check.instance(name, training, Training, "train_digits(...)")
