@@ -492,6 +492,8 @@ def repair(html):
     """
     for wrong, right in REPAIRS:
         html = re.sub(wrong, right, html)
+    if 'class="math' not in html:  # the first page has it for the formulas of all others
+        html = re.sub(r"<script[^>]*mathjax/[^>]*></script>", "", html)
     return re.sub(
         r'(<th(?: [^>]*)?>\s*<p>)(<span class="math[^>]*>(.*?)</span></p></th>)', say, html
     )
