@@ -28,7 +28,7 @@ BEYOND = [
     ROOT / "book" / f"{name}.ipynb"
     for name in (
         *("corrections", "valid-adaptive-auditing", "exact-bound"),
-        *("how-much-can-one-run-show", "auditing-a-real-training", "adapters"),
+        *("how-much-can-one-run-show", "auditing-a-real-training"),
         *("a-leak-that-one-run-cannot-see", "running"),
     )
 ]
