@@ -56,6 +56,14 @@ def compare_views(
     -------
     A data frame by view, with the columns k, v (the right guesses), bound, and the mean and the
     standard deviation sd of v when simulated, which are nan where digits disturb the canaries.
+
+    Examples
+    --------
+    With three trainings by ``train_digits``, in a minute:
+
+    >>> compare_views(  # doctest: +SKIP
+    ...     staying, hopping, among, coins, coins_among, k=200, k_among=64, delta=1e-5
+    ... )
     """
     for name, training in (("staying", staying), ("hopping", hopping), ("among", among)):
         _check.instance(name, training, Training, "train_digits(...)")
