@@ -8,6 +8,7 @@ each chapter, which other code needs. How to run a chapter is said once, in the 
 """
 
 import base64
+import logging
 import re
 import shutil
 import tempfile
@@ -334,6 +335,7 @@ def sheets(reader: PdfReader) -> dict[str, int]:
 
 
 def main() -> None:
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it counts objects otherwise than Chromium
     if not (HTML / "index.html").exists():
         raise SystemExit("error: the book is not built: run `make book` first")
     with printer() as chromium:
