@@ -472,6 +472,11 @@ REPAIRS = (
         '<div class="sidebar-primary-items__start',
         r'<div role="region" aria-label="Book" class="sidebar-primary-items__start',
     ),
+    # The arrow beside a page that has pages below it says what it opens.
+    (
+        '<summary>(<span class="toctree-toggle")',
+        r'<summary aria-label="Pages below this one">\1',
+    ),
     # A heading of nothing is no heading.
     (r"<th( [^>]*)?>(\s*<p>\s*</p>\s*)?</th>", r"<td\1></td>"),
 )
