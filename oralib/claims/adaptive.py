@@ -216,7 +216,7 @@ def adaptive_is_valid(feedback: str, level: float) -> Finding:
     def cases() -> Any:
         if feedback == "full":
             yield (
-                "LRR_1 and a guesser that stops at a success, n = 1000",
+                "LRR_1 and a guesser that stops when its bound exceeds ε, n = 1000",
                 adaptive_failure_probability(1, 1000),
                 0.05,
             )

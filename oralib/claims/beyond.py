@@ -91,7 +91,8 @@ def worst_case_of_full_feedback(factor: float | None) -> Finding:
     "ours:anytime-bound",
     OURS,
     "This book",
-    "The mixture bound exceeds ε with probability at most β even if guessing stops at a success.",
+    "The mixture bound exceeds ε with probability at most β even if guessing stops as soon as it "
+    "does.",
     EXACT,
     "valid-adaptive-auditing#thm-valid-anytime",
     stated={"level": 1.0},
@@ -189,8 +190,9 @@ def _guessers(count: int, seed: int) -> Iterable[Function]:
     "ours:one-way-is-plain",
     OURS,
     "This book",
-    "One-way feedback can do no more than no feedback: whatever law the successes have, a plain "
-    "audit of some mechanism with the same (ε, δ) has it too.",
+    "Over all (ε, δ)-DP mechanisms together, one-way feedback can do no more than no feedback: "
+    "whatever law the successes have, a plain audit of some mechanism, perhaps another one, with "
+    "the same (ε, δ) has it too.",
     EXACT,
     "valid-adaptive-auditing#thm-valid-laws",
     stated={"feedback": "one-way", "factor": 1.0},
