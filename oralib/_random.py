@@ -4,9 +4,11 @@ A stream depends on the seed and on its key alone: not on the number of threads,
 points of a grid, not on the order of calls.
 """
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 import numba
@@ -55,16 +57,21 @@ def play(
     streams = (stream(seed, *key, index) for index in range(len(sizes)))
     # Never in the thread of the caller: Ctrl-C there would wait for the end of a kernel, and Numba
     # would make a SystemError of it.
-    pool = ThreadPoolExecutor(min(numba.get_num_threads(), len(sizes)))
-    parts = []
+    threads = min(numba.get_num_threads(), len(sizes))
+    pool = ThreadPoolExecutor(threads)
+    parts: list[Any] = []
     try:
-        blocks = [pool.submit(block, *given) for given in zip(sizes, streams, strict=True)]
+        todo = zip(sizes, streams, strict=True)
+        begun = deque(pool.submit(block, *given) for given in islice(todo, 4 * threads))
         with _bar(trials) as bar:
-            for size, task in zip(sizes, blocks, strict=True):
+            while begun:
+                task = begun.popleft()
                 while not wait([task], timeout=_SILENCE).done:
                     bar.refresh()
                 parts.append(task.result())
-                bar.update(size)
+                bar.update(sizes[len(parts) - 1])
+                # No more of them wait than keep all threads at work.
+                begun.extend(pool.submit(block, *given) for given in islice(todo, 1))
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise

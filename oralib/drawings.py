@@ -560,7 +560,7 @@ def which_bound() -> Picture:
     --------
     >>> picture = which_bound()
     >>> picture.get_size_inches().tolist()
-    [6.0, 6.55]
+    [6.0, 7.34]
     """
     rows = _leaves(BOUND_CHART)
     height = 1.39 + 0.29 * len(CALLS) + ROW * rows
