@@ -505,7 +505,7 @@ def test_without_a_clipboard_the_link_is_shown(browser, page):
 def wait(browser, condition):
     from selenium.webdriver.support.ui import WebDriverWait
 
-    WebDriverWait(browser, 10, poll_frequency=0.05).until(lambda _: condition())
+    WebDriverWait(browser, 60, poll_frequency=0.05).until(lambda _: condition())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 __all__ = ["address", "browser"]  # fixtures
 
 
-def wait_for(browser, condition, seconds=20):
+def wait_for(browser, condition, seconds=60):
     from selenium.webdriver.support.ui import WebDriverWait
 
     return WebDriverWait(browser, seconds).until(condition)

@@ -657,20 +657,22 @@ oralib.__main__.main({words.split()!r})
 def test_an_interrupt_does_not_wait_for_the_end_of_a_block():
     """A kernel hears no signals while it runs, so none runs in the main thread."""
     program = """
-import hashlib, os, signal, sys, threading, time
+import hashlib, os, signal, sys, threading
 import numpy as np
 from oralib._random import play
 
+ended = []
+
 def block(size, rng):
-    hashlib.pbkdf2_hmac("sha256", b"", b"", 4_000_000)  # hears no signals, as a kernel
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 40_000_000)  # hears no signals, as a kernel
+    ended.append(True)
     return (np.zeros(size),)
 
 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-start = time.perf_counter()
 try:
     play(block, 1, 0)
 except KeyboardInterrupt:
-    os._exit(7 if time.perf_counter() - start < 3 else 8)
+    os._exit(8 if ended else 7)
 """
     assert subprocess.run([sys.executable, "-c", program]).returncode == 7
 
@@ -814,7 +816,8 @@ def test_a_kernel_that_is_broken_by_a_cell_is_one_line(tmp_path, chapter, monkey
     arguments = ["run", str(path), "--out", str(tmp_path / "out")]
     assert main(arguments) == 1
     said = capfd.readouterr().err.split("\r")[-1]
-    assert said == "small failed: the kernel 'python3' cannot be understood: KeyError: 'msg_id'\n"
+    assert said.startswith("small failed: the kernel 'python3' cannot be understood: ")
+    assert said.count("\n") == 1  # which of its messages comes first is chance
 
     def execute(*given, **named):  # after sys.modules.clear() in a cell, which takes a minute
         raise CellTimeoutError.error_from_timeout_and_cell("No output", 4, None)
