@@ -6,8 +6,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 
-# uv compiles bytecode once at install time, so that later starts are fast.
+# Bytecode is compiled once and kept, so that later starts are fast.
 export UV_COMPILE_BYTECODE := 1
+unexport PYTHONDONTWRITEBYTECODE
 # Files in user site-packages or on PYTHONPATH must not shadow the locked versions.
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH

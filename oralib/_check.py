@@ -14,6 +14,17 @@ _PLAIN_INTEGER = frozenset({int, np.int64})
 _PLAIN_REAL = frozenset({float, np.float64, np.int64})
 
 
+def is_plain_integer(value: Any) -> bool:
+    """Whether ``value`` is one integer of the usual kinds, of any size."""
+    return type(value) in _PLAIN_INTEGER
+
+
+def is_plain_real(value: Any) -> bool:
+    """Whether ``value`` is one number of the usual kinds; nan is."""
+    kind = type(value)  # integers beyond those of NumPy, or even beyond floats, go the long way
+    return kind in _PLAIN_REAL or (kind is int and abs(value) <= LARGEST_COUNT)
+
+
 def reals(
     name: str,
     value: ArrayLike,
@@ -23,7 +34,7 @@ def reals(
     interval: str = "[]",
 ) -> NDArray[np.float64]:
     """``value`` as an array of floats in an interval, e.g. ``interval="(]"`` for (low, high]."""
-    if _is_plain_real(value) and _between(value, low, high, interval):
+    if is_plain_real(value) and _between(value, low, high, interval):
         return np.array(value, dtype=np.float64)
     array = _numbers(name, value, "a number").astype(np.float64)
     if array.size and all(_between(x, low, high, interval) for x in (array.min(), array.max())):
@@ -38,7 +49,7 @@ def integers(
     name: str, value: ArrayLike, low: int = 0, high: int = LARGEST_COUNT
 ) -> NDArray[np.int64]:
     """``value`` as an array of integers between ``low`` and ``high``; 7.0 passes, 7.5 does not."""
-    if type(value) in _PLAIN_INTEGER and low <= value <= high:  # type: ignore[operator]
+    if is_plain_integer(value) and low <= value <= high:  # type: ignore[operator]
         return np.array(value, dtype=np.int64)
     array = _numbers(name, value, "an integer")
     if array.dtype.kind in "iu" and array.size and low <= array.min() and array.max() <= high:
@@ -57,14 +68,14 @@ def real(
     name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, interval: str = "[]"
 ) -> float:
     """``value`` as one float in an interval."""
-    if _is_plain_real(value) and _between(value, low, high, interval):
+    if is_plain_real(value) and _between(value, low, high, interval):
         return float(value)
     return float(_scalar(name, value, reals(name, value, low, high, interval=interval)))
 
 
 def integer(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> int:
     """``value`` as one integer between ``low`` and ``high``."""
-    if type(value) in _PLAIN_INTEGER and low <= value <= high:
+    if is_plain_integer(value) and low <= value <= high:
         return int(value)
     return int(_scalar(name, value, integers(name, value, low, high)))
 
@@ -158,11 +169,6 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be {what}, got {name}={value!r}")
     return array
-
-
-def _is_plain_real(value: Any) -> bool:
-    kind = type(value)  # integers beyond those of NumPy, or even beyond floats, go the long way
-    return kind in _PLAIN_REAL or (kind is int and abs(value) <= LARGEST_COUNT)
 
 
 def _between(value: Any, low: float, high: float, interval: str) -> bool:

@@ -60,6 +60,20 @@ def test_p_and_its_inverse():
     np.testing.assert_allclose(p_inv(p(x[:31])), x[:31], rtol=1e-13, atol=1e-15)
 
 
+@pytest.mark.parametrize("delta", [0, 0.0, 1e-5, np.float64(0.01), 1])
+@pytest.mark.parametrize("method", ["steinke", "exact"])
+def test_plain_numbers_are_as_arrays(method, delta):
+    """They are checked in another way."""
+    for v, r, n in ((75, 100, 1000), (0, 0, 1), (np.int64(30), 30, np.int64(30)), (4, 9, 2**53)):
+        how = {"delta": delta, "n": n, "method": method}
+        one = epsilon_lower_bound(v, r, **how)
+        assert type(one) is float
+        assert one == epsilon_lower_bound([v], [r], **how)[0]
+        assert p_value(v, r, 0.5, **how) == p_value([v], [r], 0.5, **how)[0]
+    bound = oralib.epsilon_lower_bound_random_r
+    assert bound(70, 90, delta=delta, n=99) == bound([70], [90], delta=delta, n=99)[0]
+
+
 def test_scalars_in_floats_out():
     assert type(p(1)) is type(p_inv(0.5)) is type(epsilon_estimate(1, 2)) is float
     assert type(epsilon_lower_bound(9, 10)) is type(p_value(9, 10, 0.5)) is float

@@ -226,15 +226,20 @@ def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float,
 
 def _over_counts(
     kernel: Callable[..., NDArray[np.float64]],
-    v: ArrayLike,
-    r: ArrayLike,
-    delta: ArrayLike,
-    n: ArrayLike | None,
+    v: Any,
+    r: Any,
+    delta: Any,
+    n: Any,
     rule: int,
     split: float,
     **level: NDArray[np.float64],
 ) -> Any:
     """Check the counts of an audit and run a kernel over (v, r, level, n δ)."""
+    ((name, x),) = level.items()
+    if x.ndim == 0 and _is_one_audit(v, r, delta, n):
+        budget = 0.0 if n is None else float(n * delta)
+        one = np.array([v]), np.array([r]), np.array([float(x)]), np.array([budget])
+        return float(kernel(*one, rule, split)[0])
     v, r = counts_of(v, r)
     delta = _check.reals("delta", delta, 0, 1)
     if n is None and (delta > 0).any():
@@ -243,12 +248,30 @@ def _over_counts(
             "the bound depends on the number of elements"
         )
     n = r if n is None else _check.integers("n", n)
-    v, r, delta, n, x = _check.broadcast(v=v, r=r, delta=delta, n=n, **level)
+    v, r, delta, n, x = _check.broadcast(v=v, r=r, delta=delta, n=n, **{name: x})
     _check.at_most("r", r, "n", n)
     # flatten copies, so that the kernel sees one type of array: contiguous and writable.
     arrays = v.flatten(), r.flatten(), x.flatten(), (n * delta).flatten()
-    flat = kernel(*arrays, rule, split) if v.size == 1 else _once(kernel, *arrays, rule, split)
-    return plain(flat.reshape(v.shape))
+    return plain(_once(kernel, *arrays, rule, split).reshape(v.shape))
+
+
+def _is_one_audit(v: Any, r: Any, delta: Any, n: Any) -> bool:
+    """Whether these are plain numbers, and all in order: arrays of one take longer to check.
+
+    What is odd is none, goes the long way, and gets its error there.
+    """
+    return (
+        _check.is_plain_integer(v)
+        and _check.is_plain_integer(r)
+        and _check.is_plain_real(delta)
+        and 0 <= v <= r <= _check.LARGEST_COUNT
+        and 0 <= delta <= 1
+        and (
+            delta == 0
+            if n is None
+            else _check.is_plain_integer(n) and r <= n <= _check.LARGEST_COUNT
+        )
+    )
 
 
 def _once(

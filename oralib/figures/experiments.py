@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from oralib.bounds import p
@@ -312,9 +313,7 @@ def score_audit(
     >>> picture = score_audit([50, 100, 200], [0.4, 0.7, 0.6], shown=(100, 0.7), claim=2.0)
     """
     picture, axes = new_picture()
-    if claim is not None:
-        label = f"claimed ε = {claim:g}"
-        axes.axhline(claim, color="black", linestyle="--", linewidth=1.2, label=label)
+    _draw_claim(axes, claim)
     label = "only exploration: not valid"
     draw_curve(axes, guesses, bounds, color=GREY, linestyle=":", label=label)
     if len(tried) > 1:
@@ -323,13 +322,23 @@ def score_audit(
             *(tried, np.zeros(len(tried)), "|"),
             **{"color": BLUE, "markersize": 12, "label": "tried, with a correction", **height},
         )
-    k, bound = shown
-    label = f"valid: ε ≥ {np.floor(bound * 1000) / 1000:.3f}, {k} guesses"
-    axes.plot([k], [bound], "o", color=BLUE, markersize=9, label=label)
+    _draw_valid(axes, *shown, f"{shown[0]} guesses")
     label_axes(axes, "number of guesses", "lower bound on ε (nats)", log_x=True)
     axes.set_ylim(bottom=0)
     draw_legend(picture)
     return picture
+
+
+def _draw_claim(axes: Axes, claim: float | None) -> None:
+    if claim is not None:
+        label = f"claimed ε = {claim:g}"
+        axes.axhline(claim, color="black", linestyle="--", linewidth=1.2, label=label)
+
+
+def _draw_valid(axes: Axes, place: float, bound: float, how: str) -> None:
+    """The one point of an audit that is a bound, rounded so that it does not overclaim."""
+    label = f"valid: ε ≥ {np.floor(bound * 1000) / 1000:.3f}, {how}"
+    axes.plot([place], [bound], "o", color=BLUE, markersize=9, label=label)
 
 
 @in_house_style
@@ -361,17 +370,12 @@ def guess_audit(
     1
     """
     picture, axes = new_picture()
-    if claim is not None:
-        label = f"claimed ε = {claim:g}"
-        axes.axhline(claim, color="black", linestyle="--", linewidth=1.2, label=label)
+    _draw_claim(axes, claim)
     if np.isfinite(estimate):
         label = "by the accuracy alone: no bound"
         axes.axhline(estimate, color=GREY, linestyle=":", linewidth=1.6, label=label)
     draw_curve(axes, betas, bounds, color=SKY, label="had another β been fixed in advance")
-    beta, bound = shown
-    v, r = right
-    label = f"valid: ε ≥ {np.floor(bound * 1000) / 1000:.3f}, {v} of {r} right"
-    axes.plot([beta], [bound], "o", color=BLUE, markersize=9, label=label)
+    _draw_valid(axes, *shown, "{} of {} right".format(*right))
     label_axes(axes, "how often the bound may fail, β", "lower bound on ε (nats)", log_x=True)
     axes.set_ylim(bottom=0)
     draw_legend(picture)
