@@ -151,7 +151,7 @@ def test_a_bad_number_of_threads_is_one_line(threads):
 
 
 @pytest.mark.parametrize("name", ["a$^$_{", "big"])
-def test_the_table_is_there_whatever_the_picture_does(tmp_path, capsys, name):
+def test_the_table_is_there_whatever_the_picture_does(tmp_path, capsys, name, workers_at_home):
     value = "10**400" if name == "big" else "x"
     write_chapter(tmp_path, extra=f"\nresults.record(**{{{name!r}: {value}}})")
     grid = tmp_path / "grid.yml"
@@ -163,7 +163,7 @@ def test_the_table_is_there_whatever_the_picture_does(tmp_path, capsys, name):
     assert (out / "figure.png").exists() != ("the table cannot be drawn" in said)
 
 
-def test_other_versions_of_packages_are_named(tmp_path, capsys, monkeypatch):
+def test_other_versions_of_packages_are_named(tmp_path, capsys, monkeypatch, workers_at_home):
     write_chapter(tmp_path)
     grid = tmp_path / "grid.yml"
     grid.write_text("chapter: small.ipynb\nproduct: {x: [1]}\n")
@@ -202,7 +202,7 @@ def sweep(folder, capsys, text="product: {x: [1]}"):
     return status, (folder / "out" / "table.csv").read_text(), capsys.readouterr().err
 
 
-def test_a_file_that_changes_after_it_was_read_is_noticed(tmp_path, capsys):
+def test_a_file_that_changes_after_it_was_read_is_noticed(tmp_path, capsys, workers_at_home):
     (tmp_path / "data.txt").write_text("1")
     extra = (
         "\ndata = open('data.txt').read()\nimport subprocess, sys\n"
@@ -214,7 +214,7 @@ def test_a_file_that_changes_after_it_was_read_is_noticed(tmp_path, capsys):
     assert "data.txt has changed since it was read" in said
 
 
-def test_a_file_that_was_missing_is_noticed_when_it_comes(tmp_path, capsys):
+def test_a_file_that_was_missing_is_noticed_when_it_comes(tmp_path, capsys, workers_at_home):
     extra = (
         "\ntry:\n    more = float(open('more.txt').read())\n"
         "except FileNotFoundError:\n    more = 0.0\nresults.record(more=more)"
@@ -239,7 +239,7 @@ def test_captured_results_are_kept_and_cleared_ones_are_missed(tmp_path, capsys)
     assert "small failed: a was recorded, but is not in the notebook" in capsys.readouterr().err
 
 
-def test_results_keep_their_digits_and_their_names(tmp_path, capsys):
+def test_results_keep_their_digits_and_their_names(tmp_path, capsys, workers_at_home):
     extra = (
         "\nresults.record(big=2**53 + 1 if x == 1 else 0.5, x=7)"
         "\nresults.record(**{'x (result)': 8})"

@@ -248,22 +248,22 @@ def test_sweep_on_two_workers_and_again(folder, capsys):
     assert len((out / "table.csv").read_text().splitlines()) == 5
 
 
-def test_changed_code_is_noticed(folder, capsys):
-    path, out = write_grid(folder, "product: {x: [1, 2]}\n"), folder / "out"
+def test_changed_code_is_noticed(folder, capsys, workers_at_home):
+    path, out = write_grid(folder, "product: {x: [1]}\n"), folder / "out"
     assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
     before = (out / "table.csv").read_text()
     write_chapter(folder, extra="\nresults.record(more=1)")
     capsys.readouterr()
     assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
-    assert "the code has changed: 2 points were run by another version" in capsys.readouterr().err
+    assert "the code has changed: 1 points were run by another version" in capsys.readouterr().err
     after = (out / "table.csv").read_text()
     assert after.splitlines()[0] == before.splitlines()[0] + ",more"
 
 
-def test_a_failed_point_does_not_stop_the_others(folder, capsys):
+def test_a_failed_point_does_not_stop_the_others(folder, capsys, workers_at_home):
     path = write_grid(folder, "product: {x: [1, 2], word: [a, fail]}\nresults: [square]\n")
     out = folder / "out"
-    assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 1
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 1
     seen = capsys.readouterr()
     assert "point 2 (x=1.0, word=fail) failed: RuntimeError: cannot do x=1.0" in seen.err
     assert "point 4 (x=2.0, word=fail) failed: RuntimeError: cannot do x=2.0" in seen.err
@@ -275,7 +275,7 @@ def test_a_failed_point_does_not_stop_the_others(folder, capsys):
     assert len(kept) == 2
     assert sorted(kept) == sorted((out / "failed").iterdir())
     assert all("cannot do x=" in path.read_text() for path in kept)
-    assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 1
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 1
     assert "4 points, 2 complete, 2 to run" in capsys.readouterr().err
     assert len(list((out / "failed").iterdir())) == 4
 
@@ -320,7 +320,7 @@ def test_links_are_not_followed(folder, capsys):
     assert list((folder / "real").iterdir()) == []
 
 
-def test_a_start_that_was_killed_is_no_obstacle(folder):
+def test_a_start_that_was_killed_is_no_obstacle(folder, workers_at_home):
     path, out = write_grid(folder, "points: [{x: 1}]\n"), folder / "out"
     with folders.unseen(out / "sweep.json") as place:
         name = place.name
@@ -356,7 +356,7 @@ DAMAGES = {
 }
 
 
-def test_damaged_points_are_set_aside_and_run_again(swept, tmp_path, capsys):
+def test_damaged_points_are_set_aside_and_run_again(swept, tmp_path, capsys, workers_at_home):
     """However they are damaged; the others are left as they are."""
     folder = tmp_path / "copy"
     shutil.copytree(swept, folder)
@@ -400,7 +400,7 @@ def test_a_point_is_known_again_whatever_its_numbers_are(tmp_path, capsys):
     assert "point 1 is damaged" in capsys.readouterr().err
 
 
-def test_what_is_not_a_point_is_not_taken_for_one(swept, tmp_path, capsys):
+def test_what_is_not_a_point_is_not_taken_for_one(swept, tmp_path, capsys, workers_at_home):
     """Records without keys, a copy of another point, files among the points, an edited table."""
     folder = tmp_path / "copy"
     shutil.copytree(swept, folder)
@@ -462,14 +462,14 @@ def test_a_sweep_of_another_chapter_is_left_alone(swept, tmp_path, capsys):
     assert (out / "table.csv").read_text() == table
 
 
-def test_old_points_with_files_of_others_are_kept(swept, tmp_path, capsys):
+def test_old_points_with_files_of_others_are_kept(swept, tmp_path, capsys, workers_at_home):
     folder = tmp_path / "copy"
     shutil.copytree(swept, folder)
     path, out = folder / "grid.yml", folder / "out"
     first, *_ = sorted((out / "points").iterdir())
     (first / "mine.txt").write_text("mine")
     write_chapter(folder, extra="\n1 + 1")
-    assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 0
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
     said = capsys.readouterr().err
     assert "the code has changed: 3 points were run by another version" in said
     aside = out / "set-aside" / f"{first.name}-1"
@@ -479,7 +479,7 @@ def test_old_points_with_files_of_others_are_kept(swept, tmp_path, capsys):
     assert len(list((out / "points").iterdir())) == 3
 
 
-def test_a_chapter_that_is_edited_while_a_sweep_runs(folder, capsys):
+def test_a_chapter_that_is_edited_while_a_sweep_runs(folder, capsys, workers_at_home):
     """The first point to be run replaces the chapter; all are run from what was read before."""
     write_chapter(folder, name="edited", extra="\nsquare = -1")
     edit = "\nfrom pathlib import Path\n"
@@ -725,7 +725,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("linked", [None, "changed", "turned"])
 @pytest.mark.parametrize("what", ["helper.py", "data.csv"])
-def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what, linked):
+def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what, linked, workers_at_home):
     """A module beside a notebook of one's own, and a file of data; links to such as well."""
     (folder / "helper.py").write_text("def value():\n    return 5\n")
     (folder / "data.csv").write_text("5\n")
@@ -740,14 +740,14 @@ def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what, linke
         extra="\nimport helper\n"
         'results.record(more=helper.value() + float(open("data.csv").read()))',
     )
-    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
+    path, out = write_grid(folder, "product: {x: [1]}\nresults: [more]\n"), folder / "out"
     again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
     assert main(again) == 0
-    assert (out / "table.csv").read_text() == "x,more\n1.0,10.0\n2.0,10.0\n"
+    assert (out / "table.csv").read_text() == "x,more\n1.0,10.0\n"
     (folder / "unused.py").write_text("2\n")
     capsys.readouterr()
     assert main(again) == 0
-    assert "2 points, 2 complete, 0 to run" in capsys.readouterr().err
+    assert "1 points, 1 complete, 0 to run" in capsys.readouterr().err
     text = (folder / what).read_text().replace("5", "7")
     if linked == "turned":
         (folder / what).unlink()
@@ -756,12 +756,12 @@ def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what, linke
     else:
         (folder / what).write_text(text)
     assert main(again) == 0
-    said = "a file that the chapter used has changed: 2 points were run by another version"
+    said = "a file that the chapter used has changed: 1 points were run by another version"
     assert said in capsys.readouterr().err
-    assert (out / "table.csv").read_text() == "x,more\n1.0,12.0\n2.0,12.0\n"
+    assert (out / "table.csv").read_text() == "x,more\n1.0,12.0\n"
 
 
-def test_a_sweep_whose_folder_is_taken_away_says_so(folder, capsys):
+def test_a_sweep_whose_folder_is_taken_away_says_so(folder, capsys, workers_at_home):
     write_chapter(folder, extra='\nimport shutil\nshutil.rmtree("out")')
     path, out = write_grid(folder, "product: {x: [1]}\n"), folder / "out"
     assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) != 0
@@ -830,7 +830,7 @@ def test_a_table_without_points(monkeypatch, tmp_path):
     assert not (tmp_path / "figure.png").exists()
 
 
-def test_the_table_of_a_sweep_is_a_frame(folder):
+def test_the_table_of_a_sweep_is_a_frame(folder, workers_at_home):
     grid = runs.read_grid(write_grid(folder, "product: {x: [1, 2]}\nresults: [square]\n"))
     done = runs.sweep_grid(grid, folder / "out", workers=1)
     assert done.table["square"].tolist() == [3.0, 6.0]

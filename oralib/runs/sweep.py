@@ -174,33 +174,31 @@ def _run_all(
     threads: int,
 ) -> dict[int, str]:
     """Run the missing points; what went wrong, by point."""
-    from distributed import as_completed
-
-    tasks = {
-        client.submit(
-            run_point,
-            str(grid.chapter.path),
-            dict(grid.points[i]),
-            str(out),
-            keys[i],
-            code,
-            threads,
-            key=f"point-{keys[i]}",
-            pure=False,
-        ): i
+    calls = {
+        i: (str(grid.chapter.path), dict(grid.points[i]), str(out), keys[i], code, threads)
         for i in missing
     }
     failures: dict[int, str] = {}
     with tqdm(total=len(missing), unit="point", disable=None) as bar:
-        for task in as_completed(tasks):
-            i = tasks[task]
-            said = task.result() if task.status == "finished" else str(task.exception())
+        for i, said in _ended(client, calls):
             if said:
                 failures[i] = said
                 line = " ".join(said.split())
                 tqdm.write(f"point {_named(grid, i)} failed: {line}", file=sys.stderr)
             bar.update()
     return dict(sorted(failures.items()))
+
+
+def _ended(client: Any, calls: Mapping[int, tuple[Any, ...]]) -> Iterator[tuple[int, str]]:
+    """Each point as it ends, and what went wrong there, if anything did."""
+    from distributed import as_completed
+
+    tasks = {
+        client.submit(run_point, *call, key=f"point-{call[3]}", pure=False): i
+        for i, call in calls.items()
+    }
+    for task in as_completed(tasks):
+        yield tasks[task], task.result() if task.status == "finished" else str(task.exception())
 
 
 def run_point(
