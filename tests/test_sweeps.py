@@ -497,7 +497,7 @@ def test_a_chapter_that_is_edited_while_a_sweep_runs(folder, capsys, workers_at_
     assert "2 points, 2 complete, 0 to run" in capsys.readouterr().err
 
 
-def test_threads_and_workers_never_exceed_the_cores(folder, capsys):
+def test_threads_and_workers_never_exceed_the_cores(folder, capsys, workers_at_home):
     cores = os.cpu_count()
     path = write_grid(folder, "points: [{x: 1}]\nresults: [threads]\n")
     assert main(["sweep", str(path), "--out", str(folder / "a"), "--workers", "1"]) == 0
@@ -526,7 +526,7 @@ def test_a_folder_that_cannot_be_written(folder, capsys):
     assert "cannot be written to: Not a directory" in capsys.readouterr().err
 
 
-def test_a_full_disk_is_reported_and_complete_points_are_kept(folder):
+def test_a_full_disk_is_reported_and_complete_points_are_kept(folder, workers_at_home):
     """Files cannot grow beyond a limit, as on a disk that is full."""
     path, out = write_grid(folder, GRID), folder / "out"
     small = write_grid(folder, "points: [{x: 1, n: 1}]\nresults: [square, text]\n", "small.yml")
@@ -619,18 +619,19 @@ def test_a_scheduler_whose_worker_is_killed(folder):
             process.wait()
 
 
-def test_no_scheduler_at_the_address(folder, capsys):
+def test_no_scheduler_at_the_address(folder, capsys, monkeypatch):
+    monkeypatch.setattr("oralib.runs.cluster._ANSWER", 1)
     path = write_grid(folder, "points: [{x: 1}]\n")
     arguments = ["sweep", str(path), "--out", str(folder / "out")]
     assert main([*arguments, "--scheduler", "tcp://127.0.0.1:9"]) == 2
     assert "there is no scheduler at tcp://127.0.0.1:9" in capsys.readouterr().err
 
 
-def test_a_sweep_that_is_killed_again_and_again(folder):
+def test_a_sweep_that_is_killed_again_and_again(folder, workers_at_home):
     path, out = write_grid(folder, GRID), folder / "out"
     arguments = [*COMMAND, str(path), "--out", str(out), "--workers", "2"]
     moments = random.Random(20)
-    for _ in range(8):
+    for _ in range(5):
         sweep = subprocess.Popen(
             arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
