@@ -55,7 +55,7 @@ def bound_map() -> pd.DataFrame:
 
 
 def explorer() -> pd.DataFrame:
-    """Mean bounds of the page *Explore*, at the points of its sliders; under two minutes."""
+    """Mean bounds of the page *Explore*, at the points of its sliders; about a minute."""
     points = [(e, x, way) for e in EXPLORED["epsilon"] for x in EXPLORED["x"] for way in WAYS]
     rows = [explored(*point) for point in tqdm(points, disable=None, leave=False)]
     return pd.concat(rows, ignore_index=True).round(4)
@@ -94,9 +94,9 @@ class Way:
 
 
 WAYS = {
-    "staying": Way(staying, 1920),
-    "hopping": Way(hopping_counts, 160),
-    "one-way": Way(partial(likelihood_counts, sees="steps", feedback="one-way"), 96),
+    "staying": Way(staying, 960),
+    "hopping": Way(hopping_counts, 128),
+    "one-way": Way(partial(likelihood_counts, sees="steps", feedback="one-way"), 64),
 }
 
 #: The positions of its sliders.

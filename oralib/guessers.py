@@ -84,8 +84,8 @@ class ThresholdGuesser:
 class TopGuesser:
     """Guess exactly the k elements with the largest losses; among equals, those that come first.
 
-    The guess is minus the sign of the loss, as for :class:`ThresholdGuesser`. Taking the k largest
-    losses is best among all guessers with k guesses (Theorem 5.2).
+    The guess is minus the sign of the loss, as for :class:`ThresholdGuesser`. Among all
+    guessers with k guesses this one has the largest mean accuracy (Theorem 5.2).
 
     Examples
     --------

@@ -96,7 +96,8 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
     """Count-in-Sets with threshold τ = ∞, where every taken guess is right (Appendix E.3).
 
     Without feedback a set is guessed whole if all its elements agree. With feedback, one-way or
-    full, the elements of a set are guessed from the last one on that differs from its successors.
+    full, the elements of a set are guessed that come after the last one that differs from its
+    successors, and all of them if there is none such.
 
     Examples
     --------

@@ -175,13 +175,16 @@ def _report(plan: AuditPlan) -> str:
         active, steps = dropping.active(dpsgd), dpsgd.steps
         shown = sorted({0, steps // 4, steps // 2, 3 * steps // 4, steps - 1})
         falls = ", ".join(f"{active[t]:,} in step {t + 1}" for t in shown)
+        early, *late = (
+            (t + 1, load.max(), load.min())
+            for t in sorted({min(1, steps - 1), steps - 1})
+            for load in [dropping.loads(dpsgd)[t]]
+        )
+        crowds = "{1} on a coordinate in step {0}, against {2} of the most promising".format(*early)
+        crowds += "".join("; {1} against {2} in step {0}".format(*end) for end in late)
         rows += [
             ("drop", f"those with the smallest scores; active: {falls}"),
-            (
-                "crowd",
-                f"the undecided: {dropping.crowding[0]:g} times as many on their coordinates as on "
-                f"those of the most promising, in the end {dropping.crowding[1]:g} times",
-            ),
+            ("crowd", f"the undecided: {crowds}"),
         ]
     if plan.trials:
         seen = f"{plan.bound:.3f} ± {plan.bound_se:.3f}, the mean of {plan.trials} simulated audits"

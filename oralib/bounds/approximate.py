@@ -119,9 +119,10 @@ def epsilon_lower_bound(
     n: ArrayLike | None = None,
     method: str = "steinke",
 ) -> Any:
-    """The paper's ε'_β(v, r), valid for δ = 0, or if the number of guesses r is fixed in advance.
+    """The paper's ε'_β(v, r), for plain and one-way audits: valid for δ = 0, or for r fixed before.
 
-    For δ > 0 and ``method="steinke"`` it is valid for β <= 1/2.
+    For δ > 0 the number of guesses r must have been fixed in advance, and ``method="steinke"`` is
+    valid for β <= 1/2.
 
     It is the largest ε whose p-value is at most β, or 0 if none is. With probability 1 - β a plain
     or one-way audit returns no more than the true privacy level. It never overclaims by rounding:

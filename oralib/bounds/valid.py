@@ -108,7 +108,7 @@ class Counts:
 
     @property
     def unsafe(self) -> bool:
-        """Whether the number of guesses, or a guess, may depend on other guesses being right.
+        """Whether their number may depend on guesses being right, or a guess on all other coins.
 
         Then ``epsilon_lower_bound(v, r)`` is not a valid bound, not even for δ = 0.
         """

@@ -50,13 +50,16 @@ class Dropping:
 
     Attributes
     ----------
-    final : the average number of active canaries per coordinate in the end, from 1 on.
+    final : the number of active canaries per coordinate in the end that is aimed at, from 1 on;
+        loads are whole numbers, so that it may be a little more.
     until : the share of the training after which no more are dropped, in (0, 1].
     bend : in [0.1, 10]. With 1 the number of active canaries falls by the same factor in each
         step; above 1 it falls slowly at first.
-    crowding : the ratio between the most and the least crowded coordinates in the first and in the
-        last step, each at least 1; in between it changes geometrically. The most promising
-        canaries, by the size of their scores, have the least crowded coordinates.
+    crowding : the ratio between the most and the least crowded coordinates that is aimed at, early
+        and at the end, each at least 1; in between it changes geometrically. The first step has
+        equal loads, and loads are whole numbers of at least 1, so that the ratio may be smaller,
+        above all at the end. The most promising canaries, by the size of their scores, have the
+        least crowded coordinates.
 
     Examples
     --------

@@ -101,7 +101,7 @@ def audit_gradients(
     sees: str = "steps",
     feedback: str = "none",
 ) -> Counts:
-    """The counts of one audit with k guesses, canaries that stay and the best guesser for them.
+    """The counts of one audit with k guesses: canaries that stay, the guesser of audit_likelihood.
 
     Parameters
     ----------
