@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
+TF     := .venv-tf
 
 # Bytecode is compiled once and kept, so that later starts are fast.
 export UV_COMPILE_BYTECODE := 1
@@ -13,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
 
-.PHONY: book pdf lab test chapters data torch lint bench lock clean
+.PHONY: book pdf lab test chapters data torch tf-scores lint bench lock clean
 
 # Executes every chapter afresh; a warning is an error. The pages carry what readers need to run them.
 book: $(READY)
@@ -56,6 +57,18 @@ $(VENV)/torch-ready: $(READY) requirements-torch.txt
 	    --constraint requirements.lock --requirement requirements-torch.txt
 	@touch $@
 
+# Trains with TensorFlow Privacy, which cannot share an environment with oralib and gets one of its own,
+# with Python 3.11, and writes the scores that a chapter reads; commit the result.
+tf-scores: $(READY) $(TF)/ready
+	TF_CPP_MIN_LOG_LEVEL=3 $(TF)/bin/python book/tf_privacy.py --out book/data/tf-privacy.csv --sigma \
+	    $$($(BIN)/python -c 'import oralib; print(oralib.noise_multiplier(8, 1e-5, 100, 0.1))')
+
+$(TF)/ready: requirements-tf.txt
+	rm -rf $(TF)
+	python3.11 -m venv $(TF)
+	$(TF)/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements-tf.txt
+	@touch $@
+
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -70,7 +83,7 @@ lock: $(READY)
 	    --extra book --extra lab --extra test --extra runs --extra build --quiet --output-file requirements.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TF) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an interrupted set-up starts again from nothing.
