@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits
 from tensorflow_privacy import DPKerasSGDOptimizer
 
 N, STEPS, SAMPLE_RATE, LEARNING_RATE, CLIP = 2000, 100, 0.1, 2.0, 1.0
-#: Batches are filled up to this size with examples that do not count; about 280 are drawn.
+#: The size of every batch: about 280 are drawn, and the others do not count.
 PADDED = 512
 CRITERION = tf.keras.losses.SparseCategoricalCrossentropy(
     from_logits=True,
@@ -44,8 +44,9 @@ def task(seed):
 
 def train(inputs, wanted, present, sigma, seed):
     """The linear model after its last step."""
-    layer = tf.keras.layers.Dense(10, use_bias=False, kernel_initializer="zeros")
-    model = tf.keras.Sequential([layer])
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Dense(10, use_bias=False, kernel_initializer="zeros")]
+    )
     optimizer = DPKerasSGDOptimizer(
         l2_norm_clip=CLIP,
         noise_multiplier=sigma,
