@@ -15,3 +15,5 @@ for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.S
 collect_ignore = [str(path) for path in committed.chapters()]
 if find_spec("torch") is None or find_spec("opacus") is None:
     collect_ignore.append("oralib/trainings/_opacus.py")
+# It runs in an environment of its own.
+collect_ignore.append("book/tf_privacy.py")

@@ -114,7 +114,7 @@ def planted_bugs() -> pd.DataFrame:
 
 def lacking() -> bool:
     """Whether a package of the real trainings is missing."""
-    needed = committed.NEEDS["from oralib.trainings"]
+    _, needed = committed.NEEDS["torch"]
     return any(find_spec(name) is None for name in needed)
 
 

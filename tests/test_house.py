@@ -10,6 +10,8 @@ import nbformat
 import pytest
 from test_rendered import BROWSER, DRIVER, REQUIRED, serve, start_browser
 
+from book._ext import committed
+
 ROOT = Path(__file__).parent.parent
 
 INDEX = """# A small book
@@ -216,8 +218,28 @@ def test_the_search_finds_a_number_of_the_paper(html, tmp_path):
 def test_how_to_run_a_chapter_stands_at_its_end(pages):
     box = pages["chapter"].split("Run this chapter")[1].split("</article>")[0]
     assert "oralib run book/chapter.ipynb -p x=1.25" in box
+    assert ".whl[runs]" in re.sub(r"<.*?>", "", box)
     assert re.findall(r'href="(../downloads/oralib-[^"]*(?:whl|gz))"', box)
     assert "Run this book" in pages["index"]
+
+
+@pytest.mark.parametrize(
+    ("name", "extras"),
+    [
+        ("04-the-gaps", []),
+        ("auditing-a-real-training", ["torch"]),
+        ("a-leak-that-one-run-cannot-see", ["torch"]),
+        ("adapters", ["torch", "jax"]),
+    ],
+)
+def test_the_extras_that_a_chapter_needs(name, extras):
+    """The box at its end names them."""
+    path = ROOT / "book" / f"{name}.ipynb"
+    assert committed.extras(path) == extras
+    for word, module in ("torch", "opacus"), ("jax", "jax_privacy"):
+        cells = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+        imports = re.search(rf"^(import|from) {module}\b", "\n".join(cells), re.MULTILINE)
+        assert word in extras or not imports
 
 
 def test_a_column_of_numbers_is_known_as_one(pages):

@@ -14,17 +14,22 @@ from oralib.runs import prose
 BOOK = Path(__file__).parent.parent
 
 
-#: What a chapter says that has real trainings, and the packages that it needs for them.
+#: The extras of oralib for real trainings: what a chapter says that needs them, and their packages.
 NEEDS = {
-    "from oralib.trainings": ("torch", "opacus", "sklearn"),
-    "from jax_privacy": ("jax", "jax_privacy"),
+    "torch": ("from oralib.trainings", ("torch", "opacus", "sklearn")),
+    "jax": ("from jax_privacy", ("jax", "jax_privacy")),
 }
+
+
+def extras(path: Path) -> list[str]:
+    """The extras of oralib that a chapter needs for its real trainings."""
+    text = path.read_text(encoding="utf-8") if path.suffix == ".ipynb" else ""
+    return [extra for extra, (words, _) in NEEDS.items() if words in text]
 
 
 def missing(path: Path) -> list[str]:
     """The packages that a chapter needs for its real trainings, and that are not installed."""
-    text = path.read_text(encoding="utf-8") if path.suffix == ".ipynb" else ""
-    needed = [name for words, names in NEEDS.items() if words in text for name in names]
+    needed = [name for extra in extras(path) for name in NEEDS[extra][1]]
     return [name for name in needed if find_spec(name) is None]
 
 

@@ -29,6 +29,8 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx_proof.nodes import proof_node, unenumerable_node
 
+from book._ext import committed
+
 logger = logging.getLogger(__name__)
 
 # ------------------------------------------------------------------------------------------------
@@ -319,17 +321,29 @@ EXAMPLES = {"epsilon": "1.5", "beta": "0.01", "trials": "10", "seed": "1"}
 def example(source: str) -> str:
     """A parameter, with a value, of a chapter whose parameters cell is given.
 
+    A chapter about a large ε would have little to show at a small one.
+
     >>> example("n: int = 4  # elements\\nbeta: float = 0.05  # failures")
     'beta=0.01'
+    >>> example("epsilon: float = 2.0  # level"), example("epsilon: float = 8.0  # level")
+    ('epsilon=1.5', 'epsilon=4')
     """
     declared = [node for node in ast.parse(source).body if isinstance(node, ast.AnnAssign)]
-    names = [ast.unparse(node.target) for node in declared]
-    name = next((name for name in EXAMPLES if name in names), None)
-    return f"{name}={EXAMPLES[name]}" if name else f"{names[0]}={ast.unparse(declared[0].value)}"
+    own = {ast.unparse(node.target): ast.unparse(node.value) for node in declared}
+    name = next((name for name in EXAMPLES if name in own), next(iter(own)))
+    value = EXAMPLES.get(name, own[name])
+    if name == "epsilon":
+        value = f"{max(float(value), float(own[name]) / 2):g}"
+    return f"{name}={value}"
 
 
-def run_box(docname, title, *commands):
-    """A box with links to the wheel and the archive, and what to do with them."""
+def run_box(docname, title, *commands, extras=()):
+    """A box with links to the wheel and the archive, and what to do with them.
+
+    >>> box = run_box("book/a", "Run", "oralib run a.ipynb", extras=["torch", "jax"])
+    >>> box.astext().splitlines()[-3].partition("[")[2]
+    'runs,torch,jax]"'
+    """
     archive = f"oralib-{version('oralib')}"
     wheel = f"{archive}-py3-none-any.whl"
     up = "../" * docname.count("/")
@@ -340,7 +354,7 @@ def run_box(docname, title, *commands):
     sentence = nodes.paragraph("", "Download the package, ")
     sentence += [links[0], nodes.Text(", and the sources with all chapters, "), links[1]]
     sentence += nodes.Text(". In the folder where they lie, with Python 3.11 to 3.13:")
-    install = f'pip install "{wheel}[runs]"'
+    install = f'pip install "{wheel}[{",".join(["runs", *extras])}]"'
     lines = "\n".join([install, f"tar xf {archive}.tar.gz && cd {archive}", *commands])
     code = nodes.literal_block(lines, lines, language="console")
     return nodes.admonition("", nodes.title("", title), sentence, code, classes=["run"])
@@ -353,7 +367,8 @@ def add_run_box(app, doctree):
         if "parameters" in tags and cell.get("nb_element") == "cell_code" and cell.children:
             docname = app.env.docname
             command = f"oralib run {docname}.ipynb -p {example(cell[0].astext())}"
-            doctree[-1].append(run_box(docname, "Run this chapter", command))
+            extras = committed.extras(Path(app.env.doc2path(docname)))
+            doctree[-1].append(run_box(docname, "Run this chapter", command, extras=extras))
             return
 
 

@@ -1,0 +1,94 @@
+"""The scores of TensorFlow Privacy, which come from an environment of its own."""
+
+import hashlib
+import json
+import re
+import warnings
+from pathlib import Path
+from textwrap import indent
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+
+import oralib
+from oralib import scores
+
+ROOT = Path(__file__).parent.parent
+SCRIPT = ROOT / "book" / "tf_privacy.py"
+TABLE = ROOT / "book" / "data" / "tf-privacy.csv"
+MADE = json.loads(TABLE.with_suffix(".json").read_text())
+PINS = dict(
+    line.split("==")
+    for line in (ROOT / "requirements-tf.txt").read_text().splitlines()
+    if not line.startswith("#")
+)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return pd.read_csv(TABLE)
+
+
+def test_the_file_is_that_of_the_script():
+    """Who edits the script runs ``make tf-scores`` again."""
+    assert MADE["script"] == hashlib.sha256(SCRIPT.read_bytes()).hexdigest()
+    assert (MADE["tensorflow"], MADE["tensorflow_privacy"]) == (
+        PINS["tensorflow"],
+        PINS["tensorflow-privacy"],
+    )
+
+
+def test_every_canary_has_a_score_of_six_decimals_and_a_coin(table):
+    assert list(table) == ["score", "included"]
+    assert len(table) == MADE["n"] == 2000
+    assert table["included"].dtype == bool
+    lines = TABLE.read_text().splitlines()[1:]
+    assert all(re.fullmatch(r"-\d+\.\d{6},(True|False)", line) for line in lines)
+
+
+def test_coins_are_fair_and_scores_know_them(table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # which odd coins would give
+        audit = oralib.audit_scores(table["score"], table["included"], guesses=200, delta=1e-5)
+    assert audit.coins_p_value > scores.UNFAIR
+    assert audit.plausible_coins
+    assert 1 < audit.bound < 8
+    shuffled = np.random.default_rng(1).permutation(table["score"])
+    assert oralib.audit_scores(shuffled, table["included"], guesses=200, delta=1e-5).bound < 0.5
+
+
+def test_canaries_and_coins_are_those_of_the_chapter(table):
+    """In the order in which the chapter draws them, at its own parameters."""
+    cells = nbformat.read(ROOT / "book" / "adapters.ipynb", 4).cells
+    (own,) = (cell.source for cell in cells if "parameters" in cell.metadata.get("tags", []))
+    assert f"\nseed: int = {MADE['seed']} " in own
+    assert f"\nn: int = {MADE['n']} " in own
+    n, rng = MADE["n"], np.random.default_rng(MADE["seed"])
+    rng.normal(size=(n, 1000))
+    rng.integers(10, size=n)
+    assert ((rng.random(n) < 0.5) == table["included"]).all()
+
+
+def test_its_noise_is_that_of_the_chapter_and_it_has_learned():
+    assert MADE["sigma"] == oralib.noise_multiplier(8, 1e-5, MADE["steps"], MADE["sample_rate"])
+    assert MADE["accuracy"] > 0.85
+
+
+def test_the_lines_that_the_chapter_shows_are_those_of_the_script():
+    cells = nbformat.read(ROOT / "book" / "adapters.ipynb", 4).cells
+    (text,) = (cell.source for cell in cells if cell.source.startswith("## TensorFlow Privacy"))
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 3
+    script = SCRIPT.read_text()
+    for block in blocks:
+        assert block in script or indent(block, "    ") in script
+        assert max(map(len, block.splitlines())) <= 80, "wider than the column of a page"
+
+
+def test_the_script_can_do_without_oralib():
+    assert not re.search(r"^\s*(import|from) (oralib|book)", SCRIPT.read_text(), re.MULTILINE)
+    assert all(re.fullmatch(r"[0-9.]+", version) for version in PINS.values())
+    imported = {"tensorflow", "tensorflow-privacy", "numpy", "pandas", "scikit-learn"}
+    assert set(PINS) == imported
