@@ -17,12 +17,13 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 from sklearn.datasets import load_digits
+from tensorflow import keras
 from tensorflow_privacy import DPKerasSGDOptimizer
 
 N, STEPS, SAMPLE_RATE, LEARNING_RATE, CLIP = 2000, 100, 0.1, 2.0, 1.0
 #: The size of every batch: about 280 are drawn, and the others do not count.
 PADDED = 512
-CRITERION = tf.keras.losses.SparseCategoricalCrossentropy(
+CRITERION = keras.losses.SparseCategoricalCrossentropy(
     from_logits=True,
     reduction="none",  # the loss of each example: a mean could not be clipped
 )
@@ -44,9 +45,8 @@ def task(seed):
 
 def train(inputs, wanted, present, sigma, seed):
     """The linear model after its last step."""
-    model = tf.keras.Sequential(
-        [tf.keras.layers.Dense(10, use_bias=False, kernel_initializer="zeros")]
-    )
+    layer = keras.layers.Dense(10, use_bias=False, kernel_initializer="zeros")
+    model = keras.Sequential([layer])
     optimizer = DPKerasSGDOptimizer(
         l2_norm_clip=CLIP,
         noise_multiplier=sigma,
@@ -60,7 +60,8 @@ def train(inputs, wanted, present, sigma, seed):
         drawn = people[rng.random(len(people)) < SAMPLE_RATE]
         batch = np.pad(drawn, (0, PADDED - len(drawn)))
         there = (np.arange(PADDED) < len(drawn)).astype(np.float32)
-        model.train_on_batch(inputs[batch], wanted[batch], sample_weight=there)
+        x, y = inputs[batch], wanted[batch]
+        model.train_on_batch(x, y, sample_weight=there)
     return model
 
 
@@ -79,7 +80,7 @@ def main():
 
     tf.config.set_visible_devices([], "GPU")
     tf.config.experimental.enable_op_determinism()
-    tf.keras.utils.set_random_seed(options.seed)  # of the noise
+    keras.utils.set_random_seed(options.seed)  # of the noise
     inputs, wanted, present = task(options.seed)
     model = train(inputs, wanted, present, options.sigma, options.seed + 1)
 
