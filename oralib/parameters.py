@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from oralib import _check
 
-__all__ = ["PARAMETERS", "Parameter", "at_most", "check"]
+__all__ = ["PARAMETERS", "Parameter", "at_most", "book_file", "check"]
 
 
 @dataclass(frozen=True)
@@ -138,4 +139,27 @@ def _is_plain(name: str, value: Any) -> bool:
     """Whether a variable is a value that papermill may have put there; IPython has In and Out."""
     return name not in ("In", "Out") and isinstance(
         value, int | float | str | list | tuple | dict | None
+    )
+
+
+def book_file(name: str) -> Path:
+    """A file of the book that a chapter reads, wherever the chapter is run.
+
+    It lies in the repository of this library, or, where the library is installed, in the folder
+    of the chapter, or in ``book`` below the current one.
+
+    Examples
+    --------
+    >>> book_file("data/explorer.csv").name
+    'explorer.csv'
+    """
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"name must be a file of the book such as data/explorer.csv, got {name=}")
+    places = Path(__file__).resolve().parents[1] / "book", Path(), Path("book")
+    for place in places:
+        if (place / name).is_file():
+            return place / name
+    raise FileNotFoundError(
+        f"there is no {name} of the book beside oralib or in {Path.cwd()}; run the chapter in its "
+        "own folder, with all that lies there"
     )

@@ -1,7 +1,10 @@
 """Parameters of chapters: values, types, ranges and unknown names."""
 
+from pathlib import Path
+
 import pytest
 
+from oralib import parameters
 from oralib.parameters import PARAMETERS, at_most, check
 
 
@@ -91,3 +94,19 @@ def test_a_chapter_that_runs_again_in_the_same_kernel():
     space["epsilon"] = -1
     with pytest.raises(ValueError, match="epsilon must lie in"):
         check(space)
+
+
+def test_files_of_the_book_are_found_where_the_library_is_installed(tmp_path, monkeypatch):
+    assert parameters.book_file("data/explorer.csv").is_file()
+    monkeypatch.setattr(parameters, "__file__", str(tmp_path / "site" / "oralib" / "parameters.py"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"there is no data/a.csv of the book beside .* in"):
+        parameters.book_file("data/a.csv")
+    for home in (Path(), Path("book")):
+        (home / "data").mkdir(parents=True)
+        (home / "data" / "a.csv").touch()
+        assert parameters.book_file("data/a.csv") == home / "data" / "a.csv"
+        (home / "data" / "a.csv").unlink()
+    for odd in (None, 3, ""):
+        with pytest.raises(TypeError, match="name must be a file of the book"):
+            parameters.book_file(odd)
