@@ -137,7 +137,11 @@ def _add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _numbers(word: str) -> list[int]:
-    return [int(part) for part in word.split(",")]
+    try:
+        return [int(part) for part in word.split(",")]
+    except ValueError:
+        said = f"must be whole numbers with commas between them, such as 50,100, got {word!r}"
+        raise argparse.ArgumentTypeError(said) from None
 
 
 def _audit(chosen: argparse.Namespace) -> int:
@@ -148,7 +152,7 @@ def _audit(chosen: argparse.Namespace) -> int:
     from oralib._score_file import read_scores
 
     if chosen.claim is not None:
-        _check.real("claim", chosen.claim, 0)
+        _check.real("claim", chosen.claim, 0, interval="[)")
     try:
         if chosen.out is not None:
             _folders.check_new(chosen.out)
@@ -164,7 +168,11 @@ def _audit(chosen: argparse.Namespace) -> int:
         if chosen.out is not None:
             pictures = {} if figure is None else {"figure.png": figure()}
             _signals.raise_from_now_on()
-            _folders.write_new(chosen.out, {"report.json": f"{text}\n".encode(), **pictures})
+            try:
+                _folders.write_new(chosen.out, {"report.json": f"{text}\n".encode(), **pictures})
+            except OSError as error:  # which may name no file, or one that is unseen
+                said = error.strerror or error
+                raise ValueError(f"{chosen.out} cannot be written: {said}") from None
             _signals.end_from_now_on()
         print(text if chosen.json else audit.report(chosen.claim))
         if chosen.out is not None and not chosen.json:
@@ -230,7 +238,12 @@ def _add_claims(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         description="Check the claims of the paper and print the verdicts. The exit status is 1 "
         "if one of them is not as expected.",
     )
-    parser.add_argument("--only", metavar="LABEL", help="check this claim alone (or its number)")
+    parser.add_argument(
+        "--only",
+        metavar="LABEL",
+        action="append",
+        help="check this claim alone (or its number); give it again for another one",
+    )
     parser.add_argument(
         "--mutants",
         action="store_true",
@@ -244,7 +257,10 @@ def _claims(chosen: argparse.Namespace) -> int:
 
     from oralib import claims
 
-    asked = claims.ledger() if chosen.only is None else [claims.find(chosen.only)]
+    asked = claims.ledger()
+    if chosen.only is not None:
+        wanted = [claims.find(name).number for name in chosen.only]
+        asked = [claim for claim in asked if claim.number in wanted]
     verdicts = [
         claim.verdict(mutants=chosen.mutants)
         for claim in tqdm(asked, desc="checking", unit="claim", disable=None, leave=False)

@@ -55,6 +55,11 @@ def _percent(share: float) -> str:
     return f"{100 * share:.6g}%"
 
 
+def _confidence(beta: float) -> str:
+    """1 - β, which is never rounded to certainty."""
+    return _percent(1 - beta) if beta > 1e-4 else f"1 - {_plain(beta)}"
+
+
 def _down(bound: float) -> str:
     """Three digits that are not above the bound."""
     return f"{np.floor(bound * 1000) / 1000:.3f}" if isfinite(bound) else str(bound)
@@ -87,7 +92,7 @@ def _shown(audit: "ScoreAudit") -> str:
         return f"nothing: no ε is refuted at δ = {_plain(audit.delta)}, {_reason(audit)}"
     return (
         f"ε is at least {_down(audit.bound)} at δ = {_plain(audit.delta)}, "
-        f"with confidence {_percent(1 - audit.beta)}"
+        f"with confidence {_confidence(audit.beta)}"
     )
 
 
@@ -115,7 +120,7 @@ def _verdict(audit: "ScoreAudit", claim: float) -> str:
         return "none: the claim cannot be judged with these coins"
     if audit.refutes(claim):
         return (
-            f"the claim is refuted with confidence {_percent(1 - audit.beta)}: were it true, so "
+            f"the claim is refuted with confidence {_confidence(audit.beta)}: were it true, so "
             f"many guesses would be right with a probability of at most {audit.beta:g}"
         )
     return "the claim stands; that it was not refuted does not prove it"

@@ -242,6 +242,13 @@ def test_command_prints_one_claim(capsys):
     assert printed.endswith("1 statement: 1 fails as stated; as expected\n")
 
 
+def test_command_prints_every_claim_that_is_asked_for(capsys):
+    assert main(["claims", "--only", "5", "--only", "3", "--only", "5"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.index("\n  5  ") > printed.index("  3  ")
+    assert printed.endswith("2 definitions implemented; as expected\n")
+
+
 def test_command_prints_the_whole_table(capsys, monkeypatch):
     quick = [claims.find(number) for number in ("3", "8", "64")]
     monkeypatch.setattr(claims, "ledger", lambda: quick)

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import warnings
+from errno import ENOSPC
 from pathlib import Path
 
 import numpy as np
@@ -596,6 +597,39 @@ def test_a_folder_that_is_there_by_another_name_is_not_replaced(scores_csv, tmp_
     assert err.endswith("is the current folder; give a folder in it\n")
     assert here.stat().st_ino == before
     assert not list(here.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "message"),
+    [
+        ("--claim", "inf", "claim must lie in [0, inf), got claim=inf"),
+        ("--claim", "1e400", "claim must lie in [0, inf), got claim=inf"),
+        ("--grid", "50,,100", "--grid: must be whole numbers with commas between them"),
+        ("--grid", "", "--grid: must be whole numbers with commas between them"),
+    ],
+)
+def test_impossible_options_are_named(scores_csv, option, word, message):
+    status, out, err = run(scores_csv, "--delta", 1e-5, option, word)
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+def test_confidence_is_never_rounded_to_certainty():
+    counts = Counts(50, 50, n=50, r_fixed=True)
+    for beta, said in ((0.05, "confidence 95%"), (1e-9, "confidence 1 - 1e-9")):
+        text = " ".join(audit_counts(counts, delta=0.0, beta=beta).report(0.1).split())
+        assert text.count(said) == 2
+
+
+def test_a_full_disk_names_the_folder(scores_csv, tmp_path, monkeypatch):
+    def full(path, content):
+        raise OSError(ENOSPC, os.strerror(ENOSPC))  # of a write, which has no file's name
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    status, out, err = run(scores_csv, "--delta", 1e-5, "--out", tmp_path / "audit")
+    assert (status, out) == (2, "")
+    assert err == f"error: {tmp_path / 'audit'} cannot be written: No space left on device\n"
+    assert list(tmp_path.iterdir()) == [scores_csv]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
