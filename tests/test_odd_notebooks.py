@@ -1,5 +1,6 @@
 """Runs of odd notebooks, in odd places: nothing is recorded that did not happen."""
 
+import inspect
 import json
 import os
 import re
@@ -315,3 +316,38 @@ def test_the_time_of_a_run_is_that_of_its_cells(tmp_path, monkeypatch):
     assert 1 <= len(written) <= 3
     cells = nbformat.read(tmp_path / "out" / "notebook.ipynb", 4).cells
     assert cells[-1].execution_count > 40
+
+
+def test_files_whose_times_were_set_back_are_known(tmp_path):
+    """A module with a cache that looks fresh, and data that change after they were read."""
+    program = """
+import os, py_compile, subprocess, sys
+
+def write(name, text):
+    with open(name, "w") as file:
+        file.write(text)
+    os.utime(name, (0, 0))
+
+write("helper.py", "X = 5")
+py_compile.compile("helper.py")
+write("helper.py", "X = 7")  # of the same size and time, as in many archives
+write("data.csv", "5")
+space = {"__name__": "inside"}
+exec(sys.stdin.read(), space)
+space["watch_files"]()
+sys.path.insert(0, "")
+import helper
+assert helper.X == 7, helper.X
+assert space["files_used"]().keys() == {"helper.py"}
+open("data.csv").close()
+other = "import os; open('data.csv', 'w').write('7'); os.utime('data.csv', (0, 0))"
+subprocess.run([sys.executable, "-c", other], check=True)
+assert space["files_used"]()["data.csv"] == "changed"
+"""
+    subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        input=inspect.getsource(inside),
+        text=True,
+        check=True,
+    )

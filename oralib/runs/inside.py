@@ -5,6 +5,7 @@ another environment. So it needs the standard library alone.
 """
 
 import hashlib
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import json
@@ -54,15 +55,33 @@ def watch_files() -> None:
 
     sys.audithook_of_oralib = (os.getcwd(), opened)  # type: ignore[attr-defined]
     sys.addaudithook(hook)
+    _compile_anew()
+
+
+def _compile_anew() -> None:
+    """Let modules that are not installed be compiled from their sources, whatever is in a cache.
+
+    Python tells whether a cache is old by the time and the size of the source alone. An edit may
+    leave both as they were; in many archives all files have the same time.
+    """
+    loader, installed = importlib.machinery.SourceFileLoader, _homes_of_what_is_installed()
+    known = loader.path_stats
+
+    def path_stats(self, path):  # type: ignore[no-untyped-def]
+        if not _is_installed(os.path.realpath(path), installed):
+            raise OSError("no cache is used for this source")  # it is then read and compiled
+        return known(self, path)
+
+    loader.path_stats = path_stats  # type: ignore[method-assign]
 
 
 def _state(path: str) -> object:
-    """What changes when a file does: None if there is none."""
+    """What changes when a file does, even if its time is set back: None if there is none."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return [status.st_mtime_ns, status.st_size]
+    return [status.st_mtime_ns, status.st_ctime_ns, status.st_size]
 
 
 def files_used() -> dict[str, str]:
@@ -90,7 +109,7 @@ def files_used() -> dict[str, str]:
     used, installed = {}, _homes_of_what_is_installed()
     for path in sorted(found):
         real = os.path.realpath(path)
-        if real.startswith(installed) or f"{os.sep}site-packages{os.sep}" in real:
+        if _is_installed(real, installed):
             continue
         if _is_hidden(path, here) or os.path.isdir(path):
             continue
@@ -121,11 +140,23 @@ def file_digest(path: str) -> str:
 
 def _homes_of_what_is_installed() -> tuple[str, ...]:
     """The beginnings of the paths of all that is installed, the library included."""
-    loaded = sys.modules.get("oralib")
-    library = [] if loaded is None else [os.path.dirname(loaded.__file__ or "")]
+    package = _library()
+    library = [] if package is None else [str(package)]
     kinds = ("stdlib", "platstdlib", "purelib", "platlib")
     homes = {*(sysconfig.get_path(kind) for kind in kinds), os.path.dirname(os.__file__), *library}
     return tuple(os.path.realpath(home) + os.sep for home in homes if home)
+
+
+def _is_installed(real: str, homes: tuple[str, ...]) -> bool:
+    return real.startswith(homes) or f"{os.sep}site-packages{os.sep}" in real
+
+
+def _library() -> Path | None:
+    """The folder of the library that has been imported, or of the one that would be."""
+    loaded = sys.modules.get("oralib")
+    spec = None if loaded is not None else importlib.util.find_spec("oralib")
+    origin = getattr(loaded, "__file__", None) or (spec.origin if spec is not None else None)
+    return None if origin is None else Path(origin).resolve().parent
 
 
 def _is_hidden(path: str, here: str) -> bool:
@@ -135,14 +166,8 @@ def _is_hidden(path: str, here: str) -> bool:
 
 
 def described() -> str:
-    """What this process is, as JSON. ``touched`` changes even if a source is edited and restored.
-
-    The library is the one that has been imported, or the one that would be.
-    """
-    loaded = sys.modules.get("oralib")
-    spec = None if loaded is not None else importlib.util.find_spec("oralib")
-    origin = getattr(loaded, "__file__", None) or (spec.origin if spec is not None else None)
-    package = None if origin is None else Path(origin).resolve().parent
+    """What this process is, as JSON; ``touched`` changes if a source is edited and restored."""
+    package = _library()
     files = [] if package is None else [(str(p), p.stat()) for p in _sources(package)]
     return json.dumps(
         {
