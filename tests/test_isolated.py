@@ -357,6 +357,16 @@ def test_a_limit_with_hardly_any_noise_by_hand():
 
 
 @pytest.mark.parametrize(
+    ("steps", "rate"),
+    [(1, 0.5), (7, 1e-12), (100, 0.1), (100, 0.999), (5000, 0.5), (100_000, 1e-3), (9, 1.0)],
+)
+def test_no_value_of_a_sum_that_matters_is_left_out(steps, rate):
+    every = np.arange(steps + 1)
+    matters = every[stats.binom.logpmf(every, steps, rate) > -160]
+    assert np.isin(matters, isolated._totals(steps, rate)).all()
+
+
+@pytest.mark.parametrize(
     ("steps", "rate", "sigma", "sees", "message"),
     [
         (1, 0.1, 1e-3, "sum", "sigma be at least 0.05, got steps=1, sample_rate=0.1 and sigma=0.0"),
@@ -364,6 +374,7 @@ def test_a_limit_with_hardly_any_noise_by_hand():
         (100, 1.0, 1e6, "steps", "must show something .* sigma=1e"),
         (10**6, 1.0, 0.1, "sum", "must show something and not everything"),
         (10, 0.5, 0.3, "steps", "smooth enough .* got steps=10, sample_rate=0.5 and sigma=0.3"),
+        (10**9, 0.5, 3e4, "sum", "values that matter, .* got 565,794 with steps=1000000000 and"),
     ],
 )
 def test_trainings_that_show_next_to_nothing_or_next_to_everything(

@@ -48,6 +48,8 @@ _NEGLIGIBLE = 42.0
 _FARTHEST = 80.0
 #: Points of the integrals along a contour, each of which is a sum over points of y.
 _MOST_WORK = 1e8
+#: Values of a sum of all steps that matter, for each of some thousand outputs.
+_MOST_VALUES = 20_000
 #: A training must show something, but not all, for logarithms of tails to be told apart.
 _SHOWN, _LEAST_SIGMA = (1e-9, 1e5), 0.05
 
@@ -190,7 +192,7 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
 def _sum_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals]]:
     """Levels, and the logarithms of four tails of Λ there, for the sum of all steps."""
     noise = sigma * sqrt(steps)
-    total = np.arange(steps + 1) if rate < 1 else np.array([steps])
+    total = _totals(steps, rate)
     log_weight = stats.binom.logpmf(total, steps, rate)
     kept = log_weight > -2 * _FARTHEST
     total, log_weight = total[kept], log_weight[kept]
@@ -217,6 +219,23 @@ def _sum_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals
     x = zero - reach * np.linspace(0, 1, 1500) ** 1.5
     down = (-ratio(x), tail(-1, False, x), tail(-1, True, x))
     return _merged(up, down)
+
+
+def _totals(steps: int, rate: float) -> Reals:
+    """In how many steps an element can be, but for what Bernstein's inequality calls negligible."""
+    if rate == 1:
+        return np.array([steps])
+    # A deviation t from the mean has a log-probability of at most -t² / (2 variance + 2 t / 3).
+    mean, variance, least = steps * rate, steps * rate * (1 - rate), 2 * _FARTHEST
+    far = least / 3 + sqrt((least / 3) ** 2 + 2 * least * variance)
+    first, last = max(0, int(mean - far)), min(steps, int(mean + far) + 1)
+    if last - first > _MOST_VALUES:
+        raise ValueError(
+            f"dpsgd must have a sum with at most {_MOST_VALUES:,} values that matter, to be "
+            f"integrated in a minute, got {last - first:,} with steps={steps} and "
+            f"sample_rate={rate:g}"
+        )
+    return np.arange(first, last + 1)
 
 
 def _merged(

@@ -148,7 +148,7 @@ def read_chapter(path: Path, original: Path | None = None) -> Chapter:
     if not path.is_file():  # a pipe would be waited for
         raise ValueError(f"{path} is not a notebook: it is no file")
     try:
-        notebook = nbformat.reads(path.read_text(encoding="utf-8"), 4)
+        notebook = nbformat.reads(path.read_text(encoding="utf-8-sig"), 4)
     except Exception as error:
         raise ValueError(f"{path} is not a notebook: {' '.join(str(error).split())}") from None
     tagged, injected = (_tagged(notebook, tag) for tag in ("parameters", "injected-parameters"))
