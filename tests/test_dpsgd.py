@@ -17,6 +17,7 @@ from oralib import (
     audit,
     audit_single_step,
     audit_training,
+    certified_epsilon,
     noise_multiplier,
     one_run,
     train,
@@ -396,6 +397,16 @@ def test_an_accountant_that_finds_no_noise_says_so():
         noise_multiplier(0.01, 1e-15, 1, 1.0)
     with pytest.raises(ValueError, match=r"sample_rate must lie in \[1e-12, 1\]"):
         noise_multiplier(2.0, 1e-5, 1, 5e-324)
+
+
+def test_rounding_errors_of_an_accountant_are_no_privacy():
+    """It takes ε for 0 where a divergence is negative; so small an ε needs several times the noise."""
+    with pytest.raises(ValueError, match="the accountant finds none, got epsilon=1e-09"):
+        noise_multiplier(1e-9, 1e-20, 1, 1e-3)
+    weak = DpSgd(10, 10, 10**6, 1e-3, 1e6)
+    with pytest.raises(ValueError, match="rounding errors of the accountant 'rdp', got steps=1000"):
+        certified_epsilon(weak, 1e-12, accountant="rdp")
+    assert certified_epsilon(weak, 1e-12) > 0
 
 
 def test_a_level_that_asks_for_more_noise_than_a_training_can_have():
