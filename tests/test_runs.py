@@ -11,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+from errno import EACCES
 from pathlib import Path
 
 import filelock
@@ -24,6 +25,7 @@ from oralib import runs
 from oralib.__main__ import main
 from oralib.runs import folders
 from oralib.runs.chapters import settings
+from oralib.runs.single import _appear
 
 COMMAND = [sys.executable, "-m", "oralib", "run"]
 
@@ -455,6 +457,22 @@ def test_what_comes_between_the_check_and_the_renaming_is_kept(tmp_path):
         "run.old-1/results.json": b"old",
         "run.old-1/notes": b"mine",
     }
+
+
+def test_an_old_run_that_cannot_be_removed_is_no_failure(tmp_path, finished, monkeypatch, capsys):
+    """The new one is there by then; its folder may be closed, or one of its files."""
+    out, written = tmp_path / "run", tmp_path / "written"
+    for folder in (out, written):
+        shutil.copytree(finished, folder)
+    before = contents(out)
+
+    def closed(path, missing_ok=False):
+        raise PermissionError(EACCES, os.strerror(EACCES), str(path))
+
+    monkeypatch.setattr(Path, "unlink", closed)
+    _appear(written, out, force=True)
+    assert capsys.readouterr().err == f"the old run could not be removed; it is now {out}.old-1\n"
+    assert contents(out) == contents(tmp_path / "run.old-1") == before
 
 
 def test_an_error_while_renaming_brings_the_old_run_back(tmp_path, monkeypatch):
@@ -897,6 +915,13 @@ def own_notebook(folder, parameters, *cells):
     path = folder / "own.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[tagged, *others]), path)
     return path
+
+
+def test_a_notebook_may_begin_with_a_byte_order_mark(tmp_path):
+    path = write_chapter(tmp_path)
+    plain = runs.find_chapter(str(path))
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert runs.find_chapter(str(path)) == plain
 
 
 def test_a_parameters_cell_may_have_comments_and_signs_in_words(tmp_path):

@@ -176,8 +176,8 @@ def swap(
 ) -> Path | None:
     """Let a complete folder appear in the place of an older one, of which we know all files.
 
-    The older one is renamed before it is deleted. Should it have got files of others just then, it
-    stays, and its new name is returned.
+    The older one is renamed before it is deleted. Should it have got files of others just then, or
+    should it be closed to us, it stays, and its new name is returned.
     """
     old = free_name(folder.with_name(folder.name + ".old"))
     os.rename(folder, old)
@@ -187,12 +187,13 @@ def swap(
         if not os.path.lexists(folder):
             os.rename(old, folder)
         raise
-    if changed_since(old, files, others) is not None:
-        return old
-    for name in (*files, *others):
-        (old / name).unlink(missing_ok=True)
-    old.rmdir()
-    return None
+    with contextlib.suppress(OSError):
+        if changed_since(old, files, others) is None:
+            for name in (*files, *others):
+                (old / name).unlink(missing_ok=True)
+            old.rmdir()
+            return None
+    return old
 
 
 def free_name(path: Path, suffix: str = "") -> Path:

@@ -160,7 +160,7 @@ def _appear(written: Path, folder: Path, force: bool) -> None:
             assert record is not None
             left = swap(written, folder, record["files"], [RESULTS])
             if left is not None:
-                print(f"{left} has files of the old run and others", file=sys.stderr)
+                print(f"the old run could not be removed; it is now {left}", file=sys.stderr)
         else:
             publish(written, folder)
     except (ValueError, OSError) as error:
