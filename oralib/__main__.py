@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from errno import EMFILE, ENFILE, ENOMEM
@@ -179,7 +180,7 @@ def _audit(chosen: argparse.Namespace) -> int:
             print(f"written   {chosen.out}")
         sys.stdout.flush()
     except MemoryError:
-        raise ValueError(f"{chosen.file} is too large for the memory of this machine") from None
+        raise ValueError(f"the audit of {chosen.file} needs more memory than there is") from None
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -422,6 +423,7 @@ def _sweep(chosen: argparse.Namespace) -> int:
 def console() -> NoReturn:
     """The whole process: ``python -m oralib``, and the script ``oralib``."""
     status = 0
+    sys.excepthook = sys.__excepthook__  # all is imported
     _write_into_nothing()
     for stream in (sys.stdout, sys.stderr):
         # A name of a folder may have bytes that are no text.
@@ -433,6 +435,9 @@ def console() -> NoReturn:
         # Somebody has read enough, as head does; or there is no room for the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 141 if isinstance(error, BrokenPipeError) else max(status, 1)
+    except Exception:  # a mistake of ours; Python's own status, 1, would say that a claim is refuted
+        traceback.print_exc()
+        status = 2
     _signals.end_from_now_on()
     if status in (129, 130, 143):
         # All is cleaned up. What a kernel's client has left undone would only print tracebacks.

@@ -72,6 +72,16 @@ def end_from_now_on() -> None:
     _handle(end_at_once, instead_of=interrupt)
 
 
+def not_imported(kind: "Any", error: "Any", trace: "Any") -> "NoReturn":
+    """One line for what another package raises while it is imported, as for want of memory.
+
+    The status is not 1, Python's own, by which ``audit`` says that a claim is refuted.
+    """
+    said = f"{kind.__name__}: {' '.join(str(error).split())}"
+    os.write(2, f"error: oralib cannot be imported: {said}\n".encode(errors="backslashreplace"))
+    os._exit(2)
+
+
 def _handle(handler: "Any", instead_of: "Any" = None) -> None:
     for number in ENDINGS:
         now = signal.getsignal(number)
@@ -91,9 +101,20 @@ def is_script() -> bool:
     return name == "oralib" and place is not None and "-c" not in names[:place]
 
 
+def is_module() -> bool:
+    """Whether this process was started by ``python -m oralib``, and not by a module that uses it."""
+    words = sys.orig_argv[1:]
+    return any(
+        word == "oralib" and flag.startswith("-") and flag.endswith("m")
+        for flag, word in zip(words, words[1:], strict=False)
+    )
+
+
 # Python has set this in the moment when it imports the package of a module given to -m.
 if getattr(sys, "argv", [""])[:1] == ["-m"] or is_script():
     _handle(end_at_once)
+    if is_module() or is_script():
+        sys.excepthook = not_imported
     # Where a stream is closed, the next file that is opened would get its number, and kernels would
     # inherit that.
     for number in range(3):

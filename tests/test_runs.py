@@ -289,6 +289,44 @@ def test_too_little_memory_is_one_line(capsys, monkeypatch):
     assert capsys.readouterr().err == "error: this needs more memory than there is\n"
 
 
+@pytest.mark.parametrize("start", STARTS)
+def test_a_package_that_cannot_be_imported_is_one_line(tmp_path, start):
+    """With status 2, as 1 would say that the claim of an audit is refuted."""
+    (tmp_path / "numba").mkdir()
+    (tmp_path / "numba" / "__init__.py").write_text("raise OSError('no memory\\nfor a library')")
+    (tmp_path / "user.py").write_text("import oralib")
+    done = subprocess.run(
+        [*STARTS[start], "audit", "x.csv", "--delta", "0"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    said = "error: oralib cannot be imported: OSError: no memory for a library\n"
+    assert done.stderr == said
+    other = [sys.executable, "-m", "user"]
+    done = subprocess.run(other, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback")
+
+
+def test_a_mistake_of_ours_refutes_no_claim(tmp_path):
+    """Its traceback is wanted, and not Python's own status, 1."""
+    program = """
+import sys
+import oralib.__main__ as command
+
+def mistaken(arguments=None):
+    raise KeyError("a mistake")
+
+command.main = mistaken
+command.console()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "KeyError: 'a mistake'" in done.stderr
+
+
 def test_list_shows_types_defaults_and_meanings(capsys):
     assert main(["run", "--list"]) == 0
     printed = capsys.readouterr().out
