@@ -435,7 +435,7 @@ def console() -> NoReturn:
         # Somebody has read enough, as head does; or there is no room for the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 141 if isinstance(error, BrokenPipeError) else max(status, 1)
-    except Exception:  # a mistake of ours; Python's own status, 1, would say that a claim is refuted
+    except Exception:  # a mistake of ours; Python's own status, 1, is that of a refuted claim
         traceback.print_exc()
         status = 2
     _signals.end_from_now_on()

@@ -102,12 +102,10 @@ def is_script() -> bool:
 
 
 def is_module() -> bool:
-    """Whether this process was started by ``python -m oralib``, and not by a module that uses it."""
+    """Whether this process was started by ``python -m oralib``, not by a module that uses it."""
     words = sys.orig_argv[1:]
-    return any(
-        word == "oralib" and flag.startswith("-") and flag.endswith("m")
-        for flag, word in zip(words, words[1:], strict=False)
-    )
+    places = [i for i, word in enumerate(words) if word == "oralib" and i > 0]
+    return any(words[i - 1].startswith("-") and words[i - 1].endswith("m") for i in places)
 
 
 # Python has set this in the moment when it imports the package of a module given to -m.

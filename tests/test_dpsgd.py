@@ -400,7 +400,7 @@ def test_an_accountant_that_finds_no_noise_says_so():
 
 
 def test_rounding_errors_of_an_accountant_are_no_privacy():
-    """It takes ε for 0 where a divergence is negative; so small an ε needs several times the noise."""
+    """It takes ε for 0 where a divergence is negative; so small an ε needs far more noise."""
     with pytest.raises(ValueError, match="the accountant finds none, got epsilon=1e-09"):
         noise_multiplier(1e-9, 1e-20, 1, 1e-3)
     weak = DpSgd(10, 10, 10**6, 1e-3, 1e6)
