@@ -136,20 +136,22 @@ def local(page: str, source: str) -> str:
     return f"../html/{normpath(join(page, '..', source))}"
 
 
-def heads(page: str) -> str:
-    """The style sheets of a page, and what sets its formulas."""
-    soup = BeautifulSoup((HTML / f"{page}.html").read_text(encoding="utf-8"), "html.parser")
-    kept = []
-    for link in soup.select('head link[rel="stylesheet"]'):
-        link["href"] = local(page, link["href"])
-        kept.append(str(link))
-    for script in soup.select("head script"):
-        if "mathjax" in script.get("src", ""):
+def heads(pages: list[str]) -> str:
+    """The style sheets of the first page, and what sets formulas, from a page that has some."""
+    sheets, scripts = [], []
+    for page in pages:
+        soup = BeautifulSoup((HTML / f"{page}.html").read_text(encoding="utf-8"), "html.parser")
+        for link in soup.select('head link[rel="stylesheet"]') if page == pages[0] else ():
+            link["href"] = local(page, link["href"])
+            sheets.append(str(link))
+        setters = soup.select('head script[src*="mathjax"]')
+        for script in setters:
             script["src"] = local(page, script["src"])
-            kept.append(str(script))
-        elif "window.MathJax" in script.text:
-            kept.append(str(script))
-    return "\n".join(kept)
+        if setters:  # a page without formulas does not load them
+            settings = [x for x in soup.select("head script") if "window.MathJax" in x.text]
+            scripts = [*map(str, settings), *map(str, setters)]
+            break
+    return "\n".join([*sheets, *scripts])
 
 
 def joined() -> str:
@@ -189,7 +191,7 @@ def joined() -> str:
 <head>
 <meta charset="utf-8">
 <title>{title}</title>
-{heads(pages[0])}
+{heads(pages)}
 <link rel="stylesheet" href="../html/_static/print.css">
 <style>{chr(10).join(styles)}</style>
 </head>

@@ -60,6 +60,26 @@ def test_folds_are_opened_or_left_out(classes, title, stays):
     assert not page.details
 
 
+def test_formulas_are_set_though_the_first_page_has_none(monkeypatch, tmp_path):
+    monkeypatch.setattr(pdf, "HTML", tmp_path)
+    sheet = '<link rel="stylesheet" href="../_static/{}.css">'
+    formulas = "<script>window.MathJax = {}</script><script src='../_static/mathjax/x.js'></script>"
+    (tmp_path / "book").mkdir()
+    heads = {
+        "book/a": sheet.format("a"),
+        "book/b": sheet.format("b") + formulas,
+        "book/c": formulas,
+    }
+    for name, head in heads.items():
+        (tmp_path / f"{name}.html").write_text(f"<html><head>{head}</head></html>")
+    found = soup(pdf.heads([*heads]))
+    assert [link["href"] for link in found.select("link")] == ["../html/_static/a.css"]
+    assert [script.get("src") for script in found.select("script")] == [
+        None,
+        "../html/_static/mathjax/x.js",
+    ]
+
+
 LITTLE = """<!DOCTYPE html><html><body style="margin: 0"><main style="overflow-wrap: anywhere">
 <script>window.MathJax = {startup: {promise: Promise.resolve()}}</script>
 <table style="width: 1200px"><tr><td>made to fit</td></tr></table>
