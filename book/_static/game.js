@@ -116,9 +116,9 @@
       told: () => "It publishes the sums. No noise is added.",
       guessed: ({ sums }) => {
         const sure = sums.filter((sum) => sum === 0 || sum === SET).length;
-        const rest = "from all others it abstains.";
         if (!sure) return "No sum is 0 or 4, so nothing is sure: the guesser abstains from all elements.";
-        return `${sure === 1 ? "One sum is" : `${sure} sums are`} 0 or 4 and give four elements away; ${rest}`;
+        const away = sure === 1 ? "One sum is 0 or 4 and gives" : `${sure} sums are 0 or 4, and each gives`;
+        return `${away} its four elements away; the guesser abstains from all others.`;
       },
       lesson: "Whoever knows three of four elements can read the fourth from the sum. The guesser knows none, and they hide each other unless all four agree.",
     },
@@ -206,7 +206,7 @@
   });
   const field = make("input", { type: "number", id: "game-seed", min: 0, max: 999999, step: 1 });
   field.addEventListener("change", () => {
-    const given = Math.round(Number(field.value));
+    const given = Math.round(field.valueAsNumber); // NaN if there is nothing that can be read
     begin({ seed: Number.isFinite(given) ? Math.min(999999, Math.max(0, given)) : seed });
   });
   const seeds = make("span", { class: "game-seed" }, make("label", { for: "game-seed" }, "Seed"), field);
