@@ -329,11 +329,15 @@ def test_a_seed_is_a_run(game):
     press(game, "Another run")
     assert find(game, "#game-seed").get_attribute("value") == "2"
     assert shown() != first
-    game.execute_script(
-        "const field = document.getElementById('game-seed'); field.value = 1;"
-        "field.dispatchEvent(new Event('change'))"
-    )
-    assert shown() == first
+    second = shown()
+    for typed, seed, coins in (("", "2", second), ("words", "2", second), ("1", "1", first)):
+        game.execute_script(
+            "const field = document.getElementById('game-seed'); field.value = arguments[0];"
+            "field.dispatchEvent(new Event('change'))",
+            typed,
+        )
+        assert find(game, "#game-seed").get_attribute("value") == seed
+        assert shown() == coins
     press(game, "100 more runs")
     tally = find(game, ".game-tally").text
     mean = re.search(r"100 runs of this mechanism so far: mean bound ([\d.]+)", tally)[1]

@@ -214,3 +214,83 @@ def test_the_ledger_can_be_filtered(browser, address, width):
         assert all(map(kept, rows)), mark
     browser.find_element(By.ID, "ledger-ours").send_keys(Keys.ARROW_RIGHT)  # round to the first
     assert shown() == everything
+
+
+def focus_by_tab(browser, presses):
+    """The elements that the Tab key stops at, one after another."""
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    for _ in range(presses):
+        ActionChains(browser).send_keys(Keys.TAB).perform()
+        yield browser.switch_to.active_element
+
+
+def test_the_focus_is_seen_up_to_the_text(browser, address):
+    """From the link that skips to the text, through the list of pages, to the buttons at the top."""
+    browser.set_window_size(1300, 1000)
+    open_page(browser, f"{address}/book/index.html")
+    browser.execute_script(
+        "const style = document.createElement('style');"
+        "style.textContent = '* { transition: none !important; }';"
+        "document.head.append(style);"
+    )
+    said = []
+    for element in focus_by_tab(browser, len(pages()) + 10):
+        said.append(browser.execute_script("return arguments[0].textContent.trim()", element))
+        assert browser.execute_script(
+            "const [shadow, outline] = ['boxShadow', 'outlineStyle'].map(name =>"
+            "  [arguments[0], ...arguments[0].children].map(x => getComputedStyle(x)[name]));"
+            "return [...shadow, ...outline].some(x => x !== 'none')",
+            element,
+        ), element.get_attribute("outerHTML")[:200]
+        if element.get_attribute("class").startswith("btn btn-sm nav-link"):  # the last one
+            break
+    else:
+        pytest.fail("the button for the colours was not reached")
+    assert said[0] == "Skip to main content"
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_the_tab_key_stops_at_formulas_that_scroll_and_at_no_others(browser, address, width):
+    browser.set_window_size(width, 1000)
+    open_page(browser, f"{address}/book/exact-bound.html")
+    browser.execute_script(
+        "document.querySelectorAll('article summary, .toggle-hidden button')"
+        "  .forEach(x => x.click())"
+    )
+    browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 100))")
+    found = browser.execute_script(
+        "return [...document.querySelectorAll('article .math, article mjx-container')]"
+        "  .map(x => [x.tabIndex === 0, x.checkVisibility() && x.scrollWidth > x.clientWidth"
+        "    && getComputedStyle(x).overflowX === 'auto'])"
+    )
+    assert all(stop == scrolls for stop, scrolls in found)
+    assert len(found) > 100
+    assert (sum(stop for stop, _ in found) > 5) == (width == 390)
+
+
+def test_links_within_cards_can_be_clicked(browser, address):
+    browser.set_window_size(1300, 1000)
+    open_page(browser, f"{address}/book/index.html")
+    links = "article .sd-card a:not(.sd-stretched-link)"
+    assert browser.execute_script(f"return document.querySelectorAll('{links}').length")
+    covered = browser.execute_script(
+        f"return [...document.querySelectorAll('{links}')].filter(link => {{"
+        "  link.scrollIntoView({block: 'center', behavior: 'instant'});"
+        "  const { left, top, height } = link.getBoundingClientRect();"
+        "  return !link.contains(document.elementFromPoint(left + 2, top + height / 2));"
+        "}).map(link => link.outerHTML)"
+    )
+    assert covered == []
+
+
+def test_the_lens_of_the_search_covers_no_words(browser, address):
+    open_page(browser, f"{address}/search.html")
+    lens, words = browser.execute_script(
+        "const field = document.querySelector('article .bd-search, .bd-search-container .bd-search');"
+        "const input = field.querySelector('input');"
+        "return [field.querySelector('.fa-magnifying-glass').getBoundingClientRect().right,"
+        "  input.getBoundingClientRect().left + parseFloat(getComputedStyle(input).paddingLeft)]"
+    )
+    assert lens <= words
