@@ -227,7 +227,7 @@ def focus_by_tab(browser, presses):
 
 
 def test_the_focus_is_seen_up_to_the_text(browser, address):
-    """From the link that skips to the text, through the list of pages, to the buttons at the top."""
+    """From the link that skips to the text, over the list of pages, to the buttons at the top."""
     browser.set_window_size(1300, 1000)
     open_page(browser, f"{address}/book/index.html")
     browser.execute_script(
@@ -288,7 +288,7 @@ def test_links_within_cards_can_be_clicked(browser, address):
 def test_the_lens_of_the_search_covers_no_words(browser, address):
     open_page(browser, f"{address}/search.html")
     lens, words = browser.execute_script(
-        "const field = document.querySelector('article .bd-search, .bd-search-container .bd-search');"
+        "const field = document.querySelector('.bd-search-container .bd-search');"
         "const input = field.querySelector('input');"
         "return [field.querySelector('.fa-magnifying-glass').getBoundingClientRect().right,"
         "  input.getBoundingClientRect().left + parseFloat(getComputedStyle(input).paddingLeft)]"
