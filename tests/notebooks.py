@@ -1,5 +1,7 @@
 """Small notebooks that behave like chapters, for tests of runs and sweeps."""
 
+import contextlib
+
 import nbformat
 
 PARAMETERS = """x: float = 1.0  # a number
@@ -60,3 +62,21 @@ def write_chapter(folder, *, name="small", extra=""):
     path = folder / f"{name}.ipynb"
     nbformat.write(notebook, path)
     return path
+
+
+def run_points_here(monkeypatch):
+    """Sweeps run their points in this process, one by one, without a cluster."""
+    from oralib.runs import cluster, sweep
+
+    @contextlib.contextmanager
+    def connected(workers, scheduler=None):
+        yield None
+
+    def ended(client, calls):
+        for i, call in calls.items():
+            yield i, sweep.run_point(*call)
+
+    monkeypatch.setattr(cluster, "connected", connected)
+    monkeypatch.setattr(sweep, "_ended", ended)
+    for name in sweep._THREADS:  # which a worker sets, here for this process
+        monkeypatch.setenv(name, "1")

@@ -169,8 +169,8 @@ def web():
 @pytest.fixture
 def hasty(monkeypatch):
     """Wait less long than a user would."""
-    monkeypatch.setattr(cluster, "_ANSWER", 2)
-    monkeypatch.setattr(cluster, "_LOOK", 1)
+    monkeypatch.setattr(cluster, "_ANSWER", 1)
+    monkeypatch.setattr(cluster, "_LOOK", 0.5)
 
 
 def refusal(address: str) -> str:
