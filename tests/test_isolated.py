@@ -120,7 +120,7 @@ def test_trajectories_have_the_profile_of_an_accountant():
 @pytest.mark.parametrize("sees", SEEN)
 def test_laws_against_simulation(sees):
     """With k guesses and with a threshold, by chi-square tests."""
-    dpsgd = isolated_training(60, steps=10, sample_rate=0.3, sigma=1.5)
+    dpsgd = isolated_training(60, steps=30, sample_rate=0.3, sigma=2.5)
     included, scores = simulated(dpsgd, 8000, np.random.default_rng(1))
     loss = scores[sees]
     is_right = (loss > 0) == included

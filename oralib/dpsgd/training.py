@@ -148,11 +148,21 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
     # them say that a hair less noise than these few ask for is too little, the few are right. That
     # takes a quarter of the time.
     all_orders = rdp.RdpAccountant().orders
-    none = (
-        "epsilon and delta must allow for a noise multiplier; the accountant finds none, "
+    limits = (
+        f"epsilon and delta must ask for a noise multiplier in [{_SIGMAS[0]:g}, {_SIGMAS[1]:g}]"
+    )
+    given = (
         f"got epsilon={epsilon:g} and delta={delta:g} for steps={steps}, "
         f"sample_rate={sample_rate:g}"
     )
+    none = (
+        f"epsilon and delta must allow for a noise multiplier; the accountant finds none, {given}"
+    )
+    if epsilon < 0.01:  # which can be out of reach, and the search for it is long
+        with _quiet_accountant():
+            least = rdp.RdpAccountant().compose(training(_SIGMAS[1])).get_epsilon(delta)
+        if least > epsilon:
+            raise ValueError(f"{limits}, {given}, which ask for more")
     try:
         with _quiet_accountant():
             sigma = from_few_orders(all_orders) or calibrated(all_orders)
@@ -160,11 +170,7 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
     except mechanism_calibration.NoBracketIntervalFoundError:
         raise ValueError(none) from None
     if not _SIGMAS[0] <= sigma <= _SIGMAS[1]:
-        raise ValueError(
-            f"epsilon and delta must ask for a noise multiplier in [{_SIGMAS[0]:g}, "
-            f"{_SIGMAS[1]:g}], got epsilon={epsilon:g} and delta={delta:g} for steps={steps}, "
-            f"sample_rate={sample_rate:g}, which ask for {sigma:g}"
-        )
+        raise ValueError(f"{limits}, {given}, which ask for {sigma:g}")
     if lost:
         raise ValueError(none)
     return ceil(sigma * 1e6) / 1e6
