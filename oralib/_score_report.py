@@ -37,7 +37,7 @@ def report(audit: "ScoreAudit", claim: float | None) -> str:
             (
                 "f-DP",
                 f"ε is at least {_down(audit.fdp_bound)} at this δ, if the trade-off curve of the "
-                f"training is one of {audit.curve}, and only then",
+                f"training is one of {audit.curve}; otherwise this is not guaranteed",
             )
         )
     if audit.r:

@@ -82,7 +82,7 @@ class ThresholdGuesser:
 
 @dataclass(frozen=True)
 class TopGuesser:
-    """Guess exactly the k elements with the largest losses; among equals, those that come first.
+    """Guess exactly the k elements whose losses are largest in size; among equals, the first ones.
 
     The guess is minus the sign of the loss, as for :class:`ThresholdGuesser`. Among all
     guessers with k guesses this one has the largest mean accuracy (Theorem 5.2).

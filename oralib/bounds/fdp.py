@@ -35,7 +35,7 @@ is rejected.
 no curve with g(β v / n) <= β (r - v) / n is ever rejected, however large r is.
 
 **What it assumes.** It refutes "the mechanism is f-DP" for each curve above the critical one. That
-its ε at δ bounds the mechanism's ε is right only if the mechanism's own curve is one of the family:
+its ε at δ bounds the mechanism's ε is guaranteed only if its own curve is one of the family:
 a Gaussian mechanism for :class:`GaussianCurve`, DP-SGD with this number of steps and this sample
 rate for :class:`SubsampledGaussianCurve`. It is no bound for an arbitrary mechanism, and
 :func:`oralib.valid_lower_bound` never chooses it. The number of guesses r must be fixed in advance
