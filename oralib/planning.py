@@ -175,13 +175,11 @@ def _report(plan: AuditPlan) -> str:
         active, steps = dropping.active(dpsgd), dpsgd.steps
         shown = sorted({0, steps // 4, steps // 2, 3 * steps // 4, steps - 1})
         falls = ", ".join(f"{active[t]:,} in step {t + 1}" for t in shown)
-        early, *late = (
-            (t + 1, load.max(), load.min())
-            for t in sorted({min(1, steps - 1), steps - 1})
-            for load in [dropping.loads(dpsgd)[t]]
-        )
-        crowds = "{1} on a coordinate in step {0}, against {2} of the most promising".format(*early)
-        crowds += "".join("; {1} against {2} in step {0}".format(*end) for end in late)
+        loads, second = dropping.loads(dpsgd), min(2, steps)
+        most, least = loads[second - 1].max(), loads[second - 1].min()
+        crowds = f"{most} on a coordinate in step {second}, against {least} of the most promising"
+        if steps > second:
+            crowds += f"; {loads[-1].max()} against {loads[-1].min()} in step {steps}"
         rows += [
             ("drop", f"those with the smallest scores; active: {falls}"),
             ("crowd", f"the undecided: {crowds}"),
