@@ -17,6 +17,9 @@ from pathlib import Path
 
 PACKAGES = ("oralib", "numpy", "scipy", "numba", "matplotlib", "dp-accounting", "ipykernel")
 
+#: Take long to import, but do nothing more than that before they are used.
+SLOW = ("numpy", "scipy", "pandas", "numba", "matplotlib.pyplot", "dp_accounting")
+
 
 def library_digest(package: Path) -> str:
     """A digest of the library's sources: it changes when results may."""
@@ -107,8 +110,9 @@ def files_used() -> dict[str, str]:
         if isinstance(path, str) and os.path.isfile(path):
             found.add(_watched(os.path.abspath(path), here))
     used, installed = {}, _homes_of_what_is_installed()
+    folders: dict[str, str] = {}
     for path in sorted(found):
-        real = os.path.realpath(path)
+        real = _real(path, folders)
         if _is_installed(real, installed):
             continue
         if _is_hidden(path, here) or os.path.isdir(path):
@@ -117,6 +121,15 @@ def files_used() -> dict[str, str]:
         same = path not in before or before[path] == _state(path)
         used[name] = file_digest(path) if same else CHANGED
     return used
+
+
+def _real(path: str, folders: dict[str, str]) -> str:
+    """``os.path.realpath`` for many files: every folder is looked up once."""
+    folder, name = os.path.split(path)
+    if folder not in folders:
+        folders[folder] = os.path.realpath(folder)
+    path = os.path.join(folders[folder], name)
+    return os.path.realpath(path) if os.path.islink(path) else path
 
 
 def _watched(path: str, here: str) -> str:
@@ -177,6 +190,7 @@ def described() -> str:
             "library": None if package is None else library_digest(package),
             "place": None if package is None else str(package),
             "used": files_used(),
+            "slow": [name for name in SLOW if name in sys.modules],
             "recorded": getattr(sys, "recorded_in_oralib", []),  # names of results
             "touched": [[name, stat.st_mtime_ns, stat.st_size] for name, stat in files],
         }

@@ -23,7 +23,7 @@ from nbclient.exceptions import CellTimeoutError
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 
-from oralib.runs import inside, prose
+from oralib.runs import inside, prose, warm
 from oralib.runs.record import RunFailed
 
 KERNEL = "python3"
@@ -57,6 +57,7 @@ def execute(
     library: str,
     cwd: Path,
     progress: bool = False,
+    again: bool = False,
 ) -> dict[str, Any]:
     """Execute a notebook with other parameters, and return what its kernel says about itself.
 
@@ -66,6 +67,7 @@ def execute(
     output : where to write it executed; it is also there after an error.
     log : where to write what the kernel says about its own troubles.
     library : the digest of the library that the kernel must have, before and after.
+    again : whether this process will start more such kernels, so that they should share imports.
     """
     words: list[dict[str, Any]] = []
     try:
@@ -83,6 +85,7 @@ def execute(
             library=library,
             words=words,
             errors=log,
+            again=again,
         )
     except papermill.PapermillExecutionError as error:
         raise RunFailed(f"{error.ename}: {error.evalue}") from None
@@ -111,6 +114,7 @@ def execute(
         said = " ".join(f"{type(error).__name__}: {error}".split())
         raise RunFailed(f"the kernel {KERNEL!r} cannot be understood: {said}") from None
     before, after = words
+    warm.learn(after["slow"])
     changed = [name for name, digest in after["used"].items() if digest == inside.CHANGED]
     if changed:
         raise RunFailed(
@@ -133,10 +137,19 @@ def _plain(path: Path) -> str:
 class _Client(PapermillNotebookClient):
     """Asks the kernel what it is, first and last, and for the numbers in prose on the way."""
 
-    def __init__(self, notebook: Any, library: str, words: list[dict[str, Any]], **kw: Any) -> None:
+    def __init__(
+        self, notebook: Any, library: str, words: list[dict[str, Any]], again: bool, **kw: Any
+    ) -> None:
         super().__init__(notebook, **kw)
         self._library = library
         self._words = words
+        self._again = again
+
+    def create_kernel_manager(self) -> Any:
+        manager = super().create_kernel_manager()
+        if self._again:
+            warm.up(manager)
+        return manager
 
     def papermill_execute_cells(self) -> None:
         self.timeout = START
@@ -195,6 +208,7 @@ class _Engine(NBClientEngine):
             nb_man,
             kw["library"],
             kw["words"],
+            kw["again"],
             kernel_name=kernel_name,
             startup_timeout=start_timeout,
             iopub_timeout=START,  # for the output of a cell that has ended, on a busy machine

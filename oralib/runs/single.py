@@ -37,6 +37,7 @@ def run_chapter(
     force: bool = False,
     failed: Path | None = None,
     progress: bool = False,
+    again: bool = False,
 ) -> dict[str, Any]:
     """Execute a chapter with papermill and write a folder with all that it gives.
 
@@ -49,6 +50,7 @@ def run_chapter(
         of any other one are refused.
     force : whether an earlier run in the place of the folder may be replaced. Nothing else is.
     failed : where to keep the notebook of a run that fails; the name gets a number.
+    again : whether this process will run this chapter again, so that kernels should share imports.
 
     Examples
     --------
@@ -82,6 +84,7 @@ def run_chapter(
                 library=library,
                 cwd=chapter.path.parent,
                 progress=progress,
+                again=again,
             )
             notebook = _named(written / "notebook.ipynb", chapter)
             results = _recorded(notebook, kernel["recorded"])

@@ -211,7 +211,13 @@ def run_point(
         home = Path(out)
         copy = read_chapter(home / SOURCE, Path(chapter))
         run_chapter(
-            copy, point, home / "points" / key, code=code, force=True, failed=home / "failed" / key
+            copy,
+            point,
+            home / "points" / key,
+            code=code,
+            force=True,
+            failed=home / "failed" / key,
+            again=True,
         )
     except OSError as error:
         return f"{error.strerror or error} ({error.filename or out})"

@@ -1,0 +1,132 @@
+"""A process that has imported what kernels need, and forks into one whenever it is asked to.
+
+``warm`` starts it as a script of its own, maybe in another environment, so it needs the standard
+library alone. It imports nothing of oralib, nor of the folder that it lies in: what may be edited
+between two runs each kernel imports for itself.
+
+It is asked by lines of JSON, and answers each with one. ``{"argv": ...}`` asks for a kernel, and
+the answer is its process id, or null where a kernel that starts from nothing might import something
+else by now. ``{"pid": ...}`` asks for the exit status of a kernel, which is null while it lives.
+When there are no more questions, it ends.
+"""
+
+import gc
+import importlib
+import importlib.machinery
+import json
+import os
+import sys
+from typing import Any
+
+#: What every kernel imports.
+_KERNEL = ("ipykernel.kernelapp", "ipykernel.debugger", "IPython.extensions.storemagic")
+
+#: What packages read in the current folder when they are imported.
+_SETTINGS = ("matplotlibrc", ".numba_config.yaml")
+
+
+def main() -> None:
+    """Answer, and in a process that was forked become a kernel."""
+    # As every kernel does before it imports anything.
+    os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    answers = os.dup(1)
+    _point(1, os.devnull)  # imports have nothing to say here
+    kernel = _asked_for(answers)
+    if kernel is not None:
+        _become(**kernel)
+
+
+def _asked_for(answers: int) -> dict[str, Any] | None:
+    """In a process that was forked, the kernel that it is to become; None at the end."""
+    state: dict[str, object] = {}  # of the files that were imported
+    places: dict[str, str | None] = {}  # where their packages were found
+    with os.fdopen(answers, "w") as said:
+        for line in sys.stdin:
+            question = json.loads(line)
+            if "pid" in question:
+                answer = _status(question["pid"])
+            else:
+                _import({*_KERNEL, *question.pop("packages")})
+                state, places = _state() | state, _places() | places
+                answer = None
+                if _is_as_from_nothing(question["cwd"], state, places):
+                    gc.freeze()  # kernels need not copy what is there, nor look for garbage in it
+                    answer = os.fork()
+                if answer == 0:
+                    return dict(question)
+            said.write(json.dumps(answer) + "\n")
+            said.flush()
+    return None
+
+
+def _import(names: set[str]) -> None:
+    for name in sorted(names - set(sys.modules)):
+        try:
+            importlib.import_module(name)
+        except Exception:  # a kernel that needs it will say so
+            continue
+
+
+def _is_as_from_nothing(cwd: str, state: dict[str, object], places: dict[str, str | None]) -> bool:
+    """Whether a new process in the folder would import the same packages, and they are the same."""
+    settings = any(os.path.lexists(os.path.join(cwd, name)) for name in _SETTINGS)
+    return not settings and _state() == state and _places(cwd) == places
+
+
+def _state() -> dict[str, object]:
+    """What changes when one of the files does that were imported."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    return {path: _state_of(path) for path in files if isinstance(path, str)}
+
+
+def _state_of(path: str) -> object:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size
+
+
+def _places(cwd: str | None = None) -> dict[str, str | None]:
+    """Where packages that were imported would be found, now and in this folder."""
+    folders = list(sys.path)
+    if cwd is not None:  # IPython puts it there
+        kinds = [os.path.basename(folder) for folder in folders]
+        first = [i for i, kind in enumerate(kinds) if kind in ("site-packages", "dist-packages")]
+        folders.insert(min(first, default=0), cwd)
+    importlib.invalidate_caches()
+    names = {name.partition(".")[0] for name in sys.modules} - {"__main__"}
+    found = {name: importlib.machinery.PathFinder.find_spec(name, folders) for name in names}
+    return {name: None if spec is None else spec.origin for name, spec in found.items()}
+
+
+def _status(pid: int) -> int | None:
+    """How a kernel has ended, as ``subprocess`` says it; None while it lives."""
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def _become(argv: list[str], cwd: str, env: dict[str, str], stderr: str) -> None:
+    """Go on as a kernel that was started with these arguments."""
+    os.setsid()
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    _point(0, os.devnull)
+    _point(2, stderr)
+    if "numpy" in sys.modules:  # its generator would be the same in all forks
+        sys.modules["numpy"].random.seed()
+    sys.argv = ["ipykernel_launcher", *argv]
+    sys.modules["ipykernel.kernelapp"].launch_new_instance()
+
+
+def _point(number: int, path: str) -> None:
+    """Let a file of this process be another one."""
+    opened = os.open(path, os.O_RDWR | os.O_APPEND)
+    os.dup2(opened, number)
+    os.close(opened)
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # the folder of this file
+    main()

@@ -1,0 +1,193 @@
+"""Kernels that are forked from a process with their imports differ from others in time only."""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from notebooks import write_chapter
+
+from oralib import runs
+from oralib.runs import forks, inside, warm
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
+
+#: The end of a chapter that says who has started its kernel, and what it sees.
+LOOK = """
+import random
+import sys
+there = [name for name in ("numba", "oralib") if name in sys.modules]
+import numba
+import numpy as np
+
+@numba.njit
+def jitted_draw():
+    return np.random.random()
+
+results.record(
+    parent=os.getppid(),
+    there=str(there),
+    draws=f"{random.random()} {np.random.random()} {jitted_draw()}",
+    leads=os.getpgid(0) == os.getpid(),
+    folder=os.getcwd(),
+    executable=sys.executable,
+    path=str(sys.path),
+    backend=os.environ["MPLBACKEND"],
+    arguments=str([word for word in sys.argv if word.startswith("-")]),
+    shell=type(get_ipython()).__name__,
+)
+kept = open("kept.txt", "w")
+kept.write("to the end")
+"""
+
+PARENT = "\nresults.record(parent=os.getppid())\n"
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch):
+    """Each test begins without such a process, and ends its own."""
+    place = warm._Place()
+    monkeypatch.setattr(warm, "_place", place)
+    yield place
+    place.clear()
+
+
+def run(folder, name, extra, *, again=True):
+    path = write_chapter(folder, extra=extra)
+    return runs.run_chapter(runs.find_chapter(str(path)), {}, folder / name, again=again)
+
+
+def is_fork(record):
+    return record["results"]["parent"] != os.getpid()
+
+
+def test_forks_differ_from_other_kernels_in_their_parent_only(tmp_path):
+    first, second = run(tmp_path, "first", LOOK), run(tmp_path, "second", LOOK)
+    assert (tmp_path / "kept.txt").read_text() == "to the end"
+    cold = run(tmp_path, "cold", LOOK, again=False)
+    assert is_fork(first)
+    assert second["results"]["parent"] == first["results"]["parent"]
+    assert not is_fork(cold)
+    # What the first one has imported the second one finds, but never the library.
+    there = [record["results"]["there"] for record in (first, second, cold)]
+    assert there == ["[]", "['numba']", "[]"]
+    for warmed in (first, second):
+        assert warmed["results"]["draws"].split() != cold["results"]["draws"].split()
+        for name in cold["results"].keys() - {"parent", "there", "draws"}:
+            assert warmed["results"][name] == cold["results"][name]
+        for name in ("python", "packages", "used", "code"):
+            assert warmed["provenance"][name] == cold["provenance"][name]
+    # Generators without a seed do not repeat themselves.
+    draws = [record["results"]["draws"].split() for record in (first, second, cold)]
+    assert len({draw for three in draws for draw in three}) == 9
+
+
+def test_what_lies_beside_the_chapter_is_imported(tmp_path, place):
+    """A module with the name of a package, which a new process would find first."""
+    place.learn(["pandas"])
+    (tmp_path / "pandas.py").write_text("word = 'beside'\n")
+    record = run(tmp_path, "beside", PARENT + "import pandas\nresults.record(got=pandas.word)")
+    assert not is_fork(record)
+    assert record["results"]["got"] == "beside"
+
+
+@pytest.mark.parametrize("name", ["matplotlibrc", ".numba_config.yaml", "numpy.py"])
+def test_what_lies_beside_the_chapter_is_noticed(tmp_path, name):
+    known = forks._state(), forks._places()
+    assert forks._is_as_from_nothing(str(tmp_path), *known)
+    (tmp_path / name).touch()
+    assert not forks._is_as_from_nothing(str(tmp_path), *known)
+    (tmp_path / name).unlink()
+    assert forks._is_as_from_nothing(str(tmp_path), *known)
+
+
+def test_a_package_that_is_exchanged_is_imported_anew(tmp_path, monkeypatch, place):
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(packages))
+    place.learn(["pandas"])
+    look = PARENT + "import pandas\nresults.record(got=pandas.word)"
+    (packages / "pandas.py").write_text("word = 'old'\n")
+    old = run(tmp_path, "1", look)
+    assert is_fork(old)
+    (packages / "pandas.py").write_text("word = 'new'\n")
+    new = run(tmp_path, "2", look)
+    assert not is_fork(new)
+    assert [record["results"]["got"] for record in (old, new)] == ["old", "new"]
+
+
+def test_another_environment_is_another_process_and_a_dead_one_is_done_without(
+    tmp_path, monkeypatch
+):
+    first = run(tmp_path, "first", PARENT)["results"]["parent"]
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    second = run(tmp_path, "second", PARENT)["results"]["parent"]
+    assert len({first, second, os.getpid()}) == 3
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
+    os.kill(second, signal.SIGKILL)
+    assert not is_fork(run(tmp_path, "third", PARENT))
+
+
+def test_a_kernel_that_ends_is_noticed(tmp_path):
+    with pytest.raises(runs.RunFailed, match="died"):
+        run(tmp_path, "dies", "\nos._exit(3)")
+
+
+def test_a_kernel_does_not_outlive_its_parent(tmp_path):
+    note = tmp_path / "pid"
+    end = f"open({str(note)!r}, 'w').write(str(os.getpid()))\nos.kill(os.getppid(), 9)"
+    with pytest.raises(runs.RunFailed, match="died"):
+        run(tmp_path, "dies", f"\n{end}\ntime.sleep(60)")
+    kernel = Path("/proc") / note.read_text()
+    for _ in range(100):
+        if not kernel.exists():
+            return
+        time.sleep(0.1)
+    pytest.fail("the kernel is still there after ten seconds")
+
+
+def test_a_package_that_cannot_be_imported_is_the_affair_of_the_kernel(tmp_path, place):
+    place.learn(["there_is_no_such_package"])
+    assert is_fork(run(tmp_path, "run", PARENT))
+
+
+def test_it_ends_when_nobody_can_ask_any_more():
+    process = warm._Forks([sys.executable], dict(os.environ))._process
+    process.stdin.close()
+    assert process.wait(30) == 0
+    process.stdout.close()
+
+
+def test_a_process_that_never_answers_is_given_up(monkeypatch, tmp_path):
+    (tmp_path / "sleeps.py").write_text("import time\ntime.sleep(60)\n")
+    monkeypatch.setattr(forks, "__file__", str(tmp_path / "sleeps.py"))
+    monkeypatch.setattr(warm, "_PATIENCE", 0.2)
+    asked = warm._Forks([sys.executable], dict(os.environ))
+    with pytest.raises(ChildProcessError):
+        asked.ask({"pid": 1})
+    asked.end()
+
+
+def test_kernels_of_others_are_left_alone():
+    """A kernel that is no ordinary Python process is started as its specification says."""
+    options = {"env": {}, "stderr": sys.stderr}
+    assert warm._forked(["R", "--slave"], **options) is None
+    assert warm._forked(["ipykernel_launcher", "-f", "file"], **options) is None
+
+    remote = SimpleNamespace(metadata={"kernel_provisioner": {"provisioner_name": "remote"}})
+    manager = SimpleNamespace(kernel_spec=remote, provisioner=None)
+    warm.up(manager)
+    assert manager.provisioner is None
+
+
+def test_the_chapters_of_the_book_can_be_forked():
+    """Nothing in their folder has the name of a package that they import."""
+    forks._import({*forks._KERNEL, *inside.SLOW})
+    assert set(json.loads(inside.described())["slow"]) == set(inside.SLOW)
+    folder = runs.find_chapter("06-dp-sgd").path.parent
+    assert forks._is_as_from_nothing(str(folder), forks._state(), forks._places())
