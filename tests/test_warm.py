@@ -95,14 +95,21 @@ def test_what_lies_beside_the_chapter_is_imported(tmp_path, place):
     assert record["results"]["got"] == "beside"
 
 
-@pytest.mark.parametrize("name", ["matplotlibrc", ".numba_config.yaml", "numpy.py"])
-def test_what_lies_beside_the_chapter_is_noticed(tmp_path, name):
-    known = forks._state(), forks._places()
-    assert forks._is_as_from_nothing(str(tmp_path), *known)
+@pytest.mark.parametrize("name", ["matplotlibrc", ".numba_config.yaml"])
+def test_settings_beside_the_chapter_are_read(tmp_path, name):
     (tmp_path / name).touch()
-    assert not forks._is_as_from_nothing(str(tmp_path), *known)
-    (tmp_path / name).unlink()
-    assert forks._is_as_from_nothing(str(tmp_path), *known)
+    assert not is_fork(run(tmp_path, "beside", PARENT))
+
+
+def test_settings_of_the_user_are_noticed(tmp_path, monkeypatch):
+    forks._import({"matplotlib"})
+    known = forks._state(), forks._places()
+    monkeypatch.chdir(tmp_path)
+    assert forks._is_as_from_nothing(*known)
+    (tmp_path / "settings").mkdir()
+    (tmp_path / "settings" / "matplotlibrc").write_text("lines.linewidth: 3\n")
+    monkeypatch.setenv("MATPLOTLIBRC", str(tmp_path / "settings"))
+    assert not forks._is_as_from_nothing(*known)
 
 
 def test_a_package_that_is_exchanged_is_imported_anew(tmp_path, monkeypatch, place):
@@ -157,7 +164,7 @@ def test_a_package_that_cannot_be_imported_is_the_affair_of_the_kernel(tmp_path,
 
 
 def test_it_ends_when_nobody_can_ask_any_more():
-    process = warm._Forks([sys.executable], dict(os.environ))._process
+    process = warm._Forks([sys.executable], dict(os.environ), os.getcwd())._process
     process.stdin.close()
     assert process.wait(30) == 0
     process.stdout.close()
@@ -167,7 +174,7 @@ def test_a_process_that_never_answers_is_given_up(monkeypatch, tmp_path):
     (tmp_path / "sleeps.py").write_text("import time\ntime.sleep(60)\n")
     monkeypatch.setattr(forks, "__file__", str(tmp_path / "sleeps.py"))
     monkeypatch.setattr(warm, "_PATIENCE", 0.2)
-    asked = warm._Forks([sys.executable], dict(os.environ))
+    asked = warm._Forks([sys.executable], dict(os.environ), os.getcwd())
     with pytest.raises(ChildProcessError):
         asked.ask({"pid": 1})
     asked.end()
@@ -185,9 +192,10 @@ def test_kernels_of_others_are_left_alone():
     assert manager.provisioner is None
 
 
-def test_the_chapters_of_the_book_can_be_forked():
+def test_the_chapters_of_the_book_can_be_forked(monkeypatch):
     """Nothing in their folder has the name of a package that they import."""
     forks._import({*forks._KERNEL, *inside.SLOW})
     assert set(json.loads(inside.described())["slow"]) == set(inside.SLOW)
-    folder = runs.find_chapter("06-dp-sgd").path.parent
-    assert forks._is_as_from_nothing(str(folder), forks._state(), forks._places())
+    monkeypatch.chdir(runs.find_chapter("06-dp-sgd").path.parent)
+    assert not forks._has_settings()
+    assert forks._is_as_from_nothing(forks._state(), forks._places())

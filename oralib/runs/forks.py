@@ -43,13 +43,13 @@ def _asked_for(answers: int) -> dict[str, Any] | None:
     with os.fdopen(answers, "w") as said:
         for line in sys.stdin:
             question = json.loads(line)
+            answer = None
             if "pid" in question:
                 answer = _status(question["pid"])
-            else:
+            elif not _has_settings():
                 _import({*_KERNEL, *question.pop("packages")})
                 state, places = _state() | state, _places() | places
-                answer = None
-                if _is_as_from_nothing(question["cwd"], state, places):
+                if _is_as_from_nothing(state, places):
                     gc.freeze()  # kernels need not copy what is there, nor look for garbage in it
                     answer = os.fork()
                 if answer == 0:
@@ -67,15 +67,20 @@ def _import(names: set[str]) -> None:
             continue
 
 
-def _is_as_from_nothing(cwd: str, state: dict[str, object], places: dict[str, str | None]) -> bool:
-    """Whether a new process in the folder would import the same packages, and they are the same."""
-    settings = any(os.path.lexists(os.path.join(cwd, name)) for name in _SETTINGS)
-    return not settings and _state() == state and _places(cwd) == places
+def _has_settings() -> bool:
+    return any(os.path.lexists(name) for name in _SETTINGS)
+
+
+def _is_as_from_nothing(state: dict[str, object], places: dict[str, str | None]) -> bool:
+    """Whether a new process here would import the same packages, and they are the same."""
+    return _state() == state and _places(os.getcwd()) == places
 
 
 def _state() -> dict[str, object]:
-    """What changes when one of the files does that were imported."""
+    """What changes when one of the files does that were imported, or read meanwhile."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    if "matplotlib" in sys.modules:
+        files.append(sys.modules["matplotlib"].matplotlib_fname())  # its settings
     return {path: _state_of(path) for path in files if isinstance(path, str)}
 
 
@@ -106,10 +111,9 @@ def _status(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
-def _become(argv: list[str], cwd: str, env: dict[str, str], stderr: str) -> None:
+def _become(argv: list[str], env: dict[str, str], stderr: str) -> None:
     """Go on as a kernel that was started with these arguments."""
     os.setsid()
-    os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
     _point(0, os.devnull)

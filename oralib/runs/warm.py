@@ -63,9 +63,9 @@ class _Provisioner(LocalProvisioner):
 
 
 class _Forks:
-    """The process that is forked, for kernels that start Python in one way."""
+    """The process that is forked, for kernels that start Python in one way and folder."""
 
-    def __init__(self, python: list[str], env: dict[str, str]) -> None:
+    def __init__(self, python: list[str], env: dict[str, str], cwd: str) -> None:
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
             [*python, forks.__file__],
@@ -74,6 +74,7 @@ class _Forks:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=env,
+            cwd=cwd,
             start_new_session=True,  # Ctrl-C is not for it
         )
 
@@ -135,7 +136,7 @@ class _Place:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._started: tuple[list[str], dict[str, str]] | None = None
+        self._started: tuple[Any, ...] = ()
         self._forks: _Forks | None = None
         self._kernels: list[_Kernel] = []
         self._packages: set[str] = set()
@@ -145,16 +146,16 @@ class _Place:
             self._packages.update(packages)
 
     def kernel(
-        self, python: list[str], common: dict[str, str], question: dict[str, Any]
+        self, python: list[str], common: dict[str, str], cwd: str, question: dict[str, Any]
     ) -> _Kernel | None:
         with self._lock:
             self._kernels = [kernel for kernel in self._kernels if kernel.poll() is None]
-            if self._started != (python, common):
+            if self._started != (python, common, cwd):
                 if self._kernels:
                     return None  # they would end with their parent
                 self.clear()
-                self._started = (python, common)
-                self._forks = _Forks(python, common)
+                self._started = (python, common, cwd)
+                self._forks = _Forks(python, common, cwd)
             if self._forks is None:
                 return None  # it could not be started
             pid = self._forks.ask({**question, "packages": sorted(self._packages)})
@@ -181,14 +182,10 @@ def _forked(
         return None
     env = {**env, "JPY_PARENT_PID": str(os.getpid())}  # so that it looks whether its parent lives
     start = cmd.index(_LAUNCHER)
-    question = {
-        "argv": cmd[start + 1 :],
-        "cwd": cwd or os.getcwd(),
-        "env": env,
-        "stderr": stderr.name,
-    }
+    question = {"argv": cmd[start + 1 :], "env": env, "stderr": stderr.name}
     common = {name: word for name, word in env.items() if name != _OWN}
     try:
-        return _place.kernel(cmd[: start - 1], common, question)  # without -m
+        python = cmd[: start - 1]  # without -m
+        return _place.kernel(python, common, cwd or os.getcwd(), question)
     except OSError:
         return None
