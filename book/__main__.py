@@ -12,7 +12,6 @@ from nbclient import NotebookClient
 from tqdm import tqdm
 
 from book._ext import committed
-from oralib import experiments, figures
 from oralib.runs import RunFailed, prose
 
 BOOK = Path(__file__).parent
@@ -39,6 +38,8 @@ def execute(path: Path) -> None:
 
 def draw_readme_picture() -> None:
     """The paper's Figure 2, with the two means that it quotes and the bands of its 200 audits."""
+    from oralib import experiments, figures  # take long to import, and chapters do so by themselves
+
     ratios = (*(0.1, 0.2, 0.3, 0.5, 0.7), *range(1, 9), *(10, 12, 16, 24, 32, 48, 64))
     table = experiments.elements_per_coordinate(ratios, trials=10_000)
     quoted = {1: (0.49, 0.01), 8: (0.62, 0.01)}

@@ -5,6 +5,7 @@ import math
 import shutil
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import nbformat
@@ -278,15 +279,22 @@ def test_a_cell_that_fails_is_named_before_numbers(tmp_path, capsys):
 
 
 @pytest.fixture
-def book(tmp_path):
-    """``python -m book`` for a folder of its own."""
+def book(tmp_path, monkeypatch):
+    """``python -m book`` for a folder of its own, in this process; how it ends."""
     home = tmp_path / "book"
     home.mkdir()
-    shutil.copy(Path(__file__).parent.parent / "book" / "__main__.py", home)
+    source = Path(__file__).parent.parent / "book" / "__main__.py"
+    program = module_from_spec(spec := spec_from_file_location("program", source))
+    spec.loader.exec_module(program)
+    monkeypatch.setattr(program, "BOOK", home)
 
     def execute(*names):
-        command = [sys.executable, "-m", "book", *names]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        monkeypatch.setattr(sys, "argv", ["book", *names])
+        try:
+            program.main()
+        except SystemExit as end:
+            return end.code
+        return 0
 
     execute.home = home
     return execute
@@ -295,7 +303,9 @@ def book(tmp_path):
 def test_chapters_in_place_have_their_numbers(book):
     cells = [code("b = 0.125"), markdown("{eval}`f'{b:.2f}'`"), code("results.record(b=b)")]
     path = write_notebook(book.home, *cells)
-    done = book("own")
+    shutil.copy(Path(__file__).parent.parent / "book" / "__main__.py", book.home)
+    command = [sys.executable, "-m", "book", "own"]
+    done = subprocess.run(command, cwd=book.home.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     first = path.read_text()
     notebook = nbformat.reads(first, 4)
@@ -306,7 +316,7 @@ def test_chapters_in_place_have_their_numbers(book):
     assert runs.find_chapter(str(path)).results == ("b",)
     counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
     assert counts == [1, 2, 3, 4]
-    assert book("own").returncode == 0
+    assert book("own") == 0
     assert path.read_text() == first
 
 
@@ -320,8 +330,5 @@ def test_chapters_in_place_have_their_numbers(book):
 def test_chapters_in_place_are_left_alone_if_a_number_fails(book, prose, said):
     path = write_notebook(book.home, code("b = 1"), markdown(prose), code("b = 2"))
     before = path.read_text()
-    done = book("own")
-    assert done.returncode == 1
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    assert said in book("own")
     assert path.read_text() == before

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -161,6 +162,33 @@ def test_a_kernel_does_not_outlive_its_parent(tmp_path):
 def test_a_package_that_cannot_be_imported_is_the_affair_of_the_kernel(tmp_path, place):
     place.learn(["there_is_no_such_package"])
     assert is_fork(run(tmp_path, "run", PARENT))
+
+
+def test_it_ends_when_nobody_asks_for_long_and_is_started_again(tmp_path, monkeypatch, place):
+    impatient = tmp_path / "impatient.py"
+    text = Path(forks.__file__).read_text()
+    impatient.write_text(text.replace(f"_IDLE = {forks._IDLE}", "_IDLE = 2"))
+    monkeypatch.setattr(forks, "__file__", str(impatient))
+    first = run(tmp_path, "first", PARENT)
+    assert is_fork(first)
+    assert place._forks._process.wait(30) == 0
+    second = run(tmp_path, "second", PARENT)
+    assert is_fork(second)
+    assert second["results"]["parent"] != first["results"]["parent"]
+
+
+def test_it_does_not_end_while_a_kernel_lives(monkeypatch):
+    """Whoever has asked for it may have been stopped, and will go on."""
+    monkeypatch.setattr(forks, "_IDLE", 0.1)
+    kernel = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"])
+    ends, writes = os.pipe()
+    with os.fdopen(ends) as asked, os.fdopen(writes, "w"):
+        monkeypatch.setattr(sys, "stdin", asked)
+        assert forks._lives(kernel.pid)
+        assert forks._question({kernel.pid}) == ""
+    assert not forks._lives(kernel.pid)
+    assert forks._status(kernel.pid) == 0
+    kernel.returncode = 0  # it was waited for
 
 
 def test_it_ends_when_nobody_can_ask_any_more():

@@ -4,6 +4,7 @@ A wheel of the package, and an archive with all sources and chapters: the files 
 as they are now, or everything that is not ignored where there is no git.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -24,14 +25,18 @@ def tracked() -> list[str]:
 def build(folder: Path) -> None:
     """Put the wheel and the archive into a folder."""
     with tempfile.TemporaryDirectory() as temporary:
-        source = ROOT
+        source, env = ROOT, dict(os.environ)
         if names := tracked():
             source = Path(temporary)
+            # All files in an archive get one time. It must not be that of other versions: Python
+            # tells by it whether a module has changed since it was compiled.
+            command = ["git", "log", "-1", "--format=%ct"]
+            env["SOURCE_DATE_EPOCH"] = subprocess.check_output(command, cwd=ROOT, text=True).strip()
             for name in names:
                 (source / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, source / name)
         command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.resolve())]
-        subprocess.run(command, cwd=source, check=True)
+        subprocess.run(command, cwd=source, env=env, check=True)
 
 
 if __name__ == "__main__":

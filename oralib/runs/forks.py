@@ -15,8 +15,12 @@ import importlib
 import importlib.machinery
 import json
 import os
+import select
 import sys
 from typing import Any
+
+#: Seconds without a question, and without a kernel, after which it ends.
+_IDLE = 60
 
 #: What every kernel imports.
 _KERNEL = ("ipykernel.kernelapp", "ipykernel.debugger", "IPython.extensions.storemagic")
@@ -40,10 +44,10 @@ def _asked_for(answers: int) -> dict[str, Any] | None:
     """In a process that was forked, the kernel that it is to become; None at the end."""
     state: dict[str, object] = {}  # of the files that were imported
     places: dict[str, str | None] = {}  # where their packages were found
+    kernels: set[int] = set()
     with os.fdopen(answers, "w") as said:
-        for line in sys.stdin:
-            question = json.loads(line)
-            answer = None
+        while line := _question(kernels):
+            question, answer = json.loads(line), None
             if "pid" in question:
                 answer = _status(question["pid"])
             elif not _has_settings():
@@ -52,11 +56,20 @@ def _asked_for(answers: int) -> dict[str, Any] | None:
                 if _is_as_from_nothing(state, places):
                     gc.freeze()  # kernels need not copy what is there, nor look for garbage in it
                     answer = os.fork()
-                if answer == 0:
-                    return dict(question)
+                    if answer == 0:
+                        return dict(question)
+                    kernels.add(answer)
             said.write(json.dumps(answer) + "\n")
             said.flush()
     return None
+
+
+def _question(kernels: set[int]) -> str:
+    """The next one; nothing if nobody can ask any more, or nobody does and no kernel lives."""
+    while not select.select([sys.stdin], [], [], _IDLE)[0]:
+        if not any(_lives(pid) for pid in kernels):
+            return ""
+    return sys.stdin.readline()
 
 
 def _import(names: set[str]) -> None:
@@ -103,6 +116,13 @@ def _places(cwd: str | None = None) -> dict[str, str | None]:
     names = {name.partition(".")[0] for name in sys.modules} - {"__main__"}
     found = {name: importlib.machinery.PathFinder.find_spec(name, folders) for name in names}
     return {name: None if spec is None else spec.origin for name, spec in found.items()}
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except ChildProcessError:  # its status has been asked for
+        return False
 
 
 def _status(pid: int) -> int | None:

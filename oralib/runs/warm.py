@@ -94,6 +94,10 @@ class _Forks:
                 raise ChildProcessError("it has ended")
             return json.loads(line)
 
+    def has_gone(self) -> bool:
+        """Whether it has ended by itself, as nobody has asked for long."""
+        return self._process.poll() == 0
+
     def end(self) -> None:
         with self._lock, self._process as process:  # which closes its files, and waits
             process.kill()
@@ -150,7 +154,8 @@ class _Place:
     ) -> _Kernel | None:
         with self._lock:
             self._kernels = [kernel for kernel in self._kernels if kernel.poll() is None]
-            if self._started != (python, common, cwd):
+            gone = self._forks is not None and self._forks.has_gone()
+            if gone or self._started != (python, common, cwd):
                 if self._kernels:
                     return None  # they would end with their parent
                 self.clear()
