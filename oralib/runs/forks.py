@@ -152,5 +152,6 @@ def _point(number: int, path: str) -> None:
 
 
 if __name__ == "__main__":
-    del sys.path[0]  # the folder of this file
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:1] = [folder for folder in sys.path[:1] if folder != here]
     main()
