@@ -28,11 +28,11 @@ def report(audit: "ScoreAudit", claim: float | None) -> str:
     ]
     if claim is not None:
         rows.append(("verdict", _verdict(audit, claim)))
-    if audit.delta > 0:
+    if audit.delta > 0 and audit.plausible_coins:
         rows.append(
             ("pure", f"a claim with δ = 0 needs an ε of at least {_down(audit.pure_bound)}")
         )
-    if not isnan(audit.fdp_bound):
+    if audit.plausible_coins and not isnan(audit.fdp_bound):
         rows.append(
             (
                 "f-DP",
@@ -44,7 +44,8 @@ def report(audit: "ScoreAudit", claim: float | None) -> str:
         rows.append(("estimate", f"ε = {audit.estimate:.3f}, by the accuracy alone: no bound"))
     rows.append(("assumed", audit.assumptions["bound"]))
     rows += [("note", note) for note in audit.notes]
-    rows += [("stronger", hint) for hint in _hints(audit)]
+    if audit.plausible_coins:
+        rows += [("stronger", hint) for hint in _hints(audit)]
     return "\n".join(
         fill(text, 80, initial_indent=f"{label:<10}", subsequent_indent=" " * 10)
         for label, text in rows

@@ -361,8 +361,8 @@ class SelfMutingResponse:
 
     It prints the signs one after another, each as it is with probability p(rate) and flipped
     otherwise, until v of the first r printed signs are right with v at least ``line[r - 1]``. From
-    then on it prints fair coins, which say nothing. Its privacy level exceeds ``rate``, as a sign
-    also decides on when the printing of fair coins begins; a table tells by how much.
+    then on it prints fair coins, which say nothing. Its privacy level exceeds ``rate`` where a
+    sign also decides on when the printing of fair coins begins; a table tells by how much.
 
     It is made for a guesser with full feedback. Given the earlier signs, the loss of an element is
     ±rate, or 0 from where the record is good on: the guesser with the constant threshold ``rate``

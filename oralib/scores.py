@@ -89,7 +89,8 @@ class ScoreAudit:
     accuracy : v / r.
     v, r, n : right guesses, all guesses, and audited canaries, guessed or not.
     delta, beta : the δ of the claim, and how often a bound may fail.
-    level : the level of each test: β, or β / m with m numbers of guesses.
+    level : the level of each test: β, or β / m with m numbers of guesses; with full feedback and
+        δ > 0, n δ / 2 is still taken off.
     rule : by which p-value the bound was found, as :func:`oralib.valid_rule` names it.
     number : how the number of guesses came about: ``"fixed"``, ``"grid"``, ``"split"``, or
         ``"output"`` if it was left to the output.
@@ -179,7 +180,7 @@ class ScoreAudit:
         }
 
     def refutes(self, claim: float) -> bool:
-        """Whether a claim of (ε, δ)-DP is refuted with confidence 1 - β.
+        """Whether a claim of (ε, δ)-DP is refuted with confidence 1 - β; never by unfair coins.
 
         Examples
         --------
@@ -187,7 +188,7 @@ class ScoreAudit:
         >>> audit.refutes(1.0), audit.refutes(3.0)
         (True, False)
         """
-        return self.bound > _check.real("claim", claim, 0)
+        return self.bound > _check.real("claim", claim, 0) and self.plausible_coins
 
     def as_dict(self) -> dict[str, Any]:
         """All fields and assumptions as plain values; what is not a number is None, or 'inf'."""

@@ -58,6 +58,13 @@ def test_a_cell_that_ends_the_kernel_is_a_failure(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_cell_that_takes_the_streams_is_not_waited_for(tmp_path):
+    taken = "\nimport sys\nsys.stdout, sys.stderr = None, object()"
+    path = write_chapter(tmp_path, extra=taken)
+    record = runs.run_chapter(runs.find_chapter(str(path)), {}, tmp_path / "out")
+    assert record["results"]["square"] == 3
+
+
 @pytest.mark.parametrize("kind", ["list[int]", "dict", '"int"', "Any"])
 def test_types_that_cannot_be_checked_are_refused(tmp_path, kind):
     path = write_chapter(tmp_path)

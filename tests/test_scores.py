@@ -893,3 +893,17 @@ def test_a_changed_character_is_an_error_or_understood(place, character, tmp_pat
     frame = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
     assert frame["score"].astype(float).tolist() == read.values.tolist()
     assert frame["included"].astype(float).tolist() == read.coins.tolist()
+
+
+def test_unfair_coins_refute_nothing():
+    """Blind scores, and seven of ten canaries included: to say so of all would look informed."""
+    rng = np.random.default_rng(0)
+    included, scores = rng.random(1000) < 0.7, rng.random(1000)
+    with pytest.warns(UserWarning, match="fair"):
+        audit = audit_scores(scores, included, delta=1e-5, guesses=200, side="included")
+    assert not audit.plausible_coins
+    assert audit.bound > 0.3
+    assert not audit.refutes(0.3)
+    labels = [line[:10].strip() for line in audit.report(0.3).splitlines()]
+    assert not {"pure", "f-DP", "stronger"} & set(labels)
+    assert "verdict" in labels

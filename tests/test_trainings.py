@@ -155,7 +155,7 @@ def test_views_of_a_training_are_audits_of_it():
 
 @real
 @pytest.mark.parametrize(
-    ("examples", "batch"), [(100, 10), (101, 9), (109, 9), (110, 10), (111, 9)]
+    ("examples", "batch"), [(100, 10), (101, 9), (109, 9), (110, 10), (111, 9), (921, 10), (931, 9)]
 )
 def test_the_noise_of_opacus_depends_on_the_number_of_examples(examples, batch):
     """A fact about Opacus 1.6.0; a version that has repaired it will be noticed here."""

@@ -83,7 +83,8 @@ def best_number_of_guesses(efficacy: int, estimation: int, best: str) -> Finding
     place = int(np.argmax(bound))
     ahead = [(bound[place] - bound[end]) / np.hypot(error[place], error[end]) for end in (0, -1)]
     found = "in between" if min(ahead) > 4 else "first" if ahead[0] <= 4 else "last"
-    said = f"best bound {bound[place]:.3f} at k/n = {table['x'][place]:g}, efficacy falls with k"
+    said = f"best bound {bound[place]:.3f} (s.e. {error[place]:.3f}) at k/n = "
+    said += f"{table['x'][place]:g}, efficacy falls with k"
     return Finding(all(moves) and found == best, said)
 
 
@@ -204,10 +205,11 @@ def _has_effect(table: pd.DataFrame, effect: bool, direction: int) -> Finding:
         best, worst = int(np.argmax(part["bound"])), int(np.argmin(part["bound"]))
         error = float(np.hypot(part["bound_se"][best], part["bound_se"][worst]))
         ahead.append((part["bound"][best] - part["bound"][worst]) / error)
-        said.append(
-            f"ε = {epsilon:g}: {part['bound'][worst]:.2f} at {part['x'][worst]:g}, "
-            f"{part['bound'][best]:.2f} at {part['x'][best]:g}"
-        )
+        ends = [
+            f"{part['bound'][i]:.2f} (s.e. {part['bound_se'][i]:.2f}) at {part['x'][i]:g}"
+            for i in (worst, best)
+        ]
+        said.append(f"ε = {epsilon:g}: {', '.join(ends)}")
     bounds = table["bound"].to_numpy().reshape(len(levels), -1)
     moves = bool((direction * np.diff(bounds, axis=0) > 0).all())
     return Finding((min(ahead) > 4) == effect and moves, "; ".join(said))
@@ -391,6 +393,11 @@ def adaptive_beyond_forty(usual: int, valid: int) -> Finding:
 
     full, one_way = (_adaptive_dpsgd((40, 160), word) for word in ("full", "one-way"))
     moves = (trend(full, "bound"), trend(one_way, "bound"), trend(one_way, "valid"))
-    said = f"full {full['bound'].iloc[0]:.3f} to {full['bound'].iloc[-1]:.3f}, one-way valid "
-    said += f"{one_way['valid'].iloc[0]:.3f} to {one_way['valid'].iloc[-1]:.3f}"
-    return Finding(moves == (usual, usual, valid), said)
+    said = [
+        " to ".join(
+            f"{x:.3f} (s.e. {e:.3f})" for x, e in zip(table[name], table[f"{name}_se"], strict=True)
+        )
+        for table, name in ((full, "bound"), (one_way, "valid"))
+    ]
+    found = f"full {said[0]}, one-way valid {said[1]}"
+    return Finding(moves == (usual, usual, valid), found)

@@ -50,7 +50,10 @@ class Conformity:
 
     @property
     def p_value(self) -> float:
-        """How likely the largest of the three is so large, at most, for the stated training."""
+        """How likely the largest of the three is so large, at most, for the stated training.
+
+        By normal laws, which are good approximations with many coordinates and steps.
+        """
         largest = max(abs(z) for z in (self.signal, self.spread, self.steps))
         return float(min(1.0, 3 * 2 * stats.norm.sf(largest)))
 

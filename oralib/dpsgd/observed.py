@@ -66,6 +66,9 @@ def canary_scores(
 ) -> NDArray[np.float64]:
     """How much the noisy gradients speak for each canary: log-odds that it was included.
 
+    For canaries that hop it is the sum over the steps of their log-likelihood ratios, as in
+    :func:`audit_hopping`, in each of which the other canaries are fresh coins.
+
     Parameters
     ----------
     dpsgd : the training as it was claimed to be.

@@ -59,6 +59,29 @@ def watch_files() -> None:
     sys.audithook_of_oralib = (os.getcwd(), opened)  # type: ignore[attr-defined]
     sys.addaudithook(hook)
     _compile_anew()
+    _keep_streams()
+
+
+def _keep_streams() -> None:
+    """Let no cell leave the kernel without streams: it flushes them, and would never answer again.
+
+    ``sys.stdout = None`` is enough for that. What is printed goes nowhere then, as it would anyway.
+    """
+    try:
+        from IPython import get_ipython
+    except ImportError:  # this is no kernel
+        return
+    shell = get_ipython()
+
+    def mend(*_: object) -> None:
+        for name in ("stdout", "stderr"):
+            try:
+                getattr(sys, name).flush()
+            except Exception:
+                setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+
+    if shell is not None:
+        shell.events.register("post_run_cell", mend)
 
 
 def _compile_anew() -> None:

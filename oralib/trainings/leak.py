@@ -1,11 +1,10 @@
 """Opacus divides by a number that is made from the number of examples, and that number is private.
 
 In ``make_private`` the sample rate is 1 over the number of batches, and the expected size of a
-batch is the product of that and of the number of examples, rounded down. Every released gradient is
-divided by it, its noise too. So whoever sees the noise sees something of the number of examples.
+batch is the product of that and of the number of examples, rounded down. With a mean loss, the
+default, every released gradient is divided by it, its noise too. So whoever sees the noise sees
+something of the number of examples.
 """
-
-from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +18,18 @@ __all__ = ["expected_batch", "release_noise"]
 def expected_batch(examples: int, batch_size: int) -> int:
     """What Opacus 1.6.0 divides gradients by, for so many examples and a loader of such batches.
 
+    The loader keeps its last batch, which may be smaller, and the loss is a mean, as by default.
+
     Examples
     --------
     >>> [expected_batch(examples, 10) for examples in (100, 101, 109, 110, 111)]
     [10, 9, 9, 10, 9]
     """
     examples = _check.integer("examples", examples, 1)
-    batches = ceil(examples / _check.integer("batch_size", batch_size, 1))
+    batches = -(-examples // _check.integer("batch_size", batch_size, 1))
+    # Opacus counts the batches of a loader of its own, which knows their number from its sample
+    # rate only: by rounding 93 of them become 92.
+    batches = int(1 / (1 / batches))
     return int(examples * (1 / batches))
 
 
