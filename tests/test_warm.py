@@ -1,11 +1,13 @@
 """Kernels that are forked from a process with their imports differ from others in time only."""
 
+import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,8 +21,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are for
 
 #: The end of a chapter that says who has started its kernel, and what it sees.
 LOOK = """
+import ctypes
 import random
 import sys
+ends_by = ctypes.c_int()
+ctypes.CDLL(None).prctl(2, ctypes.byref(ends_by))  # PR_GET_PDEATHSIG
 there = [name for name in ("numba", "oralib") if name in sys.modules]
 import numba
 import numpy as np
@@ -40,6 +45,7 @@ results.record(
     backend=os.environ["MPLBACKEND"],
     arguments=str([word for word in sys.argv if word.startswith("-")]),
     shell=type(get_ipython()).__name__,
+    ends_by=ends_by.value,
 )
 kept = open("kept.txt", "w")
 kept.write("to the end")
@@ -73,6 +79,7 @@ def test_forks_differ_from_other_kernels_in_their_parent_only(tmp_path):
     assert is_fork(first)
     assert second["results"]["parent"] == first["results"]["parent"]
     assert not is_fork(cold)
+    assert cold["results"]["ends_by"] == signal.SIGKILL
     # What the first one has imported the second one finds, but never the library.
     there = [record["results"]["there"] for record in (first, second, cold)]
     assert there == ["[]", "['numba']", "[]"]
@@ -192,10 +199,9 @@ def test_it_does_not_end_while_a_kernel_lives(monkeypatch):
 
 
 def test_it_ends_when_nobody_can_ask_any_more():
-    process = warm._Forks([sys.executable], dict(os.environ), os.getcwd())._process
-    process.stdin.close()
-    assert process.wait(30) == 0
-    process.stdout.close()
+    asked = warm._Forks([sys.executable], dict(os.environ), os.getcwd())
+    asked._close()
+    assert asked._process.wait(30) == 0
 
 
 def test_a_process_that_never_answers_is_given_up(monkeypatch, tmp_path):
@@ -203,9 +209,111 @@ def test_a_process_that_never_answers_is_given_up(monkeypatch, tmp_path):
     monkeypatch.setattr(forks, "__file__", str(tmp_path / "sleeps.py"))
     monkeypatch.setattr(warm, "_PATIENCE", 0.2)
     asked = warm._Forks([sys.executable], dict(os.environ), os.getcwd())
-    with pytest.raises(ChildProcessError):
-        asked.ask({"pid": 1})
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"timed out|ended"):
+            asked.ask({"pid": 1})
     asked.end()
+
+
+def test_after_an_interrupt_no_answer_is_taken_for_another_one(monkeypatch, tmp_path):
+    """Ctrl-C while an answer is awaited, which would then be that to the next question."""
+    (tmp_path / "answers.py").write_text("while line := input():\n    print(line, flush=True)\n")
+    monkeypatch.setattr(forks, "__file__", str(tmp_path / "answers.py"))
+    asked = warm._Forks([sys.executable], dict(os.environ), os.getcwd())
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(asked, "_said", SimpleNamespace(readline=interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            asked.ask({"pid": 1})
+    assert asked._process.wait(30) == -signal.SIGKILL
+    asked.end()
+
+
+def test_what_start_up_files_print_is_no_answer(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text("print('a word', flush=True)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    assert is_fork(run(tmp_path, "run", PARENT))
+
+
+def test_threads_of_start_up_files_are_not_lost(tmp_path, monkeypatch):
+    text = (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=[9], daemon=True).start()"
+    )
+    (tmp_path / "sitecustomize.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    assert not is_fork(run(tmp_path, "run", PARENT))
+
+
+def test_a_folder_that_is_exchanged_is_seen(tmp_path):
+    """The process that is forked is still in the old one, whatever that is called by now."""
+    look = PARENT + "results.record(folder=os.getcwd())"
+    folder, old = tmp_path / "book", tmp_path / "old"
+    folder.mkdir()
+    assert is_fork(run(folder, "1", look))
+    folder.rename(old)
+    folder.mkdir()
+    second = run(folder, "2", look)
+    assert is_fork(second)
+    assert second["results"]["folder"] == str(folder)
+
+
+def test_only_the_process_that_was_started_forks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert forks._is_at(os.getpid(), str(tmp_path))
+    assert not forks._is_at(os.getpid() + 1, str(tmp_path))
+    assert not forks._is_at(os.getpid(), str(tmp_path / "gone"))
+
+
+def test_a_status_that_nobody_keeps_is_an_end():
+    """Where SIGCHLD is ignored, the system forgets a process as soon as it has ended."""
+    assert forks._status(os.getpid()) == -signal.SIGKILL  # which is no child
+
+
+def test_the_path_is_that_of_a_kernel_that_is_told_to_be_safe(tmp_path):
+    """There the folder of a script is not on it, but the first folder of the user may be."""
+    start = f"runpy.run_path({forks.__file__!r}, run_name='__main__')"
+    look = f"import sys, runpy\nbefore = sys.path[:]\n{start}\nassert sys.path == before"
+    words = [sys.executable, "-P", "-c", look]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    subprocess.run(words, env=env, stdin=subprocess.DEVNULL, check=True)
+
+
+def test_archives_that_are_imported_from_are_watched(tmp_path, monkeypatch):
+    archive = tmp_path / "archive.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("module_in_an_archive.py", "word = 1\n")
+    monkeypatch.syspath_prepend(archive)
+    module = importlib.import_module("module_in_an_archive")
+    try:
+        assert inside.files_used()[str(archive)] == inside.file_digest(str(archive))
+        known = forks._state_of(module.__file__)
+        assert known is not None
+        with zipfile.ZipFile(archive, "a") as file:
+            file.writestr("another.py", "")
+        assert forks._state_of(module.__file__) != known
+    finally:
+        del sys.modules["module_in_an_archive"]
+
+
+def test_a_kernel_ends_with_its_parent_whoever_takes_its_place():
+    """Kernels themselves see only that process 1 has taken it, which is seldom so on a desktop."""
+    child = f"""
+space = {{"__name__": "inside"}}
+exec(open({inside.__file__!r}).read(), space)
+space["end_with_parent"]()
+import os, time
+print(os.getpid(), flush=True)
+time.sleep(60)"""
+    parent = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])"
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline()
+        process.kill()
+        start = time.monotonic()
+        assert process.stdout.read() == b""  # which it would keep open
+        assert time.monotonic() - start < 30
 
 
 def test_kernels_of_others_are_left_alone():

@@ -4,10 +4,10 @@
 library alone. It imports nothing of oralib, nor of the folder that it lies in: what may be edited
 between two runs each kernel imports for itself.
 
-It is asked by lines of JSON, and answers each with one. ``{"argv": ...}`` asks for a kernel, and
-the answer is its process id, or null where a kernel that starts from nothing might import something
-else by now. ``{"pid": ...}`` asks for the exit status of a kernel, which is null while it lives.
-When there are no more questions, it ends.
+It is asked by lines of JSON on its standard input, a socket, and answers each with one there.
+``{"argv": ...}`` asks for a kernel, and the answer is its process id, or null where a kernel that
+starts from nothing might import something else by now. ``{"pid": ...}`` asks for the exit status of
+a kernel, which is null while it lives. When there are no more questions, it ends.
 """
 
 import gc
@@ -16,7 +16,9 @@ import importlib.machinery
 import json
 import os
 import select
+import signal
 import sys
+import threading
 from typing import Any
 
 #: Seconds without a question, and without a kernel, after which it ends.
@@ -33,9 +35,7 @@ def main() -> None:
     """Answer, and in a process that was forked become a kernel."""
     # As every kernel does before it imports anything.
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    answers = os.dup(1)
-    _point(1, os.devnull)  # imports have nothing to say here
-    kernel = _asked_for(answers)
+    kernel = _asked_for(os.dup(0))
     if kernel is not None:
         _become(**kernel)
 
@@ -50,10 +50,11 @@ def _asked_for(answers: int) -> dict[str, Any] | None:
             question, answer = json.loads(line), None
             if "pid" in question:
                 answer = _status(question["pid"])
-            elif not _has_settings():
+            elif _is_at(question.pop("parent"), question.pop("cwd")) and not _has_settings():
                 _import({*_KERNEL, *question.pop("packages")})
                 state, places = _state() | state, _places() | places
-                if _is_as_from_nothing(state, places):
+                # A fork would lack the threads that start-up files of the user begin.
+                if threading.active_count() == 1 and _is_as_from_nothing(state, places):
                     gc.freeze()  # kernels need not copy what is there, nor look for garbage in it
                     answer = os.fork()
                     if answer == 0:
@@ -70,6 +71,19 @@ def _question(kernels: set[int]) -> str:
         if not any(_lives(pid) for pid in kernels):
             return ""
     return sys.stdin.readline()
+
+
+def _is_at(pid: int, cwd: str) -> bool:
+    """Be in this folder; False if there is none, or this is not the process that was meant.
+
+    A folder may have been exchanged for another one of its name. And what starts Python may have
+    put it into a container, where process ids are other ones.
+    """
+    try:
+        os.chdir(cwd)
+    except OSError:
+        return False
+    return os.getpid() == pid
 
 
 def _import(names: set[str]) -> None:
@@ -100,6 +114,8 @@ def _state() -> dict[str, object]:
 def _state_of(path: str) -> object:
     try:
         status = os.stat(path)
+    except NotADirectoryError:  # it lies in an archive
+        return _state_of(os.path.dirname(path))
     except OSError:
         return None
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size
@@ -127,7 +143,10 @@ def _lives(pid: int) -> bool:
 
 def _status(pid: int) -> int | None:
     """How a kernel has ended, as ``subprocess`` says it; None while it lives."""
-    ended, status = os.waitpid(pid, os.WNOHANG)
+    try:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:  # where the system keeps no status, as the signal for it is ignored
+        return -signal.SIGKILL
     return os.waitstatus_to_exitcode(status) if ended else None
 
 

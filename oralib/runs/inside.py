@@ -4,6 +4,7 @@ The text of this module is also executed inside the kernels that run chapters, w
 another environment. So it needs the standard library alone.
 """
 
+import contextlib
 import hashlib
 import importlib.machinery
 import importlib.metadata
@@ -11,6 +12,7 @@ import importlib.util
 import json
 import os
 import platform
+import signal
 import sys
 import sysconfig
 from pathlib import Path
@@ -34,6 +36,19 @@ def _sources(package: Path) -> list[Path]:
     """All files but those of ``runs``: running is not computing."""
     found = sorted(package.rglob("*.py"))
     return [path for path in found if "runs" not in path.relative_to(package).parts]
+
+
+def end_with_parent() -> None:
+    """Let the system end this process when its parent dies, where it can.
+
+    Kernels look for themselves, but know only parents that are followed by process 1. In a desktop
+    session, and in many containers, another process takes the orphans.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(ImportError):  # a Python that was built without it
+            import ctypes
+
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def watch_files() -> None:
@@ -127,7 +142,8 @@ def files_used() -> dict[str, str]:
     found = {path for path in found if os.path.realpath(path) not in written}
     for module in list(sys.modules.values()):
         try:
-            path = module.__file__
+            archive = getattr(getattr(module, "__loader__", None), "archive", None)
+            path = archive or module.__file__
         except Exception:  # of an object that only looks like a module
             continue
         if isinstance(path, str) and os.path.isfile(path):

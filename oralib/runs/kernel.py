@@ -153,7 +153,7 @@ class _Client(PapermillNotebookClient):
 
     def papermill_execute_cells(self) -> None:
         self.timeout = START
-        said = self._ask("watch_files", "described")
+        said = self._ask("end_with_parent", "watch_files", "described")
         self.timeout = None  # type: ignore[assignment]  # cells take as long as they take
         if said["library"] is None:
             raise RunFailed(f"the kernel {KERNEL!r}, {said['executable']}, has no oralib")

@@ -13,8 +13,8 @@ import atexit
 import contextlib
 import json
 import os
-import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -67,40 +67,59 @@ class _Forks:
 
     def __init__(self, python: list[str], env: dict[str, str], cwd: str) -> None:
         self._lock = threading.Lock()
-        self._process = subprocess.Popen(
-            [*python, forks.__file__],
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=env,
-            cwd=cwd,
-            start_new_session=True,  # Ctrl-C is not for it
-        )
+        self._asks, theirs = socket.socketpair()
+        self._asks.settimeout(_PATIENCE)
+        self._said = self._asks.makefile("rb")
+        try:
+            self._process = subprocess.Popen(
+                [*python, forks.__file__],
+                # It also answers there, since start-up files of the user may print.
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=env,
+                cwd=cwd,
+                start_new_session=True,  # Ctrl-C is not for it
+            )
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            theirs.close()
 
     def ask(self, question: dict[str, Any]) -> Any:
         """The answer; there may be none, and then never again."""
-        asked, said = self._process.stdin, self._process.stdout
-        assert asked is not None
-        assert said is not None
         with self._lock:
             if self._process.poll() is not None:
                 raise ChildProcessError("it has ended")
-            asked.write(json.dumps(question).encode() + b"\n")
-            if not select.select([said], [], [], _PATIENCE)[0]:
+            try:
+                self._asks.sendall(json.dumps(question).encode() + b"\n")
+                line = self._said.readline()
+                if not line:
+                    raise ChildProcessError("it has ended")
+                return json.loads(line)
+            except BaseException:
+                # Ctrl-C, for one. An answer that comes later would be taken for the next one.
                 self._process.kill()
-            line = said.readline()
-            if not line:
-                raise ChildProcessError("it has ended")
-            return json.loads(line)
+                raise
+
+    def kernel(self, question: dict[str, Any]) -> int | None:
+        """The process id of a new kernel, if there is one."""
+        pid: int | None = self.ask({**question, "parent": self._process.pid})
+        return pid
+
+    def _close(self) -> None:
+        self._said.close()
+        self._asks.close()
 
     def has_gone(self) -> bool:
         """Whether it has ended by itself, as nobody has asked for long."""
         return self._process.poll() == 0
 
     def end(self) -> None:
-        with self._lock, self._process as process:  # which closes its files, and waits
+        with self._lock, self._process as process:  # which waits
             process.kill()
+            self._close()
 
 
 class _Kernel:
@@ -163,7 +182,7 @@ class _Place:
                 self._forks = _Forks(python, common, cwd)
             if self._forks is None:
                 return None  # it could not be started
-            pid = self._forks.ask({**question, "packages": sorted(self._packages)})
+            pid = self._forks.kernel({**question, "packages": sorted(self._packages)})
             if pid is None:
                 return None
             self._kernels.append(_Kernel(pid, self._forks))
@@ -187,10 +206,11 @@ def _forked(
         return None
     env = {**env, "JPY_PARENT_PID": str(os.getpid())}  # so that it looks whether its parent lives
     start = cmd.index(_LAUNCHER)
-    question = {"argv": cmd[start + 1 :], "env": env, "stderr": stderr.name}
+    cwd = cwd or os.getcwd()
+    question = {"argv": cmd[start + 1 :], "env": env, "stderr": stderr.name, "cwd": cwd}
     common = {name: word for name, word in env.items() if name != _OWN}
     try:
         python = cmd[: start - 1]  # without -m
-        return _place.kernel(python, common, cwd or os.getcwd(), question)
+        return _place.kernel(python, common, cwd, question)
     except OSError:
         return None
