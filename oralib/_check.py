@@ -104,6 +104,13 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return value
 
 
+def truth(name: str, value: Any) -> bool:
+    """``value`` as True or False; a word such as "no" would pass for True."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {name}={value!r}")
+    return bool(value)
+
+
 def coins(name: str, value: Any, n: int) -> NDArray[np.bool_]:
     """``value`` as n truth values."""
     try:

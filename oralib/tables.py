@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from oralib import _check
+
 __all__ = ["Shown", "number", "show"]
 
 #: What the columns of the experiments are called where a table gives them no other name.
@@ -53,10 +55,11 @@ def number(value: Any, digits: int = 3) -> str:
         return "yes" if value else "no"
     if not isinstance(value, Real):
         return str(value)
-    real = float(value)
     if isinstance(value, Integral):
-        text = f"{int(value):,}" if abs(real) >= 10**4 else str(int(value))
-    elif isnan(real):
+        whole = int(value)  # which may be larger than any float
+        return (f"{whole:,}" if abs(whole) >= 10**4 else str(whole)).replace("-", "−")
+    real = float(value)
+    if isnan(real):
         return "–"
     elif isinf(real):
         text = "∞" if real > 0 else "-∞"
@@ -69,8 +72,8 @@ def number(value: Any, digits: int = 3) -> str:
 
 def _power_of_ten(value: float) -> str:
     """1e-05 as 10⁻⁵, and 3.14e-05 as 3.1 · 10⁻⁵."""
-    power = floor(log10(abs(value)))
-    factor = round(value / 10.0**power, 1)
+    first, _, power_word = f"{value:.17e}".partition("e")  # the smallest have no 10.0**power
+    factor, power = round(float(first), 1), int(power_word)
     if abs(factor) == 10:
         power, factor = power + 1, factor / 10
     tens = f"10{str(power).translate(_SUPERSCRIPTS)}"
@@ -152,13 +155,19 @@ def show(
     """
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"frame must be a data frame, got frame={frame!r}")
+    if not frame.columns.is_unique:
+        names = ", ".join(map(str, frame.columns))
+        raise ValueError(f"frame must have columns of different names, got {names}")
+    if columns is not None and not isinstance(columns, Mapping):
+        raise TypeError(f'columns must be like {{"n": "elements"}}, got columns={columns!r}')
+    given = digits if isinstance(digits, Mapping) else dict.fromkeys(frame.columns, digits)
+    by_column = {name: _check.integer("digits", many, 0, 30) for name, many in given.items()}
     errors = {f"{name}_se" for name in frame.columns}
     chosen = columns or {name: HEADS.get(name, name) for name in frame if name not in errors}
     for name in chosen:
         if name not in frame.columns:
             have = ", ".join(map(str, frame.columns))
             raise ValueError(f"columns must be among {have}, got {name!r}")
-    places = {name: digits if isinstance(digits, int) else digits.get(name, 3) for name in chosen}
     texts, words = [], []
     if index is not None:
         texts.append([number(entry) for entry in frame.index])
@@ -169,18 +178,18 @@ def show(
         )
         texts.append(
             [
-                _with_error(value, spread, places[name])
+                _with_error(value, spread, by_column.get(name, 3))
                 for value, spread in zip(frame[name].tolist(), error, strict=True)
             ]
         )
         words.append(not pd.api.types.is_numeric_dtype(frame[name]))
-    heads = (*([index] if index is not None else []), *chosen.values())
+    heads = tuple(map(str, (*([index] if index is not None else []), *chosen.values())))
     return Shown(heads, tuple(zip(*texts, strict=True)), tuple(words))
 
 
-def _with_error(value: Any, error: float, digits: int) -> str:
+def _with_error(value: Any, error: Any, digits: int) -> str:
     text = number(value, digits)
-    if not isfinite(error):
+    if not isinstance(error, Real) or not isfinite(error):
         return text
     if 1e-12 < error < 0.5 * 10.0**-digits:  # the first digit that is not 0, nor rounding
         digits = -floor(log10(error))

@@ -29,6 +29,8 @@ from oralib.tables import number, show
         (np.True_, "yes"),
         (False, "no"),
         ("one-way", "one-way"),
+        (5e-324, "4.9 · 10⁻³²⁴"),
+        (-(10**399), "−1" + 133 * ",000"),
     ],
 )
 def test_numbers_as_in_a_book(value, text):
@@ -69,3 +71,22 @@ def test_errors_name_the_argument():
         show(FRAME, {"x": "x"})
     with pytest.raises(TypeError, match="frame must be a data frame"):
         show([1, 2])
+    with pytest.raises(ValueError, match="frame must have columns of different names, got n, n"):
+        show(pd.DataFrame([[1, 2]], columns=["n", "n"]))
+    with pytest.raises(TypeError, match=r"columns must be like .* got columns=\['n'\]"):
+        show(FRAME, ["n"])
+    with pytest.raises(ValueError, match=r"digits must lie in \[0, 30\], got digits=-1"):
+        show(FRAME, digits=-1)
+    with pytest.raises(TypeError, match="digits must be an integer"):
+        show(FRAME, digits={"bound": "two"})
+
+
+def test_frames_as_pandas_makes_them():
+    """Numbers for names, several names for one column, and values that are missing."""
+    plain = show(pd.DataFrame(np.eye(2)), digits=np.int64(1))
+    assert str(plain).splitlines() == ["  0    1", "1.0  0.0", "0.0  1.0"]
+    assert '<th scope="col" class="number">1</th>' in plain._repr_html_()
+    names = pd.MultiIndex.from_tuples([("a", 1)])
+    assert "('a', 1)" in str(show(pd.DataFrame([[1]], columns=names)))
+    some = pd.array([0.5, None], dtype="Float64")
+    assert show(pd.DataFrame({"x": some, "x_se": some})).rows == (("0.500 ± 0.500",), ("<NA>",))

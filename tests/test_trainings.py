@@ -190,11 +190,41 @@ def test_bad_input():
             lambda: train_digits(DpSgd(1000), np.zeros(1000, bool), seed=1, among_digits=True),
             "d must be at most 640",
         ),
+        (
+            # 1897 examples make 271 batches of 7, or 317 of 6.
+            lambda: train_digits(DpSgd(100, sample_rate=1 / 300), included[:100], seed=1),
+            r"got sample_rate=1/300 \(nearest: 1/271\)",
+        ),
+        (
+            # Here Opacus would divide by the integer part of 1898 * (1 / 1898), which is 0.
+            lambda: train_digits(DpSgd(101, sample_rate=1 / 1898), included[:101], seed=1),
+            "sample_rate must be at least 2 over the number of examples",
+        ),
+        (lambda: train_digits(CLAIM, included, seed=2**63), "seed must lie in"),
+        (lambda: release_noise(10, seed=2**63), "seed must lie in"),
         (lambda: release_noise(0, seed=1), "examples must lie in"),
         (lambda: release_noise(5, batch_size=9, seed=1), "batch_size must lie in"),
     ]:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+@pytest.mark.parametrize("name", ["among_digits", "hopping"])
+def test_words_are_no_truth_values(name):
+    included = np.zeros(400, dtype=bool)
+    with pytest.raises(TypeError, match=f"{name} must be True or False, got {name}='no'"):
+        train_digits(CLAIM, included, seed=1, **{name: "no"})
+    with pytest.raises(TypeError, match="ghost must be True or False"):
+        release_noise(10, seed=1, ghost=0)
+
+
+@real
+def test_the_sample_rate_is_that_of_the_claim():
+    """What Opacus divides by is the number of examples times its rate, rounded down."""
+    for batches in (271, 948):  # of 7 and of 2
+        dpsgd = DpSgd(99 if batches == 948 else 100, steps=1, sample_rate=1 / batches)
+        training = train_digits(dpsgd, np.zeros(dpsgd.n, dtype=bool), seed=1)
+        assert training.batch == int((1797 + dpsgd.n) * (1 / batches))
 
 
 def test_what_is_missing_is_named():
@@ -230,6 +260,8 @@ def test_the_table_of_planted_bugs_is_that_of_this_library():
 def test_planted_bugs_refuse_other_claims():
     with pytest.raises(ValueError, match=r"claims must be among \[1.0, 4.0\], got 2"):
         planted.planted_bugs((2.0,))
+    with pytest.raises(ValueError, match="bugs must be one of half the noise"):
+        planted.planted_bugs(bugs=[None, "x"])  # before the first training
 
 
 def test_honest_trainings_do_not_exceed_their_claim():

@@ -84,16 +84,15 @@ class Counts:
         _check.at_most("r", r, "n", np.broadcast_to(n, r.shape))
         if v.ndim != 1:
             raise ValueError(f"v and r must have one entry per trial, got shape {v.shape}")
-        if not isinstance(self.r_fixed, bool | np.bool_):
-            raise TypeError(f"r_fixed must be True or False, got r_fixed={self.r_fixed!r}")
-        if self.r_fixed and v.size and (r != r[0]).any():
+        r_fixed = _check.truth("r_fixed", self.r_fixed)
+        if r_fixed and v.size and (r != r[0]).any():
             raise ValueError(
                 "r must be the same in all trials if it was fixed in advance, "
                 f"got r={r[0]} and r={r[r != r[0]][0]}"
             )
         feedback = _check.one_of("feedback", self.feedback, FEEDBACKS)
         _check.one_of("coins", self.coins, ("independent", "balanced"))
-        _check.store(self, v=v, r=r, n=n, r_fixed=bool(self.r_fixed), feedback=feedback)
+        _check.store(self, v=v, r=r, n=n, r_fixed=r_fixed, feedback=feedback)
 
     @property
     def trials(self) -> int:

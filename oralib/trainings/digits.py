@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import ceil
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +11,7 @@ from oralib import _check
 from oralib.dpsgd import DpSgd, noisy_gradients
 from oralib.trainings._extra import needed
 
-__all__ = ["BUGS", "CLASSES", "PIXELS", "Training", "digits", "train_digits"]
+__all__ = ["BUGS", "CLASSES", "LARGEST_SEED", "PIXELS", "Training", "digits", "train_digits"]
 
 #: What can be planted: each is the claimed training with one thing wrong.
 BUGS = (
@@ -21,7 +22,10 @@ BUGS = (
     "shuffled batches",
 )
 
-CLASSES, PIXELS = 10, 64
+CLASSES, PIXELS, DIGITS = 10, 64, 1797
+
+#: Twice a seed, and one more, are seeds of PyTorch, which has no larger ones.
+LARGEST_SEED = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +128,8 @@ def train_digits(
     Parameters
     ----------
     dpsgd : the canaries, the steps, the sample rate and the noise that are claimed. The sample rate
-        must be 1 over an integer, as Opacus takes it from the number of batches.
+        must be 1 over an integer, as Opacus takes it from the number of batches, and the examples
+        must make so many batches of one size, of which only the last may be smaller.
     included : which of the n canaries are in the training data.
     seed : for the batches, for the noise, and for the public places of canaries that hop.
     among_digits : whether the canaries use weights that the digits use as well, at most 640 of
@@ -145,7 +150,9 @@ def train_digits(
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     coins = _check.coins("included", included, dpsgd.n)
-    seed = _check.seed(seed)
+    seed = _check.integer("seed", seed, 0, LARGEST_SEED)
+    among_digits = _check.truth("among_digits", among_digits)
+    hopping = _check.truth("hopping", hopping)
     if bug is not None:
         _check.one_of("bug", bug, BUGS)
     learning_rate = _check.real("learning_rate", learning_rate, 1e-6, 1e3)
@@ -154,6 +161,19 @@ def train_digits(
     if abs(batches * dpsgd.sample_rate - 1) > 1e-9:
         raise ValueError(
             f"sample_rate must be 1 over an integer, got sample_rate={dpsgd.sample_rate:g}"
+        )
+    examples = DIGITS + dpsgd.n
+    if 2 * batches > examples:  # Opacus rounds the size of a batch down, and may divide by 0
+        raise ValueError(
+            f"sample_rate must be at least 2 over the number of examples, {DIGITS} digits and "
+            f"n={dpsgd.n}, got sample_rate=1/{batches}"
+        )
+    loaded = ceil(examples / ceil(examples / batches))
+    if loaded != batches:  # Opacus would train with another sample rate than the claimed one
+        raise ValueError(
+            f"sample_rate must be 1 over a number of batches into which {examples} examples can be "
+            f"cut, {DIGITS} digits and n={dpsgd.n}, got sample_rate=1/{batches} (nearest: "
+            f"1/{loaded})"
         )
     used = dpsgd.used_coordinates
     if among_digits and used > PIXELS * CLASSES:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib.trainings._extra import needed
+from oralib.trainings.digits import LARGEST_SEED
 
 __all__ = ["expected_batch", "release_noise"]
 
@@ -70,7 +71,8 @@ def release_noise(
     batch_size = _check.integer("batch_size", batch_size, 1, examples)
     sigma = _check.real("sigma", sigma, 1e-3, 1e6)
     steps = _check.integer("steps", steps, 1, 10**6)
-    seed = _check.seed(seed)
+    ghost = _check.truth("ghost", ghost)
+    seed = _check.integer("seed", seed, 0, LARGEST_SEED)
     with needed("torch", "opacus"):
         from oralib.trainings import _opacus
     return _opacus.release_noise(examples, weights, batch_size, sigma, steps, seed, ghost)

@@ -44,10 +44,14 @@ def planted_bugs(
     conformity : the p-value of :func:`oralib.conformity`.
     """
     runs, seed = _check.integer("runs", runs, 1), _check.seed(seed)
-    kinds = [(epsilon, bug) for epsilon in claims for bug in bugs]
-    for epsilon, _ in kinds:
+    beta = _check.real("beta", beta, 0, 1, interval="()")
+    planted = list(bugs)  # for each of the claims, so no iterator
+    kinds = [(epsilon, bug) for epsilon in claims for bug in planted]
+    for epsilon, bug in kinds:
         if epsilon not in SETTINGS:
             raise ValueError(f"claims must be among {list(SETTINGS)}, got {epsilon!r}")
+        if bug is not None:
+            _check.one_of("bugs", bug, BUGS)
     rows = []
     for (epsilon, bug), run in tqdm(
         [(kind, run) for kind in kinds for run in range(runs)], disable=None, leave=False
