@@ -172,7 +172,9 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
     except (ValueError, TypeError):  # rows of different lengths, or no array at all
         array = np.asarray(None)
     if array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat):
-        raise ValueError(f"{name} must lie in [0, {LARGEST_COUNT}], got {name}={value!r}")
+        if any(abs(entry) > LARGEST_COUNT for entry in array.flat):
+            raise ValueError(f"{name} must lie in [0, {LARGEST_COUNT}], got {name}={value!r}")
+        array = array.astype(np.int64)  # as in columns of pandas that once had something else
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be {what}, got {name}={value!r}")
     return array

@@ -273,6 +273,7 @@ def audit_scores(
             "scores and included must have one entry per canary, "
             f"got shapes {values.shape} and {bits.shape}"
         )
+    _check_order(scores=scores, included=included)
     n = bits.size
     if (values == values[0]).all():
         raise ValueError(
@@ -356,6 +357,7 @@ def audit_guesses(
     delta, beta = _levels(delta, beta)
     none = 0.0 if (np.asarray(signs) == -1).any() else nan
     right, taken = _right_and_taken(guessed, bits, none)
+    _check_order(guessed=guessed, truth=truth)
     _check_ids(ids, bits.size)
     v, r = int(right.sum()), int(taken.sum())
     if guesses is not None:
@@ -423,6 +425,7 @@ def bounds_by_guesses(
     bits = _bits("included", included)
     if values.shape != bits.shape:
         raise ValueError("scores and included must have one entry per canary")
+    _check_order(scores=scores, included=included)
     delta, beta = _levels(delta, beta)
     ranked = _ranked(values, _check.one_of("side", side, SIDES), _check.seed(seed))
     right = _right(ranked, bits)
@@ -725,6 +728,19 @@ def _numbers_of(name: str, value: Any, n: int) -> tuple[int, ...]:
     if np.unique(numbers).size < numbers.size:
         raise ValueError(f"{name} must not hold a number twice, got {name}={_shown(value)}")
     return tuple(sorted(numbers.tolist()))
+
+
+def _check_order(**columns: Any) -> None:
+    """Two columns of pandas must have the same index, as canaries are matched by place alone."""
+    first: Any
+    second: Any
+    first, second = (getattr(column, "index", None) for column in columns.values())
+    if hasattr(first, "equals") and hasattr(second, "equals") and not first.equals(second):
+        names = " and ".join(columns)
+        raise ValueError(
+            f"{names} must have the same index, got {_shown(first)} and {_shown(second)}; "
+            "canaries are matched by their places (to_numpy() gives columns without an index)"
+        )
 
 
 def _check_ids(ids: Sequence[Any] | None, n: int) -> None:

@@ -174,7 +174,9 @@ def show(
         words.append(not all(isinstance(entry, Real) for entry in frame.index))
     for name in chosen:
         error = (
-            frame[f"{name}_se"] if f"{name}_se" in frame.columns else [float("nan")] * len(frame)
+            frame[f"{name}_se"].tolist()
+            if f"{name}_se" in frame.columns
+            else [float("nan")] * len(frame)
         )
         texts.append(
             [
@@ -189,7 +191,7 @@ def show(
 
 def _with_error(value: Any, error: Any, digits: int) -> str:
     text = number(value, digits)
-    if not isinstance(error, Real) or not isfinite(error):
+    if not isinstance(error, float | int) or not isfinite(error):
         return text
     if 1e-12 < error < 0.5 * 10.0**-digits:  # the first digit that is not 0, nor rounding
         digits = -floor(log10(error))

@@ -379,3 +379,13 @@ def test_many_trials_are_as_each_of_them(method):
                     **{name: value[i].item() for name, value in options.items()},
                 )
                 assert together[i] == alone
+
+
+def test_integers_in_columns_of_objects_are_integers():
+    """As pandas keeps a column that once had something else."""
+    counts = np.array([70, 75], dtype=object)
+    assert (epsilon_lower_bound(counts, 100) == epsilon_lower_bound([70, 75], 100)).all()
+    with pytest.raises(ValueError, match=r"v must lie in \[0, 9007199254740992\]"):
+        epsilon_lower_bound(np.array([70, 2**70], dtype=object), 100)
+    with pytest.raises(ValueError, match="v must be at least 0, got v=-1"):
+        epsilon_lower_bound(np.array([-1], dtype=object), 100)

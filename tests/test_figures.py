@@ -240,3 +240,17 @@ def test_outputs_are_named(outputs, labels):
     channel = oralib.Channel(np.full((2, 4), 0.5), outputs=outputs)
     axes = figures.outputs(channel).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == labels
+
+
+def test_what_does_not_fit_is_no_picture():
+    """Numbers without a name, or under that of others, would be drawn and said in silence."""
+    with pytest.raises(ValueError, match=r"values must be numbers of shape \(3, 1\).* \(1, 2\)"):
+        figures.heatmap([[1, 2]], [1], [1, 2, 3], "x", "y", "z")
+    with pytest.raises(ValueError, match="not all nan"):
+        figures.heatmap([[np.nan]], [1], [1], "x", "y", "z")
+    with pytest.raises(ValueError, match=r"values must be numbers of shape \(1, 2\)"):
+        figures.maps({("a", "p"): [[1]]}, [1, 2], [1], "x", "y")
+    with pytest.raises(ValueError, match=r"got none for \[\('a', 'q'\), \('b', 'p'\)\]"):
+        figures.maps({("a", "p"): [[1]], ("b", "q"): [[1]]}, [1], [1], "x", "y")
+    with pytest.raises(ValueError, match=r"as long, got shapes \(2,\) and \(1,\)"):
+        figures.lines({"a": ([1, 2], [1])}, "x", "y")

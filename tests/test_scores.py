@@ -907,3 +907,18 @@ def test_unfair_coins_refute_nothing():
     labels = [line[:10].strip() for line in audit.report(0.3).splitlines()]
     assert not {"pure", "f-DP", "stronger"} & set(labels)
     assert "verdict" in labels
+
+
+def test_columns_of_pandas_in_another_order_are_refused():
+    """As after sort_values: who were included would be matched with scores of others."""
+    included = pd.Series([1, 0, 1, 1, 0, 0] * 20, index=[f"canary {i}" for i in range(120)])
+    scores = included + np.arange(120) / 1000
+    audit = audit_scores(scores, included, delta=0.0, guesses=50)
+    assert audit.v == 50
+    assert audit_scores(scores.to_numpy(), included, delta=0.0, guesses=50).v == 50
+    with pytest.raises(ValueError, match=r"scores and included must have the same index, got Ind"):
+        audit_scores(scores.sort_values(), included, delta=0.0, guesses=50)
+    with pytest.raises(ValueError, match="scores and included must have the same index"):
+        bounds_by_guesses(scores.sort_values(), included, delta=0.0)
+    with pytest.raises(ValueError, match="guessed and truth must have the same index"):
+        audit_guesses(included.sort_values(), included, delta=0.0)

@@ -1,11 +1,12 @@
 """Pictures of any numbers: curves, panels of them, quantiles, bars, maps and tiles."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from oralib.figures.style import (
     BLUE,
@@ -212,7 +213,7 @@ def heatmap(
     --------
     >>> picture = heatmap([[1, 2], [3, 4]], [1, 8], [50, 100], "n/d", "guesses", "bound")
     """
-    shown = np.asarray(values, dtype=float)
+    shown = _mapped(values, columns, rows)
     picture, axes = new_picture(
         width=max(5.0, 1.8 + 0.62 * len(columns)), height=1.4 + 0.42 * len(rows)
     )
@@ -240,6 +241,18 @@ def heatmap(
     return picture
 
 
+def _mapped(values: ArrayLike, columns: Sequence[float], rows: Sequence[float]) -> NDArray[Any]:
+    """A map of numbers, of which each has a column and a row and at least one is finite."""
+    shown = np.asarray(values, dtype=float)
+    shape = (len(rows), len(columns))
+    if shown.shape != shape or not np.isfinite(shown).any():
+        raise ValueError(
+            f"values must be numbers of shape {shape}, a row for each of rows and a column for "
+            f"each of columns, and not all nan, got values of shape {shown.shape}"
+        )
+    return shown
+
+
 @in_house_style
 def maps(
     panels: Mapping[tuple[str, str], ArrayLike],
@@ -258,11 +271,14 @@ def maps(
     """
     down = list(dict.fromkeys(name for name, _ in panels))
     across = list(dict.fromkeys(name for _, name in panels))
+    missing = [(row, name) for row in down for name in across if (row, name) not in panels]
+    if missing or not panels:
+        raise ValueError(f"panels must have a map for each row and column, got none for {missing}")
     picture, axes = new_picture(
         len(across), rows=len(down), width=7.0, height=0.9 + 1.75 * len(down), squeeze=False
     )
     for i, row in enumerate(down):
-        shown = {name: np.asarray(panels[row, name], dtype=float) for name in across}
+        shown = {name: _mapped(panels[row, name], columns, rows) for name in across}
         top = max(np.nanmax(values) for values in shown.values())
         for j, name in enumerate(across):
             panel, values = axes[i, j], shown[name]

@@ -143,6 +143,8 @@ def draw_curve(
 ) -> None:
     """A curve with a band of one standard error; points without a finite value are left out."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError(f"x and y of a curve must be as long, got shapes {x.shape} and {y.shape}")
     finite = np.isfinite(y)
     axes.plot(x[finite], y[finite], **style)
     if error is not None:
