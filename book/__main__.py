@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 from tqdm import tqdm
 
 from book._ext import committed
@@ -49,11 +50,12 @@ def draw_readme_picture() -> None:
 
 
 def main() -> None:
-    names = sys.argv[1:] or [path.stem for path in sorted(BOOK.glob("*.ipynb"))]
-    paths = [BOOK / f"{name}.ipynb" for name in names]
-    for path in paths:
-        if not path.exists():
-            sys.exit(f"there is no chapter {path.stem}")
+    chapters = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
+    names = sys.argv[1:] or list(chapters)
+    for name in names:
+        if name not in chapters:  # nor would a notebook of somebody else be written over
+            sys.exit(f"there is no chapter {name}; the chapters are {', '.join(chapters)}")
+    paths = [chapters[name] for name in dict.fromkeys(names)]
     for path in [path for path in paths if committed.missing(path)]:
         print(
             f"{path.stem} needs {', '.join(committed.missing(path))}: make torch", file=sys.stderr
@@ -63,7 +65,7 @@ def main() -> None:
         bar.set_description(path.stem)
         try:
             execute(path)
-        except RunFailed as error:
+        except (RunFailed, CellExecutionError) as error:
             sys.exit(f"{path.stem} failed: {error}")
     if not sys.argv[1:]:
         draw_readme_picture()

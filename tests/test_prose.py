@@ -300,6 +300,18 @@ def book(tmp_path, monkeypatch):
     return execute
 
 
+def test_only_chapters_of_the_book_are_executed_in_place(book, tmp_path):
+    mine = write_notebook(tmp_path, code("1"))
+    write_notebook(book.home, code("1 / 0"))
+    before = mine.read_text()
+    for name in (str(mine.with_suffix("")), "../own", "--help"):
+        assert book(name) == f"there is no chapter {name}; the chapters are own"
+    assert mine.read_text() == before
+    failed = book("own")
+    assert failed.startswith("own failed: ")
+    assert "ZeroDivisionError" in failed
+
+
 def test_chapters_in_place_have_their_numbers(book):
     cells = [code("b = 0.125"), markdown("{eval}`f'{b:.2f}'`"), code("results.record(b=b)")]
     path = write_notebook(book.home, *cells)
