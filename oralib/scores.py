@@ -731,11 +731,15 @@ def _numbers_of(name: str, value: Any, n: int) -> tuple[int, ...]:
 
 
 def _check_order(**columns: Any) -> None:
-    """Two columns of pandas must have the same index, as canaries are matched by place alone."""
+    """Two columns of pandas must not have the same labels in another order.
+
+    Canaries are matched by place alone, and so are columns whose labels have nothing in common.
+    """
     first: Any
     second: Any
     first, second = (getattr(column, "index", None) for column in columns.values())
-    if hasattr(first, "equals") and hasattr(second, "equals") and not first.equals(second):
+    both = hasattr(first, "equals") and hasattr(second, "equals")
+    if both and not first.equals(second) and first.isin(second).any():
         names = " and ".join(columns)
         raise ValueError(
             f"{names} must have the same index, got {_shown(first)} and {_shown(second)}; "
