@@ -173,6 +173,23 @@ def test_a_drawing_has_no_numbers():
     assert drawings.one_run_game().table().empty
 
 
+@pytest.mark.parametrize(
+    ("draw", "missing"),
+    [
+        (lambda table: figures.tradeoff(table, "n/d", epsilon=2.0), "bound, bound_se"),
+        (lambda table: figures.efficacy(table, "k/n", epsilon=2.0), "efficacy, efficacy_se"),
+        (lambda table: figures.by_epsilon(table, "x", "n/d"), "epsilon, bound"),
+        (lambda table: figures.adaptive(table, "s"), "feedback, bound"),
+        (lambda table: figures.ceiling(table, epsilon=2.0, delta=1e-5), "sees, rule"),
+    ],
+)
+def test_frames_that_lack_a_column_are_refused(draw, missing):
+    with pytest.raises(ValueError, match=f"table must have the columns {missing}.*, got x"):
+        draw(pd.DataFrame({"x": [1.0]}))
+    with pytest.raises(TypeError, match="table must be a data frame"):
+        draw([1, 2])
+
+
 def test_feedback_without_a_bound_is_left_out():
     table = experiments.adaptive_dpsgd((1, 2), d=100, trials=4)
     table.loc[table["feedback"] == "full", "valid"] = float("nan")

@@ -37,6 +37,15 @@ FEEDBACK = {
 }
 
 
+def _check_columns(table: pd.DataFrame, *names: str) -> None:
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"table must be a data frame of oralib.experiments, got a {type(table)}")
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        have = ", ".join(map(str, table.columns))
+        raise ValueError(f"table must have the columns {', '.join(missing)}, got {have}")
+
+
 def _band(table: pd.DataFrame, column: str, audits: int | None) -> pd.Series:
     """The standard error of a column, or twice what it is with another number of audits."""
     error = table[f"{column}_se"]
@@ -69,6 +78,8 @@ def tradeoff(
     >>> table = experiments.elements_per_coordinate([1, 4], trials=5)
     >>> picture = tradeoff(table, "elements per coordinate", epsilon=2.0)
     """
+    needed = ["x", "bound", "bound_se", "estimation", "estimation_se"]
+    _check_columns(table, *needed, *([] if audits is None else ["trials"]))
     picture, axes = new_picture()
     axes.axhline(epsilon, color="black", linestyle="--", linewidth=1.2, label=f"ε = {epsilon:g}")
     for name, colour in (("estimation", RED), ("bound", BLUE)):
@@ -116,6 +127,8 @@ def efficacy(
     >>> table = experiments.elements_per_coordinate([1, 4], trials=5)
     >>> picture = efficacy(table, "elements per coordinate", epsilon=2.0)
     """
+    needed = ["x", "efficacy", "efficacy_se"]
+    _check_columns(table, *needed, *([] if audits is None else ["trials"]))
     picture, axes = new_picture()
     axes.axhline(p(epsilon), color="black", linestyle="--", linewidth=1.2, label="p(ε), perfect")
     draw_curve(
@@ -147,6 +160,7 @@ def by_epsilon(
     >>> table = experiments.elements_by_epsilon([1, 4], epsilons=[1.0, 4.0], trials=5)
     >>> picture = by_epsilon(table, "x", "elements per coordinate")
     """
+    _check_columns(table, "epsilon", column, "bound", "bound_se", *(["valid"] if exact else []))
     picture, axes = new_picture()
     levels = np.unique(table["epsilon"]).tolist()
     for colour, marker, epsilon in zip(CYCLE, MARKERS, levels, strict=False):
@@ -196,6 +210,7 @@ def adaptive(
     >>> table = experiments.adaptive_count_in_sets([1, 2], trials=5)
     >>> picture = adaptive(table, "size of the sets")
     """
+    _check_columns(table, "feedback", "x", column, f"{column}_se")
     picture, axes = new_picture()
     if epsilon is not None:
         axes.axhline(
@@ -246,6 +261,7 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
     >>> table = experiments.isolated_ceiling([500, 1000], sees=["sum"], rules=["exact"])
     >>> picture = ceiling(table, epsilon=2.0, delta=1e-5)
     """
+    _check_columns(table, "sees", "rule", "n", "k", "bound", "limit", "certified")
     picture, (left, right) = new_picture(rows=2, width=7.0, height=7.2)
     certified, start = table["certified"].iloc[0], table["n"].min()
     for level, dashes, words in (
