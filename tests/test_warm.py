@@ -239,9 +239,8 @@ def test_what_start_up_files_print_is_no_answer(tmp_path, monkeypatch):
 
 
 def test_threads_of_start_up_files_are_not_lost(tmp_path, monkeypatch):
-    text = (
-        "import threading, time\nthreading.Thread(target=time.sleep, args=[9], daemon=True).start()"
-    )
+    begin = "Thread(target=time.sleep, args=[99], daemon=True).start()"
+    text = f"import time\nfrom threading import Thread\n{begin}\n"
     (tmp_path / "sitecustomize.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     assert not is_fork(run(tmp_path, "run", PARENT))
@@ -279,6 +278,18 @@ def test_the_path_is_that_of_a_kernel_that_is_told_to_be_safe(tmp_path):
     words = [sys.executable, "-P", "-c", look]
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     subprocess.run(words, env=env, stdin=subprocess.DEVNULL, check=True)
+
+
+def test_links_to_a_file_do_not_change_it(tmp_path):
+    """Installers link files of one cache into many environments."""
+    (tmp_path / "module.py").write_text("word = 1\n")
+    known = forks._state_of(str(tmp_path / "module.py"))
+    os.link(tmp_path / "module.py", tmp_path / "link.py")
+    assert forks._state_of(str(tmp_path / "module.py")) == known
+    (tmp_path / "other.py").write_text("word = 1\n")
+    os.utime(tmp_path / "other.py", ns=(0, (tmp_path / "module.py").stat().st_mtime_ns))
+    os.replace(tmp_path / "other.py", tmp_path / "module.py")
+    assert forks._state_of(str(tmp_path / "module.py")) != known
 
 
 def test_archives_that_are_imported_from_are_watched(tmp_path, monkeypatch):

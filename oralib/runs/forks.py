@@ -118,7 +118,8 @@ def _state_of(path: str) -> object:
         return _state_of(os.path.dirname(path))
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size
+    # Not the time of the last change: links that others make to an installed file change that, too.
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _places(cwd: str | None = None) -> dict[str, str | None]:
