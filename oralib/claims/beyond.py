@@ -659,8 +659,8 @@ def _median_best_set(c: float, log2_n: float) -> float:
     "ours:beyond-the-border",
     OURS,
     "This book",
-    "For sets of c log2 n elements, c > 1, the best efficacy of few guesses tends to "
-    "1 − h⁻¹(1 − 1/c), h the binary entropy.",
+    "For sets of c log2 n elements, c > 1, all of one size, the best efficacy of few guesses tends "
+    "to 1 − h⁻¹(1 − 1/c), h the binary entropy.",
     CLOSED,
     "D-dp-sgd-in-detail#prop-detail-beyond",
     stated={"one": 1.0, "reciprocal": 1.0},
