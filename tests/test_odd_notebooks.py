@@ -50,6 +50,28 @@ def test_the_notebook_of_a_run_can_be_run_again(tmp_path):
         assert record["results"]["square"] == x * x + 2
 
 
+ALL_HANDLES = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+handles = []
+while True:
+    handles.append(open("/dev/null"))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a process has no such limit")
+def test_a_notebook_that_leaves_no_file_handles_does_not_wait_for_ever(tmp_path, capsys):
+    """Its kernel can neither say how the cell failed nor, if that was caught, what it is."""
+    caught = ALL_HANDLES.replace("while", "try:\n  while").replace("    h", "      h")
+    for number, source in enumerate((ALL_HANDLES, caught + "except OSError:\n    pass")):
+        path = write_chapter(tmp_path, name=f"chapter{number}", extra=source)
+        assert main(["run", str(path), "--out", str(tmp_path / "out")]) == 1
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert "Too many open files" in said
+        assert ("cannot say what it is" in said) == (number == 1)
+        assert not (tmp_path / "out").exists()
+
+
 def test_a_cell_that_ends_the_kernel_is_a_failure(tmp_path, capsys):
     path = write_chapter(tmp_path)
     change(path, lambda notebook: notebook.cells.insert(4, cell("import sys\nsys.exit()")))

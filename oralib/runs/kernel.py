@@ -39,11 +39,10 @@ _unheard.propagate = False
 
 def _question(*asked: str) -> str:
     """An expression that calls functions of ``inside`` in a kernel; the answer of the last one."""
-    calls = ", ".join(f"space[{name!r}]()" for name in asked)
     return (
         # A chapter may have an exec of its own.
         f"(lambda space: (__import__('builtins').exec({inspect.getsource(inside)!r}, space), "
-        f"{calls})[-1])"
+        f"space['answer'](*{asked!r}))[-1])"
         "({'__name__': 'inside'})"
     )
 
@@ -166,12 +165,18 @@ class _Client(PapermillNotebookClient):
         self._words.append(said)
         super().papermill_execute_cells()
         for cell in self.nb.cells:
-            for output in cell.get("outputs", []):
+            outputs = cell.get("outputs", [])
+            for output in outputs:
                 # papermill takes a cell that ends the kernel for the end of a notebook.
                 if output.output_type == "error" and output.ename == "SystemExit":
                     raise RunFailed(f"SystemExit: {output.evalue or 0}, before the last cell")
-        if not any(cell.metadata.papermill.get("exception") for cell in self.nb.cells):
-            prose.check_unchanged(self, self.nb)
+            if cell.metadata.papermill.get("exception"):
+                if any(output.output_type == "error" for output in outputs):
+                    return  # papermill will say it
+                # A kernel that cannot tell an exception, for want of file handles, prints it.
+                lines = "".join(output.get("text", "") for output in outputs).split("\n")
+                raise RunFailed(next(filter(str.strip, reversed(lines)), "a cell failed"))
+        prose.check_unchanged(self, self.nb)
         self._words.append(self._ask("described"))
 
     def execute_cell(self, cell: Any, cell_index: int, **kw: Any) -> Any:
@@ -186,7 +191,10 @@ class _Client(PapermillNotebookClient):
         answer = self.wait_for_reply(message)["content"]["user_expressions"]["answer"]
         if answer["status"] != "ok":
             raise RunFailed(f"the kernel {KERNEL!r} cannot say what it is: {answer['evalue']}")
-        return dict(json.loads(ast.literal_eval(answer["data"]["text/plain"])))
+        said = dict(json.loads(ast.literal_eval(answer["data"]["text/plain"])))
+        if "error" in said:
+            raise RunFailed(f"the kernel {KERNEL!r} cannot say what it is: {said['error']}")
+        return said
 
 
 def _environment(profile: str) -> dict[str, str]:
