@@ -35,9 +35,9 @@ is rejected.
 no curve with g(β v / n) <= β (r - v) / n is ever rejected, however large r is.
 
 **What it assumes.** It refutes "the mechanism is f-DP" for each curve above the critical one. That
-its ε at δ bounds the mechanism's ε is guaranteed only if its own curve is one of the family:
+its ε at δ bounds the mechanism's ε is guaranteed if the mechanism's own curve is one of the family:
 a Gaussian mechanism for :class:`GaussianCurve`, DP-SGD with this number of steps and this sample
-rate for :class:`SubsampledGaussianCurve`. It is no bound for an arbitrary mechanism, and
+rate for :class:`SubsampledGaussianCurve`. It is not guaranteed for an arbitrary one, and
 :func:`oralib.valid_lower_bound` never chooses it. The number of guesses r must be fixed in advance
 (guesses that were not taken count as wrong), without feedback.
 
@@ -179,8 +179,8 @@ def epsilon_lower_bound_fdp(
 
     With probability 1 - β it does not exceed the ε at δ of a mechanism in the family, if the number
     of guesses was fixed in advance and the guesser had no feedback. For a mechanism outside of the
-    family it only says that no curve of the family up to this ε describes it: it is *not* a lower
-    bound on its ε. See :mod:`oralib.bounds.fdp` for how it works.
+    family it only says that no curve of the family up to this ε describes it: that it bounds its ε
+    is *not* guaranteed. See :mod:`oralib.bounds.fdp` for how it works.
 
     It is 0 if at most half of the guesses are right, or if no curve is rejected. At δ = 0 it is inf
     as soon as any curve is rejected: no amount of Gaussian noise is ε-DP for a finite ε.

@@ -208,11 +208,11 @@ def valid_lower_bound(
 def split_for(n: int, delta: float, beta: float = 0.05, guesses: int | None = None) -> float:
     """A share λ of β to set aside for δ, from what is known before the audit.
 
-    A count is rejected only if its B, as in :func:`oralib.p_value`, is at least n δ / (λ β). So too
-    small a share loses everything, and too large a one only lowers the level of the other test to
-    about (1 - λ) β. The share is n δ / (β B), B that of the least count which rejects ε = 0, for
-    half of the guesses that are expected, since there may be fewer of them. It is at least 0.1,
-    which costs little, and at most 0.8.
+    A count is rejected only if its B, as in :func:`oralib.p_value`, is at least n δ / (λ β). With
+    too small a share nothing is rejected, while a larger one lowers the level of the other test, to
+    about (1 - λ) β. The share is n δ / (β B), B that of the least count which rejects ε = 0 (or of
+    all, if none does), for half of the guesses that are expected, since there may be fewer of them.
+    It is at least 0.1, which costs little, and at most 0.8.
 
     Parameters
     ----------

@@ -378,7 +378,7 @@ def many_elements_cost(usual: float, exact: float, few: float) -> Finding:
     OURS,
     "This book, beyond what we judge",
     "From 40 to 160 elements per coordinate the usual bounds of adaptive audits of one step fall; "
-    "the bound that is valid for one-way feedback does not.",
+    "the bound that is valid for one-way feedback does not, at its default share λ.",
     MONTE_CARLO,
     "06-dp-sgd#fig-dpsgd-adaptive",
     stated={"usual": -1, "valid": 0},
