@@ -14,6 +14,11 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
 
+# An environment that somebody else has made is not removed.
+ours = if test -e $(1) && ! test -e $(1)/made-here && ! test -e $(1)/ready; then \
+    echo "$(1) is there and was not made by make: rename it, or use another by make VENV=..." >&2; \
+    exit 1; fi
+
 .PHONY: book pdf lab test chapters data torch tf-scores lint bench lock clean
 
 # Executes every chapter afresh; a warning is an error. The pages carry what readers need to run them.
@@ -64,7 +69,9 @@ tf-scores: $(READY) $(TF)/ready
 	    $$($(BIN)/python -c 'import oralib; print(oralib.noise_multiplier(8, 1e-5, 100, 0.1))')
 
 $(TF)/ready: requirements-tf.txt
+	@$(call ours,$(TF))
 	rm -rf $(TF)
+	@mkdir $(TF) && touch $(TF)/made-here
 	python3.11 -m venv $(TF)
 	$(TF)/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements-tf.txt
 	@touch $@
@@ -83,6 +90,8 @@ lock: $(READY)
 	    --extra book --extra lab --extra test --extra runs --extra build --quiet --output-file requirements.lock pyproject.toml
 
 clean:
+	@$(call ours,$(VENV))
+	@$(call ours,$(TF))
 	rm -rf $(VENV) $(TF) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -90,7 +99,9 @@ clean:
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; \
 	    sys.exit(None if (3, 11) <= v <= (3, 13) else "make needs Python 3.11 to 3.13, but $(PYTHON) is %d.%d: try make PYTHON=python3.12" % v)'
+	@$(call ours,$(VENV))
 	rm -rf $(VENV)
+	@mkdir $(VENV) && touch $(VENV)/made-here
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^uv==' requirements.lock)"
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.lock

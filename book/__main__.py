@@ -1,7 +1,8 @@
 """Execute the chapters in place: ``python -m book``, or ``python -m book 04-the-gaps``.
 
 Only what belongs into a commit is kept: outputs, execution counts, tags and the numbers in prose,
-no timings. Without names, the picture of the README is drawn again as well.
+no timings. Without names, the picture of the README is drawn again as well. A notebook that
+somebody has saved in the meantime is left as it is.
 """
 
 import sys
@@ -13,6 +14,7 @@ from nbclient.exceptions import CellExecutionError
 from tqdm import tqdm
 
 from book._ext import committed
+from oralib._folders import replace
 from oralib.runs import RunFailed, prose
 
 BOOK = Path(__file__).parent
@@ -23,7 +25,8 @@ METADATA = {
 
 
 def execute(path: Path) -> None:
-    notebook = nbformat.read(path, 4)
+    before = path.read_bytes()
+    notebook = nbformat.reads(before.decode(), 4)
     resources = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(
         notebook, timeout=600, record_timing=False, coalesce_streams=True, resources=resources
@@ -34,7 +37,7 @@ def execute(path: Path) -> None:
             client.execute_cell(cell, index)
         prose.check_unchanged(client, notebook)
     notebook.metadata = nbformat.from_dict(METADATA)
-    nbformat.write(notebook, path)
+    replace(path, before, (nbformat.writes(notebook) + "\n").encode())
 
 
 def draw_readme_picture() -> None:
@@ -65,7 +68,7 @@ def main() -> None:
         bar.set_description(path.stem)
         try:
             execute(path)
-        except (RunFailed, CellExecutionError) as error:
+        except (RunFailed, CellExecutionError, ValueError, OSError) as error:
             sys.exit(f"{path.stem} failed: {error}")
     if not sys.argv[1:]:
         draw_readme_picture()

@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from book._ext import committed
 from oralib import Counts, DpSgd, audit, experiments, noise_multiplier, valid_lower_bound
+from oralib._folders import replace
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.likelihood import likelihood_counts
 from oralib.methods import METHODS
@@ -136,7 +137,8 @@ def main() -> None:
         names.remove("planted-bugs")
     FOLDER.mkdir(exist_ok=True)
     for name in names:
-        MAKERS[name]().round(6).to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n")
+        text = MAKERS[name]().round(6).to_csv(index=False, lineterminator="\n")
+        replace(FOLDER / f"{name}.csv", None, text.encode())
 
 
 if __name__ == "__main__":

@@ -82,7 +82,9 @@ def integer(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> i
 
 def seed(value: Any) -> int:
     """A seed: any integer from 0 on, however large."""
-    return value if type(value) is int and value > LARGEST_COUNT else integer("seed", value)
+    if isinstance(value, int | np.integer) and value > LARGEST_COUNT:
+        return int(value)
+    return integer("seed", value)
 
 
 def instance(name: str, value: Any, kind: type, example: str) -> None:
@@ -115,7 +117,7 @@ def coins(name: str, value: Any, n: int) -> NDArray[np.bool_]:
     """``value`` as n truth values."""
     try:
         array = np.asarray(value)
-    except ValueError:  # rows of different lengths
+    except (ValueError, TypeError, RuntimeError):  # as for numbers
         array = np.zeros(0, dtype=bool)
     if array.dtype != bool or array.shape != (n,):
         raise ValueError(
@@ -169,7 +171,8 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
         value = value.data
     try:
         array = np.asarray(value)
-    except (ValueError, TypeError):  # rows of different lengths, or no array at all
+    # Rows of different lengths, no array at all, or a tensor whose gradient is followed.
+    except (ValueError, TypeError, RuntimeError):
         array = np.asarray(None)
     if array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat):
         if any(abs(entry) > LARGEST_COUNT for entry in array.flat):

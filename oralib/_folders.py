@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from errno import ENOTDIR
 from pathlib import Path
 from tempfile import mkdtemp
+from uuid import uuid4
 
 #: Longer names are refused by most file systems.
 LONGEST_NAME = 255
@@ -40,6 +41,11 @@ def check_place(folder: Path) -> bool:
 
     Neither links nor mounts, nor the current folder or home, nor a folder that contains these.
     """
+    try:
+        str(settled(folder)).encode()
+    except UnicodeEncodeError:
+        shown = ascii(str(folder))
+        raise ValueError(f"the path {shown} is not in UTF-8; give a folder with another") from None
     if len(os.fsencode(folder.name)) > LONGEST_NAME or folder.name == PARTIAL:
         raise ValueError(f"{folder} cannot be the name of a folder here; give another name")
     if is_link(folder):
@@ -74,6 +80,23 @@ def publish(written: Path, folder: Path) -> None:
     if mode is not None:  # an empty folder that was private stays private
         with contextlib.suppress(OSError):
             os.chmod(folder, mode)
+
+
+def replace(path: Path, before: bytes | None, content: bytes) -> None:
+    """Let a file have another content, all of it or none; an error if it is not as before."""
+    new = path.with_name(f".{path.name}-{uuid4().hex[:8]}")
+    try:
+        with new.open("xb") as file:
+            file.write(content)
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, new)
+        if before is not None and path.read_bytes() != before:
+            raise ValueError(f"{path} was changed in the meantime, and is left as it is")
+        os.replace(new, path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def check_new(folder: Path) -> None:

@@ -39,6 +39,9 @@ COINS = {
     **{"0": 0.0, "0.0": 0.0, "false": 0.0, "no": 0.0, "-1": -1.0, "-1.0": -1.0},
 }
 
+#: A guess in words, until it is known how coins are written.
+_NO = -2.0
+
 
 @dataclass(frozen=True)
 class ScoreFile:
@@ -199,9 +202,12 @@ def _columns(path: Path, unit: str, header: list[str], rows: Rows, digest: str) 
         for at, error in _conflicts(pair, np.array(values), np.array(coins)):
             line, place = lines[at], lower.index(error[0])
             raise _Bad(error[1])
+        found = np.array(values)
+        if pair[0] == "guess":
+            found[found == _NO] = 0.0
     except _Bad as error:
         raise ValueError(f"{path}, {unit} {line}, column {header[place]}: {error}") from None
-    return ScoreFile(pair[0], np.array(values), np.array(coins), digest)
+    return ScoreFile(pair[0], found, np.array(coins), digest)
 
 
 def _conflicts(
@@ -216,6 +222,15 @@ def _conflicts(
         yield (
             int(np.argmax(values == -1)),
             ("guess", "-1, while truth is 1 or 0; write 0 for left out, and nothing for no guess"),
+        )
+    if pair[0] == "guess" and signs.size and (values == _NO).any():
+        yield (
+            int(np.argmax(values == _NO)),
+            (
+                "guess",
+                "false or no, while truth is 1 or -1; write -1 for left out, and nothing for "
+                "no guess",
+            ),
         )
 
 
@@ -259,13 +274,15 @@ def _coin(cell: Any) -> float:
 
 
 def _guess(cell: Any) -> float:
-    """A guess as a coin, or nan for an empty cell."""
+    """A guess as a coin, or nan for an empty cell; the words false and no are neither yet."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return nan
     try:
-        return _coin(cell)
+        number = _coin(cell)
     except _Bad as error:
         raise _Bad(f"{error}; an empty cell is no guess") from None
+    is_word = cell.strip().isalpha() if isinstance(cell, str) else isinstance(cell, bool | np.bool_)
+    return _NO if number == 0 and is_word else number
 
 
 def _quoted(cell: Any) -> str:

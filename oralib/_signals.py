@@ -119,7 +119,8 @@ if getattr(sys, "argv", [""])[:1] == ["-m"] or is_script():
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
+            # It gets the lowest number that is free; kernels are to inherit it, as any stream.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     # What would end in a traceback of another package, as soon as it is imported.
     try:
         os.getcwd()

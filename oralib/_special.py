@@ -42,7 +42,8 @@ def binomial_log_pmf(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> Array:
 
 def binomial_pmf(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> Array:
     """P[Bin(r, q) = k] for arrays that broadcast together."""
-    return np.exp(binomial_log_pmf(k, r, q))
+    with np.errstate(under="ignore"):
+        return np.exp(binomial_log_pmf(k, r, q))
 
 
 @jit

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
+from oralib._shared import read_only
 from oralib.mechanisms import Array, DiscreteMechanism, Mechanism, Signs, sign_vectors
 
 __all__ = ["Channel", "channel"]
@@ -58,9 +59,7 @@ class Channel:
                 f"got a sum of {table[:, worst].sum():.12g} in column {worst}"
             )
         possible = table.any(axis=1)
-        kept = table[possible]
-        kept.flags.writeable = False  # what follows from it is computed once
-        object.__setattr__(self, "table", kept)
+        object.__setattr__(self, "table", read_only(table[possible]))
         if self.outputs is not None:
             try:
                 outputs = np.asarray(self.outputs)
@@ -71,7 +70,7 @@ class Channel:
                     f"outputs must have one entry per row of table, {len(table)}, "
                     f"got shape {outputs.shape}"
                 )
-            object.__setattr__(self, "outputs", outputs[possible])
+            object.__setattr__(self, "outputs", read_only(outputs[possible]))
 
     @property
     def n(self) -> int:
@@ -81,12 +80,12 @@ class Channel:
     @cached_property
     def signs(self) -> Signs:
         """The datasets, one a row, in the order of the table's columns."""
-        return sign_vectors(self.n)
+        return read_only(sign_vectors(self.n))
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:
         """P[O = o] when the dataset is uniform."""
-        return self.table.mean(axis=1)
+        return read_only(self.table.mean(axis=1))
 
     @cached_property
     def _given(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -119,13 +118,13 @@ class Channel:
         """The distributional privacy loss ℓ_i(o), outputs x n, in nats."""
         minus, plus = self._given
         with np.errstate(divide="ignore"):
-            return np.log(minus) - np.log(plus)
+            return read_only(np.log(minus) - np.log(plus))
 
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
         """p(|ℓ_i(o)|), outputs x n: how often the likelier value of S_i is the right one."""
         minus, plus = self._given
-        return np.maximum(minus, plus) / (minus + plus)
+        return read_only(np.maximum(minus, plus) / (minus + plus))
 
     @cached_property
     def ddp(self) -> float:
@@ -158,7 +157,7 @@ class Channel:
         Without abstentions the optimal efficacy is 1/2 plus half the mean of these.
         """
         minus, plus = self._given
-        return np.abs(minus - plus).sum(axis=0) / 2
+        return read_only(np.abs(minus - plus).sum(axis=0) / 2)
 
     def conditional_loss(self, output: int, known: Signs, index: int) -> float:
         """ℓ_i(o) for the output in row ``output``, given known signs of others (0: unknown).
@@ -204,7 +203,7 @@ class Channel:
         for i in range(self.n):
             entry = success[..., i].mean(axis=i, keepdims=True)
             success[..., i] = np.broadcast_to(entry, success.shape[:-1])
-        return success.reshape(-1, self.n)
+        return read_only(success.reshape(-1, self.n))
 
     def probably_approximately_rr(self, epsilon: float, p: float, a: float) -> NDArray[np.bool_]:
         """For each element whether the table is (p, a)-probably approximately RR_ε in it (C.3).
@@ -231,7 +230,7 @@ class Channel:
                 log = np.log(cube)
                 ratio = log.take([0], axis=i + 1) - log.take([1], axis=i + 1)
                 loss[:, :, i] = np.broadcast_to(ratio, cube.shape).reshape(self.table.shape)
-        return loss
+        return read_only(loss)
 
 
 def channel(mechanism: Mechanism, n: int) -> Channel:

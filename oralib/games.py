@@ -65,7 +65,7 @@ def one_run(
     def block(size: int, rng: Generator) -> tuple[Signs, Signs]:
         signs = _coins(rng, size, n)
         loss = mechanism.privacy_loss(mechanism.run(signs, rng), n)
-        return _score(guesser.guess(loss), signs)
+        return _score(_guesses(guesser, loss), signs)
 
     return _counts("one-run", block, n, trials, seed, mechanism, guesser)
 
@@ -110,7 +110,8 @@ def classic(
         datasets = np.tile(base, (size, rounds, 1))
         datasets[..., index] = signs
         output = mechanism.run(datasets, rng)
-        return _score(guesser.guess(mechanism.conditional_loss(output, datasets, index)), signs)
+        loss = mechanism.conditional_loss(output, datasets, index)
+        return _score(_guesses(guesser, loss), signs)
 
     return _counts(
         "classic", block, rounds, trials, seed, mechanism, guesser, base.tobytes(), index
@@ -157,7 +158,7 @@ def adaptive(
         output = mechanism.run(signs, rng)
         known, guesses = np.zeros_like(signs), np.zeros_like(signs)
         for i in range(n):
-            guess = guesser.guess(mechanism.conditional_loss(output, known, i))
+            guess = _guesses(guesser, mechanism.conditional_loss(output, known, i))
             guesses[:, i] = np.where((guesses != 0).sum(axis=1) < most, guess, 0)
             known[:, i] = _revealed(signs[:, i], guesses[:, i], feedback)
         v, r = _score(guesses, signs)
@@ -201,7 +202,7 @@ def full_knowledge(
         signs = _coins(rng, size, n)
         output = mechanism.run(signs, rng)
         loss = [mechanism.conditional_loss(output, signs, i) for i in range(n)]
-        return _score(guesser.guess(np.stack(loss, axis=-1)), signs)
+        return _score(_guesses(guesser, np.stack(loss, axis=-1)), signs)
 
     play = ("full-knowledge", block, n, trials, seed, mechanism, guesser)
     return _counts(*play, feedback="all others")
@@ -242,10 +243,25 @@ def _coins(rng: Generator, *shape: int) -> Signs:
     return np.where(rng.random(shape) < 0.5, np.int8(-1), np.int8(1))
 
 
+def _guesses(guesser: Guesser, loss: NDArray[np.float64]) -> Signs:
+    """What is guessed at these losses: signs, or 0 for no guess."""
+    guesses = np.asarray(guesser.guess(loss))
+    if guesses.shape != loss.shape:
+        raise ValueError(
+            "guesser must make a guess, or none, for each loss, "
+            f"got shape {guesses.shape} for losses of shape {loss.shape}"
+        )
+    good = guesses.dtype.kind in "iuf" and ((guesses == 0) | (np.abs(guesses) == 1)).all()
+    if not good:  # truth values too: is False no guess, or a guess at -1?
+        raise ValueError(
+            "guesser must guess -1, 0 or 1, got "
+            + ("True or False" if guesses.dtype == bool else "another value from it")
+        )
+    return guesses
+
+
 def _score(guesses: Signs, signs: Signs) -> tuple[Any, Any]:
     """(v, r): right and taken guesses along the last axis."""
-    if (np.abs(guesses) > 1).any():
-        raise ValueError("guesser must guess -1, 0 or 1, got another value from it")
     return (guesses == signs).sum(axis=-1), (guesses != 0).sum(axis=-1)
 
 
@@ -298,7 +314,7 @@ def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     """
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check_guesser(guesser)
-    guesses = guesser.guess(channel.privacy_loss)
+    guesses = _guesses(guesser, channel.privacy_loss)
     return _law(channel, guesses[:, None, :])
 
 
@@ -335,7 +351,7 @@ def adaptive_law(
                 given = np.broadcast_to(np.log(minus) - np.log(plus), cube.shape)
             loss = np.where(told == known, given.reshape(loss.shape), loss)
         taken = np.count_nonzero(guesses, axis=2)
-        guesses[:, :, i] = np.where(taken < most, guesser.guess(loss), 0)
+        guesses[:, :, i] = np.where(taken < most, _guesses(guesser, loss), 0)
         told |= (_revealed(channel.signs[:, i], guesses[:, :, i], feedback) != 0) << i
     law = _law(channel, guesses)
     if budget is not None:
@@ -370,7 +386,7 @@ def classic_law(
         dataset = np.where(np.arange(channel.n) == index, sign, base)
         given[place] = channel.table[:, (channel.signs == dataset).all(axis=1)][:, 0]
     with np.errstate(divide="ignore", invalid="ignore"):  # outputs that are impossible
-        guesses = guesser.guess(np.log(given[0]) - np.log(given[1]))
+        guesses = _guesses(guesser, np.log(given[0]) - np.log(given[1]))
     right = (given[0] @ (guesses == -1) + given[1] @ (guesses == 1)) / 2
     taken = (given @ (guesses != 0)).mean()
     v, r = np.indices((rounds + 1, rounds + 1))
@@ -391,7 +407,7 @@ def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64
     """
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check_guesser(guesser)
-    return _law(channel, guesser.guess(channel.full_knowledge_loss))
+    return _law(channel, _guesses(guesser, channel.full_knowledge_loss))
 
 
 def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> float:

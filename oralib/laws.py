@@ -85,7 +85,7 @@ def local_laplace_law(epsilon: float, n: int) -> Law:
     >>> round(mean_bound(local_laplace_law(2.0, 1000)), 4)
     1.3556
     """
-    _check.real("epsilon", epsilon, 0, np.inf, interval="()")
+    epsilon = _check.real("epsilon", epsilon, 0, np.inf, interval="()")
     n = _check.integer("n", n, 1)
     v = np.arange(n + 1)
     probability = _special.binomial_pmf(v, n, 1 - np.exp(-epsilon / 2) / 2)
@@ -146,7 +146,8 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
             parts.append((v, np.full(len(v), s * coordinates), probability * law))
         elif coordinates > d * guessed:
             break
-        law = np.convolve(law, right / guessed)
+        if guessed > 0:
+            law = np.convolve(law, right / guessed)
     v, r, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
     return _law(v, r, probability, dpsgd.n)
 

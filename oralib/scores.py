@@ -266,7 +266,7 @@ def audit_scores(
     >>> round(audit_scores(scores, included, delta=1e-5, grid=(100, 200, 400)).bound, 3)
     3.224
     """
-    values = _check.reals("scores", _array(scores), -inf, inf, interval="()")
+    values = _values(scores)
     bits = _bits("included", included)
     if values.shape != bits.shape:
         raise ValueError(
@@ -421,7 +421,7 @@ def bounds_by_guesses(
     >>> k.tolist(), bounds.round(2).tolist()
     ([1, 2, 3, 4], [0.0, 0.19, 0.71, 1.05])
     """
-    values = _check.reals("scores", _array(scores), -inf, inf, interval="()")
+    values = _values(scores)
     bits = _bits("included", included)
     if values.shape != bits.shape:
         raise ValueError("scores and included must have one entry per canary")
@@ -649,6 +649,20 @@ def _array(value: ArrayLike) -> ArrayLike:
     return value
 
 
+def _values(scores: ArrayLike) -> NDArray[np.float64]:
+    """Scores as numbers; integers among which some would become equal are refused."""
+    array = _array(scores)
+    values = _check.reals("scores", array, -inf, inf, interval="()")
+    if getattr(array, "dtype", values.dtype).kind in "iu" and values.size:
+        largest = np.abs(values).max()
+        if largest > _check.LARGEST_COUNT:
+            raise ValueError(
+                "scores must lie in [-2^53, 2^53] if they are integers, as larger ones cannot be "
+                f"told apart as numbers of double precision, got {largest:g}"
+            )
+    return values
+
+
 def _shown(value: Any) -> str:
     word = repr(value)
     return word if len(word) <= 80 else f"{word[:77]}..."
@@ -686,7 +700,7 @@ def _plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
             plain = (bool, int, float, np.bool_, np.integer, np.floating)
             if all(isinstance(entry, plain) or entry is None for entry in array.flat):
                 array = array.astype(np.float64)  # None becomes nan
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError, RuntimeError):
         array = np.asarray(None)
     if array.dtype.kind not in "biuf" or array.ndim != 1 or not array.size:
         raise TypeError(
@@ -696,11 +710,23 @@ def _plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
     return array
 
 
+def _has_truth_values(value: ArrayLike) -> bool:
+    array = np.asarray(value)
+    if array.dtype.kind == "O":
+        return any(isinstance(entry, bool | np.bool_) for entry in array.flat)
+    return array.dtype.kind == "b"
+
+
 def _right_and_taken(
     guessed: ArrayLike, bits: NDArray[np.bool_], none: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which guesses are right, and which were taken; ``none`` is no guess, and so is nan."""
     array = _plain_array("guessed", guessed)
+    if none == 0 and _has_truth_values(guessed):  # is False no guess, or -1?
+        raise ValueError(
+            "guessed must be 1, -1, or 0 or nan for no guess, as truth is written, "
+            "got True or False in guessed"
+        )
     if array.shape != bits.shape:
         raise ValueError(
             "guessed and truth must have one entry per canary, "
@@ -739,7 +765,7 @@ def _check_order(**columns: Any) -> None:
     second: Any
     first, second = (getattr(column, "index", None) for column in columns.values())
     both = hasattr(first, "equals") and hasattr(second, "equals")
-    if both and not first.equals(second) and first.isin(second).any():
+    if both and not first.equals(second) and not {*first}.isdisjoint(second):
         names = " and ".join(columns)
         raise ValueError(
             f"{names} must have the same index, got {_shown(first)} and {_shown(second)}; "
@@ -752,6 +778,7 @@ def _check_ids(ids: Sequence[Any] | None, n: int) -> None:
         return
     try:
         names = getattr(ids, "tolist", lambda: list(ids))()  # the numbers of an array by themselves
+        names = [None if isinstance(x, float) and isnan(x) else x for x in names]  # equals itself
         if len(names) != n:
             raise ValueError(f"ids must have one entry for each of {n} canaries, got {len(names)}")
         different = len(set(names))

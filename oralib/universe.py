@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
+from oralib._shared import read_only
 from oralib.channel import Channel
 from oralib.mechanisms import sign_vectors
 
@@ -72,7 +73,7 @@ class SampledChannel:
         theta = np.broadcast_to(theta, (n, size))
         if not np.allclose(theta.sum(axis=1), 1, rtol=0, atol=1e-9):
             raise ValueError(f"each row of theta must sum to 1, got {theta.sum(axis=1)}")
-        _check.store(self, table=table, theta=theta)
+        _check.store(self, table=read_only(table), theta=read_only(theta))
 
     @classmethod
     def of(cls, channel: Channel, theta: ArrayLike = (0.5, 0.5)) -> "SampledChannel":
@@ -97,19 +98,19 @@ class SampledChannel:
                 if j != i:
                     rest = np.tensordot(rest, self.theta[j], axes=(j + 1, 0))
             found[:, i, :] = rest
-        return found
+        return read_only(found)
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:
         """P[O = o]."""
-        return self.given[:, 0, :] @ self.theta[0]
+        return read_only(self.given[:, 0, :] @ self.theta[0])
 
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """ℓ_{i,x,y}(o), outputs x n x |X| x |X|, in nats; nan where neither value is possible."""
         with np.errstate(divide="ignore", invalid="ignore"):
             log = np.log(self.given)
-            return log[:, :, :, None] - log[:, :, None, :]
+            return read_only(log[:, :, :, None] - log[:, :, None, :])
 
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
@@ -119,7 +120,8 @@ class SampledChannel:
             accuracy = np.maximum(one, other) / (one + other)
         allowed = (self.theta[:, :, None] > 0) & (self.theta[:, None, :] > 0)
         # Where neither value is possible, the output says nothing about the pair.
-        return np.where(allowed & np.isfinite(accuracy), accuracy, 0.5).max(axis=(2, 3))
+        best = np.where(allowed & np.isfinite(accuracy), accuracy, 0.5).max(axis=(2, 3))
+        return read_only(best)
 
     @cached_property
     def epsilon(self) -> float:

@@ -234,3 +234,21 @@ def test_probably_approximately_randomized_response():
     blind = parity.after_guesses(np.ones((2, 2), dtype=int))
     assert blind.probably_approximately_rr(0.0, 1.0, 0.0).all()
     assert not blind.probably_approximately_rr(0.1, 0.01, 0.0).any()
+
+
+def test_what_is_computed_once_cannot_be_changed_in_place():
+    """Whoever makes a loss finite to draw it would change what the table says of its privacy."""
+    table = oralib.channel(oralib.Count(), 3)
+    arrays = ["table", "outputs", "signs", "probability", "privacy_loss", "guess_accuracy"]
+    arrays += ["total_variation", "full_knowledge_loss"]
+    sampled = oralib.SampledChannel.of(table)
+    shared = [getattr(table, name) for name in arrays]
+    shared += [getattr(sampled, name) for name in ("table", "theta", "given", "probability")]
+    shared += [sampled.privacy_loss, sampled.guess_accuracy]
+    shared.append(table.after_guesses(np.ones((4, 3), int)).success_given_others)
+    for array in shared:
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+    mine = np.full((2, 2), 0.5)
+    oralib.Channel(mine)
+    mine[0] = 1.0  # what was given stays the caller's

@@ -412,3 +412,11 @@ def test_rounding_errors_of_an_accountant_are_no_privacy():
 def test_a_level_that_asks_for_more_noise_than_a_training_can_have():
     with pytest.raises(ValueError, match=r"epsilon and delta must ask for .* in \[0.001, 1e\+06\]"):
         noise_multiplier(5e-324, 5e-324, 100, 0.1)
+
+
+def test_distances_that_are_given_out_are_copies():
+    dpsgd = DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0)
+    distances = oralib.dpsgd.guess_distances(dpsgd, 1.0)
+    before = distances.copy()
+    distances /= 2
+    np.testing.assert_array_equal(oralib.dpsgd.guess_distances(dpsgd, 1.0), before)

@@ -164,3 +164,9 @@ def test_seeds_differ():
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_one_number_is_a_grid_of_one_point():
+    few = {"n": 100, "trials": 2, "seed": 1}
+    for x in (5, 5.0, np.array(5), np.float64(5), [5], iter([5])):
+        assert experiments.local_laplace(x, **few)["x"].tolist() == [5.0]

@@ -192,8 +192,8 @@ def test_best_guesses_on_gaussian_noise(n, r):
 # ---------------------------------------------------------------------------- Gaussian curves
 
 
-@pytest.mark.parametrize("mu", [1e-3, 0.1, 1.0, 5.0, 30.0])
-@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-5, 1e-3, 0.3])
+@pytest.mark.parametrize("mu", [1e-8, 9e-6, 1.1e-5, 1e-3, 0.1, 1.0, 5.0, 30.0])
+@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-12, 1e-5, 1e-3, 0.3])
 def test_epsilon_of_a_gaussian_curve(mu, delta):
     found = GAUSSIAN.epsilon(mu, delta)
     with mpmath.workdps(400):

@@ -1,5 +1,6 @@
 """Figures: every function draws, in the house style, without touching the caller's settings."""
 
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 
 import matplotlib
@@ -271,3 +272,22 @@ def test_what_does_not_fit_is_no_picture():
         figures.maps({("a", "p"): [[1]], ("b", "q"): [[1]]}, [1], [1], "x", "y")
     with pytest.raises(ValueError, match=r"as long, got shapes \(2,\) and \(1,\)"):
         figures.lines({"a": ([1, 2], [1])}, "x", "y")
+
+
+def test_threads_leave_the_settings_of_the_caller_alone():
+    """Settings belong to the process: those of the house must be put back in the right order."""
+    before = dict(matplotlib.rcParams)
+
+    def draw(number):
+        return figures.lines({"a": ([1, 2], [1, number])}, "x", "y")._repr_png_()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert len(list(threads.map(draw, range(24)))) == 24
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_ticks_that_are_too_small_for_a_number_have_no_label():
+    picture = figures.lines({"a": ([1e-300, 1e-2], [1, 2])}, "x", "y", log_x=True)
+    labels = picture.axes[0].xaxis.get_major_formatter()
+    assert [labels(x, 0) for x in (0.0, 1e-7, 0.02)] == ["", "$10^{-7}$", "0.02"]
+    assert len(picture._repr_png_()[0]) > 1000

@@ -276,6 +276,45 @@ def test_own_mechanisms_and_guessers_are_reproducible():
         one_run(Count(), Loud(), 4, seed=1)
 
 
+@pytest.mark.parametrize(
+    ("guess", "message"),
+    [
+        (lambda loss: loss < 0, "-1, 0 or 1, got True or False"),
+        (lambda loss: np.where(loss > 0, -1.0, np.nan), "-1, 0 or 1, got another value"),
+        (lambda loss: np.full(loss.shape, 0.5), "-1, 0 or 1, got another value"),
+        (lambda loss: np.full(loss.shape, "1"), "-1, 0 or 1, got another value"),
+        (lambda loss: np.ones(loss.shape[-1]), r"guess, or none, for each loss, got shape \(3,\)"),
+    ],
+)
+def test_what_is_no_guess_is_not_counted(guess, message):
+    """Is False a guess, or none? Nobody should have to know what a game makes of it."""
+
+    class Odd:
+        def __init__(self):
+            self.guess = guess
+
+    table = channel(Count(), 3)
+    for play in (
+        lambda: one_run(Count(), Odd(), 3, trials=2, seed=1),
+        lambda: classic(Count(), Odd(), 3, base=(-1, 1, 1), trials=2, seed=1),
+        lambda: full_knowledge(Count(), Odd(), 3, trials=2, seed=1),
+        lambda: one_run_law(table, Odd()),
+        lambda: full_knowledge_law(table, Odd()),
+    ):
+        with pytest.raises(ValueError, match=message):
+            play()
+
+
+def test_guesses_may_be_lists():
+    class Listed(ThresholdGuesser):
+        def guess(self, loss):
+            return super().guess(loss).tolist()
+
+    law = one_run_law(channel(Count(), 3), Listed(1.0))
+    np.testing.assert_array_equal(law, one_run_law(channel(Count(), 3), ThresholdGuesser(1.0)))
+    assert one_run(Count(), Listed(1.0), 3, trials=5, seed=1).r.shape == (5,)
+
+
 @pytest.mark.parametrize(("epsilon", "n"), [(2.2, 7), (0.7, 5), (1.0, 6)])
 def test_rounding_breaks_no_ties(epsilon, n):
     """Losses that are equal, or zero, in theory differ by 1e-16 in a table."""

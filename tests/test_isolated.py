@@ -382,3 +382,12 @@ def test_trainings_that_show_next_to_nothing_or_next_to_everything(
 ):
     with pytest.raises(ValueError, match=message):
         isolated_limit(DpSgd(5, 5, steps, rate, sigma), delta=1e-5, sees=sees)
+
+
+def test_what_is_remembered_cannot_be_changed_in_place():
+    dpsgd = DpSgd(n=1000, sigma=2.4224)
+    law, before = confidence(dpsgd), isolated_limit(dpsgd, delta=1e-5)
+    for array in (law.level, law.log_right, law.log_wrong):
+        with pytest.raises(ValueError, match="read-only"):
+            array -= 1.0
+    assert isolated_limit(dpsgd, delta=1e-5) == before

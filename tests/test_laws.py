@@ -56,6 +56,19 @@ def test_single_step(s):
     assert bounds.mean() == pytest.approx(exact, abs=4 * bounds.std() / 6000**0.5)
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.uint64, np.float16, np.float32, int])
+def test_numbers_of_any_kind_are_the_same_number(kind):
+    one, other = local_laplace_law(kind(5), 100), local_laplace_law(5.0, 100)
+    np.testing.assert_array_equal(one.probability, other.probability)
+
+
+def test_an_audit_that_never_guesses():
+    quiet = DpSgd(n=2000, d=1000, steps=1, sample_rate=1.0, sigma=100.0)
+    with np.errstate(all="raise"):
+        law = single_step_law(quiet, tau=1.0)
+    assert (law.v, law.r, law.probability) == (0, 0, 1.0)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

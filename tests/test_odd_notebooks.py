@@ -153,6 +153,27 @@ def test_unseen_places_are_closed_to_others(tmp_path):
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no groups like these")
+def test_what_is_written_in_the_folder_of_a_team_is_the_teams(tmp_path):
+    os.chmod(tmp_path, 0o2770)
+    with folders.unseen(tmp_path / "out") as place:
+        (place / folders.WRITTEN / "notebook.ipynb").write_text("{}")
+        folders.publish(place / folders.WRITTEN, tmp_path / "out")
+    assert (tmp_path / "out").stat().st_mode & stat.S_ISGID
+    assert not (tmp_path / folders.PARTIAL).exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are words")
+def test_folders_that_are_not_in_utf8_are_named(tmp_path, capsys):
+    path, odd = write_chapter(tmp_path), tmp_path / os.fsdecode(b"ff\xff")
+    odd.mkdir()
+    assert main(["run", str(path), "--out", str(odd / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "is not in UTF-8" in said
+    assert "ff\\udcff" in said
+    assert not any(odd.iterdir())
+
+
 # ------------------------------------------------------------------------------------- surroundings
 
 
@@ -166,7 +187,9 @@ def command(*words, **options):
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
 def test_closed_streams(tmp_path, closed):
     path = write_chapter(tmp_path)
-    done = command("run", str(path), "--out", str(tmp_path / "out"), closed)
+    # Kernels of tests leave streams alone; those of users watch them.
+    settings = {k: word for k, word in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    done = command("run", str(path), "--out", str(tmp_path / "out"), closed, env=settings)
     assert done.returncode == 0, done
     assert (tmp_path / "out" / "results.json").exists()
 
@@ -373,6 +396,72 @@ other = "import os; open('data.csv', 'w').write('7'); os.utime('data.csv', (0, 0
 subprocess.run([sys.executable, "-c", other], check=True)
 assert space["files_used"]()["data.csv"] == "changed"
 """
+    subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        input=inspect.getsource(inside),
+        text=True,
+        check=True,
+    )
+
+
+def test_files_that_are_easily_missed_count_as_used(tmp_path):
+    """Those opened to be changed, and only read; hidden ones; modules below a hidden folder."""
+    here = tmp_path / ".worktrees" / "feature" / "notebooks"
+    program = """
+import os, sys
+
+for name in ("mapped.bin", "changed.bin", ".conf.json", ".cache/fonts.json", "../src/helper.py"):
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    with open(name, "w") as file:
+        file.write("5")
+space = {"__name__": "inside"}
+exec(sys.stdin.read(), space)
+space["watch_files"]()
+sys.path.insert(0, "../src")
+import helper
+open("mapped.bin", "r+b").close()
+os.close(os.open("mapped.bin", os.O_RDWR))
+with open("changed.bin", "r+") as file:
+    file.write("77")
+open("new.bin", "w+").close()
+open(".conf.json").close()
+open(".cache/fonts.json").close()
+used = {os.path.basename(name) for name in space["files_used"]()}
+assert used == {"helper.py", "mapped.bin", ".conf.json"}, used
+"""
+    here.mkdir(parents=True)
+    (tmp_path / ".worktrees" / "feature" / "src").mkdir()
+    subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=here,
+        input=inspect.getsource(inside),
+        text=True,
+        check=True,
+    )
+
+
+def test_packages_that_were_installed_from_a_folder_count_as_used(tmp_path, monkeypatch):
+    """Their version stays the same when they are changed and installed again."""
+    monkeypatch.setattr(inside.sysconfig, "get_path", lambda kind: str(tmp_path))
+    for name, origin in (("mine", True), ("indexed", False), ("oralib", True)):
+        info = tmp_path / f"{name}-1.0.dist-info"
+        info.mkdir()
+        lines = [f"{name}/__init__.py,sha256=0,1", f"{name}_alone.py,,", f"{info.name}/RECORD,,"]
+        (info / "RECORD").write_text("\n".join([*lines, "../../bin/tool,,"]))
+        if origin:
+            (info / "direct_url.json").write_text("{}")
+    home = os.path.realpath(tmp_path)
+    found = inside._packages_of_the_user()
+    assert os.path.join(home, "mine", "") in found
+    assert os.path.join(home, "mine_alone.py") in found
+    assert not any("indexed" in path or "oralib" in path or ".." in path for path in found)
+
+
+def test_times_that_were_set_back_do_not_hide_what_is_installed(tmp_path):
+    program = "import sys; exec(sys.stdin.read(), space := {'__name__': 'inside'}); "
+    program += "space['watch_files'](); import numpy; assert space['files_used']() == {}"
+
     subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,

@@ -1,6 +1,7 @@
 """The ground: files that must agree with each other, and promises of the README."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -14,6 +15,7 @@ import yaml
 import oralib
 from oralib.__main__ import main
 from oralib._extra import RUNS
+from oralib._folders import replace
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -194,3 +196,32 @@ def test_readme_lists_every_module():
     names = {path.stem for path in (ROOT / "oralib").glob("*.py") if not path.stem.startswith("_")}
     for name in names | {"bounds", "claims", "runs"}:
         assert f"| `{name}` |" in readme, name
+
+
+@pytest.mark.parametrize("target", ["lint", "clean"])
+def test_make_removes_no_environment_of_somebody_else(tmp_path, target):
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "mine").touch()
+    done = subprocess.run(["make", target], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert ".venv is there and was not made by make" in done.stderr
+    assert (tmp_path / ".venv" / "mine").exists()
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "chapter.ipynb"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    replace(path, b"old", b"new")
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    path.write_bytes(b"saved by somebody")
+    with pytest.raises(ValueError, match="was changed in the meantime, and is left as it is"):
+        replace(path, b"new", b"newer")
+    with pytest.raises(TypeError):
+        replace(path, None, "no bytes")
+    assert path.read_bytes() == b"saved by somebody"
+    replace(tmp_path / "other", None, b"1")
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["chapter.ipynb", "other"]

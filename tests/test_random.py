@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from oralib import Count, ThresholdGuesser, one_run
 from oralib._random import BLOCK, play, stream
 
 
@@ -53,3 +54,11 @@ def test_an_interrupt_cancels_what_has_not_begun():
     with pytest.raises(KeyboardInterrupt):
         play(block, 10_000 * BLOCK, 1)
     assert len(started) < 10_000
+
+
+def test_seeds_of_numpy_may_be_large():
+    game = dict(n=10, trials=3)
+    for seed in (2**60, 2**63 - 1, 2**64 - 1):
+        expected = one_run(Count(), ThresholdGuesser(), seed=seed, **game)
+        found = one_run(Count(), ThresholdGuesser(), seed=np.uint64(seed), **game)
+        np.testing.assert_array_equal(found.v, expected.v)

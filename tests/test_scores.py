@@ -922,3 +922,78 @@ def test_columns_of_pandas_in_another_order_are_refused():
         bounds_by_guesses(scores.sort_values(), included, delta=0.0)
     with pytest.raises(ValueError, match="guessed and truth must have the same index"):
         audit_guesses(included.sort_values(), included, delta=0.0)
+
+
+def test_labels_of_several_levels_are_compared_too():
+    rng = np.random.default_rng(1)
+    included = pd.Series(rng.random(60) < 0.5)
+    pairs = pd.MultiIndex.from_product([range(6), list("abcdefghij")])
+    triples = pd.MultiIndex.from_product([range(6), list("ab"), range(5)])
+    scores = pd.Series(rng.normal(size=60), index=pairs)
+    found = audit_scores(scores.to_numpy(), included.to_numpy(), delta=0.0, guesses=20)
+    for index in (included.index, triples):  # nothing in common: matched by place
+        labelled = pd.Series(included.to_numpy(), index=index)
+        assert audit_scores(scores, labelled, delta=0.0, guesses=20) == found
+    swapped = pd.Series(included.to_numpy(), index=pairs[::-1])
+    with pytest.raises(ValueError, match="must have the same index"):
+        audit_scores(scores, swapped, delta=0.0, guesses=20)
+
+
+def test_scores_that_would_become_equal_are_refused():
+    included = np.arange(100) % 2 == 0
+    with pytest.raises(ValueError, match=r"scores must lie in \[-2\^53, 2\^53\] if they are integ"):
+        audit_scores(2**60 + np.arange(100), included, delta=0.0, guesses=20)
+    assert audit_scores(2**52 + np.arange(100), included, delta=0.0, guesses=20).r == 20
+    assert audit_scores(1e30 + 1e20 * np.arange(100), included, delta=0.0, guesses=20).r == 20
+
+
+def test_missing_names_are_not_different_ones():
+    included, scores = np.arange(100) % 2 == 0, np.arange(100.0)
+    for ids in (np.full(100, np.nan), [float("nan") for _ in range(100)]):
+        with pytest.raises(ValueError, match="ids must differ, as a canary has one coin, got None"):
+            audit_scores(scores, included, delta=0.0, guesses=20, ids=ids)
+
+
+def test_tensors_whose_gradient_is_followed_are_refused_by_name():
+    class Tensor:
+        def __array__(self, dtype=None, copy=None):
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+        def __repr__(self):
+            return "tensor([1.], requires_grad=True)"
+
+    coins = np.arange(100) % 2 == 0
+    with pytest.raises(TypeError, match="scores must be a number, got scores=tensor"):
+        audit_scores(Tensor(), coins, delta=0.0, guesses=20)
+    with pytest.raises((TypeError, ValueError), match="included must be"):
+        audit_scores(np.arange(100.0), Tensor(), delta=0.0, guesses=20)
+
+
+def test_a_tiny_beta_has_a_picture(tmp_path):
+    path = tmp_path / "guesses.csv"
+    path.write_text("guess,truth\n" + "1,1\n0,0\n" * 150)
+    out = tmp_path / "audit"
+    how = ["--delta", "1e-5", "--beta", "1e-300", "--out", str(out)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["audit", str(path), *how]) == 0
+    assert any(out.iterdir())
+
+
+@pytest.mark.parametrize("word", ["false", "No", " no "])
+def test_words_are_no_guesses_where_coins_are_signs(tmp_path, capsys, word):
+    """As 0 is no guess there: half of the guesses would be lost in silence."""
+    path = tmp_path / "guesses.csv"
+    path.write_text("truth,guess\n" + f"1,true\n-1,{word}\n" * 100)
+    assert main(["audit", str(path), "--delta", "0"]) == 2
+    said = capsys.readouterr().err
+    assert "line 3, column guess: false or no, while truth is 1 or -1" in said
+    path.write_text("truth,guess\n" + f"yes,true\nno,{word}\n" * 100)
+    assert read_scores(path).values.tolist() == [1.0, 0.0] * 100
+    truth = np.array([1, -1] * 100)
+    for guessed in (truth > 0, (truth > 0).tolist(), (truth > 0).astype(object)):
+        with pytest.raises(
+            ValueError, match=r"guessed must be 1, -1, or 0 or nan .* True or False"
+        ):
+            audit_guesses(guessed, truth, delta=0.0)
+        assert audit_guesses(guessed, truth > 0, delta=0.0).r == 200

@@ -759,8 +759,8 @@ def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what, linke
     else:
         (folder / what).write_text(text)
     assert main(again) == 0
-    said = "a file that the chapter used has changed: 1 points were run by another version"
-    assert said in capsys.readouterr().err
+    said = "a file that the chapter used has changed: 1 points were run by another version, and so "
+    assert f"{said}is table.csv until the end; they run again" in capsys.readouterr().err
     assert (out / "table.csv").read_text() == "x,more\n1.0,12.0\n"
 
 
@@ -824,6 +824,18 @@ def test_what_is_missing_is_not_what_is_no_number(monkeypatch, tmp_path):
     assert listed[0] == {"x": 1.0, "r": [1, 2], "y": "nan", "n": 3, "w": 'a "b", c', "b": True}
     assert listed[1] == {"x": "inf", "r": [3], "y": 0.25, "n": None, "w": None, "b": None}
     assert (tmp_path / "figure.png").exists()
+
+
+def test_no_picture_of_an_earlier_table_is_left(monkeypatch, tmp_path, capsys):
+    """If there is nothing to draw any more, the old one would pass for that of the new table."""
+    table, grid = table_of(monkeypatch, [{"x": 1.0}, {"x": 2.0}], [{"y": 1.0}, {"y": 2.0}])
+    written(tmp_path, table, grid)
+    old = (tmp_path / "figure.png").read_bytes()
+    table, grid = table_of(monkeypatch, [{"x": 1.0}, {"x": 2.0}], [{"y": math.inf}] * 2)
+    written(tmp_path, table, grid)
+    assert not (tmp_path / "figure.png").exists()
+    assert (tmp_path / "set-aside" / "figure.png-1").read_bytes() == old
+    assert "figure.png of an earlier one is now" in capsys.readouterr().err
 
 
 def test_a_table_without_points(monkeypatch, tmp_path):

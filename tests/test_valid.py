@@ -327,3 +327,12 @@ def test_bounds_are_checked():
         valid_lower_bound(Counts(1, 2, 3), delta=2.0)
     with pytest.raises(TypeError, match="counts must be like"):
         valid_lower_bound(75)
+
+
+def test_delta_of_any_kind_is_the_same_number():
+    counts = Counts(731, 1000, n=100_000, feedback="full")
+    delta = np.float16(1e-7)
+    with np.errstate(all="raise"):
+        assert valid_lower_bound(counts, delta=delta) == valid_lower_bound(
+            counts, delta=float(delta)
+        )

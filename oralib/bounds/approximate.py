@@ -214,6 +214,8 @@ def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float,
     epsilon = _check.real("epsilon", epsilon, 0, np.inf, interval="[)")
     delta, n = _check.real("delta", delta, 0, 1), _check.integer("n", n, 1)
     c = _check.integers("thresholds", thresholds)
+    if c.ndim != 1:
+        raise ValueError(f"thresholds must be a list of numbers, got shape {c.shape}")
     r = np.arange(1, c.size + 1)
     _check.at_most("the number of thresholds", np.asarray(c.size), "n", np.asarray(n))
     if (c == 0).any():

@@ -360,10 +360,13 @@ def _gaussian_epsilon(mu: NDArray[np.float64], delta: NDArray[np.float64]) -> ND
         left, right = special.log_ndtr(-t), mills(t + m)
         # For t << 0 the first term is about 1, and Mills's ratio too large for a double.
         with np.errstate(over="ignore", invalid="ignore"):
-            upper = mills(np.maximum(t, -8.0))
+            start = np.maximum(t, -8.0)
+            middle = start + m / 2
+            # The difference of two ratios that are nearly equal is the slope between them.
+            fall = np.where(m < 1e-5, m * (1 - middle * mills(middle)), mills(start) - right)
             gap = np.where(
                 t > -8.0,
-                np.log(upper - right) - 0.5 * t * t - log(_SQRT_2_PI),
+                np.log(fall) - 0.5 * t * t - log(_SQRT_2_PI),
                 np.log1p(-right * np.exp(-0.5 * t * t - log(_SQRT_2_PI) - left)) + left,
             )
             slope = -m * right * np.exp(-0.5 * t * t - log(_SQRT_2_PI) - gap)

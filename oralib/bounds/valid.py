@@ -186,7 +186,7 @@ def valid_lower_bound(
     True
     """
     beta = _check.real("beta", beta, 0, 1, interval="()")
-    rule = valid_rule(counts, delta)
+    rule, delta = valid_rule(counts, delta), float(delta)
     arguments: dict[str, Any] = {"beta": beta}
     if rule in LOWERED.values():
         arguments["beta"] = beta - counts.n * delta / 2

@@ -92,7 +92,7 @@ def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
             f"got steps={dpsgd.steps} and sample_rate={dpsgd.sample_rate}"
         )
     tau = _check.real("tau", tau, 1e-6, 1e3)
-    return _guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau)
+    return _guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau).copy()
 
 
 @lru_cache(maxsize=64)

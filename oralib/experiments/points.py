@@ -46,9 +46,11 @@ def training_for(
 
 def list_of(values: Iterable[Any]) -> Any:
     """A grid as a list, or as the array that it is; one value is a grid of one point."""
+    if isinstance(values, np.ndarray):
+        return np.atleast_1d(values)
     if isinstance(values, str) or not isinstance(values, Iterable):
         return [values]
-    return values if isinstance(values, np.ndarray) and values.ndim else list(values)
+    return list(values)
 
 
 def grid_of(

@@ -4,9 +4,11 @@ Colours are those of Okabe and Ito, which colour-blind readers can tell apart; t
 opaque, so that axes stay readable on a dark page.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from io import BytesIO
+from threading import RLock
 from typing import Any
 
 import matplotlib
@@ -58,6 +60,20 @@ STYLE: Any = {
 _DOTS, _SHOWN = 200, 100
 
 
+_one_thread = RLock()
+
+
+@contextmanager
+def _house_style() -> Iterator[None]:
+    """The settings of the house, for one thread at a time.
+
+    Matplotlib's settings belong to the process. Two threads that change them and put them back in
+    turns would leave those of the house to the caller.
+    """
+    with _one_thread, matplotlib.rc_context(STYLE):
+        yield
+
+
 class Picture(Figure):
     """A figure that belongs to nobody but its caller, and that a notebook shows as PNG.
 
@@ -71,7 +87,7 @@ class Picture(Figure):
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         buffer = BytesIO()
-        with matplotlib.rc_context(STYLE):
+        with _house_style():
             self.savefig(buffer, format="png", dpi=_DOTS)
         image = Image.open(buffer).convert("RGB")
         # A drawing has few colours; a palette of them takes a third of the room.
@@ -89,7 +105,7 @@ def in_house_style(draw: Callable[..., Picture]) -> Callable[..., Picture]:
 
     @wraps(draw)
     def styled(*args: Any, **kwargs: Any) -> Picture:
-        with matplotlib.rc_context(STYLE):
+        with _house_style():
             return draw(*args, **kwargs)
 
     return styled
@@ -118,6 +134,8 @@ def _plain(x: float, place: int) -> str:
     """1000 as it is, and 1e-05 as a power of ten."""
     if 1e-3 <= x < 1e5:
         return f"{x:g}"
+    if x <= 0:  # the place of a tick that is too small for a double
+        return ""
     power = round(np.log10(x))
     return f"$10^{{{power}}}$" if np.isclose(x, 10.0**power) else ""
 

@@ -99,7 +99,7 @@ def _locked(home: Path) -> tuple[Path, FileLock]:
             raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(home.parent)) from None
         with contextlib.suppress(FileExistsError):
             home.mkdir()
-            home.chmod(0o700)  # whatever the umask is
+            _keep_private(home)
         if is_link(home):
             raise ValueError(f"{home} is a symbolic link; nothing is written there")
         check_ours(home)
@@ -107,7 +107,7 @@ def _locked(home: Path) -> tuple[Path, FileLock]:
         lock = FileLock(place / LOCK, blocking=False)
         try:
             place.mkdir()
-            place.chmod(0o700)
+            _keep_private(place)
             lock.acquire()
             (place / WRITTEN).mkdir()
             return place, lock
@@ -115,6 +115,11 @@ def _locked(home: Path) -> tuple[Path, FileLock]:
             # Somebody who clears away has taken it for dead, in the moment before it was locked.
             lock.release()
     raise OSError(f"no place can be locked in {home}")
+
+
+def _keep_private(folder: Path) -> None:
+    """For this user only, whatever the umask is; what is made in it gets the group of a team."""
+    folder.chmod(0o700 | (folder.stat().st_mode & stat.S_ISGID))
 
 
 def check_ours(folder: Path) -> None:

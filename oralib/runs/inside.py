@@ -17,7 +17,10 @@ import sys
 import sysconfig
 from pathlib import Path
 
-PACKAGES = ("oralib", "numpy", "scipy", "numba", "matplotlib", "dp-accounting", "ipykernel")
+PACKAGES = (
+    *("oralib", "numpy", "scipy", "pandas", "numba", "matplotlib", "dp-accounting", "ipykernel"),
+    *("torch", "opacus", "jax"),
+)
 
 #: Take long to import, but do nothing more than that before they are used.
 SLOW = ("numpy", "scipy", "pandas", "numba", "matplotlib.pyplot", "dp_accounting")
@@ -68,7 +71,7 @@ def end_with_parent() -> None:
 
 def watch_files() -> None:
     """Note from now on which files this process opens, to read or to write, and their state."""
-    opened: dict[str, dict[str, object]] = {"read": {}, "written": {}}
+    opened: dict[str, dict[str, object]] = {"read": {}, "written": {}, "updated": {}}
 
     def hook(event: str, arguments: tuple) -> None:
         if event == "sqlite3.connect":
@@ -83,8 +86,12 @@ def watch_files() -> None:
                 path = importlib.util.source_from_cache(path)
             except ValueError:
                 return
-        writes = any(letter in mode for letter in "wax+") if isinstance(mode, str) else flags & 3
-        opened["written" if writes else "read"].setdefault(path, _state(path))
+        if isinstance(mode, str):
+            update, writes = "r" in mode and "+" in mode, any(letter in mode for letter in "wax+")
+        else:
+            update, writes = flags & 3 == os.O_RDWR and not flags & os.O_TRUNC, flags & 3
+        kind = "updated" if update else "written" if writes else "read"
+        opened[kind].setdefault(path, _state(path))
 
     sys.audithook_of_oralib = (os.getcwd(), opened)  # type: ignore[attr-defined]
     sys.addaudithook(hook)
@@ -145,14 +152,19 @@ def files_used() -> dict[str, str]:
 
     These are the modules that were imported from anywhere else, and the files that were read, and
     not written, in the folder where the process began or below. Names are relative to it. Files
-    that were looked for and are not there are among them, and such as have changed meanwhile.
+    that were looked for and are not there are among them, and such as have changed meanwhile. Of
+    what is installed only packages count that do not come from an index, where each version has a
+    number: those of the user, and of a repository.
     """
-    nothing: dict[str, dict[str, object]] = {"read": {}, "written": {}}
+    nothing: dict[str, dict[str, object]] = {"read": {}, "written": {}, "updated": {}}
     watched = getattr(sys, "audithook_of_oralib", None)
     folder, opened = (os.getcwd(), nothing) if watched is None else watched
     here = os.path.realpath(folder) + os.sep
-    written = {os.path.realpath(path) for path in opened["written"]}
-    before = {_watched(path, here): state for path, state in opened["read"].items()}
+    # A file that could have been changed, and was not, was read: that is how arrays are mapped.
+    kept = {path: state for path, state in opened["updated"].items() if state == _state(path)}
+    others = (path for path in opened["updated"] if path not in kept)
+    written = {os.path.realpath(path) for path in (*opened["written"], *others)}
+    before = {_watched(path, here): state for path, state in (kept | opened["read"]).items()}
     found = {path for path in before if path.startswith(here)}
     found = {path for path in found if os.path.realpath(path) not in written}
     for module in list(sys.modules.values()):
@@ -163,11 +175,11 @@ def files_used() -> dict[str, str]:
             continue
         if isinstance(path, str) and os.path.isfile(path):
             found.add(_watched(os.path.abspath(path), here))
-    used, installed = {}, _homes_of_what_is_installed()
+    used, installed, own = {}, _homes_of_what_is_installed(), _packages_of_the_user()
     folders: dict[str, str] = {}
     for path in sorted(found):
         real = _real(path, folders)
-        if _is_installed(real, installed):
+        if _is_installed(real, installed) and not real.startswith(own):
             continue
         if _is_hidden(path, here) or os.path.isdir(path):
             continue
@@ -214,6 +226,24 @@ def _homes_of_what_is_installed() -> tuple[str, ...]:
     return tuple(os.path.realpath(home) + os.sep for home in homes if home)
 
 
+def _packages_of_the_user() -> tuple[str, ...]:
+    """The beginnings of the paths of packages that were installed from a folder or a repository."""
+    found = []
+    for home in {os.path.realpath(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}:
+        for origin in Path(home).glob("*.dist-info/direct_url.json"):
+            if origin.parent.name.startswith("oralib-"):
+                continue
+            with contextlib.suppress(OSError, ValueError):
+                lines = (origin.parent / "RECORD").read_text(encoding="utf-8").splitlines()
+                tops = {line.split(",")[0].strip('"').partition("/")[::2] for line in lines}
+                found += [
+                    os.path.join(home, top, "") if rest else os.path.join(home, top)
+                    for top, rest in {(top, bool(rest)) for top, rest in tops}
+                    if top != ".."
+                ]
+    return tuple(found)
+
+
 def _is_installed(real: str, homes: tuple[str, ...]) -> bool:
     return real.startswith(homes) or f"{os.sep}site-packages{os.sep}" in real
 
@@ -227,9 +257,11 @@ def _library() -> Path | None:
 
 
 def _is_hidden(path: str, here: str) -> bool:
-    """Whether it is a cache, or a settings file of some program."""
-    inner = path.removeprefix(here).split(os.sep)
-    return any(part.startswith(".") or part == "__pycache__" for part in inner)
+    """Whether it lies in a folder here where programs keep their caches and settings."""
+    if not path.startswith(here):
+        return False
+    folders = path.removeprefix(here).split(os.sep)[:-1]
+    return any(part.startswith(".") or part == "__pycache__" for part in folders)
 
 
 def described() -> str:

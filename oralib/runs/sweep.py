@@ -362,7 +362,8 @@ def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
     if old:
         same = all(found[key]["provenance"]["code"] == code for key in old)
         what = "a file that the chapter used has changed" if same else "the code has changed"
-        _say(f"{what}: {len(old)} points were run by another version and run again")
+        later = ", and so is table.csv until the end" if is_file(out / "table.csv") else ""
+        _say(f"{what}: {len(old)} points were run by another version{later}; they run again")
     _name_other_versions([found[key] for key in keys if key in found and key not in old])
     for key in old:
         if not is_as_written(out / "points" / key, found[key]):
@@ -430,6 +431,9 @@ def _write_table(out: Path, table: "pd.DataFrame", grid: Grid) -> None:
         if _drawn(table, grid, place / "figure.png"):
             names.append("figure.png")
         _put(out, place, grid, names)
+        if "figure.png" not in names and os.path.lexists(out / "figure.png"):
+            new = set_aside(out / "figure.png", out / "set-aside")
+            _say(f"the table has nothing to draw; figure.png of an earlier one is now {new}")
 
 
 def _drawn(table: "pd.DataFrame", grid: Grid, path: Path) -> bool:
