@@ -375,10 +375,10 @@ def _name_other_versions(kept: list[dict[str, Any]]) -> None:
     """Say which packages have changed since points were run that are kept."""
     packages = json.loads(inside.described())["packages"]
     for name, now in packages.items():
-        others = {record["provenance"]["packages"].get(name) for record in kept} - {now}
+        others = {record["provenance"]["packages"].get(name, now) for record in kept} - {now}
         if others:
-            before = ", ".join(sorted(map(str, others)))
-            _say(f"points are kept that were run with {name} {before}; now it is {now}")
+            before = ", ".join(sorted(version or "absent" for version in others))
+            _say(f"points are kept that were run with {name} {before}; now it is {now or 'absent'}")
 
 
 def _belongs(grid: Grid, record: Mapping[str, Any], i: int) -> bool:
