@@ -14,8 +14,12 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
 
+ifneq ($(words $(VENV)) $(words $(TF)),1 1)
+$(error VENV and TF must be the names of folders, without blanks, got VENV=$(VENV) and TF=$(TF))
+endif
+
 # An environment that somebody else has made is not removed.
-ours = if test -e $(1) && ! test -e $(1)/made-here && ! test -e $(1)/ready; then \
+ours = if test -e "$(1)" && ! test -e "$(1)/made-here" && ! test -e "$(1)/ready"; then \
     echo "$(1) is there and was not made by make: rename it, or use another by make VENV=..." >&2; \
     exit 1; fi
 

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 from tqdm import tqdm
 
 from book._ext import committed
 from oralib._folders import replace
-from oralib.runs import RunFailed, prose
+from oralib.runs import prose
 
 BOOK = Path(__file__).parent
 METADATA = {
@@ -68,8 +67,12 @@ def main() -> None:
         bar.set_description(path.stem)
         try:
             execute(path)
-        except (RunFailed, CellExecutionError, ValueError, OSError) as error:
-            sys.exit(f"{path.stem} failed: {error}")
+        except KeyboardInterrupt:
+            sys.exit(f"interrupted; {path.stem} is as it was")
+        # Of the chapter, its kernel, which may die or be unknown, or the disk.
+        except Exception as error:
+            said = str(error) or type(error).__name__
+            sys.exit(f"{path.stem} failed: {said}")
     if not sys.argv[1:]:
         draw_readme_picture()
 

@@ -115,6 +115,8 @@ def truth(name: str, value: Any) -> bool:
 
 def coins(name: str, value: Any, n: int) -> NDArray[np.bool_]:
     """``value`` as n truth values."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must have no masked entries, got {name}={value!r}")
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError):  # as for numbers

@@ -33,10 +33,11 @@ def stream(seed: int, *key: object) -> np.random.Generator:
 
 
 def _name(part: object) -> str:
-    """What a part of a key is called: its repr, or its class if its repr is a memory address."""
-    if type(part).__repr__ is object.__repr__:
+    """What a part of a key is called: its repr, or its class if its repr has a memory address."""
+    name = repr(part)
+    if type(part).__repr__ is object.__repr__ or " at 0x" in name:
         return f"{type(part).__module__}.{type(part).__qualname__}"
-    return repr(part)
+    return name
 
 
 def play(
@@ -45,19 +46,20 @@ def play(
     seed: int,
     *key: object,
     largest: int = BLOCK,
+    alone: bool = False,
 ) -> tuple[NDArray[Any], ...]:
     """Play independent trials in blocks, on as many threads as Numba is set to use.
 
     ``block(size, stream)`` plays ``size`` trials, at most ``largest``, and returns arrays of that
     length; the results are joined in order, so the first trials are the same however many are
-    asked for.
+    asked for. With ``alone`` one block is played after the other.
     """
     trials, seed = _check.integer("trials", trials, 1, 10**8), _check.seed(seed)
     sizes = [min(largest, trials - start) for start in range(0, trials, largest)]
     streams = (stream(seed, *key, index) for index in range(len(sizes)))
     # Never in the thread of the caller: Ctrl-C there would wait for the end of a kernel, and Numba
     # would make a SystemError of it.
-    threads = min(numba.get_num_threads(), len(sizes))
+    threads = 1 if alone else min(numba.get_num_threads(), len(sizes))
     pool = ThreadPoolExecutor(threads)
     parts: list[Any] = []
     try:

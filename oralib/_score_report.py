@@ -20,7 +20,7 @@ def report(audit: "ScoreAudit", claim: float | None) -> str:
         ("guesses", _guesses(audit)),
         (
             "right",
-            f"{audit.v:,} of {audit.r:,}, or {_percent(round(audit.accuracy, 4))}"
+            f"{audit.v:,} of {audit.r:,}, or {_accuracy(audit)}"
             if audit.r
             else "none, as there are no guesses",
         ),
@@ -50,6 +50,14 @@ def report(audit: "ScoreAudit", claim: float | None) -> str:
         fill(text, 80, initial_indent=f"{label:<10}", subsequent_indent=" " * 10)
         for label, text in rows
     )
+
+
+def _accuracy(audit: "ScoreAudit") -> str:
+    """All and none are said of all and none only."""
+    rounded = round(audit.accuracy, 4)
+    if rounded in (0, 1) and 0 < audit.v < audit.r:
+        return "nearly all" if rounded else "hardly any"
+    return _percent(rounded)
 
 
 def _percent(share: float) -> str:

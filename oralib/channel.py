@@ -7,6 +7,7 @@ oralib.games.one_run_law : the exact law of an audit's counts, from a table and 
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,10 @@ class Channel:
                     f"got shape {outputs.shape}"
                 )
             object.__setattr__(self, "outputs", read_only(outputs[possible]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies are made anew, read-only as this one, without what was computed from it."""
+        return type(self), (self.table, self.outputs)
 
     @property
     def n(self) -> int:

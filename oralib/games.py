@@ -64,7 +64,7 @@ def one_run(
 
     def block(size: int, rng: Generator) -> tuple[Signs, Signs]:
         signs = _coins(rng, size, n)
-        loss = mechanism.privacy_loss(mechanism.run(signs, rng), n)
+        loss = _losses(mechanism.privacy_loss(mechanism.run(_view(signs), rng), n), signs)
         return _score(_guesses(guesser, loss), signs)
 
     return _counts("one-run", block, n, trials, seed, mechanism, guesser)
@@ -109,8 +109,8 @@ def classic(
         signs = _coins(rng, size, rounds)
         datasets = np.tile(base, (size, rounds, 1))
         datasets[..., index] = signs
-        output = mechanism.run(datasets, rng)
-        loss = mechanism.conditional_loss(output, datasets, index)
+        output = mechanism.run(_view(datasets), rng)
+        loss = _losses(mechanism.conditional_loss(output, _view(datasets), index), signs)
         return _score(_guesses(guesser, loss), signs)
 
     return _counts(
@@ -155,10 +155,11 @@ def adaptive(
 
     def block(size: int, rng: Generator) -> tuple[Signs, Signs]:
         signs = _coins(rng, size, n)
-        output = mechanism.run(signs, rng)
+        output = mechanism.run(_view(signs), rng)
         known, guesses = np.zeros_like(signs), np.zeros_like(signs)
         for i in range(n):
-            guess = _guesses(guesser, mechanism.conditional_loss(output, known, i))
+            loss = _losses(mechanism.conditional_loss(output, _view(known), i), signs[:, i])
+            guess = _guesses(guesser, loss)
             guesses[:, i] = np.where((guesses != 0).sum(axis=1) < most, guess, 0)
             known[:, i] = _revealed(signs[:, i], guesses[:, i], feedback)
         v, r = _score(guesses, signs)
@@ -200,9 +201,9 @@ def full_knowledge(
 
     def block(size: int, rng: Generator) -> tuple[Signs, Signs]:
         signs = _coins(rng, size, n)
-        output = mechanism.run(signs, rng)
-        loss = [mechanism.conditional_loss(output, signs, i) for i in range(n)]
-        return _score(_guesses(guesser, np.stack(loss, axis=-1)), signs)
+        output = mechanism.run(_view(signs), rng)
+        loss = [mechanism.conditional_loss(output, _view(signs), i) for i in range(n)]
+        return _score(_guesses(guesser, _losses(np.stack(loss, axis=-1), signs)), signs)
 
     play = ("full-knowledge", block, n, trials, seed, mechanism, guesser)
     return _counts(*play, feedback="all others")
@@ -222,6 +223,7 @@ def _counts(
 ) -> Counts:
     # Known before anything is played: the counts themselves could not tell.
     r = fixed_number(guesser, n) if budget is None else budget
+    n = _check.integer("n", n, 1)  # a mechanism of one's own need not have checked it
     # A block of trials holds a few arrays with an entry for each element: keep it small.
     largest = max(1, min(BLOCK, 2**21 // n))
 
@@ -230,7 +232,10 @@ def _counts(
         v, r = block(largest, rng)
         return v[:size], r[:size]
 
-    v, taken = play(whole_block, trials, seed, game, n, mechanism, guesser, *key, largest=largest)
+    # What keeps a working array, or random numbers, of its own cannot play in several threads.
+    alone = not all(type(x).__module__.startswith("oralib.") for x in (mechanism, guesser))
+    named = (game, n, mechanism, guesser, *key)
+    v, taken = play(whole_block, trials, seed, *named, largest=largest, alone=alone)
     if r is not None and (taken != r).any():
         raise ValueError(
             f"guesser must take the {r} guesses that its fixed_number promises, "
@@ -243,9 +248,30 @@ def _coins(rng: Generator, *shape: int) -> Signs:
     return np.where(rng.random(shape) < 0.5, np.int8(-1), np.int8(1))
 
 
+def _view(signs: Signs) -> Signs:
+    """The same signs for a mechanism, which must not change those by which guesses are judged."""
+    view = signs.view()
+    view.flags.writeable = False
+    return view
+
+
+def _losses(loss: Any, signs: Signs) -> NDArray[np.float64]:
+    """What a mechanism says of its output, a loss for each sign."""
+    array = np.asarray(loss)
+    if array.shape != signs.shape or array.dtype.kind not in "iuf":
+        raise ValueError(
+            "mechanism must give a loss for each element of each trial, numbers of shape "
+            f"{signs.shape}, got {array.dtype} of shape {array.shape}"
+        )
+    return array
+
+
 def _guesses(guesser: Guesser, loss: NDArray[np.float64]) -> Signs:
     """What is guessed at these losses: signs, or 0 for no guess."""
-    guesses = np.asarray(guesser.guess(loss))
+    given = guesser.guess(loss)
+    if np.ma.is_masked(given):
+        raise ValueError("guesser must guess -1, 0 or 1, got masked entries from it; 0 is no guess")
+    guesses = np.asarray(given)
     if guesses.shape != loss.shape:
         raise ValueError(
             "guesser must make a guess, or none, for each loss, "

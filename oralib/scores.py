@@ -711,6 +711,8 @@ def _plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
 
 
 def _has_truth_values(value: ArrayLike) -> bool:
+    if isinstance(value, list | tuple):  # beside nan they would become numbers in an array
+        return any(isinstance(entry, bool | np.bool_) for entry in value)
     array = np.asarray(value)
     if array.dtype.kind == "O":
         return any(isinstance(entry, bool | np.bool_) for entry in array.flat)

@@ -19,6 +19,7 @@ oralib.Channel : the special case of fair coins, in which all of the audit is co
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -81,6 +82,10 @@ class SampledChannel:
         _check.instance("channel", channel, Channel, "channel(Count(), 4)")
         cube = channel.table.reshape(-1, *[2] * channel.n)
         return cls(cube, np.asarray(theta))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies are made anew, read-only as this one, without what was computed from it."""
+        return type(self), (self.table, self.theta)
 
     @property
     def n(self) -> int:

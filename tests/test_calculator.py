@@ -432,6 +432,7 @@ WRONG = [
     ("n", "1e300", "n may be at most 9,007,199,254,740,992 here."),
     ("n", "1e999", "n may be at most 9,007,199,254,740,992 here."),
     ("n", "1,000", "Please write 64000 or 0.05, without a comma."),
+    ("n", "64.000", "Please write 64000, without a point."),
     ("delta", "1", "δ must be at least 0 and below 1."),
     ("delta", "-1e-5", "δ must be at least 0 and below 1."),
     ("delta", "1e-999", "This is too small to compute with."),

@@ -1,5 +1,7 @@
 """The exact tables: the paper's privacy notions, Theorems 5.1 and 5.2, total variation."""
 
+import copy
+import pickle
 from itertools import pairwise, product
 
 import numpy as np
@@ -252,3 +254,11 @@ def test_what_is_computed_once_cannot_be_changed_in_place():
     mine = np.full((2, 2), 0.5)
     oralib.Channel(mine)
     mine[0] = 1.0  # what was given stays the caller's
+    for copied in (copy.deepcopy(table), copy.copy(table), pickle.loads(pickle.dumps(table))):
+        assert copied.ddp == table.ddp
+        with pytest.raises(ValueError, match="read-only"):
+            copied.table[...] = 0
+    copied = copy.deepcopy(sampled)
+    assert copied.ac_ddp == sampled.ac_ddp
+    with pytest.raises(ValueError, match="read-only"):
+        copied.theta[...] = 0

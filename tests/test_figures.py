@@ -291,3 +291,22 @@ def test_ticks_that_are_too_small_for_a_number_have_no_label():
     labels = picture.axes[0].xaxis.get_major_formatter()
     assert [labels(x, 0) for x in (0.0, 1e-7, 0.02)] == ["", "$10^{-7}$", "0.02"]
     assert len(picture._repr_png_()[0]) > 1000
+
+
+def test_all_reference_lines_are_drawn():
+    references = {f"line {i}": float(i) for i in range(8)}
+    table = figures.lines({"a": ([1, 2], [1, 2])}, "x", "y", references=references).table()
+    assert set(references) <= set(table.astype(str).to_numpy().ravel())
+
+
+def test_labels_say_what_is_shown():
+    labels = [
+        figures.quantiles(range(100), range(100), "x", "y", **steps).legends[0].get_texts()[1]
+        for steps in ({}, {"steps": 9})
+    ]
+    assert [label.get_text() for label in labels] == [
+        "quantiles, 1% to 99%",
+        "quantiles, 10% to 90%",
+    ]
+    picture = figures.heatmap([[1, 2], [3, 4]], [1_000_001, 1_000_002], [0.1, 0.3], "n", "k", "b")
+    assert set(picture.table()["n"]) == {1_000_001, 1_000_002}

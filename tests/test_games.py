@@ -1,5 +1,6 @@
 """Games: exact laws against walks in fractions, and played games against exact laws."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -303,6 +304,99 @@ def test_what_is_no_guess_is_not_counted(guess, message):
     ):
         with pytest.raises(ValueError, match=message):
             play()
+
+
+class Careless(LocalRandomizedResponse):
+    """Randomized response that turns its input, as somebody might write it."""
+
+    def run(self, signs, rng):
+        signs[rng.random(signs.shape) > p(self.epsilon)] *= -1
+        return signs
+
+
+def test_a_mechanism_that_works_in_place_is_refused():
+    """Otherwise guesses would be judged by what it publishes, and all of them be right."""
+    for play in (
+        lambda: one_run(Careless(1.0), ThresholdGuesser(), 100, seed=1),
+        lambda: adaptive(Careless(1.0), ThresholdGuesser(), 10, seed=1),
+        lambda: full_knowledge(Careless(1.0), ThresholdGuesser(), 10, seed=1),
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            play()
+
+
+def test_own_classes_may_keep_arrays_and_random_numbers():
+    """They play in one thread, whatever Numba is set to use."""
+
+    class Scratch:
+        buffer, rng = None, None
+
+        def guess(self, loss):
+            if self.buffer is None or self.buffer.shape != loss.shape:
+                self.buffer = np.empty(loss.shape)
+            np.sign(loss, out=self.buffer)
+            np.negative(self.buffer, out=self.buffer)
+            return self.buffer
+
+    play = dict(n=2000, trials=400, seed=1)
+    expected = one_run(LocalLaplace(2.0), ThresholdGuesser(), **play).accuracy
+    found = one_run(LocalLaplace(2.0), Scratch(), **play).accuracy
+    assert found.mean() == pytest.approx(expected.mean(), abs=4 * expected.std() / 400**0.5)
+
+    class Tosses:
+        def __init__(self):
+            self.rng = np.random.default_rng(0)
+
+        def guess(self, loss):
+            return self.rng.choice([-1, 1], size=loss.shape)
+
+    first, second = (one_run(LocalLaplace(2.0), Tosses(), **play).v for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_addresses_in_a_repr_are_no_part_of_a_key():
+    @dataclass(frozen=True)
+    class Rule:
+        choose: object
+
+        def guess(self, loss):
+            return self.choose(loss)
+
+    first, second = (
+        one_run(LocalLaplace(1.0), Rule(lambda loss: np.where(loss > 0, -1, 1)), 50, seed=1).v
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("n", "loss", "message"),
+    [
+        (0, None, "n must be at least 1"),
+        ("20", None, "n must be an integer"),
+        (20, np.zeros(20), r"a loss for each element of each trial, .*, got float64 of shape \(20"),
+        (20, "none", "a loss for each element of each trial"),
+    ],
+)
+def test_what_own_mechanisms_return_is_checked(n, loss, message):
+    class Odd(LocalRandomizedResponse):
+        def check_size(self, n):
+            return n
+
+        def privacy_loss(self, output, n):
+            return super().privacy_loss(output, n) if loss is None else loss
+
+    with pytest.raises((TypeError, ValueError), match=message):
+        one_run(Odd(1.0), ThresholdGuesser(), n, trials=3, seed=1)
+
+
+def test_masked_guesses_are_refused():
+    class Masked(ThresholdGuesser):
+        def guess(self, loss):
+            return np.ma.masked_where(np.abs(loss) < 1, super().guess(loss))
+
+    with pytest.raises(ValueError, match="masked entries"):
+        one_run(LocalLaplace(2.0), Masked(), 100, seed=1)
 
 
 def test_guesses_may_be_lists():

@@ -165,3 +165,9 @@ def test_bad_input(call, message):
     included, y = observed(SMALL, 1)
     with pytest.raises(ValueError, match=message):
         call(y, included)
+
+
+def test_masked_coins_are_refused():
+    coins = np.ma.array(np.arange(4) % 2 == 0, mask=[0, 1, 0, 0])
+    with pytest.raises(ValueError, match="included must have no masked entries"):
+        audit_gradients(DpSgd(n=4, d=4, steps=2), np.zeros((2, 4)), coins, 2)

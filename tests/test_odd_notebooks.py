@@ -223,14 +223,13 @@ def test_other_versions_of_packages_are_named(tmp_path, capsys, monkeypatch, wor
     again = ["sweep", str(grid), "--out", str(tmp_path / "out"), "--workers", "1"]
     assert main(again) == 0
     assert "points are kept" not in capsys.readouterr().err
-    described = json.loads(inside.described())
-    described["packages"]["scipy"] = "1.99.0"
-    monkeypatch.setattr(inside, "described", lambda: json.dumps(described))
+    version_of = inside.version_of
+    others = {"scipy": "1.99.0", "numba": None}
+    monkeypatch.setattr(inside, "version_of", lambda name: others.get(name, version_of(name)))
     assert main(again) == 0
-    assert re.search(
-        r"points are kept that were run with scipy [\d.]+; now it is 1.99.0",
-        capsys.readouterr().err,
-    )
+    said = capsys.readouterr().err
+    assert re.search(r"points are kept that were run with scipy [\d.]+; now it is 1.99.0", said)
+    assert re.search(r"points are kept that were run with numba [\d.]+; now it is absent", said)
 
 
 @pytest.mark.parametrize("where", ["parameter", "result"])
@@ -409,12 +408,18 @@ def test_files_that_are_easily_missed_count_as_used(tmp_path):
     """Those opened to be changed, and only read; hidden ones; modules below a hidden folder."""
     here = tmp_path / ".worktrees" / "feature" / "notebooks"
     program = """
-import os, sys
+import ctypes, os, sqlite3, sys
 
-for name in ("mapped.bin", "changed.bin", ".conf.json", ".cache/fonts.json", "../src/helper.py"):
+names = ["mapped.bin", "changed.bin", ".conf.json", ".cache/fonts.json", "../src/helper.py"]
+for name in [*names, "library.so", "replaced.json", "replaced.new"]:
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
     with open(name, "w") as file:
         file.write("5")
+for name in ("plain.db", "by uri.db", "changed.db"):
+    base = sqlite3.connect(name)
+    base.execute("create table t (v)")
+    base.commit()
+    base.close()
 space = {"__name__": "inside"}
 exec(sys.stdin.read(), space)
 space["watch_files"]()
@@ -425,10 +430,24 @@ os.close(os.open("mapped.bin", os.O_RDWR))
 with open("changed.bin", "r+") as file:
     file.write("77")
 open("new.bin", "w+").close()
+sqlite3.connect("plain.db").close()
+sqlite3.connect("file:by%20uri.db?mode=ro", uri=True).close()
+base = sqlite3.connect("changed.db")
+base.execute("insert into t values (1)")
+base.commit()
+base.close()
+open("replaced.json").close()
+os.replace("replaced.new", "replaced.json")
+try:
+    ctypes.CDLL("./library.so")
+except OSError:
+    pass
 open(".conf.json").close()
 open(".cache/fonts.json").close()
 used = {os.path.basename(name) for name in space["files_used"]()}
-assert used == {"helper.py", "mapped.bin", ".conf.json"}, used
+first = {"helper.py", "mapped.bin", ".conf.json"}
+bases = {"plain.db", "by uri.db", "plain.db-wal", "by uri.db-wal", "changed.db-wal"}
+assert used == {*first, *bases, "library.so"}, used
 """
     here.mkdir(parents=True)
     (tmp_path / ".worktrees" / "feature" / "src").mkdir()
@@ -443,7 +462,9 @@ assert used == {"helper.py", "mapped.bin", ".conf.json"}, used
 
 def test_packages_that_were_installed_from_a_folder_count_as_used(tmp_path, monkeypatch):
     """Their version stays the same when they are changed and installed again."""
-    monkeypatch.setattr(inside.sysconfig, "get_path", lambda kind: str(tmp_path))
+    tmp_path = tmp_path / "site-packages"
+    tmp_path.mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
     for name, origin in (("mine", True), ("indexed", False), ("oralib", True)):
         info = tmp_path / f"{name}-1.0.dist-info"
         info.mkdir()

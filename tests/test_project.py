@@ -210,6 +210,18 @@ def test_make_removes_no_environment_of_somebody_else(tmp_path, target):
     assert (tmp_path / ".venv" / "mine").exists()
 
 
+@pytest.mark.parametrize("name", ["VENV", "TF"])
+def test_make_wants_folders_without_blanks(tmp_path, name):
+    """The shell would take them for two, and remove the first."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "My").mkdir()
+    line = ["make", "clean", f"{name}={tmp_path}/My Projects"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "without blanks" in done.stderr
+    assert (tmp_path / "My").exists()
+
+
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
     path = tmp_path / "chapter.ipynb"
     path.write_bytes(b"old")

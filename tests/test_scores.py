@@ -997,3 +997,17 @@ def test_words_are_no_guesses_where_coins_are_signs(tmp_path, capsys, word):
         ):
             audit_guesses(guessed, truth, delta=0.0)
         assert audit_guesses(guessed, truth > 0, delta=0.0).r == 200
+
+
+def test_truth_values_beside_nan_are_not_signs():
+    """In an array they would become 1, 0 and nan, and 0 is no guess where truth is 1 or -1."""
+    nan = float("nan")
+    with pytest.raises(ValueError, match="True or False"):
+        audit_guesses([True, False, nan] * 100, [1, -1, 1] * 100, delta=0.0)
+    assert audit_guesses([True, False, nan] * 100, [1, 0, 1] * 100, delta=0.0).r == 200
+
+
+def test_accuracy_is_not_rounded_to_all():
+    for v, words in ((199_999, "nearly all"), (200_000, "100%"), (1, "hardly any"), (0, "0%")):
+        counts = Counts(v, 200_000, n=200_000, r_fixed=True)
+        assert f"{v:,} of 200,000, or {words}" in str(audit_counts(counts, delta=0.0))

@@ -764,6 +764,55 @@ def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what, linke
     assert (out / "table.csv").read_text() == "x,more\n1.0,12.0\n"
 
 
+@pytest.mark.parametrize("change", ["another path", "a package", "shadowed", "nothing"])
+def test_modules_that_would_be_found_elsewhere_are_other_modules(
+    folder, capsys, change, monkeypatch, workers_at_home
+):
+    """The old files are as they were, but no import leads to them any more."""
+    for number in (1, 2):
+        place = folder.with_name(f"{folder.name}-{number}")
+        place.mkdir()
+        (place / "helperz.py").write_text(f"VALUE = {number}\n")
+    one, two = (str(folder.with_name(f"{folder.name}-{number}")) for number in (1, 2))
+    if change == "a package":
+        (folder / "helperz.py").write_text("VALUE = 1\n")
+    else:
+        monkeypatch.setenv("PYTHONPATH", one)
+    write_chapter(folder, extra="\nimport helperz\nresults.record(more=helperz.VALUE)")
+    path, out = write_grid(folder, "product: {x: [1]}\nresults: [more]\n"), folder / "out"
+    again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
+    assert main(again) == 0
+    assert (out / "table.csv").read_text() == "x,more\n1.0,1\n"
+    if change == "another path":
+        monkeypatch.setenv("PYTHONPATH", two)
+    elif change == "shadowed":
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([two, one]))
+    elif change == "a package":
+        (folder / "helperz").mkdir()
+        (folder / "helperz" / "__init__.py").write_text("VALUE = 2\n")
+    capsys.readouterr()
+    assert main(again) == 0
+    said = capsys.readouterr().err
+    if change == "nothing":
+        assert "1 points, 1 complete, 0 to run" in said
+    else:
+        assert "1 points were run by another version" in said
+        assert (out / "table.csv").read_text() == "x,more\n1.0,2\n"
+        assert main(again) == 0
+        assert "1 points, 1 complete, 0 to run" in capsys.readouterr().err
+
+
+def test_points_whose_files_change_meanwhile_are_not_complete(folder, capsys, workers_at_home):
+    """The first point has read what the second one changes."""
+    (folder / "data.csv").write_text("5\n")
+    program = 'data = open("data.csv").read()\nif x == 2:\n    os.system("echo 7 > data.csv")'
+    write_chapter(folder, extra=f"\n{program}")
+    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [square]\n"), folder / "out"
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 1
+    said = capsys.readouterr().err
+    assert "point 1 (x=1.0) is not complete: a file that it used has changed meanwhile" in said
+
+
 def test_a_sweep_whose_folder_is_taken_away_says_so(folder, capsys, workers_at_home):
     write_chapter(folder, extra='\nimport shutil\nshutil.rmtree("out")')
     path, out = write_grid(folder, "product: {x: [1]}\n"), folder / "out"

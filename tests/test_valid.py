@@ -336,3 +336,9 @@ def test_delta_of_any_kind_is_the_same_number():
         assert valid_lower_bound(counts, delta=delta) == valid_lower_bound(
             counts, delta=float(delta)
         )
+
+
+@pytest.mark.parametrize("split", [0, 1, 7, -1, "x"])
+def test_a_share_is_checked_even_where_it_is_not_needed(split):
+    with pytest.raises((TypeError, ValueError), match="split must"):
+        valid_lower_bound(Counts(75, 100, n=1000, r_fixed=True), delta=1e-4, split=split)

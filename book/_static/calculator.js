@@ -384,6 +384,7 @@
   }
 
   function parseCount(name, text, most) {
+    if (/^\s*\d{1,3}(\.\d{3})+\s*$/.test(text)) return "Please write 64000, without a point.";
     const value = parse(text);
     if (typeof value === "string") return value;
     if (value < 0) return `${name} must be at least 0.`;

@@ -98,7 +98,7 @@
     },
     sums: {
       title: "Sums of four",
-      gap: "Gap 3: elements hide each other",
+      gap: "Interference: elements hide each other",
       epsilon: Infinity,
       rule: "publishes how many of each four elements are in: its ε is infinite",
       run(coins) {

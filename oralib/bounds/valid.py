@@ -187,6 +187,8 @@ def valid_lower_bound(
     """
     beta = _check.real("beta", beta, 0, 1, interval="()")
     rule, delta = valid_rule(counts, delta), float(delta)
+    if split is not None:
+        split = _check.real("split", split, 0, 1, interval="()")
     arguments: dict[str, Any] = {"beta": beta}
     if rule in LOWERED.values():
         arguments["beta"] = beta - counts.n * delta / 2

@@ -264,7 +264,7 @@ def _success_laws(n: int) -> dict[str, NDArray[Any]]:
     STATEMENT,
     "Corollary B.10",
     "ORA is not tight for XOR: each guess is right with probability 1/2, any n − 1 of them "
-    "independently, and the mean bound tends to 0.",
+    "independently, and with unlimited guesses the mean bound tends to 0.",
     CLOSED,
     "B-gaps-in-detail#paper-corollary-b-10",
     stated={"success": 0.5, "left_out": 1, "limit": 0.0},

@@ -165,9 +165,9 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
 
         P[\\|Λ\\| > ε, right] - e^ε P[\\|Λ\\| > ε, wrong] = δ / β.
 
-    The left side is the privacy profile of the training, the mean of its two directions: the audit
-    ends at the ε of about δ / β, and not of δ. (An accountant takes the larger of the two
-    directions, so that its ε at δ / β is a little larger.)
+    The left side is the privacy profile of what is seen, all steps of the training or their sum, as
+    the mean of its two directions: the audit ends at the ε of about δ / β, and not of δ. (An
+    accountant takes the larger of the two directions, so that its ε at δ / β is a little larger.)
 
     Examples
     --------

@@ -136,7 +136,8 @@ def quantiles(
     picture, axes = new_picture(width=5.0, height=4.6)
     ends = [min(x[0], y[0]), max(x[-1], y[-1])]
     axes.plot(ends, ends, color="black", linestyle="--", linewidth=1.2, label="equal laws")
-    axes.plot(x, y, "o", color=BLUE, markersize=4, label="quantiles, 1% to 99%")
+    label = f"quantiles, {100 * levels[0]:.3g}% to {100 * levels[-1]:.3g}%"
+    axes.plot(x, y, "o", color=BLUE, markersize=4, label=label)
     label_axes(axes, xlabel, ylabel)
     axes.set_aspect("equal")
     draw_legend(picture)
@@ -218,8 +219,8 @@ def heatmap(
         width=max(5.0, 1.8 + 0.62 * len(columns)), height=1.4 + 0.42 * len(rows)
     )
     image = axes.imshow(shown, origin="lower", cmap="viridis", aspect="auto")
-    axes.set_xticks(range(len(columns)), [f"{x:g}" for x in columns])
-    axes.set_yticks(range(len(rows)), [f"{y:g}" for y in rows])
+    axes.set_xticks(range(len(columns)), [f"{x:.12g}" for x in columns])
+    axes.set_yticks(range(len(rows)), [f"{y:.12g}" for y in rows])
     axes.grid(visible=False)
     middle = (np.nanmin(shown) + np.nanmax(shown)) / 2
     best = np.unravel_index(np.nanargmax(shown), shown.shape)
@@ -296,8 +297,8 @@ def maps(
                 fontsize=8.5,
                 color="black" if values[best] > top / 2 else "white",
             )
-            panel.set_xticks(range(len(columns)), [f"{x:g}" for x in columns])
-            panel.set_yticks(range(len(rows)), [f"{y:g}" for y in rows])
+            panel.set_xticks(range(len(columns)), [f"{x:.12g}" for x in columns])
+            panel.set_yticks(range(len(rows)), [f"{y:.12g}" for y in rows])
             if i == 0:
                 panel.set_title(name)
             panel.set_xlabel(xlabel)

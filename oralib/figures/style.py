@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from io import BytesIO
+from itertools import cycle
 from threading import RLock
 from typing import Any
 
@@ -142,7 +143,8 @@ def _plain(x: float, place: int) -> str:
 
 def draw_references(axes: Axes, levels: Mapping[str, float] | None) -> None:
     """Horizontal reference lines, each with dashes of its own."""
-    for dashes, (label, level) in zip(("--", ":", "-."), (levels or {}).items(), strict=False):
+    styles = cycle(("--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))))
+    for dashes, (label, level) in zip(styles, (levels or {}).items(), strict=False):
         axes.axhline(level, color="black", linestyle=dashes, linewidth=1.2, label=label)
 
 

@@ -15,11 +15,12 @@ import platform
 import signal
 import sys
 import sysconfig
+from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 PACKAGES = (
     *("oralib", "numpy", "scipy", "pandas", "numba", "matplotlib", "dp-accounting", "ipykernel"),
-    *("torch", "opacus", "jax"),
 )
 
 #: Take long to import, but do nothing more than that before they are used.
@@ -75,7 +76,14 @@ def watch_files() -> None:
 
     def hook(event: str, arguments: tuple) -> None:
         if event == "sqlite3.connect":
+            hook("open", (_database(arguments[0]), "r+", 0))
+            arguments = (f"{_database(arguments[0])}-wal", "r+", 0)  # what is not in it yet
+        elif event == "ctypes.dlopen":  # one of the system has no folder
             arguments = (arguments[0], "r", 0)
+            if not isinstance(arguments[0], str) or os.sep not in arguments[0]:
+                return
+        elif event == "os.rename":  # also os.replace, by which files are changed as a whole
+            arguments = (arguments[1], "w", 0)
         elif event != "open":
             return
         if not isinstance(arguments[0], str | bytes | os.PathLike):
@@ -94,9 +102,19 @@ def watch_files() -> None:
         opened[kind].setdefault(path, _state(path))
 
     sys.audithook_of_oralib = (os.getcwd(), opened)  # type: ignore[attr-defined]
+    sys.packages_before_oralib = _imported_packages()  # type: ignore[attr-defined]
+    sys.paths_before_oralib = list(sys.path)  # type: ignore[attr-defined]
     sys.addaudithook(hook)
     _compile_anew()
     _keep_streams()
+
+
+def _database(name: object) -> str:
+    """The file of a database, which may be given by a URI."""
+    text = os.fsdecode(name) if isinstance(name, bytes | os.PathLike) else str(name)
+    if text.startswith("file:"):
+        text = unquote(urlsplit(text).path)
+    return text
 
 
 def _keep_streams() -> None:
@@ -165,7 +183,8 @@ def files_used() -> dict[str, str]:
     others = (path for path in opened["updated"] if path not in kept)
     written = {os.path.realpath(path) for path in (*opened["written"], *others)}
     before = {_watched(path, here): state for path, state in (kept | opened["read"]).items()}
-    found = {path for path in before if path.startswith(here)}
+    installed, own = _homes_of_what_is_installed(), _packages_of_the_user()
+    found = {path for path in before if path.startswith((here, *own))}
     found = {path for path in found if os.path.realpath(path) not in written}
     for module in list(sys.modules.values()):
         try:
@@ -175,7 +194,7 @@ def files_used() -> dict[str, str]:
             continue
         if isinstance(path, str) and os.path.isfile(path):
             found.add(_watched(os.path.abspath(path), here))
-    used, installed, own = {}, _homes_of_what_is_installed(), _packages_of_the_user()
+    used = {}
     folders: dict[str, str] = {}
     for path in sorted(found):
         real = _real(path, folders)
@@ -187,6 +206,46 @@ def files_used() -> dict[str, str]:
         same = path not in before or before[path] == _state(path)
         used[name] = file_digest(path) if same else CHANGED
     return used
+
+
+def _modules_of(used: Iterable[str]) -> set[str]:
+    """The first names of modules that were imported from these files."""
+    files = {os.path.abspath(name) for name in used}
+    modules = [(name, getattr(module, "__file__", None)) for name, module in [*sys.modules.items()]]
+    return {
+        name.partition(".")[0]
+        for name, path in modules
+        if isinstance(path, str) and {os.path.abspath(path), os.path.realpath(path)} & files
+    } - {"__main__"}
+
+
+def module_places(names: Iterable[str], folder: str) -> dict[str, str | None]:
+    """Where a kernel that begins in this folder would find modules, by the paths of this process.
+
+    A notebook may have found them elsewhere, by a path of its own; this is as if it had not.
+    """
+    folder = os.path.realpath(folder)
+    given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    mine = {os.path.abspath(path) for path in given}
+    # What Python puts first is the folder of a script, or the current one.
+    others = getattr(sys, "paths_before_oralib", sys.path)[1:]
+    others = [path for path in others if path and path != folder and path not in mine]
+    kinds = ("site-packages", "dist-packages")
+    homes = [i for i, path in enumerate(others) if os.path.basename(path) in kinds]
+    others.insert(min(homes, default=len(others)), folder)  # as IPython does
+    paths = [*(os.path.join(folder, path) for path in given), *others]
+    importlib.invalidate_caches()
+    found: dict[str, str | None] = {}
+    for name in names:
+        spec = None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            if spec is None and find is not None:
+                is_path = finder is importlib.machinery.PathFinder
+                with contextlib.suppress(Exception):  # of a finder of somebody else
+                    spec = find(name, paths) if is_path else find(name, None)
+        found[name] = None if spec is None else spec.origin
+    return found
 
 
 def _real(path: str, folders: dict[str, str]) -> str:
@@ -229,7 +288,7 @@ def _homes_of_what_is_installed() -> tuple[str, ...]:
 def _packages_of_the_user() -> tuple[str, ...]:
     """The beginnings of the paths of packages that were installed from a folder or a repository."""
     found = []
-    for home in {os.path.realpath(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}:
+    for home in _site_packages():
         for origin in Path(home).glob("*.dist-info/direct_url.json"):
             if origin.parent.name.startswith("oralib-"):
                 continue
@@ -242,6 +301,13 @@ def _packages_of_the_user() -> tuple[str, ...]:
                     if top != ".."
                 ]
     return tuple(found)
+
+
+def _site_packages() -> list[str]:
+    """Where packages are installed, for this environment, for the user and for all."""
+    kinds = ("site-packages", "dist-packages")
+    found = [os.path.realpath(path) for path in sys.path if os.path.basename(path) in kinds]
+    return list(dict.fromkeys(found))
 
 
 def _is_installed(real: str, homes: tuple[str, ...]) -> bool:
@@ -272,10 +338,11 @@ def described() -> str:
         {
             "python": platform.python_version(),
             "executable": sys.executable,
-            "packages": {name: _version(name) for name in PACKAGES},
+            "packages": {name: version_of(name) for name in (*PACKAGES, *_further_packages())},
             "library": None if package is None else library_digest(package),
             "place": None if package is None else str(package),
-            "used": files_used(),
+            "used": (used := files_used()),
+            "found": module_places(_modules_of(used), os.getcwd()),
             "slow": [name for name in SLOW if name in sys.modules],
             "recorded": getattr(sys, "recorded_in_oralib", []),  # names of results
             "touched": [[name, stat.st_mtime_ns, stat.st_size] for name, stat in files],
@@ -283,7 +350,35 @@ def described() -> str:
     )
 
 
-def _version(name: str) -> str | None:
+#: What the packages of ``SLOW`` and their like import from elsewhere.
+_BESIDE = (
+    *("PIL", "absl", "attr", "attrs", "charset_normalizer", "contourpy", "cycler", "dateutil"),
+    *("fontTools", "kiwisolver", "llvmlite", "matplotlib", "mpl_toolkits", "mpmath", "oralib"),
+    *("packaging", "platformdirs", "pyparsing", "pytz", "six", "tqdm", "yaml", *SLOW),
+    *("cffi", "coverage", "pycparser"),
+)
+
+
+def _imported_packages() -> set[str]:
+    """The first names of installed modules that have been imported."""
+    kinds = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+    files = [(name, getattr(module, "__file__", None)) for name, module in [*sys.modules.items()]]
+    return {
+        name.partition(".")[0]
+        for name, path in files
+        if isinstance(path, str) and any(kind in path for kind in kinds)
+    }
+
+
+def _further_packages() -> list[str]:
+    """What a notebook has imported beside the usual packages, by the names of installations."""
+    known = {*_BESIDE, *getattr(sys, "packages_before_oralib", ())}
+    tops = _imported_packages() - known
+    homes = importlib.metadata.packages_distributions() if tops else {}  # it takes half a second
+    return sorted({dist for top in tops for dist in homes.get(top, ())} - {*PACKAGES})
+
+
+def version_of(name: str) -> str | None:
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

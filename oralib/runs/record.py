@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from hashlib import sha256
@@ -15,7 +16,7 @@ from oralib._folders import check_place
 from oralib.results import as_json, from_json, is_text
 from oralib.runs.chapters import BOOK, Chapter
 from oralib.runs.folders import changed_since, digest_of, is_file, is_folder
-from oralib.runs.inside import file_digest, library_digest
+from oralib.runs.inside import file_digest, library_digest, module_places
 
 #: The file that is written last; a folder without it is not a run.
 RESULTS = "results.json"
@@ -53,6 +54,7 @@ def provenance(
         "seed": parameters.get("seed"),
         "code": code,
         "used": kernel["used"],
+        "found": kernel["found"],
         "commit": _commit(),
         "python": kernel["python"],
         "executable": kernel["executable"],
@@ -148,6 +150,15 @@ def is_current(record: Mapping[str, Any], chapter: Chapter, code: str) -> bool:
         )
     except OSError:
         return False
+
+
+def would_import_the_same(record: Mapping[str, Any], chapter: Chapter) -> bool:
+    """Whether the modules of a run would be found where they were, if Python is the same."""
+    origin = record["provenance"]
+    found = origin.get("found")
+    if not isinstance(found, dict) or origin.get("executable") != sys.executable:
+        return True
+    return module_places(found, str(chapter.path.parent)) == found
 
 
 def is_as_written(folder: Path, record: Mapping[str, Any]) -> bool:

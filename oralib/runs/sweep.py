@@ -44,6 +44,7 @@ from oralib.runs.record import (
     read_results,
     read_sealed,
     sealed,
+    would_import_the_same,
 )
 from oralib.runs.single import run_chapter
 
@@ -140,7 +141,7 @@ def sweep_grid(
         _begin(place, grid, code)
         keys = [point_key(grid.chapter, point) for point in grid.points]
         _take_stock(grid, place, keys, code)
-        missing = [i for i, key in enumerate(keys) if _done(grid, place, key, code) is None]
+        missing = [i for i, key in enumerate(keys) if not _is_kept(grid, place, key, code)]
         _say(f"{len(keys)} points, {len(keys) - len(missing)} complete, {len(missing)} to run")
         failures: dict[int, str] = {}
         try:
@@ -159,6 +160,10 @@ def sweep_grid(
             raise ValueError(
                 f"{out} is gone, or its {MARK} has been changed, and its points with it"
             )
+        for i, key in enumerate(keys):
+            if i not in failures and _done(grid, place, key, code) is None:
+                failures[i] = "a file that it used has changed meanwhile; sweep again"
+                _say(f"point {_named(grid, i)} is not complete: {failures[i]}")
         table = _table(grid, place, keys, code)
         _write_table(place, table, grid)
     return Sweep(table, failures, out / "table.csv")
@@ -339,6 +344,12 @@ def _done(grid: Grid, out: Path, key: str, code: str) -> dict[str, Any] | None:
     return record if record is not None and is_current(record, grid.chapter, code) else None
 
 
+def _is_kept(grid: Grid, out: Path, key: str, code: str) -> bool:
+    """Whether a point need not be run: it is complete, and would import the same modules."""
+    record = _done(grid, out, key, code)
+    return record is not None and would_import_the_same(record, grid.chapter)
+
+
 def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
     """Compare with what lies in the folder from earlier, and set aside what is damaged."""
     found: dict[str, dict[str, Any]] = {}
@@ -358,7 +369,7 @@ def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
         _say(
             f"the grid has changed: {others} points in {out} do not belong to it and are left alone"
         )
-    old = [key for key in keys if key in found and not is_current(found[key], grid.chapter, code)]
+    old = [key for key in keys if key in found and not _is_kept(grid, out, key, code)]
     if old:
         same = all(found[key]["provenance"]["code"] == code for key in old)
         what = "a file that the chapter used has changed" if same else "the code has changed"
@@ -373,8 +384,9 @@ def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
 
 def _name_other_versions(kept: list[dict[str, Any]]) -> None:
     """Say which packages have changed since points were run that are kept."""
-    packages = json.loads(inside.described())["packages"]
-    for name, now in packages.items():
+    names = {name for record in kept for name in record["provenance"]["packages"]}
+    for name in sorted(names):
+        now = inside.version_of(name)
         others = {record["provenance"]["packages"].get(name, now) for record in kept} - {now}
         if others:
             before = ", ".join(sorted(version or "absent" for version in others))
