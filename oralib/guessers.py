@@ -19,7 +19,7 @@ ROUNDING = 1e-12
 
 
 class Guesser(Protocol):
-    """Anything that turns losses, shape (..., n), into guesses of the same shape.
+    """Anything that turns losses, shape (..., n), into guesses of that shape: 1, -1 or 0 (none).
 
     A guesser that takes the same number of guesses whatever the losses are says so with a method
     ``fixed_number(n)`` that returns this number for n elements. One without this method, or whose

@@ -53,7 +53,8 @@ class Mechanism(Protocol):
     The privacy loss of element i at output o is ℓ_i(o) = ln P[o | s_i = -1] - ln P[o | s_i = 1],
     the other signs being fair coins, or known where it is said that they are. A mechanism of your
     own is any object with these names; for an exact table it also needs ``outputs``,
-    ``count_outputs`` and ``likelihood``.
+    ``count_outputs`` and ``likelihood``. The signs that it is given are read-only: copy what you
+    want to change.
 
     Examples
     --------
