@@ -369,6 +369,12 @@ def test_the_time_of_a_run_is_that_of_its_cells(tmp_path, monkeypatch):
     assert cells[-1].execution_count > 40
 
 
+def run_inside(program, folder):
+    """A program that reads the text of ``inside`` from its input, as kernels are given it."""
+    source = inspect.getsource(inside)
+    subprocess.run([sys.executable, "-c", program], cwd=folder, input=source, text=True, check=True)
+
+
 def test_files_whose_times_were_set_back_are_known(tmp_path):
     """A module with a cache that looks fresh, and data that change after they were read."""
     program = """
@@ -395,13 +401,7 @@ other = "import os; open('data.csv', 'w').write('7'); os.utime('data.csv', (0, 0
 subprocess.run([sys.executable, "-c", other], check=True)
 assert space["files_used"]()["data.csv"] == "changed"
 """
-    subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        input=inspect.getsource(inside),
-        text=True,
-        check=True,
-    )
+    run_inside(program, tmp_path)
 
 
 def test_files_that_are_easily_missed_count_as_used(tmp_path):
@@ -431,6 +431,8 @@ with open("changed.bin", "r+") as file:
     file.write("77")
 open("new.bin", "w+").close()
 sqlite3.connect("plain.db").close()
+sqlite3.connect(":memory:").close()
+sqlite3.connect("file:shared?mode=memory", uri=True).close()
 sqlite3.connect("file:by%20uri.db?mode=ro", uri=True).close()
 base = sqlite3.connect("changed.db")
 base.execute("insert into t values (1)")
@@ -451,13 +453,7 @@ assert used == {*first, *bases, "library.so"}, used
 """
     here.mkdir(parents=True)
     (tmp_path / ".worktrees" / "feature" / "src").mkdir()
-    subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=here,
-        input=inspect.getsource(inside),
-        text=True,
-        check=True,
-    )
+    run_inside(program, here)
 
 
 def test_packages_that_were_installed_from_a_folder_count_as_used(tmp_path, monkeypatch):
@@ -483,10 +479,4 @@ def test_times_that_were_set_back_do_not_hide_what_is_installed(tmp_path):
     program = "import sys; exec(sys.stdin.read(), space := {'__name__': 'inside'}); "
     program += "space['watch_files'](); import numpy; assert space['files_used']() == {}"
 
-    subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        input=inspect.getsource(inside),
-        text=True,
-        check=True,
-    )
+    run_inside(program, tmp_path)

@@ -75,31 +75,15 @@ def watch_files() -> None:
     opened: dict[str, dict[str, object]] = {"read": {}, "written": {}, "updated": {}}
 
     def hook(event: str, arguments: tuple) -> None:
-        if event == "sqlite3.connect":
-            hook("open", (_database(arguments[0]), "r+", 0))
-            arguments = (f"{_database(arguments[0])}-wal", "r+", 0)  # what is not in it yet
-        elif event == "ctypes.dlopen":  # one of the system has no folder
-            arguments = (arguments[0], "r", 0)
-            if not isinstance(arguments[0], str) or os.sep not in arguments[0]:
-                return
-        elif event == "os.rename":  # also os.replace, by which files are changed as a whole
-            arguments = (arguments[1], "w", 0)
-        elif event != "open":
-            return
-        if not isinstance(arguments[0], str | bytes | os.PathLike):
-            return
-        path, mode, flags = os.path.abspath(os.fsdecode(arguments[0])), arguments[1], arguments[2]
-        if path.endswith(".pyc"):  # what counts is the source that was compiled
-            try:
-                path = importlib.util.source_from_cache(path)
-            except ValueError:
-                return
-        if isinstance(mode, str):
-            update, writes = "r" in mode and "+" in mode, any(letter in mode for letter in "wax+")
-        else:
-            update, writes = flags & 3 == os.O_RDWR and not flags & os.O_TRUNC, flags & 3
-        kind = "updated" if update else "written" if writes else "read"
-        opened[kind].setdefault(path, _state(path))
+        for name, mode, flags in _openings(event, arguments):
+            if isinstance(name, str | bytes | os.PathLike):
+                path = os.path.abspath(os.fsdecode(name))
+                if path.endswith(".pyc"):  # what counts is the source that was compiled
+                    try:
+                        path = importlib.util.source_from_cache(path)
+                    except ValueError:
+                        continue
+                opened[_kind(mode, flags)].setdefault(path, _state(path))
 
     sys.audithook_of_oralib = (os.getcwd(), opened)  # type: ignore[attr-defined]
     sys.packages_before_oralib = _imported_packages()  # type: ignore[attr-defined]
@@ -109,11 +93,38 @@ def watch_files() -> None:
     _keep_streams()
 
 
+def _openings(event: str, arguments: tuple) -> list[tuple[object, str | None, int]]:
+    """The files that an audit event opens: name, mode and flags."""
+    if event == "open":
+        return [(arguments[0], arguments[1], arguments[2])]
+    if event == "sqlite3.connect":
+        name = _database(arguments[0])
+        if name in ("", ":memory:"):
+            return []
+        return [(name, "r+", 0), (f"{name}-wal", "r+", 0)]  # where the latest changes lie
+    if event == "ctypes.dlopen":  # a library of the system has no folder
+        named = isinstance(arguments[0], str) and os.sep in arguments[0]
+        return [(arguments[0], "r", 0)] if named else []
+    if event == "os.rename":  # also os.replace, by which files are changed as a whole
+        return [(arguments[1], "w", 0)]
+    return []
+
+
+def _kind(mode: str | None, flags: int) -> str:
+    """Whether a file is opened to be read, to be written, or perhaps for both."""
+    if isinstance(mode, str):
+        update, writes = "r" in mode and "+" in mode, any(letter in mode for letter in "wax+")
+    else:
+        update, writes = flags & 3 == os.O_RDWR and not flags & os.O_TRUNC, bool(flags & 3)
+    return "updated" if update else "written" if writes else "read"
+
+
 def _database(name: object) -> str:
-    """The file of a database, which may be given by a URI."""
+    """The file of a database, which may be given by a URI; nothing if it is in memory."""
     text = os.fsdecode(name) if isinstance(name, bytes | os.PathLike) else str(name)
     if text.startswith("file:"):
-        text = unquote(urlsplit(text).path)
+        parts = urlsplit(text)
+        text = "" if "mode=memory" in parts.query else unquote(parts.path)
     return text
 
 
