@@ -186,9 +186,8 @@ def files_used() -> dict[str, str]:
     number: those of the user, and of a repository.
     """
     nothing: dict[str, dict[str, object]] = {"read": {}, "written": {}, "updated": {}}
-    watched = getattr(sys, "audithook_of_oralib", None)
-    folder, opened = (os.getcwd(), nothing) if watched is None else watched
-    here = os.path.realpath(folder) + os.sep
+    opened = getattr(sys, "audithook_of_oralib", (None, nothing))[1]
+    here = _home() + os.sep
     # A file that could have been changed, and was not, was read: that is how arrays are mapped.
     kept = {path: state for path, state in opened["updated"].items() if state == _state(path)}
     others = (path for path in opened["updated"] if path not in kept)
@@ -219,15 +218,20 @@ def files_used() -> dict[str, str]:
     return used
 
 
+def _home() -> str:
+    """The folder where this process began, as far as is known."""
+    watched = getattr(sys, "audithook_of_oralib", None)
+    return os.path.realpath(os.getcwd() if watched is None else watched[0])
+
+
 def _modules_of(used: Iterable[str]) -> set[str]:
     """The first names of modules that were imported from these files."""
-    files = {os.path.abspath(name) for name in used}
+    home = _home()  # the notebook may be in another folder now
+    files = {os.path.normpath(os.path.join(home, name)) for name in used}
     modules = [(name, getattr(module, "__file__", None)) for name, module in [*sys.modules.items()]]
-    return {
-        name.partition(".")[0]
-        for name, path in modules
-        if isinstance(path, str) and {os.path.abspath(path), os.path.realpath(path)} & files
-    } - {"__main__"}
+    places = [(name, os.path.join(home, path)) for name, path in modules if isinstance(path, str)]
+    found = {name for name, path in places if {path, os.path.realpath(path)} & files}
+    return {name.partition(".")[0] for name in found} - {"__main__"}
 
 
 def module_places(names: Iterable[str], folder: str) -> dict[str, str | None]:
@@ -353,7 +357,7 @@ def described() -> str:
             "library": None if package is None else library_digest(package),
             "place": None if package is None else str(package),
             "used": (used := files_used()),
-            "found": module_places(_modules_of(used), os.getcwd()),
+            "found": module_places(_modules_of(used), _home()),
             "slow": [name for name in SLOW if name in sys.modules],
             "recorded": getattr(sys, "recorded_in_oralib", []),  # names of results
             "touched": [[name, stat.st_mtime_ns, stat.st_size] for name, stat in files],
