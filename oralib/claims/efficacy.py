@@ -148,8 +148,9 @@ def best_efficacy_of_k(rate: float, more: int, first: float) -> Finding:
     "05-efficacy#paper-theorem-5-2",
     stated={"guess": "all that reach the k-th"},
     corrected={"guess": "exactly k"},
-    correction="Exactly k elements are to be guessed, ties broken in any way: where losses are "
-    "tied, as always in NAS, the threshold takes more than k and does worse.",
+    correction="Exactly k elements are to be guessed, ties broken in any way: where the k-th loss "
+    "and the next are tied, as in NAS for 2 ≤ k < n, the threshold takes more than k and may do "
+    "worse.",
     mutants=[
         replaced(
             "guess",
