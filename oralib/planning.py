@@ -181,7 +181,7 @@ def _report(plan: AuditPlan) -> str:
         if steps > second:
             crowds += f"; {loads[-1].max()} against {loads[-1].min()} in step {steps}"
         rows += [
-            ("drop", f"those with the smallest scores; active: {falls}"),
+            ("drop", f"those with scores nearest to 0; active: {falls}"),
             ("crowd", f"the undecided: {crowds}"),
         ]
     if plan.trials:

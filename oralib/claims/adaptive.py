@@ -69,8 +69,8 @@ _RELATIONS: dict[str, Callable[[Vector, Vector], bool]] = {
     "E-adaptive-auditing#paper-proposition-e-2",
     stated={"relation": "dominates", "level": 1.0},
     corrected={"relation": "is more spread than"},
-    correction="V has the mean of Bin(n, p(ε)) and more spread (convex order); it is not dominated "
-    "by it, which is what invalidity needs.",
+    correction="V has the mean of Bin(n, p(ε)) and more spread (convex order); for n ≥ 2 and ε < ∞ "
+    "it is not dominated by it, which is what invalidity needs.",
     mutants=[
         replaced("relation", is_dominated="is dominated by", is_less_spread="is less spread than"),
         varied("level"),

@@ -550,8 +550,8 @@ def sandwich(stays_below: bool, mean: float, reached: float) -> Finding:
     "lem:classic-auditing-is-tight",
     STATEMENT,
     "Lemma A.18",
-    "Classic auditing is asymptotically tight: guessing only where the loss is ε(M), if some "
-    "output has it, succeeds with probability p(ε(M)), and happens with positive probability.",
+    "Classic auditing is asymptotically tight: guessing only where the loss is ε(M), if that "
+    "has a positive probability, succeeds with probability p(ε(M)).",
     EXACT,
     "A-guessing-based-auditing#paper-lemma-a-18",
     stated={"threshold": 1.0, "level": 1.0},

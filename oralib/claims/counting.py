@@ -119,7 +119,7 @@ def _symmetric_efficacy(kernel: NDArray[Any], n: int) -> float:
     "cor:symmetric-algorithms",
     STATEMENT,
     "Corollary D.3",
-    "No symmetric algorithm has a larger efficacy than Count, so all tend to 1/2.",
+    "No symmetric algorithm on bits has a larger efficacy than Count, so all tend to 1/2.",
     EXACT,
     "D-dp-sgd-in-detail#paper-corollary-d-3",
     stated={"factor": 1.0, "limit": 0.5, "pairs": "different"},

@@ -228,8 +228,8 @@ def _local_parts() -> dict[str, Channel]:
     "cor:ora-is-tight-for-local-algorithms",
     STATEMENT,
     "Corollary 5.4",
-    "ORA is tight for local algorithms: guesses where the loss is ε, if some output has it, "
-    "are right with probability p(ε), and there are ever more of them.",
+    "ORA is tight for local algorithms: guesses where the loss is ε, if that has a positive "
+    "probability, are right with probability p(ε), and there are ever more of them.",
     CLOSED,
     "05-efficacy#paper-corollary-5-4",
     stated={"tau": 1.0, "level": 1.0},
