@@ -1002,9 +1002,10 @@ def test_words_are_no_guesses_where_coins_are_signs(tmp_path, capsys, word):
 def test_truth_values_beside_nan_are_not_signs():
     """In an array they would become 1, 0 and nan, and 0 is no guess where truth is 1 or -1."""
     nan = float("nan")
+    guessed = [True, False, nan, nan] * 75
     with pytest.raises(ValueError, match="True or False"):
-        audit_guesses([True, False, nan] * 100, [1, -1, 1] * 100, delta=0.0)
-    assert audit_guesses([True, False, nan] * 100, [1, 0, 1] * 100, delta=0.0).r == 200
+        audit_guesses(guessed, [1, -1] * 150, delta=0.0)
+    assert audit_guesses(guessed, [1, 0] * 150, delta=0.0).r == 150
 
 
 def test_accuracy_is_not_rounded_to_all():
