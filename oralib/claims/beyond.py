@@ -62,7 +62,8 @@ def _attained(epsilon: float, n: int, beta: float) -> float:
     "ours:worst-case-of-full-feedback",
     OURS,
     "This book",
-    "With full feedback the bound of an ε-DP mechanism exceeds ε with probability at most W_n, and "
+    "With full feedback the bound of an ε-DP mechanism exceeds ε with probability at most W_n, the "
+    "chance that the bound of independent guesses of accuracy p(ε) ever does so within n of them; "
     "randomized response attains it.",
     EXACT,
     "valid-adaptive-auditing#thm-valid-worst",

@@ -61,7 +61,7 @@ Function = Callable[..., Any]
     DEFINITION,
     "Section 2",
     "The bound of v right of r guesses, the largest ε with P[Bin(r, p(ε)) ≥ v] ≤ β, is the "
-    "logit of the β-quantile of Beta(v, r − v + 1), or 0 if that is negative.",
+    "logit of the β-quantile of Beta(v, r − v + 1), or 0 if that is negative or v = 0.",
     CLOSED,
     "02-preliminaries#prop-prelim-closed",
     stated={"first": 0.0, "second": 1.0, "level": 1.0},
@@ -230,8 +230,8 @@ def above(success: float, level: float, r: int) -> float:
     "def:asymptotic-validity",
     DEFINITION,
     "Definition A.2",
-    "Asymptotic validity: estimations exceed ε(M) + a with vanishing probability. One-run "
-    "auditing of LRR_1 has it; knowing all other elements (XRR_1) does not.",
+    "Asymptotic validity: estimations exceed ε(M) + a with vanishing probability, with unlimited "
+    "guesses (row 37). One-run auditing of LRR_1 has it; knowing all others (XRR_1) does not.",
     EXACT,
     "A-guessing-based-auditing#paper-definition-a-2",
     stated={"level": 1.0, "audit": "one run"},
@@ -281,8 +281,8 @@ def estimations_reach(level: float, mechanism: Function) -> Finding:
     "def:clopper-pearson-lower",
     DEFINITION,
     "Definition A.5",
-    "The Clopper-Pearson lower limit is the largest q with P[Bin(r, q) ≥ v] ≤ β: there the tail "
-    "is β.",
+    "The Clopper-Pearson lower limit is the largest q with P[Bin(r, q) ≥ v] ≤ β, for v ≥ 1: "
+    "there the tail is β.",
     EXACT,
     "A-guessing-based-auditing#paper-definition-a-5",
     stated={"level": 1.0, "count": 0},

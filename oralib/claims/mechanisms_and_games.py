@@ -60,8 +60,8 @@ from oralib.mechanisms import (
     "def:local-algorithms",
     DEFINITION,
     "Definition 4.1",
-    "A local algorithm treats each element by itself, as randomized response does: its table is "
-    "a product.",
+    "A local algorithm treats each element by itself and all alike, as randomized response does: "
+    "its table is a product of equal factors.",
     EXACT,
     "04-the-gaps#paper-definition-4-1",
     stated={"together": 0.0, "mechanism": LocalRandomizedResponse(LN3)},

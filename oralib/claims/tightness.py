@@ -376,8 +376,8 @@ def _by_others(index: int, good: float, bad: float, bad_values: int) -> NDArray[
     "C-efficacy-in-detail#paper-lemma-c-9",
     stated={"lower": 1.0, "upper": 1.0},
     mutants=[varied("lower", down=WEAKER), varied("upper", down=WEAKER)],
-    remark="At ε = ∞, where no table is excluded, both inequalities are attained, by tables that "
-    "are made for it.",
+    remark="At ε = ∞, where no table is excluded, the first inequality is attained and the second "
+    "approached, by tables that are made for it.",
 )
 def shares_decide(lower: float, upper: float) -> Finding:
     def cases() -> Any:
