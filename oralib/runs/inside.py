@@ -26,6 +26,9 @@ PACKAGES = (
 #: Take long to import, but do nothing more than that before they are used.
 SLOW = ("numpy", "scipy", "pandas", "numba", "matplotlib.pyplot", "dp_accounting")
 
+#: What folders of installed packages are called.
+_SITES = ("site-packages", "dist-packages")
+
 
 def answer(*asked: str) -> str:
     """Call these functions of this module; what the last one says, or what went wrong.
@@ -245,8 +248,7 @@ def module_places(names: Iterable[str], folder: str) -> dict[str, str | None]:
     # What Python puts first is the folder of a script, or the current one.
     others = getattr(sys, "paths_before_oralib", sys.path)[1:]
     others = [path for path in others if path and path != folder and path not in mine]
-    kinds = ("site-packages", "dist-packages")
-    homes = [i for i, path in enumerate(others) if os.path.basename(path) in kinds]
+    homes = [i for i, path in enumerate(others) if os.path.basename(path) in _SITES]
     others.insert(min(homes, default=len(others)), folder)  # as IPython does
     paths = [*(os.path.join(folder, path) for path in given), *others]
     importlib.invalidate_caches()
@@ -320,8 +322,7 @@ def _packages_of_the_user() -> tuple[str, ...]:
 
 def _site_packages() -> list[str]:
     """Where packages are installed, for this environment, for the user and for all."""
-    kinds = ("site-packages", "dist-packages")
-    found = [os.path.realpath(path) for path in sys.path if os.path.basename(path) in kinds]
+    found = [os.path.realpath(path) for path in sys.path if os.path.basename(path) in _SITES]
     return list(dict.fromkeys(found))
 
 
@@ -376,7 +377,7 @@ _BESIDE = (
 
 def _imported_packages() -> set[str]:
     """The first names of installed modules that have been imported."""
-    kinds = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+    kinds = [f"{os.sep}{name}{os.sep}" for name in _SITES]
     files = [(name, getattr(module, "__file__", None)) for name, module in [*sys.modules.items()]]
     return {
         name.partition(".")[0]
