@@ -299,6 +299,51 @@ def test_all_reference_lines_are_drawn():
     assert set(references) <= set(table.astype(str).to_numpy().ravel())
 
 
+def test_more_curves_than_colours_are_all_drawn_and_differ():
+    levels = [float(x) for x in range(1, 11)]
+    table = experiments.elements_by_epsilon([1, 4], epsilons=levels, trials=3)
+    drawn = figures.by_epsilon(table, "x", "elements per coordinate").axes[0].lines
+    looks = {(line.get_color(), line.get_marker()) for line in drawn}
+    assert len(drawn) == len(looks) == len(levels)
+    curves = {f"curve {i}": ([1, 2], [i, i]) for i in range(20)}
+    drawn = figures.lines(curves, "x", "y").axes[0].lines
+    looks = {(line.get_color(), str(line._unscaled_dash_pattern)) for line in drawn}
+    assert len(drawn) == len(looks) == len(curves)
+    drawn = figures.tradeoff(sweep(), "n/d", epsilon=2, curves=curves).axes[0].lines
+    assert set(curves) <= {line.get_label() for line in drawn}
+    picture = figures.ranking(
+        {"ours": (1.0, 0.1)},
+        "bound",
+        others={f"kind {i}": {"ours": 1.0} for i in range(12)},
+        references={f"line {i}": float(i) for i in range(5)},
+    )
+    assert {f"line {i}" for i in range(5)} | {f"kind {i}" for i in range(12)} <= {
+        line.get_label() for line in picture.axes[0].lines
+    }
+
+
+def test_what_cannot_be_drawn_is_refused():
+    for refused, draw in {
+        "groups": lambda: figures.tiles({}, {}),
+        "colours": lambda: figures.tiles({"row": [("1", "holds")]}, {}),
+        "values": lambda: figures.ranking({}, "x"),
+        "others": lambda: figures.ranking({"a": (1, 0)}, "x", others={"more": {"b": 1}}),
+        "panels": lambda: figures.stacked({}, "x"),
+        "channels": lambda: figures.gap_chain({}),
+        "laws": lambda: figures.mass({}, "x"),
+        "laws must have at most 7": lambda: figures.mass(
+            {str(i): ([i], [1.0]) for i in range(8)}, "x"
+        ),
+        "first": lambda: figures.quantiles([], [1], "x", "y"),
+        "second": lambda: figures.quantiles([1], [np.nan], "x", "y"),
+        "steps": lambda: figures.quantiles([1], [1], "x", "y", steps=0),
+    }.items():
+        with pytest.raises(ValueError, match=refused):
+            draw()
+    with pytest.raises(ValueError, match="laws"):
+        figures.law({})
+
+
 def test_labels_say_what_is_shown():
     labels = [
         figures.quantiles(range(100), range(100), "x", "y", **steps).legends[0].get_texts()[1]

@@ -16,6 +16,7 @@ from oralib.figures.style import (
     in_house_style,
     label_axes,
     new_picture,
+    require_some,
 )
 
 #: What is reached, and the three gaps up to what privacy allows, in light tones of the colours that
@@ -50,6 +51,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
     >>> from oralib import Count, Xor, channel
     >>> picture = gap_chain({"Count": channel(Count(), 4), "XOR": channel(Xor(), 4)})
     """
+    require_some("channels", channels, "row")
     picture, axes = new_picture(height=1.5 + 0.46 * len(channels))
     guesses = [k] * len(channels) if k is None or isinstance(k, int) else k
     for place, (channel, taken) in enumerate(zip(channels.values(), guesses, strict=True)):
@@ -101,6 +103,9 @@ def mass(
     --------
     >>> picture = mass({"fair coin": ([0, 1], [0.5, 0.5])}, "heads")
     """
+    require_some("laws", laws, "law")
+    if len(laws) > len(CYCLE):
+        raise ValueError(f"laws must have at most {len(CYCLE)} of them, got {len(laws)}")
     picture, axes = new_picture(height=3.6)
     every = [value for values, _ in laws.values() for value in np.ravel(values).tolist()]
     beside = len(laws) if len(set(every)) < len(every) else 1
@@ -126,6 +131,7 @@ def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
     >>> from oralib import Count, ThresholdGuesser, channel, one_run_law
     >>> picture = law({"Count": one_run_law(channel(Count(), 3), ThresholdGuesser(1.0))})
     """
+    require_some("laws", laws, "law")
     picture, axes = new_picture(len(laws), width=max(5.0, 3.5 * len(laws)), height=3.5)
     panels = np.atleast_1d(axes)
     most = max(table.max() for table in laws.values())

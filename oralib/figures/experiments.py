@@ -11,11 +11,8 @@ from numpy.typing import ArrayLike
 from oralib.bounds import p
 from oralib.figures.style import (
     BLUE,
-    CYCLE,
-    DASHES,
     GREEN,
     GREY,
-    MARKERS,
     ORANGE,
     RED,
     SKY,
@@ -26,6 +23,7 @@ from oralib.figures.style import (
     draw_points,
     in_house_style,
     label_axes,
+    look,
     new_picture,
 )
 
@@ -89,9 +87,8 @@ def tradeoff(
             color=colour,
             label=f"mean {name}",
         )
-    for colour, dashes, (label, curve) in zip(
-        CYCLE[2:], DASHES[2:], (curves or {}).items(), strict=False
-    ):
+    for place, (label, curve) in enumerate((curves or {}).items(), start=2):
+        colour, dashes, _ = look(place)
         draw_curve(axes, *curve, color=colour, linestyle=dashes, label=label)
     if quoted:
         means, errors = zip(*quoted.values(), strict=True)
@@ -163,7 +160,8 @@ def by_epsilon(
     _check_columns(table, "epsilon", column, "bound", "bound_se", *(["valid"] if exact else []))
     picture, axes = new_picture()
     levels = np.unique(table["epsilon"]).tolist()
-    for colour, marker, epsilon in zip(CYCLE, MARKERS, levels, strict=False):
+    for place, epsilon in enumerate(levels):
+        colour, _, marker = look(place)
         rows = table[table["epsilon"] == epsilon]
         draw_curve(
             axes,

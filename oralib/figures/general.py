@@ -8,11 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
+from oralib import _check
 from oralib.figures.style import (
     BLUE,
-    CYCLE,
-    DASHES,
-    MARKERS,
     RED,
     Curve,
     Picture,
@@ -23,7 +21,9 @@ from oralib.figures.style import (
     in_house_style,
     ink_on,
     label_axes,
+    look,
     new_picture,
+    require_some,
 )
 
 
@@ -83,6 +83,7 @@ def stacked(
     >>> panels = {"bound": {"ours": (x, [0.4, 0.6, 0.5])}, "guesses": {"ours": (x, x)}}
     >>> picture = stacked(panels, "n")
     """
+    require_some("panels", panels, "panel")
     picture, axes = new_picture(rows=len(panels), height=1.0 + 2.2 * len(panels), sharex=True)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     for panel, (ylabel, curves) in zip(np.atleast_1d(axes), panels.items(), strict=True):
@@ -106,17 +107,16 @@ def _draw(
     order = list(dict.fromkeys([*(names or ()), *curves, *points]))
     draw_references(axes, references)
     for label, curve in curves.items():
-        place = order.index(label) % len(CYCLE)
-        style = {"color": CYCLE[place], "linestyle": DASHES[place]}
-        draw_curve(axes, *curve, label=label, **style)
+        colour, dashes, _ = look(order.index(label))
+        draw_curve(axes, *curve, label=label, color=colour, linestyle=dashes)
     of_curves = [label for label in points if label in curves]
     for label, curve in points.items():
-        place = order.index(label) % len(CYCLE)
+        colour, _, marker = look(order.index(label))
         shown: str | None = label
         if label in of_curves:
             shown = f"{label} (simulated)" if len(of_curves) == 1 else None
-        style = {"color": CYCLE[place], "marker": MARKERS[place]}
-        draw_points(axes, *curve, label=shown, gid=shown or f"{label} (simulated)", **style)
+        style = {"color": colour, "marker": marker, "gid": shown or f"{label} (simulated)"}
+        draw_points(axes, *curve, label=shown, **style)
     if len(of_curves) > 1:
         draw_points(axes, [], [], [], label="simulated, ± one s.e.", color="black")
 
@@ -131,8 +131,9 @@ def quantiles(
     --------
     >>> picture = quantiles(range(100), range(100), "one sample", "another")
     """
-    levels = np.linspace(0, 1, steps + 2)[1:-1]
-    x, y = (np.quantile(np.asarray(sample, dtype=float), levels) for sample in (first, second))
+    levels = np.linspace(0, 1, _check.integer("steps", steps, 1) + 2)[1:-1]
+    samples = {"first": first, "second": second}
+    x, y = (np.quantile(_sample(name, sample), levels) for name, sample in samples.items())
     picture, axes = new_picture(width=5.0, height=4.6)
     ends = [min(x[0], y[0]), max(x[-1], y[-1])]
     axes.plot(ends, ends, color="black", linestyle="--", linewidth=1.2, label="equal laws")
@@ -142,6 +143,13 @@ def quantiles(
     axes.set_aspect("equal")
     draw_legend(picture)
     return picture
+
+
+def _sample(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    sample = _check.reals(name, values, interval="()").ravel()
+    if not sample.size:
+        raise ValueError(f"{name} must have at least one number, got none")
+    return sample
 
 
 @in_house_style
@@ -163,14 +171,18 @@ def ranking(
     --------
     >>> picture = ranking({"ours": (1.2, 0.1), "theirs": (0.9, 0.1)}, "mean bound")
     """
+    require_some("values", values, "row")
+    for label, extra in (others or {}).items():
+        if unknown := [row for row in extra if row not in values]:
+            raise ValueError(f"others must have rows of values, got {unknown[0]!r} in {label!r}")
     picture, axes = new_picture(width=7.0, height=1.3 + 0.45 * len(values))
     places = {row: -place for place, row in enumerate(values)}
-    for dashes, (label, level) in zip(("--", ":", "-."), (references or {}).items(), strict=False):
-        axes.axvline(level, color="black", linestyle=dashes, linewidth=1.2, label=label)
+    draw_references(axes, references, upright=True)
     for place, (label, extra) in enumerate((others or {}).items(), start=1):
+        colour, _, marker = look(place)
         axes.plot(
             *(list(extra.values()), [places[row] for row in extra]),
-            **{"linestyle": "none", "marker": MARKERS[place], "color": CYCLE[place]},
+            **{"linestyle": "none", "marker": marker, "color": colour},
             markerfacecolor="white",
             label=label,
         )
@@ -316,6 +328,12 @@ def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str,
     >>> rows = {"gaps": [("1", "holds"), ("2", "fails")]}
     >>> picture = tiles(rows, {"holds": "#009E73", "fails": "#D55E00"})
     """
+    require_some("groups", groups, "row")
+    for name, row in groups.items():
+        if unknown := [kind for _, kind in row if kind not in colours]:
+            raise ValueError(
+                f"colours must have every kind, got none for {unknown[0]!r} in {name!r}"
+            )
     widest = max(len(row) for row in groups.values())
     picture, axes = new_picture(width=7.5, height=0.9 + 0.42 * len(groups))
     for place, row in enumerate(groups.values()):

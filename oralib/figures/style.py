@@ -141,11 +141,30 @@ def _plain(x: float, place: int) -> str:
     return f"$10^{{{power}}}$" if np.isclose(x, 10.0**power) else ""
 
 
-def draw_references(axes: Axes, levels: Mapping[str, float] | None) -> None:
-    """Horizontal reference lines, each with dashes of its own."""
+def look(place: int) -> tuple[str, Any, str]:
+    """Colour, dashes and marker of a curve: colours that come back have other dashes and markers.
+
+    >>> look(0), look(7)
+    (('#0072B2', '-', 'o'), ('#0072B2', '--', 's'))
+    """
+    turned = place + place // len(CYCLE)
+    return CYCLE[place % len(CYCLE)], DASHES[turned % len(DASHES)], MARKERS[turned % len(MARKERS)]
+
+
+def require_some(name: str, given: Mapping[Any, Any], what: str) -> None:
+    """There is something to draw."""
+    if not given:
+        raise ValueError(f"{name} must have at least one {what}, got {given!r}")
+
+
+def draw_references(
+    axes: Axes, levels: Mapping[str, float] | None, *, upright: bool = False
+) -> None:
+    """Reference lines across the axes, each with dashes of its own."""
+    draw = axes.axvline if upright else axes.axhline
     styles = cycle(("--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))))
     for dashes, (label, level) in zip(styles, (levels or {}).items(), strict=False):
-        axes.axhline(level, color="black", linestyle=dashes, linewidth=1.2, label=label)
+        draw(level, color="black", linestyle=dashes, linewidth=1.2, label=label)
 
 
 def draw_legend(picture: Picture, columns: int = 2) -> None:
