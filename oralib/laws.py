@@ -28,6 +28,9 @@ __all__ = [
 #: Outcomes that are rarer than this are left out.
 _NEGLIGIBLE = 1e-15
 
+#: By how much probabilities may miss 1 in all: large laws are summed in strides.
+_ROUGHLY = 1e-3
+
 
 @dataclass(frozen=True, eq=False)
 class Law:
@@ -44,6 +47,21 @@ class Law:
     r: NDArray[np.int64]
     probability: NDArray[np.float64]
     n: int
+
+    def __post_init__(self) -> None:
+        v, r = (np.atleast_1d(_check.integers(name, getattr(self, name))) for name in ("v", "r"))
+        probability = np.atleast_1d(_check.reals("probability", self.probability, 0, 1))
+        n = _check.integer("n", self.n, 0)
+        if not v.shape == r.shape == probability.shape or v.ndim != 1:
+            raise ValueError(
+                "v, r and probability must have one entry for each outcome, "
+                f"got shapes {v.shape}, {r.shape} and {probability.shape}"
+            )
+        _check.at_most("v", v, "r", r)
+        _check.at_most("r", r, "n", np.broadcast_to(n, r.shape))
+        if not abs(probability.sum() - 1) <= _ROUGHLY:
+            raise ValueError(f"probability must sum to 1, got a sum of {probability.sum():.6g}")
+        _check.store(self, v=v, r=r, probability=probability, n=n)
 
 
 def mean_bound(

@@ -83,3 +83,25 @@ def test_an_audit_that_never_guesses():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (([1], [1], [0.5], 4), "probability must sum to 1, got a sum of 0.5"),
+        (([2], [1], [1.0], 4), "v must be at most r"),
+        (([1], [5], [1.0], 4), "r must be at most n"),
+        (([1, 1], [1], [1.0], 4), "one entry for each outcome"),
+        (([1], [1], [np.nan], 4), "probability must lie in"),
+        (([1], [1], [1.0], -1), "n must be at least 0"),
+    ],
+)
+def test_laws_of_ones_own_are_checked(parts, message):
+    with pytest.raises(ValueError, match=message):
+        laws.Law(*parts)
+
+
+def test_a_law_of_ones_own():
+    law = laws.Law([3, 4], [4, 4], [0.5, 0.5], 10)
+    bounds = oralib.epsilon_lower_bound([3, 4], 4)
+    assert mean_bound(law) == pytest.approx(bounds.mean(), rel=1e-12)
