@@ -82,7 +82,7 @@ def classic(
 ) -> Counts:
     """Classic auditing (Algorithm 2): one coin and one run a round, all other elements fixed.
 
-    The rounds are independent, so that V ~ Bin(R, q) with q at most p(ε).
+    The rounds are independent, so that V ~ Bin(R, q) given R, with q at most p(ε).
 
     Parameters
     ----------
@@ -188,7 +188,8 @@ def full_knowledge(
     """Full-knowledge auditing: each element is guessed knowing all others. Not a valid audit.
 
     Element i is guessed from ln P[o | s, s_i = -1] - ln P[o | s, s_i = 1] with all other signs
-    known. As each sign is also used to guess the others, no bound is valid for its counts.
+    known. As each sign is also used to guess the others, no bound above 0 is valid for its counts,
+    for β below 1/2.
 
     Examples
     --------

@@ -296,7 +296,7 @@ def one_run_is_valid(feedback: str, level: float) -> Finding:
     correction="With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.",
     mutants=[
         varied("two", 1, down=WEAKER),
-        varied("power", 1, down=WEAKER),
+        varied("power", 1, down="weaker up to 1, and no distance is larger than that"),
         replaced("level", fourth_root="min(β, 1 − β)^(1/4)"),
     ],
     remark="Where β is as small as a double can hold the inequality is an equality to 0.7% in the "
@@ -424,8 +424,8 @@ def _stays_below(success: float, level: float, bound: Function, r: int) -> bool:
     "prop:asymptotic-validity-estimations-and-bounds",
     STATEMENT,
     "Proposition A.13",
-    "With unlimited guesses, estimations stay below ε(M) + a in the limit if and only if bounds "
-    "do.",
+    "With unlimited guesses, estimations stay below ε(M) + a in the limit for every a > 0 if and "
+    "only if bounds do.",
     CLOSED,
     "A-guessing-based-auditing#paper-proposition-a-13",
     stated={"level": 1.0, "guesses": 10**8},

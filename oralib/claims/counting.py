@@ -159,8 +159,8 @@ def symmetric_algorithms(factor: float, limit: float, pairs: str) -> Finding:
     "lemma:privacy-loss-of-count",
     STATEMENT,
     "Lemma D.4",
-    "The loss of Count is at least a where the output is at least n (e^a − 1)/(2 (e^a + 1)) away "
-    "from its mean.",
+    "The size of the loss of Count is at least a where the output is at least "
+    "n (e^a − 1)/(2 (e^a + 1)) away from its mean.",
     EXACT,
     "D-dp-sgd-in-detail#paper-lemma-d-4",
     stated={"two": 2.0, "rate": 1.0},

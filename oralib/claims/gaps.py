@@ -52,7 +52,7 @@ def _steps(table: Channel) -> tuple[bool, ...]:
 
 @claim(
     25,
-    "sec:the-gaps",
+    "sec:the-gap",
     STATEMENT,
     "Section 4",
     "Three gaps: few exposed elements (NAS), rare bad outputs (AON), interference (XOR); each "

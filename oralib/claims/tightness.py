@@ -225,7 +225,7 @@ def _local_parts() -> dict[str, Channel]:
 
 @claim(
     29,
-    "cor:ora-is-tight-for-local-algorithms",
+    "theorem:ora-is-tight-for-local-algorithms",
     STATEMENT,
     "Corollary 5.4",
     "ORA is tight for local algorithms: guesses where the loss is ε, if that has a positive "

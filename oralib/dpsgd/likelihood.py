@@ -6,7 +6,7 @@ likelihood; what they say about one canary is the posterior mean of m / s. From 
     y = N + σ √T Z,   N ~ Bin(m T, sample rate),
 
 and from the T steps, of which each is y_t = Bin(m, sample rate) + σ Z: the likelihoods multiply.
-The steps contain the sum, so they say more: how much more depends on the noise.
+The steps contain the sum, so they say no less: how much more depends on the noise.
 
 With one-way feedback the guesser is shown the coins of elements that it abstains from, and its
 beliefs about the others on that coordinate sharpen. It is shown the least promising element first,
