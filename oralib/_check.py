@@ -13,6 +13,9 @@ LARGEST_COUNT = 2**53
 _PLAIN_INTEGER = frozenset({int, np.int64})
 _PLAIN_REAL = frozenset({float, np.float64, np.int64})
 
+#: Numbers that an array of objects may hold; not truth values.
+_IN_OBJECTS = frozenset({int, float, np.float64, np.float32})
+
 
 def is_plain_integer(value: Any) -> bool:
     """Whether ``value`` is one integer of the usual kinds, of any size."""
@@ -171,18 +174,30 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
         if np.ma.is_masked(value):
             raise ValueError(f"{name} must have no masked entries, got {name}={value!r}")
         value = value.data
+    why = ""
     try:
         array = np.asarray(value)
     # Rows of different lengths, no array at all, or a tensor whose gradient is followed.
-    except (ValueError, TypeError, RuntimeError):
+    except (ValueError, TypeError, RuntimeError) as error:
         array = np.asarray(None)
-    if array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat):
-        if any(abs(entry) > LARGEST_COUNT for entry in array.flat):
+        first = value[0] if isinstance(value, list | tuple) and value else value
+        why = f" ({' '.join(str(error).split())})" if hasattr(first, "dtype") else ""
+    if array.dtype.kind == "O" and all(type(entry) in _IN_OBJECTS for entry in array.flat):
+        # Columns of pandas that once had something else.
+        if any(abs(x) > LARGEST_COUNT for x in array.flat if isinstance(x, int)):
             raise ValueError(f"{name} must lie in [0, {LARGEST_COUNT}], got {name}={value!r}")
-        array = array.astype(np.int64)  # as in columns of pandas that once had something else
+        whole = all(isinstance(x, int) for x in array.flat)
+        array = array.astype(np.int64 if whole else np.float64)
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be {what}, got {name}={value!r}")
+        if array.ndim and not why:
+            why = f" (of dtype {array.dtype})"
+        raise TypeError(f"{name} must be {what}, got {name}={_shown(value)}{why}")
     return array
+
+
+def _shown(value: Any) -> str:
+    word = repr(value)
+    return word if len(word) <= 160 else f"{word[:157]}..."
 
 
 def _between(value: Any, low: float, high: float, interval: str) -> bool:

@@ -33,11 +33,15 @@ def stream(seed: int, *key: object) -> np.random.Generator:
 
 
 def _name(part: object) -> str:
-    """What a part of a key is called: its repr, or its class if its repr has a memory address."""
-    name = repr(part)
-    if type(part).__repr__ is object.__repr__ or " at 0x" in name:
-        return f"{type(part).__module__}.{type(part).__qualname__}"
-    return name
+    """What a part of a key is called: its repr, or its class if that is none of ours.
+
+    The repr of somebody else's object may have a memory address, sets in any order, or arrays that
+    are printed as NumPy is set to print them.
+    """
+    kind = type(part)
+    if kind.__module__.partition(".")[0] in ("oralib", "builtins", "numpy"):
+        return repr(part)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def play(

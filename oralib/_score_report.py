@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from oralib._check import LARGEST_COUNT
 from oralib.bounds import Counts, valid_lower_bound
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ def _hints(audit: "ScoreAudit") -> list[str]:
             "Then give minus the scores, in an audit of its own: to try both signs on the same "
             "canaries makes the bound fail twice as often"
         )
-    elif audit.r and audit.rule in ("plain", "exact", "split"):  # not with full feedback
+    # Not with full feedback, nor beyond what can be counted.
+    elif audit.r and audit.rule in ("plain", "exact", "split") and 4 * audit.n <= LARGEST_COUNT:
         more = 4 * np.array([audit.v]), 4 * np.array([audit.r]), 4 * audit.n
         fourfold = Counts(*more, r_fixed=audit.rule != "split")
         later = float(valid_lower_bound(fourfold, beta=audit.level, delta=audit.delta)[0])

@@ -222,9 +222,9 @@ def _counts(
     feedback: str = "none",
     budget: int | None = None,
 ) -> Counts:
+    n = _check.integer("n", n, 1)  # a mechanism of one's own need not have checked it
     # Known before anything is played: the counts themselves could not tell.
     r = fixed_number(guesser, n) if budget is None else budget
-    n = _check.integer("n", n, 1)  # a mechanism of one's own need not have checked it
     # A block of trials holds a few arrays with an entry for each element: keep it small.
     largest = max(1, min(BLOCK, 2**21 // n))
 
@@ -258,6 +258,8 @@ def _view(signs: Signs) -> Signs:
 
 def _losses(loss: Any, signs: Signs) -> NDArray[np.float64]:
     """What a mechanism says of its output, a loss for each sign."""
+    if np.ma.is_masked(loss):
+        raise ValueError("mechanism must give a loss for each element, got masked entries")
     array = np.asarray(loss)
     if array.shape != signs.shape or array.dtype.kind not in "iuf":
         raise ValueError(

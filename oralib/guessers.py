@@ -47,7 +47,8 @@ def fixed_number(guesser: Guesser, n: int) -> int | None:
     (3, None)
     """
     method = getattr(guesser, "fixed_number", None)
-    return None if method is None else method(n)
+    number = None if method is None else method(n)
+    return None if number is None else _check.integer("fixed_number", number, 0, n)
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class ThresholdGuesser:
     tau: float = 0.0
 
     def __post_init__(self) -> None:
-        _check.store(self, tau=_check.real("tau", self.tau, 0))
+        _check.store(self, tau=_check.real("tau", self.tau, 0) + 0.0)  # -0.0 is 0.0
 
     def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]:
         tau = self.tau if np.isinf(self.tau) else self.tau - ROUNDING * max(1.0, self.tau)

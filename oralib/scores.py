@@ -644,7 +644,7 @@ def _array(value: ArrayLike) -> ArrayLike:
     if isinstance(value, list | tuple):
         try:
             return np.asarray(value)
-        except (ValueError, TypeError):  # rows of different lengths; the check will say so
+        except (ValueError, TypeError, RuntimeError):  # the check will say so
             return value
     return value
 
@@ -653,7 +653,7 @@ def _values(scores: ArrayLike) -> NDArray[np.float64]:
     """Scores as numbers; integers among which some would become equal are refused."""
     array = _array(scores)
     values = _check.reals("scores", array, -inf, inf, interval="()")
-    if getattr(array, "dtype", values.dtype).kind in "iu" and values.size:
+    if np.asarray(array).dtype.kind in "iu" and values.size:
         largest = np.abs(values).max()
         if largest > _check.LARGEST_COUNT:
             raise ValueError(
@@ -698,8 +698,10 @@ def _plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
         array = np.asarray(value)
         if array.dtype.kind == "O" and array.size:
             plain = (bool, int, float, np.bool_, np.integer, np.floating)
-            if all(isinstance(entry, plain) or entry is None for entry in array.flat):
-                array = array.astype(np.float64)  # None becomes nan
+            # What pandas has for a missing entry is None, too.
+            entries = [None if type(x).__name__ == "NAType" else x for x in array.flat]
+            if all(isinstance(entry, plain) or entry is None for entry in entries):
+                array = np.array(entries, dtype=np.float64).reshape(array.shape)  # None is nan
     except (ValueError, TypeError, OverflowError, RuntimeError):
         array = np.asarray(None)
     if array.dtype.kind not in "biuf" or array.ndim != 1 or not array.size:
@@ -712,11 +714,18 @@ def _plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
 
 def _has_truth_values(value: ArrayLike) -> bool:
     if isinstance(value, list | tuple):  # beside nan they would become numbers in an array
-        return any(isinstance(entry, bool | np.bool_) for entry in value)
+        return any(map(_is_truth_value, value))
     array = np.asarray(value)
     if array.dtype.kind == "O":
-        return any(isinstance(entry, bool | np.bool_) for entry in array.flat)
+        return any(map(_is_truth_value, array.flat))
     return array.dtype.kind == "b"
+
+
+def _is_truth_value(entry: Any) -> bool:
+    """True, False, or an array or a tensor that is one of them."""
+    if isinstance(entry, bool | np.bool_):
+        return True
+    return hasattr(entry, "dtype") and np.asarray(entry).dtype.kind == "b"
 
 
 def _right_and_taken(
@@ -780,6 +789,7 @@ def _check_ids(ids: Sequence[Any] | None, n: int) -> None:
         return
     try:
         names = getattr(ids, "tolist", lambda: list(ids))()  # the numbers of an array by themselves
+        names = [x.item() if hasattr(x, "item") else x for x in names]  # tensors are never equal
         names = [None if isinstance(x, float) and isnan(x) else x for x in names]  # equals itself
         if len(names) != n:
             raise ValueError(f"ids must have one entry for each of {n} canaries, got {len(names)}")

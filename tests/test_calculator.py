@@ -436,6 +436,7 @@ WRONG = [
     ("delta", "1", "δ must be at least 0 and below 1."),
     ("delta", "-1e-5", "δ must be at least 0 and below 1."),
     ("delta", "1e-999", "This is too small to compute with."),
+    ("beta", "1e-323", "This is too small to compute with."),
     ("delta", "0,1", "Please write 64000 or 0.05, without a comma."),
     ("beta", "0", "β must be above 0 and below 1."),
     ("beta", "1", "β must be above 0 and below 1."),

@@ -322,6 +322,31 @@ def test_more_curves_than_colours_are_all_drawn_and_differ():
     }
 
 
+def test_each_curve_has_its_own_band_in_the_table():
+    curves = {f"c{i}": ([1, 2], [1, 2], [0.1 * (i + 1)] * 2) for i in range(16)}
+    table = figures.lines(curves, "x", "y").table()
+    for i in range(16):
+        low = table.query("series == @name", local_dict={"name": f"c{i}"})["low"]
+        assert np.allclose(low, np.array([1, 2]) - 0.1 * (i + 1))
+    twice = figures.lines({"a": ([1, 1, 2], [1, 2, 3], [0.1, 0.2, 0.3])}, "x", "y").table()
+    assert np.allclose(twice["high"], [1.1, 2.2, 3.3])
+
+
+def test_whole_numbers_are_carried_whole():
+    picture = figures.lines({"a": ([1, 1048576], [1 / 3, 2])}, "n", "y")
+    assert data_in(picture._repr_png_()[0]).split()[1:] == ["a,1,0.333333", "a,1048576,2"]
+
+
+def test_maps_may_be_negative_but_not_infinite():
+    assert figures.maps({("a", "b"): [[-1, -2]]}, [1, 2], [1], "x", "y")._repr_png_()
+    for draw in (
+        lambda: figures.maps({("a", "b"): [[1, np.inf]]}, [1, 2], [1], "x", "y"),
+        lambda: figures.heatmap([[1, np.inf]], [1, 2], [1], "x", "y", "z"),
+    ):
+        with pytest.raises(ValueError, match="finite or nan"):
+            draw()
+
+
 def test_what_cannot_be_drawn_is_refused():
     for refused, draw in {
         "groups": lambda: figures.tiles({}, {}),

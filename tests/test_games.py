@@ -390,6 +390,24 @@ def test_what_own_mechanisms_return_is_checked(n, loss, message):
         one_run(Odd(1.0), ThresholdGuesser(), n, trials=3, seed=1)
 
 
+def test_masked_losses_are_refused():
+    class Masked(LocalLaplace):
+        def privacy_loss(self, output, n):
+            return np.ma.array(super().privacy_loss(output, n), mask=True)
+
+    with pytest.raises(ValueError, match="mechanism must give a loss for each element, got masked"):
+        one_run(Masked(1.0), ThresholdGuesser(), 10, trials=2, seed=1)
+
+
+def test_a_promised_number_is_a_number():
+    class Promising(ThresholdGuesser):
+        def fixed_number(self, n):
+            return str(n)
+
+    with pytest.raises(TypeError, match="fixed_number must be an integer"):
+        one_run(LocalLaplace(1.0), Promising(), 10, trials=2, seed=1)
+
+
 def test_masked_guesses_are_refused():
     class Masked(ThresholdGuesser):
         def guess(self, loss):

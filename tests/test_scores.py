@@ -962,11 +962,89 @@ def test_tensors_whose_gradient_is_followed_are_refused_by_name():
         def __repr__(self):
             return "tensor([1.], requires_grad=True)"
 
+        dtype = "torch.float32"
+
     coins = np.arange(100) % 2 == 0
-    with pytest.raises(TypeError, match="scores must be a number, got scores=tensor"):
+    with pytest.raises(TypeError, match=r"scores must be a number, got scores=tensor.*Can't call"):
         audit_scores(Tensor(), coins, delta=0.0, guesses=20)
+    with pytest.raises(TypeError, match="scores must be a number") as refused:
+        audit_scores([Tensor()] * 100, coins, delta=0.0, guesses=20)
+    assert len(str(refused.value)) < 300
+    assert "Can't call numpy() on Tensor" in str(refused.value)
     with pytest.raises((TypeError, ValueError), match="included must be"):
         audit_scores(np.arange(100.0), Tensor(), delta=0.0, guesses=20)
+
+
+class _Tensor:
+    """As those of PyTorch: a dtype that is none of NumPy's, equal to nothing but itself."""
+
+    dtype = object()
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values.astype(dtype or self.values.dtype)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __iter__(self):
+        return map(_Tensor, self.values)
+
+    def item(self):
+        return self.values.item()
+
+    def __float__(self):
+        return float(self.item())
+
+    def __bool__(self):
+        return bool(self.item())
+
+    __index__ = item
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, np.int64])
+def test_tensors_are_as_good_as_arrays(kind):
+    included, scores = np.arange(100) % 2 == 0, np.arange(100).astype(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = audit_scores(scores, included, delta=1e-5, guesses=20)
+        for given in (_Tensor(scores), list(_Tensor(scores))):
+            assert audit_scores(given, _Tensor(included), delta=1e-5, guesses=20) == expected
+    with pytest.raises(ValueError, match="ids must differ"):
+        audit_scores(
+            scores, included, delta=0.0, guesses=20, ids=list(_Tensor(np.zeros(100, dtype=int)))
+        )
+
+
+def test_truth_values_in_lists_of_tensors_are_no_guesses_of_signs():
+    truth = np.tile([1, -1], 100)
+    for guessed in (list(_Tensor(truth == 1)), [np.array(x) for x in truth == 1]):
+        with pytest.raises(ValueError, match="True or False in guessed"):
+            audit_guesses(guessed, truth, delta=0.0)
+
+
+def test_missing_guesses_of_pandas_are_no_guesses():
+    truth = np.tile([True, False], 100)
+    expected = audit_guesses([*truth[:-2].tolist(), None, None], truth, delta=0.0)
+    for dtype in ("boolean", "Int64"):
+        guessed = pd.Series([*truth[:-2].tolist(), pd.NA, pd.NA], dtype=dtype)
+        assert audit_guesses(guessed, truth, delta=0.0) == expected
+    assert (expected.v, expected.r) == (198, 198)
+
+
+def test_columns_of_objects_that_are_numbers():
+    included, scores = np.arange(100) % 2 == 0, np.arange(100) / 7
+    expected = audit_scores(scores, included, delta=0.0, guesses=20)
+    assert audit_scores(scores.astype(object), included, delta=0.0, guesses=20) == expected
+    mixed = pd.Series([*range(50), *(50 + scores[:50])], dtype=object)
+    assert audit_scores(mixed, included, delta=0.0, guesses=20).r == 20
+
+
+def test_a_report_of_very_many_canaries():
+    counts = Counts(3, 3, n=2**53, r_fixed=True)
+    assert "ε is at least" in audit_counts(counts, delta=0.0, beta=0.2).report()
 
 
 def test_a_tiny_beta_has_a_picture(tmp_path):

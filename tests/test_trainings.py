@@ -78,6 +78,31 @@ def test_seeds():
 
 
 @real
+def test_settings_of_pytorch_make_no_difference():
+    import torch
+
+    small = DpSgd(n=100, d=100, steps=6, sample_rate=0.1, sigma=1.0)
+
+    def numbers():
+        training = train_digits(small, coins(small, 1), seed=1)
+        return training.weights, release_noise(100, weights=100, seed=1)
+
+    expected = numbers()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad():
+            changed = numbers()
+        with torch.inference_mode():
+            fast = numbers()
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for one, two, three in zip(expected, changed, fast, strict=True):
+        np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(one, three)
+
+
+@real
 @pytest.mark.parametrize("bug", BUGS)
 def test_bugs_do_what_they_say(bug):
     included, training = trained(3, bug=bug)

@@ -330,6 +330,8 @@
 
   const MOST_GUESSES = 1e9; // beyond, digits get lost
   const MOST_ELEMENTS = 2 ** 53;
+  const SMALLEST_LEVEL = 1e-300; // below, p-values have few digits, or none
+  const TOO_SMALL = "This is too small to compute with.";
 
   const NUMBERS = [
     { name: "v", label: "right guesses", symbol: "v" },
@@ -380,7 +382,7 @@
     }
     const value = Number(written);
     const vanished = value === 0 && /[1-9]/.test(written.split(/e/i)[0]);
-    return vanished ? "This is too small to compute with." : value;
+    return vanished ? TOO_SMALL : value;
   }
 
   function parseCount(name, text, most) {
@@ -407,6 +409,8 @@
     }
     if (isNumber("beta") && !(found.beta > 0 && found.beta < 1)) {
       found.beta = "β must be above 0 and below 1.";
+    } else if (isNumber("beta") && found.beta < SMALLEST_LEVEL) {
+      found.beta = TOO_SMALL;
     }
     if (isNumber("v", "r") && found.v > found.r) {
       found.v = `v must be at most r = ${grouped(found.r)}.`;

@@ -4,11 +4,10 @@ Every picture carries its table with it: a notebook's PNG has it in a text chunk
 that a page can offer it beside the figure and a saved file keeps it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -63,10 +62,15 @@ def with_data(image: Image.Image, picture: Figure) -> bytes:
     chunks, buffer = PngImagePlugin.PngInfo(), BytesIO()
     table = table_of(picture)
     if len(table):
-        text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        text = table.map(_rounded).to_csv(index=False, lineterminator="\n")
         chunks.add_itxt(CHUNK, text, zip=True)
     image.save(buffer, "PNG", optimize=True, pnginfo=chunks)
     return buffer.getvalue()
+
+
+def band_of(line: Line2D) -> str:
+    """What the band around a curve is called, so that its numbers are found again."""
+    return f"band of {line.get_gid() or line.get_label()}"
 
 
 def data_in(png: bytes) -> str | None:
@@ -74,6 +78,13 @@ def data_in(png: bytes) -> str | None:
     with Image.open(BytesIO(png)) as image:
         text = getattr(image, "text", {}).get(CHUNK)
     return None if text is None else str(text)
+
+
+def _rounded(entry: Any) -> Any:
+    """Six digits, but whole numbers whole."""
+    if not isinstance(entry, float) or not np.isfinite(entry):
+        return entry
+    return f"{entry:.0f}" if entry == np.round(entry) and abs(entry) < 1e15 else f"{entry:.6g}"
 
 
 def _is_said(entry: Any) -> bool:
@@ -88,7 +99,7 @@ def _rows(axes: Axes) -> Iterator[Row]:
             yield from _points(axes, container)
         elif isinstance(container, BarContainer):
             yield from _bars(axes, container)
-    bands = [_band(band) for band in axes.collections if isinstance(band, PolyCollection)]
+    bands = {band.get_gid(): band for band in axes.collections if isinstance(band, PolyCollection)}
     for line in axes.lines:
         if line not in drawn:
             yield from _curve(axes, line, bands)
@@ -98,8 +109,8 @@ def _rows(axes: Axes) -> Iterator[Row]:
             yield {"x": _name(axes.xaxis, i), "y": _name(axes.yaxis, j), "value": value}
 
 
-def _curve(axes: Axes, line: Line2D, bands: list[tuple[str, dict[float, Any]]]) -> Iterator[Row]:
-    series, colour = _said(line, line.get_label()), _hex(line.get_color())
+def _curve(axes: Axes, line: Line2D, bands: Mapping[Any, PolyCollection]) -> Iterator[Row]:
+    series = _said(line, line.get_label())
     if series is None:  # a line that helps to see
         return
     x, y = (np.atleast_1d(np.asarray(z, dtype=float)) for z in line.get_data())
@@ -109,15 +120,22 @@ def _curve(axes: Axes, line: Line2D, bands: list[tuple[str, dict[float, Any]]]) 
     if line.get_transform() is axes.get_xaxis_transform(which="grid"):
         yield {"series": series, "x": x[0]}
         return
-    band = next((ends for tint, ends in bands if tint == colour and _is_around(ends, x, y)), {})
-    for a, b in zip(x, y, strict=True):
-        low, high = band.get(float(a), (np.nan, np.nan))
+    lows, highs = _ends(bands.get(band_of(line)), len(x))
+    for a, b, low, high in zip(x, y, lows, highs, strict=True):
         yield _row(axes, series, a, b, low, high)
 
 
-def _is_around(ends: dict[float, Any], x: Any, y: Any) -> bool:
-    """Whether a band has a curve in its middle."""
-    return set(x) <= set(ends) and np.allclose([sum(ends[float(a)]) / 2 for a in x], y)
+def _ends(band: PolyCollection | None, points: int) -> tuple[Any, Any]:
+    """The lower and upper ends of a band; nan if there is none.
+
+    Its outline is a first corner, the lower ends from left to right, a last corner, and the upper
+    ends back.
+    """
+    if band is None or not points:
+        return (np.full(points, np.nan),) * 2
+    (path,) = band.get_paths()
+    y = np.asarray(path.vertices)[:, 1]
+    return y[1 : points + 1], y[points + 2 : 2 * points + 2][::-1]
 
 
 def _points(axes: Axes, container: ErrorbarContainer) -> Iterator[Row]:
@@ -165,17 +183,3 @@ def _said(artist: Any, label: Any) -> str | None:
     """What a curve is called: in the legend, or by its gid if it has no entry of its own there."""
     own = artist.get_gid() or str(label)
     return None if own == "None" or own.startswith("_") else own
-
-
-def _hex(colour: Any) -> str:
-    return matplotlib.colors.to_hex(colour)
-
-
-def _band(band: PolyCollection) -> tuple[str, dict[float, Any]]:
-    """The colour of a band, and its ends at every x."""
-    ends: dict[float, tuple[float, float]] = {}
-    for path in band.get_paths():
-        for x, y in np.asarray(path.vertices).tolist():
-            low, high = ends.get(x, (y, y))
-            ends[x] = (min(low, y), max(high, y))
-    return _hex(band.get_facecolor()[0]), ends

@@ -258,10 +258,11 @@ def _mapped(values: ArrayLike, columns: Sequence[float], rows: Sequence[float]) 
     """A map of numbers, of which each has a column and a row and at least one is finite."""
     shown = np.asarray(values, dtype=float)
     shape = (len(rows), len(columns))
-    if shown.shape != shape or not np.isfinite(shown).any():
+    if shown.shape != shape or not np.isfinite(shown).any() or np.isinf(shown).any():
         raise ValueError(
             f"values must be numbers of shape {shape}, a row for each of rows and a column for "
-            f"each of columns, and not all nan, got values of shape {shown.shape}"
+            f"each of columns, finite or nan, and not all nan, got values={shown} of shape "
+            f"{shown.shape}"
         )
     return shown
 
@@ -293,9 +294,12 @@ def maps(
     for i, row in enumerate(down):
         shown = {name: _mapped(panels[row, name], columns, rows) for name in across}
         top = max(np.nanmax(values) for values in shown.values())
+        floor = min(0.0, *(np.nanmin(values) for values in shown.values()))
         for j, name in enumerate(across):
             panel, values = axes[i, j], shown[name]
-            panel.imshow(values, origin="lower", cmap="viridis", aspect="auto", vmin=0, vmax=top)
+            panel.imshow(
+                values, origin="lower", cmap="viridis", aspect="auto", vmin=floor, vmax=top
+            )
             panel.grid(visible=False)
             panel.set_gid(f"{row}, {name}")
             best = np.unravel_index(np.nanargmax(values), values.shape)
@@ -307,7 +311,7 @@ def maps(
                 ha="center",
                 va="center",
                 fontsize=8.5,
-                color="black" if values[best] > top / 2 else "white",
+                color="black" if values[best] > (floor + top) / 2 else "white",
             )
             panel.set_xticks(range(len(columns)), [f"{x:.12g}" for x in columns])
             panel.set_yticks(range(len(rows)), [f"{y:.12g}" for y in rows])

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from PIL import Image
 
-from oralib.figures.data import table_of, with_data
+from oralib.figures.data import band_of, table_of, with_data
 
 BLUE, ORANGE, GREEN, RED, SKY, PINK, GREY = (
     "#0072B2",
@@ -185,11 +185,13 @@ def draw_curve(
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(f"x and y of a curve must be as long, got shapes {x.shape} and {y.shape}")
     finite = np.isfinite(y)
-    axes.plot(x[finite], y[finite], **style)
+    (line,) = axes.plot(x[finite], y[finite], **style)
     if error is not None:
         error = np.where(np.isfinite(error), error, 0.0)
         low, high = (y - error)[finite], (y + error)[finite]
-        axes.fill_between(x[finite], low, high, color=style.get("color"), alpha=0.25, linewidth=0)
+        band = axes.fill_between(x[finite], low, high, color=line.get_color(), linewidth=0)
+        band.set_alpha(0.25)
+        band.set_gid(band_of(line))
 
 
 def draw_points(

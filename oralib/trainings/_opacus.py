@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from math import isqrt
 from typing import Any
@@ -18,6 +19,18 @@ CANARY = 3.0
 
 #: Inputs, wanted outputs, sizes of canaries (nan for digits), and places in the data.
 Batch = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+@contextmanager
+def usual_settings() -> Iterator[None]:
+    """PyTorch as it starts, whatever the caller has set: else one seed would give other numbers."""
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.device("cpu"), torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
 
 
 class Examples(Dataset[Any]):

@@ -192,9 +192,10 @@ def train_digits(
         columns = PIXELS * CLASSES + np.arange(used)
     staying = np.arange(dpsgd.n) % used
     places = [rng.permutation(staying) if hopping else staying for _ in range(dpsgd.steps)]
-    data = _opacus.Examples(*digits(), coins, columns, features)
-    weights, batch = _opacus.train(
-        data, places, batches, dpsgd.sigma, learning_rate, clip, bug, seed
-    )
+    with _opacus.usual_settings():
+        data = _opacus.Examples(*digits(), coins, columns, features)
+        weights, batch = _opacus.train(
+            data, places, batches, dpsgd.sigma, learning_rate, clip, bug, seed
+        )
     hopped = np.array(places) if hopping else None
     return Training(dpsgd, weights, columns, hopped, learning_rate, clip, batch)

@@ -75,4 +75,5 @@ def release_noise(
     seed = _check.integer("seed", seed, 0, LARGEST_SEED)
     with needed("torch", "opacus"):
         from oralib.trainings import _opacus
-    return _opacus.release_noise(examples, weights, batch_size, sigma, steps, seed, ghost)
+    with _opacus.usual_settings():
+        return _opacus.release_noise(examples, weights, batch_size, sigma, steps, seed, ghost)
