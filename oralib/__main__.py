@@ -410,7 +410,12 @@ def _sweep(chosen: argparse.Namespace) -> int:
     except OSError as error:
         if error.errno in (EMFILE, ENFILE, ENOMEM):
             raise
-        print(f"{out} cannot be written: {error.strerror or error}", file=sys.stderr)
+        if interrupt := _interrupt_behind(error):
+            return _signals.ended(interrupt, "; the same command goes on from here")
+        if error.errno is None:  # of Dask, about a connection
+            print(f"the sweep has ended: {error}; the same command goes on", file=sys.stderr)
+        else:
+            print(f"{out} cannot be written: {error.strerror or error}", file=sys.stderr)
         return 1
     if len(done.table):
         print(runs.as_text(done.table))
@@ -418,6 +423,13 @@ def _sweep(chosen: argparse.Namespace) -> int:
     if done.failures:
         print(f"{len(done.failures)} of {len(grid.points)} points failed", file=sys.stderr)
     return 1 if done.failures else 0
+
+
+def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The interrupt while a cluster that was closed because of it has failed to close."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error
 
 
 def console() -> NoReturn:

@@ -1,5 +1,8 @@
 """Sweeps with the real parts: Dask clusters, processes that are killed, disks that are full."""
 
+import contextlib
+import contextvars
+import gc
 import itertools
 import json
 import math
@@ -566,10 +569,9 @@ def check_complete(out):
                 json.loads((entry / "results.json").read_text())
 
 
-def test_a_scheduler_whose_worker_is_killed(folder):
-    """A real scheduler and two workers on loopback; one of them is killed in the middle."""
-    write_chapter(folder, extra="\ntime.sleep(1)")
-    path, out = write_grid(folder, GRID), folder / "out"
+@contextlib.contextmanager
+def scheduler_elsewhere(folder):
+    """A real scheduler and two workers on loopback: its address, and the processes."""
     address = folder / "scheduler.json"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
     scheduler = subprocess.Popen(
@@ -597,28 +599,78 @@ def test_a_scheduler_whose_worker_is_killed(folder):
             )
             for _ in range(2)
         ]
-        place = json.loads(address.read_text())["address"]
-        sweep = subprocess.Popen(
-            [*COMMAND, str(path), "--out", str(out), "--scheduler", place],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(600):  # until something is under way
-            if (out / "points" / ".partial").exists():
-                break
-            time.sleep(0.1)
-        time.sleep(0.5)
+        yield json.loads(address.read_text())["address"], scheduler, workers
+    finally:
+        for process in (*workers, scheduler):
+            process.kill()
+            process.wait()
+
+
+def begun_sweep(path, out, place):
+    sweep = subprocess.Popen(
+        [*COMMAND, str(path), "--out", str(out), "--scheduler", place],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(600):  # until something is under way
+        if (out / "points" / ".partial").exists():
+            break
+        time.sleep(0.1)
+    time.sleep(0.5)
+    return sweep
+
+
+def test_a_scheduler_whose_worker_is_killed(folder):
+    write_chapter(folder, extra="\ntime.sleep(1)")
+    path, out = write_grid(folder, GRID), folder / "out"
+    with scheduler_elsewhere(folder) as (place, _, workers):
+        sweep = begun_sweep(path, out, place)
         workers[0].send_signal(signal.SIGKILL)
         said, errors = sweep.communicate(timeout=180)
         assert sweep.returncode == 0, errors
         assert "4 of 4 points" in said
         assert (out / "table.csv").read_text() == TABLE
         check_complete(out)
+
+
+def test_a_scheduler_that_goes_in_the_middle(folder):
+    """As when the job that holds it reaches its limit: one line, and nothing is lost."""
+    write_chapter(folder, extra="\ntime.sleep(3)")
+    path, out = write_grid(folder, GRID), folder / "out"
+    with scheduler_elsewhere(folder) as (place, scheduler, _):
+        sweep = begun_sweep(path, out, place)
+        scheduler.send_signal(signal.SIGTERM)
+        _, errors = sweep.communicate(timeout=180)
+    assert sweep.returncode == 1
+    assert "Traceback" not in errors
+    assert "failed: None" not in errors
+    (line,) = [line for line in errors.splitlines() if "scheduler" in line]
+    assert re.fullmatch(
+        r"the scheduler has gone, before \d points were complete; "
+        "the same command goes on from here",
+        line,
+    )
+    check_complete(out)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files cannot be counted")
+def test_points_leave_no_open_files(folder):
+    """Dask calls each point in a context of its own."""
+    chapter = runs.find_chapter(str(folder / "small.ipynb"))
+    home, open_files = folder / "out", []
+    (home / "points").mkdir(parents=True)
+    (home / sweep.SOURCE).write_text(chapter.text)
+    code = sweep.code_version(chapter)
+    gc.disable()
+    try:
+        for i in range(4):
+            call = (str(chapter.path), {"x": float(i)}, str(home), f"key{i}", code, 1)
+            assert contextvars.copy_context().run(sweep.run_point, *call) == ""
+            open_files.append(len(os.listdir("/proc/self/fd")))
     finally:
-        for process in (*workers, scheduler):
-            process.kill()
-            process.wait()
+        gc.enable()
+    assert open_files[-1] <= open_files[1]
 
 
 def test_no_scheduler_at_the_address(folder, capsys, monkeypatch):

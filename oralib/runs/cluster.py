@@ -14,6 +14,7 @@ for it are taken from Dask's own configuration.
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -34,7 +35,7 @@ _QUIET = {
     "distributed.admin.log-format": "%(message)s",
     "distributed.worker.profile.enabled": False,
 }
-_SILENT = 50  # a level of logging above all
+_SILENT = 60  # a level of logging above all
 
 #: Seconds: for a scheduler to answer, to see what is there instead, and at most for both.
 _ANSWER, _LOOK, _AT_MOST = 8, 2, 14
@@ -166,8 +167,22 @@ def _at(scheduler: str) -> Iterator[Client]:
     except OSError as error:  # it has gone in between
         raise ValueError(f"there is no scheduler at {scheduler}: {error}") from None
     none = f"the scheduler at {scheduler} has none"
-    with client, _missing_workers_named(client, none):
+    with _silent_logs(), client, _missing_workers_named(client, none):
         yield client
+
+
+@contextlib.contextmanager
+def _silent_logs() -> Iterator[None]:
+    """No tracebacks of Dask about a scheduler that goes: the sweep says so itself."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    levels = {logger: logger.level for logger in map(logging.getLogger, ["distributed", *names])}
+    for logger in levels:
+        logger.setLevel(_SILENT)
+    try:
+        yield
+    finally:
+        for logger, level in levels.items():
+            logger.setLevel(level)
 
 
 def check_address(scheduler: str) -> None:

@@ -10,10 +10,12 @@ empty. All points are run from one copy of the chapter, ``chapter.ipynb``, which
 # mypy: disable-error-code="import-untyped"
 
 import contextlib
+import contextvars
 import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,9 +190,12 @@ def _run_all(
         for i, said in _ended(client, calls):
             if said:
                 failures[i] = said
+            if said and said != _GONE:
                 line = " ".join(said.split())
                 tqdm.write(f"point {_named(grid, i)} failed: {line}", file=sys.stderr)
             bar.update()
+    if gone := sum(said == _GONE for said in failures.values()):
+        _say(f"{_GONE}, before {gone} points were complete; the same command goes on from here")
     return dict(sorted(failures.items()))
 
 
@@ -203,13 +208,39 @@ def _ended(client: Any, calls: Mapping[int, tuple[Any, ...]]) -> Iterator[tuple[
         for i, call in calls.items()
     }
     for task in as_completed(tasks):
-        yield tasks[task], task.result() if task.status == "finished" else str(task.exception())
+        if task.status == "finished":
+            yield tasks[task], task.result()
+        elif task.status == "error":
+            error = task.exception()
+            yield tasks[task], str(error) or type(error).__name__
+        else:  # cancelled, or lost
+            yield tasks[task], _GONE
+
+
+#: What is said of points that nobody knows of any more.
+_GONE = "the scheduler has gone"
+
+#: In each thread of a worker, the context in which it runs its points.
+_thread = threading.local()
 
 
 def run_point(
     chapter: str, point: Mapping[str, Any], out: str, key: str, code: str, threads: int
 ) -> str:
-    """Run one point on a worker, from the sweep's copy; what went wrong, if anything did."""
+    """Run one point on a worker, from the sweep's copy; what went wrong, if anything did.
+
+    Dask calls it in a new context each time, and the clients of kernels keep an event loop, with
+    open files, in their context. So all points of a thread have one.
+    """
+    if not hasattr(_thread, "context"):
+        _thread.context = contextvars.copy_context()
+    said: str = _thread.context.run(_run_point, chapter, point, out, key, code, threads)
+    return said
+
+
+def _run_point(
+    chapter: str, point: Mapping[str, Any], out: str, key: str, code: str, threads: int
+) -> str:
     for name in _THREADS:
         os.environ[name] = str(threads)  # the kernel inherits it
     try:
