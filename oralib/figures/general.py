@@ -207,7 +207,7 @@ def ranking(
     axes.set_xlim(left=0)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(xlabel)
-    draw_legend(picture)
+    draw_legend(picture, spare=2)
     return picture
 
 

@@ -167,14 +167,24 @@ def draw_references(
         draw(level, color="black", linestyle=dashes, linewidth=1.2, label=label)
 
 
-def draw_legend(picture: Picture, columns: int = 2) -> None:
-    """Above the axes, where it hides nothing; each label once."""
+#: The height of a row of a legend, in inches.
+_ROW = 0.25
+
+
+def draw_legend(picture: Picture, columns: int = 2, *, spare: int = 4) -> None:
+    """Above the axes, where it hides nothing; each label once.
+
+    The picture has room for ``spare`` rows of it, and grows for more.
+    """
     found: dict[str, Any] = {}
     for axes in picture.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     if found:
         picture.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns)
+    rows = -(-len(found) // columns)
+    if rows > spare:
+        picture.set_figheight(picture.get_figheight() + _ROW * (rows - spare))
 
 
 def draw_curve(
