@@ -14,7 +14,7 @@ _PLAIN_INTEGER = frozenset({int, np.int64})
 _PLAIN_REAL = frozenset({float, np.float64, np.int64})
 
 #: Numbers that an array of objects may hold; not truth values.
-_IN_OBJECTS = frozenset({int, float, np.float64, np.float32})
+_IN_OBJECTS = frozenset({int, float, np.int64, np.int32, np.float64, np.float32})
 
 
 def is_plain_integer(value: Any) -> bool:
@@ -184,20 +184,21 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
         why = f" ({' '.join(str(error).split())})" if hasattr(first, "dtype") else ""
     if array.dtype.kind == "O" and all(type(entry) in _IN_OBJECTS for entry in array.flat):
         # Columns of pandas that once had something else.
-        if any(abs(x) > LARGEST_COUNT for x in array.flat if isinstance(x, int)):
+        integers = [x for x in array.flat if isinstance(x, int | np.integer)]
+        if any(abs(x) > LARGEST_COUNT for x in integers):
             raise ValueError(f"{name} must lie in [0, {LARGEST_COUNT}], got {name}={value!r}")
-        whole = all(isinstance(x, int) for x in array.flat)
-        array = array.astype(np.int64 if whole else np.float64)
+        array = array.astype(np.int64 if len(integers) == array.size else np.float64)
     if array.dtype.kind not in "iuf":
         if array.ndim and not why:
             why = f" (of dtype {array.dtype})"
-        raise TypeError(f"{name} must be {what}, got {name}={_shown(value)}{why}")
+        raise TypeError(f"{name} must be {what}, got {name}={shown(value)}{why}")
     return array
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as errors show it: not all of a long one."""
     word = repr(value)
-    return word if len(word) <= 160 else f"{word[:157]}..."
+    return word if len(word) <= 80 else f"{word[:77]}..."
 
 
 def _between(value: Any, low: float, high: float, interval: str) -> bool:

@@ -663,11 +663,6 @@ def _values(scores: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
-def _shown(value: Any) -> str:
-    word = repr(value)
-    return word if len(word) <= 80 else f"{word[:77]}..."
-
-
 def _bits(name: str, value: ArrayLike) -> NDArray[np.bool_]:
     """Coins as truth values; both of them must occur."""
     array = _plain_array(name, value)
@@ -693,7 +688,7 @@ def _bits(name: str, value: ArrayLike) -> NDArray[np.bool_]:
 def _plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
     """One number or truth value per canary, as a flat array that is not empty."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise ValueError(f"{name} must have no masked entries, got {name}={_shown(value)}")
+        raise ValueError(f"{name} must have no masked entries, got {name}={_check.shown(value)}")
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O" and array.size:
@@ -707,7 +702,7 @@ def _plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
     if array.dtype.kind not in "biuf" or array.ndim != 1 or not array.size:
         raise TypeError(
             f"{name} must be a list of numbers or truth values, one per canary, "
-            f"got {name}={_shown(value)}"
+            f"got {name}={_check.shown(value)}"
         )
     return array
 
@@ -763,7 +758,7 @@ def _numbers_of(name: str, value: Any, n: int) -> tuple[int, ...]:
     if numbers.ndim != 1 or not numbers.size:
         raise ValueError(f"{name} must be a list of numbers of guesses, got {name}={value!r}")
     if np.unique(numbers).size < numbers.size:
-        raise ValueError(f"{name} must not hold a number twice, got {name}={_shown(value)}")
+        raise ValueError(f"{name} must not hold a number twice, got {name}={_check.shown(value)}")
     return tuple(sorted(numbers.tolist()))
 
 
@@ -779,7 +774,7 @@ def _check_order(**columns: Any) -> None:
     if both and not first.equals(second) and not {*first}.isdisjoint(second):
         names = " and ".join(columns)
         raise ValueError(
-            f"{names} must have the same index, got {_shown(first)} and {_shown(second)}; "
+            f"{names} must have the same index, got {_check.shown(first)} and {_check.shown(second)}; "
             "canaries are matched by their places (to_numpy() gives columns without an index)"
         )
 
@@ -795,7 +790,9 @@ def _check_ids(ids: Sequence[Any] | None, n: int) -> None:
             raise ValueError(f"ids must have one entry for each of {n} canaries, got {len(names)}")
         different = len(set(names))
     except TypeError:  # no sequence, or of what cannot be told apart
-        raise TypeError(f"ids must be a list of words or numbers, got ids={_shown(ids)}") from None
+        raise TypeError(
+            f"ids must be a list of words or numbers, got ids={_check.shown(ids)}"
+        ) from None
     if different < n:
         seen: set[Any] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
