@@ -774,7 +774,8 @@ def _check_order(**columns: Any) -> None:
     if both and not first.equals(second) and not {*first}.isdisjoint(second):
         names = " and ".join(columns)
         raise ValueError(
-            f"{names} must have the same index, got {_check.shown(first)} and {_check.shown(second)}; "
+            f"{names} must have the same index, "
+            f"got {_check.shown(first)} and {_check.shown(second)}; "
             "canaries are matched by their places (to_numpy() gives columns without an index)"
         )
 
