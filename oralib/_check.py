@@ -184,10 +184,10 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
         why = f" ({' '.join(str(error).split())})" if hasattr(first, "dtype") else ""
     if array.dtype.kind == "O" and all(type(entry) in _IN_OBJECTS for entry in array.flat):
         # Columns of pandas that once had something else.
-        integers = [x for x in array.flat if isinstance(x, int | np.integer)]
-        if any(abs(x) > LARGEST_COUNT for x in integers):
+        whole = [int(x) for x in array.flat if isinstance(x, int | np.integer)]
+        if any(abs(x) > LARGEST_COUNT for x in whole):
             raise ValueError(f"{name} must lie in [0, {LARGEST_COUNT}], got {name}={value!r}")
-        array = array.astype(np.int64 if len(integers) == array.size else np.float64)
+        array = array.astype(np.int64 if len(whole) == array.size else np.float64)
     if array.dtype.kind not in "iuf":
         if array.ndim and not why:
             why = f" (of dtype {array.dtype})"
