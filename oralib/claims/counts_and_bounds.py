@@ -231,7 +231,8 @@ def above(success: float, level: float, r: int) -> float:
     DEFINITION,
     "Definition A.2",
     "Asymptotic validity: estimations exceed ε(M) + a with vanishing probability; read, as row 37 "
-    "demands, with unlimited guesses. One-run auditing of LRR_1 has it; knowing all others (XRR_1) does not.",
+    "demands, with unlimited guesses. One-run auditing of LRR_1 has it; knowing all others (XRR_1) "
+    "does not.",
     EXACT,
     "A-guessing-based-auditing#paper-definition-a-2",
     stated={"level": 1.0, "audit": "one run"},

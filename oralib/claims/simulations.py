@@ -120,8 +120,9 @@ _QUOTED = "within three of the standard errors that the paper quotes"
         replaced("first", falls=-1, stays=0),
         replaced("then", rises=1, stays=0),
     ],
-    remark="The ± of the evidence is that of the difference, with the paper's own standard error of "
-    "0.01. It limits the comparison: a difference of 0.03, some 6%, is the least that can be told.",
+    remark="The ± of the evidence is that of the difference, with the paper's own standard error "
+    "of 0.01. It limits the comparison: a difference of 0.03, some 6%, is the least that can be "
+    "told.",
 )
 def quoted_bounds(one: float, eight: float, first: int, then: int) -> Finding:
     table = _two_points()
