@@ -14,8 +14,24 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
 
-ifneq ($(words $(VENV)) $(words $(TF)),1 1)
-$(error VENV and TF must be the names of folders, without blanks, got VENV=$(VENV) and TF=$(TF))
+# They are removed and made again: no shell may take their names for anything else, such as ~ does.
+SIGNS := ~ * ? [ ] ; & | < > ( ) { } ! ' " ` \ $$ \#
+ifneq ($(strip $(words $(VENV)) $(words $(TF)) $(foreach sign,$(SIGNS),$(findstring $(sign),$(VENV)$(TF)))),1 1)
+$(error VENV and TF must be the names of folders, without blanks and signs such as ~, got VENV=$(VENV) and TF=$(TF))
+endif
+
+# An environment that was made for another folder, before this one was moved or copied, has that
+# folder's oralib; and one with another Python than the one that is asked for is made again as well.
+VERSION := -c 'import sys; print(*sys.version_info[:2])'
+STALE :=
+ifneq ($(wildcard $(READY)),)
+ifneq ($(shell cat "$(VENV)/made-here" 2>/dev/null),$(shell pwd -P))
+STALE := again
+else ifneq ($(origin PYTHON),file)
+ifneq ($(shell $(PYTHON) $(VERSION)),$(shell $(BIN)/python $(VERSION)))
+STALE := again
+endif
+endif
 endif
 
 # An environment that somebody else has made is not removed.
@@ -23,15 +39,15 @@ ours = if test -e "$(1)" && ! test -e "$(1)/made-here" && ! test -e "$(1)/ready"
     echo "$(1) is there and was not made by make: rename it, or use another by make VENV=..." >&2; \
     exit 1; fi
 
-.PHONY: book pdf lab test chapters data torch tf-scores lint bench lock clean
+.PHONY: book pdf lab test chapters data torch tf-scores lint bench lock clean again
 
 # Executes every chapter afresh; a warning is an error. The pages carry what readers need to run them.
 book: $(READY)
 	rm -rf _build
 	$(BIN)/python book/_ext/downloads.py _build/carried/downloads
 	$(BIN)/jupyter-book build --warningiserror --nitpick .
-	@for page in book/*.ipynb book/*.md; do \
-	    test -s "_build/html/$${page%.*}.html" || { echo "missing: the page of $$page"; exit 1; }; \
+	@for page in $$(sed -n 's/^root: //p; s/.*- file: //p' _toc.yml); do \
+	    test -s "_build/html/$$page.html" || { echo "missing: the page of $$page"; exit 1; }; \
 	done
 	@echo "The book is ready: open file://$(CURDIR)/_build/html/index.html"
 
@@ -73,9 +89,8 @@ tf-scores: $(READY) $(TF)/ready
 	    $$($(BIN)/python -c 'import oralib; print(oralib.noise_multiplier(8, 1e-5, 100, 0.1))')
 
 $(TF)/ready: requirements-tf.txt
-	@$(call ours,$(TF))
-	rm -rf $(TF)
-	@mkdir $(TF) && touch $(TF)/made-here
+	@$(call ours,$(TF)); rm -rf "$(TF)"
+	@mkdir $(TF) && pwd -P > $(TF)/made-here
 	python3.11 -m venv $(TF)
 	$(TF)/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements-tf.txt
 	@touch $@
@@ -94,18 +109,16 @@ lock: $(READY)
 	    --extra book --extra lab --extra test --extra runs --extra build --quiet --output-file requirements.lock pyproject.toml
 
 clean:
-	@$(call ours,$(VENV))
-	@$(call ours,$(TF))
-	rm -rf $(VENV) $(TF) _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@$(call ours,$(VENV)); $(call ours,$(TF)); \
+	    rm -rf "$(VENV)" "$(TF)" _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an interrupted set-up starts again from nothing.
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml $(STALE)
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; \
 	    sys.exit(None if (3, 11) <= v <= (3, 13) else "make needs Python 3.11 to 3.13, but $(PYTHON) is %d.%d: try make PYTHON=python3.12" % v)'
-	@$(call ours,$(VENV))
-	rm -rf $(VENV)
-	@mkdir $(VENV) && touch $(VENV)/made-here
+	@$(call ours,$(VENV)); rm -rf "$(VENV)"
+	@mkdir $(VENV) && pwd -P > $(VENV)/made-here
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^uv==' requirements.lock)"
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.lock

@@ -7,8 +7,10 @@ somebody has saved in the meantime is left as it is.
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import yaml
 from nbclient import NotebookClient
 from tqdm import tqdm
 
@@ -51,11 +53,22 @@ def draw_readme_picture() -> None:
     picture.savefig(BOOK / "figure-2.png", dpi=144)
 
 
+def pages_of(contents: Any) -> set[str]:
+    """The names of all pages in a table of contents."""
+    if isinstance(contents, dict):
+        return {Path(contents[key]).name for key in ("root", "file") if key in contents}.union(
+            *map(pages_of, contents.values())
+        )
+    return set().union(*map(pages_of, contents)) if isinstance(contents, list) else set()
+
+
 def main() -> None:
-    chapters = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
+    # A notebook that is not in the contents is somebody's own, and is not written over.
+    pages = pages_of(yaml.safe_load((BOOK.parent / "_toc.yml").read_text()))
+    chapters = {path.stem: path for path in sorted(BOOK.glob("*.ipynb")) if path.stem in pages}
     names = sys.argv[1:] or list(chapters)
     for name in names:
-        if name not in chapters:  # nor would a notebook of somebody else be written over
+        if name not in chapters:
             sys.exit(f"there is no chapter {name}; the chapters are {', '.join(chapters)}")
     paths = [chapters[name] for name in dict.fromkeys(names)]
     for path in [path for path in paths if committed.missing(path)]:

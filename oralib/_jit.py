@@ -137,7 +137,7 @@ class _Cache(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        with contextlib.suppress(OSError):  # a full disk
+        with contextlib.suppress(Exception):  # a full disk, or an index that was cut short
             super().save_overload(sig, data)
 
 

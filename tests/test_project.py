@@ -1,5 +1,6 @@
 """The ground: files that must agree with each other, and promises of the README."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import tomllib
 import zipfile
 from email.parser import HeaderParser
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -220,6 +222,91 @@ def test_make_wants_folders_without_blanks(tmp_path, name):
     assert done.returncode == 2
     assert "without blanks" in done.stderr
     assert (tmp_path / "My").exists()
+
+
+@pytest.mark.parametrize("name", ["VENV", "TF"])
+@pytest.mark.parametrize("folder", ["~/env", "~", "my*", "$(HOME)/x;y", "a'b", "a#b", "(x)"])
+def test_make_wants_folders_that_no_shell_takes_for_others(tmp_path, name, folder):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "env").mkdir()
+    (tmp_path / "mystery").mkdir()
+    env = {**os.environ, "HOME": str(tmp_path)}
+    line = ["make", "clean", f"{name}={folder}"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, env=env)
+    assert done.returncode == 2
+    assert "without blanks and signs such as ~" in done.stderr
+    assert {"env", "mystery"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_make_goes_on_after_no_refusal(tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "mine").touch()
+    subprocess.run(["make", "-i", "clean"], cwd=tmp_path, capture_output=True)
+    assert (tmp_path / ".venv" / "mine").exists()
+
+
+@pytest.mark.parametrize("case", ["here", "moved", "other Python"])
+def test_an_environment_of_another_folder_or_python_is_made_again(tmp_path, case):
+    """A copy of a clone would go on with the library of the first one."""
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    venv = tmp_path / ".venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").symlink_to(sys.executable)
+    (venv / "made-here").write_text("/elsewhere\n" if case == "moved" else f"{tmp_path}\n")
+    (venv / "ready").touch()
+    line = ["make", "-n", "lint", *(["PYTHON=echo"] if case == "other Python" else [])]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
+    assert ("-m venv .venv" in done.stdout) == (case != "here"), done.stderr
+
+
+def test_settings_of_uv_end_at_this_folder():
+    assert "uv" in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+
+
+@pytest.fixture
+def downloads(tmp_path):
+    """``book/_ext/downloads.py`` of a project in a folder of its own."""
+    home = tmp_path / "home" / "book" / "_ext"
+    home.mkdir(parents=True)
+    shutil.copy(ROOT / "book" / "_ext" / "downloads.py", home)
+    program = module_from_spec(spec := spec_from_file_location("carried", home / "downloads.py"))
+    spec.loader.exec_module(program)
+    for name in ("README.md", "oralib/one.py", ".env", "my-scores.csv"):
+        (program.ROOT / name).parent.mkdir(exist_ok=True)
+        (program.ROOT / name).touch()
+    return program
+
+
+OURS_ALONE = ["README.md", "book/_ext/downloads.py", "oralib/one.py"]
+
+
+def test_without_git_only_what_belongs_to_the_project_is_carried(downloads):
+    assert [name for name in downloads.files() if "__pycache__" not in name] == OURS_ALONE
+
+
+@pytest.mark.parametrize("case", ["no commit", "another repository", "damaged", "no git"])
+def test_git_that_cannot_say_is_no_error(downloads, tmp_path, monkeypatch, case):
+    subprocess.run(["git", "init", "-q"], cwd=downloads.ROOT, check=True)
+    if case == "another repository":
+        subprocess.run(["git", "init", "-q", str(tmp_path / "other")], check=True)
+        monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    elif case == "damaged":
+        (downloads.ROOT / ".git" / "HEAD").write_text("no")
+    elif case == "no git":
+        monkeypatch.setenv("PATH", "")
+    assert downloads.files() == OURS_ALONE
+    assert downloads.asked_of_git("log", "-1", "--format=%ct") == ""
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs a clone")
+def test_what_belongs_to_the_project_is_what_git_tracks():
+    program = module_from_spec(
+        spec := spec_from_file_location("carried", ROOT / "book" / "_ext" / "downloads.py")
+    )
+    spec.loader.exec_module(program)
+    assert {name.partition("/")[0] for name in program.files()} == set(program.PROJECT)
 
 
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):

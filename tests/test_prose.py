@@ -284,6 +284,7 @@ def book(tmp_path, monkeypatch):
     home = tmp_path / "book"
     home.mkdir()
     source = Path(__file__).parent.parent / "book" / "__main__.py"
+    (tmp_path / "_toc.yml").write_text("root: book/own\n")
     program = module_from_spec(spec := spec_from_file_location("program", source))
     spec.loader.exec_module(program)
     monkeypatch.setattr(program, "BOOK", home)
@@ -310,6 +311,15 @@ def test_only_chapters_of_the_book_are_executed_in_place(book, tmp_path):
     failed = book("own")
     assert failed.startswith("own failed: ")
     assert "ZeroDivisionError" in failed
+
+
+def test_a_notebook_that_is_not_in_the_contents_is_left_alone(book):
+    write_notebook(book.home, code("1"))
+    mine = book.home / "Untitled.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[code("2")], metadata={"my": "word"}), mine)
+    before = mine.read_bytes()
+    assert book("Untitled") == "there is no chapter Untitled; the chapters are own"
+    assert mine.read_bytes() == before
 
 
 def test_chapters_in_place_have_their_numbers(book):

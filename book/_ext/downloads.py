@@ -1,7 +1,8 @@
 """Build what the book carries for its readers: ``python book/_ext/downloads.py FOLDER``.
 
-A wheel of the package, and an archive with all sources and chapters: the files that git tracks,
-as they are now, or everything that is not ignored where there is no git.
+A wheel of the package, and an archive with all sources and chapters, as they are now: the files
+that git tracks; or, where git cannot say, what belongs to the project, and nothing else that lies
+beside it.
 """
 
 import os
@@ -13,29 +14,55 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
+#: What belongs to the project, at the top.
+PROJECT = (
+    *(".ci", ".github", ".gitignore", ".pre-commit-config.yaml"),
+    *("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"),
+    *("_config.yml", "_toc.yml", "benchmarks", "book", "conftest.py", "environment.yml", "oralib"),
+    *("pyproject.toml", "requirements-tf.txt", "requirements-torch.txt", "requirements.lock"),
+    "tests",
+)
 
-def tracked() -> list[str]:
-    """The names of all files that git tracks; none where this is no clone."""
+#: What others leave in these folders.
+LEFT = ("__pycache__", ".ipynb_checkpoints", ".hypothesis")
+
+
+def asked_of_git(*words: str) -> str:
+    """What git says; nothing where this is no clone, or git is not there or not allowed to look."""
     if not (ROOT / ".git").exists():
-        return []
-    names = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).split("\0")
-    return [name for name in names if name and (ROOT / name).is_file()]
+        return ""
+    # A repository that is named in the environment is another one, as in its hooks.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, env=env, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return os.fsdecode(done.stdout)
+
+
+def files() -> list[str]:
+    """The names of all files of the project."""
+    if tracked := asked_of_git("ls-files", "-z"):
+        return [name for name in tracked.split("\0") if name and (ROOT / name).is_file()]
+    found = [path for name in PROJECT for path in [ROOT / name, *(ROOT / name).rglob("*")]]
+    names = [path.relative_to(ROOT) for path in found if path.is_file()]
+    return sorted(str(name) for name in names if not set(name.parts) & set(LEFT))
 
 
 def build(folder: Path) -> None:
     """Put the wheel and the archive into a folder."""
-    with tempfile.TemporaryDirectory() as temporary:
-        source, env = ROOT, dict(os.environ)
-        if names := tracked():
-            source = Path(temporary)
-            # All files in an archive get one time. It must not be that of other versions: Python
-            # tells by it whether a module has changed since it was compiled.
-            command = ["git", "log", "-1", "--format=%ct"]
-            env["SOURCE_DATE_EPOCH"] = subprocess.check_output(command, cwd=ROOT, text=True).strip()
-            for name in names:
-                (source / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, source / name)
+    names = files()
+    # All files in an archive get one time. It must not be that of other versions: Python tells by
+    # it whether a module has changed since it was compiled.
+    time = asked_of_git("log", "-1", "--format=%ct").strip()
+    if not time:
+        time = str(int(max((ROOT / name).stat().st_mtime for name in names)))
+    with tempfile.TemporaryDirectory() as source:
+        for name in names:
+            (Path(source) / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, Path(source) / name)
         command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.resolve())]
+        env = {**os.environ, "SOURCE_DATE_EPOCH": time}
         subprocess.run(command, cwd=source, env=env, check=True)
 
 
