@@ -122,8 +122,11 @@ def coins(name: str, value: Any, n: int) -> NDArray[np.bool_]:
         raise ValueError(f"{name} must have no masked entries, got {name}={value!r}")
     try:
         array = np.asarray(value)
-    except (ValueError, TypeError, RuntimeError):  # as for numbers
-        array = np.zeros(0, dtype=bool)
+    except (ValueError, TypeError, RuntimeError) as error:  # as for numbers
+        raise TypeError(
+            f"{name} must be a boolean vector of length n={n}, got {name}={shown(value)}"
+            f"{reason(value, error)}"
+        ) from None
     if array.dtype != bool or array.shape != (n,):
         raise ValueError(
             f"{name} must be a boolean vector of length n={n}, "
@@ -180,8 +183,7 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
     # Rows of different lengths, no array at all, or a tensor whose gradient is followed.
     except (ValueError, TypeError, RuntimeError) as error:
         array = np.asarray(None)
-        first = value[0] if isinstance(value, list | tuple) and value else value
-        why = f" ({' '.join(str(error).split())})" if hasattr(first, "dtype") else ""
+        why = reason(value, error)
     if array.dtype.kind == "O" and all(type(entry) in _IN_OBJECTS for entry in array.flat):
         # Columns of pandas that once had something else.
         whole = [int(x) for x in array.flat if isinstance(x, int | np.integer)]
@@ -193,6 +195,12 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
             why = f" (of dtype {array.dtype})"
         raise TypeError(f"{name} must be {what}, got {name}={shown(value)}{why}")
     return array
+
+
+def reason(value: Any, error: Exception) -> str:
+    """Why a tensor, or a list of them, is no array, as its library says it: in brackets."""
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    return f" ({' '.join(str(error).split())})" if hasattr(first, "dtype") else ""
 
 
 def shown(value: Any) -> str:

@@ -689,6 +689,7 @@ def _plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
     """One number or truth value per canary, as a flat array that is not empty."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries, got {name}={_check.shown(value)}")
+    why = ""
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O" and array.size:
@@ -697,12 +698,12 @@ def _plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
             entries = [None if type(x).__name__ == "NAType" else x for x in array.flat]
             if all(isinstance(entry, plain) or entry is None for entry in entries):
                 array = np.array(entries, dtype=np.float64).reshape(array.shape)  # None is nan
-    except (ValueError, TypeError, OverflowError, RuntimeError):
-        array = np.asarray(None)
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        array, why = np.asarray(None), _check.reason(value, error)
     if array.dtype.kind not in "biuf" or array.ndim != 1 or not array.size:
         raise TypeError(
             f"{name} must be a list of numbers or truth values, one per canary, "
-            f"got {name}={_check.shown(value)}"
+            f"got {name}={_check.shown(value)}{why}"
         )
     return array
 
@@ -787,13 +788,14 @@ def _check_ids(ids: Sequence[Any] | None, n: int) -> None:
         names = getattr(ids, "tolist", lambda: list(ids))()  # the numbers of an array by themselves
         names = [x.item() if hasattr(x, "item") else x for x in names]  # tensors are never equal
         names = [None if isinstance(x, float) and isnan(x) else x for x in names]  # equals itself
-        if len(names) != n:
-            raise ValueError(f"ids must have one entry for each of {n} canaries, got {len(names)}")
         different = len(set(names))
-    except TypeError:  # no sequence, or of what cannot be told apart
+    # No sequence, or of what cannot be told apart, or of what is no single value.
+    except (TypeError, ValueError, RuntimeError):
         raise TypeError(
             f"ids must be a list of words or numbers, got ids={_check.shown(ids)}"
         ) from None
+    if len(names) != n:
+        raise ValueError(f"ids must have one entry for each of {n} canaries, got {len(names)}")
     if different < n:
         seen: set[Any] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]

@@ -287,6 +287,8 @@ ODD = {
     "06-dp-sgd": {"k": 1, "d": 20, "ratios": [1, 2], "steps": 2},
     "05-efficacy": {"n": 20, "d": 20, "steps": 2, "p": 0.999},
     "E-adaptive-auditing": {"n": 1, "sizes": [1], "sets": 1},
+    "07-conclusions": {"epsilon": 30.0},
+    "exact-bound": {"n": 200, "sizes": [1, 2]},
 }
 
 
@@ -304,7 +306,8 @@ def test_odd_parameters_that_are_allowed(name):
         ("05-efficacy", {"n": 1500}, "n must be a multiple of 1000"),
         ("07-conclusions", {"n": 3}, "n must be a multiple of 2"),
         ("B-gaps-in-detail", {"n": 12}, r"n must lie in \[2, 11\] in this chapter"),
-        ("exact-bound", {"n": 99}, r"n must lie in \[100, 1e\+07\] in this chapter"),
+        ("exact-bound", {"n": 199}, r"n must lie in \[200, 1e\+07\] in this chapter"),
+        ("adapters", {"beta": 0.5}, r"beta must lie in \[1e-09, 0.499\] in this chapter"),
     ],
 )
 def test_what_a_chapter_cannot_take_is_refused_at_once(name, odd, message):

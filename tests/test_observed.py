@@ -11,6 +11,7 @@ from oralib import (
     DpSgd,
     audit_gradients,
     audit_likelihood,
+    audit_scores,
     canary_scores,
     hopping_scores,
     noisy_gradients,
@@ -133,6 +134,7 @@ def test_plain_guesses_are_those_of_the_scores():
     [
         (lambda y, _: noisy_gradients(y[:1]), "weights must be a matrix with a row for each"),
         (lambda y, _: noisy_gradients(y * np.nan), "weights must lie in"),
+        (lambda y, _: noisy_gradients(0 * y + 1), "weights must change from step to step"),
         (lambda y, _: noisy_gradients(y, clip=0), "clip must lie in"),
         (lambda y, _: canary_scores(SMALL, y[:2]), r"gradients must have shape \(3, 2\)"),
         (lambda y, _: canary_scores(SMALL, y * np.inf), "gradients must lie in"),
@@ -165,6 +167,22 @@ def test_bad_input(call, message):
     included, y = observed(SMALL, 1)
     with pytest.raises(ValueError, match=message):
         call(y, included)
+
+
+class _OnGPU:
+    dtype = "torch.bool"
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu()")
+
+
+def test_coins_elsewhere_are_refused_with_the_reason():
+    for call in (
+        lambda: audit_gradients(DpSgd(n=4, d=4, steps=2), np.zeros((2, 4)), _OnGPU(), 2),
+        lambda: audit_scores(np.arange(4.0), _OnGPU(), delta=0.0, guesses=2),
+    ):
+        with pytest.raises(TypeError, match=r"included must be .*Use Tensor.cpu\(\)"):
+            call()
 
 
 def test_masked_coins_are_refused():

@@ -50,6 +50,28 @@ def test_the_notebook_of_a_run_can_be_run_again(tmp_path):
         assert record["results"]["square"] == x * x + 2
 
 
+LAZY = """
+import importlib.util, sys
+spec = importlib.util.find_spec("never_used")
+loader = spec.loader = importlib.util.LazyLoader(spec.loader)
+module = sys.modules["never_used"] = importlib.util.module_from_spec(spec)
+loader.exec_module(module)
+
+class Odd:
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+sys.modules["odd"] = Odd()
+"""
+
+
+def test_modules_that_cannot_be_looked_at_are_left_alone(tmp_path):
+    (tmp_path / "never_used.py").write_text("import not_there_at_all")
+    path = write_chapter(tmp_path, extra=LAZY)
+    assert main(["run", str(path), "--out", str(tmp_path / "out")]) == 0
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["results"]["square"] == 3
+
+
 ALL_HANDLES = """
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))

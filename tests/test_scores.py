@@ -1018,6 +1018,13 @@ def test_tensors_are_as_good_as_arrays(kind):
         )
 
 
+def test_names_must_be_single_values():
+    scores, included = np.arange(100.0), np.arange(100) % 2 == 0
+    for ids in ([np.array([i, 2]) for i in range(100)], [[i] for i in range(100)], 5):
+        with pytest.raises(TypeError, match="ids must be a list of words or numbers"):
+            audit_scores(scores, included, delta=0.0, guesses=20, ids=ids)
+
+
 def test_truth_values_in_lists_of_tensors_are_no_guesses_of_signs():
     truth = np.tile([1, -1], 100)
     for guessed in (list(_Tensor(truth == 1)), [np.array(x) for x in truth == 1]):

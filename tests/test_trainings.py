@@ -90,8 +90,12 @@ def test_settings_of_pytorch_make_no_difference():
     expected = numbers()
     torch.set_default_dtype(torch.float64)
     try:
-        with torch.no_grad():
+        torch.manual_seed(5)
+        drawn = torch.rand(1)
+        torch.manual_seed(5)
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
             changed = numbers()
+        assert torch.rand(1) == drawn
         with torch.inference_mode():
             fast = numbers()
         assert torch.get_default_dtype() == torch.float64

@@ -51,6 +51,11 @@ def noisy_gradients(
             "weights must be a matrix with a row for each of two or more steps, "
             f"got shape {table.shape}"
         )
+    if table.size and (table == table[0]).all():
+        raise ValueError(
+            "weights must change from step to step, as noise is added, got rows that are all the "
+            "same: copy the weights after each step"
+        )
     learning_rate = _check.real("learning_rate", learning_rate, 1e-12, 1e12)
     clip = _check.real("clip", clip, 1e-12, 1e12)
     batch = _check.real("batch", batch, 1e-12, 1e12)

@@ -227,11 +227,22 @@ def _home() -> str:
     return os.path.realpath(os.getcwd() if watched is None else watched[0])
 
 
+def _module_files() -> list[tuple[str, object]]:
+    """The names of all modules, and their files; one that is lazy is not waked up for it."""
+    found = []
+    for name, module in [*sys.modules.items()]:
+        try:
+            found.append((name, object.__getattribute__(module, "__dict__").get("__file__")))
+        except Exception:  # no module at all: anything can be put there
+            found.append((name, None))
+    return found
+
+
 def _modules_of(used: Iterable[str]) -> set[str]:
     """The first names of modules that were imported from these files."""
     home = _home()  # the notebook may be in another folder now
     files = {os.path.normpath(os.path.join(home, name)) for name in used}
-    modules = [(name, getattr(module, "__file__", None)) for name, module in [*sys.modules.items()]]
+    modules = _module_files()
     places = [(name, os.path.join(home, path)) for name, path in modules if isinstance(path, str)]
     found = {name for name, path in places if {path, os.path.realpath(path)} & files}
     return {name.partition(".")[0] for name in found} - {"__main__"}
@@ -378,7 +389,7 @@ _BESIDE = (
 def _imported_packages() -> set[str]:
     """The first names of installed modules that have been imported."""
     kinds = [f"{os.sep}{name}{os.sep}" for name in _SITES]
-    files = [(name, getattr(module, "__file__", None)) for name, module in [*sys.modules.items()]]
+    files = _module_files()
     return {
         name.partition(".")[0]
         for name, path in files

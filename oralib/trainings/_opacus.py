@@ -27,7 +27,13 @@ def usual_settings() -> Iterator[None]:
     dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
     try:
-        with torch.device("cpu"), torch.inference_mode(False), torch.enable_grad():
+        with (
+            torch.device("cpu"),
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            torch.autocast("cpu", enabled=False),
+            torch.random.fork_rng(devices=[]),  # the caller's random numbers are left alone
+        ):
             yield
     finally:
         torch.set_default_dtype(dtype)
