@@ -233,7 +233,8 @@ def efficacy_is_total_variation(base: float, factor: float) -> Finding:
     "C-efficacy-in-detail#paper-lemma-c-6",
     stated={"tau": 0.0, "factor": 1.0},
     mutants=[replaced("tau", with_abstentions=LN3), varied("factor")],
-    remark="That the guesser does not abstain is said by the title of the paper's section only.",
+    remark="That the guesser does not abstain is said before the lemma, by its section, and in "
+    "its proof, but not in the lemma.",
 )
 def efficacy_is_mean_success(tau: float, factor: float) -> Finding:
     def cases() -> Any:
