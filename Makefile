@@ -21,11 +21,13 @@ $(error VENV and TF must be the names of folders, without blanks and signs such 
 endif
 
 # An environment that was made for another folder, before this one was moved or copied, has that
-# folder's oralib; and one with another Python than the one that is asked for is made again as well.
+# folder's oralib; files that were copied may be other ones and older; and one with another Python than
+# the one that is asked for is made again as well.
+MARK := pwd -P && cat requirements.lock pyproject.toml | cksum
 VERSION := -c 'import sys; print(*sys.version_info[:2])'
 STALE :=
 ifneq ($(wildcard $(READY)),)
-ifneq ($(shell cat "$(VENV)/made-here" 2>/dev/null),$(shell pwd -P))
+ifneq ($(shell cat "$(VENV)/made-here" 2>/dev/null),$(shell $(MARK)))
 STALE := again
 else ifneq ($(origin PYTHON),file)
 ifneq ($(shell $(PYTHON) $(VERSION)),$(shell $(BIN)/python $(VERSION)))
@@ -118,7 +120,7 @@ $(READY): requirements.lock pyproject.toml $(STALE)
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; \
 	    sys.exit(None if (3, 11) <= v <= (3, 13) else "make needs Python 3.11 to 3.13, but $(PYTHON) is %d.%d: try make PYTHON=python3.12" % v)'
 	@$(call ours,$(VENV)); rm -rf "$(VENV)"
-	@mkdir $(VENV) && pwd -P > $(VENV)/made-here
+	@mkdir $(VENV) && { $(MARK); } > $(VENV)/made-here
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^uv==' requirements.lock)"
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.lock

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Callable
 from hashlib import sha256
@@ -34,6 +35,15 @@ _KEPT_DAYS = 30
 
 # --------------------------------------------------------------------------------- the folder
 
+#: The sources as they were when their digest was taken: one that is loaded again later may differ.
+_STAMPS: dict[str, tuple[int, int]] = {}
+_EDITED: set[Any] = set()
+
+
+def _stamp(source: str) -> tuple[int, int]:
+    status = os.stat(source)
+    return status.st_mtime_ns, status.st_size
+
 
 def _digest() -> str:
     """What machine code depends on: Numba, and every source that holds kernels or their constants.
@@ -45,6 +55,7 @@ def _digest() -> str:
     for source in sorted(_PACKAGE.rglob("*.py")):
         name = source.relative_to(_PACKAGE)
         if name.parts[0] not in ("claims", "runs"):  # they use kernels and have none
+            _STAMPS[str(source)] = _stamp(str(source))
             content = source.read_bytes()
             digest.update(f"\0{name.as_posix()}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:16]
@@ -104,7 +115,7 @@ def _forget_old(folder: Path) -> None:
     """Remove the machine code of other sources that nobody uses and nobody has used for long."""
     if fcntl is None:
         return
-    for other in folder.parent.glob("kernels-*"):
+    for other in folder.parent.glob(f"kernels-{'[0-9a-f]' * 16}"):
         with contextlib.suppress(OSError):
             if other == folder or time.time() - other.stat().st_mtime < _KEPT_DAYS * 86400:
                 continue
@@ -125,10 +136,36 @@ if _FOLDER is not None:
 # ------------------------------------------------------------------------------ the decorator
 
 
+def _is_as_written(kernel: Any) -> bool:
+    """Whether all that a kernel calls is that of the sources, and nobody has replaced it."""
+    seen: set[Any] = set()
+    todo = [kernel]
+    while todo:
+        function = todo.pop()
+        if function in _EDITED:
+            return False
+        if function in seen:
+            continue
+        seen.add(function)
+        for name in function.__code__.co_names:
+            called = getattr(function.__globals__.get(name), "py_func", None)
+            if called is not None:
+                home = sys.modules.get(called.__module__)
+                ours = getattr(home, called.__name__, None)
+                if called.__module__.partition(".")[0] != __package__ or (
+                    getattr(ours, "py_func", None) is not called
+                ):
+                    return False
+                todo.append(called)
+    return True
+
+
 class _Cache(FunctionCache):
     """Numba's cache, where a file that cannot be read or written costs time and not the result."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        if not _is_as_written(self._py_func):
+            return None
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # a file was cut short: a pickle can fail in any way
@@ -137,12 +174,19 @@ class _Cache(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        if not _is_as_written(self._py_func):
+            return
         with contextlib.suppress(Exception):  # a full disk, or an index that was cut short
             super().save_overload(sig, data)
 
 
 def _cache(kernel: Callable[..., Any]) -> _Cache | None:
     """The cache of a kernel in the folder; None if there is no folder, or Numba cannot use it."""
+    source = kernel.__code__.co_filename
+    with contextlib.suppress(OSError):
+        if source in _STAMPS and _STAMPS[source] != _stamp(source):
+            _EDITED.add(kernel)  # and loaded again
+            return None
     if _FOLDER is None:
         return None
     before = _NUMBA.CACHE_DIR

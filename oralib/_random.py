@@ -38,6 +38,8 @@ def _name(part: object) -> str:
     The repr of somebody else's object may have a memory address, sets in any order, or arrays that
     are printed as NumPy is set to print them.
     """
+    if isinstance(part, str):
+        return repr(str(part))  # also of NumPy's words
     kind = type(part)
     if kind.__module__.partition(".")[0] in ("oralib", "builtins", "numpy"):
         return repr(part)

@@ -168,7 +168,9 @@ def adaptive(
     key = () if budget is None else (most,)
     game = adaptive_game(feedback, budget)
     return _counts(
-        *(game, block, n, trials, seed, mechanism, guesser, *key), feedback=feedback, budget=budget
+        *(game, block, n, trials, seed, mechanism, guesser, *key),
+        feedback=feedback,
+        budget=None if budget is None else most,
     )
 
 

@@ -199,6 +199,57 @@ def test_a_full_disk_gives_the_same_numbers(tmp_path):
     assert calling(tmp_path) == (VALUE, True)
 
 
+@pytest.mark.parametrize("full", [True, False])
+def test_replaced_kernels_are_compiled_and_not_kept(tmp_path, full):
+    package = copy(tmp_path)
+    if full:
+        calling(tmp_path)
+    replacing = (
+        "import numba, oralib.calling as module\n"
+        "module.called = numba.njit(lambda x: x + 5)\n"
+        "print(module.calling(2))"
+    )
+    reloading = (
+        "import importlib, os, oralib.calling as module\n"
+        f"path = {str(package / 'called.py')!r}\n"
+        "from pathlib import Path\n"
+        "text = Path(path).read_text()\n"
+        "Path(path).write_text(text.replace('x + 1', 'x + 30'))\n"
+        "import oralib.called\n"
+        "importlib.reload(oralib.called)\n"
+        "importlib.reload(module)\n"
+        "print(module.calling(2))\n"
+        "Path(path).write_text(text)"
+    )
+    assert ask(tmp_path, replacing) == ["70"]
+    assert ask(tmp_path, reloading) == ["320"]
+    assert calling(tmp_path)[0] == VALUE
+
+
+def test_a_damaged_index_on_a_full_disk_costs_time_only(tmp_path):
+    copy(tmp_path)
+    calling(tmp_path)
+    for file in caches(tmp_path)[0].rglob("*.nbi"):
+        os.truncate(file, 0)
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+
+    code = "import oralib.calling as module, sys; sys.stdout.write(str(module.calling(2)))"
+    assert ask(tmp_path, code, limit=limit) == [str(VALUE)]
+
+
+def test_only_folders_of_our_own_names_are_forgotten(tmp_path):
+    copy(tmp_path)
+    calling(tmp_path)
+    mine = caches(tmp_path)[0].parent / "kernels-mine"
+    mine.mkdir()
+    old = time.time() - 60 * 86400
+    os.utime(mine, (old, old))
+    calling(tmp_path)
+    assert mine.exists()
+
+
 def test_files_that_were_cut_short_are_written_anew(tmp_path):
     copy(tmp_path)
     calling(tmp_path)
@@ -300,13 +351,15 @@ def test_only_what_nobody_has_used_for_long_is_removed(tmp_path):
     calling(tmp_path)
     (mine,) = caches(tmp_path)
     recent, old, held, strange = (
-        mine.with_name(name) for name in ("kernels-1", "kernels-2", "kernels-3", "others-4")
+        mine.with_name(name)
+        for name in (*(f"kernels-{16 * digit}" for digit in "123"), f"others-{16 * '4'}")
     )
     for folder, days in ((recent, 20), (old, 40), (held, 40), (strange, 40), (mine, 40)):
         folder.mkdir(exist_ok=True)
         (folder / "code.nbc").write_text("x")
         make_old(folder, days)
-    (mine.parent / "kernels-5").symlink_to(tmp_path / "oralib")
+    link = mine.with_name(f"kernels-{16 * '5'}")
+    link.symlink_to(tmp_path / "oralib")
     handle = os.open(held, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -314,7 +367,7 @@ def test_only_what_nobody_has_used_for_long_is_removed(tmp_path):
     finally:
         os.close(handle)
     assert sorted(path.name for path in mine.parent.iterdir()) == sorted(
-        [mine.name, recent.name, held.name, strange.name, "kernels-5"]
+        [mine.name, recent.name, held.name, strange.name, link.name]
     )
     assert time.time() - mine.stat().st_mtime < 86400  # it counts as used
 

@@ -246,7 +246,7 @@ def test_make_goes_on_after_no_refusal(tmp_path):
     assert (tmp_path / ".venv" / "mine").exists()
 
 
-@pytest.mark.parametrize("case", ["here", "moved", "other Python"])
+@pytest.mark.parametrize("case", ["here", "moved", "older lock", "other Python"])
 def test_an_environment_of_another_folder_or_python_is_made_again(tmp_path, case):
     """A copy of a clone would go on with the library of the first one."""
     for name in ("Makefile", "requirements.lock", "pyproject.toml"):
@@ -254,7 +254,13 @@ def test_an_environment_of_another_folder_or_python_is_made_again(tmp_path, case
     venv = tmp_path / ".venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").symlink_to(sys.executable)
-    (venv / "made-here").write_text("/elsewhere\n" if case == "moved" else f"{tmp_path}\n")
+    mark = "pwd -P && cat requirements.lock pyproject.toml | cksum"
+    made = subprocess.check_output(["sh", "-c", mark], cwd=tmp_path, text=True)
+    (venv / "made-here").write_text(made if case != "moved" else made.replace("/", "/old/"))
+    if case == "older lock":
+        with (tmp_path / "requirements.lock").open("a") as file:
+            file.write("# another\n")
+        os.utime(tmp_path / "requirements.lock", (1, 1))
     (venv / "ready").touch()
     line = ["make", "-n", "lint", *(["PYTHON=echo"] if case == "other Python" else [])]
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)

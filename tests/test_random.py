@@ -76,6 +76,10 @@ def test_one_seed_however_numpy_prints():
         assert play() == expected
 
 
+def test_words_of_numpy_are_words():
+    assert stream(1, np.str_("steps")).random() == stream(1, "steps").random()
+
+
 def test_zero_has_no_sign():
     counts = [one_run(Xor(), ThresholdGuesser(x), 8, trials=20, seed=1) for x in (0.0, -0.0)]
     assert counts[0].v.tolist() == counts[1].v.tolist()

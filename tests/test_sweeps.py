@@ -28,7 +28,7 @@ from oralib import runs
 from oralib.__main__ import main
 from oralib.runs import folders, picture, sweep
 from oralib.runs.chapters import settings
-from oralib.runs.record import read_results, sealed, write_results
+from oralib.runs.record import read_results, sealed, would_import_the_same, write_results
 
 COMMAND = [sys.executable, "-m", "oralib", "sweep"]
 
@@ -816,7 +816,9 @@ def test_what_a_chapter_reads_is_part_of_its_version(folder, capsys, what, linke
     assert (out / "table.csv").read_text() == "x,more\n1.0,12.0\n"
 
 
-@pytest.mark.parametrize("change", ["another path", "a package", "shadowed", "nothing"])
+@pytest.mark.parametrize(
+    "change", ["another path", "a package", "shadowed", "a link", "no file", "nothing"]
+)
 def test_modules_that_would_be_found_elsewhere_are_other_modules(
     folder, capsys, change, monkeypatch, workers_at_home
 ):
@@ -824,19 +826,29 @@ def test_modules_that_would_be_found_elsewhere_are_other_modules(
     for number in (1, 2):
         place = folder.with_name(f"{folder.name}-{number}")
         place.mkdir()
-        (place / "helperz.py").write_text(f"VALUE = {number}\n")
+        module = place / ("helperz/part.py" if change == "no file" else "helperz.py")
+        module.parent.mkdir(exist_ok=True)
+        module.write_text(f"VALUE = {number}\n")
     one, two = (str(folder.with_name(f"{folder.name}-{number}")) for number in (1, 2))
+    link = folder.with_name(f"{folder.name}-current")
     if change == "a package":
         (folder / "helperz.py").write_text("VALUE = 1\n")
+    elif change == "a link":
+        link.symlink_to(one)
+        monkeypatch.setenv("PYTHONPATH", str(link))
     else:
         monkeypatch.setenv("PYTHONPATH", one)
-    write_chapter(folder, extra="\nimport helperz\nresults.record(more=helperz.VALUE)")
+    name = "from helperz.part import VALUE" if change == "no file" else "from helperz import VALUE"
+    write_chapter(folder, extra=f"\n{name}\nresults.record(more=VALUE)")
     path, out = write_grid(folder, "product: {x: [1]}\nresults: [more]\n"), folder / "out"
     again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
     assert main(again) == 0
     assert (out / "table.csv").read_text() == "x,more\n1.0,1\n"
-    if change == "another path":
+    if change in ("another path", "no file"):
         monkeypatch.setenv("PYTHONPATH", two)
+    elif change == "a link":
+        link.unlink()
+        link.symlink_to(two)
     elif change == "shadowed":
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([two, one]))
     elif change == "a package":
@@ -852,6 +864,56 @@ def test_modules_that_would_be_found_elsewhere_are_other_modules(
         assert (out / "table.csv").read_text() == "x,more\n1.0,2\n"
         assert main(again) == 0
         assert "1 points, 1 complete, 0 to run" in capsys.readouterr().err
+
+
+def test_an_installed_package_that_is_shadowed_later(folder, capsys, workers_at_home):
+    write_chapter(folder, extra="\nimport toolz\nresults.record(more=toolz.last([1, 2, 3]))")
+    path, out = write_grid(folder, "product: {x: [1]}\nresults: [more]\n"), folder / "out"
+    again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
+    assert main(again) == 0
+    assert main(again) == 0
+    assert "1 points, 1 complete, 0 to run" in capsys.readouterr().err
+    (folder / "toolz.py").write_text("def last(values):\n    return 100\n")
+    assert main(again) == 0
+    assert (out / "table.csv").read_text() == "x,more\n1.0,100\n"
+
+
+def test_failed_points_are_not_in_the_table(folder, capsys, monkeypatch, workers_at_home):
+    """They have an earlier record, of modules that are no longer found."""
+    for number, text in ((1, "return 1"), (2, "return 1 / (x - 2)")):
+        place = folder.with_name(f"{folder.name}-{number}")
+        place.mkdir()
+        (place / "helperz.py").write_text(f"def f(x):\n    {text}\n")
+    write_chapter(folder, extra="\nimport helperz\nresults.record(more=helperz.f(x))")
+    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
+    again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
+    for number, status in ((1, 0), (2, 1)):
+        monkeypatch.setenv("PYTHONPATH", str(folder.with_name(f"{folder.name}-{number}")))
+        assert main(again) == status
+    assert (out / "table.csv").read_text() == "x,more\n1.0,-1.0\n"
+
+
+def test_python_by_another_name_is_the_same(folder):
+    record = {"provenance": {"found": {"helperz": "/elsewhere"}}}
+    chapter = runs.find_chapter(str(folder / "small.ipynb"))
+    place = Path(sys.executable).parent
+    for executable, same in ((place / "python3.x", False), (Path("/other/python"), True)):
+        record["provenance"]["executable"] = str(executable)
+        assert would_import_the_same(record, chapter) is same
+
+
+def test_sweeps_of_one_grid_at_one_scheduler_do_not_share_tasks():
+    names = []
+
+    class Client:
+        def submit(self, *call, key, **options):
+            names.append(key)
+            raise InterruptedError
+
+    for _ in range(2):
+        with pytest.raises(InterruptedError):
+            next(sweep._ended(Client(), {0: ("chapter", {}, "out", "same", "code", 1)}))
+    assert names[0] != names[1]
 
 
 def test_points_whose_files_change_meanwhile_are_not_complete(folder, capsys, workers_at_home):

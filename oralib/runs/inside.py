@@ -272,8 +272,16 @@ def module_places(names: Iterable[str], folder: str) -> dict[str, str | None]:
                 is_path = finder is importlib.machinery.PathFinder
                 with contextlib.suppress(Exception):  # of a finder of somebody else
                     spec = find(name, paths) if is_path else find(name, None)
-        found[name] = None if spec is None else spec.origin
+        found[name] = None if spec is None else _place_of(spec)
     return found
+
+
+def _place_of(spec: importlib.machinery.ModuleSpec) -> str | None:
+    """Where a module really lies, links followed; one without a file of its own has folders."""
+    if spec.origin is not None:
+        return os.path.realpath(spec.origin) if spec.has_location else spec.origin
+    folders = spec.submodule_search_locations
+    return None if folders is None else os.pathsep.join(sorted(map(os.path.realpath, folders)))
 
 
 def _real(path: str, folders: dict[str, str]) -> str:
@@ -369,7 +377,7 @@ def described() -> str:
             "library": None if package is None else library_digest(package),
             "place": None if package is None else str(package),
             "used": (used := files_used()),
-            "found": module_places(_modules_of(used), _home()),
+            "found": module_places(_modules_of(used) | _further_modules(), _home()),
             "slow": [name for name in SLOW if name in sys.modules],
             "recorded": getattr(sys, "recorded_in_oralib", []),  # names of results
             "touched": [[name, stat.st_mtime_ns, stat.st_size] for name, stat in files],
@@ -397,10 +405,14 @@ def _imported_packages() -> set[str]:
     }
 
 
+def _further_modules() -> set[str]:
+    """The first names of installed modules that a notebook has imported beside the usual ones."""
+    return _imported_packages() - {*_BESIDE, *getattr(sys, "packages_before_oralib", ())}
+
+
 def _further_packages() -> list[str]:
     """What a notebook has imported beside the usual packages, by the names of installations."""
-    known = {*_BESIDE, *getattr(sys, "packages_before_oralib", ())}
-    tops = _imported_packages() - known
+    tops = _further_modules()
     homes = importlib.metadata.packages_distributions() if tops else {}  # it takes half a second
     return sorted({dist for top in tops for dist in homes.get(top, ())} - {*PACKAGES})
 

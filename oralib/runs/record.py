@@ -156,7 +156,11 @@ def would_import_the_same(record: Mapping[str, Any], chapter: Chapter) -> bool:
     """Whether the modules of a run would be found where they were, if Python is the same."""
     origin = record["provenance"]
     found = origin.get("found")
-    if not isinstance(found, dict) or origin.get("executable") != sys.executable:
+    executable = origin.get("executable")
+    # python and python3 of one folder are one.
+    if not isinstance(found, dict) or not isinstance(executable, str):
+        return True
+    if os.path.dirname(executable) != os.path.dirname(sys.executable):
         return True
     return module_places(found, str(chapter.path.parent)) == found
 

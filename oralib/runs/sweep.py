@@ -16,10 +16,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from filelock import FileLock, Timeout
 from tqdm import tqdm
@@ -166,7 +167,7 @@ def sweep_grid(
             if i not in failures and _done(grid, place, key, code) is None:
                 failures[i] = "a file that it used has changed meanwhile; sweep again"
                 _say(f"point {_named(grid, i)} is not complete: {failures[i]}")
-        table = _table(grid, place, keys, code)
+        table = _table(grid, place, keys, code, failures)
         _write_table(place, table, grid)
     return Sweep(table, failures, out / "table.csv")
 
@@ -203,8 +204,10 @@ def _ended(client: Any, calls: Mapping[int, tuple[Any, ...]]) -> Iterator[tuple[
     """Each point as it ends, and what went wrong there, if anything did."""
     from distributed import as_completed
 
+    # Dask takes tasks of one name for one, also those of another sweep at the same scheduler.
+    sweep = uuid4().hex
     tasks = {
-        client.submit(run_point, *call, key=f"point-{call[3]}", pure=False): i
+        client.submit(run_point, *call, key=f"point-{call[3]}-{sweep}", pure=False): i
         for i, call in calls.items()
     }
     for task in as_completed(tasks):
@@ -431,13 +434,18 @@ def _belongs(grid: Grid, record: Mapping[str, Any], i: int) -> bool:
     return bool(record["parameters"] == json.loads(written))
 
 
-def _table(grid: Grid, out: Path, keys: list[str], code: str) -> "pd.DataFrame":
-    """The parameters that vary and the results of all complete points."""
+def _table(
+    grid: Grid, out: Path, keys: list[str], code: str, failures: Container[int] = ()
+) -> "pd.DataFrame":
+    """The parameters that vary and the results of all complete points.
+
+    One that has failed may have an earlier record, of modules that are no longer found.
+    """
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
-    for key, point in zip(keys, grid.points, strict=True):
-        record = _done(grid, out, key, code)
+    for i, (key, point) in enumerate(zip(keys, grid.points, strict=True)):
+        record = None if i in failures else _done(grid, out, key, code)
         if record is not None:
             values = settings(grid.chapter, point)
             axes = {name: values[name] for name in grid.axes}
