@@ -35,7 +35,10 @@ class Parameter:
 def _list_of(convert: Callable[..., Any], name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(value, list | tuple) or not value:
         raise TypeError(f"{name} must be a list with at least one entry, got {name}={value!r}")
-    return [convert(name, entry, *args, **kwargs) for entry in value]
+    entries = [convert(name, entry, *args, **kwargs) for entry in value]
+    if len(set(entries)) < len(entries):
+        raise ValueError(f"{name} must hold no number twice, got {name}={value!r}")
+    return entries
 
 
 def _integer(low: int, high: int = _check.LARGEST_COUNT) -> Callable[[str, Any], Any]:

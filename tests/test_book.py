@@ -289,6 +289,7 @@ ODD = {
     "E-adaptive-auditing": {"n": 1, "sizes": [1], "sets": 1},
     "07-conclusions": {"epsilon": 30.0},
     "exact-bound": {"n": 200, "sizes": [1, 2]},
+    "how-much-can-one-run-show": {"steps": 50, "d": 20, "beta": 0.05},
 }
 
 
@@ -307,6 +308,8 @@ def test_odd_parameters_that_are_allowed(name):
         ("07-conclusions", {"n": 3}, "n must be a multiple of 2"),
         ("B-gaps-in-detail", {"n": 12}, r"n must lie in \[2, 11\] in this chapter"),
         ("exact-bound", {"n": 199}, r"n must lie in \[200, 1e\+07\] in this chapter"),
+        ("how-much-can-one-run-show", {"steps": 2}, "steps and sample_rate must be larger"),
+        ("valid-adaptive-auditing", {"sizes": [2, 2]}, "sizes must hold no number twice"),
         ("adapters", {"beta": 0.5}, r"beta must lie in \[1e-09, 0.499\] in this chapter"),
     ],
 )
