@@ -7,14 +7,13 @@ somebody has saved in the meantime is left as it is.
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import nbformat
-import yaml
 from nbclient import NotebookClient
 from tqdm import tqdm
 
 from book._ext import committed
+from book.contents import contents
 from oralib._folders import replace
 from oralib.runs import prose
 
@@ -53,18 +52,9 @@ def draw_readme_picture() -> None:
     picture.savefig(BOOK / "figure-2.png", dpi=144)
 
 
-def pages_of(contents: Any) -> set[str]:
-    """The names of all pages in a table of contents."""
-    if isinstance(contents, dict):
-        return {Path(contents[key]).name for key in ("root", "file") if key in contents}.union(
-            *map(pages_of, contents.values())
-        )
-    return set().union(*map(pages_of, contents)) if isinstance(contents, list) else set()
-
-
 def main() -> None:
     # A notebook that is not in the contents is somebody's own, and is not written over.
-    pages = pages_of(yaml.safe_load((BOOK.parent / "_toc.yml").read_text()))
+    pages = {Path(page).name for _, part in contents(BOOK.parent) for page in part}
     chapters = {path.stem: path for path in sorted(BOOK.glob("*.ipynb")) if path.stem in pages}
     names = sys.argv[1:] or list(chapters)
     for name in names:

@@ -24,6 +24,8 @@ import yaml
 from bs4 import BeautifulSoup
 from pypdf import PdfReader, PdfWriter
 
+from book.contents import contents
+
 ROOT = Path(__file__).parent.parent
 HTML = ROOT / "_build" / "html"
 PDF = ROOT / "_build" / "pdf" / "auditing-differential-privacy-in-one-run.pdf"
@@ -42,16 +44,6 @@ REFERRING = ("aria-labelledby", "aria-describedby", "for", "headers")
 
 # ------------------------------------------------------------------------------------------------
 # One page of all pages
-
-
-def contents() -> list[tuple[str, list[str]]]:
-    """The parts of the book, each with its pages; the first has no name."""
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    parts = [("", [toc["root"]])]
-    for part in toc["parts"]:
-        pages = [c["file"] for x in part["chapters"] for c in (x, *x.get("sections", ()))]
-        parts.append((part["caption"], pages))
-    return parts
 
 
 def place(page: str, anchor: str = "") -> str:
@@ -156,7 +148,7 @@ def heads(pages: list[str]) -> str:
 
 def joined() -> str:
     """The whole book as one page; the numbers of sheets in its table of contents come later."""
-    parts = contents()
+    parts = contents(ROOT)
     pages = [page for _, listed in parts for page in listed]
     missing = [page for page in pages if not (HTML / f"{page}.html").exists()]
     if missing:
@@ -326,7 +318,7 @@ def print_out(chromium: Any, *, whole: bool = True) -> PdfReader:
 def sheets(reader: PdfReader) -> dict[str, int]:
     """On which sheet each chapter begins, from 1 on."""
     numbers = {page.indirect_reference.idnum: i for i, page in enumerate(reader.pages, 1)}
-    names = [place(page) for _, listed in contents() for page in listed]
+    names = [place(page) for _, listed in contents(ROOT) for page in listed]
     targets = reader.named_destinations
     return {
         name: numbers[targets[key].page.idnum]

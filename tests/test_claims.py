@@ -359,3 +359,14 @@ def test_verdicts_as_a_data_frame():
     assert frame.query("kind == 'claim of this book'").index.tolist() == [96]
     assert frame["as_expected"].all()
     assert frame.loc[1, "variants_rejected"] == len(verdicts[0].rejected) > 0
+
+
+def test_what_the_anytime_bound_leaves_is_as_its_row_says():
+    def unused(epsilon, beta, n):
+        worst = adaptive_failure_probability(epsilon, n, beta, bound="anytime")
+        return round(100 * (1 - worst / beta))
+
+    short = [unused(e, b, 10_000) for e in (0.0, 1.0, 3.0) for b in (0.05, 0.3)]
+    remark = claims.find("ours:anytime-bound").remark
+    assert f"{min(short)}% to {max(short)}% of β" in remark
+    assert f"only {unused(3.5, 0.35, 200_000)}%" in remark

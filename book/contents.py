@@ -1,0 +1,15 @@
+"""The table of contents of the book, for those who need its pages."""
+
+from pathlib import Path
+
+import yaml
+
+
+def contents(root: Path) -> list[tuple[str, list[str]]]:
+    """The parts of the book in a folder, each with its pages; the first has no name."""
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    parts = [("", [toc["root"]])]
+    for part in toc.get("parts", ()):
+        pages = [c["file"] for x in part["chapters"] for c in (x, *x.get("sections", ()))]
+        parts.append((part["caption"], pages))
+    return parts
