@@ -200,6 +200,90 @@ def test_full_feedback_is_not_covered():
     assert best_mean(table, value, feedback="full") > worst + 0.05
 
 
+# ----------------------------------------------------------- full feedback about a fixed list
+
+
+def most_with_feedback(coins, v):
+    """The largest measure of V >= v if each coin is told before the next one is guessed."""
+    if v <= 0 or coins.ndim == 0:
+        return coins.sum() if v <= 0 else 0.0
+    return max(
+        most_with_feedback(coins[right], v - 1) + most_with_feedback(coins[1 - right], v)
+        for right in (0, 1)
+    )
+
+
+def law_of_the_best(coins):
+    """α of the proof."""
+    if coins.ndim == 0:
+        return coins[None]
+    x, y = law_of_the_best(coins[1]), law_of_the_best(coins[0])
+    return np.append(0, np.maximum(x, y)) + np.append(np.minimum(x, y), 0)
+
+
+def leaked(coins, e):
+    flips = (np.flip(coins, axis) for axis in range(coins.ndim))
+    return sum(np.maximum(coins - e * other, 0).sum() for other in flips)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 5), st.floats(0, 3), st.integers(1, 4))
+@settings(deadline=None, max_examples=150)
+def test_the_claims_by_which_feedback_about_a_list_is_covered(seed, r, epsilon, values):
+    rng, e = np.random.default_rng(seed), exp(epsilon)
+    few = rng.integers(0, values + 1, size=(2,) * r).astype(float)  # many ties, many zeros
+    coins = few if seed % 2 else rng.exponential(size=(2,) * r) ** rng.choice([1, 4])
+    alpha, k = law_of_the_best(coins), np.arange(1, r + 1)
+    more = coins + rng.integers(0, 2, size=coins.shape) * rng.random(coins.shape)
+    assert (law_of_the_best(more) >= alpha - 1e-12).all()  # (a)
+    assert np.allclose(law_of_the_best(e * coins), e * alpha)
+    assert alpha.sum() == pytest.approx(coins.sum())
+    for v in range(r + 1):  # (b), with equality
+        assert most_with_feedback(coins, v) == pytest.approx(alpha[v:].sum(), abs=1e-12)
+    rows = k * alpha[1:] - e * (r - k + 1) * alpha[:-1]
+    assert np.maximum(rows, 0).sum() <= leaked(coins, e) + 1e-9  # (c)
+
+
+def test_full_feedback_about_all_elements_in_order_has_the_exact_p_value():
+    helped, gaps = 0, []
+    for table, epsilon in tables_with_delta():
+        n, delta = table.n, table.delta(epsilon)
+        for v in range(1, n + 1):
+            value = rejects(n, lambda a, b, v=v, n=n: b == n and a >= v)
+            worst = p_value(v, n, epsilon, delta=delta, n=n, method="exact")
+            told = best_mean(table, value, feedback="full")
+            gaps.append(worst - told)
+            helped += told > best_mean(table, value, feedback="one-way") + 1e-6
+    assert helped  # the feedback is of use
+    assert abs(min(gaps)) < 1e-12  # the worst mechanism attains it
+
+
+def test_full_feedback_about_lists_that_the_output_decides():
+    """Each output has a list of its own; one coin that is not on the list may be revealed first."""
+    rng = np.random.default_rng(8)
+    closest = np.inf
+    for table, epsilon in [*tables_with_delta()][:-1] * 4:
+        n, delta = table.n, table.delta(epsilon)
+        c = [int(rng.integers(1, r + 1)) for r in range(1, n + 1)]
+        reached = 0.0
+        for row in table.table / 2**n:
+            coins = row.reshape((2,) * n)  # of one output: one axis for each element
+            order = rng.permutation(n)
+            shown, rest = order[0], np.delete(np.arange(n), order[0])
+            if rng.random() < 0.5 and n > 1:  # two lists, by the coin of an element on neither
+                parts = [np.moveaxis(coins, shown, 0)[side] for side in (0, 1)]
+            else:
+                parts, rest = [coins], np.arange(n)
+            for part in parts:
+                length = int(rng.integers(1, len(rest) + 1))
+                places = rng.permutation(len(rest))
+                part = part.transpose(places).reshape((2,) * length + (-1,)).sum(axis=-1)
+                reached += most_with_feedback(part, c[length - 1])
+        worst = worst_case_rejection(c, epsilon, delta=delta, n=n)
+        assert reached <= worst + 1e-12
+        closest = min(closest, worst - reached)
+    assert closest < 0.1  # the bound is not out of reach
+
+
 # ------------------------------------------------------------------- the mechanism that attains it
 
 

@@ -12,7 +12,8 @@ all others     any                 none: the audit is not valid       none: the 
 
 With full feedback and δ > 0 the level is lowered because, apart from an event of probability at
 most n δ (1 - p(ε)) <= n δ / 2, the counts are dominated as those of an ε-DP mechanism are. This is
-crude: where n δ / 2 is β or more, it shows nothing.
+crude: where n δ / 2 is β or more, it shows nothing. Full feedback about a list of guesses that was
+written down before has the bounds of one-way feedback, and is declared as such.
 """
 
 from bisect import bisect_left
@@ -56,7 +57,9 @@ class Counts:
         set up: that r happens to be the same in all trials does not make it fixed.
     feedback : what the guesser was told on its way: ``"none"``, ``"one-way"`` (the signs of
         elements that it abstained from), ``"full"`` (of all that it is done with) or
-        ``"all others"`` (for each guess, all signs but its own).
+        ``"all others"`` (for each guess, all signs but its own). If what would be guessed, and in
+        which order, was settled before the first guess, say ``"one-way"`` in place of ``"full"``:
+        the same bounds are valid.
     coins : how the elements were chosen: ``"independent"`` fair coins, as in all games here, or
         ``"balanced"``, just half of them included. Balanced coins depend on each other, and no
         bound here is valid for them.
