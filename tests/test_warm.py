@@ -103,6 +103,58 @@ def test_what_lies_beside_the_chapter_is_imported(tmp_path, place):
     assert record["results"]["got"] == "beside"
 
 
+THREADS = """
+os.environ["NUMBA_NUM_THREADS"] = "1"
+import numba
+results.record(got=numba.get_num_threads())
+"""
+
+UNCOMPILED = """
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+import numba
+
+@numba.njit
+def got():
+    return type(got).__name__
+
+results.record(got=got())
+"""
+
+VENDORED = """
+import sys
+sys.path.insert(0, "vendored")
+import pandas
+results.record(got=pandas.word)
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "expected"),
+    [("numba", THREADS, 1), ("numba", UNCOMPILED, "function"), ("pandas", VENDORED, "mine")],
+)
+def test_what_a_chapter_settles_before_its_imports_counts(
+    tmp_path, place, package, extra, expected
+):
+    (tmp_path / "vendored").mkdir()
+    (tmp_path / "vendored" / "pandas.py").write_text("word = 'mine'\n")
+    place.learn([package])
+    assert is_fork(run(tmp_path, "before", PARENT))
+    record = run(tmp_path, "run", extra + PARENT)
+    assert record["results"]["got"] == expected
+    assert not is_fork(record)
+    assert not is_fork(run(tmp_path, "after", PARENT))  # one of its points may do the same
+
+
+def test_other_folders_for_modules_make_no_difference(tmp_path, place):
+    place.learn(["pandas"])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "tools_of_mine.py").write_text("word = 'mine'\n")
+    look = VENDORED.replace("vendored", "mine").replace("pandas", "tools_of_mine") + PARENT
+    record = run(tmp_path, "run", look)
+    assert record["results"]["got"] == "mine"
+    assert is_fork(record)
+
+
 @pytest.mark.parametrize("name", ["matplotlibrc", ".numba_config.yaml"])
 def test_settings_beside_the_chapter_are_read(tmp_path, name):
     (tmp_path / name).touch()

@@ -76,8 +76,11 @@ def end_with_parent() -> None:
 def watch_files() -> None:
     """Note from now on which files this process opens, to read or to write, and their state."""
     opened: dict[str, dict[str, object]] = {"read": {}, "written": {}, "updated": {}}
+    variables: set[bytes] = set()
 
     def hook(event: str, arguments: tuple) -> None:
+        if event in ("os.putenv", "os.unsetenv"):
+            variables.add(arguments[0])
         for name, mode, flags in _openings(event, arguments):
             if isinstance(name, str | bytes | os.PathLike):
                 path = os.path.abspath(os.fsdecode(name))
@@ -91,6 +94,7 @@ def watch_files() -> None:
     sys.audithook_of_oralib = (os.getcwd(), opened)  # type: ignore[attr-defined]
     sys.packages_before_oralib = _imported_packages()  # type: ignore[attr-defined]
     sys.paths_before_oralib = list(sys.path)  # type: ignore[attr-defined]
+    sys.variables_set_in_oralib = variables  # type: ignore[attr-defined]
     sys.addaudithook(hook)
     _compile_anew()
     _keep_streams()
@@ -276,6 +280,19 @@ def module_places(names: Iterable[str], folder: str) -> dict[str, str | None]:
     return found
 
 
+def has_own_start() -> str:
+    """Whether the notebook has changed, as JSON, on what its imports may depend.
+
+    These are variables of the environment, and folders where it would find other packages than
+    those that have been imported. Such a notebook cannot begin where imports have ended.
+    """
+    variables = {*getattr(sys, "variables_set_in_oralib", ())} - {b"OPENBLAS_MAIN_FREE"}  # NumPy's
+    known, home = getattr(sys, "paths_before_oralib", sys.path), _home()
+    added = [os.path.join(home, path) for path in sys.path if path not in known]
+    find, installed = importlib.machinery.PathFinder.find_spec, _imported_packages()
+    return json.dumps(bool(variables) or any(find(name, added) for name in installed if added))
+
+
 def _place_of(spec: importlib.machinery.ModuleSpec) -> str | None:
     """Where a module really lies, links followed; one without a file of its own has folders."""
     if spec.origin is not None:
@@ -379,6 +396,7 @@ def described() -> str:
             "used": (used := files_used()),
             "found": module_places(_modules_of(used) | _further_modules(), _home()),
             "slow": [name for name in SLOW if name in sys.modules],
+            "own_start": json.loads(has_own_start()),
             "recorded": getattr(sys, "recorded_in_oralib", []),  # names of results
             "touched": [[name, stat.st_mtime_ns, stat.st_size] for name, stat in files],
         }

@@ -6,6 +6,7 @@ in prose are asked for in the same way, when their cell is reached.
 """
 
 import ast
+import contextlib
 import inspect
 import json
 import logging
@@ -69,6 +70,15 @@ def execute(
     again : whether this process will start more such kernels, so that they should share imports.
     """
     words: list[dict[str, Any]] = []
+
+    def from_nothing() -> dict[str, Any]:
+        """The same in a kernel that has imported nothing before the notebook could say how."""
+        warm.down()
+        return execute(
+            *(text, output, values),
+            **{"log": log, "library": library, "cwd": cwd, "progress": progress},
+        )
+
     try:
         papermill.execute_notebook(
             nbformat.reads(text, 4),
@@ -87,6 +97,8 @@ def execute(
             again=again,
         )
     except papermill.PapermillExecutionError as error:
+        if words[0]["slow"] and words[-1]["own_start"]:
+            return from_nothing()
         raise RunFailed(f"{error.ename}: {error.evalue}") from None
     except NoSuchKernel:
         raise RunFailed(f"there is no kernel {KERNEL!r}; install ipykernel") from None
@@ -113,6 +125,10 @@ def execute(
         said = " ".join(f"{type(error).__name__}: {error}".split())
         raise RunFailed(f"the kernel {KERNEL!r} cannot be understood: {said}") from None
     before, after = words
+    if after["own_start"]:
+        if before["slow"]:
+            return from_nothing()
+        warm.down()
     warm.learn(after["slow"])
     changed = [name for name, digest in after["used"].items() if digest == inside.CHANGED]
     if changed:
@@ -172,6 +188,8 @@ class _Client(PapermillNotebookClient):
                     raise RunFailed(f"SystemExit: {output.evalue or 0}, before the last cell")
             if cell.metadata.papermill.get("exception"):
                 if any(output.output_type == "error" for output in outputs):
+                    with contextlib.suppress(RunFailed):  # of a kernel that can say nothing
+                        self._words.append({"own_start": self._ask("has_own_start")})
                     return  # papermill will say it
                 # A kernel that cannot tell an exception, for want of file handles, prints it.
                 lines = "".join(output.get("text", "") for output in outputs).split("\n")
@@ -183,7 +201,7 @@ class _Client(PapermillNotebookClient):
         prose.fill_in(self, cell)
         return super().execute_cell(cell, cell_index, **kw)
 
-    def _ask(self, *asked: str) -> dict[str, Any]:
+    def _ask(self, *asked: str) -> Any:
         expressions = {"answer": _question(*asked)}
         message = self.kc.execute(
             "", silent=True, store_history=False, user_expressions=expressions
@@ -191,8 +209,8 @@ class _Client(PapermillNotebookClient):
         answer = self.wait_for_reply(message)["content"]["user_expressions"]["answer"]
         if answer["status"] != "ok":
             raise RunFailed(f"the kernel {KERNEL!r} cannot say what it is: {answer['evalue']}")
-        said = dict(json.loads(ast.literal_eval(answer["data"]["text/plain"])))
-        if "error" in said:
+        said = json.loads(ast.literal_eval(answer["data"]["text/plain"]))
+        if isinstance(said, dict) and "error" in said:
             raise RunFailed(f"the kernel {KERNEL!r} cannot say what it is: {said['error']}")
         return said
 

@@ -49,6 +49,11 @@ def learn(packages: Iterable[str]) -> None:
     _place.learn(packages)
 
 
+def down() -> None:
+    """Let all further kernels of this process start from nothing."""
+    _place.close()
+
+
 class _Provisioner(LocalProvisioner):
     """Starts a kernel as a fork where that makes no difference but in time."""
 
@@ -163,6 +168,11 @@ class _Place:
         self._forks: _Forks | None = None
         self._kernels: list[_Kernel] = []
         self._packages: set[str] = set()
+        self._closed = False
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
 
     def learn(self, packages: Iterable[str]) -> None:
         with self._lock:
@@ -172,6 +182,8 @@ class _Place:
         self, python: list[str], common: dict[str, str], cwd: str, question: dict[str, Any]
     ) -> _Kernel | None:
         with self._lock:
+            if self._closed:
+                return None
             self._kernels = [kernel for kernel in self._kernels if kernel.poll() is None]
             gone = self._forks is not None and self._forks.has_gone()
             if gone or self._started != (python, common, cwd):
