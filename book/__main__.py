@@ -5,7 +5,14 @@ no timings. Without names, the picture of the README is drawn again as well. A n
 somebody has saved in the meantime is left as it is.
 """
 
+import signal
 import sys
+
+if __name__ == "__main__":  # Ctrl-C is an exception only where there is something to say
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from oralib.runs import _lean  # noqa: F401  # which lets nbformat be imported in less time
+
+from io import BytesIO
 from pathlib import Path
 
 import nbformat
@@ -49,7 +56,9 @@ def draw_readme_picture() -> None:
     quoted = {1: (0.49, 0.01), 8: (0.62, 0.01)}
     label = "elements per coordinate n/d"
     picture = figures.tradeoff(table, label, epsilon=2.0, quoted=quoted, audits=200)
-    picture.savefig(BOOK / "figure-2.png", dpi=144)
+    drawn = BytesIO()
+    picture.savefig(drawn, format="png", dpi=144)
+    replace(BOOK / "figure-2.png", None, drawn.getvalue())
 
 
 def main() -> None:
@@ -66,6 +75,7 @@ def main() -> None:
             f"{path.stem} needs {', '.join(committed.missing(path))}: make torch", file=sys.stderr
         )
         paths.remove(path)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for path in (bar := tqdm(paths)):
         bar.set_description(path.stem)
         try:
@@ -77,7 +87,11 @@ def main() -> None:
             said = str(error) or type(error).__name__
             sys.exit(f"{path.stem} failed: {said}")
     if not sys.argv[1:]:
-        draw_readme_picture()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        try:
+            draw_readme_picture()
+        except OSError as error:
+            sys.exit(f"the picture of the README cannot be written: {error}")
 
 
 if __name__ == "__main__":

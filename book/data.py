@@ -6,7 +6,12 @@ Beside the result of many audits there is that of the first few, ``first``, whic
 again: a table that no longer belongs to the library is found.
 """
 
+import signal
 import sys
+
+if __name__ == "__main__":  # a table appears as a whole or not at all, so Ctrl-C may just end it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -138,7 +143,10 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name in names:
         text = MAKERS[name]().round(6).to_csv(index=False, lineterminator="\n")
-        replace(FOLDER / f"{name}.csv", None, text.encode())
+        try:
+            replace(FOLDER / f"{name}.csv", None, text.encode())
+        except OSError as error:
+            sys.exit(f"{name}.csv cannot be written: {error}")
 
 
 if __name__ == "__main__":

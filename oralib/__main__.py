@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_run(commands)
     _add_sweep(commands)
     chosen = parser.parse_args(arguments)
+    trouble = 2 if chosen.command is _audit else 1  # where 1 is that of a refuted claim
     try:
         return int(chosen.command(chosen))
     except ValueError as error:
@@ -47,10 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         print(f"error: {error.strerror or error}{where}", file=sys.stderr)
-        return 1
+        return trouble
     except MemoryError:
         print("error: this needs more memory than there is", file=sys.stderr)
-        return 1
+        return trouble
     except KeyboardInterrupt as error:
         return _signals.ended(error)
 
@@ -446,7 +447,7 @@ def console() -> NoReturn:
     except OSError as error:
         # Somebody has read enough, as head does; or there is no room for the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        status = 141 if isinstance(error, BrokenPipeError) else max(status, 1)
+        status = 141 if isinstance(error, BrokenPipeError) else 2
     except Exception:  # a mistake of ours; Python's own status, 1, is that of a refuted claim
         traceback.print_exc()
         status = 2

@@ -1,5 +1,7 @@
 """Checks of arguments: each error names the argument, its value and what is allowed."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,13 @@ _PLAIN_REAL = frozenset({float, np.float64, np.int64})
 
 #: Numbers that an array of objects may hold; not truth values.
 _IN_OBJECTS = frozenset({int, float, np.int64, np.int32, np.float64, np.float32})
+
+
+def path(name: str, value: Any) -> Path:
+    """``value``, a path or the words of one, as a path."""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name} must be a path, got {name}={value!r}")
+    return Path(value)
 
 
 def is_plain_integer(value: Any) -> bool:

@@ -38,6 +38,8 @@ _KEPT_DAYS = 30
 #: The sources as they were when their digest was taken: one that is loaded again later may differ.
 _STAMPS: dict[str, tuple[int, int]] = {}
 _EDITED: set[Any] = set()
+#: The constants of kernels as they were when these were defined.
+_WRITTEN: dict[Any, dict[str, Any]] = {}
 
 
 def _stamp(source: str) -> tuple[int, int]:
@@ -54,7 +56,8 @@ def _digest() -> str:
     digest = sha256(numba.__version__.encode())
     for source in sorted(_PACKAGE.rglob("*.py")):
         name = source.relative_to(_PACKAGE)
-        if name.parts[0] not in ("claims", "runs"):  # they use kernels and have none
+        hidden = name.name.startswith(".") or not source.is_file()  # as editors leave them
+        if name.parts[0] not in ("claims", "runs") and not hidden:  # they have no kernels
             _STAMPS[str(source)] = _stamp(str(source))
             content = source.read_bytes()
             digest.update(f"\0{name.as_posix()}\0{len(content)}\0".encode() + content)
@@ -147,6 +150,8 @@ def _is_as_written(kernel: Any) -> bool:
         if function in seen:
             continue
         seen.add(function)
+        if _constants(function) != _WRITTEN.get(function, _constants(function)):
+            return False  # Numba would make them part of the machine code
         for name in function.__code__.co_names:
             called = getattr(function.__globals__.get(name), "py_func", None)
             if called is not None:
@@ -158,6 +163,14 @@ def _is_as_written(kernel: Any) -> bool:
                     return False
                 todo.append(called)
     return True
+
+
+def _constants(kernel: Any) -> dict[str, Any]:
+    """The numbers and words that a kernel takes from its module."""
+    values = {name: kernel.__globals__.get(name) for name in kernel.__code__.co_names}
+    return {
+        name: x for name, x in values.items() if isinstance(x, bool | int | float | str | tuple)
+    }
 
 
 class _Cache(FunctionCache):
@@ -210,6 +223,7 @@ def jit(kernel: Callable[..., Any]) -> Any:
 
     ``fastmath`` stays off: kernels rely on infinities and on the order of additions.
     """
+    _WRITTEN[kernel] = _constants(kernel)
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(kernel)
     cache = None if _NUMBA.DISABLE_JIT else _cache(kernel)
     if cache is not None:

@@ -199,6 +199,24 @@ def test_a_full_disk_gives_the_same_numbers(tmp_path):
     assert calling(tmp_path) == (VALUE, True)
 
 
+def test_what_editors_leave_beside_a_source_is_none(tmp_path):
+    package = copy(tmp_path)
+    calling(tmp_path)
+    (package / ".#called.py").symlink_to("somebody@somewhere.1:2")
+    assert calling(tmp_path) == (VALUE, True)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_constants_that_were_changed_are_not_kept(tmp_path, full):
+    package = copy(tmp_path)
+    (package / "called.py").write_text(f"MORE = 1\n{CALLED.replace('x + 1', 'x + MORE')}")
+    if full:
+        calling(tmp_path)
+    changing = "import oralib.called; oralib.called.MORE = 5\n" + ASK
+    assert ask(tmp_path, changing) == ["70"]
+    assert calling(tmp_path)[0] == VALUE
+
+
 @pytest.mark.parametrize("full", [True, False])
 def test_replaced_kernels_are_compiled_and_not_kept(tmp_path, full):
     package = copy(tmp_path)

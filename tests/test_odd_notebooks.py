@@ -254,6 +254,25 @@ def test_other_versions_of_packages_are_named(tmp_path, capsys, monkeypatch, wor
     assert re.search(r"points are kept that were run with numba [\d.]+; now it is absent", said)
 
 
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "import mpmath",
+        "from mpmath import quad",
+        "from mpmath import mp",
+        "import mine",
+        "import matplotlib.pyplot",
+    ],
+)
+def test_packages_that_others_import_as_well_are_named_if_they_are_used(tmp_path, extra):
+    (tmp_path / "mine.py").write_text("from mpmath import mpf as number\n")
+    path = write_chapter(tmp_path, extra=f"\n{extra}")
+    record = runs.run_chapter(runs.find_chapter(str(path)), {}, tmp_path / "out")
+    named = record["provenance"]["packages"].keys()
+    assert ("mpmath" in named) == ("matplotlib" not in extra)
+    assert "pillow" not in named
+
+
 @pytest.mark.parametrize("where", ["parameter", "result"])
 def test_what_is_no_text_is_refused_by_name(tmp_path, capsys, where):
     extra = '\nresults.record(odd="\\ud800")' if where == "result" else ""

@@ -637,8 +637,10 @@ def test_no_room_for_the_output_is_no_refutation(scores_csv):
     words = [sys.executable, "-m", "oralib", "audit", str(scores_csv), "--delta", "1e-5"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
+        both = subprocess.run([*words, "--claim", "50"], stdout=full, stderr=full)
     assert done.returncode == 2
     assert "No space left" in done.stderr
+    assert both.returncode == 2
 
 
 # ------------------------------------------------------------------------------------- odd files

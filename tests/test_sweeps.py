@@ -868,6 +868,76 @@ def test_modules_that_would_be_found_elsewhere_are_other_modules(
         assert "1 points, 1 complete, 0 to run" in capsys.readouterr().err
 
 
+BY_PATH = """
+spec = spec_from_file_location("tools", "../{name}/tools.py")
+tools = module_from_spec(spec)
+spec.loader.exec_module(tools)
+results.record(more=tools.VALUE)
+"""
+AS_A_SCRIPT = """
+import runpy
+results.record(more=runpy.run_path("../{name}/tools.py")["VALUE"])
+"""
+AS_A_PART = """
+import sys
+sys.path.insert(0, "../{name}")
+from package.tools import VALUE
+results.record(more=VALUE)
+"""
+
+
+@pytest.mark.parametrize("extra", [BY_PATH, AS_A_SCRIPT, AS_A_PART])
+def test_code_elsewhere_is_noticed_however_it_is_run(folder, capsys, extra, workers_at_home):
+    place = folder.with_name(f"{folder.name}-elsewhere")
+    (place / "package").mkdir(parents=True)
+    for module in (place / "tools.py", place / "package" / "tools.py"):
+        module.write_text("VALUE = 1\n")
+    write_chapter(folder, extra=extra.format(name=place.name))
+    path, out = write_grid(folder, "product: {x: [1]}\nresults: [more]\n"), folder / "out"
+    again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
+    assert main(again) == 0
+    assert main(again) == 0
+    assert "1 points, 1 complete, 0 to run" in capsys.readouterr().err
+    (place / "tools.py").write_text("VALUE = 2\n")
+    (place / "package" / "tools").mkdir()  # Python takes it for the module, if both are there
+    (place / "package" / "tools" / "__init__.py").write_text("VALUE = 2\n")
+    assert main(again) == 0
+    assert (out / "table.csv").read_text() == "x,more\n1.0,2\n"
+
+
+def test_a_script_that_sweeps_is_not_executed_by_the_workers(folder):
+    path = write_grid(folder, "product: {x: [1, 2]}\nresults: [square]\n")
+    script = folder / "script.py"
+    script.write_text(
+        'open("begun", "a").write("once")\n'
+        "from oralib import runs\n"
+        f'print(runs.sweep_grid(runs.read_grid({path.name!r}), "out").table.square.tolist())\n'
+    )
+    done = subprocess.run(
+        [sys.executable, script], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[3.0, 6.0]\n"
+    assert (folder / "begun").read_text() == "once"
+
+
+def test_paths_may_be_words(folder, capsys, workers_at_home, monkeypatch):
+    monkeypatch.chdir(folder)
+    write_grid(folder, "product: {x: [1]}\nresults: [square]\n")
+    grid = runs.read_grid("grid.yml")
+    assert runs.sweep_grid(grid, "out", workers=1).table.square.tolist() == [3.0]
+    assert runs.run_chapter(grid.chapter, {}, "run")["results"]["square"] == 3.0
+    assert not runs.check_free("another")
+    assert [chapter.name for chapter in runs.chapters(".")] == ["small"]
+    for call, name in (
+        (lambda: runs.read_grid(3), "path"),
+        (lambda: runs.sweep_grid(grid, None), "out"),
+        (lambda: runs.run_chapter(grid.chapter, {}, 3), "folder"),
+        (lambda: runs.check_free(None), "folder"),
+    ):
+        with pytest.raises(TypeError, match=f"{name} must be a path, got {name}="):
+            call()
+
+
 def test_an_installed_package_that_is_shadowed_later(folder, capsys, workers_at_home):
     write_chapter(folder, extra="\nimport toolz\nresults.record(more=toolz.last([1, 2, 3]))")
     path, out = write_grid(folder, "product: {x: [1]}\nresults: [more]\n"), folder / "out"
@@ -1062,6 +1132,23 @@ def test_few_settings_are_curves_and_many_are_a_map(drawn, tmp_path):
     name, (values, columns, rows, *labels), _ = drawn.pop()
     assert (name, columns, rows, labels) == ("heatmap", [1, 2], [*range(6)], ["x", "k", "y"])
     assert values[2].tolist() == [2, 8]
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([20240001, 20240002], ["20240001", "20240002"]),
+        ([1_000_000, 1_000_001], ["1000000", "1000001"]),
+        ([0.5, 2.0, 1e-5], ["0.5", "2", "1e-05"]),
+        ([1.0000001, 1.0000002], ["1.0000001", "1.0000002"]),
+        ([1.0, 1.0000000000000002], ["1", "1.0000000000000002"]),
+    ],
+)
+def test_curves_that_differ_little_have_labels_of_their_own(drawn, tmp_path, values, labels):
+    table = product_table(x=[1, 2], k=values)
+    assert picture.draw_table(table, ["x", "k"], "y", tmp_path / "a.png")
+    ((_, (curves, *_), _),) = drawn
+    assert list(curves) == [f"k = {label}" for label in labels]
 
 
 def test_three_parameters(drawn, tmp_path):

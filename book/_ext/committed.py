@@ -35,7 +35,7 @@ def missing(path: Path) -> list[str]:
 
 def chapters() -> list[Path]:
     """The chapters that cannot be executed here."""
-    return [path for path in sorted(BOOK.glob("*.ipynb")) if missing(path)]
+    return [path for path in sorted(BOOK.glob("[!.]*.ipynb")) if missing(path)]
 
 
 def leave_out(app, config) -> None:

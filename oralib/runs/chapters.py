@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 import nbformat
 
+from oralib import _check
 from oralib.parameters import PARAMETERS
 from oralib.results import NOT_FINITE, SECTION, from_json, is_text
 
@@ -76,7 +78,7 @@ class Chapter:
         return sha256(json.dumps(cells).encode()).hexdigest()[:16]
 
 
-def chapters(folder: Path | None = None) -> list[Chapter]:
+def chapters(folder: str | os.PathLike[str] | None = None) -> list[Chapter]:
     """All chapters of the book that have parameters, in the order of their names.
 
     What is no notebook, or a damaged one, is named and left out: it is no matter to the others.
@@ -86,7 +88,7 @@ def chapters(folder: Path | None = None) -> list[Chapter]:
     >>> "06-dp-sgd" in [chapter.name for chapter in chapters()]
     True
     """
-    folder = _book() if folder is None else folder
+    folder = _book() if folder is None else _check.path("folder", folder)
     found = []
     for path in sorted(folder.glob("*.ipynb")):
         try:

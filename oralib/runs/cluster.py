@@ -23,6 +23,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from multiprocessing import spawn
 from typing import Any
 
 import dask
@@ -91,6 +92,7 @@ def _local(workers: int) -> Iterator[Client]:
     worker = {"nthreads": 1, "worker_class": _Worker, "silence_logs": _SILENT}
     with (
         _safe_path(),
+        _without_the_script(),
         # Dask imports from its folder, which it would share with other users.
         tempfile.TemporaryDirectory(prefix="oralib-", ignore_cleanup_errors=True) as folder,
         dask.config.set({"temporary-directory": folder}),
@@ -127,6 +129,29 @@ def _safe_path() -> Iterator[None]:
             del os.environ["PYTHONSAFEPATH"]
         else:
             os.environ["PYTHONSAFEPATH"] = before
+
+
+@contextlib.contextmanager
+def _without_the_script() -> Iterator[None]:
+    """Workers do not execute the script that sweeps, as every new process of Python's would.
+
+    They need nothing of it, and one that does not begin with ``if __name__ == "__main__"`` would
+    sweep again in each of them.
+    """
+    usual = spawn.get_preparation_data
+
+    def data(name: str) -> dict[str, Any]:
+        begin = dict(usual(name))
+        if name.startswith("Dask Worker"):
+            begin.pop("init_main_from_name", None)
+            begin.pop("init_main_from_path", None)
+        return begin
+
+    spawn.get_preparation_data = data
+    try:
+        yield
+    finally:
+        spawn.get_preparation_data = usual
 
 
 @contextlib.contextmanager

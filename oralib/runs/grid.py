@@ -15,15 +15,16 @@
 """
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
 from itertools import product
 from math import prod
-from pathlib import Path
 from typing import Any
 
+from oralib import _check
 from oralib.runs.chapters import Chapter, check_parameters, find_chapter, settings
 from oralib.runs.plain_yaml import read_yaml
 
@@ -46,7 +47,7 @@ class Grid:
 
     Examples
     --------
-    >>> grid = read_grid(Path("book/grids/plane.yml"))
+    >>> grid = read_grid("book/grids/plane.yml")
     >>> grid.axes, len(grid.points)
     (('ratio', 'k'), 50)
     """
@@ -58,14 +59,15 @@ class Grid:
     show: str | None
 
 
-def read_grid(path: Path) -> Grid:
+def read_grid(path: str | os.PathLike[str]) -> Grid:
     """A grid file, with every point checked.
 
     Examples
     --------
-    >>> read_grid(Path("book/grids/plane.yml")).chapter.name
+    >>> read_grid("book/grids/plane.yml").chapter.name
     'running'
     """
+    path = _check.path("path", path)
     content = read_yaml(path)
     if content is None:
         raise ValueError(f"{path} is empty; a grid has a chapter, and a product or points")

@@ -15,6 +15,7 @@ import platform
 import signal
 import sys
 import sysconfig
+import types
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -57,7 +58,9 @@ def library_digest(package: Path) -> str:
 def _sources(package: Path) -> list[Path]:
     """All files but those of ``runs``: running is not computing."""
     found = sorted(package.rglob("*.py"))
-    return [path for path in found if "runs" not in path.relative_to(package).parts]
+    found = [path for path in found if "runs" not in path.relative_to(package).parts]
+    # Editors leave hidden links beside a file that is being edited.
+    return [path for path in found if path.is_file() and not path.name.startswith(".")]
 
 
 def end_with_parent() -> None:
@@ -186,11 +189,11 @@ def _state(path: str) -> object:
 def files_used() -> dict[str, str]:
     """Digests of what the results depend on beside the library and what is installed.
 
-    These are the modules that were imported from anywhere else, and the files that were read, and
-    not written, in the folder where the process began or below. Names are relative to it. Files
-    that were looked for and are not there are among them, and such as have changed meanwhile. Of
-    what is installed only packages count that do not come from an index, where each version has a
-    number: those of the user, and of a repository.
+    These are the modules that were imported from anywhere else, other sources and notebooks that
+    were read, and all files that were read, and not written, in the folder where the process began
+    or below. Names are relative to it. Files that were looked for and are not there are among them,
+    and such as have changed meanwhile. Of what is installed only packages count that do not come
+    from an index, where each version has a number: those of the user, and of a repository.
     """
     nothing: dict[str, dict[str, object]] = {"read": {}, "written": {}, "updated": {}}
     opened = getattr(sys, "audithook_of_oralib", (None, nothing))[1]
@@ -201,9 +204,9 @@ def files_used() -> dict[str, str]:
     written = {os.path.realpath(path) for path in (*opened["written"], *others)}
     before = {_watched(path, here): state for path, state in (kept | opened["read"]).items()}
     installed, own = _homes_of_what_is_installed(), _packages_of_the_user()
-    found = {path for path in before if path.startswith((here, *own))}
+    found = {path for path in before if path.startswith((here, *own)) or _is_code(path)}
     found = {path for path in found if os.path.realpath(path) not in written}
-    for module in list(sys.modules.values()):
+    for label, module in list(sys.modules.items()):
         try:
             archive = getattr(getattr(module, "__loader__", None), "archive", None)
             path = archive or module.__file__
@@ -211,6 +214,9 @@ def files_used() -> dict[str, str]:
             continue
         if isinstance(path, str) and os.path.isfile(path):
             found.add(_watched(os.path.abspath(path), here))
+            if "." in str(label) and path.endswith(".py") and not path.endswith("__init__.py"):
+                package = os.path.join(path[:-3], "__init__.py")  # which Python would take instead
+                found.add(_watched(os.path.abspath(package), here))
     used = {}
     folders: dict[str, str] = {}
     for path in sorted(found):
@@ -223,6 +229,11 @@ def files_used() -> dict[str, str]:
         same = path not in before or before[path] == _state(path)
         used[name] = file_digest(path) if same else CHANGED
     return used
+
+
+def _is_code(path: str) -> bool:
+    """Whether it is a source or a notebook, which may have been run without being imported."""
+    return path.endswith((".py", ".ipynb")) and os.path.isfile(path)
 
 
 def _home() -> str:
@@ -406,10 +417,12 @@ def described() -> str:
 #: What the packages of ``SLOW`` and their like import from elsewhere.
 _BESIDE = (
     *("PIL", "absl", "attr", "attrs", "charset_normalizer", "contourpy", "cycler", "dateutil"),
-    *("fontTools", "kiwisolver", "llvmlite", "matplotlib", "mpl_toolkits", "mpmath", "oralib"),
-    *("packaging", "platformdirs", "pyparsing", "pytz", "six", "tqdm", "yaml", *SLOW),
-    *("cffi", "coverage", "pycparser"),
+    *("fontTools", "kiwisolver", "llvmlite", "mpmath", "packaging", "platformdirs", "pyparsing"),
+    *("pytz", "six", "tqdm", "yaml", "cffi", "coverage", "pycparser"),
 )
+
+#: What every record names, or what belongs to it.
+_USUAL = ("matplotlib", "mpl_toolkits", "oralib", *SLOW)
 
 
 def _imported_packages() -> set[str]:
@@ -424,8 +437,29 @@ def _imported_packages() -> set[str]:
 
 
 def _further_modules() -> set[str]:
-    """The first names of installed modules that a notebook has imported beside the usual ones."""
-    return _imported_packages() - {*_BESIDE, *getattr(sys, "packages_before_oralib", ())}
+    """The first names of installed modules that a notebook has imported beside the usual ones.
+
+    What others have imported for themselves counts if the notebook, or a module of the user, has a
+    name for it, or for something of it.
+    """
+    others = _imported_packages() - {*_USUAL, *getattr(sys, "packages_before_oralib", ())}
+    return others - ({*_BESIDE} - _named_by_the_user() if others & {*_BESIDE} else set())
+
+
+def _named_by_the_user() -> set[str]:
+    """The first names of modules of which something is known in the notebook, or in a module."""
+    installed, named = _homes_of_what_is_installed(), set()
+    for name, path in _module_files():
+        mine = isinstance(path, str) and not _is_installed(os.path.realpath(path), installed)
+        if mine or name == "__main__":
+            for value in list(object.__getattribute__(sys.modules[name], "__dict__").values()):
+                kind = type(value)
+                if kind is types.ModuleType:
+                    named.add(value.__name__)
+                elif kind.__module__ in ("builtins", "functools"):  # a function or a class, mostly
+                    named.add(getattr(value, "__module__", None))
+                named.add(kind.__module__)
+    return {name.partition(".")[0] for name in named if isinstance(name, str)}
 
 
 def _further_packages() -> list[str]:

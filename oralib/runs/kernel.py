@@ -74,10 +74,7 @@ def execute(
     def from_nothing() -> dict[str, Any]:
         """The same in a kernel that has imported nothing before the notebook could say how."""
         warm.down()
-        return execute(
-            *(text, output, values),
-            **{"log": log, "library": library, "cwd": cwd, "progress": progress},
-        )
+        return execute(text, output, values, log=log, library=library, cwd=cwd, progress=progress)
 
     try:
         papermill.execute_notebook(

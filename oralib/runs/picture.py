@@ -82,7 +82,11 @@ def _plain(words: str) -> str:
 
 
 def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, int | float | np.number) else str(value)
+    """A number with few digits, but all that tell it from others."""
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    text = f"{value:.12g}"
+    return text if float(text) == value else repr(float(value))
 
 
 def _as_numbers(column: "pd.Series") -> "pd.Series":

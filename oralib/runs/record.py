@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from oralib import _check
 from oralib._folders import check_place
 from oralib.results import as_json, from_json, is_text
 from oralib.runs.chapters import BOOK, Chapter
@@ -170,7 +171,7 @@ def is_as_written(folder: Path, record: Mapping[str, Any]) -> bool:
     return changed_since(folder, record["files"], [RESULTS]) is None
 
 
-def check_free(folder: Path, force: bool = False) -> bool:
+def check_free(folder: str | os.PathLike[str], force: bool = False) -> bool:
     """Whether an earlier run will be replaced; an error if the folder must not be written.
 
     A folder is that of a run only if it bears the mark of one. With ``force`` such a one may be
@@ -178,9 +179,10 @@ def check_free(folder: Path, force: bool = False) -> bool:
 
     Examples
     --------
-    >>> check_free(Path("runs/a-new-folder"))
+    >>> check_free("runs/a-new-folder")
     False
     """
+    folder = _check.path("folder", folder)
     if not check_place(folder):
         return False
     record = read_results(folder)

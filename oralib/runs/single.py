@@ -13,6 +13,7 @@ from typing import Any
 
 import nbformat
 
+from oralib import _check
 from oralib._folders import publish, settled
 from oralib.runs.chapters import Chapter, check_parameters, results_of, settings
 from oralib.runs.folders import KERNEL_LOG, WRITTEN, free_name, swap, unseen
@@ -31,7 +32,7 @@ from oralib.runs.record import (
 def run_chapter(
     chapter: Chapter,
     given: Mapping[str, Any],
-    folder: Path,
+    folder: str | os.PathLike[str],
     *,
     code: str | None = None,
     force: bool = False,
@@ -58,7 +59,7 @@ def run_chapter(
 
     >>> from oralib.runs import find_chapter
     >>> chapter = find_chapter("06-dp-sgd")
-    >>> record = run_chapter(chapter, {"epsilon": 4.0}, Path("runs/four"))  # doctest: +SKIP
+    >>> record = run_chapter(chapter, {"epsilon": 4.0}, "runs/four")  # doctest: +SKIP
     """
     # They take a second to import, and the client of a sweep needs neither.
     from oralib.runs.kernel import execute
@@ -69,7 +70,7 @@ def run_chapter(
     cells, _, library = code.partition("-")
     if chapter.digest != cells:
         raise RunFailed(f"{chapter.name} is of version {chapter.digest}, not {cells}")
-    folder = settled(folder)
+    folder = settled(_check.path("folder", folder))
     check_free(folder, force)
     with unseen(folder) as place:
         written = place / WRITTEN

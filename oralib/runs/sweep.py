@@ -25,7 +25,7 @@ from uuid import uuid4
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from oralib import _signals
+from oralib import _check, _signals
 from oralib._folders import PARTIAL, is_link, settled
 from oralib.results import as_json
 from oralib.runs import inside
@@ -110,7 +110,11 @@ def as_text(table: "pd.DataFrame", most: int = 60) -> str:
 
 
 def sweep_grid(
-    grid: Grid, out: Path, *, workers: int | None = None, scheduler: str | None = None
+    grid: Grid,
+    out: str | os.PathLike[str],
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
 ) -> Sweep:
     """Run every point of a grid that is not complete yet, and write the table of all.
 
@@ -127,9 +131,10 @@ def sweep_grid(
     In some minutes, or where it was interrupted:
 
     >>> from oralib.runs import read_grid
-    >>> grid = read_grid(Path("book/grids/plane.yml"))
-    >>> swept = sweep_grid(grid, Path("plane"), workers=2)  # doctest: +SKIP
+    >>> grid = read_grid("book/grids/plane.yml")
+    >>> swept = sweep_grid(grid, "plane", workers=2)  # doctest: +SKIP
     """
+    out = _check.path("out", out)
     cores = os.cpu_count() or 1
     if workers is not None and not 1 <= workers <= cores:
         raise ValueError(f"workers must lie in [1, {cores}], the cores, got workers={workers}")
