@@ -855,6 +855,29 @@ def test_a_kernel_that_dies_says_why(tmp_path, chapter, monkeypatch, capsys):
     assert "\n" not in said
 
 
+@pytest.mark.parametrize("often", [2, 3])
+def test_a_kernel_whose_ports_are_taken_is_started_again(
+    tmp_path, chapter, monkeypatch, capsys, often
+):
+    """Ports are chosen before the kernel begins, so others may be quicker; but not for ever."""
+    python = write_kernel(tmp_path, monkeypatch, PYTHONPATH=os.pathsep.join(PATHS))
+    spec = tmp_path / "jupyter" / "kernels" / "python3" / "kernel.json"
+    late = tmp_path / "late.sh"
+    late.write_text(
+        "#!/bin/sh\n"
+        f"echo >> {tmp_path}/tried\n"
+        f"if [ $(wc -l < {tmp_path}/tried) -le {often} ]; then\n"
+        "    echo 'zmq.error.ZMQError: Address already in use' >&2; exit 1\n"
+        "fi\n"
+        f'exec {python} -m ipykernel_launcher -f "$1"\n'
+    )
+    content = json.loads(spec.read_text())
+    spec.write_text(json.dumps(content | {"argv": ["sh", str(late), "{connection_file}"]}))
+    status = main(["run", str(chapter.path), "--out", str(tmp_path / "out")])
+    assert status == (0 if often < 3 else 1)
+    assert ("Address already in use" in capsys.readouterr().err) == (often == 3)
+
+
 def test_a_kernel_that_never_answers_is_one_line(tmp_path, chapter, monkeypatch, capfd):
     """As with too little memory for its threads."""
     write_kernel(tmp_path, monkeypatch)

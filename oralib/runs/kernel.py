@@ -58,6 +58,7 @@ def execute(
     cwd: Path,
     progress: bool = False,
     again: bool = False,
+    tries: int = 3,
 ) -> dict[str, Any]:
     """Execute a notebook with other parameters, and return what its kernel says about itself.
 
@@ -68,13 +69,18 @@ def execute(
     log : where to write what the kernel says about its own troubles.
     library : the digest of the library that the kernel must have, before and after.
     again : whether this process will start more such kernels, so that they should share imports.
+    tries : how often to start a kernel whose ports somebody else takes before it does.
     """
     words: list[dict[str, Any]] = []
+
+    def anew(again: bool, tries: int) -> dict[str, Any]:
+        place: dict[str, Any] = {"log": log, "library": library, "cwd": cwd}
+        return execute(text, output, values, **place, progress=progress, again=again, tries=tries)
 
     def from_nothing() -> dict[str, Any]:
         """The same in a kernel that has imported nothing before the notebook could say how."""
         warm.down()
-        return execute(text, output, values, log=log, library=library, cwd=cwd, progress=progress)
+        return anew(False, tries)
 
     try:
         papermill.execute_notebook(
@@ -108,6 +114,8 @@ def execute(
         raise RunFailed(f"the kernel {KERNEL!r} cannot be started in {cwd}: {error}") from None
     except RuntimeError as error:  # of a kernel that dies, or never begins
         said, log_lines = str(error), log.read_text(encoding="utf-8", errors="replace").splitlines()
+        if tries > 1 and not words and any("Address already in use" in line for line in log_lines):
+            return anew(again, tries - 1)
         if "respond" in said:
             said = f"the kernel {KERNEL!r} has not answered within {START} s of its start"
             # What it says last is that it was ended then.
