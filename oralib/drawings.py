@@ -452,7 +452,7 @@ _SUCCESSES_TOLD = Question(
 _FEEDBACK = Question(
     "feedback",
     (
-        Answer(("none", "one-way"), "none or\none-way", _SUCCESSES_HIDDEN),
+        Answer(("none", "one-way", "list"), "none, list\nor one-way", _SUCCESSES_HIDDEN),
         Answer(("full",), "full", _SUCCESSES_TOLD),
         Answer(("all others",), "all others", NONE_VALID),
     ),

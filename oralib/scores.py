@@ -150,6 +150,8 @@ class ScoreAudit:
             "none": "the output of the training alone",
             "one-way": "the output of the training and from coins of canaries that the guesser had "
             "given up",
+            "list": "the output of the training and from coins of canaries before them on a list "
+            "that was settled before, or on no list",
             "full": "the output of the training and from coins of canaries that the guesser was "
             "done with",
         }[self.feedback]
@@ -164,6 +166,8 @@ class ScoreAudit:
             "output": {
                 "none": "the number of guesses may depend on the output, never on the coins",
                 "one-way": "the number of guesses may depend on the output and on these coins",
+                "list": "the length of the list may depend on the output and on coins of canaries "
+                "that are not on it",
                 "full": "the guesser may have stopped when it liked",
             }[self.feedback],
         }[self.number]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 SCRIPT = ROOT / "book" / "_static" / "calculator.js"
 RULES = ("plain", "steinke", "exact", "split", "anytime")
-FEEDBACKS = ("none", "one-way", "full", "all others")
+FEEDBACKS = ("none", "one-way", "list", "full", "all others")
 
 #: A page that has nothing but a place for the calculator.
 BARE = (
@@ -72,7 +72,7 @@ def drawn(rng):
         "delta": float(np.clip(rng.choice(deltas), 1e-12, 0.1)) if rng.random() < 0.7 else 0.0,
         "beta": beta,
         "number": str(rng.choice(["fixed", "output"])),
-        "feedback": str(rng.choice(FEEDBACKS, p=[0.4, 0.25, 0.3, 0.05])),
+        "feedback": str(rng.choice(FEEDBACKS, p=[0.35, 0.15, 0.15, 0.3, 0.05])),
         "coins": "balanced" if rng.random() < 0.05 else "independent",
     }
 

@@ -243,7 +243,8 @@ def test_the_claims_by_which_feedback_about_a_list_is_covered(seed, r, epsilon, 
     assert np.maximum(rows, 0).sum() <= leaked(coins, e) + 1e-9  # (c)
 
 
-def test_full_feedback_about_all_elements_in_order_has_the_exact_p_value():
+def test_full_feedback_about_all_elements_has_the_exact_p_value():
+    """For up to three elements even in any order, which the guesser may choose on its way."""
     helped, gaps = 0, []
     for table, epsilon in tables_with_delta():
         n, delta = table.n, table.delta(epsilon)

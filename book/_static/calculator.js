@@ -352,6 +352,7 @@
       options: {
         none: "nothing",
         "one-way": "one-way: coins of skipped elements",
+        list: "list: all coins so far, on a list settled before",
         full: "full: all coins so far",
         "all others": "all other coins",
       },
@@ -542,11 +543,11 @@
 
   function assumes(rule, share) {
     return {
-      plain: "δ = 0, and r fixed in advance or feedback at most one-way",
-      steinke: "r fixed in advance, feedback at most one-way, β at most ½",
-      exact: "r fixed in advance, feedback at most one-way",
+      plain: "δ = 0, and r fixed in advance or feedback none, one-way or list",
+      steinke: "r fixed in advance, feedback none, one-way or list, β at most ½",
+      exact: "r fixed in advance, feedback none, one-way or list",
       split:
-        `feedback at most one-way; a share λ\u00a0=\u00a0${roughly(share)} of β was set aside ` +
+        `feedback none, one-way or list; a share λ\u00a0=\u00a0${roughly(share)} of β was set aside ` +
         "before",
       anytime: "δ = 0; any feedback about elements that are done, any reason to stop",
       "plain lowered": "r fixed in advance; any feedback about elements that are done",

@@ -1,19 +1,18 @@
 """Which bound is valid for an audit: it follows from how the audit was set up, not from its counts.
 
-=============  ==================  =================================  ============================
-feedback       number of guesses   ε-DP (δ = 0)                       (ε, δ)-DP
-=============  ==================  =================================  ============================
-none, one-way  fixed in advance    ε'(v, r)                           the exact p-value of (v, r)
-none, one-way  left to the output  ε'(v, r)                           the split p-value of (v, r)
-full           fixed in advance    ε'(v, r)                           ε'(v, r) at level β - n δ / 2
-full           left to the output  the anytime bound of (v, r)        the same at β - n δ / 2
-all others     any                 none: the audit is not valid       none: the audit is not valid
-=============  ==================  =================================  ============================
+===================  ==================  ===========================  =============================
+feedback             number of guesses   ε-DP (δ = 0)                 (ε, δ)-DP
+===================  ==================  ===========================  =============================
+none, one-way, list  fixed in advance    ε'(v, r)                     the exact p-value of (v, r)
+none, one-way, list  left to the output  ε'(v, r)                     the split p-value of (v, r)
+full                 fixed in advance    ε'(v, r)                     ε'(v, r) at level β - n δ / 2
+full                 left to the output  the anytime bound of (v, r)  the same at β - n δ / 2
+all others           any                 none: it is not valid        none: it is not valid
+===================  ==================  ===========================  =============================
 
 With full feedback and δ > 0 the level is lowered because, apart from an event of probability at
 most n δ (1 - p(ε)) <= n δ / 2, the counts are dominated as those of an ε-DP mechanism are. This is
-crude: where n δ / 2 is β or more, it shows nothing. Full feedback about a list of guesses that was
-written down before has the bounds of one-way feedback, and is declared as such.
+crude: where n δ / 2 is β or more, it shows nothing.
 """
 
 from bisect import bisect_left
@@ -35,8 +34,9 @@ from oralib.bounds.watched import epsilon_lower_bound_anytime
 __all__ = ["Counts", "split_for", "valid_lower_bound", "valid_rule"]
 
 #: What a guesser is told on its way: nothing, the signs of elements that it abstained from, those
-#: of all elements that it is done with, or, for each guess, the signs of all other elements.
-FEEDBACKS = ("none", "one-way", "full", "all others")
+#: of all elements that it is done with, where a list of what will be guessed was settled before or
+#: not, or, for each guess, the signs of all other elements.
+FEEDBACKS = ("none", "one-way", "list", "full", "all others")
 
 #: The rules, by name. Those after the first one are for δ > 0, or for full feedback.
 PLAIN, EXACT, SPLIT, ANYTIME = "plain", "exact", "split", "anytime"
@@ -56,10 +56,10 @@ class Counts:
     r_fixed : whether the number of guesses was fixed before the audit. It says how the audit was
         set up: that r happens to be the same in all trials does not make it fixed.
     feedback : what the guesser was told on its way: ``"none"``, ``"one-way"`` (the signs of
-        elements that it abstained from), ``"full"`` (of all that it is done with) or
-        ``"all others"`` (for each guess, all signs but its own). If what would be guessed, and in
-        which order, was settled before the first guess, say ``"one-way"`` in place of ``"full"``:
-        the same bounds are valid.
+        elements that it abstained from), ``"full"`` (of all that it is done with), ``"list"`` (the
+        same, but which elements would be guessed, and in which order, was settled before the first
+        guess, and all of them were guessed) or ``"all others"`` (for each guess, all signs but its
+        own).
     coins : how the elements were chosen: ``"independent"`` fair coins, as in all games here, or
         ``"balanced"``, just half of them included. Balanced coins depend on each other, and no
         bound here is valid for them.
