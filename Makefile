@@ -36,9 +36,12 @@ endif
 endif
 endif
 
-# An environment that somebody else has made is not removed.
+# An environment that somebody else has made, or another make is making, is not removed.
 ours = if test -e "$(1)" && ! test -e "$(1)/made-here" && ! test -e "$(1)/ready"; then \
     echo "$(1) is there and was not made by make: rename it, or use another by make VENV=..." >&2; \
+    exit 1; fi; \
+    if kill -0 "$$(cat "$(1)/maker" 2>/dev/null)" 2>/dev/null; then \
+    echo "another make, process $$(cat "$(1)/maker"), is setting up $(1): wait for it" >&2; \
     exit 1; fi
 
 .PHONY: book pdf lab test chapters data torch tf-scores lint bench lock clean again
@@ -120,9 +123,9 @@ $(READY): requirements.lock pyproject.toml $(STALE)
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; \
 	    sys.exit(None if (3, 11) <= v <= (3, 13) else "make needs Python 3.11 to 3.13, but $(PYTHON) is %d.%d: try make PYTHON=python3.12" % v)'
 	@$(call ours,$(VENV)); rm -rf "$(VENV)"
-	@mkdir $(VENV) && { $(MARK); } > $(VENV)/made-here
+	@mkdir $(VENV) && { $(MARK); } > $(VENV)/made-here && echo $$PPID > $(VENV)/maker
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^uv==' requirements.lock)"
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
-	@touch $@
+	@rm -f $(VENV)/maker; touch $@

@@ -103,16 +103,30 @@ def is_script() -> bool:
 
 def is_module() -> bool:
     """Whether this process was started by ``python -m oralib``, not by a module that uses it."""
-    words = sys.orig_argv[1:]
-    places = [i for i, word in enumerate(words) if word == "oralib" and i > 0]
-    return any(words[i - 1].startswith("-") and words[i - 1].endswith("m") for i in places)
+    words = iter(sys.orig_argv[1:])
+    for word in words:
+        if word == "--check-hash-based-pycs":
+            next(words, None)
+        elif not word.startswith("-"):
+            return False
+        elif not word.startswith("--"):
+            for end, letter in enumerate(word[1:], start=2):
+                if letter == "m":
+                    return (word[end:] or next(words, "")) == "oralib"
+                if letter == "c":
+                    return False
+                if letter in "WX":  # the rest, or the next word, belongs to it
+                    if not word[end:]:
+                        next(words, None)
+                    break
+    return False
 
 
-# Python has set this in the moment when it imports the package of a module given to -m.
-if getattr(sys, "argv", [""])[:1] == ["-m"] or is_script():
+# Python has set this in the moment when it imports the package of a module given to -m. That may be
+# one of somebody else, which imports this one; its signals are its own.
+if (getattr(sys, "argv", [""])[:1] == ["-m"] and is_module()) or is_script():
     _handle(end_at_once)
-    if is_module() or is_script():
-        sys.excepthook = not_imported
+    sys.excepthook = not_imported
     # Where a stream is closed, the next file that is opened would get its number, and kernels would
     # inherit that.
     for number in range(3):

@@ -12,7 +12,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check, _special
-from oralib._random import BLOCK, play
+from oralib._streams import BLOCK, play
 from oralib.bounds import Counts
 from oralib.channel import Channel
 from oralib.guessers import Guesser, ThresholdGuesser, TopGuesser, fixed_number

@@ -39,8 +39,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._later import special
-from oralib._random import stream
 from oralib._score_report import report
+from oralib._streams import stream
 from oralib.bounds import (
     Counts,
     GaussianCurve,

@@ -370,3 +370,13 @@ def test_what_the_anytime_bound_leaves_is_as_its_row_says():
     remark = claims.find("ours:anytime-bound").remark
     assert f"{min(short)}% to {max(short)}% of β" in remark
     assert f"only {unused(3.5, 0.35, 200_000)}%" in remark
+
+
+def test_a_claim_is_found_by_its_number_and_nothing_else():
+    assert claims.find(5) is claims.find("5")
+    for name in (0, -1, None, 2.5, "there is none such"):
+        with pytest.raises((TypeError, ValueError), match=r"(name|label) must"):
+            claims.find(name)
+    for call in (claims.Page, claims.score):
+        with pytest.raises(TypeError, match=r"verdicts must be like find\(\"1\"\).verdict"):
+            call([claims.find(1)])

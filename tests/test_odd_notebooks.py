@@ -488,7 +488,7 @@ except OSError:
 open(".conf.json").close()
 open(".cache/fonts.json").close()
 used = {os.path.basename(name) for name in space["files_used"]()}
-first = {"helper.py", "mapped.bin", ".conf.json"}
+first = {"helper.py", "mapped.bin", ".conf.json", "replaced.json"}  # by the same content
 bases = {"plain.db", "by uri.db", "plain.db-wal", "by uri.db-wal", "changed.db-wal"}
 assert used == {*first, *bases, "library.so"}, used
 """

@@ -238,6 +238,30 @@ def test_make_wants_folders_that_no_shell_takes_for_others(tmp_path, name, folde
     assert {"env", "mystery"} <= {path.name for path in tmp_path.iterdir()}
 
 
+@pytest.mark.parametrize("words", [["lint"], ["clean"], ["-i", "clean"]])
+def test_make_removes_no_environment_that_another_make_is_making(tmp_path, words):
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    venv = tmp_path / ".venv"
+    venv.mkdir()
+    (venv / "made-here").touch()
+    (venv / "maker").write_text(f"{os.getpid()}\n")
+    done = subprocess.run(["make", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert f"another make, process {os.getpid()}, is setting up .venv" in done.stderr
+    assert (venv / "maker").exists()
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (venv / "maker").write_text(f"{ended.pid}\n")
+    subprocess.run(["make", "clean"], cwd=tmp_path, check=True, capture_output=True)
+    assert not venv.exists()
+
+
+def test_no_module_has_the_name_of_one_of_pythons_own():
+    """In the folder of the package Python would take it for its own."""
+    names = {path.stem for path in (ROOT / "oralib").glob("*.py")}
+    assert not names & (sys.stdlib_module_names - {"__main__"})
+
+
 def test_make_goes_on_after_no_refusal(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     (tmp_path / ".venv").mkdir()

@@ -21,7 +21,7 @@ from nbclient.exceptions import CellTimeoutError
 from notebooks import write_chapter
 
 import oralib
-from oralib import runs
+from oralib import _signals, runs
 from oralib.__main__ import main
 from oralib.runs import folders
 from oralib.runs.chapters import settings
@@ -693,7 +693,7 @@ def test_commands_that_only_compute_end_at_once(tmp_path, words, inner):
     (tmp_path / "scores.csv").write_text("score,included\n1,1\n2,0\n")
     program = f"""
 import sys
-sys.argv = ["-m"]
+sys.argv, sys.orig_argv = ["-m"], ["python", "-m", "oralib"]
 from oralib import _signals, claims, planning, scores
 import oralib.__main__, signal
 def stopped(*given, **named):
@@ -715,7 +715,7 @@ def test_an_interrupt_does_not_wait_for_the_end_of_a_block():
     program = """
 import hashlib, os, signal, sys, threading
 import numpy as np
-from oralib._random import play
+from oralib._streams import play
 
 ended = []
 
@@ -771,6 +771,39 @@ oralib._signals.raise_from_now_on()
 assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("words", [[], ["--algorithm", "oralib"], ["-m", "oralib"]])
+def test_packages_that_use_the_library_keep_their_signals(tmp_path, words):
+    """Also those that import it in the moment when Python looks for their module."""
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "__init__.py").write_text("import oralib\n")
+    look = "import signal\nassert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
+    (tmp_path / "lab" / "__main__.py").write_text(look)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
+    line = [sys.executable, "-X", "utf8", "-m", "lab", *words]
+    subprocess.run(line, cwd=tmp_path, env=env, check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["-m", "oralib", "run"], True),
+        (["-Im", "oralib"], True),
+        (["-moralib"], True),
+        (["-W", "error", "-Xdev", "-X", "utf8", "-m", "oralib"], True),
+        (["--check-hash-based-pycs", "never", "-m", "oralib"], True),
+        (["-m", "lab", "-m", "oralib"], False),
+        (["-m", "lab", "--algorithm", "oralib"], False),
+        (["-c", "import oralib", "-m", "oralib"], False),
+        (["script.py", "-m", "oralib"], False),
+        (["-Wm", "oralib"], False),
+        ([], False),
+    ],
+)
+def test_python_with_oralib_as_its_module_is_known(monkeypatch, words, expected):
+    monkeypatch.setattr(sys, "orig_argv", ["python", *words])
+    assert _signals.is_module() == expected
 
 
 # ------------------------------------------------------------------------------ provenance

@@ -24,8 +24,8 @@ import oralib
 from oralib import Counts, audit_counts, audit_guesses, audit_scores, valid_lower_bound
 from oralib.__main__ import main
 from oralib._extra import RUNS
-from oralib._random import stream
 from oralib._score_file import read_scores
+from oralib._streams import stream
 from oralib.scores import UNFAIR, bounds_by_beta, bounds_by_guesses
 
 

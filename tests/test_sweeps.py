@@ -20,6 +20,7 @@ from types import SimpleNamespace
 
 import filelock
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 from notebooks import run_points_here, write_chapter
@@ -905,6 +906,62 @@ def test_code_elsewhere_is_noticed_however_it_is_run(folder, capsys, extra, work
     assert (out / "table.csv").read_text() == "x,more\n1.0,2\n"
 
 
+SCRATCH = """
+with open("scratch.txt", "w") as file:
+    file.write(str(x))
+open("log.txt", "a").close()
+time.sleep(3)
+results.record(more=float(open("scratch.txt").read()))
+"""
+
+
+def test_points_that_read_each_others_files_are_not_kept(folder, capsys):
+    write_chapter(folder, extra=SCRATCH)
+    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
+    words = ["sweep", str(path), "--out", str(out), "--workers"]
+    assert main([*words, "2"]) == 1
+    said = capsys.readouterr().err
+    for number in (1, 2):
+        assert f"point {number} (x={number}.0) is not kept: another point wrote scratch.txt" in said
+    assert len(list((out / "set-aside").iterdir())) == 2
+    assert main([*words, "1"]) == 0
+    assert (out / "table.csv").read_text() == "x,more\n1.0,1.0\n2.0,2.0\n"
+
+
+def test_a_file_that_is_written_as_it_was_read_is_an_input(folder, capsys, workers_at_home):
+    """Data that are cleaned in place, where there is nothing more to clean."""
+    (folder / "data.csv").write_text("5\n")
+    clean = """
+text = open("data.csv").read()
+with open("data.csv", "w") as file:
+    file.write(text.strip() + "\\n")
+results.record(more=float(text))
+"""
+    write_chapter(folder, extra=clean)
+    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
+    again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
+    assert main(again) == 0
+    assert main(again) == 0
+    assert "2 points, 2 complete, 0 to run" in capsys.readouterr().err
+    (folder / "data.csv").write_text("7\n")
+    assert main(again) == 0
+    assert (out / "table.csv").read_text() == "x,more\n1.0,7.0\n2.0,7.0\n"
+
+
+def test_a_module_that_the_notebook_writes_is_no_input(folder, capsys, workers_at_home):
+    write = """
+with open("settings_of_mine.py", "w") as file:
+    file.write(f"VALUE = {x}")
+import settings_of_mine
+results.record(more=settings_of_mine.VALUE)
+"""
+    write_chapter(folder, extra=write)
+    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
+    again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
+    assert main(again) == 0
+    assert (out / "table.csv").read_text() == "x,more\n1.0,1.0\n2.0,2.0\n"
+
+
 def test_a_script_that_sweeps_is_not_executed_by_the_workers(folder):
     path = write_grid(folder, "product: {x: [1, 2]}\nresults: [square]\n")
     script = folder / "script.py"
@@ -936,6 +993,42 @@ def test_paths_may_be_words(folder, capsys, workers_at_home, monkeypatch):
     ):
         with pytest.raises(TypeError, match=f"{name} must be a path, got {name}="):
             call()
+
+
+def test_a_name_in_the_place_of_what_has_it_is_refused(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    write_grid(folder, "product: {x: [1]}\n")
+    grid = runs.read_grid("grid.yml")
+    for call, name in (
+        (lambda: runs.sweep_grid("grid.yml", "out"), "grid"),
+        (lambda: runs.sweep_grid(grid, "out", workers="2"), "workers"),
+        (lambda: runs.sweep_grid(grid, "out", workers=1.5), "workers"),
+        (lambda: runs.sweep_grid(grid, "out", scheduler=5), "scheduler"),
+        (lambda: runs.run_chapter("small", {}, "out"), "chapter"),
+        (lambda: runs.run_chapter(grid.chapter, "out", {}), "given"),
+        (lambda: runs.run_chapter(grid.chapter, ["x=3"], "out"), "given"),
+        (lambda: runs.described("small"), "chapter"),
+        (lambda: runs.check_parameters("small", {}), "chapter"),
+        (lambda: runs.default_folder("small", {}), "chapter"),
+        (lambda: runs.point_key("small", {}), "chapter"),
+        (lambda: runs.find_chapter(6), "name"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=f"{name} must be .*got {name}="):
+            call()
+    assert not (folder / "out").exists()
+
+
+def test_parameters_may_be_those_of_numpy(folder):
+    chapter = runs.find_chapter(folder / "small.ipynb")
+    given = {"x": np.float32(2), "n": np.int64(3), "ratios": np.array([1, 2])}
+    given |= {"seed": np.uint8(4), "word": np.str_("b")}
+    plain = {"x": 2.0, "n": 3, "ratios": [1.0, 2.0], "seed": 4, "word": "b"}
+    found = runs.check_parameters(chapter, given)
+    assert json.dumps(found) == json.dumps(plain)
+    mixed = runs.check_parameters(chapter, {"ratios": [np.int64(1), np.float32(0.5)]})
+    assert json.dumps(mixed) == json.dumps({"ratios": [1.0, 0.5]})
+    with pytest.raises(ValueError, match=r"n must be an integer, got n=2\.5"):
+        runs.check_parameters(chapter, {"n": np.float64(2.5)})
 
 
 def test_an_installed_package_that_is_shadowed_later(folder, capsys, workers_at_home):

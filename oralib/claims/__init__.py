@@ -19,6 +19,7 @@ own.
 from difflib import get_close_matches
 
 # Each of these enters its claims into the ledger when it is imported.
+from oralib import _check
 from oralib.claims import (
     adaptive,
     auditing,
@@ -82,14 +83,18 @@ PARTS = {
 }
 
 
-def find(name: str) -> Claim:
+def find(name: str | int) -> Claim:
     """The claim with this label or number.
 
     Examples
     --------
     >>> find("1").number
     1
+    >>> find(1).label == find("1").label
+    True
     """
+    if not isinstance(name, str):
+        name = str(_check.integer("name", name, 1))
     for claim in ledger():
         if name in (claim.label, str(claim.number)):
             return claim

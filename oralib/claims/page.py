@@ -8,7 +8,7 @@ from html import escape
 
 import pandas as pd
 
-from oralib import tables
+from oralib import _check, tables
 from oralib.claims.ledger import (
     CORRECTED,
     DEFINITION,
@@ -69,6 +69,11 @@ def _as_html(text: str) -> str:
     return html.replace("sqrt(", "√(").replace("log2", "log<sub>2</sub>")
 
 
+def _check_verdicts(verdicts: Sequence[Verdict]) -> None:
+    for verdict in verdicts:
+        _check.instance("verdicts", verdict, Verdict, 'find("1").verdict()')
+
+
 def score(verdicts: Sequence[Verdict]) -> str:
     """How many mutants of how many claims were rejected, in one line.
 
@@ -78,6 +83,7 @@ def score(verdicts: Sequence[Verdict]) -> str:
     >>> score([claims.find("1").verdict(mutants=True)])
     '4 variants: 4 rejected, 0 pass for a reason that their claims give, 0 missed'
     """
+    _check_verdicts(verdicts)
     rejected = sum(len(verdict.rejected) for verdict in verdicts)
     excused = sum(len([m for m in verdict.passed if m.excuse]) for verdict in verdicts)
     missed = sum(len(verdict.missed) for verdict in verdicts)
@@ -99,6 +105,9 @@ class Page:
     """
 
     verdicts: Sequence[Verdict]
+
+    def __post_init__(self) -> None:
+        _check_verdicts(self.verdicts)
 
     def count(self, sort: str, word: str | None = None) -> int:
         """How many claims of a sort there are, or came out in this way."""

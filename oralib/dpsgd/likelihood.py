@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
-from oralib._random import play
+from oralib._streams import play
 from oralib.bounds import Counts
 from oralib.dpsgd.tables import POINTS, interpolate, log_mixture, window
 from oralib.dpsgd.training import DpSgd, falling, fixed_counts

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import numpy as np
 
 from oralib import _check
 from oralib.parameters import PARAMETERS
@@ -113,7 +114,7 @@ def _book() -> Path:
     return Path("book") if unpacked else BOOK
 
 
-def find_chapter(name: str) -> Chapter:
+def find_chapter(name: str | os.PathLike[str]) -> Chapter:
     """The chapter with this name, for example ``06-dp-sgd``, or the notebook at this path.
 
     Examples
@@ -121,7 +122,8 @@ def find_chapter(name: str) -> Chapter:
     >>> find_chapter("06-dp-sgd").parameters["delta"].default
     1e-05
     """
-    path = Path(name)
+    path = _check.path("name", name)
+    name = os.fspath(name)
     if path.suffix == ".ipynb":
         try:
             there = path.is_file()
@@ -288,6 +290,8 @@ def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, An
     >>> check_parameters(find_chapter("06-dp-sgd"), {"epsilon": "4"})
     {'epsilon': 4.0}
     """
+    check_chapter(chapter)
+    _check.instance("given", given, Mapping, "{'epsilon': 4.0}")
     checked = {}
     for name, value in given.items():
         if name not in chapter.parameters:
@@ -307,6 +311,11 @@ def settings(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, Any]:
     return check_parameters(chapter, {**defaults, **given})
 
 
+def check_chapter(chapter: Any) -> None:
+    """Refuse the name of a chapter where the chapter itself is due."""
+    _check.instance("chapter", chapter, Chapter, 'find_chapter("06-dp-sgd")')
+
+
 def _convert(declared: Declaration, value: Any) -> Any:
     name = declared.name
     try:
@@ -317,7 +326,9 @@ def _convert(declared: Declaration, value: Any) -> Any:
 
 
 def _of_type(declared: Declaration, value: Any) -> Any:
-    """A value of the declared type, which may have been given as text."""
+    """A value of the declared type, which may have been given as text, or by NumPy."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
     if isinstance(value, str) and declared.type != "str":
         value = _from_text(declared, value)
     name, kind = declared.name, declared.type
@@ -351,7 +362,9 @@ def _of_type(declared: Declaration, value: Any) -> Any:
 
 
 def _with_lists(value: Any) -> Any:
-    """A value with lists for tuples, also inside: papermill would write a tuple as a word."""
+    """A value with lists for tuples and arrays, also inside: papermill would write words."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
     if isinstance(value, list | tuple):
         return [_with_lists(entry) for entry in value]
     if isinstance(value, dict):
@@ -411,6 +424,7 @@ def described(chapter: Chapter) -> str:
     >>> described(find_chapter("06-dp-sgd")).splitlines()[0]
     '06-dp-sgd'
     """
+    check_chapter(chapter)
     width = max((len(name) for name in chapter.parameters), default=0)
     lines = [
         f"  {entry.name:<{width}}  {entry.type:<5}  {json.dumps(entry.default)}  {entry.meaning}"

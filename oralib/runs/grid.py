@@ -25,7 +25,13 @@ from math import prod
 from typing import Any
 
 from oralib import _check
-from oralib.runs.chapters import Chapter, check_parameters, find_chapter, settings
+from oralib.runs.chapters import (
+    Chapter,
+    check_chapter,
+    check_parameters,
+    find_chapter,
+    settings,
+)
 from oralib.runs.plain_yaml import read_yaml
 
 KEYS = ("chapter", "parameters", "product", "points", "results", "show")
@@ -170,5 +176,6 @@ def point_key(chapter: Chapter, point: Mapping[str, Any]) -> str:
     >>> point_key(chapter, {"epsilon": 2.0}) == point_key(chapter, {})
     True
     """
+    check_chapter(chapter)
     text = json.dumps([chapter.name, sorted(settings(chapter, point).items())])
     return sha256(text.encode()).hexdigest()[:16]

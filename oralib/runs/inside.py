@@ -78,8 +78,12 @@ def end_with_parent() -> None:
 
 def watch_files() -> None:
     """Note from now on which files this process opens, to read or to write, and their state."""
-    opened: dict[str, dict[str, object]] = {"read": {}, "written": {}, "updated": {}}
+    opened: dict[str, dict[str, object]] = {
+        **{"read": {}, "written": {}, "updated": {}},
+        "digests": {},  # of what was read first and then written, as it was before that
+    }
     variables: set[bytes] = set()
+    busy: list[str] = []  # the path whose digest is being taken, which opens it
 
     def hook(event: str, arguments: tuple) -> None:
         if event in ("os.putenv", "os.unsetenv"):
@@ -92,7 +96,14 @@ def watch_files() -> None:
                         path = importlib.util.source_from_cache(path)
                     except ValueError:
                         continue
-                opened[_kind(mode, flags)].setdefault(path, _state(path))
+                if path in busy:
+                    continue
+                kind = _kind(mode, flags)
+                if kind == "written" and path in opened["read"] and path not in opened["written"]:
+                    busy.append(path)
+                    opened["digests"].setdefault(path, _digest_if_possible(path))
+                    busy.remove(path)
+                opened[kind].setdefault(path, _state(path))
 
     sys.audithook_of_oralib = (os.getcwd(), opened)  # type: ignore[attr-defined]
     sys.packages_before_oralib = _imported_packages()  # type: ignore[attr-defined]
@@ -195,17 +206,20 @@ def files_used() -> dict[str, str]:
     and such as have changed meanwhile. Of what is installed only packages count that do not come
     from an index, where each version has a number: those of the user, and of a repository.
     """
-    nothing: dict[str, dict[str, object]] = {"read": {}, "written": {}, "updated": {}}
-    opened = getattr(sys, "audithook_of_oralib", (None, nothing))[1]
-    here = _home() + os.sep
+    opened, here = _opened(), _home() + os.sep
     # A file that could have been changed, and was not, was read: that is how arrays are mapped.
     kept = {path: state for path, state in opened["updated"].items() if state == _state(path)}
     others = (path for path in opened["updated"] if path not in kept)
     written = {os.path.realpath(path) for path in (*opened["written"], *others)}
+    # One that was written with the content that had been read is an input all the same.
+    same_again = {
+        _watched(path, here): digest
+        for path, digest in opened["digests"].items()
+        if digest == _digest_if_possible(path) and digest != ABSENT
+    }
     before = {_watched(path, here): state for path, state in (kept | opened["read"]).items()}
     installed, own = _homes_of_what_is_installed(), _packages_of_the_user()
     found = {path for path in before if path.startswith((here, *own)) or _is_code(path)}
-    found = {path for path in found if os.path.realpath(path) not in written}
     for label, module in list(sys.modules.items()):
         try:
             archive = getattr(getattr(module, "__loader__", None), "archive", None)
@@ -217,18 +231,44 @@ def files_used() -> dict[str, str]:
             if "." in str(label) and path.endswith(".py") and not path.endswith("__init__.py"):
                 package = os.path.join(path[:-3], "__init__.py")  # which Python would take instead
                 found.add(_watched(os.path.abspath(package), here))
-    used = {}
+    used: dict[str, str] = {}
     folders: dict[str, str] = {}
     for path in sorted(found):
         real = _real(path, folders)
+        if real in written and path not in same_again:
+            continue
         if _is_installed(real, installed) and not real.startswith(own):
             continue
         if _is_hidden(path, here) or os.path.isdir(path):
             continue
         name = os.path.relpath(path, here) if path.startswith(here) else path
-        same = path not in before or before[path] == _state(path)
+        same = path in same_again or path not in before or before[path] == _state(path)
         used[name] = file_digest(path) if same else CHANGED
     return used
+
+
+def files_written() -> dict[str, bool]:
+    """The files that were written in the folder of the process or below: were they read as well?
+
+    What happens at the same time elsewhere may then matter.
+    """
+    opened, here = _opened(), _home() + os.sep
+    read = {os.path.realpath(path) for path in opened["read"]}
+    written = {path: os.path.realpath(path) in read for path in opened["written"]}
+    return {
+        os.path.relpath(path, here): also
+        for path, also in sorted(written.items())
+        if path.startswith(here) and not _is_hidden(path, here)
+    }
+
+
+def _opened() -> dict[str, dict[str, object]]:
+    """What ``watch_files`` has noted."""
+    nothing: dict[str, dict[str, object]] = {"read": {}, "written": {}, "updated": {}}
+    opened: dict[str, dict[str, object]] = getattr(
+        sys, "audithook_of_oralib", (None, {**nothing, "digests": {}})
+    )[1]
+    return opened
 
 
 def _is_code(path: str) -> bool:
@@ -330,6 +370,13 @@ def _watched(path: str, here: str) -> str:
 ABSENT, CHANGED = "absent", "changed"
 
 
+def _digest_if_possible(path: str) -> str | None:
+    try:
+        return file_digest(path)
+    except OSError:
+        return None
+
+
 def file_digest(path: str) -> str:
     if not os.path.isfile(path):
         return ABSENT
@@ -405,6 +452,7 @@ def described() -> str:
             "library": None if package is None else library_digest(package),
             "place": None if package is None else str(package),
             "used": (used := files_used()),
+            "written": files_written(),
             "found": module_places(_modules_of(used) | _further_modules(), _home()),
             "slow": [name for name in SLOW if name in sys.modules],
             "own_start": json.loads(has_own_start()),

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from hashlib import sha256
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -48,21 +49,54 @@ def code_version(chapter: Chapter) -> str:
 
 
 def provenance(
-    parameters: Mapping[str, Any], code: str, kernel: Mapping[str, Any], seconds: float
+    parameters: Mapping[str, Any], code: str, kernel: Mapping[str, Any], began: float
 ) -> dict[str, Any]:
     """Where results are from; the kernel has said itself what it is."""
+    ended = time.time()
     return {
         "seed": parameters.get("seed"),
         "code": code,
         "used": kernel["used"],
+        "written": kernel["written"],
         "found": kernel["found"],
         "commit": _commit(),
         "python": kernel["python"],
         "executable": kernel["executable"],
         "packages": {**kernel["packages"], "papermill": version("papermill")},
-        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "seconds": round(seconds, 1),
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ended)),
+        "seconds": round(max(0.0, ended - began), 1),
+        "span": [round(began, 3), round(ended, 3)],
     }
+
+
+def disturbed(records: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
+    """The runs that have read back a file which another run wrote at the same time, and the file.
+
+    Examples
+    --------
+    >>> def run(begin, end, **written):
+    ...     return {"provenance": {"written": written, "span": [begin, end]}}
+    >>> disturbed({1: run(0, 2, log=False, x=True), 2: run(1, 3, log=False, x=True)})
+    {1: 'x', 2: 'x'}
+    >>> disturbed({1: run(0, 2, x=True), 2: run(2, 3, x=True), 3: run(0, 3, log=False)})
+    {}
+    """
+    spans: dict[str, list[tuple[float, float, int]]] = {}
+    for i, record in records.items():
+        origin = record["provenance"]
+        for name in origin.get("written", ()):
+            spans.setdefault(name, []).append((*origin["span"], i))
+    found = {}
+    for name, at in spans.items():
+        latest, owner = -inf, -1  # the run that ends last of those that have begun
+        for begin, end, i in sorted(at):
+            if begin < latest:
+                for run in (owner, i):
+                    if records[run]["provenance"]["written"][name]:
+                        found[run] = name
+            if end > latest:
+                latest, owner = end, i
+    return dict(sorted(found.items()))
 
 
 def _commit() -> str:

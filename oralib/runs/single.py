@@ -15,7 +15,13 @@ import nbformat
 
 from oralib import _check
 from oralib._folders import publish, settled
-from oralib.runs.chapters import Chapter, check_parameters, results_of, settings
+from oralib.runs.chapters import (
+    Chapter,
+    check_chapter,
+    check_parameters,
+    results_of,
+    settings,
+)
 from oralib.runs.folders import KERNEL_LOG, WRITTEN, free_name, swap, unseen
 from oralib.runs.record import (
     FILES,
@@ -74,7 +80,7 @@ def run_chapter(
     check_free(folder, force)
     with unseen(folder) as place:
         written = place / WRITTEN
-        start = time.perf_counter()
+        began = time.time()
         try:
             # All parameters are given, so that what is recorded is what was run.
             kernel = execute(
@@ -98,7 +104,7 @@ def run_chapter(
             "chapter": chapter.name,
             "parameters": parameters,
             "results": results,
-            "provenance": provenance(parameters, code, kernel, time.perf_counter() - start),
+            "provenance": provenance(parameters, code, kernel, began),
         }
         (written / "page.html").write_text(_page(notebook, chapter), encoding="utf-8")
         record = write_results(written, record)
@@ -188,6 +194,7 @@ def default_folder(chapter: Chapter, values: Mapping[str, Any]) -> Path:
     >>> folder.name.startswith("06-dp-sgd-epsilon=4.0-")
     True
     """
+    check_chapter(chapter)
     everything = [chapter.name, code_version(chapter), sorted(settings(chapter, values).items())]
     digest = sha256(json.dumps(everything).encode()).hexdigest()[:12]
     words = [chapter.name, *(f"{name}={json.dumps(value)}" for name, value in values.items())]

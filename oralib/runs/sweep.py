@@ -42,6 +42,7 @@ from oralib.runs.folders import (
 from oralib.runs.grid import Grid, point_key
 from oralib.runs.record import (
     code_version,
+    disturbed,
     is_as_written,
     is_current,
     read_results,
@@ -134,13 +135,17 @@ def sweep_grid(
     >>> grid = read_grid("book/grids/plane.yml")
     >>> swept = sweep_grid(grid, "plane", workers=2)  # doctest: +SKIP
     """
+    _check.instance("grid", grid, Grid, 'read_grid("grid.yml")')
     out = _check.path("out", out)
     cores = os.cpu_count() or 1
+    if workers is not None:
+        workers = _check.integer("workers", workers)
     if workers is not None and not 1 <= workers <= cores:
         raise ValueError(f"workers must lie in [1, {cores}], the cores, got workers={workers}")
     if scheduler is not None:
         from oralib.runs.cluster import check_address
 
+        _check.instance("scheduler", scheduler, str, "'tcp://host:8786'")
         check_address(scheduler)
     _claim(out, grid)
     place = settled(out)
@@ -172,6 +177,7 @@ def sweep_grid(
             if i not in failures and _done(grid, place, key, code) is None:
                 failures[i] = "a file that it used has changed meanwhile; sweep again"
                 _say(f"point {_named(grid, i)} is not complete: {failures[i]}")
+        failures |= _set_aside_disturbed(grid, place, keys, code)
         table = _table(grid, place, keys, code, failures)
         _write_table(place, table, grid)
     return Sweep(table, failures, out / "table.csv")
@@ -387,6 +393,21 @@ def _is_kept(grid: Grid, out: Path, key: str, code: str) -> bool:
     """Whether a point need not be run: it is complete, and would import the same modules."""
     record = _done(grid, out, key, code)
     return record is not None and would_import_the_same(record, grid.chapter)
+
+
+def _set_aside_disturbed(grid: Grid, out: Path, keys: list[str], code: str) -> dict[int, str]:
+    """Keep no points that have read each other's files; what is said of them."""
+    records = {i: _done(grid, out, key, code) for i, key in enumerate(keys)}
+    found = disturbed({i: record for i, record in records.items() if record is not None})
+    said = {}
+    for i, name in found.items():
+        set_aside(out / "points" / keys[i], out / "set-aside")
+        said[i] = (
+            f"another point wrote {name}, which this one has read back, at the same time; let each "
+            "point write a file of its own, or sweep again with --workers 1"
+        )
+        _say(f"point {_named(grid, i)} is not kept: {said[i]}")
+    return said
 
 
 def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oralib import Count, LocalLaplace, ThresholdGuesser, Xor, one_run
-from oralib._random import BLOCK, play, stream
+from oralib._streams import BLOCK, play, stream
 
 
 def test_streams_are_keyed():
