@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 from math import exp, log2
 from typing import Any
 
@@ -231,10 +231,21 @@ def _maximum(objective: Any, rows: Any, limits: Any, totals: Any) -> float:
 def _best_mechanism(n: int, r: int, v: int, epsilon: float, delta: float) -> float:
     """max P[V >= v] over all (ε, δ)-DP mechanisms whose guesser takes exactly r guesses.
 
-    A linear program over the tables themselves. The output may be taken to be the guesses: what
-    else a mechanism prints can be dropped.
+    The output may be taken to be the guesses: what else a mechanism prints can be dropped.
     """
     outputs = [o for o in product((-1, 0, 1), repeat=n) if sum(map(abs, o)) == r]
+
+    def wins(o: Any, s: Any) -> bool:
+        return sum(a == b for a, b in zip(o, s, strict=True)) >= v
+
+    return _best_table(n, outputs, wins, epsilon, delta)
+
+
+def _best_table(n: int, outputs: list[Any], wins: Function, epsilon: float, delta: float) -> float:
+    """The largest chance to win of all (ε, δ)-DP mechanisms with these outputs.
+
+    A linear program over the tables themselves; ``wins(o, s)`` says whether output o wins for s.
+    """
     datasets = list(product((-1, 1), repeat=n))
     place = {(o, s): j for j, (o, s) in enumerate(product(outputs, datasets))}
     size, pairs = len(place), [(o, s, i) for o, s in place for i in range(n)]
@@ -246,7 +257,7 @@ def _best_mechanism(n: int, r: int, v: int, epsilon: float, delta: float) -> flo
         rows[row, size + row] = -1.0
         budget = len(pairs) + datasets.index(s) * n + i
         rows[budget, size + row] = 1.0
-    right = [sum(a == b for a, b in zip(o, s, strict=True)) >= v for o, s in place]
+    right = [wins(o, s) for o, s in place]
     totals = np.zeros((len(datasets), size + len(pairs)))
     for (_, s), j in place.items():
         totals[datasets.index(s), j] = 1.0
@@ -301,6 +312,71 @@ def exact_p_value(tail: float, price: float) -> Finding:
         for v, r, epsilon, delta, n in ((75, 100, 0.5, 1e-4, 1000), (8, 10, 0.0, 0.01, 40)):
             own = p_value(v, r, epsilon, delta=delta, n=n, method="exact")
             yield f"({v}, {r})", _formula(v, r, epsilon, n * delta, tail, price), own
+
+    return equal(cases(), 1e-6)
+
+
+@cache
+def _best_told(thresholds: tuple[int, ...], epsilon: float, delta: float, stops: bool) -> float:
+    """max P[V >= c_R] with full feedback about a list that the output decides.
+
+    The output may be taken to be the list and, for each that may have been told, the next guess.
+    With ``stops`` the guesser may end before the list does.
+    """
+    n = len(thresholds)
+    lists = [a for r in range(1, n + 1) for a in combinations(range(n), r)]
+    outputs = [(a, t) for a in lists for t in product((-1, 1), repeat=2 ** len(a) - 1)]
+
+    def wins(o: Any, s: Any) -> bool:
+        elements, guesses = o
+        place = right = 0
+        good = []
+        for r, i in enumerate(elements, start=1):
+            right += guesses[place] == s[i]
+            place = 2 * place + (1 if s[i] < 0 else 2)
+            good.append(right >= thresholds[r - 1])
+        return any(good) if stops else good[-1]
+
+    return _best_table(n, outputs, wins, epsilon, delta)
+
+
+@claim(
+    99,
+    "ours:list-is-plain",
+    OURS,
+    "This book",
+    "If the guesser goes through a list of elements that the output has settled, to its end, full "
+    "feedback can do no more than none: the largest P[V ≥ c_R] is that of plain guessers, "
+    "1 − (1 − luck) max(0, 1 − nδ/price) with the largest luck and the least price of all "
+    "lengths.",
+    LINEAR_PROGRAM,
+    "exact-bound#thm-exact-told",
+    stated={"tail": 1.0, "price": 1.0, "stops": False},
+    mutants=[varied("tail"), varied("price"), *replaced("stops", before_the_end=True)],
+    remark="The linear program runs over all tables of up to three elements, all sets of them "
+    "as lists, and all guesses that use what was told.",
+)
+def list_is_plain(tail: float, price: float, stops: bool) -> Finding:
+    def cases() -> Any:
+        for c, epsilon, delta in (
+            ((1, 2), 0.7, 0.05),
+            ((9, 1), 0.0, 0.1),
+            ((9, 9, 2), 0.5, 0.03),
+            ((9, 9, 3), 1.0, 0.02),
+            ((1, 2, 2), 0.0, 0.02),
+            ((1, 2, 3), 0.3, 0.05),
+        ):
+            n = len(c)
+            lucks, prices = [], []
+            for r, v in enumerate(c, start=1):
+                if v <= r:
+                    law = stats.binom(r, p(epsilon))
+                    lucks.append(law.sf(v - 1))
+                    prices.append(v * law.pmf(v) / law.sf(v - 1))
+            bought = max(0.0, 1 - price * n * delta / min(prices))
+            value = 1 - (1 - min(1.0, tail * max(lucks))) * bought
+            name = f"c = {', '.join(str(v) if v < 9 else 'never' for v in c)}"
+            yield name, value, _best_told(c, epsilon, delta, stops)
 
     return equal(cases(), 1e-6)
 
