@@ -588,7 +588,7 @@ def _branch(axes: Axes, question: Question, top: float, start: tuple[float, floa
         else:
             _line(axes, [x, ENDS_AT], [top, top], zorder=1)
             size = TEXT if len(answer.then) < 13 else SMALL
-            _sign(axes, (ENDS_AT, top), 1.64, 0.38, answer.then, ENDS[answer.then], size)
+            _sign(axes, (ENDS_AT, top), 1.7, 0.38, answer.then, ENDS[answer.then], size)
         lines = answer.words.split("\n")
         wide, tall = 0.36 + 0.095 * max(map(len, lines)), 0.34 + 0.14 * (len(lines) - 1)
         _box(axes, x, top, wide, tall, facecolor="white", edgecolor=GREY)
