@@ -91,10 +91,16 @@ if TYPE_CHECKING:
     from oralib import experiments
 
 
+_LATER = (
+    *("claims", "drawings", "experiments", "figures", "laws", "methods", "parameters", "results"),
+    *("runs", "tables", "trainings"),
+)
+
+
 def __getattr__(name: str) -> Any:
-    """``oralib.experiments``, imported when it is first asked for: it needs pandas."""
-    if name == "experiments":
-        return import_module("oralib.experiments")
+    """``oralib.figures`` and its like, imported when they are first asked for: they need more."""
+    if name in _LATER:
+        return import_module(f"oralib.{name}")
     raise AttributeError(f"module 'oralib' has no attribute {name!r}")
 
 

@@ -111,8 +111,18 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
                 f"{name} is not a parameter of this chapter, got {name}={value!r}{hint} "
                 f"(its parameters: {', '.join(names)})"
             )
+    for name in names:
+        if name not in PARAMETERS:
+            raise ValueError(
+                f"{name} is not among the parameters that chapters share and this can check, "
+                f"{', '.join(PARAMETERS)}; a notebook with others checks its own, without this call"
+            )
+        if name not in namespace:
+            raise ValueError(f"{name} must have a value, and is only declared")
     values = {name: PARAMETERS[name].convert(name, namespace[name]) for name in names}
     for name, (least, most) in limits.items():
+        if name not in values:
+            raise ValueError(f"limits must be those of parameters, got one of {name}")
         entries = values[name] if isinstance(values[name], list) else [values[name]]
         if min(entries) < least or max(entries) > most:
             raise ValueError(

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import oralib
-from oralib import drawings, experiments, figures
+from oralib import drawings, experiments, figures, laws
 from oralib.figures.data import data_in
 
 SMALL = {"trials": 10, "seed": 1}
@@ -219,7 +219,7 @@ def test_rows_of_the_chain_may_differ_in_their_number_of_guesses():
     picture = figures.gap_chain({"one": shame, "four": shame}, k=[1, 4])
     ends = {text.get_text() for text in picture.axes[0].texts}
     assert ends == {"1.00", "0.625"}
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(ValueError, match="one for each of 2 rows"):
         figures.gap_chain({"one": shame, "four": shame}, k=[1])
 
 
@@ -380,3 +380,34 @@ def test_labels_say_what_is_shown():
     ]
     picture = figures.heatmap([[1, 2], [3, 4]], [1_000_001, 1_000_002], [0.1, 0.3], "n", "k", "b")
     assert set(picture.table()["n"]) == {1_000_001, 1_000_002}
+
+
+def test_values_that_occur_twice_in_a_law_are_added_up():
+    given = {"a": ([0, 1, 1, 0], [0.1, 0.2, 0.3, 0.4]), "b": ([2], [1.0])}
+    heights = [bar.get_height() for bar in figures.mass(given, "v").axes[0].patches]
+    assert heights == pytest.approx([0.5, 0.5, 1.0])
+    with pytest.raises(ValueError, match="3 values and 1 probabilities in 'a'"):
+        figures.mass({"a": ([0, 1, 2], [1.0])}, "v")
+
+
+def test_the_number_of_guesses_of_a_chain_may_be_one_of_numpy():
+    channels = {"a": oralib.channel(oralib.Count(), 3), "b": oralib.channel(oralib.Xor(), 3)}
+    label = figures.gap_chain(channels, k=2).axes[0].get_xlabel()
+    assert figures.gap_chain(channels, k=np.int64(2)).axes[0].get_xlabel() == label
+    figures.gap_chain(channels, k=np.array([1, 2]))
+    with pytest.raises(ValueError, match=r"k must be .* one for each of 2 rows, got k=\[1\]"):
+        figures.gap_chain(channels, k=[1])
+
+
+def test_one_thing_in_the_place_of_named_ones_is_refused():
+    table = oralib.channel(oralib.Count(), 3)
+    law = oralib.one_run_law(table, oralib.ThresholdGuesser(1.0))
+    for call, name in (
+        (lambda: figures.law(law), "laws"),
+        (lambda: figures.law({"a": laws.count_in_sets_law(2, 3)}), "laws"),
+        (lambda: figures.law({"a": [0.5, 0.5]}), "laws"),
+        (lambda: figures.gap_chain(table), "channels"),
+        (lambda: figures.mass(([0, 1], [0.5, 0.5]), "v"), "laws"),
+    ):
+        with pytest.raises(TypeError, match=f"{name} must"):
+            call()

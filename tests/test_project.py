@@ -256,6 +256,12 @@ def test_make_removes_no_environment_that_another_make_is_making(tmp_path, words
     assert not venv.exists()
 
 
+def test_modules_of_the_reference_are_there_after_the_first_import():
+    names = "claims, drawings, experiments, figures, laws, methods, parameters, results, tables"
+    look = [f"oralib.{name}.__doc__" for name in f"{names}, runs, trainings".split(", ")]
+    subprocess.run([sys.executable, "-c", f"import oralib; {'; '.join(look)}"], check=True)
+
+
 def test_no_module_has_the_name_of_one_of_pythons_own():
     """In the folder of the package Python would take it for its own."""
     names = {path.stem for path in (ROOT / "oralib").glob("*.py")}

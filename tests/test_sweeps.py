@@ -456,6 +456,74 @@ def test_a_table_is_ours_whenever_the_sweep_is_killed(swept, tmp_path, monkeypat
     assert not (out / "set-aside").exists()
 
 
+@pytest.mark.parametrize("moved", ["nothing", "all", "sweep", "notebook"])
+def test_notebooks_of_one_name_do_not_share_a_sweep(tmp_path, capsys, moved, workers_at_home):
+    one, two = tmp_path / "project" / "one", tmp_path / "project" / "two"
+    for folder in (one, two):
+        folder.mkdir(parents=True)
+        write_chapter(folder)
+        write_grid(folder, "product: {x: [1]}\n")
+    out = tmp_path / "project" / "out"
+    assert main(["sweep", str(one / "grid.yml"), "--out", str(out), "--workers", "1"]) == 0
+    record = (out / "table.json").read_text()
+    if moved == "all":
+        (tmp_path / "project").rename(tmp_path / "moved")
+        one, two, out = (tmp_path / "moved" / name for name in ("one", "two", "out"))
+    elif moved == "sweep":
+        out = out.rename(tmp_path / "elsewhere")
+    elif moved == "notebook":
+        one = one.rename(tmp_path / "elsewhere")
+    capsys.readouterr()
+    if moved != "notebook":
+        assert main(["sweep", str(two / "grid.yml"), "--out", str(out), "--workers", "1"]) == 2
+        assert f"is a sweep of {one / 'small.ipynb'}, another notebook" in capsys.readouterr().err
+    assert main(["sweep", str(one / "grid.yml"), "--out", str(out), "--workers", "1"]) == 0
+    assert "1 points, 1 complete, 0 to run" in capsys.readouterr().err
+    assert (out / "table.json").read_text() == record
+
+
+def test_a_linked_notebook_is_one_of_the_folder_of_the_link(tmp_path):
+    for number in (1, 2):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}" / "data.txt").write_text(f"{number}")
+    write_chapter(tmp_path / "1", extra="\nresults.record(more=int(open('data.txt').read()))")
+    (tmp_path / "2" / "small.ipynb").symlink_to(tmp_path / "1" / "small.ipynb")
+    chapter = runs.find_chapter(tmp_path / "2" / "small.ipynb")
+    assert runs.run_chapter(chapter, {}, tmp_path / "out")["results"]["more"] == 2
+
+
+def test_names_are_those_that_python_has(tmp_path, capsys, workers_at_home):
+    """Jupyter completes epsilon to a sign that Python takes for another one."""
+    path = write_chapter(tmp_path)
+    notebook = nbformat.read(path, 4)
+    notebook.cells[1].source += "\n\u03f5: float = 1.0  # a level"
+    notebook.cells[-1].source += "\nresults.record(\u03f5_bound=\u03f5 / 2)"
+    nbformat.write(notebook, path)
+    out = tmp_path / "run"
+    assert main(["run", str(path), "-p", "\u03f5=4", "--out", str(out)]) == 0
+    assert "\u03b5_bound  2" in capsys.readouterr().out
+    grid = write_grid(tmp_path, "product: {\u03f5: [1, 2]}\nresults: [\u03f5_bound]\n")
+    assert main(["sweep", str(grid), "--out", str(tmp_path / "out"), "--workers", "1"]) == 0
+    table = (tmp_path / "out" / "table.csv").read_text()
+    assert table == "\u03b5,\u03b5_bound\n1.0,0.5\n2.0,1.0\n"
+
+
+def test_a_sweep_that_is_moved_with_its_modules_stays_complete(tmp_path, capsys, workers_at_home):
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "helperz.py").write_text("VALUE = 1\n")
+    write_chapter(tmp_path / "project", extra="\nimport helperz")
+    write_grid(tmp_path / "project", "product: {x: [1]}\n")
+
+    def swept(folder):
+        words = [str(folder / "grid.yml"), "--out", str(folder / "out"), "--workers", "1"]
+        assert main(["sweep", *words]) == 0
+        return capsys.readouterr().err
+
+    swept(tmp_path / "project")
+    said = swept((tmp_path / "project").rename(tmp_path / "moved"))
+    assert "1 points, 1 complete, 0 to run" in said
+
+
 def test_a_sweep_of_another_chapter_is_left_alone(swept, tmp_path, capsys):
     folder = tmp_path / "copy"
     shutil.copytree(swept, folder)
@@ -1112,7 +1180,7 @@ def test_a_bad_scheduler_is_refused_before_anything_is_written(folder, capsys):
 def table_of(monkeypatch, points, records, results=None):
     """The table of a sweep whose points have these results; None for one that failed."""
     told = iter(records)
-    chapter = SimpleNamespace(name="small", parameters={})
+    chapter = SimpleNamespace(name="small", path=Path("small.ipynb"), parameters={})
     axes = tuple(dict.fromkeys(name for point in points for name in point))
     monkeypatch.setattr(
         sweep, "_done", lambda *_: None if (found := next(told)) is None else {"results": found}
@@ -1242,6 +1310,15 @@ def test_curves_that_differ_little_have_labels_of_their_own(drawn, tmp_path, val
     assert picture.draw_table(table, ["x", "k"], "y", tmp_path / "a.png")
     ((_, (curves, *_), _),) = drawn
     assert list(curves) == [f"k = {label}" for label in labels]
+
+
+def test_the_mean_of_something_infinite_is_not_drawn(drawn, tmp_path):
+    table = product_table(x=[1, 2], k=[5, 6, 7], seed=[1, 2])
+    table.loc[0, "y"] = float("inf")
+    assert picture.draw_table(table, ["x", "k", "seed"], "y", tmp_path / "a.png")
+    ((name, (values, *_), _),) = drawn
+    assert name == "heatmap"
+    assert [str(value) for value in values[0]] == ["nan", "6.5"]
 
 
 def test_three_parameters(drawn, tmp_path):

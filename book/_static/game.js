@@ -22,6 +22,9 @@
     return sum;
   };
 
+  /** A bound with two digits, never rounded up. */
+  const down = (number) => (Math.floor(number * 100 + 1e-9) / 100).toFixed(2);
+
   /** ε'(v, r): the largest ε with P[Bin(r, p(ε)) >= v] <= β, or 0; valid for ε-DP. */
   const bound = (v, r, beta = BETA) => {
     if (v === 0 || tail(v, r, 0.5) > beta) return 0;
@@ -359,7 +362,7 @@
     const above = bounds.filter((value) => value > epsilon).length;
     const many = bounds.length === 1 ? "One run" : `${bounds.length} runs`;
     return (
-      `${many} of this mechanism so far: mean bound ${mean.toFixed(2)}, largest ${Math.max(...bounds).toFixed(2)}` +
+      `${many} of this mechanism so far: mean bound ${mean.toFixed(2)}, largest ${down(Math.max(...bounds))}` +
       (Number.isFinite(epsilon) ? `; above ε in ${above}, where 5% are allowed.` : "; all of them are below ε = ∞.")
     );
   };
@@ -375,7 +378,7 @@
       guesses: `The guesser sees the output, not the coins. ${guessed(published)}`,
       counts: r ? `The coins are uncovered: v = ${v} of r = ${r} guesses are right.` : "No guess was taken: v = 0 of r = 0.",
       bound:
-        `v = ${v} of r = ${r} gives the lower bound ${game.bound.toFixed(2)} on ε, with 95% confidence. ` +
+        `v = ${v} of r = ${r} gives the lower bound ${down(game.bound)} on ε, with 95% confidence. ` +
         `The truth is ${Number.isFinite(MECHANISMS[name].epsilon) ? MECHANISMS[name].epsilon : "∞"}.`,
     }[STEPS[step]];
   };

@@ -1,11 +1,13 @@
 """Pictures of what is exact: tables of a mechanism, laws of counts, the chain of gaps."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
+from oralib import _check
 from oralib.bounds import p
 from oralib.channel import Channel
 from oralib.figures.style import (
@@ -53,7 +55,11 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
     """
     require_some("channels", channels, "row")
     picture, axes = new_picture(height=1.5 + 0.46 * len(channels))
-    guesses = [k] * len(channels) if k is None or isinstance(k, int) else k
+    if k is not None and not isinstance(k, Sequence | np.ndarray):
+        k = _check.integer("k", k, 1)
+    guesses = [k] * len(channels) if k is None or isinstance(k, int) else list(k)
+    if len(guesses) != len(channels):
+        raise ValueError(f"k must be a number, or one for each of {len(channels)} rows, got k={k}")
     for place, (channel, taken) in enumerate(zip(channels.values(), guesses, strict=True)):
         levels = [
             0.5,
@@ -107,6 +113,7 @@ def mass(
     if len(laws) > len(CYCLE):
         raise ValueError(f"laws must have at most {len(CYCLE)} of them, got {len(laws)}")
     picture, axes = new_picture(height=3.6)
+    laws = {label: _added_up(label, *law) for label, law in laws.items()}
     every = [value for values, _ in laws.values() for value in np.ravel(values).tolist()]
     beside = len(laws) if len(set(every)) < len(every) else 1
     width = 0.8 / beside
@@ -122,6 +129,20 @@ def mass(
     return picture
 
 
+def _added_up(
+    label: str, values: ArrayLike, chances: ArrayLike
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Each value once, with all of its probability."""
+    x, y = np.ravel(values), np.ravel(chances)
+    if x.shape != y.shape:
+        raise ValueError(
+            f"laws must have a probability for each value, got {x.size} values and {y.size} "
+            f"probabilities in {label!r}"
+        )
+    different, places = np.unique(x, return_inverse=True)
+    return different, np.bincount(places, weights=y, minlength=different.size)
+
+
 @in_house_style
 def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
     """Joint laws of (V, R), one panel each: darker cells are likelier.
@@ -132,6 +153,9 @@ def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
     >>> picture = law({"Count": one_run_law(channel(Count(), 3), ThresholdGuesser(1.0))})
     """
     require_some("laws", laws, "law")
+    for table in laws.values():
+        if not isinstance(table, np.ndarray) or table.ndim != 2:
+            raise TypeError(f"laws must be tables like those of one_run_law, got {table!r}")
     picture, axes = new_picture(len(laws), width=max(5.0, 3.5 * len(laws)), height=3.5)
     panels = np.atleast_1d(axes)
     most = max(table.max() for table in laws.values())

@@ -152,7 +152,9 @@ def look(place: int) -> tuple[str, Any, str]:
 
 
 def require_some(name: str, given: Mapping[Any, Any], what: str) -> None:
-    """There is something to draw."""
+    """There is something to draw, by name."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} must map names to what is drawn, got {name}={given!r}")
     if not given:
         raise ValueError(f"{name} must have at least one {what}, got {given!r}")
 

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import nbformat
 import numpy as np
@@ -173,7 +174,8 @@ def read_chapter(path: Path, original: Path | None = None) -> Chapter:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         cell.metadata.pop("user_expressions", None)  # the values of numbers in prose
-    original = path.resolve() if original is None else original
+    # A link is a notebook of the folder where it lies, as it is in Jupyter.
+    original = path.parent.resolve() / path.name if original is None else original
     return Chapter(
         original.stem,
         original,
@@ -294,6 +296,7 @@ def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, An
     _check.instance("given", given, Mapping, "{'epsilon': 4.0}")
     checked = {}
     for name, value in given.items():
+        name = identifier(name)
         if name not in chapter.parameters:
             close = get_close_matches(name, chapter.parameters, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
@@ -309,6 +312,15 @@ def settings(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, Any]:
     """All parameters with their values: the same setting looks the same however it was written."""
     defaults = {name: entry.default for name, entry in chapter.parameters.items()}
     return check_parameters(chapter, {**defaults, **given})
+
+
+def identifier(name: str) -> str:
+    """A name as Python has it, for which some signs that look alike are the same.
+
+    >>> identifier("\u03f5") == "\u03b5"
+    True
+    """
+    return normalize("NFKC", name)
 
 
 def check_chapter(chapter: Any) -> None:

@@ -30,6 +30,7 @@ from oralib.runs.chapters import (
     check_chapter,
     check_parameters,
     find_chapter,
+    identifier,
     settings,
 )
 from oralib.runs.plain_yaml import read_yaml
@@ -89,10 +90,22 @@ def read_grid(path: str | os.PathLike[str]) -> Grid:
     name = content["chapter"]
     beside = path.parent / name
     chapter = find_chapter(str(beside) if name.endswith(".ipynb") else name)
+    for key in ("parameters", "product", "points", "results", "show"):
+        if key in content:
+            content[key] = _as_identifiers(content[key])
     try:
         return _grid(chapter, content)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def _as_identifiers(names: Any) -> Any:
+    """The names of parameters and results as Python has them."""
+    if isinstance(names, dict):
+        return {identifier(name): value for name, value in names.items()}
+    if isinstance(names, list):
+        return [_as_identifiers(entry) for entry in names]
+    return identifier(names) if isinstance(names, str) else names
 
 
 def _grid(chapter: Chapter, content: Mapping[str, Any]) -> Grid:

@@ -327,7 +327,10 @@ def module_places(names: Iterable[str], folder: str) -> dict[str, str | None]:
                 is_path = finder is importlib.machinery.PathFinder
                 with contextlib.suppress(Exception):  # of a finder of somebody else
                     spec = find(name, paths) if is_path else find(name, None)
-        found[name] = None if spec is None else _place_of(spec)
+        place = None if spec is None else _place_of(spec)
+        if place is not None and place.startswith(folder + os.sep):
+            place = os.path.relpath(place, folder)  # it moves with the notebook
+        found[name] = place
     return found
 
 

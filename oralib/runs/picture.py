@@ -51,7 +51,13 @@ def draw_table(table: "pd.DataFrame", axes: Sequence[str], show: str | None, pat
             return False
         averaged = [name for name in others if name != by]
         label = f"mean {result} over {', '.join(averaged)}" if averaged else result
-        means = kept.pivot_table(index=by, columns=x, values=result, aggfunc="mean")
+        # A mean without the infinite ones would be too low: such cells stay empty.
+        everything = table.assign(**{result: _as_numbers(table[result])})
+        means = everything.groupby([by, x])[result].agg(lambda values: values.mean(skipna=False))
+        means = means.unstack()
+        means = means.where(np.isfinite(means))
+        if means.isna().all(axis=None):
+            return False
         picture = figures.heatmap(
             *(means.to_numpy(), list(means.columns), list(means.index)),
             *map(_plain, (x, by, label)),

@@ -70,6 +70,7 @@ def run_chapter(
     # They take a second to import, and the client of a sweep needs neither.
     from oralib.runs.kernel import execute
 
+    force = _check.truth("force", force)
     values = check_parameters(chapter, given)
     parameters = settings(chapter, values)
     code = code_version(chapter) if code is None else code

@@ -312,12 +312,25 @@ def _claim(out: Path, grid: Grid) -> None:
         raise ValueError(
             f"{out} is a sweep of {mark['chapter']}, not of {name}; give another folder"
         )
+    if mark is not None and (other := _other_notebook(out, mark, grid)) is not None:
+        raise ValueError(f"{out} is a sweep of {other}, another notebook; give another folder")
     for path in (out / ".lock", out / MARK):
         if os.path.lexists(path) and not is_file(path):
             raise ValueError(f"{path} is not a file; give another folder")
     for path in (out / PARTIAL, out / "points", out / "failed", out / "set-aside"):
         if os.path.lexists(path) and not is_folder(path):
             raise ValueError(f"{path} is not a folder; give another folder")
+
+
+def _other_notebook(out: Path, mark: Mapping[str, Any], grid: Grid) -> Path | None:
+    """The notebook of a sweep, if it is there and another one than that of the grid.
+
+    It is known by where it lies, seen from the folder of the sweep or not: both may be moved.
+    """
+    places = [Path(os.path.normpath(out / place)) for place in map(str, mark.get("places", ()))]
+    if any(place.exists() and place.samefile(grid.chapter.path) for place in places):
+        return None
+    return next((place for place in places if is_file(place)), None)
 
 
 def _mark(out: Path) -> dict[str, Any] | None:
@@ -371,7 +384,11 @@ def _put(out: Path, place: Path, grid: Grid, names: list[str]) -> None:
             _say(f"{name} in {out} was not as the sweep has left it; it is now {new}")
             known = []
         files[name] = [*known, digest_of(place / name)]
-    content = {"format": FORMAT, "chapter": grid.chapter.name, "files": files}
+    home = grid.chapter.path
+    places = [str(home)]
+    with contextlib.suppress(ValueError):  # on another drive of Windows
+        places.append(os.path.relpath(home, out))
+    content = {"format": FORMAT, "chapter": home.stem, "places": places, "files": files}
     text = json.dumps(sealed(content), indent=1)
     (place / MARK).write_text(text + "\n", encoding="utf-8")
     for name in (MARK, *names):
