@@ -482,7 +482,7 @@ def test_notebooks_of_one_name_do_not_share_a_sweep(tmp_path, capsys, moved, wor
     assert (out / "table.json").read_text() == record
 
 
-def test_a_linked_notebook_is_one_of_the_folder_of_the_link(tmp_path):
+def test_a_linked_notebook_is_one_of_the_folder_of_the_link(tmp_path, capsys, workers_at_home):
     for number in (1, 2):
         (tmp_path / f"{number}").mkdir()
         (tmp_path / f"{number}" / "data.txt").write_text(f"{number}")
@@ -490,6 +490,12 @@ def test_a_linked_notebook_is_one_of_the_folder_of_the_link(tmp_path):
     (tmp_path / "2" / "small.ipynb").symlink_to(tmp_path / "1" / "small.ipynb")
     chapter = runs.find_chapter(tmp_path / "2" / "small.ipynb")
     assert runs.run_chapter(chapter, {}, tmp_path / "out")["results"]["more"] == 2
+    for number in (1, 2):
+        write_grid(tmp_path / f"{number}", "product: {x: [1]}\nresults: [more]\n")
+    words = ["sweep", "--out", str(tmp_path / "sweep"), "--workers", "1"]
+    assert main([*words, str(tmp_path / "1" / "grid.yml")]) == 0
+    assert main([*words, str(tmp_path / "2" / "grid.yml")]) == 2
+    assert "another notebook" in capsys.readouterr().err
 
 
 def test_names_are_those_that_python_has(tmp_path, capsys, workers_at_home):
@@ -1080,8 +1086,9 @@ def test_a_name_in_the_place_of_what_has_it_is_refused(folder, monkeypatch):
         (lambda: runs.default_folder("small", {}), "chapter"),
         (lambda: runs.point_key("small", {}), "chapter"),
         (lambda: runs.find_chapter(6), "name"),
+        (lambda: runs.check_parameters(grid.chapter, {1: 1}), "names of parameters"),
     ):
-        with pytest.raises((TypeError, ValueError), match=f"{name} must be .*got {name}="):
+        with pytest.raises((TypeError, ValueError), match=f"{name} must be .*got"):
             call()
     assert not (folder / "out").exists()
 

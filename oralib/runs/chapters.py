@@ -320,6 +320,8 @@ def identifier(name: str) -> str:
     >>> identifier("\u03f5") == "\u03b5"
     True
     """
+    if not isinstance(name, str):
+        raise TypeError(f"names of parameters must be words, got {name!r}")
     return normalize("NFKC", name)
 
 

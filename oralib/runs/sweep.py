@@ -328,9 +328,9 @@ def _other_notebook(out: Path, mark: Mapping[str, Any], grid: Grid) -> Path | No
     It is known by where it lies, seen from the folder of the sweep or not: both may be moved.
     """
     places = [Path(os.path.normpath(out / place)) for place in map(str, mark.get("places", ()))]
-    if any(place.exists() and place.samefile(grid.chapter.path) for place in places):
-        return None
-    return next((place for place in places if is_file(place)), None)
+    # By its name, not by its content: links in two folders to one file are two notebooks.
+    known = [place.parent.resolve() / place.name for place in places if place.exists()]
+    return None if grid.chapter.path in known or not known else known[0]
 
 
 def _mark(out: Path) -> dict[str, Any] | None:
