@@ -40,8 +40,9 @@ endif
 ours = if test -e "$(1)" && ! test -e "$(1)/made-here" && ! test -e "$(1)/ready"; then \
     echo "$(1) is there and was not made by make: rename it, or use another by make VENV=..." >&2; \
     exit 1; fi; \
-    if kill -0 "$$(cat "$(1)/maker" 2>/dev/null)" 2>/dev/null; then \
-    echo "another make, process $$(cat "$(1)/maker"), is setting up $(1): wait for it" >&2; \
+    maker=$$(cat "$(1)/maker" 2>/dev/null); \
+    if test "$$maker" != "$$PPID" && kill -0 "$$maker" 2>/dev/null; then \
+    echo "another make, process $$maker, is setting up $(1): wait for it" >&2; \
     exit 1; fi
 
 .PHONY: book pdf lab test chapters data torch tf-scores lint bench lock clean again

@@ -1,6 +1,7 @@
 """Figures: every function draws, in the house style, without touching the caller's settings."""
 
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from io import StringIO
 
 import matplotlib
@@ -386,6 +387,7 @@ def test_values_that_occur_twice_in_a_law_are_added_up():
     given = {"a": ([0, 1, 1, 0], [0.1, 0.2, 0.3, 0.4]), "b": ([2], [1.0])}
     heights = [bar.get_height() for bar in figures.mass(given, "v").axes[0].patches]
     assert heights == pytest.approx([0.5, 0.5, 1.0])
+    figures.mass({"a": ([0, 1], [Fraction(1, 2)] * 2)}, "v")
     with pytest.raises(ValueError, match="3 values and 1 probabilities in 'a'"):
         figures.mass({"a": ([0, 1, 2], [1.0])}, "v")
 

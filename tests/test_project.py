@@ -249,6 +249,11 @@ def test_make_removes_no_environment_that_another_make_is_making(tmp_path, words
     done = subprocess.run(["make", *words], cwd=tmp_path, capture_output=True, text=True)
     assert f"another make, process {os.getpid()}, is setting up .venv" in done.stderr
     assert (venv / "maker").exists()
+    mine = "echo $$ > .venv/maker; exec make clean"  # its own number, as in a new container
+    subprocess.run(["sh", "-c", mine], cwd=tmp_path, check=True, capture_output=True)
+    assert not venv.exists()
+    venv.mkdir()
+    (venv / "made-here").touch()
     ended = subprocess.Popen(["true"])
     ended.wait()
     (venv / "maker").write_text(f"{ended.pid}\n")

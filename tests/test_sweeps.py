@@ -510,8 +510,23 @@ def test_names_are_those_that_python_has(tmp_path, capsys, workers_at_home):
     assert "\u03b5_bound  2" in capsys.readouterr().out
     grid = write_grid(tmp_path, "product: {\u03f5: [1, 2]}\nresults: [\u03f5_bound]\n")
     assert main(["sweep", str(grid), "--out", str(tmp_path / "out"), "--workers", "1"]) == 0
+    twice = write_grid(tmp_path, "product: {\u03f5: [1], \u03b5: [2]}\n", "twice.yml")
+    assert main(["sweep", str(twice), "--out", str(tmp_path / "twice")]) == 2
+    assert "product has a name twice, written in two ways" in capsys.readouterr().err
     table = (tmp_path / "out" / "table.csv").read_text()
-    assert table == "\u03b5,\u03b5_bound\n1.0,0.5\n2.0,1.0\n"
+    assert table == "\u03b5,\u03f5_bound\n1.0,0.5\n2.0,1.0\n"
+
+
+def test_results_may_have_names_that_python_would_change(tmp_path, workers_at_home):
+    path = write_chapter(tmp_path, extra='\nresults.record(**{"R\u00b2": x})')
+    grid = write_grid(tmp_path, "product: {x: [1]}\nresults: [R\u00b2]\nshow: R\u00b2\n")
+    for name in ("new", "executed"):
+        words = ["--out", str(tmp_path / name), "--workers", "1"]
+        assert main(["sweep", str(grid), *words]) == 0
+        assert (tmp_path / name / "table.csv").read_text() == "x,R\u00b2\n1.0,1.0\n"
+        run = runs.run_chapter(runs.find_chapter(path), {}, tmp_path / f"run-{name}")
+        assert run["results"]["R\u00b2"] == 1.0
+        shutil.copy(tmp_path / f"run-{name}" / "notebook.ipynb", path)
 
 
 def test_a_sweep_that_is_moved_with_its_modules_stays_complete(tmp_path, capsys, workers_at_home):
@@ -987,10 +1002,19 @@ open("log.txt", "a").close()
 time.sleep(3)
 results.record(more=float(open("scratch.txt").read()))
 """
+SAME_HANDLE = """
+with open("scratch.txt", "w+") as file:
+    file.write(str(x))
+    file.flush()
+    time.sleep(3)
+    file.seek(0)
+    results.record(more=float(file.read()))
+"""
 
 
-def test_points_that_read_each_others_files_are_not_kept(folder, capsys):
-    write_chapter(folder, extra=SCRATCH)
+@pytest.mark.parametrize("extra", [SCRATCH, SAME_HANDLE])
+def test_points_that_read_each_others_files_are_not_kept(folder, capsys, extra):
+    write_chapter(folder, extra=extra)
     path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
     words = ["sweep", str(path), "--out", str(out), "--workers"]
     assert main([*words, "2"]) == 1

@@ -133,7 +133,7 @@ def _added_up(
     label: str, values: ArrayLike, chances: ArrayLike
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Each value once, with all of its probability."""
-    x, y = np.ravel(values), np.ravel(chances)
+    x, y = np.ravel(values), np.ravel(np.asarray(chances, dtype=float))
     if x.shape != y.shape:
         raise ValueError(
             f"laws must have a probability for each value, got {x.size} values and {y.size} "

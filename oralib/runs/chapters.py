@@ -422,6 +422,7 @@ def parse_assignments(assignments: Sequence[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
+        name = identifier(name)
         if not equals or not name.strip() or not value.strip():
             raise ValueError(f"-p needs name=value, got -p {assignment}")
         if name.strip() in given:

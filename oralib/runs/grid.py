@@ -90,22 +90,25 @@ def read_grid(path: str | os.PathLike[str]) -> Grid:
     name = content["chapter"]
     beside = path.parent / name
     chapter = find_chapter(str(beside) if name.endswith(".ipynb") else name)
-    for key in ("parameters", "product", "points", "results", "show"):
-        if key in content:
-            content[key] = _as_identifiers(content[key])
     try:
+        for key in ("parameters", "product", "points"):
+            if key in content:
+                content[key] = _as_identifiers(key, content[key])
         return _grid(chapter, content)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _as_identifiers(names: Any) -> Any:
-    """The names of parameters and results as Python has them."""
-    if isinstance(names, dict):
-        return {identifier(name): value for name, value in names.items()}
-    if isinstance(names, list):
-        return [_as_identifiers(entry) for entry in names]
-    return identifier(names) if isinstance(names, str) else names
+def _as_identifiers(key: str, given: Any) -> Any:
+    """Settings with the names of parameters as Python has them."""
+    if isinstance(given, list):
+        return [_as_identifiers(key, entry) for entry in given]
+    if not isinstance(given, dict):
+        return given
+    named = {identifier(name): value for name, value in given.items()}
+    if len(named) < len(given):
+        raise ValueError(f"{key} has a name twice, written in two ways: {_short(list(given))}")
+    return named
 
 
 def _grid(chapter: Chapter, content: Mapping[str, Any]) -> Grid:
@@ -155,7 +158,7 @@ def _check_results(chapter: Chapter, names: Sequence[str]) -> None:
     """The chapter as it lies there shows which results it has, if it has been executed."""
     known = chapter.results
     for name in names:
-        if known and name not in known:
+        if known and name not in known and identifier(name) not in known:
             close = get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise ValueError(f"{name} is not a result of {chapter.name}{hint} ({', '.join(known)})")

@@ -104,6 +104,8 @@ def watch_files() -> None:
                     opened["digests"].setdefault(path, _digest_if_possible(path))
                     busy.remove(path)
                 opened[kind].setdefault(path, _state(path))
+                if kind == "written" and isinstance(mode, str) and "+" in mode:
+                    opened["read"].setdefault(path, None)  # by the same handle, as maps are
 
     sys.audithook_of_oralib = (os.getcwd(), opened)  # type: ignore[attr-defined]
     sys.packages_before_oralib = _imported_packages()  # type: ignore[attr-defined]
@@ -250,14 +252,13 @@ def files_used() -> dict[str, str]:
 def files_written() -> dict[str, bool]:
     """The files that were written in the folder of the process or below: were they read as well?
 
-    What happens at the same time elsewhere may then matter.
+    Then it may matter what others write there at the same time.
     """
     opened, here = _opened(), _home() + os.sep
     read = {os.path.realpath(path) for path in opened["read"]}
-    written = {path: os.path.realpath(path) in read for path in opened["written"]}
     return {
-        os.path.relpath(path, here): also
-        for path, also in sorted(written.items())
+        os.path.relpath(path, here): os.path.realpath(path) in read
+        for path in sorted(opened["written"])
         if path.startswith(here) and not _is_hidden(path, here)
     }
 

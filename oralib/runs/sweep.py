@@ -29,7 +29,7 @@ from oralib import _check, _signals
 from oralib._folders import PARTIAL, is_link, settled
 from oralib.results import as_json
 from oralib.runs import inside
-from oralib.runs.chapters import read_chapter, settings
+from oralib.runs.chapters import identifier, read_chapter, settings
 from oralib.runs.folders import (
     SOURCE,
     clear_dead,
@@ -329,7 +329,8 @@ def _other_notebook(out: Path, mark: Mapping[str, Any], grid: Grid) -> Path | No
     """
     places = [Path(os.path.normpath(out / place)) for place in map(str, mark.get("places", ()))]
     # By its name, not by its content: links in two folders to one file are two notebooks.
-    known = [place.parent.resolve() / place.name for place in places if place.exists()]
+    # One that may not be looked at is as good as none.
+    known = [place.parent.resolve() / place.name for place in places if os.path.exists(place)]
     return None if grid.chapter.path in known or not known else known[0]
 
 
@@ -477,6 +478,11 @@ def _belongs(grid: Grid, record: Mapping[str, Any], i: int) -> bool:
     return bool(record["parameters"] == json.loads(written))
 
 
+def recorded(results: Mapping[str, Any], name: str) -> Any:
+    """The result of this name, or of the one that Python has made of it."""
+    return results.get(name, results.get(identifier(name)))
+
+
 def _table(
     grid: Grid, out: Path, keys: list[str], code: str, failures: Container[int] = ()
 ) -> "pd.DataFrame":
@@ -501,7 +507,8 @@ def _table(
                 while column in axes or column in columns or (column != name and column in kept):
                     column = f"{column} (result)"
                 columns[column] = name
-            rows.append({**axes, **{column: results.get(name) for column, name in columns.items()}})
+            found = {column: recorded(results, name) for column, name in columns.items()}
+            rows.append({**axes, **found})
     names = dict.fromkeys([*grid.axes, *(name for row in rows for name in row)])
     lists = {name: [row.get(name) for row in rows] for name in names}
     # pandas would let a missing number be nan, which is another thing, and round large integers.
