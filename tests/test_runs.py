@@ -656,8 +656,8 @@ def test_the_next_run_clears_what_a_killed_one_has_left(tmp_path):
     ("start", "module"),
     [
         *(("module", name) for name in ("oralib._signals", "numba", "oralib", "nbformat")),
-        *(("module", name) for name in ("oralib.runs", "papermill", "docutils.core")),
-        *(("script", name) for name in ("oralib._signals", "oralib.runs")),
+        *(("module", name) for name in ("oralib.runs.chapters", "papermill", "docutils.core")),
+        *(("script", name) for name in ("oralib._signals", "oralib.runs.chapters")),
     ],
 )
 @pytest.mark.parametrize(("number", "status", "word"), SIGNALS)
