@@ -958,6 +958,17 @@ def test_modules_that_would_be_found_elsewhere_are_other_modules(
         assert "1 points, 1 complete, 0 to run" in capsys.readouterr().err
 
 
+def sweep_that_is_complete(folder, capsys, extra):
+    """The command of a sweep with one point and result, which has nothing more to do."""
+    write_chapter(folder, extra=extra)
+    path, out = write_grid(folder, "product: {x: [1]}\nresults: [more]\n"), folder / "out"
+    again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
+    assert main(again) == 0
+    assert main(again) == 0
+    assert "1 points, 1 complete, 0 to run" in capsys.readouterr().err
+    return again
+
+
 BY_PATH = """
 spec = spec_from_file_location("tools", "../{name}/tools.py")
 tools = module_from_spec(spec)
@@ -982,17 +993,12 @@ def test_code_elsewhere_is_noticed_however_it_is_run(folder, capsys, extra, work
     (place / "package").mkdir(parents=True)
     for module in (place / "tools.py", place / "package" / "tools.py"):
         module.write_text("VALUE = 1\n")
-    write_chapter(folder, extra=extra.format(name=place.name))
-    path, out = write_grid(folder, "product: {x: [1]}\nresults: [more]\n"), folder / "out"
-    again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
-    assert main(again) == 0
-    assert main(again) == 0
-    assert "1 points, 1 complete, 0 to run" in capsys.readouterr().err
+    again = sweep_that_is_complete(folder, capsys, extra.format(name=place.name))
     (place / "tools.py").write_text("VALUE = 2\n")
     (place / "package" / "tools").mkdir()  # Python takes it for the module, if both are there
     (place / "package" / "tools" / "__init__.py").write_text("VALUE = 2\n")
     assert main(again) == 0
-    assert (out / "table.csv").read_text() == "x,more\n1.0,2\n"
+    assert (folder / "out" / "table.csv").read_text() == "x,more\n1.0,2\n"
 
 
 SCRATCH = """
@@ -1035,15 +1041,10 @@ with open("data.csv", "w") as file:
     file.write(text.strip() + "\\n")
 results.record(more=float(text))
 """
-    write_chapter(folder, extra=clean)
-    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
-    again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
-    assert main(again) == 0
-    assert main(again) == 0
-    assert "2 points, 2 complete, 0 to run" in capsys.readouterr().err
+    again = sweep_that_is_complete(folder, capsys, clean)
     (folder / "data.csv").write_text("7\n")
     assert main(again) == 0
-    assert (out / "table.csv").read_text() == "x,more\n1.0,7.0\n2.0,7.0\n"
+    assert (folder / "out" / "table.csv").read_text() == "x,more\n1.0,7.0\n"
 
 
 def test_a_module_that_the_notebook_writes_is_no_input(folder, capsys, workers_at_home):
@@ -1131,15 +1132,11 @@ def test_parameters_may_be_those_of_numpy(folder):
 
 
 def test_an_installed_package_that_is_shadowed_later(folder, capsys, workers_at_home):
-    write_chapter(folder, extra="\nimport toolz\nresults.record(more=toolz.last([1, 2, 3]))")
-    path, out = write_grid(folder, "product: {x: [1]}\nresults: [more]\n"), folder / "out"
-    again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
-    assert main(again) == 0
-    assert main(again) == 0
-    assert "1 points, 1 complete, 0 to run" in capsys.readouterr().err
+    use = "\nimport toolz\nresults.record(more=toolz.last([1, 2, 3]))"
+    again = sweep_that_is_complete(folder, capsys, use)
     (folder / "toolz.py").write_text("def last(values):\n    return 100\n")
     assert main(again) == 0
-    assert (out / "table.csv").read_text() == "x,more\n1.0,100\n"
+    assert (folder / "out" / "table.csv").read_text() == "x,more\n1.0,100\n"
 
 
 def test_failed_points_are_not_in_the_table(folder, capsys, monkeypatch, workers_at_home):

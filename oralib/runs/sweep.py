@@ -478,7 +478,7 @@ def _belongs(grid: Grid, record: Mapping[str, Any], i: int) -> bool:
     return bool(record["parameters"] == json.loads(written))
 
 
-def recorded(results: Mapping[str, Any], name: str) -> Any:
+def _result(results: Mapping[str, Any], name: str) -> Any:
     """The result of this name, or of the one that Python has made of it."""
     return results.get(name, results.get(identifier(name)))
 
@@ -507,7 +507,7 @@ def _table(
                 while column in axes or column in columns or (column != name and column in kept):
                     column = f"{column} (result)"
                 columns[column] = name
-            found = {column: recorded(results, name) for column, name in columns.items()}
+            found = {column: _result(results, name) for column, name in columns.items()}
             rows.append({**axes, **found})
     names = dict.fromkeys([*grid.axes, *(name for row in rows for name in row)])
     lists = {name: [row.get(name) for row in rows] for name in names}
