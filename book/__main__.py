@@ -12,6 +12,7 @@ if __name__ == "__main__":  # Ctrl-C is an exception only where there is somethi
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from oralib.runs import _lean  # noqa: F401  # which lets nbformat be imported in less time
 
+import logging
 from io import BytesIO
 from pathlib import Path
 
@@ -81,6 +82,7 @@ def main() -> None:
         try:
             execute(path)
         except KeyboardInterrupt:
+            logging.disable()  # asyncio would tell at the end what the cell raised when it was cut
             sys.exit(f"interrupted; {path.stem} is as it was")
         # Of the chapter, its kernel, which may die or be unknown, or the disk.
         except Exception as error:

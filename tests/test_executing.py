@@ -43,8 +43,10 @@ def test_what_editors_leave_beside_a_chapter_is_none(tmp_path, monkeypatch):
     assert committed.chapters() == []
 
 
-@pytest.mark.parametrize("seconds", [0.7, 3.0])
-@pytest.mark.parametrize("words", [["book", "running"], ["book.data", "bound-map"]])
+@pytest.mark.parametrize("seconds", [0.7, 3.0, 4.5])
+@pytest.mark.parametrize(
+    "words", [["book", "how-much-can-one-run-show"], ["book.data", "bound-map"]]
+)
 def test_an_interrupt_is_no_traceback(words, seconds):
     before = {path: path.read_bytes() for path in (ROOT / "book").glob("*.ipynb")}
     words = [sys.executable, "-m", *words]
