@@ -758,7 +758,7 @@ def test_points_leave_no_open_files(folder, monkeypatch):
     try:
         for i in range(4):
             call = (str(chapter.path), {"x": float(i)}, str(home), f"key{i}", code, 1)
-            assert contextvars.copy_context().run(sweep.run_point, *call) == ""
+            assert contextvars.copy_context().run(sweep.run_point, *call) == sweep.Ended()
             open_files.append(len(os.listdir("/proc/self/fd")))
     finally:
         gc.enable()
@@ -1030,6 +1030,25 @@ def test_points_that_read_each_others_files_are_not_kept(folder, capsys, extra):
     assert len(list((out / "set-aside").iterdir())) == 2
     assert main([*words, "1"]) == 0
     assert (out / "table.csv").read_text() == "x,more\n1.0,1.0\n2.0,2.0\n"
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        "raise ValueError('two')",
+        "results.record(more=object())",
+        "from IPython.display import clear_output; results.record(more=0); clear_output()",
+    ],
+)
+def test_a_point_that_fails_disturbs_others_as_well(folder, capsys, failure):
+    fail = f"if x == 2:\n    {failure}\n"
+    write_chapter(folder, extra=SCRATCH.replace("results.record(", f"{fail}results.record("))
+    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 1
+    said = capsys.readouterr().err
+    assert "point 2 (x=2.0) failed: " in said
+    assert "point 1 (x=1.0) is not kept: another point wrote scratch.txt" in said
+    assert (out / "table.csv").read_text() == "x\n"
 
 
 def test_a_file_that_is_written_as_it_was_read_is_an_input(folder, capsys, workers_at_home):

@@ -335,8 +335,13 @@ def module_places(names: Iterable[str], folder: str) -> dict[str, str | None]:
     return found
 
 
-def has_own_start() -> str:
-    """Whether the notebook has changed, as JSON, on what its imports may depend.
+def described_after_error() -> str:
+    """What there is to know of a notebook that has failed, as JSON."""
+    return json.dumps({"own_start": _has_own_start(), "written": files_written()})
+
+
+def _has_own_start() -> bool:
+    """Whether the notebook has changed on what its imports may depend.
 
     These are variables of the environment, and folders where it would find other packages than
     those that have been imported. Such a notebook cannot begin where imports have ended.
@@ -345,7 +350,7 @@ def has_own_start() -> str:
     known, home = getattr(sys, "paths_before_oralib", sys.path), _home()
     added = [os.path.join(home, path) for path in sys.path if path not in known]
     find, installed = importlib.machinery.PathFinder.find_spec, _imported_packages()
-    return json.dumps(bool(variables) or any(find(name, added) for name in installed if added))
+    return bool(variables) or any(find(name, added) for name in installed if added)
 
 
 def _place_of(spec: importlib.machinery.ModuleSpec) -> str | None:
@@ -459,7 +464,7 @@ def described() -> str:
             "written": files_written(),
             "found": module_places(_modules_of(used) | _further_modules(), _home()),
             "slow": [name for name in SLOW if name in sys.modules],
-            "own_start": json.loads(has_own_start()),
+            "own_start": _has_own_start(),
             "recorded": getattr(sys, "recorded_in_oralib", []),  # names of results
             "touched": [[name, stat.st_mtime_ns, stat.st_size] for name, stat in files],
         }

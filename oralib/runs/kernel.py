@@ -102,7 +102,7 @@ def execute(
     except papermill.PapermillExecutionError as error:
         if words[0]["slow"] and words[-1]["own_start"]:
             return from_nothing()
-        raise RunFailed(f"{error.ename}: {error.evalue}") from None
+        raise RunFailed(f"{error.ename}: {error.evalue}", words[-1]["written"]) from None
     except NoSuchKernel:
         raise RunFailed(f"there is no kernel {KERNEL!r}; install ipykernel") from None
     except CellTimeoutError:
@@ -139,12 +139,14 @@ def execute(
     if changed:
         raise RunFailed(
             f"{', '.join(changed)} has changed since it was read, so the results are not kept; "
-            "run it again"
+            "run it again",
+            after["written"],
         )
     if after["library"] != library or after["touched"] != before["touched"]:
         raise RunFailed(
             f"oralib at {after['place']} has changed in the meantime, so the results are not kept; "
-            "run it again"
+            "run it again",
+            after["written"],
         )
     return after
 
@@ -194,7 +196,7 @@ class _Client(PapermillNotebookClient):
             if cell.metadata.papermill.get("exception"):
                 if any(output.output_type == "error" for output in outputs):
                     with contextlib.suppress(RunFailed):  # of a kernel that can say nothing
-                        self._words.append({"own_start": self._ask("has_own_start")})
+                        self._words.append(self._ask("described_after_error"))
                     return  # papermill will say it
                 # A kernel that cannot tell an exception, for want of file handles, prints it.
                 lines = "".join(output.get("text", "") for output in outputs).split("\n")

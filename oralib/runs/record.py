@@ -36,11 +36,19 @@ LARGEST_JSON = 100_000_000
 class RunFailed(Exception):
     """A chapter stopped with an error, or its results cannot be kept; the message says why.
 
+    Attributes
+    ----------
+    written : the files that it had written by then, as far as is known, as in a record.
+
     Examples
     --------
     >>> str(RunFailed("a cell has failed"))
     'a cell has failed'
     """
+
+    def __init__(self, said: str, written: Mapping[str, bool] | None = None) -> None:
+        super().__init__(said)
+        self.written = dict(written or {})
 
 
 def code_version(chapter: Chapter) -> str:

@@ -95,12 +95,12 @@ def run_chapter(
                 again=again,
             )
             notebook = _named(written / "notebook.ipynb", chapter)
-            results = _recorded(notebook, kernel["recorded"])
+            results = _recorded(notebook, kernel)
         except RunFailed as error:
             if failed is None or not (written / "notebook.ipynb").exists():
                 raise
             kept = _keep(written / "notebook.ipynb", chapter, failed)
-            raise RunFailed(f"{error} (see {kept})") from None
+            raise RunFailed(f"{error} (see {kept})", error.written) from None
         record: dict[str, Any] = {
             "chapter": chapter.name,
             "parameters": parameters,
@@ -129,17 +129,18 @@ def _page(notebook: Any, chapter: Chapter) -> str:
         )
 
 
-def _recorded(notebook: Any, names: list[str]) -> dict[str, Any]:
+def _recorded(notebook: Any, kernel: Mapping[str, Any]) -> dict[str, Any]:
     """The results in the notebook, which must have all that were recorded in its kernel."""
     try:
         results = results_of(notebook)
     except ValueError as error:
-        raise RunFailed(str(error)) from None
-    lost = [str(name) for name in names if name not in results]
+        raise RunFailed(str(error), kernel["written"]) from None
+    lost = [str(name) for name in kernel["recorded"] if name not in results]
     if lost:
         raise RunFailed(
             f"{', '.join(lost)} was recorded, but is not in the notebook: something has cleared or "
-            "redirected the output of results.record"
+            "redirected the output of results.record",
+            kernel["written"],
         )
     return results
 

@@ -16,8 +16,9 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -41,6 +42,7 @@ from oralib.runs.folders import (
 )
 from oralib.runs.grid import Grid, point_key
 from oralib.runs.record import (
+    RunFailed,
     code_version,
     disturbed,
     is_as_written,
@@ -88,6 +90,25 @@ class Sweep:
     table: "pd.DataFrame"
     failures: dict[int, str]
     path: Path
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a point has ended.
+
+    Attributes
+    ----------
+    said : what went wrong, if anything did.
+    record : of one that failed, what others must know of it: which files it wrote, and when.
+
+    Examples
+    --------
+    >>> Ended("a cell has failed").record
+    {}
+    """
+
+    said: str = ""
+    record: dict[str, Any] = field(default_factory=dict)
 
 
 def as_text(table: "pd.DataFrame", most: int = 60) -> str:
@@ -156,7 +177,7 @@ def sweep_grid(
         _take_stock(grid, place, keys, code)
         missing = [i for i, key in enumerate(keys) if not _is_kept(grid, place, key, code)]
         _say(f"{len(keys)} points, {len(keys) - len(missing)} complete, {len(missing)} to run")
-        failures: dict[int, str] = {}
+        ended: dict[int, Ended] = {}
         try:
             if missing:
                 from oralib.runs.cluster import connected  # takes a second to import
@@ -166,18 +187,20 @@ def sweep_grid(
                 with contextlib.ExitStack() as stack:
                     with _interrupted_later():
                         client = stack.enter_context(connected(processes, scheduler))
-                    failures = _run_all(client, grid, place, keys, missing, code, threads)
+                    ended = _run_all(client, grid, place, keys, missing, code, threads)
         finally:
             clear_dead(place / "points" / PARTIAL)
         if _mark(place) is None:
             raise ValueError(
                 f"{out} is gone, or its {MARK} has been changed, and its points with it"
             )
+        failures = {i: end.said for i, end in sorted(ended.items()) if end.said}
         for i, key in enumerate(keys):
             if i not in failures and _done(grid, place, key, code) is None:
                 failures[i] = "a file that it used has changed meanwhile; sweep again"
                 _say(f"point {_named(grid, i)} is not complete: {failures[i]}")
-        failures |= _set_aside_disturbed(grid, place, keys, code)
+        failed = {i: end.record for i, end in ended.items() if end.record}
+        failures |= _set_aside_disturbed(grid, place, keys, code, failed)
         table = _table(grid, place, keys, code, failures)
         _write_table(place, table, grid)
     return Sweep(table, failures, out / "table.csv")
@@ -191,28 +214,27 @@ def _run_all(
     missing: list[int],
     code: str,
     threads: int,
-) -> dict[int, str]:
-    """Run the missing points; what went wrong, by point."""
+) -> dict[int, Ended]:
+    """Run the missing points; how each has ended."""
     calls = {
         i: (str(grid.chapter.path), dict(grid.points[i]), str(out), keys[i], code, threads)
         for i in missing
     }
-    failures: dict[int, str] = {}
+    ended: dict[int, Ended] = {}
     with tqdm(total=len(missing), unit="point", disable=None) as bar:
-        for i, said in _ended(client, calls):
-            if said:
-                failures[i] = said
-            if said and said != _GONE:
-                line = " ".join(said.split())
+        for i, end in _ended(client, calls):
+            ended[i] = end
+            if end.said and end.said != _GONE:
+                line = " ".join(end.said.split())
                 tqdm.write(f"point {_named(grid, i)} failed: {line}", file=sys.stderr)
             bar.update()
-    if gone := sum(said == _GONE for said in failures.values()):
+    if gone := sum(end.said == _GONE for end in ended.values()):
         _say(f"{_GONE}, before {gone} points were complete; the same command goes on from here")
-    return dict(sorted(failures.items()))
+    return ended
 
 
-def _ended(client: Any, calls: Mapping[int, tuple[Any, ...]]) -> Iterator[tuple[int, str]]:
-    """Each point as it ends, and what went wrong there, if anything did."""
+def _ended(client: Any, calls: Mapping[int, tuple[Any, ...]]) -> Iterator[tuple[int, Ended]]:
+    """Each point as it ends."""
     from distributed import as_completed
 
     # Dask takes tasks of one name for one, also those of another sweep at the same scheduler.
@@ -226,9 +248,9 @@ def _ended(client: Any, calls: Mapping[int, tuple[Any, ...]]) -> Iterator[tuple[
             yield tasks[task], task.result()
         elif task.status == "error":
             error = task.exception()
-            yield tasks[task], str(error) or type(error).__name__
+            yield tasks[task], Ended(str(error) or type(error).__name__)
         else:  # cancelled, or lost
-            yield tasks[task], _GONE
+            yield tasks[task], Ended(_GONE)
 
 
 #: What is said of points that nobody knows of any more.
@@ -240,21 +262,22 @@ _thread = threading.local()
 
 def run_point(
     chapter: str, point: Mapping[str, Any], out: str, key: str, code: str, threads: int
-) -> str:
-    """Run one point on a worker, from the sweep's copy; what went wrong, if anything did.
+) -> Ended:
+    """Run one point on a worker, from the sweep's copy.
 
     Dask calls it in a new context each time, and the clients of kernels keep an event loop, with
     open files, in their context. So all points of a thread have one.
     """
     if not hasattr(_thread, "context"):
         _thread.context = contextvars.copy_context()
-    said: str = _thread.context.run(_run_point, chapter, point, out, key, code, threads)
-    return said
+    end: Ended = _thread.context.run(_run_point, chapter, point, out, key, code, threads)
+    return end
 
 
 def _run_point(
     chapter: str, point: Mapping[str, Any], out: str, key: str, code: str, threads: int
-) -> str:
+) -> Ended:
+    began = time.time()
     for name in _THREADS:
         os.environ[name] = str(threads)  # the kernel inherits it
     try:
@@ -269,11 +292,14 @@ def _run_point(
             failed=home / "failed" / key,
             again=True,
         )
+    except RunFailed as error:
+        origin = {"written": error.written, "span": [began, time.time()]}
+        return Ended(str(error), {"provenance": origin})
     except OSError as error:
-        return f"{error.strerror or error} ({error.filename or out})"
+        return Ended(f"{error.strerror or error} ({error.filename or out})")
     except Exception as error:
-        return f"{error}" or type(error).__name__
-    return ""
+        return Ended(str(error) or type(error).__name__)
+    return Ended()
 
 
 @contextlib.contextmanager
@@ -413,12 +439,16 @@ def _is_kept(grid: Grid, out: Path, key: str, code: str) -> bool:
     return record is not None and would_import_the_same(record, grid.chapter)
 
 
-def _set_aside_disturbed(grid: Grid, out: Path, keys: list[str], code: str) -> dict[int, str]:
+def _set_aside_disturbed(
+    grid: Grid, out: Path, keys: list[str], code: str, failed: Mapping[int, Mapping[str, Any]]
+) -> dict[int, str]:
     """Keep no points that have read each other's files; what is said of them."""
-    records = {i: _done(grid, out, key, code) for i, key in enumerate(keys)}
-    found = disturbed({i: record for i, record in records.items() if record is not None})
+    records = {i: _done(grid, out, key, code) for i, key in enumerate(keys) if i not in failed}
+    complete = {i: record for i, record in records.items() if record is not None}
     said = {}
-    for i, name in found.items():
+    for i, name in disturbed({**complete, **failed}).items():
+        if i in failed:
+            continue
         set_aside(out / "points" / keys[i], out / "set-aside")
         said[i] = (
             f"another point wrote {name}, which this one has read back, at the same time; let each "
