@@ -66,9 +66,9 @@ def _digest() -> str:
 
 def _cache_folder() -> Path | None:
     """Where the machine code of these very sources is kept; None if there is no safe place."""
-    places = [platformdirs.user_cache_path("oralib", appauthor=False)]
-    if _NUMBA.CACHE_DIR:
-        places.insert(0, Path(_NUMBA.CACHE_DIR).absolute() / "oralib")
+    places = [Path(_NUMBA.CACHE_DIR).absolute() / "oralib"] if _NUMBA.CACHE_DIR else []
+    with contextlib.suppress(RuntimeError):  # of a user without a home, and without a name
+        places.append(platformdirs.user_cache_path("oralib", appauthor=False))
     name = f"kernels-{_digest()}"
     for place in places:
         # Without a home the user's folder is relative, and would be made wherever one works.

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import http.server
 import os
+import resource
 import signal
 import socket
 import ssl
@@ -294,6 +295,21 @@ def test_missing_workers_are_named_until_they_come(monkeypatch, capsys):
         finally:
             worker.kill()
             worker.wait()
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_RSS"), reason="memory is not limited so")
+def test_little_memory_for_each_core_does_not_stop_workers(tmp_path):
+    """Dask would pause a worker, or end it, for what it has imported."""
+    write_chapter(tmp_path)
+    path = write_grid(tmp_path, "product: {x: [1, 2, 3]}\n")
+    least = 100_000_000 * (os.cpu_count() or 1)
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_RSS, (least, least))  # which Linux itself ignores
+
+    words = [*COMMAND, str(path), "--out", str(tmp_path / "out"), "--workers", "1"]
+    done = subprocess.run(words, preexec_fn=limit, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def test_workers_of_this_machine_that_have_ended_are_named(monkeypatch, capsys):

@@ -186,6 +186,16 @@ def test_a_user_without_a_home_leaves_nothing_where_the_work_is(tmp_path):
     assert files(tmp_path) == before
 
 
+def test_a_user_without_a_home_and_a_name_can_import(tmp_path):
+    """As in a container that is started for some number."""
+    copy(tmp_path)
+    settings = {"code": "import os; os.getuid = lambda: 2**31 - 2\n" + ASK, "HOME": None}
+    assert calling(tmp_path, **settings) == (VALUE, False)
+    settings["NUMBA_CACHE_DIR"] = str(tmp_path / "place")
+    assert calling(tmp_path, **settings) == (VALUE, False)
+    assert calling(tmp_path, **settings) == (VALUE, True)
+
+
 def test_a_full_disk_gives_the_same_numbers(tmp_path):
     """Folders and empty files can be made, but no file can grow."""
     copy(tmp_path)

@@ -1330,6 +1330,13 @@ def test_one_parameter_is_a_curve_with_its_errors(drawn, tmp_path):
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_one_parameter_is_a_curve_however_many_points_there_are(drawn, tmp_path):
+    table = product_table(x=range(40), k=[1])
+    assert picture.draw_table(table, ["x", "k"], None, tmp_path / "a.png")
+    ((name, (curves, *_), _),) = drawn
+    assert (name, len(curves["y"][0])) == ("lines", 40)
+
+
 def test_few_settings_are_curves_and_many_are_a_map(drawn, tmp_path):
     path = tmp_path / "a.png"
     assert picture.draw_table(product_table(x=[1, 100, 2], k=[5, 6]), ["x", "k"], "y", path)

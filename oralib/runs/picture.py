@@ -42,8 +42,8 @@ def draw_table(table: "pd.DataFrame", axes: Sequence[str], show: str | None, pat
     others = [name for name in varying if name != x]
     if len(kept) == 0:
         return False
-    settings = kept[others].map(str).drop_duplicates()
-    if len(settings) <= MOST_CURVES:
+    curves = len({tuple(map(str, row)) for row in kept[others].itertuples(index=False)})
+    if curves <= MOST_CURVES:
         picture = _curves(kept, x, others, result)
     else:
         by = next((name for name in others if name in numbers), None)
