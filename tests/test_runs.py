@@ -824,6 +824,38 @@ def test_the_chapter_is_run_as_it_was_read(tmp_path):
         runs.run_chapter(edited, {}, tmp_path / "new", code=record["provenance"]["code"])
 
 
+@pytest.mark.parametrize("minor", [4, 5])
+def test_other_parameters_are_named_at_the_top(tmp_path, minor):
+    path = write_chapter(tmp_path)
+    notebook = nbformat.read(path, 4)
+    if minor == 4:
+        for cell in notebook.cells:
+            del cell["id"]
+        notebook.nbformat_minor = 4
+        nbformat.write(notebook, path)
+    chapter = runs.find_chapter(str(path))
+    runs.run_chapter(chapter, {"x": 1, "ratios": [1, 2]}, tmp_path / "same")
+    assert "other parameters" not in (tmp_path / "same" / "page.html").read_text()
+    odd = {"x": 2, "word": "`b`</code>", "ratios": [*range(1, 99)]}
+    runs.run_chapter(chapter, odd, tmp_path / "other")
+    made = nbformat.read(tmp_path / "other" / "notebook.ipynb", 4)
+    nbformat.validate(made)
+    said = made.cells[0].source
+    assert "`x` is `` 2.0 `` instead of `` 1.0 ``" in said
+    assert "`n`" not in said
+    assert max(map(len, said.splitlines())) < 700
+    page = (tmp_path / "other" / "page.html").read_text()
+    assert page.index("Run with other parameters") < page.index("<h1>A chapter")
+    assert "</code>&quot;" not in page
+    # The notebook of a run may be run itself.
+    again = runs.find_chapter(str(tmp_path / "other" / "notebook.ipynb"))
+    runs.run_chapter(again, {"n": 3}, tmp_path / "again")
+    made = nbformat.read(tmp_path / "again" / "notebook.ipynb", 4)
+    nbformat.validate(made)
+    (said,) = [cell.source for cell in made.cells if "Run with other" in cell.source]
+    assert "`n` is `` 3 `` instead of `` 2 ``" in said
+
+
 def write_kernel(folder, monkeypatch, **environment):
     """Another kernel behind the name python3: a virtual environment with our packages."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)

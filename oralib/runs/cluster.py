@@ -90,9 +90,7 @@ def _local(workers: int) -> Iterator[Client]:
     security = Security.temporary()
     place = {"host": "127.0.0.1", "protocol": "tls://", "security": security}
     worker = {"nthreads": 1, "worker_class": _Worker, "silence_logs": _SILENT}
-    worker["memory_limit"] = (
-        None  # at which Dask would stop; and kernels are not counted
-    )
+    worker["memory_limit"] = None  # at which Dask would stop; and kernels are not counted
     with (
         _safe_path(),
         _without_the_script(),

@@ -35,6 +35,10 @@ from oralib.runs.record import (
 )
 
 
+#: The tag of a cell that says which parameters are not the chapter's own.
+NOTICE = "other-parameters"
+
+
 def run_chapter(
     chapter: Chapter,
     given: Mapping[str, Any],
@@ -95,6 +99,8 @@ def run_chapter(
                 again=again,
             )
             notebook = _named(written / "notebook.ipynb", chapter)
+            _tell_parameters(notebook, chapter, parameters)
+            nbformat.write(notebook, written / "notebook.ipynb")
             results = _recorded(notebook, kernel)
         except RunFailed as error:
             if failed is None or not (written / "notebook.ipynb").exists():
@@ -154,6 +160,38 @@ def _named(path: Path, chapter: Chapter) -> Any:
     notebook.metadata.papermill.output_path = path.name
     nbformat.write(notebook, path)
     return notebook
+
+
+def _tell_parameters(
+    notebook: Any, chapter: Chapter, parameters: Mapping[str, Any], longest: int = 60
+) -> None:
+    """Say at the top which parameters are not the chapter's own: its words are about those."""
+
+    def shown(value: Any) -> str:
+        text = json.dumps(value, ensure_ascii=False)
+        text = text if len(text) <= longest else f"{text[:longest]} …"
+        return "`` " + text.replace("`", "ˋ") + " ``"
+
+    # A notebook that is itself of a run may have one.
+    notebook.cells = [c for c in notebook.cells if NOTICE not in c.metadata.get("tags", ())]
+    own = settings(chapter, {})
+    changed = [
+        f"`{name}` is {shown(value)} instead of {shown(own[name])}"
+        for name, value in parameters.items()
+        if json.dumps(value) != json.dumps(own[name])
+    ]
+    if not changed:
+        return
+    text = (
+        ":::{admonition} Run with other parameters\n:class: warning\n"
+        f"Here {'; '.join(changed)}. Numbers, tables and pictures are of this run, unless it is "
+        "said otherwise. The words around them were written for the chapter's own parameters: "
+        "where they compare and judge, see for yourself whether it still holds.\n:::"
+    )
+    cell = nbformat.v4.new_markdown_cell(text, id=NOTICE, metadata={"tags": [NOTICE]})
+    if (notebook.nbformat, notebook.nbformat_minor) < (4, 5):
+        del cell["id"]  # which notebooks did not have then
+    notebook.cells.insert(0, cell)
 
 
 def _keep(notebook: Path, chapter: Chapter, failed: Path) -> Path:
