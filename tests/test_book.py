@@ -110,7 +110,7 @@ def test_parameters_are_declared_and_checked(path):
     assert set(names) <= set(PARAMETERS)
     assert all("#" in line for line in source.strip().splitlines()), "each line says its meaning"
     set_up = code_cells(path)[place + 1]
-    assert len(re.findall(r"^parameters\.check\(globals\(\)", set_up.source, re.MULTILINE)) == 1
+    assert len(re.findall(r"^parameters\.check\(\s*globals\(\)", set_up.source, re.MULTILINE)) == 1
     inferred = papermill.inspect_notebook(str(path))
     assert set(inferred) == set(names)
 

@@ -27,7 +27,7 @@ from notebooks import run_points_here, write_chapter
 
 from oralib import runs
 from oralib.__main__ import main
-from oralib.runs import folders, picture, sweep
+from oralib.runs import folders, picture, record, sweep
 from oralib.runs.chapters import settings
 from oralib.runs.record import read_results, sealed, would_import_the_same, write_results
 
@@ -192,7 +192,10 @@ def test_results_of_an_executed_chapter_are_known(folder, capsys):
     shutil.copy(folder / "run" / "notebook.ipynb", folder / "small.ipynb")
     path = write_grid(folder, "product: {x: [1]}\nresults: [sqare]")
     assert main(["sweep", str(path)]) == 2
-    assert "sqare is not a result of small; did you mean square?" in capsys.readouterr().err
+    assert (
+        "sqare is not a result of small, when it was executed last; did you mean square?"
+        in capsys.readouterr().err
+    )
 
 
 def test_long_tables_are_cut_on_a_terminal():
@@ -1018,7 +1021,23 @@ with open("scratch.txt", "w+") as file:
 """
 
 
-@pytest.mark.parametrize("extra", [SCRATCH, SAME_HANDLE])
+CHANGED = """
+open("scratch.txt", "a").close()
+with open("scratch.txt", "r+") as file:
+    file.write(str(x))
+time.sleep(3)
+results.record(more=float(open("scratch.txt").read()))
+"""
+BY_A_LINK = SCRATCH.replace('"scratch.txt"', '"/proc/self/cwd/scratch.txt"')
+BY_A_PROCESS = """
+import subprocess
+subprocess.run(["sh", "-c", f"echo {x} > scratch.txt"], check=True)
+time.sleep(3)
+results.record(more=float(open("scratch.txt").read()))
+"""
+
+
+@pytest.mark.parametrize("extra", [SCRATCH, SAME_HANDLE, CHANGED, BY_A_LINK, BY_A_PROCESS])
 def test_points_that_read_each_others_files_are_not_kept(folder, capsys, extra):
     write_chapter(folder, extra=extra)
     path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
@@ -1036,6 +1055,7 @@ def test_points_that_read_each_others_files_are_not_kept(folder, capsys, extra):
     "failure",
     [
         "raise ValueError('two')",
+        "raise SystemExit",
         "results.record(more=object())",
         "from IPython.display import clear_output; results.record(more=0); clear_output()",
     ],
@@ -1049,6 +1069,75 @@ def test_a_point_that_fails_disturbs_others_as_well(folder, capsys, failure):
     assert "point 2 (x=2.0) failed: " in said
     assert "point 1 (x=1.0) is not kept: another point wrote scratch.txt" in said
     assert (out / "table.csv").read_text() == "x\n"
+
+
+PICTURE = """
+from matplotlib.figure import Figure
+import numpy as np
+Figure().savefig("scratch.png")
+np.savez("scratch.npz", x=x)
+open("log.txt", "a").close()
+time.sleep(3)
+results.record(more=x)
+"""
+
+
+def test_results_that_no_point_has_are_named(folder, capsys, workers_at_home):
+    path = write_grid(folder, "product: {x: [1]}\nresults: [square, sqare]\nshow: sqare\n")
+    assert main(["sweep", str(path), "--out", str(folder / "out")]) == 0
+    said = capsys.readouterr().err
+    assert said.count("the table has no result sqare: no complete point has recorded it") == 1
+
+
+def test_large_files_are_read_once(folder, monkeypatch, workers_at_home):
+    (folder / "large.bin").write_bytes(bytes(2_000_000))
+    old = time.time() - 60
+    os.utime(folder / "large.bin", (old, old))
+    time.sleep(2.1)  # its other time cannot be set
+    write_chapter(folder, extra="\nopen('large.bin', 'rb').close()")
+    grid = runs.read_grid(str(write_grid(folder, "product: {x: [1, 2, 3]}\n")))
+    runs.sweep_grid(grid, folder / "out", workers=1)
+    read = []
+    known = record.file_digest
+    monkeypatch.setattr(record, "file_digest", lambda path: read.append(path) or known(path))
+    record._known.clear()
+    runs.sweep_grid(grid, folder / "out", workers=1)
+    assert [Path(path).name for path in read].count("large.bin") == 1
+    (folder / "large.bin").write_bytes(bytes(1_999_999) + b"1")
+    code = sweep.code_version(grid.chapter)
+    results = read_results(next((folder / "out" / "points").iterdir()))
+    assert not record.is_current(results, grid.chapter, code)
+
+
+def test_a_script_may_add_folders_to_its_path(folder, capsys, workers_at_home, monkeypatch):
+    """Kernels do not look there."""
+    (folder / "utils.py").write_text("VALUE = 1\n")
+    (folder / "tools").mkdir()
+    (folder / "tools" / "utils.py").write_text("VALUE = 2\n")
+    again = sweep_that_is_complete(
+        folder, capsys, "\nimport utils; results.record(more=utils.VALUE)"
+    )
+    monkeypatch.syspath_prepend(str(folder / "tools"))
+    monkeypatch.syspath_prepend(str(folder))
+    assert main(again) == 0
+    assert "1 points, 1 complete, 0 to run" in capsys.readouterr().err
+
+
+def test_points_may_write_the_same_files_if_they_do_not_read_them(folder):
+    write_chapter(folder, extra=PICTURE)
+    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "2"]) == 0
+
+
+@pytest.mark.parametrize("make", [BY_A_PROCESS, BY_A_PROCESS.replace("scratch", "scratch-{x}")])
+def test_what_a_process_of_the_notebook_makes_is_no_input(folder, capsys, make, workers_at_home):
+    """Each point makes it anew, so that it is not as the point before has left it."""
+    write_chapter(folder, extra=make.replace('"scratch-', 'f"scratch-').replace("(3)", "(0)"))
+    path, out = write_grid(folder, "product: {x: [1, 2, 3]}\nresults: [more]\n"), folder / "out"
+    again = ["sweep", str(path), "--out", str(out), "--workers", "1"]
+    assert main(again) == 0
+    assert main(again) == 0
+    assert "3 points, 3 complete, 0 to run" in capsys.readouterr().err
 
 
 def test_a_file_that_is_written_as_it_was_read_is_an_input(folder, capsys, workers_at_home):

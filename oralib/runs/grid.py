@@ -161,7 +161,10 @@ def _check_results(chapter: Chapter, names: Sequence[str]) -> None:
         if known and name not in known and identifier(name) not in known:
             close = get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise ValueError(f"{name} is not a result of {chapter.name}{hint} ({', '.join(known)})")
+            raise ValueError(
+                f"{name} is not a result of {chapter.name}, when it was executed last{hint} "
+                f"({', '.join(known)})"
+            )
 
 
 def _short(value: Any) -> str:

@@ -15,6 +15,7 @@ import platform
 import signal
 import sys
 import sysconfig
+import time
 import types
 from collections.abc import Iterable
 from pathlib import Path
@@ -81,6 +82,7 @@ def watch_files() -> None:
     opened: dict[str, dict[str, object]] = {
         **{"read": {}, "written": {}, "updated": {}},
         "digests": {},  # of what was read first and then written, as it was before that
+        "databases": {},
     }
     variables: set[bytes] = set()
     busy: list[str] = []  # the path whose digest is being taken, which opens it
@@ -104,10 +106,16 @@ def watch_files() -> None:
                     opened["digests"].setdefault(path, _digest_if_possible(path))
                     busy.remove(path)
                 opened[kind].setdefault(path, _state(path))
+                if event == "sqlite3.connect":
+                    opened["databases"].setdefault(path, None)
                 if kind == "written" and isinstance(mode, str) and "+" in mode:
-                    opened["read"].setdefault(path, None)  # by the same handle, as maps are
+                    caller = str(sys._getframe(1).f_globals.get("__name__")).partition(".")[0]
+                    # Pictures and archives are written by handles that could read as well.
+                    if caller not in ("PIL", "zipfile"):
+                        opened["read"].setdefault(path, None)  # by the same handle, as maps are
 
-    sys.audithook_of_oralib = (os.getcwd(), opened)  # type: ignore[attr-defined]
+    began = time.time_ns()
+    sys.audithook_of_oralib = (os.getcwd(), opened, began)  # type: ignore[attr-defined]
     sys.packages_before_oralib = _imported_packages()  # type: ignore[attr-defined]
     sys.paths_before_oralib = list(sys.path)  # type: ignore[attr-defined]
     sys.variables_set_in_oralib = variables  # type: ignore[attr-defined]
@@ -204,7 +212,8 @@ def files_used() -> dict[str, str]:
 
     These are the modules that were imported from anywhere else, other sources and notebooks that
     were read, and all files that were read, and not written, in the folder where the process began
-    or below. Names are relative to it. Files that were looked for and are not there are among them,
+    or below. What is new, from a process or a library of the notebook's own, is not among them.
+    Names are relative to the folder. Files that were looked for and are not there are among them,
     and such as have changed meanwhile. Of what is installed only packages count that do not come
     from an index, where each version has a number: those of the user, and of a repository.
     """
@@ -221,7 +230,8 @@ def files_used() -> dict[str, str]:
     }
     before = {_watched(path, here): state for path, state in (kept | opened["read"]).items()}
     installed, own = _homes_of_what_is_installed(), _packages_of_the_user()
-    found = {path for path in before if path.startswith((here, *own)) or _is_code(path)}
+    watched = {path for path in before if path.startswith((here, *own)) or _is_code(path)}
+    found = {path for path in watched if _is_code(path) or not _is_new(before[path])}
     for label, module in list(sys.modules.items()):
         try:
             archive = getattr(getattr(module, "__loader__", None), "archive", None)
@@ -249,26 +259,37 @@ def files_used() -> dict[str, str]:
     return used
 
 
-def files_written() -> dict[str, bool]:
+def files_written() -> dict[str, bool | None]:
     """The files that were written in the folder of the process or below: were they read as well?
 
-    Then it may matter what others write there at the same time.
+    Then it may matter what others write there at the same time. None stands for a file that was not
+    written from Python here and was new when it was read: a process or a library has made it.
     """
     opened, here = _opened(), _home() + os.sep
-    read = {os.path.realpath(path) for path in opened["read"]}
-    return {
-        os.path.relpath(path, here): os.path.realpath(path) in read
-        for path in sorted(opened["written"])
-        if path.startswith(here) and not _is_hidden(path, here)
-    }
+    new = {path for path, state in opened["read"].items() if _is_new(state)}
+    changed = {path for path, state in opened["updated"].items() if state != _state(path)}
+    both = {os.path.realpath(path) for path in (*opened["read"], *changed)}
+    here_written = {os.path.realpath(path) for path in (*opened["written"], *changed)}
+    found: dict[str, bool | None] = {}
+    for path in sorted({*opened["written"], *new, *changed} - {*opened["databases"]}):
+        real = os.path.realpath(path)
+        path = real if real.startswith(here) else path
+        if path.startswith(here) and not _is_hidden(path, here) and not os.path.isdir(path):
+            found[os.path.relpath(path, here)] = real in both if real in here_written else None
+    return found
+
+
+def _is_new(state: object) -> bool:
+    """Whether a file has changed since the notebook began, by the time that nobody can set."""
+    began = getattr(sys, "audithook_of_oralib", (None, None, float("inf")))[2]
+    return isinstance(state, list) and state[1] > began
 
 
 def _opened() -> dict[str, dict[str, object]]:
     """What ``watch_files`` has noted."""
-    nothing: dict[str, dict[str, object]] = {"read": {}, "written": {}, "updated": {}}
-    opened: dict[str, dict[str, object]] = getattr(
-        sys, "audithook_of_oralib", (None, {**nothing, "digests": {}})
-    )[1]
+    kinds = ("read", "written", "updated", "digests", "databases")
+    nothing: dict[str, dict[str, object]] = {kind: {} for kind in kinds}
+    opened: dict[str, dict[str, object]] = getattr(sys, "audithook_of_oralib", (None, nothing))[1]
     return opened
 
 
@@ -304,8 +325,12 @@ def _modules_of(used: Iterable[str]) -> set[str]:
     return {name.partition(".")[0] for name in found} - {"__main__"}
 
 
-def module_places(names: Iterable[str], folder: str) -> dict[str, str | None]:
-    """Where a kernel that begins in this folder would find modules, by the paths of this process.
+def module_places(
+    names: Iterable[str], folder: str, known: list[str] | None = None
+) -> dict[str, str | None]:
+    """Where a kernel that begins in this folder would find modules.
+
+    It is told by the paths with which this process began, or by those that are known.
 
     A notebook may have found them elsewhere, by a path of its own; this is as if it had not.
     """
@@ -313,7 +338,7 @@ def module_places(names: Iterable[str], folder: str) -> dict[str, str | None]:
     given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     mine = {os.path.abspath(path) for path in given}
     # What Python puts first is the folder of a script, or the current one.
-    others = getattr(sys, "paths_before_oralib", sys.path)[1:]
+    others = getattr(sys, "paths_before_oralib", sys.path)[1:] if known is None else known
     others = [path for path in others if path and path != folder and path not in mine]
     homes = [i for i, path in enumerate(others) if os.path.basename(path) in _SITES]
     others.insert(min(homes, default=len(others)), folder)  # as IPython does

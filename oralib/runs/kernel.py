@@ -192,7 +192,8 @@ class _Client(PapermillNotebookClient):
             for output in outputs:
                 # papermill takes a cell that ends the kernel for the end of a notebook.
                 if output.output_type == "error" and output.ename == "SystemExit":
-                    raise RunFailed(f"SystemExit: {output.evalue or 0}, before the last cell")
+                    said = f"SystemExit: {output.evalue or 0}, before the last cell"
+                    raise RunFailed(said, self._written_by_now())
             if cell.metadata.papermill.get("exception"):
                 if any(output.output_type == "error" for output in outputs):
                     with contextlib.suppress(RunFailed):  # of a kernel that can say nothing
@@ -203,6 +204,11 @@ class _Client(PapermillNotebookClient):
                 raise RunFailed(next(filter(str.strip, reversed(lines)), "a cell failed"))
         prose.check_unchanged(self, self.nb)
         self._words.append(self._ask("described"))
+
+    def _written_by_now(self) -> dict[str, bool | None]:
+        with contextlib.suppress(RunFailed):  # of a kernel that can say nothing
+            return dict(self._ask("described_after_error")["written"])
+        return {}
 
     def execute_cell(self, cell: Any, cell_index: int, **kw: Any) -> Any:
         prose.fill_in(self, cell)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from math import inf
@@ -46,7 +47,7 @@ class RunFailed(Exception):
     'a cell has failed'
     """
 
-    def __init__(self, said: str, written: Mapping[str, bool] | None = None) -> None:
+    def __init__(self, said: str, written: Mapping[str, bool | None] | None = None) -> None:
         super().__init__(said)
         self.written = dict(written or {})
 
@@ -88,19 +89,26 @@ def disturbed(records: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
     {1: 'x', 2: 'x'}
     >>> disturbed({1: run(0, 2, x=True), 2: run(2, 3, x=True), 3: run(0, 3, log=False)})
     {}
+
+    A file that a library has made, as in 5, may be one that all runs share, as 4 has made it:
+
+    >>> disturbed({4: run(0, 2, x=True), 5: run(1, 3, x=None)})
+    {}
+    >>> disturbed({5: run(1, 3, x=None), 6: run(2, 4, x=None)})
+    {5: 'x', 6: 'x'}
     """
-    spans: dict[str, list[tuple[float, float, int]]] = {}
+    spans: dict[tuple[str, bool], list[tuple[float, float, int]]] = {}
     for i, record in records.items():
         origin = record["provenance"]
-        for name in origin.get("written", ()):
-            spans.setdefault(name, []).append((*origin["span"], i))
+        for name, read in origin.get("written", {}).items():
+            spans.setdefault((name, read is None), []).append((*origin["span"], i))
     found = {}
-    for name, at in spans.items():
+    for (name, _), at in spans.items():
         latest, owner = -inf, -1  # the run that ends last of those that have begun
         for begin, end, i in sorted(at):
             if begin < latest:
                 for run in (owner, i):
-                    if records[run]["provenance"]["written"][name]:
+                    if records[run]["provenance"]["written"][name] is not False:
                         found[run] = name
             if end > latest:
                 latest, owner = end, i
@@ -188,11 +196,28 @@ def is_current(record: Mapping[str, Any], chapter: Chapter, code: str) -> bool:
         return False
     try:
         return all(
-            file_digest(os.path.join(chapter.path.parent, name)) == digest
+            _digest_now(os.path.join(chapter.path.parent, name)) == digest
             for name, digest in record["provenance"]["used"].items()
         )
     except OSError:
         return False
+
+
+#: Digests of large files, and the states in which they were taken.
+_known: dict[str, tuple[object, str]] = {}
+
+
+def _digest_now(path: str, large: int = 1_000_000) -> str:
+    """The digest of a file, which is read once as long as it does not change."""
+    state = os.stat(path) if os.path.isfile(path) else None
+    if state is None or state.st_size < large:
+        return file_digest(path)
+    # One that has just changed may change again and have the same times.
+    settled = time.time() - max(state.st_mtime, state.st_ctime) > 2
+    now = (state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino)
+    if not settled or _known.get(path, (None, ""))[0] != now:
+        _known[path] = (now, file_digest(path))
+    return _known[path][1]
 
 
 def would_import_the_same(record: Mapping[str, Any], chapter: Chapter) -> bool:
@@ -205,7 +230,19 @@ def would_import_the_same(record: Mapping[str, Any], chapter: Chapter) -> bool:
         return True
     if os.path.dirname(executable) != os.path.dirname(sys.executable):
         return True
-    return module_places(found, str(chapter.path.parent)) == found
+    return module_places(found, str(chapter.path.parent), _paths_of_a_process()) == found
+
+
+@cache
+def _paths_of_a_process() -> list[str] | None:
+    """Where a new Python looks for modules; a script may have added folders here."""
+    words = [sys.executable, "-c", "import json, sys; print(json.dumps(sys.path))"]
+    try:
+        said = subprocess.run(words, capture_output=True, check=True, timeout=60, text=True).stdout
+        paths: list[str] = json.loads(said.splitlines()[-1])
+    except (OSError, ValueError, IndexError, subprocess.SubprocessError):
+        return None
+    return [path for path in paths if path]
 
 
 def is_as_written(folder: Path, record: Mapping[str, Any]) -> bool:

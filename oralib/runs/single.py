@@ -34,7 +34,6 @@ from oralib.runs.record import (
     write_results,
 )
 
-
 #: The tag of a cell that says which parameters are not the chapter's own.
 NOTICE = "other-parameters"
 

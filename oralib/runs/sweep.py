@@ -202,6 +202,8 @@ def sweep_grid(
         failed = {i: end.record for i, end in ended.items() if end.record}
         failures |= _set_aside_disturbed(grid, place, keys, code, failed)
         table = _table(grid, place, keys, code, failures)
+        for name in _missing_results(grid, table):
+            _say(f"the table has no result {name}: no complete point has recorded it")
         _write_table(place, table, grid)
     return Sweep(table, failures, out / "table.csv")
 
@@ -548,6 +550,17 @@ def _table(
             for name, column in lists.items()
         }
     )
+
+
+def _missing_results(grid: Grid, table: "pd.DataFrame") -> list[str]:
+    """The names of results that the grid asks for and no complete point has."""
+    asked = dict.fromkeys([*(grid.results or ()), *([grid.show] if grid.show else [])])
+    there = [name for name in table.columns if table[name].notna().any()]
+    return [
+        name
+        for name in asked
+        if len(table) and not {name, identifier(name), f"{name} (result)"} & {*there}
+    ]
 
 
 def _write_table(out: Path, table: "pd.DataFrame", grid: Grid) -> None:
