@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -1082,6 +1083,62 @@ results.record(more=x)
 """
 
 
+HALF = """
+if x == 1:
+    with open("cache.txt", "w") as file:
+        for line in range(8):
+            print(1, file=file, flush=True)
+            time.sleep(1)
+else:
+    while not os.path.exists("cache.txt"):
+        time.sleep(0.1)
+    time.sleep(1)
+results.record(more=len(open("cache.txt").read().split()))
+time.sleep(0.1)
+"""
+
+
+def test_a_cache_that_another_point_has_half_written_is_no_data(folder, capsys):
+    write_chapter(folder, extra=HALF)
+    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
+    words = ["sweep", str(path), "--out", str(out), "--workers", "2"]
+    assert main(words) == 1
+    assert (out / "table.csv").read_text() == "x,more\n1.0,8\n"
+    assert main(words) == 0
+    assert (out / "table.csv").read_text() == "x,more\n1.0,8\n2.0,8\n"
+
+
+WAIT_FOR_IT = """
+while not os.path.exists("made.txt"):
+    time.sleep(0.1)
+time.sleep(0.3)
+results.record(more=float(open("made.txt").read()))
+"""
+
+
+def test_what_somebody_else_makes_while_a_point_runs_is_an_input(folder, workers_at_home):
+    write_chapter(folder, extra=WAIT_FOR_IT)
+    path, out = write_grid(folder, "product: {x: [1]}\nresults: [more]\n"), folder / "out"
+    words = ["sweep", str(path), "--out", str(out)]
+    made = folder / "made.txt"
+    timer = threading.Timer(6, made.write_text, ["5"])
+    timer.start()
+    assert main(words) == 0
+    timer.join()
+    assert (out / "table.csv").read_text() == "x,more\n1.0,5.0\n"
+    made.write_text("7")
+    assert main(words) == 0
+    assert (out / "table.csv").read_text() == "x,more\n1.0,7.0\n"
+
+
+def test_nothing_is_run_from_the_current_folder_to_find_modules(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("open('ran', 'w').close()\nraise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+    record._paths_of_a_process.cache_clear()
+    assert os.path.dirname(os.__file__) in map(os.path.realpath, record._paths_of_a_process())
+    assert [path.name for path in tmp_path.iterdir()] == ["json.py"]
+
+
 def test_results_that_no_point_has_are_named(folder, capsys, workers_at_home):
     path = write_grid(folder, "product: {x: [1]}\nresults: [square, sqare]\nshow: sqare\n")
     assert main(["sweep", str(path), "--out", str(folder / "out")]) == 0
@@ -1315,15 +1372,14 @@ def test_a_bad_scheduler_is_refused_before_anything_is_written(folder, capsys):
 
 def table_of(monkeypatch, points, records, results=None):
     """The table of a sweep whose points have these results; None for one that failed."""
-    told = iter(records)
     chapter = SimpleNamespace(name="small", path=Path("small.ipynb"), parameters={})
     axes = tuple(dict.fromkeys(name for point in points for name in point))
-    monkeypatch.setattr(
-        sweep, "_done", lambda *_: None if (found := next(told)) is None else {"results": found}
-    )
     monkeypatch.setattr(sweep, "settings", lambda chapter, point: dict(point))
     grid = SimpleNamespace(chapter=chapter, points=points, axes=axes, results=results, show=None)
     keys = [str(i) for i in range(len(points))]
+    told = zip(keys, records, strict=True)
+    complete = {key: {"results": found} for key, found in told if found is not None}
+    monkeypatch.setattr(sweep, "_complete", lambda *_: complete)
     return sweep._table(grid, None, keys, "code"), grid
 
 

@@ -82,6 +82,7 @@ def watch_files() -> None:
     opened: dict[str, dict[str, object]] = {
         **{"read": {}, "written": {}, "updated": {}},
         "digests": {},  # of what was read first and then written, as it was before that
+        "last": {},  # the states in which files were opened last to be read
         "databases": {},
     }
     variables: set[bytes] = set()
@@ -106,6 +107,8 @@ def watch_files() -> None:
                     opened["digests"].setdefault(path, _digest_if_possible(path))
                     busy.remove(path)
                 opened[kind].setdefault(path, _state(path))
+                if kind == "read":
+                    opened["last"][path] = _state(path)
                 if event == "sqlite3.connect":
                     opened["databases"].setdefault(path, None)
                 if kind == "written" and isinstance(mode, str) and "+" in mode:
@@ -212,8 +215,7 @@ def files_used() -> dict[str, str]:
 
     These are the modules that were imported from anywhere else, other sources and notebooks that
     were read, and all files that were read, and not written, in the folder where the process began
-    or below. What is new, from a process or a library of the notebook's own, is not among them.
-    Names are relative to the folder. Files that were looked for and are not there are among them,
+    or below. Names are relative to it. Files that were looked for and are not there are among them,
     and such as have changed meanwhile. Of what is installed only packages count that do not come
     from an index, where each version has a number: those of the user, and of a repository.
     """
@@ -230,8 +232,10 @@ def files_used() -> dict[str, str]:
     }
     before = {_watched(path, here): state for path, state in (kept | opened["read"]).items()}
     installed, own = _homes_of_what_is_installed(), _packages_of_the_user()
-    watched = {path for path in before if path.startswith((here, *own)) or _is_code(path)}
-    found = {path for path in watched if _is_code(path) or not _is_new(before[path])}
+    # What is new may be made several times, by a process or a library of the notebook's own.
+    last = {_watched(path, here): state for path, state in opened["last"].items()}
+    before |= {path: last.get(path, state) for path, state in before.items() if _is_new(state)}
+    found = {path for path in before if path.startswith((here, *own)) or _is_code(path)}
     for label, module in list(sys.modules.items()):
         try:
             archive = getattr(getattr(module, "__loader__", None), "archive", None)
@@ -287,7 +291,7 @@ def _is_new(state: object) -> bool:
 
 def _opened() -> dict[str, dict[str, object]]:
     """What ``watch_files`` has noted."""
-    kinds = ("read", "written", "updated", "digests", "databases")
+    kinds = ("read", "written", "updated", "digests", "last", "databases")
     nothing: dict[str, dict[str, object]] = {kind: {} for kind in kinds}
     opened: dict[str, dict[str, object]] = getattr(sys, "audithook_of_oralib", (None, nothing))[1]
     return opened

@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -115,6 +116,33 @@ def disturbed(records: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
+def made_by_each(records: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The files that were new for all runs that used them: processes or libraries make them anew.
+
+    Examples
+    --------
+    >>> def run(used, **written):
+    ...     return {"provenance": {"used": dict.fromkeys(used, "digest"), "written": written}}
+    >>> made_by_each([run(["x", "data"], x=None), run(["x", "data"], x=None)])
+    {'x'}
+
+    What is made once, and used by later ones, counts as any other file:
+
+    >>> made_by_each([run([], x=True), run(["x"], x=None), run(["x"])])
+    set()
+    """
+    new: Counter[str] = Counter()
+    others: set[str] = set()
+    for record in records:
+        origin = record["provenance"]
+        for name in {*origin["used"], *origin.get("written", ())}:
+            if origin.get("written", {}).get(name, False) is None:
+                new[name] += 1
+            else:
+                others.add(name)
+    return {name for name, times in new.items() if times > 1} - others
+
+
 def _commit() -> str:
     """The commit of the checkout, and whether files differ from it; unknown outside of one."""
     if not (BOOK.parent / ".git").exists():
@@ -190,14 +218,20 @@ def read_results(folder: Path) -> dict[str, Any] | None:
     return {**record, "results": from_json(record["results"])}
 
 
-def is_current(record: Mapping[str, Any], chapter: Chapter, code: str) -> bool:
-    """Whether a run would give the same today: the code and the files that it used are the same."""
+def is_current(
+    record: Mapping[str, Any], chapter: Chapter, code: str, made: Container[str] = ()
+) -> bool:
+    """Whether a run would give the same today: the code and the files that it used are the same.
+
+    Files that each run makes for itself do not count.
+    """
     if record["provenance"]["code"] != code:
         return False
     try:
         return all(
             _digest_now(os.path.join(chapter.path.parent, name)) == digest
             for name, digest in record["provenance"]["used"].items()
+            if name not in made
         )
     except OSError:
         return False
@@ -238,7 +272,15 @@ def _paths_of_a_process() -> list[str] | None:
     """Where a new Python looks for modules; a script may have added folders here."""
     words = [sys.executable, "-c", "import json, sys; print(json.dumps(sys.path))"]
     try:
-        said = subprocess.run(words, capture_output=True, check=True, timeout=60, text=True).stdout
+        said = subprocess.run(
+            words,
+            cwd=sys.prefix,  # whose modules are those of this Python anyway
+            env={**os.environ, "PYTHONSAFEPATH": "1"},
+            capture_output=True,
+            check=True,
+            timeout=60,
+            text=True,
+        ).stdout
         paths: list[str] = json.loads(said.splitlines()[-1])
     except (OSError, ValueError, IndexError, subprocess.SubprocessError):
         return None

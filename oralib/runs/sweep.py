@@ -47,6 +47,7 @@ from oralib.runs.record import (
     disturbed,
     is_as_written,
     is_current,
+    made_by_each,
     read_results,
     read_sealed,
     sealed,
@@ -175,7 +176,8 @@ def sweep_grid(
         _begin(place, grid, code)
         keys = [point_key(grid.chapter, point) for point in grid.points]
         _take_stock(grid, place, keys, code)
-        missing = [i for i, key in enumerate(keys) if not _is_kept(grid, place, key, code)]
+        kept = _kept(grid, place, keys, code)
+        missing = [i for i, key in enumerate(keys) if key not in kept]
         _say(f"{len(keys)} points, {len(keys) - len(missing)} complete, {len(missing)} to run")
         ended: dict[int, Ended] = {}
         try:
@@ -195,8 +197,9 @@ def sweep_grid(
                 f"{out} is gone, or its {MARK} has been changed, and its points with it"
             )
         failures = {i: end.said for i, end in sorted(ended.items()) if end.said}
+        complete = _complete(grid, place, keys, code)
         for i, key in enumerate(keys):
-            if i not in failures and _done(grid, place, key, code) is None:
+            if i not in failures and key not in complete:
                 failures[i] = "a file that it used has changed meanwhile; sweep again"
                 _say(f"point {_named(grid, i)} is not complete: {failures[i]}")
         failed = {i: end.record for i, end in ended.items() if end.record}
@@ -429,24 +432,30 @@ def _put(out: Path, place: Path, grid: Grid, names: list[str]) -> None:
 # -------------------------------------------------------------------------- what is complete
 
 
-def _done(grid: Grid, out: Path, key: str, code: str) -> dict[str, Any] | None:
-    """The record of a complete point of this version of the code, and of the files it used."""
-    record = read_results(out / "points" / key)
-    return record if record is not None and is_current(record, grid.chapter, code) else None
+def _complete(grid: Grid, out: Path, keys: list[str], code: str) -> dict[str, dict[str, Any]]:
+    """The records of complete points of this version of the code, and of the files they used."""
+    found = {key: read_results(out / "points" / key) for key in keys}
+    records = {key: record for key, record in found.items() if record is not None}
+    made = made_by_each([*records.values()])
+    return {
+        key: record
+        for key, record in records.items()
+        if is_current(record, grid.chapter, code, made)
+    }
 
 
-def _is_kept(grid: Grid, out: Path, key: str, code: str) -> bool:
-    """Whether a point need not be run: it is complete, and would import the same modules."""
-    record = _done(grid, out, key, code)
-    return record is not None and would_import_the_same(record, grid.chapter)
+def _kept(grid: Grid, out: Path, keys: list[str], code: str) -> set[str]:
+    """The points that need not be run: they are complete, and would import the same modules."""
+    complete = _complete(grid, out, keys, code).items()
+    return {key for key, record in complete if would_import_the_same(record, grid.chapter)}
 
 
 def _set_aside_disturbed(
     grid: Grid, out: Path, keys: list[str], code: str, failed: Mapping[int, Mapping[str, Any]]
 ) -> dict[int, str]:
     """Keep no points that have read each other's files; what is said of them."""
-    records = {i: _done(grid, out, key, code) for i, key in enumerate(keys) if i not in failed}
-    complete = {i: record for i, record in records.items() if record is not None}
+    found = _complete(grid, out, keys, code)
+    complete = {i: found[key] for i, key in enumerate(keys) if key in found and i not in failed}
     said = {}
     for i, name in disturbed({**complete, **failed}).items():
         if i in failed:
@@ -479,7 +488,8 @@ def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
         _say(
             f"the grid has changed: {others} points in {out} do not belong to it and are left alone"
         )
-    old = [key for key in keys if key in found and not _is_kept(grid, out, key, code)]
+    kept = _kept(grid, out, keys, code)
+    old = [key for key in keys if key in found and key not in kept]
     if old:
         same = all(found[key]["provenance"]["code"] == code for key in old)
         what = "a file that the chapter used has changed" if same else "the code has changed"
@@ -525,8 +535,9 @@ def _table(
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
+    complete = _complete(grid, out, keys, code)
     for i, (key, point) in enumerate(zip(keys, grid.points, strict=True)):
-        record = None if i in failures else _done(grid, out, key, code)
+        record = None if i in failures else complete.get(key)
         if record is not None:
             values = settings(grid.chapter, point)
             axes = {name: values[name] for name in grid.axes}
