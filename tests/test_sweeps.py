@@ -1057,6 +1057,7 @@ def test_points_that_read_each_others_files_are_not_kept(folder, capsys, extra):
     [
         "raise ValueError('two')",
         "raise SystemExit",
+        "n = 1",  # after prose that says it
         "results.record(more=object())",
         "from IPython.display import clear_output; results.record(more=0); clear_output()",
     ],
@@ -1086,15 +1087,20 @@ results.record(more=x)
 HALF = """
 if x == 1:
     with open("cache.txt", "w") as file:
-        for line in range(8):
+        for line in range(300):
             print(1, file=file, flush=True)
-            time.sleep(1)
+            time.sleep(0.2)
+            if os.path.exists("seen.txt"):
+                break
+        print(1, file=file)
 else:
     while not os.path.exists("cache.txt"):
         time.sleep(0.1)
+lines = open("cache.txt").read().split()
+if x == 2:
+    open("seen.txt", "w").close()
     time.sleep(1)
-results.record(more=len(open("cache.txt").read().split()))
-time.sleep(0.1)
+results.record(more=len(lines))
 """
 
 
@@ -1103,9 +1109,36 @@ def test_a_cache_that_another_point_has_half_written_is_no_data(folder, capsys):
     path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
     words = ["sweep", str(path), "--out", str(out), "--workers", "2"]
     assert main(words) == 1
-    assert (out / "table.csv").read_text() == "x,more\n1.0,8\n"
+    lines = len((folder / "cache.txt").read_text().split())
+    assert (out / "table.csv").read_text() == f"x,more\n1.0,{lines}\n"
     assert main(words) == 0
-    assert (out / "table.csv").read_text() == "x,more\n1.0,8\n2.0,8\n"
+    assert (out / "table.csv").read_text() == f"x,more\n1.0,{lines}\n2.0,{lines}\n"
+
+
+REMOVED = BY_A_PROCESS.replace("(3)", "(0)") + "\nos.remove('scratch.txt')\n"
+MISSED = """
+try:
+    open("scratch.txt").close()
+except FileNotFoundError:
+    pass
+""" + BY_A_PROCESS.replace("(3)", "(0)")
+
+
+@pytest.mark.parametrize(("extra", "points"), [(REMOVED, [1, 2]), (MISSED, [1])])
+def test_what_a_process_makes_may_be_removed_or_missed(folder, extra, points, workers_at_home):
+    write_chapter(folder, extra=extra)
+    path = write_grid(folder, f"product: {{x: {points}}}\nresults: [more]\n")
+    assert main(["sweep", str(path), "--out", str(folder / "out"), "--workers", "1"]) == 0
+    rows = "".join(f"{x}.0,{x}.0\n" for x in points)
+    assert (folder / "out" / "table.csv").read_text() == f"x,more\n{rows}"
+
+
+def test_a_point_that_fails_makes_its_files_as_well(folder, workers_at_home):
+    fail = BY_A_PROCESS.replace("(3)", "(0)") + "\nassert x < 2\n"
+    write_chapter(folder, extra=fail)
+    path, out = write_grid(folder, "product: {x: [1, 2]}\nresults: [more]\n"), folder / "out"
+    assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 1
+    assert (out / "table.csv").read_text() == "x,more\n1.0,1.0\n"
 
 
 WAIT_FOR_IT = """
@@ -1135,15 +1168,20 @@ def test_nothing_is_run_from_the_current_folder_to_find_modules(tmp_path, monkey
     (tmp_path / "json.py").write_text("open('ran', 'w').close()\nraise SystemExit\n")
     monkeypatch.chdir(tmp_path)
     record._paths_of_a_process.cache_clear()
-    assert os.path.dirname(os.__file__) in map(os.path.realpath, record._paths_of_a_process())
+    library = os.path.realpath(os.path.dirname(os.__file__))
+    assert library in map(os.path.realpath, record._paths_of_a_process())
     assert [path.name for path in tmp_path.iterdir()] == ["json.py"]
 
 
 def test_results_that_no_point_has_are_named(folder, capsys, workers_at_home):
-    path = write_grid(folder, "product: {x: [1]}\nresults: [square, sqare]\nshow: sqare\n")
+    write_chapter(
+        folder, extra="\nresults.record(nothing=math.nan)".replace("math", "__import__('math')")
+    )
+    path = write_grid(folder, "product: {x: [1]}\nresults: [nothing, sqare]\nshow: sqare\n")
     assert main(["sweep", str(path), "--out", str(folder / "out")]) == 0
     said = capsys.readouterr().err
-    assert said.count("the table has no result sqare: no complete point has recorded it") == 1
+    assert said.count("the table has no result") == 1
+    assert "the table has no result sqare: no complete point has recorded it" in said
 
 
 def test_large_files_are_read_once(folder, monkeypatch, workers_at_home):

@@ -232,9 +232,11 @@ def files_used() -> dict[str, str]:
     }
     before = {_watched(path, here): state for path, state in (kept | opened["read"]).items()}
     installed, own = _homes_of_what_is_installed(), _packages_of_the_user()
-    # What is new may be made several times, by a process or a library of the notebook's own.
-    last = {_watched(path, here): state for path, state in opened["last"].items()}
-    before |= {path: last.get(path, state) for path, state in before.items() if _is_new(state)}
+    # What is new may be made several times, and be removed, by the notebook's own processes.
+    for new in _new_files(opened):
+        before[_watched(new, here)] = opened["last"].get(new, opened["read"][new])
+        if not os.path.exists(new):
+            del before[_watched(new, here)]
     found = {path for path in before if path.startswith((here, *own)) or _is_code(path)}
     for label, module in list(sys.modules.items()):
         try:
@@ -270,7 +272,7 @@ def files_written() -> dict[str, bool | None]:
     written from Python here and was new when it was read: a process or a library has made it.
     """
     opened, here = _opened(), _home() + os.sep
-    new = {path for path, state in opened["read"].items() if _is_new(state)}
+    new = _new_files(opened)
     changed = {path for path, state in opened["updated"].items() if state != _state(path)}
     both = {os.path.realpath(path) for path in (*opened["read"], *changed)}
     here_written = {os.path.realpath(path) for path in (*opened["written"], *changed)}
@@ -281,6 +283,16 @@ def files_written() -> dict[str, bool | None]:
         if path.startswith(here) and not _is_hidden(path, here) and not os.path.isdir(path):
             found[os.path.relpath(path, here)] = real in both if real in here_written else None
     return found
+
+
+def _new_files(opened: dict[str, dict[str, object]]) -> set[str]:
+    """The files that have been made or changed since the notebook began, and then read."""
+    last = opened["last"]
+    return {
+        path
+        for path, state in opened["read"].items()
+        if _is_new(state) or (state is None and _is_new(last.get(path)))
+    }
 
 
 def _is_new(state: object) -> bool:

@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -202,8 +202,16 @@ class _Client(PapermillNotebookClient):
                 # A kernel that cannot tell an exception, for want of file handles, prints it.
                 lines = "".join(output.get("text", "") for output in outputs).split("\n")
                 raise RunFailed(next(filter(str.strip, reversed(lines)), "a cell failed"))
-        prose.check_unchanged(self, self.nb)
+        with self._telling_what_is_written():
+            prose.check_unchanged(self, self.nb)
         self._words.append(self._ask("described"))
+
+    @contextlib.contextmanager
+    def _telling_what_is_written(self) -> Iterator[None]:
+        try:
+            yield
+        except RunFailed as error:  # of prose that cannot be filled in
+            raise RunFailed(str(error), self._written_by_now()) from None
 
     def _written_by_now(self) -> dict[str, bool | None]:
         with contextlib.suppress(RunFailed):  # of a kernel that can say nothing
@@ -211,7 +219,8 @@ class _Client(PapermillNotebookClient):
         return {}
 
     def execute_cell(self, cell: Any, cell_index: int, **kw: Any) -> Any:
-        prose.fill_in(self, cell)
+        with self._telling_what_is_written():
+            prose.fill_in(self, cell)
         return super().execute_cell(cell, cell_index, **kw)
 
     def _ask(self, *asked: str) -> Any:

@@ -103,6 +103,10 @@ def disturbed(records: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
         origin = record["provenance"]
         for name, read in origin.get("written", {}).items():
             spans.setdefault((name, read is None), []).append((*origin["span"], i))
+    for name, made in list(spans):
+        # One that a run has made for others is an input of theirs; and no run makes modules.
+        if made and ((name, False) in spans or _is_source(name)):
+            del spans[name, made]
     found = {}
     for (name, _), at in spans.items():
         latest, owner = -inf, -1  # the run that ends last of those that have begun
@@ -135,12 +139,17 @@ def made_by_each(records: Sequence[Mapping[str, Any]]) -> set[str]:
     others: set[str] = set()
     for record in records:
         origin = record["provenance"]
-        for name in {*origin["used"], *origin.get("written", ())}:
-            if origin.get("written", {}).get(name, False) is None:
+        for name in {*origin.get("used", ()), *origin.get("written", ())}:
+            new_here = origin.get("written", {}).get(name, False) is None
+            if new_here and not _is_source(name):
                 new[name] += 1
             else:
                 others.add(name)
     return {name for name, times in new.items() if times > 1} - others
+
+
+def _is_source(name: str) -> bool:
+    return name.endswith((".py", ".ipynb"))
 
 
 def _commit() -> str:
@@ -249,9 +258,12 @@ def _digest_now(path: str, large: int = 1_000_000) -> str:
     # One that has just changed may change again and have the same times.
     settled = time.time() - max(state.st_mtime, state.st_ctime) > 2
     now = (state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino)
-    if not settled or _known.get(path, (None, ""))[0] != now:
-        _known[path] = (now, file_digest(path))
-    return _known[path][1]
+    if settled and _known.get(path, (None, ""))[0] == now:
+        return _known[path][1]
+    digest = file_digest(path)
+    if settled:
+        _known[path] = (now, digest)
+    return digest
 
 
 def would_import_the_same(record: Mapping[str, Any], chapter: Chapter) -> bool:
@@ -275,7 +287,8 @@ def _paths_of_a_process() -> list[str] | None:
         said = subprocess.run(
             words,
             cwd=sys.prefix,  # whose modules are those of this Python anyway
-            env={**os.environ, "PYTHONSAFEPATH": "1"},
+            env={**os.environ, "PYTHONSAFEPATH": "1", "PYTHONINSPECT": ""},
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,
             timeout=60,

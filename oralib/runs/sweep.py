@@ -197,14 +197,14 @@ def sweep_grid(
                 f"{out} is gone, or its {MARK} has been changed, and its points with it"
             )
         failures = {i: end.said for i, end in sorted(ended.items()) if end.said}
-        complete = _complete(grid, place, keys, code)
+        failed = {i: end.record for i, end in ended.items() if end.record}
+        complete = _complete(grid, place, keys, code, failed)
         for i, key in enumerate(keys):
             if i not in failures and key not in complete:
                 failures[i] = "a file that it used has changed meanwhile; sweep again"
                 _say(f"point {_named(grid, i)} is not complete: {failures[i]}")
-        failed = {i: end.record for i, end in ended.items() if end.record}
         failures |= _set_aside_disturbed(grid, place, keys, code, failed)
-        table = _table(grid, place, keys, code, failures)
+        table = _table(grid, place, keys, code, failures, failed)
         for name in _missing_results(grid, table):
             _say(f"the table has no result {name}: no complete point has recorded it")
         _write_table(place, table, grid)
@@ -432,11 +432,24 @@ def _put(out: Path, place: Path, grid: Grid, names: list[str]) -> None:
 # -------------------------------------------------------------------------- what is complete
 
 
-def _complete(grid: Grid, out: Path, keys: list[str], code: str) -> dict[str, dict[str, Any]]:
-    """The records of complete points of this version of the code, and of the files they used."""
+def _complete(
+    grid: Grid,
+    out: Path,
+    keys: list[str],
+    code: str,
+    failed: Mapping[int, Mapping[str, Any]] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """The records of complete points of this version of the code, and of the files they used.
+
+    Those that have failed tell as well which files each point makes for itself.
+    """
     found = {key: read_results(out / "points" / key) for key in keys}
-    records = {key: record for key, record in found.items() if record is not None}
-    made = made_by_each([*records.values()])
+    records = {
+        key: record
+        for key, record in found.items()
+        if record is not None and record["provenance"]["code"] == code
+    }
+    made = made_by_each([*records.values(), *(failed or {}).values()])
     return {
         key: record
         for key, record in records.items()
@@ -454,7 +467,7 @@ def _set_aside_disturbed(
     grid: Grid, out: Path, keys: list[str], code: str, failed: Mapping[int, Mapping[str, Any]]
 ) -> dict[int, str]:
     """Keep no points that have read each other's files; what is said of them."""
-    found = _complete(grid, out, keys, code)
+    found = _complete(grid, out, keys, code, failed)
     complete = {i: found[key] for i, key in enumerate(keys) if key in found and i not in failed}
     said = {}
     for i, name in disturbed({**complete, **failed}).items():
@@ -526,7 +539,12 @@ def _result(results: Mapping[str, Any], name: str) -> Any:
 
 
 def _table(
-    grid: Grid, out: Path, keys: list[str], code: str, failures: Container[int] = ()
+    grid: Grid,
+    out: Path,
+    keys: list[str],
+    code: str,
+    failures: Container[int] = (),
+    failed: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> "pd.DataFrame":
     """The parameters that vary and the results of all complete points.
 
@@ -535,7 +553,7 @@ def _table(
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
-    complete = _complete(grid, out, keys, code)
+    complete = _complete(grid, out, keys, code, failed)
     for i, (key, point) in enumerate(zip(keys, grid.points, strict=True)):
         record = None if i in failures else complete.get(key)
         if record is not None:
@@ -566,7 +584,7 @@ def _table(
 def _missing_results(grid: Grid, table: "pd.DataFrame") -> list[str]:
     """The names of results that the grid asks for and no complete point has."""
     asked = dict.fromkeys([*(grid.results or ()), *([grid.show] if grid.show else [])])
-    there = [name for name in table.columns if table[name].notna().any()]
+    there = [name for name in table.columns if any(cell is not None for cell in table[name])]
     return [
         name
         for name in asked
