@@ -97,6 +97,38 @@ def test_values_are_converted(chapter, name, text, value):
     assert runs.check_parameters(chapter, {name: text}) == {name: value}
 
 
+LISTS = """rates: list = [0.1]  # numbers
+flags: list = [True]  # truths
+opts: list = ["adam"]  # words"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("rates", "1e-3,5e-4", [0.001, 0.0005]),
+        ("rates", "[1e-3, 2]", [0.001, 2]),
+        ("flags", "false,True", [False, True]),
+        ("flags", "[true, false]", [True, False]),
+        ("flags", "[True, False]", [True, False]),
+        ("opts", "adam,sgd", ["adam", "sgd"]),
+        ("opts", '["adam", "a,b"]', ["adam", "a,b"]),
+        ("opts", "['adam']", ["adam"]),
+        ("opts", "[adam, sgd]", ["adam", "sgd"]),
+        ("opts", "01,1e3", ["01", "1e3"]),
+    ],
+)
+def test_lists_are_what_they_look_like(tmp_path, name, text, value):
+    chapter = runs.find_chapter(str(own_notebook(tmp_path, LISTS)))
+    assert repr(runs.check_parameters(chapter, {name: text})) == repr({name: value})
+
+
+def test_quotation_marks_are_no_part_of_a_word(tmp_path):
+    chapter = runs.find_chapter(str(own_notebook(tmp_path, LISTS)))
+    for text in ('"adam",sgd', "[['adam']]", "'adam'"):
+        with pytest.raises(ValueError, match="opts must be a list such as 1,2,3, got opts="):
+            runs.check_parameters(chapter, {"opts": text})
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -28,7 +28,7 @@ from notebooks import run_points_here, write_chapter
 
 from oralib import runs
 from oralib.__main__ import main
-from oralib.runs import folders, picture, record, sweep
+from oralib.runs import folders, picture, plain_yaml, record, sweep
 from oralib.runs.chapters import settings
 from oralib.runs.record import read_results, sealed, would_import_the_same, write_results
 
@@ -157,6 +157,12 @@ def test_plain_values_are_read_as_they_look(folder):
         {"x": float("inf"), "n": 10_000, "word": "yes"},
         {"x": 5.0, "n": 3, "word": "a: b"},
     ]
+
+
+def test_numbers_in_lists_are_numbers(folder):
+    path = folder / "grid.yml"
+    path.write_text('rates: [1e-3, +2E4, "1e-3", 1e, 1e999, 1.5e3]\n')
+    assert plain_yaml.read_yaml(path) == {"rates": [0.001, 20_000.0, "1e-3", "1e", "1e999", 1500.0]}
 
 
 def test_the_default_of_a_chapter_is_the_same_point(folder):

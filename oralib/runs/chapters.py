@@ -1,6 +1,7 @@
 """The chapters as programs: where they are, which parameters they have, and what may be given."""
 
 import ast
+import contextlib
 import json
 import os
 import sys
@@ -393,12 +394,31 @@ def _from_text(declared: Declaration, text: str) -> Any:
         return {"true": True, "false": False}.get(word.lower(), word)
     if declared.type == "list":
         bare = word[1:-1] if word.startswith("[") and word.endswith("]") else word
+        if bare != word and (written := _flat_list(word)) is not None:
+            return written
         parts = [part.strip() for part in bare.split(",")] if bare.strip() else []
-        if any(not part or set(part) & set("[]") for part in parts):
+        if any(not part or set(part) & set("[]\"'") for part in parts):
             name = declared.name
             raise ValueError(f"{name} must be a list such as 1,2,3, got {name}={text}")
+        kinds = {type(entry) for entry in declared.default}
+        if kinds == {str}:
+            return parts
+        if kinds == {bool}:
+            return [{"true": True, "false": False}.get(part.lower(), part) for part in parts]
         return [_number(part) for part in parts]
     return _number(word)
+
+
+def _flat_list(text: str) -> list[Any] | None:
+    """The list that is written here, as JSON or Python have it; None if it is none, or not flat."""
+    for read in (json.loads, ast.literal_eval):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            found = read(text)
+            if isinstance(found, list) and all(
+                isinstance(entry, int | float | str) for entry in found
+            ):
+                return found
+    return None
 
 
 def _number(word: str) -> Any:

@@ -6,6 +6,7 @@ So is a value that YAML reads in a way of its own: ``010`` (eight), ``1:30`` (ni
 """
 
 import re
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ DEEPEST = 8
 _PREFIX = "tag:yaml.org,2002:"
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.inf")
+_EXPONENT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+")
 _BOOLEANS = {"true": True, "True": True, "false": False, "False": False}
 
 
 def read_yaml(path: Path) -> Any:
     """The content of a file: dictionaries with words as keys, lists, numbers, words, true, false.
 
-    A number such as ``1e4``, which YAML takes for a word, is left a word.
+    A number such as ``1e4`` or ``5e-4``, which YAML takes for a word, is a number.
     """
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} must be a file")
@@ -122,7 +124,8 @@ def _scalar(node: Any, kind: str, key: str) -> Any:
     """A value that means what it looks like."""
     text = node.value
     if kind == "str":
-        return text
+        bare = node.style is None and _EXPONENT.fullmatch(text) is not None
+        return float(text) if bare and isfinite(float(text)) else text
     if kind == "null":
         return None
     if kind == "bool" and text in _BOOLEANS:
