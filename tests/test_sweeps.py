@@ -29,6 +29,7 @@ from notebooks import run_points_here, write_chapter
 from oralib import runs
 from oralib.__main__ import main
 from oralib.runs import folders, picture, plain_yaml, record, sweep
+from oralib.runs import table as tables
 from oralib.runs.chapters import settings
 from oralib.runs.record import read_results, sealed, would_import_the_same, write_results
 
@@ -460,8 +461,8 @@ def test_a_table_is_ours_whenever_the_sweep_is_killed(swept, tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", killed)
         with pytest.raises(KeyboardInterrupt):
-            sweep._write_table(out, pd.DataFrame({"x": [1.0, 2.0], "square": [7.0, 8.0]}), grid)
-    sweep._write_table(out, pd.DataFrame({"x": [1.0], "square": [9.0]}), grid)
+            tables.write_table(out, pd.DataFrame({"x": [1.0, 2.0], "square": [7.0, 8.0]}), grid)
+    tables.write_table(out, pd.DataFrame({"x": [1.0], "square": [9.0]}), grid)
     assert (out / "table.csv").read_text() == "x,square\n1.0,9.0\n"
     assert not (out / "set-aside").exists()
 
@@ -1418,13 +1419,12 @@ def table_of(monkeypatch, points, records, results=None):
     """The table of a sweep whose points have these results; None for one that failed."""
     chapter = SimpleNamespace(name="small", path=Path("small.ipynb"), parameters={})
     axes = tuple(dict.fromkeys(name for point in points for name in point))
-    monkeypatch.setattr(sweep, "settings", lambda chapter, point: dict(point))
+    monkeypatch.setattr(tables, "settings", lambda chapter, point: dict(point))
     grid = SimpleNamespace(chapter=chapter, points=points, axes=axes, results=results, show=None)
     keys = [str(i) for i in range(len(points))]
     told = zip(keys, records, strict=True)
     complete = {key: {"results": found} for key, found in told if found is not None}
-    monkeypatch.setattr(sweep, "_complete", lambda *_: complete)
-    return sweep._table(grid, None, keys, "code"), grid
+    return tables.table_of(grid, keys, complete), grid
 
 
 def written(tmp_path, table, grid):
@@ -1433,7 +1433,7 @@ def written(tmp_path, table, grid):
     def refuse(word):
         raise AssertionError(f"{word} is not JSON")
 
-    sweep._write_table(tmp_path, table, grid)
+    tables.write_table(tmp_path, table, grid)
     listed = json.loads((tmp_path / "table.json").read_text(), parse_constant=refuse)
     return (tmp_path / "table.csv").read_text(), listed
 

@@ -16,7 +16,8 @@ from oralib.runs.chapters import (
 from oralib.runs.grid import Grid, point_key, read_grid
 from oralib.runs.record import RunFailed, check_free
 from oralib.runs.single import default_folder, run_chapter, show
-from oralib.runs.sweep import Sweep, as_text, sweep_grid
+from oralib.runs.sweep import Sweep, sweep_grid
+from oralib.runs.table import as_text
 
 __all__ = [
     "Chapter",

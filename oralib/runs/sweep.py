@@ -3,8 +3,7 @@
 Every point is a folder that appears when it is complete. Whatever is killed on the way, the same
 command goes on from there: complete points are kept, the others are run again.
 
-The folder of a sweep bears a mark, ``sweep.json``, and no other folder is written to unless it is
-empty. All points are run from one copy of the chapter, ``chapter.ipynb``, which was read once.
+All points are run from one copy of the chapter, ``chapter.ipynb``, which was read once.
 """
 
 # mypy: disable-error-code="import-untyped"
@@ -17,30 +16,22 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from oralib import _check, _signals
-from oralib._folders import PARTIAL, is_link, settled
+from oralib._folders import PARTIAL, settled
 from oralib.results import as_json
 from oralib.runs import inside
-from oralib.runs.chapters import identifier, read_chapter, settings
-from oralib.runs.folders import (
-    SOURCE,
-    clear_dead,
-    digest_of,
-    is_file,
-    is_folder,
-    set_aside,
-    unseen,
-)
+from oralib.runs.chapters import read_chapter, settings
+from oralib.runs.folders import SOURCE, clear_dead, is_file, set_aside
 from oralib.runs.grid import Grid, point_key
+from oralib.runs.marked import MARK, alone, begin, claim, read_mark, say
 from oralib.runs.record import (
     RunFailed,
     code_version,
@@ -49,21 +40,14 @@ from oralib.runs.record import (
     is_current,
     made_by_each,
     read_results,
-    read_sealed,
-    sealed,
     would_import_the_same,
 )
 from oralib.runs.single import run_chapter
+from oralib.runs.table import missing_results, table_of, write_table
 
 # pandas takes a second to import, and is not needed before there are results.
 if TYPE_CHECKING:
     import pandas as pd
-
-#: The mark of the folder of a sweep: the file, and what is in it.
-MARK, FORMAT = "sweep.json", "oralib-sweep/1"
-
-#: What may be in a folder that is going to be a sweep's: a start that was killed has left it.
-_BEGINNINGS = {".lock", PARTIAL}
 
 #: Libraries that would start threads of their own in every kernel.
 _THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -112,26 +96,6 @@ class Ended:
     record: dict[str, Any] = field(default_factory=dict)
 
 
-def as_text(table: "pd.DataFrame", most: int = 60) -> str:
-    """The table to be read on a terminal, its first rows if there are many.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> print(as_text(pd.DataFrame({"epsilon": [1.0, 2.0], "bound": [0.52, 1.25]})))
-     epsilon  bound
-           1   0.52
-           2   1.25
-    """
-    shown = table.head(most)
-    for name in table.columns:
-        if table[name].dtype == "object":  # where something may be missing
-            shown = shown.copy()
-            shown[name] = ["" if cell is None else cell for cell in shown[name]]
-    text = str(shown.to_string(index=False, float_format=lambda x: f"{x:.6g}"))
-    return text + (f"\n... and {len(table) - most} more" if len(table) > most else "")
-
-
 def sweep_grid(
     grid: Grid,
     out: str | os.PathLike[str],
@@ -169,16 +133,16 @@ def sweep_grid(
 
         _check.instance("scheduler", scheduler, str, "'tcp://host:8786'")
         check_address(scheduler)
-    _claim(out, grid)
+    claim(out, grid)
     place = settled(out)
-    with _alone(out):
+    with alone(out):
         code = code_version(grid.chapter)
-        _begin(place, grid, code)
+        begin(place, grid)
         keys = [point_key(grid.chapter, point) for point in grid.points]
         _take_stock(grid, place, keys, code)
         kept = _kept(grid, place, keys, code)
         missing = [i for i, key in enumerate(keys) if key not in kept]
-        _say(f"{len(keys)} points, {len(keys) - len(missing)} complete, {len(missing)} to run")
+        say(f"{len(keys)} points, {len(keys) - len(missing)} complete, {len(missing)} to run")
         ended: dict[int, Ended] = {}
         try:
             if missing:
@@ -192,7 +156,7 @@ def sweep_grid(
                     ended = _run_all(client, grid, place, keys, missing, code, threads)
         finally:
             clear_dead(place / "points" / PARTIAL)
-        if _mark(place) is None:
+        if read_mark(place) is None:
             raise ValueError(
                 f"{out} is gone, or its {MARK} has been changed, and its points with it"
             )
@@ -202,12 +166,12 @@ def sweep_grid(
         for i, key in enumerate(keys):
             if i not in failures and key not in complete:
                 failures[i] = "a file that it used has changed meanwhile; sweep again"
-                _say(f"point {_named(grid, i)} is not complete: {failures[i]}")
+                say(f"point {_named(grid, i)} is not complete: {failures[i]}")
         failures |= _set_aside_disturbed(grid, place, keys, code, failed)
-        table = _table(grid, place, keys, code, failures, failed)
-        for name in _missing_results(grid, table):
-            _say(f"the table has no result {name}: no complete point has recorded it")
-        _write_table(place, table, grid)
+        table = table_of(grid, keys, _complete(grid, place, keys, code, failed), failures)
+        for name in missing_results(grid, table):
+            say(f"the table has no result {name}: no complete point has recorded it")
+        write_table(place, table, grid)
     return Sweep(table, failures, out / "table.csv")
 
 
@@ -234,7 +198,7 @@ def _run_all(
                 tqdm.write(f"point {_named(grid, i)} failed: {line}", file=sys.stderr)
             bar.update()
     if gone := sum(end.said == _GONE for end in ended.values()):
-        _say(f"{_GONE}, before {gone} points were complete; the same command goes on from here")
+        say(f"{_GONE}, before {gone} points were complete; the same command goes on from here")
     return ended
 
 
@@ -323,112 +287,6 @@ def _interrupted_later() -> Iterator[None]:
             signal.raise_signal(heard[0])
 
 
-# ------------------------------------------------------------------------------- the folder
-
-
-def _claim(out: Path, grid: Grid) -> None:
-    """Have a folder that is ours or empty, and refuse any other."""
-    if is_link(out):
-        raise ValueError(f"{out} is a symbolic link; give a folder that is none")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        names = set(os.listdir(out))
-    except OSError as error:
-        raise ValueError(f"{out} cannot be written to: {error.strerror}") from None
-    mark = _mark(out)
-    if names - _BEGINNINGS and mark is None:
-        raise ValueError(f"{out} exists and is not a sweep; give another folder")
-    name = grid.chapter.name
-    if mark is not None and mark["chapter"] != name:
-        raise ValueError(
-            f"{out} is a sweep of {mark['chapter']}, not of {name}; give another folder"
-        )
-    if mark is not None and (other := _other_notebook(out, mark, grid)) is not None:
-        raise ValueError(f"{out} is a sweep of {other}, another notebook; give another folder")
-    for path in (out / ".lock", out / MARK):
-        if os.path.lexists(path) and not is_file(path):
-            raise ValueError(f"{path} is not a file; give another folder")
-    for path in (out / PARTIAL, out / "points", out / "failed", out / "set-aside"):
-        if os.path.lexists(path) and not is_folder(path):
-            raise ValueError(f"{path} is not a folder; give another folder")
-
-
-def _other_notebook(out: Path, mark: Mapping[str, Any], grid: Grid) -> Path | None:
-    """The notebook of a sweep, if it is there and another one than that of the grid.
-
-    It is known by where it lies, seen from the folder of the sweep or not: both may be moved.
-    """
-    places = [Path(os.path.normpath(out / place)) for place in map(str, mark.get("places", ()))]
-    # By its name, not by its content: links in two folders to one file are two notebooks.
-    # One that may not be looked at is as good as none.
-    known = [place.parent.resolve() / place.name for place in places if os.path.exists(place)]
-    return None if grid.chapter.path in known or not known else known[0]
-
-
-def _mark(out: Path) -> dict[str, Any] | None:
-    """What the mark of a sweep says, if there is one: the chapter, and digests of our files."""
-    schema = {"format": str, "chapter": str, "files": dict, "digest": str}
-    mark = read_sealed(out / MARK, schema)
-    if mark is None or mark["format"] != FORMAT:
-        return None
-    return mark if all(isinstance(known, list) for known in mark["files"].values()) else None
-
-
-@contextlib.contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Keep other sweeps out of the folder; the lock goes with the process."""
-    lock = FileLock(out / ".lock", blocking=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise ValueError(f"another sweep is at work in {out}") from None
-    except OSError as error:
-        raise ValueError(f"{out} cannot be written to: {error.strerror}") from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _begin(out: Path, grid: Grid, code: str) -> None:
-    """Leave the mark and the copy of the chapter, and make room for points."""
-    try:
-        with unseen(out / MARK) as place:
-            (place / SOURCE).write_text(grid.chapter.text, encoding="utf-8")
-            _put(out, place, grid, [SOURCE])
-        (out / "points").mkdir(exist_ok=True)
-        clear_dead(out / "points" / PARTIAL)
-    except OSError as error:
-        raise ValueError(f"{out} cannot be written to: {error.strerror}") from None
-
-
-def _put(out: Path, place: Path, grid: Grid, names: list[str]) -> None:
-    """Let files appear in the folder; a file that is not as we have left it is set aside.
-
-    Their digests are written down before, so that they are known as ours whatever happens.
-    """
-    mark = _mark(out)
-    files = {} if mark is None else dict(mark["files"])
-    for name in names:
-        known = [digest_of(out / name)] if is_file(out / name) else []
-        if os.path.lexists(out / name) and not set(known) & set(files.get(name, [])):
-            new = set_aside(out / name, out / "set-aside")
-            _say(f"{name} in {out} was not as the sweep has left it; it is now {new}")
-            known = []
-        files[name] = [*known, digest_of(place / name)]
-    home = grid.chapter.path
-    places = [str(home)]
-    with contextlib.suppress(ValueError):  # on another drive of Windows
-        places.append(os.path.relpath(home, out))
-    content = {"format": FORMAT, "chapter": home.stem, "places": places, "files": files}
-    text = json.dumps(sealed(content), indent=1)
-    (place / MARK).write_text(text + "\n", encoding="utf-8")
-    for name in (MARK, *names):
-        with (place / name).open("r+b") as file:
-            os.fsync(file.fileno())
-        os.replace(place / name, out / name)
-
-
 # -------------------------------------------------------------------------- what is complete
 
 
@@ -478,7 +336,7 @@ def _set_aside_disturbed(
             f"another point wrote {name}, which this one has read back, at the same time; let each "
             "point write a file of its own, or sweep again with --workers 1"
         )
-        _say(f"point {_named(grid, i)} is not kept: {said[i]}")
+        say(f"point {_named(grid, i)} is not kept: {said[i]}")
     return said
 
 
@@ -493,12 +351,12 @@ def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
             found[folder.name] = record
         elif folder.name in keys:
             new = set_aside(folder, out / "set-aside")
-            _say(f"point {keys.index(folder.name) + 1} is damaged and run again; it is now {new}")
+            say(f"point {keys.index(folder.name) + 1} is damaged and run again; it is now {new}")
     if found and not set(found) & set(keys):
-        _say(f"the grid has changed: none of the {len(found)} points in {out} belongs to it")
+        say(f"the grid has changed: none of the {len(found)} points in {out} belongs to it")
     elif set(found) - set(keys):
         others = len(set(found) - set(keys))
-        _say(
+        say(
             f"the grid has changed: {others} points in {out} do not belong to it and are left alone"
         )
     kept = _kept(grid, out, keys, code)
@@ -507,12 +365,12 @@ def _take_stock(grid: Grid, out: Path, keys: list[str], code: str) -> None:
         same = all(found[key]["provenance"]["code"] == code for key in old)
         what = "a file that the chapter used has changed" if same else "the code has changed"
         later = ", and so is table.csv until the end" if is_file(out / "table.csv") else ""
-        _say(f"{what}: {len(old)} points were run by another version{later}; they run again")
+        say(f"{what}: {len(old)} points were run by another version{later}; they run again")
     _name_other_versions([found[key] for key in keys if key in found and key not in old])
     for key in old:
         if not is_as_written(out / "points" / key, found[key]):
             new = set_aside(out / "points" / key, out / "set-aside")
-            _say(f"point {keys.index(key) + 1} has files of somebody else; it is now {new}")
+            say(f"point {keys.index(key) + 1} has files of somebody else; it is now {new}")
 
 
 def _name_other_versions(kept: list[dict[str, Any]]) -> None:
@@ -523,7 +381,7 @@ def _name_other_versions(kept: list[dict[str, Any]]) -> None:
         others = {record["provenance"]["packages"].get(name, now) for record in kept} - {now}
         if others:
             before = ", ".join(sorted(version or "absent" for version in others))
-            _say(f"points are kept that were run with {name} {before}; now it is {now or 'absent'}")
+            say(f"points are kept that were run with {name} {before}; now it is {now or 'absent'}")
 
 
 def _belongs(grid: Grid, record: Mapping[str, Any], i: int) -> bool:
@@ -533,104 +391,6 @@ def _belongs(grid: Grid, record: Mapping[str, Any], i: int) -> bool:
     return bool(record["parameters"] == json.loads(written))
 
 
-def _result(results: Mapping[str, Any], name: str) -> Any:
-    """The result of this name, or of the one that Python has made of it."""
-    return results.get(name, results.get(identifier(name)))
-
-
-def _table(
-    grid: Grid,
-    out: Path,
-    keys: list[str],
-    code: str,
-    failures: Container[int] = (),
-    failed: Mapping[int, Mapping[str, Any]] | None = None,
-) -> "pd.DataFrame":
-    """The parameters that vary and the results of all complete points.
-
-    One that has failed may have an earlier record, of modules that are no longer found.
-    """
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = []
-    complete = _complete(grid, out, keys, code, failed)
-    for i, (key, point) in enumerate(zip(keys, grid.points, strict=True)):
-        record = None if i in failures else complete.get(key)
-        if record is not None:
-            values = settings(grid.chapter, point)
-            axes = {name: values[name] for name in grid.axes}
-            results = record["results"]
-            kept = results if grid.results is None else grid.results
-            # A result with the name of an axis must not take its place.
-            columns: dict[str, str] = {}
-            for name in kept:
-                column = name
-                while column in axes or column in columns or (column != name and column in kept):
-                    column = f"{column} (result)"
-                columns[column] = name
-            found = {column: _result(results, name) for column, name in columns.items()}
-            rows.append({**axes, **found})
-    names = dict.fromkeys([*grid.axes, *(name for row in rows for name in row)])
-    lists = {name: [row.get(name) for row in rows] for name in names}
-    # pandas would let a missing number be nan, which is another thing, and round large integers.
-    return pd.DataFrame(
-        {
-            name: pd.Series(column, dtype=None if len({type(x) for x in column}) == 1 else object)
-            for name, column in lists.items()
-        }
-    )
-
-
-def _missing_results(grid: Grid, table: "pd.DataFrame") -> list[str]:
-    """The names of results that the grid asks for and no complete point has."""
-    asked = dict.fromkeys([*(grid.results or ()), *([grid.show] if grid.show else [])])
-    there = [name for name in table.columns if any(cell is not None for cell in table[name])]
-    return [
-        name
-        for name in asked
-        if len(table) and not {name, identifier(name), f"{name} (result)"} & {*there}
-    ]
-
-
-def _write_table(out: Path, table: "pd.DataFrame", grid: Grid) -> None:
-    """The table of all complete points, as CSV and JSON, and a picture of it."""
-    with unseen(out / MARK) as place:
-        names = ["table.csv", "table.json"]
-        text = table.map(_cell).to_csv(index=False, lineterminator="\n")
-        (place / "table.csv").write_text(text, encoding="utf-8", newline="")
-        rows = [as_json(row) for row in table.to_dict("records")]
-        listed = json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False)
-        (place / "table.json").write_text(listed + "\n", encoding="utf-8")
-        if _drawn(table, grid, place / "figure.png"):
-            names.append("figure.png")
-        _put(out, place, grid, names)
-        if "figure.png" not in names and os.path.lexists(out / "figure.png"):
-            new = set_aside(out / "figure.png", out / "set-aside")
-            _say(f"the table has nothing to draw; figure.png of an earlier one is now {new}")
-
-
-def _drawn(table: "pd.DataFrame", grid: Grid, path: Path) -> bool:
-    """Whether there is a picture; whatever is wrong with it, there is the table."""
-    try:
-        from oralib.runs.picture import draw_table
-
-        return draw_table(table, grid.axes, grid.show, path)
-    except Exception as error:  # of Matplotlib and its settings, in many forms
-        _say(f"the table cannot be drawn: {' '.join(str(error).split()) or type(error).__name__}")
-        return False
-
-
-def _cell(value: Any) -> str:
-    """A value in CSV: what is missing is empty, nan and inf are words."""
-    if isinstance(value, list):
-        return json.dumps(value)
-    return "" if value is None else str(value)
-
-
 def _named(grid: Grid, i: int) -> str:
     words = ", ".join(f"{name}={grid.points[i].get(name)}" for name in grid.axes)
     return f"{i + 1} ({words})"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
