@@ -122,6 +122,13 @@ def test_lists_are_what_they_look_like(tmp_path, name, text, value):
     assert repr(runs.check_parameters(chapter, {name: text})) == repr({name: value})
 
 
+@pytest.mark.parametrize("text", ["(1,2)", "1;2", "1 2", "[null]", "[1,None]", "0x10,2", "true"])
+def test_a_list_of_numbers_has_no_words(tmp_path, text):
+    chapter = runs.find_chapter(str(own_notebook(tmp_path, LISTS)))
+    with pytest.raises(ValueError, match="rates must be a list of numbers such as 1,2,3, got rat"):
+        runs.check_parameters(chapter, {"rates": text})
+
+
 def test_quotation_marks_are_no_part_of_a_word(tmp_path):
     chapter = runs.find_chapter(str(own_notebook(tmp_path, LISTS)))
     for text in ('"adam",sgd', "[['adam']]", "'adam'"):
@@ -144,7 +151,7 @@ def test_quotation_marks_are_no_part_of_a_word(tmp_path):
         ({"n": "inf"}, r"n must be an integer, got n=inf"),
         ({"x": "two"}, r"x must be a number, got x='two'"),
         ({"ratios": ""}, r"ratios must be a list with at least one entry"),
-        ({"ratios": "1,a"}, r"ratios must be a number, got ratios='a'"),
+        ({"ratios": "1,a"}, r"ratios must be a list of numbers such as 1,2,3, got ratios=1,a"),
         ({"ratios": 3}, r"ratios must be a list such as 1,2,3, got ratios=3"),
         ({"seed": "-1"}, r"seed must be at least 0, got seed=-1"),
         ({"word": 3}, r"word must be a word, got word=3"),

@@ -118,6 +118,8 @@ BAD = [
     ("points: " + 1000 * "[", r"line 2, points: there are more than 8 levels"),
     ("points:\n" + "\n".join(i * " " + "x:" for i in range(1, 1000)), r"line 9, points: x: "),
     ("points: [{x: '\0'}]", r"is not a YAML file"),
+    (r'points: [{x: "\UFFFFFFFF"}]', r"is not a YAML file"),
+    (r'points: [{x: "\U00110000"}]', r"is not a YAML file"),
     ("points: []\n---\npoints: []", r"is not a YAML file: expected a single document"),
     ("points: {}", r"points must be a list of settings, got points=\{\}"),
     ("#" * 1_000_000, r"must have at most 1,000,000 bytes"),

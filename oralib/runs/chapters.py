@@ -405,7 +405,11 @@ def _from_text(declared: Declaration, text: str) -> Any:
             return parts
         if kinds == {bool}:
             return [{"true": True, "false": False}.get(part.lower(), part) for part in parts]
-        return [_number(part) for part in parts]
+        entries = [_number(part) for part in parts]
+        if kinds and kinds <= {int, float} and any(isinstance(entry, str) for entry in entries):
+            name = declared.name
+            raise ValueError(f"{name} must be a list of numbers such as 1,2,3, got {name}={text}")
+        return entries
     return _number(word)
 
 
