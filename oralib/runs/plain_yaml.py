@@ -47,7 +47,7 @@ def read_yaml(path: Path) -> Any:
         raise ValueError(f"{path} is not a text in UTF-8 (line {line})") from None
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is not a YAML file: {' '.join(str(error).split())}") from None
-    except (OverflowError, ValueError) as error:  # of signs that there are not, "\\UFFFFFFFF"
+    except (OverflowError, ValueError) as error:  # of signs that there are not
         raise ValueError(f"{path} is not a YAML file: {error}") from None
     except _Refused as error:
         raise ValueError(f"{path}: {error}") from None
