@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import socket
+import socketserver
 import ssl
 import subprocess
 import sys
@@ -168,6 +169,23 @@ def web():
 
 
 @pytest.fixture
+def echo():
+    """The port of a server that sends back what it gets."""
+
+    class Echo(socketserver.BaseRequestHandler):
+        def handle(self):
+            while data := self.request.recv(1 << 16):
+                self.request.sendall(data)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
 def hasty(monkeypatch):
     """Wait less long than a user would."""
     monkeypatch.setattr(cluster, "_ANSWER", 1)
@@ -197,7 +215,7 @@ def test_what_is_not_an_address(address, reason):
     )
 
 
-def test_what_is_found_instead_of_a_scheduler(hasty, silent, web):
+def test_what_is_found_instead_of_a_scheduler(hasty, silent, web, echo):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         closed = listener.getsockname()[1]
     for address, found in (
@@ -205,6 +223,7 @@ def test_what_is_found_instead_of_a_scheduler(hasty, silent, web):
         (f"tcp://127.0.0.1:{silent}", "something listens there that does not answer"),
         (f"127.0.0.1:{silent}", "something listens there that does not answer"),
         (f"tcp://127.0.0.1:{web}", "a web server answers there"),
+        (f"tcp://127.0.0.1:{echo}", "something else listens there"),
         (f"tls://127.0.0.1:{web}", "TLS needs credentials, and Dask's configuration has none"),
     ):
         assert refusal(address) == f"there is no scheduler at {address}: {found}"

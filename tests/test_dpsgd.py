@@ -392,9 +392,7 @@ def test_bad_input(call, message):
         call()
 
 
-def test_an_accountant_that_finds_no_noise_says_so():
-    with pytest.raises(ValueError, match="epsilon and delta must allow for a noise multiplier"):
-        noise_multiplier(0.01, 1e-15, 1, 1.0)
+def test_a_sample_rate_at_which_the_accountant_is_lost_is_refused():
     with pytest.raises(ValueError, match=r"sample_rate must lie in \[1e-12, 1\]"):
         noise_multiplier(2.0, 1e-5, 1, 5e-324)
 
@@ -409,9 +407,39 @@ def test_rounding_errors_of_an_accountant_are_no_privacy():
     assert certified_epsilon(weak, 1e-12) > 0
 
 
-def test_a_level_that_asks_for_more_noise_than_a_training_can_have():
-    with pytest.raises(ValueError, match=r"epsilon and delta must ask for .* in \[0.001, 1e\+06\]"):
-        noise_multiplier(5e-324, 5e-324, 100, 0.1)
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "steps", "sample_rate"),
+    [
+        (5e-324, 5e-324, 100, 0.1),
+        (0.01, 1e-8, 10_000, 0.1),  # where the search has no end
+        (0.01, 1e-10, 100_000, 0.5),
+        (0.01, 1e-15, 1, 1.0),
+        (0.5, 1e-300, 10, 0.1),
+        (1.0, 1e-5, 10**14, 0.5),
+    ],
+)
+def test_a_level_that_asks_for_more_noise_than_a_training_can_have(
+    epsilon, delta, steps, sample_rate
+):
+    message = r"epsilon and delta must ask for .* in \[0.001, 1e\+06\].*, which ask for more"
+    with pytest.raises(ValueError, match=message):
+        noise_multiplier(epsilon, delta, steps, sample_rate)
+
+
+def test_levels_near_what_cannot_be_had_can_be_had():
+    assert noise_multiplier(0.7, 1e-300, 10, 0.1) == pytest.approx(40.854663, abs=1e-5)
+    assert noise_multiplier(5.0, 1e-5, 10**12, 1.0) == pytest.approx(952640.35, abs=0.01)
+
+
+def test_losses_of_little_noise_fit_into_tables():
+    """In intervals as for a single step they would take 3 GB."""
+    weak = DpSgd(10, 10, 10_000, 0.1, 0.1)
+    assert certified_epsilon(weak, 1e-5) == pytest.approx(53132.1375, rel=1e-5)
+    endless = DpSgd(10, 10, 10**15, 0.5, 1e-3)
+    with pytest.raises(
+        ValueError, match=r"dpsgd must have losses that .* got steps=1000000000000000"
+    ):
+        certified_epsilon(endless, 1e-5)
 
 
 def test_distances_that_are_given_out_are_copies():

@@ -132,8 +132,8 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
         for _ in range(2):
             try:
                 sigma = calibrated(few)
-            except mechanism_calibration.NoBracketIntervalFoundError:
-                return None
+            except (mechanism_calibration.NoBracketIntervalFoundError, RecursionError):
+                return None  # these few alone ask for too much
             if sigma <= 2 * _TOLERANCE:
                 return None
             less = rdp.RdpAccountant(orders).compose(training(sigma - 2 * _TOLERANCE))
@@ -158,10 +158,12 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
     none = (
         f"epsilon and delta must allow for a noise multiplier; the accountant finds none, {given}"
     )
-    if epsilon < 0.01:  # which can be out of reach, and the search for it is long
-        with _quiet_accountant():
-            least = rdp.RdpAccountant().compose(training(_SIGMAS[1])).get_epsilon(delta)
-        if least > epsilon:
+    with _quiet_accountant():  # the search for what is out of reach is long, or has no end
+        most = training(_SIGMAS[1])
+        if all(
+            rdp.RdpAccountant(orders).compose(most).get_epsilon(delta) > epsilon
+            for orders in (all_orders[::-10], all_orders)
+        ):
             raise ValueError(f"{limits}, {given}, which ask for more")
     try:
         with _quiet_accountant():
@@ -216,8 +218,10 @@ def _certified_epsilon(
     if sample_rate == 1 and accountant == "pld":  # one step with less noise is the same
         steps, sigma = 1, sigma / sqrt(steps)
     # The losses of a step, and of all of them, have to fit into tables.
-    interval = 1e-4 * max(1.0, 1 / sigma**2 / 16, sample_rate * sqrt(steps) / sigma / 16)
-    with _quiet_accountant():
+    spread = sqrt(sample_rate * (1 - sample_rate) * steps) * max(0.0, 0.5 / sigma**2 - 2)
+    one, together = 1 / sigma**2, max(spread, sample_rate * sqrt(steps) / sigma)
+    interval = 1e-4 * max(1.0, one / 16, together / 16)
+    with _quiet_accountant(), _named_if_too_large(steps, sample_rate, sigma):
         spent = (
             pld.PLDAccountant(value_discretization_interval=interval)
             if accountant == "pld"
@@ -231,6 +235,17 @@ def _certified_epsilon(
             f"steps={steps}, sample_rate={sample_rate:g} and sigma={sigma:g}; 'pld' can tell it"
         )
     return found
+
+
+@contextmanager
+def _named_if_too_large(steps: int, sample_rate: float, sigma: float) -> Iterator[None]:
+    try:
+        yield
+    except (MemoryError, OverflowError):
+        raise ValueError(
+            "dpsgd must have losses that the accountant 'pld' can hold in its tables, got "
+            f"steps={steps}, sample_rate={sample_rate:g} and sigma={sigma:g}"
+        ) from None
 
 
 def _is_lost(accountant: Any) -> bool:

@@ -246,7 +246,14 @@ def _instead_of(scheduler: str) -> str | None:
         answer = asyncio.run(_identity(scheduler))
     except Exception as error:
         return _said(error) or _listening(host, port)
-    return None if "workers" in answer else f"it is that of a Dask {answer['type'].lower()}"
+    if "workers" in answer:
+        return None
+    kind = answer.get("type")
+    return (
+        f"it is that of a Dask {kind.lower()}"
+        if isinstance(kind, str)
+        else "something else listens there"
+    )
 
 
 async def _identity(address: str) -> dict[str, Any]:
