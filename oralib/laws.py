@@ -4,7 +4,8 @@ Their mean bounds are the exact curves that the simulated points of the experime
 """
 
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from oralib import _check, _special
 from oralib._later import special
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
-from oralib.dpsgd import DpSgd, confidence, guess_distances
+from oralib.dpsgd import DpSgd, confidence
+from oralib.dpsgd.single_step import guess_distance
 from oralib.games import FEEDBACK
 
 __all__ = [
@@ -27,6 +29,15 @@ __all__ = [
 
 #: Outcomes that are rarer than this are left out.
 _NEGLIGIBLE = 1e-15
+
+#: Within so many standard deviations, and so many more, nearly all of a binomial law lies.
+_WIDE, _MORE = 8.5, 30
+
+#: Laws with more outcomes take gigabytes.
+_MOST_OUTCOMES = 20_000_000
+
+#: Their laws are added up in some seconds.
+_MOST_SETS = 1_000_000
 
 #: By how much probabilities may miss 1 in all: large laws are summed in strides.
 _ROUGHLY = 1e-3
@@ -105,9 +116,9 @@ def local_laplace_law(epsilon: float, n: int) -> Law:
     """
     epsilon = _check.real("epsilon", epsilon, 0, np.inf, interval="()")
     n = _check.integer("n", n, 1)
-    v = np.arange(n + 1)
-    probability = _special.binomial_pmf(v, n, 1 - np.exp(-epsilon / 2) / 2)
-    return _law(v, np.full(n + 1, n), probability, n)
+    accuracy = 1 - float(np.exp(-epsilon / 2)) / 2
+    v = _likely("n", n, accuracy)
+    return _law(v, np.full(v.size, n), _special.binomial_pmf(v, n, accuracy), n)
 
 
 def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
@@ -125,15 +136,41 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
     """
     s, sets = _check.integer("s", s, 1), _check.integer("sets", sets, 1)
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
+    n = _check.integer("s * sets", s * sets, 1)
     if feedback == "none":
-        whole = np.arange(sets + 1)
-        r, probability = s * whole, _special.binomial_pmf(whole, sets, 2.0 ** (1 - s))
+        agree = 2.0 ** (1 - s)
+        whole = _likely("sets", sets, agree)
+        r, probability = s * whole, _special.binomial_pmf(whole, sets, agree)
     else:
-        one_set = 0.5 ** np.arange(s + 1)
-        one_set[0], one_set[s] = 0.0, 2.0 ** (1 - s)
-        probability = reduce(np.convolve, [one_set] * sets)
-        r = np.arange(len(probability))
-    return _law(r, r, probability, sets * s)
+        if sets > _MOST_SETS:
+            raise ValueError(f"sets must be at most {_MOST_SETS:,} with feedback, got sets={sets}")
+        most = min(s, 1100)  # more are guessed in a set with a probability below all doubles
+        one_set = np.exp2(-np.arange(most + 1.0))
+        one_set[0] = 0.0
+        if most == s:
+            one_set[s] *= 2
+        first, probability = _sum_of(sets, one_set)
+        r = first + np.arange(probability.size)
+    return _law(r, r, probability, n)
+
+
+def _sum_of(times: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
+    """The law of the sum of so many independent numbers, without its far ends: where it begins."""
+    first, total = 0, np.ones(1)
+    start, power = 0, law
+    while times:
+        if times & 1:
+            first, total = _without_ends(first + start, np.convolve(total, power))
+        times >>= 1
+        if times:
+            start, power = _without_ends(2 * start, np.convolve(power, power))
+    return first, total
+
+
+def _without_ends(first: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
+    """What is far rarer than any outcome that will be kept can be left out on the way."""
+    kept = np.flatnonzero(law > 1e-20 * _NEGLIGIBLE)
+    return first + int(kept[0]), law[kept[0] : kept[-1] + 1]
 
 
 def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
@@ -149,7 +186,7 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
-    distance = guess_distances(dpsgd, tau)[s]
+    distance = guess_distance(dpsgd, tau)
     ones = np.arange(s + 1)
     weight = _special.binomial_pmf(ones, s, 0.5)
     high = weight * _special.normal_cdf((ones - s / 2 - distance) / dpsgd.sigma)
@@ -205,7 +242,9 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     level = elements.level_of(share)
     right, wrong = elements.at(level)
     accuracy, last = right / (right + wrong), special.expit(level)
-    spread = 8.5 * np.sqrt(k * accuracy * (1 - accuracy)) + 30
+    spread = _WIDE * np.sqrt(k * accuracy * (1 - accuracy)) + _MORE
+    if counts is None and 2 * spread.max() * nodes.size > _MOST_OUTCOMES:
+        raise ValueError(f"k must be smaller, or counts be given, got k={k}")
     v, stride = _spaced((k * accuracy - spread).min(), (k * accuracy + spread).max(), k, counts)
     # Of the k - 1 others v - 1 are right if the last one is, and else v.
     others = (_special.binomial_pmf(v - right, k - 1, accuracy[:, None]) for right in (0, 1))
@@ -232,6 +271,14 @@ def _spaced(
     return np.arange(first, last + 1, stride), stride
 
 
+def _likely(name: str, most: int, q: float) -> NDArray[np.int64]:
+    """The values of a binomial number of at most so many, but for negligible ones."""
+    mean, spread = most * q, _WIDE * sqrt(most * q * (1 - q)) + _MORE
+    if 2 * spread > _MOST_OUTCOMES:
+        raise ValueError(f"{name} must leave fewer outcomes, got {name}={most}")
+    return _spaced(mean - spread, mean + spread, most, None)[0]
+
+
 def isolated_threshold_law(
     dpsgd: DpSgd, tau: float, *, sees: str = "steps", counts: int | None = None
 ) -> Law:
@@ -251,7 +298,7 @@ def isolated_threshold_law(
     right, wrong = (float(x) for x in elements.at(tau)) if tau <= elements.level[-1] else (0.0, 0.0)
     counts = None if counts is None else _check.integer("counts", counts, 50)
     share = min(right + wrong, 1.0)
-    mean, spread = dpsgd.n * share, 8.5 * np.sqrt(dpsgd.n * share * (1 - share)) + 30
+    mean, spread = dpsgd.n * share, _WIDE * np.sqrt(dpsgd.n * share * (1 - share)) + _MORE
     if counts is None and spread > 5000:
         raise ValueError(
             f"tau must leave fewer guesses, or counts be given, got tau={tau:g}, "
@@ -263,7 +310,7 @@ def isolated_threshold_law(
     weights = stride * _special.binomial_pmf(taken, dpsgd.n, share)
     for r, weight in zip(taken.tolist(), weights, strict=True):
         if weight > _NEGLIGIBLE:
-            spread = 8.5 * np.sqrt(r * accuracy * (1 - accuracy)) + 30
+            spread = _WIDE * np.sqrt(r * accuracy * (1 - accuracy)) + _MORE
             v, stride = _spaced(r * accuracy - spread, r * accuracy + spread, r, counts)
             chances = weight * stride * _special.binomial_pmf(v, r, accuracy)
             parts.append((v, np.full(v.size, r), chances))

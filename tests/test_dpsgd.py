@@ -253,6 +253,8 @@ def test_clipping_and_learning_rate_do_not_matter(clip, learning_rate):
 def test_guess_distances_are_where_the_loss_is_tau(sigma, tau):
     distance = single_step._guess_distances(12, sigma, tau)
     for u in range(1, 13):
+        alone = DpSgd(n=u, d=1, steps=1, sample_rate=1.0, sigma=sigma)
+        assert single_step.guess_distance(alone, tau) == pytest.approx(distance[u], abs=1e-13)
         mechanism = NoisyCountInSets(u, sigma)
         for side in (-1, 1):
             output = np.array([u / 2 + side * distance[u]])
@@ -361,6 +363,7 @@ def test_any_number_of_threads_gives_the_same_numbers():
 
 
 STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0)
+MANY = DpSgd(n=10_001, d=1, steps=1, sample_rate=1.0)
 
 
 @pytest.mark.parametrize(
@@ -378,6 +381,10 @@ STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0)
         (lambda: audit_training(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\]"),
         (lambda: audit_training(DpSgd(10), 2, seed=1, clip=0), "clip must lie in"),
         (lambda: audit_single_step(DpSgd(10), 1.0, seed=1), "single full-batch step"),
+        (
+            lambda: audit_single_step(MANY, 1.0, feedback="full", seed=1),
+            "n must be at most 10,000 ",
+        ),
         (lambda: audit_single_step(STEP, 0.0, seed=1), r"tau must lie in \[1e-06, 1000\]"),
         (lambda: audit_single_step(STEP, 1.0, feedback="some", seed=1), "none, one-way, full"),
         (lambda: train(STEP, np.ones(3, bool), np.random.default_rng()), "length n=4"),

@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 
 import oralib
-from oralib import DpSgd, ThresholdGuesser, channel, laws
+from oralib import DpSgd, ThresholdGuesser, _special, channel, laws
 from oralib.laws import count_in_sets_law, local_laplace_law, mean_bound, single_step_law
 
 # Exact mean bounds of Count-in-Sets with 100 sets at beta = 0.05, by s.
 PLAIN = {1: 3.49296543115229, 2: 3.48773267632419, 5: 2.19772858578006, 10: 0.200080883619567}
 ADAPTIVE = {1: 3.49296543115229, 2: 3.90287653362051, 5: 4.15969852444933, 10: 4.19015497824395}
+
+
+#: With a coordinate for each of very many elements.
+HUGE = DpSgd(n=10**15, d=10**15, sigma=2.4)
 
 
 @pytest.mark.parametrize("s", PLAIN)
@@ -62,6 +66,48 @@ def test_numbers_of_any_kind_are_the_same_number(kind):
     np.testing.assert_array_equal(one.probability, other.probability)
 
 
+def assert_the_same(law, r, probability):
+    """The law has all outcomes that are not negligible, as they are."""
+    kept = probability > 1e-15
+    np.testing.assert_array_equal(law.r, r[kept])
+    np.testing.assert_allclose(law.probability, probability[kept], rtol=1e-11)
+
+
+@pytest.mark.parametrize(("s", "sets"), [(1, 7), (2, 100), (3, 1), (12, 85), (70, 33), (1200, 20)])
+def test_count_in_sets_is_added_up_set_by_set(s, sets):
+    one_set = 0.5 ** np.arange(s + 1)
+    one_set[0], one_set[s] = 0.0, 2.0 ** (1 - s)
+    probability = np.ones(1)
+    for _ in range(sets):
+        probability = np.convolve(probability, one_set)
+    law = count_in_sets_law(s, sets, "full")
+    assert_the_same(law, np.arange(probability.size), probability)
+    whole = np.arange(sets + 1)
+    law = count_in_sets_law(s, sets)
+    assert_the_same(law, s * whole, _special.binomial_pmf(whole, sets, 2.0 ** (1 - s)))
+
+
+@pytest.mark.parametrize("n", [1, 50, 5000, 300_000])
+@pytest.mark.parametrize("epsilon", [1e-9, 0.3, 2.0, 12.0, 60.0])
+def test_local_laplace_leaves_out_what_is_negligible_and_no_more(epsilon, n):
+    v = np.arange(n + 1)
+    law = local_laplace_law(epsilon, n)
+    probability = _special.binomial_pmf(v, n, 1 - np.exp(-epsilon / 2) / 2)
+    np.testing.assert_array_equal(law.v, v[probability > 1e-15])
+    np.testing.assert_array_equal(law.probability, probability[probability > 1e-15])
+
+
+def test_large_laws():
+    law = local_laplace_law(1.0, 10**11)
+    assert law.probability @ law.v == pytest.approx(10**11 * (1 - np.exp(-0.5) / 2), rel=1e-9)
+    law = count_in_sets_law(10**6, 10**5, "full")
+    assert law.probability @ law.r == pytest.approx(2 * 10**5, rel=1e-9)
+    law = count_in_sets_law(2, 10**10)
+    assert law.probability @ law.r == pytest.approx(10**10, rel=1e-9)
+    step = DpSgd(n=50_000, d=1, steps=1, sample_rate=1.0, sigma=1.0)
+    assert single_step_law(step, 1.0).probability.sum() == pytest.approx(1, abs=1e-9)
+
+
 def test_an_audit_that_never_guesses():
     quiet = DpSgd(n=2000, d=1000, steps=1, sample_rate=1.0, sigma=100.0)
     with np.errstate(all="raise"):
@@ -78,6 +124,11 @@ def test_an_audit_that_never_guesses():
         (lambda: count_in_sets_law(2, 5, "half"), "feedback must be one of"),
         (lambda: single_step_law(DpSgd(10), 1.0), "single full-batch step"),
         (lambda: laws.mean_bound(count_in_sets_law(2, 5), beta=0), "beta must lie in"),
+        (lambda: local_laplace_law(1.0, 10**15), r"n must leave fewer outcomes, got n=10{15}$"),
+        (lambda: count_in_sets_law(2, 10**14), r"sets must leave fewer outcomes, got sets=10{14}$"),
+        (lambda: count_in_sets_law(2, 10**7, "full"), r"sets must be at most 1,000,000 with feedb"),
+        (lambda: count_in_sets_law(10**10, 10**10), r"s \* sets must lie in"),
+        (lambda: laws.isolated_law(HUGE, 10**12), r"k must be smaller, or counts be given, got k="),
     ],
 )
 def test_bad_input(call, message):

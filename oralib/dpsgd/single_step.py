@@ -52,20 +52,20 @@ def audit_single_step(
     True
     """
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
-    distance = guess_distances(dpsgd, tau)
+    plain, full = feedback == "none", feedback == "full"
+    distance: Any = guess_distance(dpsgd, tau) if plain else guess_distances(dpsgd, tau)
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
     most = check_budget(budget, dpsgd.n)
-    if feedback == "none" and budget is not None:
+    if plain and budget is not None:
         raise ValueError(f"budget needs feedback, got budget={budget} and feedback='none'")
-    full = feedback == "full"
 
     def block(size: int, rng: Generator) -> Any:
-        if feedback == "none":
+        if plain:
             return _plain_block(size, d, s, dpsgd.sigma, distance, rng)
         v, r = _adaptive_block(size, d, s, dpsgd.sigma, distance, full, most, rng)
         return v, r if budget is None else np.full_like(r, most)
 
-    game = "one-run" if feedback == "none" else f"{adaptive_game(feedback, budget)},"
+    game = "one-run" if plain else f"{adaptive_game(feedback, budget)},"
     key = (float(tau),) if budget is None else (float(tau), most)
     return play_counts(
         *(f"{game} DP-SGD", block, dpsgd, trials, seed, *key),
@@ -85,27 +85,46 @@ def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
     >>> guess_distances(dpsgd, 1.0).round(3).tolist()
     [inf, 1.0, 1.278]
     """
+    tau = _checked(dpsgd, tau)
+    if dpsgd.per_coordinate > _LARGEST:
+        raise ValueError(
+            f"n must be at most {_LARGEST:,} times d, as every number of unknown elements has a "
+            f"distance of its own, got n={dpsgd.n} and d={dpsgd.d}"
+        )
+    return _guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau).copy()
+
+
+def guess_distance(dpsgd: DpSgd, tau: float) -> float:
+    """The last of :func:`guess_distances`, which is all that a guesser without feedback needs."""
+    tau = _checked(dpsgd, tau)
+    return float(_guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau, last=True)[-1])
+
+
+#: Elements per coordinate for which all distances can be found, in some minutes.
+_LARGEST = 10_000
+
+
+def _checked(dpsgd: DpSgd, tau: float) -> float:
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     if dpsgd.steps != 1 or dpsgd.sample_rate != 1:
         raise ValueError(
             "dpsgd must be a single full-batch step, with steps=1 and sample_rate=1, "
             f"got steps={dpsgd.steps} and sample_rate={dpsgd.sample_rate}"
         )
-    tau = _check.real("tau", tau, 1e-6, 1e3)
-    return _guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau).copy()
+    return _check.real("tau", tau, 1e-6, 1e3)
 
 
 @lru_cache(maxsize=64)
-def _guess_distances(s: int, sigma: float, tau: float) -> NDArray[np.float64]:
+def _guess_distances(s: int, sigma: float, tau: float, last: bool = False) -> NDArray[np.float64]:
     goal = tau - ROUNDING * max(1.0, tau)  # as ThresholdGuesser
-    return np.asarray(_distances(s, sigma, goal))
+    return np.asarray(_distances(s if last else 1, s, sigma, goal))
 
 
 @jit
-def _distances(s: int, sigma: float, goal: float) -> Array:
+def _distances(first: int, s: int, sigma: float, goal: float) -> Array:
     distance = np.full(s + 1, inf)
     high = 1.0
-    for u in range(1, s + 1):
+    for u in range(first, s + 1):
         log_weight = np.array([log_pmf(j, u - 1, 0.5, 0.5) for j in range(u)])
         # The distance changes little from one u to the next: look around the last one first.
         low, high = 0.98 * high, 1.02 * high
@@ -147,14 +166,14 @@ def _log_density(entry: float, log_weight: Array, sigma: float) -> float:
 
 @jit
 def _plain_block(
-    trials: int, d: int, s: int, sigma: float, distance: Array, rng: Generator
+    trials: int, d: int, s: int, sigma: float, distance: float, rng: Generator
 ) -> tuple[Array, Array]:
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):
             ones = rng.binomial(s, 0.5)
             x = ones + sigma * rng.standard_normal() - s / 2
-            if abs(x) >= distance[s]:
+            if abs(x) >= distance:
                 r[trial] += s
                 v[trial] += ones if x > 0 else s - ones
     return v, r
