@@ -5,7 +5,7 @@ Their mean bounds are the exact curves that the simulated points of the experime
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,6 @@ __all__ = [
 
 #: Outcomes that are rarer than this are left out.
 _NEGLIGIBLE = 1e-15
-
-#: Within so many standard deviations, and so many more, nearly all of a binomial law lies.
-_WIDE, _MORE = 8.5, 30
 
 #: Laws with more outcomes take gigabytes.
 _MOST_OUTCOMES = 20_000_000
@@ -242,7 +239,7 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     level = elements.level_of(share)
     right, wrong = elements.at(level)
     accuracy, last = right / (right + wrong), special.expit(level)
-    spread = _WIDE * np.sqrt(k * accuracy * (1 - accuracy)) + _MORE
+    spread = _spread(k, accuracy)
     if counts is None and 2 * spread.max() * nodes.size > _MOST_OUTCOMES:
         raise ValueError(f"k must be smaller, or counts be given, got k={k}")
     v, stride = _spaced((k * accuracy - spread).min(), (k * accuracy + spread).max(), k, counts)
@@ -271,9 +268,14 @@ def _spaced(
     return np.arange(first, last + 1, stride), stride
 
 
+def _spread(trials: int, q: Any) -> Any:
+    """How far from its mean a binomial number can be, but for negligible probabilities."""
+    return 8.5 * np.sqrt(trials * q * (1 - q)) + 30
+
+
 def _likely(name: str, most: int, q: float) -> NDArray[np.int64]:
     """The values of a binomial number of at most so many, but for negligible ones."""
-    mean, spread = most * q, _WIDE * sqrt(most * q * (1 - q)) + _MORE
+    mean, spread = most * q, _spread(most, q)
     if 2 * spread > _MOST_OUTCOMES:
         raise ValueError(f"{name} must leave fewer outcomes, got {name}={most}")
     return _spaced(mean - spread, mean + spread, most, None)[0]
@@ -298,7 +300,7 @@ def isolated_threshold_law(
     right, wrong = (float(x) for x in elements.at(tau)) if tau <= elements.level[-1] else (0.0, 0.0)
     counts = None if counts is None else _check.integer("counts", counts, 50)
     share = min(right + wrong, 1.0)
-    mean, spread = dpsgd.n * share, _WIDE * np.sqrt(dpsgd.n * share * (1 - share)) + _MORE
+    mean, spread = dpsgd.n * share, _spread(dpsgd.n, share)
     if counts is None and spread > 5000:
         raise ValueError(
             f"tau must leave fewer guesses, or counts be given, got tau={tau:g}, "
@@ -310,7 +312,7 @@ def isolated_threshold_law(
     weights = stride * _special.binomial_pmf(taken, dpsgd.n, share)
     for r, weight in zip(taken.tolist(), weights, strict=True):
         if weight > _NEGLIGIBLE:
-            spread = _WIDE * np.sqrt(r * accuracy * (1 - accuracy)) + _MORE
+            spread = _spread(r, accuracy)
             v, stride = _spaced(r * accuracy - spread, r * accuracy + spread, r, counts)
             chances = weight * stride * _special.binomial_pmf(v, r, accuracy)
             parts.append((v, np.full(v.size, r), chances))

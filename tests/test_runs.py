@@ -122,7 +122,9 @@ def test_lists_are_what_they_look_like(tmp_path, name, text, value):
     assert repr(runs.check_parameters(chapter, {name: text})) == repr({name: value})
 
 
-@pytest.mark.parametrize("text", ["(1,2)", "1;2", "1 2", "[null]", "[1,None]", "0x10,2", "true"])
+@pytest.mark.parametrize(
+    "text", ["(1,2)", "1;2", "1 2", "[null]", "[1,None]", "0x10,2", "true", "[true]", '["a"]']
+)
 def test_a_list_of_numbers_has_no_words(tmp_path, text):
     chapter = runs.find_chapter(str(own_notebook(tmp_path, LISTS)))
     with pytest.raises(ValueError, match="rates must be a list of numbers such as 1,2,3, got rat"):

@@ -132,8 +132,8 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
         for _ in range(2):
             try:
                 sigma = calibrated(few)
-            except (mechanism_calibration.NoBracketIntervalFoundError, RecursionError):
-                return None  # these few alone ask for too much
+            except mechanism_calibration.NoBracketIntervalFoundError:
+                return None
             if sigma <= 2 * _TOLERANCE:
                 return None
             less = rdp.RdpAccountant(orders).compose(training(sigma - 2 * _TOLERANCE))
@@ -162,7 +162,7 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
         most = training(_SIGMAS[1])
         if all(
             rdp.RdpAccountant(orders).compose(most).get_epsilon(delta) > epsilon
-            for orders in (all_orders[::-10], all_orders)
+            for orders in (all_orders[::-10], all_orders)  # mostly a few of them are enough
         ):
             raise ValueError(f"{limits}, {given}, which ask for more")
     try:
@@ -221,7 +221,7 @@ def _certified_epsilon(
     spread = sqrt(sample_rate * (1 - sample_rate) * steps) * max(0.0, 0.5 / sigma**2 - 2)
     one, together = 1 / sigma**2, max(spread, sample_rate * sqrt(steps) / sigma)
     interval = 1e-4 * max(1.0, one / 16, together / 16)
-    with _quiet_accountant(), _named_if_too_large(steps, sample_rate, sigma):
+    with _quiet_accountant(), _named_if_too_large(accountant, steps, sample_rate, sigma):
         spent = (
             pld.PLDAccountant(value_discretization_interval=interval)
             if accountant == "pld"
@@ -238,12 +238,14 @@ def _certified_epsilon(
 
 
 @contextmanager
-def _named_if_too_large(steps: int, sample_rate: float, sigma: float) -> Iterator[None]:
+def _named_if_too_large(
+    accountant: str, steps: int, sample_rate: float, sigma: float
+) -> Iterator[None]:
     try:
         yield
     except (MemoryError, OverflowError):
         raise ValueError(
-            "dpsgd must have losses that the accountant 'pld' can hold in its tables, got "
+            f"dpsgd must have losses that the accountant {accountant!r} can hold, got "
             f"steps={steps}, sample_rate={sample_rate:g} and sigma={sigma:g}"
         ) from None
 

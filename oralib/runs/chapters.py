@@ -392,25 +392,26 @@ def _from_text(declared: Declaration, text: str) -> Any:
     word = text.strip()
     if declared.type == "bool":
         return {"true": True, "false": False}.get(word.lower(), word)
-    if declared.type == "list":
+    return _list_from_text(declared, word) if declared.type == "list" else _number(word)
+
+
+def _list_from_text(declared: Declaration, word: str) -> list[Any]:
+    """A list, as JSON or Python write it or without brackets; of the kind that its default has."""
+    name, kinds = declared.name, {type(entry) for entry in declared.default}
+    entries = _flat_list(word) if word.startswith("[") else None
+    if entries is None:
         bare = word[1:-1] if word.startswith("[") and word.endswith("]") else word
-        if bare != word and (written := _flat_list(word)) is not None:
-            return written
         parts = [part.strip() for part in bare.split(",")] if bare.strip() else []
         if any(not part or set(part) & set("[]\"'") for part in parts):
-            name = declared.name
-            raise ValueError(f"{name} must be a list such as 1,2,3, got {name}={text}")
-        kinds = {type(entry) for entry in declared.default}
+            raise ValueError(f"{name} must be a list such as 1,2,3, got {name}={word}")
         if kinds == {str}:
             return parts
         if kinds == {bool}:
             return [{"true": True, "false": False}.get(part.lower(), part) for part in parts]
         entries = [_number(part) for part in parts]
-        if kinds and kinds <= {int, float} and any(isinstance(entry, str) for entry in entries):
-            name = declared.name
-            raise ValueError(f"{name} must be a list of numbers such as 1,2,3, got {name}={text}")
-        return entries
-    return _number(word)
+    if kinds and kinds <= {int, float} and not {type(entry) for entry in entries} <= {int, float}:
+        raise ValueError(f"{name} must be a list of numbers such as 1,2,3, got {name}={word}")
+    return entries
 
 
 def _flat_list(text: str) -> list[Any] | None:
