@@ -7,7 +7,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from errno import EMFILE, ENFILE, ENOMEM
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -332,48 +331,65 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     )
     parser.add_argument("--out", type=_path, metavar="DIR", help="where to write")
     parser.add_argument(
-        "--force", action="store_true", help="replace an earlier run; other folders never are"
+        "--force", action="store_true", help="rename an existing folder of this name aside"
     )
     parser.add_argument("--list", action="store_true", help="show chapters and their parameters")
     parser.set_defaults(command=_run)
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    _check_ready("run")
-    from oralib import runs
-
+    runs = _runs()
     if chosen.list:
-        asked = runs.chapters() if chosen.chapter is None else [runs.find_chapter(chosen.chapter)]
-        if not asked:
-            raise ValueError(
-                "there is no book beside this installation, so no chapter has a name; "
-                "give the path of a notebook"
-            )
-        print("\n\n".join(runs.described(chapter) for chapter in asked))
+        asked = [runs.find_chapter(chosen.chapter)] if chosen.chapter else runs.chapters()
+        print("\n\n".join(_described(chapter) for chapter in asked))
         return 0
     if chosen.chapter is None:
         raise ValueError("run needs a chapter; --list shows them")
-    chapter = runs.find_chapter(str(_path(chosen.chapter)))
-    values = runs.check_parameters(chapter, runs.parse_assignments(chosen.parameters))
-    folder = runs.default_folder(chapter, values) if chosen.out is None else chosen.out
+    chapter = runs.find_chapter(_path(chosen.chapter))
+    given = _assignments(chosen.parameters)
     try:
-        if runs.check_free(folder, chosen.force):
-            print(f"the run in {folder} will be replaced", file=sys.stderr)
-        import oralib.runs.kernel
-        import oralib.runs.page  # noqa: F401
-
-        _signals.raise_from_now_on()
-        record = runs.run_chapter(chapter, values, folder, force=chosen.force, progress=True)
+        folder, record = runs.run_chapter(
+            chapter, given, chosen.out, force=chosen.force, progress=True
+        )
     except runs.RunFailed as error:
-        print(f"{chapter.name} failed: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{chapter.name} failed: {error}", file=sys.stderr)
         return 1
-    except OSError as error:
-        if error.errno in (EMFILE, ENFILE, ENOMEM):
-            raise  # not the fault of a folder
-        print(f"{folder} cannot be written: {error.strerror or error}", file=sys.stderr)
-        return 1
-    runs.show(record, folder)
+    width = max(map(len, record["results"]), default=0)
+    for name, value in record["results"].items():
+        print(f"{name:<{width}}  {value}")
+    print(f"{folder} ({record['provenance']['seconds']} s)")
     return 0
+
+
+def _runs() -> Any:
+    try:
+        from oralib import runs
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{error.name} is not installed: pip install 'oralib[runs]'") from None
+    return runs
+
+
+def _described(chapter: Any) -> str:
+    """The chapter and its parameters, one a line."""
+    width = max(map(len, chapter.parameters), default=0)
+    lines = [
+        f"  {entry.name:<{width}}  {entry.type:<5}  {entry.default}  {entry.meaning}"
+        for entry in chapter.parameters.values()
+    ]
+    return "\n".join([chapter.name, *lines])
+
+
+def _assignments(words: Sequence[str]) -> dict[str, str]:
+    """``["epsilon=4", "trials=50"]`` as a dictionary of texts."""
+    given: dict[str, str] = {}
+    for word in words:
+        name, _, value = (part.strip() for part in word.partition("="))
+        if not name or not value:
+            raise ValueError(f"-p needs name=value, got -p {word}")
+        if name in given:
+            raise ValueError(f"{name} is given twice")
+        given[name] = value
+    return given
 
 
 # ------------------------------------------------------------------------------------ sweep
@@ -396,41 +412,13 @@ def _add_sweep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _sweep(chosen: argparse.Namespace) -> int:
-    _check_ready("sweep")
-    import distributed  # noqa: F401
-
-    from oralib import runs
-
-    _signals.raise_from_now_on()
+    runs = _runs()
     grid = runs.read_grid(chosen.grid)
     out = Path("runs") / chosen.grid.stem if chosen.out is None else chosen.out
-    try:
-        done = runs.sweep_grid(grid, out, workers=chosen.workers, scheduler=chosen.scheduler)
-    except KeyboardInterrupt as error:
-        return _signals.ended(error, "; the same command goes on from here")
-    except OSError as error:
-        if error.errno in (EMFILE, ENFILE, ENOMEM):
-            raise
-        if interrupt := _interrupt_behind(error):
-            return _signals.ended(interrupt, "; the same command goes on from here")
-        if error.errno is None:  # of Dask, about a connection
-            print(f"the sweep has ended: {error}; the same command goes on", file=sys.stderr)
-        else:
-            print(f"{out} cannot be written: {error.strerror or error}", file=sys.stderr)
-        return 1
-    if len(done.table):
-        print(runs.as_text(done.table))
-    print(f"{len(done.table)} of {len(grid.points)} points: {done.path}")
-    if done.failures:
-        print(f"{len(done.failures)} of {len(grid.points)} points failed", file=sys.stderr)
+    done = runs.sweep_grid(grid, out, workers=chosen.workers, scheduler=chosen.scheduler)
+    print(done.table.to_string(index=False, max_rows=60, float_format="{:.6g}".format))
+    print(f"{len(done.table)} of {len(grid.points)} points: {done.folder}")
     return 1 if done.failures else 0
-
-
-def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interrupt while a cluster that was closed because of it has failed to close."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error
 
 
 def console() -> NoReturn:

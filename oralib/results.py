@@ -136,3 +136,29 @@ def _as_html(rows: Mapping[str, str]) -> str:
         f"<tr><th>{escape(name)}</th><td>{escape(word)}</td></tr>" for name, word in rows.items()
     ]
     return "\n".join(['<table class="dataframe results">', *lines, "</table>"])
+
+
+def results_of(notebook: Any) -> dict[str, Any]:
+    """The results that an executed notebook has recorded, in their order."""
+    found: dict[str, Any] = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if section := output.get("metadata", {}).get(SECTION):
+                values = from_json(section["results"])
+                found |= {name: values[name] for name in section["order"]}
+    return found
+
+
+def recorded(chapter: str) -> dict[str, Any]:
+    """The results of a chapter of the book as they are committed, for pages that quote them.
+
+    Examples
+    --------
+    >>> sorted(recorded("06-dp-sgd"))[:1]
+    ['best_bound']
+    """
+    import nbformat
+
+    from oralib.parameters import book_file
+
+    return results_of(nbformat.read(book_file(f"{chapter}.ipynb"), 4))

@@ -26,6 +26,7 @@ from oralib.figures.style import (
     STYLE,
     Picture,
 )
+from oralib.figures.sweeps import swept
 
 __all__ = [
     "BLUE",
@@ -54,6 +55,7 @@ __all__ = [
     "ranking",
     "score_audit",
     "stacked",
+    "swept",
     "tiles",
     "tradeoff",
 ]
