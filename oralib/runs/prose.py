@@ -13,7 +13,7 @@ from typing import Any
 VALUES = "user_expressions"
 
 #: A number in prose; what stands in double backticks only shows how to write one.
-_ROLE = re.compile(r"((?<!`)``(?!`).+?(?<!`)``(?!`))|\{eval\}`([^`]+)`", re.DOTALL)
+_ROLE = re.compile(r"((?<!`)``(?!`).+?(?<!`)``(?!`))|(?<!`)\{eval\}`([^`]+)`", re.DOTALL)
 
 
 def expressions(markdown: str) -> list[str]:
