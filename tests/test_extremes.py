@@ -125,7 +125,7 @@ def test_tables_are_posteriors(s, a, steps, rate, sigma, y):
 def test_tables_are_interpolated():
     """Between its rows a table errs by less than 1e-9: the kernel draws what the table says."""
     score = extremes._Score(8, 100, 0.1, 100 * SIGMA**2)
-    start, step, (rows, _) = extremes._tabulate(score, (8, 8), 0.0, 45.0)
+    start, step, rows, _ = extremes._tabulate(score, 8, 8, 0.0, 45.0)
     on = extremes._contours(score, 50.0)
     y = np.random.default_rng(1).uniform(0, 45, 300)
     expected = extremes._cumulative(on, y, [8])[0]

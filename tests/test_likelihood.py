@@ -182,8 +182,10 @@ def test_several_numbers_of_guesses_on_the_same_trainings(feedback):
 
     def right(*guesses):
         rng = np.random.Generator(np.random.SFC64(7))
-        shape = (20, 30, s, np.array(guesses), 1, steps, rate, sigma)
-        return likelihood._block(*shape, feedback == "one-way", *tables, rng)
+        training = 30, s, 1, steps, rate, sigma
+        return likelihood._block(
+            20, training, np.array(guesses), feedback == "one-way", tables, rng
+        )
 
     together = right(60, 25, 4)
     for place, k in enumerate((60, 25, 4)):

@@ -22,9 +22,9 @@ __all__ = [
     "DpSgd",
     "audit_training",
     "certified_epsilon",
-    "falling",
     "fixed_counts",
     "noise_multiplier",
+    "numbers_of_guesses",
     "ones_among",
     "play_counts",
     "train",
@@ -421,8 +421,8 @@ def play_counts(
     return Counts(v, r, dpsgd.n, game, r_fixed=r_fixed, feedback=feedback)
 
 
-def falling(guesses: Sequence[int], most: int) -> NDArray[np.int64]:
-    """Numbers of guesses that are fixed in advance, checked: each is smaller than the last."""
+def numbers_of_guesses(guesses: Sequence[int], most: int) -> NDArray[np.int64]:
+    """Numbers of guesses for the same trainings, checked: each is smaller than the one before."""
     ks = _check.integers("guesses", guesses, 1)
     if ks.ndim != 1 or not ks.size or (np.diff(ks) >= 0).any() or ks[0] > most:
         raise ValueError(
