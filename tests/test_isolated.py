@@ -267,11 +267,6 @@ def test_the_best_k_is_the_best():
         (lambda: laws.isolated_law(MAIN, 1001), ValueError, r"k must lie in \[1, 1000\]"),
         (lambda: laws.isolated_law(MAIN, 5, counts=3), ValueError, "counts must be at least 50"),
         (lambda: laws.isolated_threshold_law(MAIN, -1), ValueError, "tau must lie in"),
-        (
-            lambda: laws.isolated_threshold_law(DpSgd(10**9, 10**9), 0.1),
-            ValueError,
-            "tau must leave",
-        ),
         (lambda: isolated_limit(MAIN, delta=0), ValueError, "delta must lie in"),
         (lambda: certified_epsilon(MAIN, 0), ValueError, "delta must lie in"),
         (lambda: certified_epsilon(MAIN, 1e-5, accountant="gdp"), ValueError, "pld, rdp"),
@@ -374,7 +369,6 @@ def test_no_value_of_a_sum_that_matters_is_left_out(steps, rate):
         (100, 1.0, 1e6, "steps", "must show something .* sigma=1e"),
         (10**6, 1.0, 0.1, "sum", "must show something and not everything"),
         (10, 0.5, 0.3, "steps", "smooth enough .* got steps=10, sample_rate=0.5 and sigma=0.3"),
-        (10**9, 0.5, 3e4, "sum", "values that matter, .* got 565,794 with steps=1000000000 and"),
     ],
 )
 def test_trainings_that_show_next_to_nothing_or_next_to_everything(

@@ -12,10 +12,6 @@ PLAIN = {1: 3.49296543115229, 2: 3.48773267632419, 5: 2.19772858578006, 10: 0.20
 ADAPTIVE = {1: 3.49296543115229, 2: 3.90287653362051, 5: 4.15969852444933, 10: 4.19015497824395}
 
 
-#: With a coordinate for each of very many elements.
-HUGE = DpSgd(n=10**15, d=10**15, sigma=2.4)
-
-
 @pytest.mark.parametrize("s", PLAIN)
 def test_count_in_sets_known_means(s):
     assert mean_bound(count_in_sets_law(s, 100)) == pytest.approx(PLAIN[s], rel=1e-11)
@@ -124,11 +120,7 @@ def test_an_audit_that_never_guesses():
         (lambda: count_in_sets_law(2, 5, "half"), "feedback must be one of"),
         (lambda: single_step_law(DpSgd(10), 1.0), "single full-batch step"),
         (lambda: laws.mean_bound(count_in_sets_law(2, 5), beta=0), "beta must lie in"),
-        (lambda: local_laplace_law(1.0, 10**15), r"n must leave fewer outcomes, got n=10{15}$"),
-        (lambda: count_in_sets_law(2, 10**14), r"sets must leave fewer outcomes, got sets=10{14}$"),
-        (lambda: count_in_sets_law(2, 10**7, "full"), r"sets must be at most 1,000,000 with feedb"),
         (lambda: count_in_sets_law(10**10, 10**10), r"s \* sets must lie in"),
-        (lambda: laws.isolated_law(HUGE, 10**12), r"k must be smaller, or counts be given, got k="),
     ],
 )
 def test_bad_input(call, message):

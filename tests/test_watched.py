@@ -240,11 +240,6 @@ def test_the_anytime_line_is_that_of_the_bound(epsilon, beta):
     assert (quick == careful).all()
 
 
-def test_the_function_itself_stands_for_its_name():
-    named = adaptive_failure_probability(1.0, 200, 0.05, bound="anytime")
-    assert adaptive_failure_probability(1.0, 200, bound=epsilon_lower_bound_anytime) == named
-
-
 @pytest.mark.parametrize(
     ("bound", "error", "said"),
     [

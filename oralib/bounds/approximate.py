@@ -121,12 +121,10 @@ def epsilon_lower_bound(
 ) -> Any:
     """The paper's ε'_β(v, r), for plain and one-way audits: valid for δ = 0, or for r fixed before.
 
-    For δ > 0 the number of guesses r must have been fixed in advance, and ``method="steinke"`` is
-    valid for β <= 1/2.
-
-    It is the largest ε whose p-value is at most β, or 0 if none is. With probability 1 - β a plain
-    or one-way audit returns no more than the true privacy level. It never overclaims by rounding:
-    :func:`p_value` at a returned ε > 0 is at most β.
+    It is the largest ε whose :func:`p_value` is at most β, also after rounding, or 0 if none is.
+    With probability 1 - β a plain or one-way audit returns no more than the true privacy level. For
+    δ > 0 the number of guesses r must have been fixed in advance, and ``method="steinke"`` is valid
+    for β <= 1/2.
 
     Parameters
     ----------

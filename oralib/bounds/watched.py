@@ -71,8 +71,6 @@ def adaptive_failure_probability(
     if epsilon == inf or not sizes.size:
         return plain(np.zeros(sizes.shape))
     most = int(sizes.max())
-    if bound is epsilon_lower_bound_anytime:  # as called with its own level
-        return adaptive_failure_probability(epsilon, n, 0.05, bound="anytime")
     if isinstance(bound, str):
         name = _check.one_of("bound", bound, ("plain", "anytime"))
         line = (_plain_line if name == "plain" else _anytime_line)(most, epsilon, beta)
@@ -118,8 +116,7 @@ def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
     r = np.arange(n + 1)
     low, high = np.full(n + 1, -1), r + 1  # the bound exceeds ε at high, not at low
     while (high - low > 1).any():
-        middle = np.minimum((low + high) // 2, r)
-        middle = np.maximum(middle, 0)
+        middle = np.clip((low + high) // 2, 0, r)
         try:
             values = bound(middle, r)
         except TypeError as error:

@@ -253,7 +253,8 @@ def _points(law: _Score, theta: Reals, least: float, step: float, most: int) -> 
 
 def _too_small(law: _Score) -> str:
     return (
-        "sigma must be large enough to blur the counts of a coordinate, or method='collapsed', "
+        "sigma must be large enough to blur the counts of a coordinate, and k small enough to "
+        "tabulate them, or method='collapsed', "
         f"got sigma={sqrt(law.variance / law.steps):g} with steps={law.steps}, "
         f"sample_rate={law.rate:g} and n / d = {law.s}"
     )

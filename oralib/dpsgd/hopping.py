@@ -245,9 +245,7 @@ def _plan(dpsgd: DpSgd, dropping: Dropping | None) -> _Plan:
     made = [ratio_table(int(load), dpsgd.sample_rate, dpsgd.sigma)[:3] for load in distinct]
     low, step, values = (np.array(part) for part in zip(*made, strict=True))
     index = index.reshape(loads.shape)
-    return _Plan(
-        dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, loads, widths, index, low, step, values
-    )
+    return _Plan(dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, loads, widths, index, low, step, values)
 
 
 @jit

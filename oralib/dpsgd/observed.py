@@ -63,11 +63,7 @@ def noisy_gradients(
 
 
 def canary_scores(
-    dpsgd: DpSgd,
-    gradients: ArrayLike,
-    *,
-    sees: str = "steps",
-    places: ArrayLike | None = None,
+    dpsgd: DpSgd, gradients: ArrayLike, *, sees: str = "steps", places: ArrayLike | None = None
 ) -> NDArray[np.float64]:
     """How much the noisy gradients speak for each canary: log-odds that it was included.
 

@@ -113,31 +113,20 @@ def train(
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     _check.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
-    return _train(
-        np.flatnonzero(_check.coins("included", included, dpsgd.n)) % dpsgd.d,
-        dpsgd.d,
-        dpsgd.steps,
-        dpsgd.sample_rate,
-        dpsgd.sigma,
+    coordinates = np.flatnonzero(_check.coins("included", included, dpsgd.n)) % dpsgd.d
+    sizes = (
         _check.real("clip", clip, 0, inf, interval="()"),
         _check.real("learning_rate", learning_rate, 0, inf, interval="()"),
         _check.real("gradient", gradient, 0, inf, interval="()"),
-        rng,
     )
+    training = dpsgd.d, dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma
+    return _train(coordinates, training, sizes, rng)
 
 
 @jit
-def _train(
-    coordinate: Array,
-    d: int,
-    steps: int,
-    sample_rate: float,
-    sigma: float,
-    clip: float,
-    learning_rate: float,
-    gradient: float,
-    rng: Generator,
-) -> Array:
+def _train(coordinate: Array, training: Any, sizes: Any, rng: Generator) -> Array:
+    d, steps, sample_rate, sigma = training
+    clip, learning_rate, gradient = sizes
     weights = np.zeros((steps + 1, d))
     clipped = min(1.0, clip / gradient) * gradient
     rate = -log1p(-sample_rate)  # inf for a full batch: every gap is 0
