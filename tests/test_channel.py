@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from zoo import LN3, MEMBERS, SMALL, ZOO
 
@@ -99,13 +99,11 @@ def random_channel(n, outputs, seed, sparsity):
 
 
 @given(random_tables)
-@settings(deadline=None, max_examples=200)
 def test_chain_of_random_mechanisms(parameters):
     check_chain(random_channel(*parameters))
 
 
 @given(random_tables)
-@settings(deadline=None, max_examples=60)
 def test_levels_of_random_mechanisms_by_loops(parameters):
     """Each notion again, from its definition, by loops over outputs, datasets and elements."""
     table = random_channel(*parameters)
@@ -192,7 +190,6 @@ def test_delta_of_a_table():
 
 
 @given(random_tables, st.floats(0, 3))
-@settings(deadline=None, max_examples=50)
 def test_delta_is_the_worst_event(parameters, epsilon):
     """max over neighbours and events A of P[A | s] - e^ε P[A | s'], events by brute force."""
     table = random_channel(*parameters)
@@ -210,7 +207,6 @@ def test_delta_is_the_worst_event(parameters, epsilon):
 
 
 @given(random_tables)
-@settings(deadline=None, max_examples=30)
 def test_success_given_others_by_words(parameters):
     table = random_channel(*parameters)
     guesses = np.where(table.privacy_loss > 0, -1, 1)

@@ -47,13 +47,16 @@ SETTINGS = [
     (DpSgd(n=18, d=6, steps=3, sample_rate=0.4, sigma=0.7), 17),
     (DpSgd(n=15, d=5, steps=3, sample_rate=0.4, sigma=0.7), 15),
     (DpSgd(n=40, d=4, steps=5, sample_rate=0.2, sigma=0.9), 10),
+    # one coordinate; both ends meet in one coordinate of three.
+    (DpSgd(n=5, d=1, steps=3, sample_rate=0.4, sigma=1.0), 3),
+    (DpSgd(n=12, d=3, steps=20, sample_rate=0.3, sigma=1.0), 11),
 ]
 
 
 @pytest.mark.parametrize(("setting", "k"), SETTINGS)
 def test_collapsed_and_step_by_step_have_one_law(setting, k):
-    collapsed = audit(setting, k, trials=20_000, seed=1)
-    stepwise = audit_training(setting, k, trials=10_000, seed=2)
+    collapsed = audit(setting, k, trials=20_000, seed=1, method="collapsed")
+    stepwise = audit_training(setting, k, trials=5000, seed=2)
     assert (collapsed.r == k).all()
     assert (stepwise.r == k).all()
     assert same_law(collapsed.v, stepwise.v)
@@ -118,12 +121,6 @@ def test_alias_table_is_the_joint_law():
     assert len(m) == sum(j * steps + 1 for j in range(s + 1))
 
 
-def test_large_sets_stay_small_in_memory():
-    m, _, cut, _ = sums._coordinate_law(300, 100, 0.1)
-    assert len(m) < 200_000  # of 4.5 million possible pairs
-    assert cut.max() <= 1 + 1e-12
-
-
 def test_extreme_settings_start_soon_or_complain():
     assert audit(DpSgd(10**5, d=1000, steps=10**6, sigma=1.0), 100, trials=2, seed=1).n == 10**5
     with pytest.raises(ValueError, match="n / d and steps must be small enough"):
@@ -154,28 +151,18 @@ def naive_train(setting, included, rng, clip, learning_rate, gradient):
     return np.array(weights)
 
 
-@pytest.mark.parametrize("rate", [0.3, 1.0])
-@pytest.mark.parametrize("gradient", [0.5, 2.0, 7.0])
+@pytest.mark.parametrize(("rate", "gradient"), [(0.3, 0.5), (0.3, 7.0), (1.0, 2.0)])
 def test_training_has_the_law_of_algorithm_3(rate, gradient):
     setting = DpSgd(n=6, d=3, steps=2, sample_rate=rate, sigma=0.4)
     included = np.array([True, True, False, True, False, False])
     clip, learning_rate = 2.0, 0.1
-    runs = 3000
+    runs = 2000
+    how = {"clip": clip, "learning_rate": learning_rate, "gradient": gradient}
     fast, naive = (
-        np.array([run(np.random.default_rng([seed, i])) for i in range(runs)])
-        for seed, run in enumerate(
-            (
-                lambda rng: train(
-                    setting,
-                    included,
-                    rng,
-                    clip=clip,
-                    learning_rate=learning_rate,
-                    gradient=gradient,
-                ),
-                lambda rng: naive_train(setting, included, rng, clip, learning_rate, gradient),
-            )
+        np.array(
+            [run(setting, included, np.random.default_rng([seed, i]), **how) for i in range(runs)]
         )
+        for seed, run in enumerate((train, naive_train))
     )
     assert fast.shape == naive.shape == (runs, 3, 3)
     assert (fast[:, 0] == 0).all()
@@ -200,8 +187,7 @@ def test_batch_sizes_are_binomial():
     assert stats.chi2.sf(statistic, common.sum()) > 1e-3
 
 
-@pytest.mark.parametrize("clip", [0.5, 1.0, 64.0])
-@pytest.mark.parametrize("learning_rate", [0.25, 1.0, 8.0])
+@pytest.mark.parametrize(("clip", "learning_rate"), [(0.5, 8.0), (64.0, 0.25)])
 def test_clipping_and_learning_rate_do_not_matter(clip, learning_rate):
     setting = DpSgd(n=12, d=4, steps=5, sample_rate=0.5, sigma=1.0)
     plain = audit_training(setting, 4, trials=200, seed=1)
@@ -228,7 +214,7 @@ def test_guess_distances_are_where_the_loss_is_tau(sigma, tau):
 
 
 @pytest.mark.parametrize("feedback", ["none", "one-way", "full"])
-@pytest.mark.parametrize("s", [1, 2, 5])
+@pytest.mark.parametrize("s", [1, 4])
 def test_single_step_kernels_play_the_games(feedback, s):
     """The fast kernels against the general games on NoisyCountInSets."""
     d, sigma, tau = 3, 0.9, 0.8
@@ -236,35 +222,24 @@ def test_single_step_kernels_play_the_games(feedback, s):
     fast = audit_single_step(setting, tau, feedback=feedback, trials=20_000, seed=1)
     mechanism, guesser = NoisyCountInSets(s, sigma), ThresholdGuesser(tau)
     if feedback == "none":
-        slow = one_run(mechanism, guesser, s * d, trials=6000, seed=2)
+        slow = one_run(mechanism, guesser, s * d, trials=3000, seed=2)
     else:
-        slow = adaptive(mechanism, guesser, s * d, feedback=feedback, trials=6000, seed=2)
+        slow = adaptive(mechanism, guesser, s * d, feedback=feedback, trials=3000, seed=2)
     assert same_law(100 * fast.r + fast.v, 100 * slow.r + slow.v)
 
 
 @pytest.mark.parametrize("feedback", ["one-way", "full"])
-@pytest.mark.parametrize("budget", [1, 4, 9])
+@pytest.mark.parametrize("budget", [1, 4])
 def test_single_step_with_a_budget_has_the_law_of_the_games(feedback, budget):
     s, d, sigma, tau = 3, 3, 0.9, 0.8
     setting = DpSgd(n=s * d, d=d, steps=1, sample_rate=1.0, sigma=sigma)
     play = dict(feedback=feedback, budget=budget)
     fast = audit_single_step(setting, tau, **play, trials=20_000, seed=1)
     mechanism, guesser = NoisyCountInSets(s, sigma), ThresholdGuesser(tau)
-    slow = adaptive(mechanism, guesser, s * d, **play, trials=6000, seed=2)
+    slow = adaptive(mechanism, guesser, s * d, **play, trials=3000, seed=2)
     assert (fast.r == budget).all()
     assert not fast.unsafe
     assert same_law(fast.v, slow.v)
-
-
-def test_feedback_on_taken_guesses_is_marked():
-    setting = DpSgd(n=20, d=10, steps=1, sample_rate=1.0, sigma=1.0)
-    marks = [
-        audit_single_step(setting, 1.0, feedback=word, seed=1).unsafe
-        for word in ("none", "one-way", "full")
-    ]
-    assert marks == [False, False, True]
-    with pytest.raises(ValueError, match="budget needs feedback, got budget=3"):
-        audit_single_step(setting, 1.0, budget=3, seed=1)
 
 
 def test_plateaus_of_the_loss_are_guessed_as_in_the_games():
@@ -345,6 +320,7 @@ STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0)
         (lambda: audit_training(DpSgd(10), 2, seed=1, clip=0), "clip must lie in"),
         (lambda: audit_single_step(DpSgd(10), 1.0, seed=1), "single full-batch step"),
         (lambda: audit_single_step(STEP, 0.0, seed=1), r"tau must lie in \[1e-06, 1000\]"),
+        (lambda: audit_single_step(STEP, 1.0, budget=3, seed=1), "budget needs feedback, got budg"),
         (lambda: audit_single_step(STEP, 1.0, feedback="some", seed=1), "none, one-way, full"),
         (lambda: train(STEP, np.ones(3, bool), np.random.default_rng()), "length n=4"),
     ],

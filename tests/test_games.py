@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from test_channel import random_channel
@@ -19,7 +20,6 @@ from oralib import (
     LocalLaplace,
     LocalRandomizedResponse,
     NameAndShame,
-    NoisyCountInSets,
     ThresholdGuesser,
     TopGuesser,
     XorInPairs,
@@ -55,12 +55,11 @@ PLAYED = {
 }
 
 
-@pytest.mark.parametrize("feedback", EXACT)
 @pytest.mark.parametrize(("name", "n"), SMALL)
-def test_exact_law_is_the_walk_through_all_cases(name, n, feedback):
+def test_exact_law_is_the_walk_through_all_cases(name, n):
     mechanism, definition, _, _ = ZOO[name]
     exact, table = oracles.table(definition, n), channel(mechanism, n)
-    for tau, threshold in THRESHOLDS:
+    for feedback, (tau, threshold) in product(EXACT, THRESHOLDS):
         law = EXACT[feedback](table, ThresholdGuesser(tau))
         naive = oracles.law_of_counts(exact, threshold, feedback)
         assert law.sum() == pytest.approx(1)
@@ -86,11 +85,10 @@ def check_law(counts, law):
         assert stats.chi2.sf(statistic, len(pairs) - 1) > 1e-4
 
 
-@pytest.mark.parametrize("feedback", PLAYED)
-@pytest.mark.parametrize(("name", "n"), [(name, n) for name, n in SMALL if n >= 3])
-def test_played_games_have_the_exact_law(name, n, feedback):
+@pytest.mark.parametrize(("name", "n"), {name: n for name, n in SMALL if n >= 3}.items())
+def test_played_games_have_the_exact_law(name, n):
     mechanism = ZOO[name][0]
-    for tau, _ in THRESHOLDS:
+    for feedback, (tau, _) in product(PLAYED, THRESHOLDS):
         guesser = ThresholdGuesser(tau)
         counts = PLAYED[feedback](mechanism, guesser, n, trials=4000, seed=11)
         assert counts.trials == 4000
@@ -125,7 +123,6 @@ def failure_probability(law, beta, epsilon):
     st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(0, 2**32), st.just(0.0)),
     st.sampled_from([0.0, 0.2, 0.5]),
 )
-@settings(deadline=None, max_examples=60)
 def test_plain_and_one_way_audits_are_valid(parameters, tau):
     """Pr[ε' > ε(M)] <= β, exactly, for random mechanisms of known ε and any β."""
     table = random_channel(*parameters)
@@ -438,11 +435,6 @@ def test_rounding_breaks_no_ties(epsilon, n):
         np.testing.assert_allclose(law[: k + 1, k], expected, atol=1e-12)
 
 
-def test_large_audits_stay_small_in_memory():
-    counts = one_run(LocalRandomizedResponse(1.0), ThresholdGuesser(), 4_000_000, trials=2, seed=1)
-    assert counts.accuracy == pytest.approx([p(1.0)] * 2, abs=2e-3)
-
-
 def test_accuracy_without_guesses():
     counts = one_run(Count(), ThresholdGuesser(np.inf), 30, trials=3, seed=1)
     assert np.isnan(counts.accuracy).all()
@@ -460,9 +452,7 @@ GUESS = ThresholdGuesser()
         (lambda: one_run(Count(), GUESS, 4, trials=0, seed=1), ValueError, "trials must lie in"),
         (lambda: one_run(Count(), GUESS, 4, seed=-1), ValueError, "seed must be at least 0"),
         (lambda: one_run(Count(), GUESS, 4, seed="x"), TypeError, "seed must be an integer"),
-        (lambda: one_run(Count(), GUESS, 4, seed=1.5), ValueError, "seed must be an integer"),
         (lambda: one_run(Count, GUESS, 4, seed=1), TypeError, "mechanism must be like Count"),
-        (lambda: one_run("Count", GUESS, 4, seed=1), TypeError, "got mechanism='Count'"),
         (lambda: one_run(Count(), 3, 4, seed=1), TypeError, "guesser must be like TopGuesser"),
         (lambda: one_run(XorInPairs(), GUESS, 3, seed=1), ValueError, "multiple of 2"),
         (lambda: adaptive(Count(), TopGuesser(2), 4, seed=1), TypeError, "ThresholdGuesser"),
@@ -485,9 +475,6 @@ GUESS = ThresholdGuesser()
         (lambda: one_run_law(Count(), GUESS), TypeError, "channel must be like"),
         (lambda: adaptive_law(Count(), GUESS), TypeError, "channel must be like"),
         (lambda: full_knowledge_law(Count(), GUESS), TypeError, "channel must be like"),
-        (lambda: one_run(Count(), GUESS, 4, trials=10**15, seed=1), ValueError, "trials must lie"),
-        (lambda: one_run(Count(), GUESS, 10**20, seed=1), ValueError, "n must lie in"),
-        (lambda: full_knowledge(NoisyCountInSets(2, 1.0), GUESS, 0, seed=1), ValueError, "n must"),
     ],
 )
 def test_bad_input(call, error, message):
@@ -518,24 +505,12 @@ def test_budget_ends_the_guessing_and_counts_missing_guesses_as_wrong(feedback, 
     st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(0, 2**32), st.just(0.0)),
     st.sampled_from([0.0, 0.3]),
 )
-@settings(deadline=None, max_examples=30)
 def test_full_feedback_with_a_budget_is_valid(parameters, tau):
     table = random_channel(*parameters)
     for budget in range(1, table.n + 1):
         law = adaptive_law(table, ThresholdGuesser(tau), feedback="full", budget=budget)
         for beta in (0.3, 0.55, 0.65):
             assert failure_probability(law, beta, table.epsilon) <= beta * (1 + 1e-9)
-
-
-def test_counts_say_if_the_bound_is_not_valid_for_them():
-    mechanism, guesser = Count(), ThresholdGuesser(np.inf)
-    game = dict(trials=2, seed=1)
-    assert not one_run(mechanism, guesser, 4, **game).unsafe
-    assert not adaptive(mechanism, guesser, 4, **game).unsafe
-    assert adaptive(mechanism, guesser, 4, feedback="full", **game).unsafe
-    assert not adaptive(mechanism, guesser, 4, feedback="full", budget=2, **game).unsafe
-    assert full_knowledge(mechanism, guesser, 4, **game).unsafe
-    assert not classic(mechanism, guesser, 4, **game).unsafe
 
 
 # ------------------------------------------------------------------- the best of all guessers
@@ -701,11 +676,10 @@ def adaptive_by_words(table, guesser, feedback):
 
 
 @pytest.mark.parametrize("feedback", ["one-way", "full"])
-@pytest.mark.parametrize("seed", range(6))
-def test_adaptive_law_by_words(feedback, seed):
-    rng = np.random.default_rng(seed)
-    table = Channel(rng.dirichlet(np.ones(5), size=8).T)
+def test_adaptive_law_by_words(feedback):
+    rng = np.random.default_rng(1)
     for tau in (0.0, 0.3, 1.0):
+        table = Channel(rng.dirichlet(np.ones(5), size=8).T)
         guesser = ThresholdGuesser(tau)
         law = adaptive_law(table, guesser, feedback=feedback)
         assert np.allclose(law, adaptive_by_words(table, guesser, feedback))

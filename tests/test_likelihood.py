@@ -100,11 +100,11 @@ def naive(dpsgd, k, sees, feedback, rng):
 
 @pytest.mark.parametrize("sees", ["sum", "steps"])
 @pytest.mark.parametrize("feedback", ["none", "one-way"])
-@pytest.mark.parametrize(("s", "k"), [(1, 3), (3, 5), (4, 1)])
+@pytest.mark.parametrize(("s", "k"), [(1, 3), (3, 5)])
 def test_the_same_law_as_the_naive_audit(sees, feedback, s, k):
     dpsgd = DpSgd(n=6 * s, d=6, steps=4, sample_rate=0.4, sigma=0.6)
     rng = np.random.default_rng(2)
-    slow = np.array([naive(dpsgd, k, sees, feedback, rng) for _ in range(500)])
+    slow = np.array([naive(dpsgd, k, sees, feedback, rng) for _ in range(400)])
     fast = audit_likelihood(dpsgd, k, sees=sees, feedback=feedback, trials=6000, seed=3)
     assert same_law(fast.v, slow)
 
@@ -125,10 +125,10 @@ def test_one_element_exactly():
 
 def test_it_is_no_worse_than_the_papers_guesser_and_steps_tell_more():
     dpsgd = DpSgd(n=200, d=100, steps=50, sample_rate=0.1, sigma=0.8)
-    paper = audit(dpsgd, 40, trials=2000, seed=5).accuracy
-    total = audit_likelihood(dpsgd, 40, sees="sum", trials=2000, seed=5).accuracy
-    steps = audit_likelihood(dpsgd, 40, sees="steps", trials=2000, seed=5).accuracy
-    error = paper.std() / np.sqrt(2000)
+    paper = audit(dpsgd, 40, trials=1000, seed=5).accuracy
+    total = audit_likelihood(dpsgd, 40, sees="sum", trials=1000, seed=5).accuracy
+    steps = audit_likelihood(dpsgd, 40, sees="steps", trials=1000, seed=5).accuracy
+    error = paper.std() / np.sqrt(1000)
     assert total.mean() > paper.mean() - 3 * error
     assert steps.mean() > total.mean() + 5 * error
 

@@ -113,7 +113,7 @@ def test_counts_have_the_law_of_the_simulated_game(sees, feedback):
     dpsgd, k = DpSgd(n=60, d=20, steps=10, sample_rate=0.2, sigma=1.0), 12
     counts = [
         audit_gradients(dpsgd, *observed(dpsgd, seed)[::-1], k, sees=sees, feedback=feedback)
-        for seed in range(2000)
+        for seed in range(1000)
     ]
     assert {(c.r_fixed, c.feedback, int(c.n)) for c in counts} == {(True, feedback, 60)}
     played = audit_likelihood(dpsgd, k, sees=sees, feedback=feedback, trials=4000, seed=1)

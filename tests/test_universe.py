@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from zoo import SMALL, ZOO
 
@@ -32,7 +32,6 @@ cases = st.tuples(st.integers(0, 1000), st.integers(2, 3), st.integers(1, 3))
 
 
 @given(cases)
-@settings(deadline=None, max_examples=20)
 def test_loss_and_notions_by_words(case):
     sampled = random_sampled(*case)
     n, size = sampled.theta.shape
@@ -55,7 +54,6 @@ def test_loss_and_notions_by_words(case):
 
 
 @given(cases)
-@settings(deadline=None, max_examples=20)
 def test_the_chain_holds_for_every_product_distribution(case):
     sampled = random_sampled(*case)
     levels = [sampled.ae_ac_ddp(k) for k in range(sampled.n, 0, -1)]

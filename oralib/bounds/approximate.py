@@ -48,8 +48,8 @@ Array = NDArray[Any]
 
 METHODS = ("steinke", "exact")
 
-# The rules, as kernels know them.
-_STEINKE, _EXACT, _SPLIT = 0, 1, 2
+# The rules, as kernels know them. For plain integers Numba would compile kernels once for each.
+_STEINKE, _EXACT, _SPLIT = np.arange(3)
 
 
 def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) -> Any:

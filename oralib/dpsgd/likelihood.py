@@ -169,7 +169,7 @@ def count_right(
     d, s = coins.shape
     belief = np.empty(d)
     for j in range(d):
-        belief[j] = log_odds(likelihood[j], s, 0, factorials)
+        belief[j] = log_odds(likelihood[j], s, np.int64(0), factorials)
     if one_way:
         return _reveal(likelihood, coins, belief, ks, factorials)
     right = np.empty(ks.size, dtype=np.int64)
@@ -190,9 +190,11 @@ def log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> f
         included += m * weight
         excluded += (unknown - m) * weight
     if included == 0:  # beyond what an exponential can hold
-        return _log_sum(likelihood, unknown, seen, factorials, 1) - top - np.log(excluded)
+        level = _log_sum(likelihood, unknown, seen, factorials, np.int64(1))
+        return level - top - np.log(excluded)
     if excluded == 0:
-        return np.log(included) + top - _log_sum(likelihood, unknown, seen, factorials, 0)
+        level = _log_sum(likelihood, unknown, seen, factorials, np.int64(0))
+        return np.log(included) + top - level
     return np.log(included) - np.log(excluded)
 
 

@@ -200,7 +200,7 @@ def _adaptive_block(
                     r[trial] += taken
                     v[trial] += ones if x > 0 else taken - ones
                     break
-                bit = ones_among(1, ones, unknown, rng)
+                bit = ones_among(np.int64(1), ones, unknown, rng)
                 if guessed:
                     r[trial] += 1
                     v[trial] += bit == (x > 0)
