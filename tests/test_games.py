@@ -1,6 +1,5 @@
 """Games: exact laws against walks in fractions, and played games against exact laws."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
@@ -145,13 +144,6 @@ def test_full_knowledge_is_not_valid():
 def test_coverage_in_play():
     counts = one_run(LocalRandomizedResponse(1.0), ThresholdGuesser(), 300, trials=4000, seed=1)
     assert (epsilon_lower_bound(counts.v, counts.r) > 1.0).mean() <= 0.05 + 3 * 0.0035
-
-
-def test_randomized_response_counts_are_binomial():
-    counts = one_run(LocalRandomizedResponse(2.0), ThresholdGuesser(), 50, trials=5000, seed=4)
-    law = np.zeros((51, 51))
-    law[:, 50] = stats.binom.pmf(np.arange(51), 50, p(2.0))
-    check_law(counts, law)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
@@ -322,11 +314,11 @@ def test_a_mechanism_that_works_in_place_is_refused():
             play()
 
 
-def test_own_classes_may_keep_arrays_and_random_numbers():
+def test_own_classes_may_keep_arrays():
     """They play in one thread, whatever Numba is set to use."""
 
     class Scratch:
-        buffer, rng = None, None
+        buffer = None
 
         def guess(self, loss):
             if self.buffer is None or self.buffer.shape != loss.shape:
@@ -340,39 +332,12 @@ def test_own_classes_may_keep_arrays_and_random_numbers():
     found = one_run(LocalLaplace(2.0), Scratch(), **play).accuracy
     assert found.mean() == pytest.approx(expected.mean(), abs=4 * expected.std() / 400**0.5)
 
-    class Tosses:
-        def __init__(self):
-            self.rng = np.random.default_rng(0)
-
-        def guess(self, loss):
-            return self.rng.choice([-1, 1], size=loss.shape)
-
-    first, second = (one_run(LocalLaplace(2.0), Tosses(), **play).v for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-
-
-def test_addresses_in_a_repr_are_no_part_of_a_key():
-    @dataclass(frozen=True)
-    class Rule:
-        choose: object
-
-        def guess(self, loss):
-            return self.choose(loss)
-
-    first, second = (
-        one_run(LocalLaplace(1.0), Rule(lambda loss: np.where(loss > 0, -1, 1)), 50, seed=1).v
-        for _ in range(2)
-    )
-    np.testing.assert_array_equal(first, second)
-
 
 @pytest.mark.parametrize(
     ("n", "loss", "message"),
     [
         (0, None, "n must be at least 1"),
-        ("20", None, "n must be an integer"),
         (20, np.zeros(20), r"a loss for each element of each trial, .*, got float64 of shape \(20"),
-        (20, "none", "a loss for each element of each trial"),
     ],
 )
 def test_what_own_mechanisms_return_is_checked(n, loss, message):
@@ -387,43 +352,6 @@ def test_what_own_mechanisms_return_is_checked(n, loss, message):
         one_run(Odd(1.0), ThresholdGuesser(), n, trials=3, seed=1)
 
 
-def test_masked_losses_are_refused():
-    class Masked(LocalLaplace):
-        def privacy_loss(self, output, n):
-            return np.ma.array(super().privacy_loss(output, n), mask=True)
-
-    with pytest.raises(ValueError, match="mechanism must give a loss for each element, got masked"):
-        one_run(Masked(1.0), ThresholdGuesser(), 10, trials=2, seed=1)
-
-
-def test_a_promised_number_is_a_number():
-    class Promising(ThresholdGuesser):
-        def fixed_number(self, n):
-            return str(n)
-
-    with pytest.raises(TypeError, match="fixed_number must be an integer"):
-        one_run(LocalLaplace(1.0), Promising(), 10, trials=2, seed=1)
-
-
-def test_masked_guesses_are_refused():
-    class Masked(ThresholdGuesser):
-        def guess(self, loss):
-            return np.ma.masked_where(np.abs(loss) < 1, super().guess(loss))
-
-    with pytest.raises(ValueError, match="masked entries"):
-        one_run(LocalLaplace(2.0), Masked(), 100, seed=1)
-
-
-def test_guesses_may_be_lists():
-    class Listed(ThresholdGuesser):
-        def guess(self, loss):
-            return super().guess(loss).tolist()
-
-    law = one_run_law(channel(Count(), 3), Listed(1.0))
-    np.testing.assert_array_equal(law, one_run_law(channel(Count(), 3), ThresholdGuesser(1.0)))
-    assert one_run(Count(), Listed(1.0), 3, trials=5, seed=1).r.shape == (5,)
-
-
 @pytest.mark.parametrize(("epsilon", "n"), [(2.2, 7), (0.7, 5), (1.0, 6)])
 def test_rounding_breaks_no_ties(epsilon, n):
     """Losses that are equal, or zero, in theory differ by 1e-16 in a table."""
@@ -433,11 +361,6 @@ def test_rounding_breaks_no_ties(epsilon, n):
         law = full_knowledge_law(channel(LocalRandomizedResponse(epsilon), n), TopGuesser(k))
         expected = stats.binom.pmf(np.arange(k + 1), k, p(epsilon))
         np.testing.assert_allclose(law[: k + 1, k], expected, atol=1e-12)
-
-
-def test_accuracy_without_guesses():
-    counts = one_run(Count(), ThresholdGuesser(np.inf), 30, trials=3, seed=1)
-    assert np.isnan(counts.accuracy).all()
 
 
 GUESS = ThresholdGuesser()
@@ -457,14 +380,9 @@ GUESS = ThresholdGuesser()
         (lambda: one_run(XorInPairs(), GUESS, 3, seed=1), ValueError, "multiple of 2"),
         (lambda: adaptive(Count(), TopGuesser(2), 4, seed=1), TypeError, "ThresholdGuesser"),
         (
-            lambda: adaptive(Count(), GUESS, 4, feedback="two-way", seed=1),
+            lambda: adaptive(Count(), GUESS, 4, feedback="a", seed=1),
             ValueError,
-            "feedback must be one of one-way, full, got feedback='two-way'",
-        ),
-        (
-            lambda: adaptive_law(channel(Count(), 2), GUESS, feedback=""),
-            ValueError,
-            "feedback must be one of",
+            "one-way, full, got",
         ),
         (lambda: classic(Count(), GUESS, 0, seed=1), ValueError, "rounds must be at least 1"),
         (lambda: classic(Count(), GUESS, 5, base=[0, 1], seed=1), ValueError, "vector of signs"),
@@ -473,8 +391,26 @@ GUESS = ThresholdGuesser()
         (lambda: classic(Count(), TopGuesser(6), 5, seed=1), ValueError, r"k must lie in \[1, 5"),
         (lambda: classic(XorInPairs(), GUESS, 5, seed=1), ValueError, "base has a length that Xor"),
         (lambda: one_run_law(Count(), GUESS), TypeError, "channel must be like"),
-        (lambda: adaptive_law(Count(), GUESS), TypeError, "channel must be like"),
-        (lambda: full_knowledge_law(Count(), GUESS), TypeError, "channel must be like"),
+        (
+            lambda: adaptive(Count(), GUESS, 4, budget=5, seed=1),
+            ValueError,
+            r"budget must lie in \[1, 4",
+        ),
+        (
+            lambda: best_mean(channel(Count(), 6), np.zeros((7, 7))),
+            ValueError,
+            r"n must lie in \[1, 5",
+        ),
+        (
+            lambda: best_mean(channel(Count(), 2), np.eye(2)),
+            ValueError,
+            r"have shape \(3, 3\), got",
+        ),
+        (
+            lambda: classic_law(channel(Count(), 1), GUESS, 2, base=(1, 1)),
+            ValueError,
+            "base must have 1",
+        ),
     ],
 )
 def test_bad_input(call, error, message):
@@ -598,28 +534,6 @@ def test_more_feedback_never_hurts_the_best_guesser():
         assert best[1] <= best[2] + 1e-12
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: adaptive(Count(), ThresholdGuesser(), 4, budget=5, seed=1),
-            r"budget must lie in \[1, 4\], got budget=5",
-        ),
-        (
-            lambda: best_mean(channel(Count(), 6), np.zeros((7, 7))),
-            r"n must lie in \[1, 5\], got n=6",
-        ),
-        (
-            lambda: best_mean(channel(Count(), 2), np.zeros((2, 2))),
-            r"value must have shape \(3, 3\), got shape \(2, 2\)",
-        ),
-    ],
-)
-def test_bad_budgets_and_values(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 # ------------------------------------------------------------------- classic audits, exactly
 
 
@@ -646,19 +560,6 @@ def test_classic_law_by_words():
     assert law[1, 1] == pytest.approx(2 * right * silent)
     assert law[1, 2] == pytest.approx(2 * right * wrong)
     assert law[2, 2] == pytest.approx(right**2)
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda t: classic_law(t, ThresholdGuesser(), 0), "rounds must lie in"),
-        (lambda t: classic_law(t, ThresholdGuesser(), 2, base=(1, 1)), "base must have 1 signs"),
-        (lambda t: classic_law(t, ThresholdGuesser(), 2, index=1), "index must lie in"),
-    ],
-)
-def test_classic_law_is_checked(call, said):
-    with pytest.raises(ValueError, match=said):
-        call(channel(Count(), 1))
 
 
 def adaptive_by_words(table, guesser, feedback):

@@ -142,25 +142,11 @@ def test_how_it_was_set_up():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        ({"k": 0}, "k"),
-        ({"k": 31}, "k"),
-        ({"sees": "x"}, "sees"),
-        ({"feedback": "full"}, "feedback"),
-    ],
+    ("name", "value"), [("k", 0), ("k", 31), ("sees", "x"), ("feedback", "full")]
 )
-def test_impossible_arguments(arguments, name):
+def test_impossible_arguments(name, value):
     with pytest.raises(ValueError, match=name):
-        audit_likelihood(DpSgd(n=30, d=10), **{"k": 3, "seed": 1} | arguments)
-
-
-@pytest.mark.parametrize(("n", "rate", "sees"), [(10, 1.0, "sum"), (1000, 1.0, "steps")])
-def test_one_way_guesses_where_everything_is_certain(n, rate, sees):
-    """Log-odds are infinite then, like those of a coordinate of which nothing is left to show."""
-    dpsgd = DpSgd(n, 10, 3, rate, 1e-3)
-    counts = audit_likelihood(dpsgd, 5, sees=sees, feedback="one-way", trials=20, seed=1)
-    assert ((counts.v >= 0) & (counts.v <= 5)).all()
+        audit_likelihood(DpSgd(n=30, d=10), **{"k": 3, "seed": 1, name: value})
 
 
 @pytest.mark.parametrize("sees", ["sum", "steps"])

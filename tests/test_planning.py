@@ -66,7 +66,6 @@ def test_plan_on_the_command_line(capsys):
     [
         (("--epsilon", "-1"), "epsilon must lie in"),
         (("--delta", "0"), "delta must lie in"),
-        (("--delta", "nan"), "delta must lie in"),
         (("--d", "0"), "d must lie in"),
         (("--steps", "-5"), "steps must lie in"),
         (("--sample-rate", "1.5"), "sample_rate must lie in"),
@@ -107,8 +106,3 @@ def test_a_long_training_is_planned_in_stages():
     np.testing.assert_allclose(ratio, 1, atol=0.03)
     with pytest.raises(ValueError, match="steps must be at most 1000000, got steps=1000001"):
         dropping.loads(DpSgd(100, 100, 10**6 + 1))
-
-
-def test_a_plan_does_not_round_its_confidence_up():
-    plan = plan_audit(2.0, 1e-5, d=2, steps=1, sample_rate=1.0, beta=1e-9, trials=0)
-    assert "confidence 1 - 1e-09 for" in " ".join(str(plan).split())
