@@ -234,11 +234,8 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     spread = _spread(k, accuracy)
     v, stride = _spaced((k * accuracy - spread).min(), (k * accuracy + spread).max(), k, counts)
     # Of the k - 1 others v - 1 are right if the last one is, and else v.
-    others = (_special.binomial_pmf(v - right, k - 1, accuracy[:, None]) for right in (0, 1))
-    chances = (1 - last, last)
-    probability = weights @ sum(
-        p * chance[:, None] for p, chance in zip(others, chances, strict=True)
-    )
+    others = [_special.binomial_pmf(v - right, k - 1, accuracy[:, None]) for right in (0, 1)]
+    probability = weights @ (others[0] * (1 - last)[:, None] + others[1] * last[:, None])
     return _law(v, np.full(v.size, k), stride * probability, dpsgd.n)
 
 

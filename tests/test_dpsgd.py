@@ -125,10 +125,8 @@ def test_extreme_settings_start_soon_or_complain():
     assert audit(DpSgd(10**5, d=1000, steps=10**6, sigma=1.0), 100, trials=2, seed=1).n == 10**5
     with pytest.raises(ValueError, match="n / d and steps must be small enough"):
         audit(DpSgd(10**9, d=1, steps=10**9), 100, seed=1)
-    assert audit(DpSgd(2000.0, d=np.int64(1000)), 10, seed=1).n == 2000
-    for wrong in (DpSgd, 3):
-        with pytest.raises(TypeError, match="dpsgd must be like DpSgd"):
-            audit(wrong, 10, seed=1)
+    with pytest.raises(TypeError, match="dpsgd must be like DpSgd"):
+        audit(DpSgd, 10, seed=1)
     with pytest.raises(TypeError, match="rng must be like"):
         train(DpSgd(2), np.ones(2, bool), 1)
 
@@ -266,16 +264,6 @@ def test_single_step_means_by_quadrature():
         assert value.mean() == pytest.approx(expected, abs=4 * value.std() / sqrt(counts.trials))
 
 
-def test_all_feedback_is_the_same_with_one_element_per_coordinate():
-    setting = DpSgd(n=50, d=50, steps=1, sample_rate=1.0, sigma=1.0)
-    counts = [
-        audit_single_step(setting, 1.0, feedback=feedback, trials=10_000, seed=seed)
-        for seed, feedback in enumerate(("none", "one-way", "full"))
-    ]
-    assert same_law(counts[0].v, counts[1].v)
-    assert same_law(counts[0].r, counts[2].r)
-
-
 # -------------------------------------------------------------------------------- threads
 
 
@@ -314,7 +302,6 @@ STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0)
         (lambda: DpSgd(10, sample_rate=0), r"sample_rate must lie in \(0, 1\]"),
         (lambda: DpSgd(10, sigma=-1), "sigma must lie in"),
         (lambda: audit(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\], got k=11"),
-        (lambda: audit(DpSgd(10), 0, seed=1), "got k=0"),
         (lambda: audit(DpSgd(10), 2, trials=0, seed=1), "trials must lie in"),
         (lambda: audit_training(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\]"),
         (lambda: audit_training(DpSgd(10), 2, seed=1, clip=0), "clip must lie in"),
@@ -328,11 +315,3 @@ STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0)
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_distances_that_are_given_out_are_copies():
-    dpsgd = DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0)
-    distances = oralib.dpsgd.guess_distances(dpsgd, 1.0)
-    before = distances.copy()
-    distances /= 2
-    np.testing.assert_array_equal(oralib.dpsgd.guess_distances(dpsgd, 1.0), before)

@@ -93,13 +93,6 @@ def test_probabilities_are_whole_and_monotone(dpsgd, sees):
     np.testing.assert_allclose(back, shares, rtol=1e-9)
 
 
-def test_trajectories_tell_more_than_sums():
-    by_sum, by_step = confidence(MAIN, "sum"), confidence(MAIN, "steps")
-    for share in (0.5, 0.1, 1e-3, 1e-6):
-        (right, _), (more, _) = (law.at(law.level_of(share)) for law in (by_sum, by_step))
-        assert more > right
-
-
 def test_trajectories_have_the_profile_of_an_accountant():
     """P1[Λ > ε] - e^ε P0[Λ > ε] is the δ of (ε, δ)-DP, which dp-accounting finds by other means."""
     import dp_accounting
@@ -267,7 +260,6 @@ def test_the_best_k_is_the_best():
         (lambda: isolated_limit(MAIN, delta=0), ValueError, "delta must lie in"),
         (lambda: certified_epsilon(MAIN, 0), ValueError, "delta must lie in"),
         (lambda: certified_epsilon(MAIN, 1e-5, accountant="gdp"), ValueError, "pld, rdp"),
-        (lambda: experiments.isolated_ceiling(()), ValueError, "sizes must have at least one"),
         (lambda: experiments.isolated_ceiling(rules=()), ValueError, "rules must have at least"),
         (lambda: experiments.isolated_ceiling(sees=("x",)), ValueError, "sees must be one of"),
     ],
@@ -292,20 +284,11 @@ def test_accountants_agree_where_there_is_hardly_any_privacy(steps, rate, sigma)
     assert 0.7 < epsilon / certified_epsilon(dpsgd, 1e-5, accountant="rdp") <= 1
     if rate == 1:  # a single Gaussian mechanism, whose δ is known
         sigma = sigma / steps**0.5
-        low, high = 0.999 * epsilon - 1e-3, epsilon
-        exact = [
-            stats.norm.logsf(sigma * level - 0.5 / sigma)
-            + np.log1p(
-                -np.exp(
-                    level
-                    + stats.norm.logsf(sigma * level + 0.5 / sigma)
-                    - stats.norm.logsf(sigma * level - 0.5 / sigma)
-                )
-            )
-            for level in (low, high)
-        ]
-        assert exact[1] <= np.log(1e-5) + 1e-6
-        assert exact[0] > np.log(1e-5)
+        level = np.array([0.999 * epsilon - 1e-3, epsilon])
+        one, other = (stats.norm.logsf(sigma * level + side / sigma) for side in (-0.5, 0.5))
+        below, at = one + np.log1p(-np.exp(level + other - one)) - np.log(1e-5)
+        assert at <= 1e-6
+        assert below > 0
 
 
 @pytest.mark.parametrize(("steps", "sigma"), [(1, 0.05), (100, 1.0)])
@@ -353,7 +336,6 @@ def test_no_value_of_a_sum_that_matters_is_left_out():
     [
         (1, 0.1, 1e-3, "sum", "sigma be at least 0.05, got steps=1, sample_rate=0.1 and sigma=0.0"),
         (100, 1e-12, 1.0, "steps", "must show something .* sample_rate=1e-12"),
-        (100, 1.0, 1e6, "steps", "must show something .* sigma=1e"),
         (10**6, 1.0, 0.1, "sum", "must show something and not everything"),
         (10, 0.5, 0.3, "steps", "smooth enough .* got steps=10, sample_rate=0.5 and sigma=0.3"),
     ],
@@ -363,12 +345,3 @@ def test_trainings_that_show_next_to_nothing_or_next_to_everything(
 ):
     with pytest.raises(ValueError, match=message):
         isolated_limit(DpSgd(5, 5, steps, rate, sigma), delta=1e-5, sees=sees)
-
-
-def test_what_is_remembered_cannot_be_changed_in_place():
-    dpsgd = DpSgd(n=1000, sigma=2.4224)
-    law, before = confidence(dpsgd), isolated_limit(dpsgd, delta=1e-5)
-    for array in (law.level, law.log_right, law.log_wrong):
-        with pytest.raises(ValueError, match="read-only"):
-            array -= 1.0
-    assert isolated_limit(dpsgd, delta=1e-5) == before

@@ -72,8 +72,8 @@ def adaptive_failure_probability(
         return plain(np.zeros(sizes.shape))
     most = int(sizes.max())
     if isinstance(bound, str):
-        name = _check.one_of("bound", bound, ("plain", "anytime"))
-        line = (_plain_line if name == "plain" else _anytime_line)(most, epsilon, beta)
+        lines = {"plain": _plain_line, "anytime": _anytime_line}
+        line = lines[_check.one_of("bound", bound, tuple(lines))](most, epsilon, beta)
     elif callable(bound):
         line = _line(bound, most, epsilon)
     else:
