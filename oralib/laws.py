@@ -29,7 +29,6 @@ __all__ = [
 
 #: Outcomes that are rarer than this are left out.
 _NEGLIGIBLE = 1e-15
-
 #: By how much probabilities may miss 1 in all: large laws are summed in strides.
 _ROUGHLY = 1e-3
 

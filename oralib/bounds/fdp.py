@@ -65,20 +65,15 @@ __all__ = ["GaussianCurve", "SubsampledGaussianCurve", "epsilon_lower_bound_fdp"
 
 Array = NDArray[Any]
 
+_SQRT_2, _SQRT_2_PI = sqrt(2), sqrt(2 * pi)
 #: As many guesses take seconds, at worst.
 LARGEST_R = 10**8
-
-_SQRT_2, _SQRT_2_PI = sqrt(2), sqrt(2 * pi)
-
 #: Past so many times its goal the recursion need not go on.
 _FAR = 8.0
-
 #: A start below it has lost digits, so that nothing is claimed.
 _LEAST_START = 1e-290
-
 #: The relative precision of μ: it is that much too low, and far more than all rounding.
 _CLOSE = 1e-9
-
 #: Noise multipliers are tried on a grid, so that many counts share few curves.
 _PER_E_FOLD = 2048
 _LEAST_SIGMA, _LARGEST_SIGMA = 0.1, 1e6

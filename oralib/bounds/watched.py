@@ -30,11 +30,8 @@ Bound = Callable[[Array, Array], Array]
 
 #: As many guesses take seconds.
 LARGEST_WALK = 10**6
-
-#: Probabilities of the walk that are smaller than this are forgotten. All of them together, over
-#: every step, stay far below 1e-12.
+#: Smaller probabilities of the walk are forgotten: all of them together stay far below 1e-12.
 _NEGLIGIBLE = 1e-25
-
 #: A tail or bound that differs from β or ε by no more than this counts as equal to it.
 _TIE = 1e-12
 
