@@ -235,17 +235,12 @@ def test_estimates():
         (lambda: epsilon_lower_bound(-1, 3), ValueError, "v must be at least 0, got v=-1"),
         (lambda: epsilon_lower_bound(2.5, 3), ValueError, "v must be an integer, got v=2.5"),
         (lambda: epsilon_lower_bound(float("nan"), 3), ValueError, "integer, got v=nan"),
-        (lambda: epsilon_lower_bound("2", 3), TypeError, "v must be an integer, got v='2'"),
         (lambda: epsilon_lower_bound(True, 3), TypeError, "v must be an integer, got v=True"),
         (lambda: epsilon_lower_bound(2, 3, beta=0), ValueError, r"beta must lie in \(0, 1\)"),
         (lambda: epsilon_lower_bound(2, 3, delta=1e-5), ValueError, "n must be given"),
-        (lambda: epsilon_lower_bound(2, 3, delta=2, n=3), ValueError, r"delta must lie in \[0, 1"),
         (lambda: epsilon_lower_bound(2, 3, delta=1e-5, n=2), ValueError, "r must be at most n"),
         (lambda: epsilon_lower_bound([1, 2], [1, 2, 3]), ValueError, "broadcast together"),
-        (lambda: p_value(2, 3, -1.0), ValueError, "epsilon must lie in"),
-        (lambda: p(float("nan")), ValueError, "got epsilon=nan"),
         (lambda: p_inv(1.5), ValueError, r"accuracy must lie in \[0, 1\], got accuracy=1.5"),
-        (lambda: clopper_pearson_lower(1, 3, 1.5), ValueError, "got beta=1.5"),
     ],
 )
 def test_bad_input(call, error, message):
@@ -309,24 +304,14 @@ def test_many_trials_are_as_each_of_them(method):
     rng = np.random.default_rng(1)
     r = rng.integers(0, 12, size=(40, 5))
     v = rng.binomial(r, 0.8)
-    for chosen in (
-        {},
-        {"delta": 1e-3, "n": 20},
-        {"delta": rng.choice([0, 1e-2], r.shape), "n": 12},
+    for delta, beta in product(
+        (0.0, 1e-3, rng.choice([0, 1e-2], r.shape)), (0.05, rng.choice([0.05, 0.3], r.shape))
     ):
-        options = {name: np.broadcast_to(value, r.shape) for name, value in chosen.items()}
-        for beta in (0.05, rng.choice([0.05, 0.3], r.shape)):
-            level = np.broadcast_to(beta, r.shape)
-            together = epsilon_lower_bound(v, r, beta=beta, method=method, **chosen)
-            for i in np.ndindex(r.shape):
-                alone = epsilon_lower_bound(
-                    int(v[i]),
-                    int(r[i]),
-                    beta=float(level[i]),
-                    method=method,
-                    **{name: value[i].item() for name, value in options.items()},
-                )
-                assert together[i] == alone
+        together = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=20, method=method)
+        deltas, betas = np.broadcast_to(delta, r.shape), np.broadcast_to(beta, r.shape)
+        for i in np.ndindex(r.shape):
+            how = {"beta": betas[i].item(), "delta": deltas[i].item(), "n": 20, "method": method}
+            assert together[i] == epsilon_lower_bound(int(v[i]), int(r[i]), **how)
 
 
 def test_integers_in_columns_of_objects_are_integers():

@@ -275,14 +275,11 @@ def test_any_number_of_threads_gives_the_same_numbers():
     try:
         for threads in (1, before):
             numba.set_num_threads(threads)
-            results.append(
-                [
-                    audit(setting, 50, trials=300, seed=7).v,
-                    audit_training(setting, 50, trials=100, seed=7).v,
-                    audit_single_step(step, 1.0, feedback="full", trials=300, seed=7).v,
-                    one_run(oralib.Count(), ThresholdGuesser(), 20, trials=300, seed=7).v,
-                ]
-            )
+            play = {"trials": 200, "seed": 7}
+            collapsed, stepwise = audit(setting, 50, **play), audit_training(setting, 50, **play)
+            full = audit_single_step(step, 1.0, feedback="full", **play)
+            plain = one_run(oralib.Count(), ThresholdGuesser(), 20, **play)
+            results.append([counts.v for counts in (collapsed, stepwise, full, plain)])
     finally:
         numba.set_num_threads(before)
     for one, many in zip(*results, strict=True):
@@ -296,19 +293,13 @@ STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0)
     ("call", "message"),
     [
         (lambda: DpSgd(1500), r"n must be a multiple of 1000 .* \(nearest: 1000 and 2000\)"),
-        (lambda: DpSgd(0), "n must be at least 1"),
-        (lambda: DpSgd(10, d=0), "d must be at least 1"),
-        (lambda: DpSgd(10, steps=0), "steps must be at least 1"),
         (lambda: DpSgd(10, sample_rate=0), r"sample_rate must lie in \(0, 1\]"),
         (lambda: DpSgd(10, sigma=-1), "sigma must lie in"),
         (lambda: audit(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\], got k=11"),
-        (lambda: audit(DpSgd(10), 2, trials=0, seed=1), "trials must lie in"),
         (lambda: audit_training(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\]"),
-        (lambda: audit_training(DpSgd(10), 2, seed=1, clip=0), "clip must lie in"),
         (lambda: audit_single_step(DpSgd(10), 1.0, seed=1), "single full-batch step"),
         (lambda: audit_single_step(STEP, 0.0, seed=1), r"tau must lie in \[1e-06, 1000\]"),
         (lambda: audit_single_step(STEP, 1.0, budget=3, seed=1), "budget needs feedback, got budg"),
-        (lambda: audit_single_step(STEP, 1.0, feedback="some", seed=1), "none, one-way, full"),
         (lambda: train(STEP, np.ones(3, bool), np.random.default_rng()), "length n=4"),
     ],
 )

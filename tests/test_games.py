@@ -272,7 +272,6 @@ def test_own_mechanisms_and_guessers_are_reproducible():
         (lambda loss: loss < 0, "-1, 0 or 1, got True or False"),
         (lambda loss: np.where(loss > 0, -1.0, np.nan), "-1, 0 or 1, got another value"),
         (lambda loss: np.full(loss.shape, 0.5), "-1, 0 or 1, got another value"),
-        (lambda loss: np.full(loss.shape, "1"), "-1, 0 or 1, got another value"),
         (lambda loss: np.ones(loss.shape[-1]), r"guess, or none, for each loss, got shape \(3,\)"),
     ],
 )
@@ -333,25 +332,6 @@ def test_own_classes_may_keep_arrays():
     assert found.mean() == pytest.approx(expected.mean(), abs=4 * expected.std() / 400**0.5)
 
 
-@pytest.mark.parametrize(
-    ("n", "loss", "message"),
-    [
-        (0, None, "n must be at least 1"),
-        (20, np.zeros(20), r"a loss for each element of each trial, .*, got float64 of shape \(20"),
-    ],
-)
-def test_what_own_mechanisms_return_is_checked(n, loss, message):
-    class Odd(LocalRandomizedResponse):
-        def check_size(self, n):
-            return n
-
-        def privacy_loss(self, output, n):
-            return super().privacy_loss(output, n) if loss is None else loss
-
-    with pytest.raises((TypeError, ValueError), match=message):
-        one_run(Odd(1.0), ThresholdGuesser(), n, trials=3, seed=1)
-
-
 @pytest.mark.parametrize(("epsilon", "n"), [(2.2, 7), (0.7, 5), (1.0, 6)])
 def test_rounding_breaks_no_ties(epsilon, n):
     """Losses that are equal, or zero, in theory differ by 1e-16 in a table."""
@@ -370,11 +350,7 @@ GUESS = ThresholdGuesser()
     ("call", "error", "message"),
     [
         (lambda: one_run(Count(), TopGuesser(5), 4, seed=1), ValueError, r"k must lie in \[1, 4\]"),
-        (lambda: one_run(Count(), GUESS, 0, seed=1), ValueError, "n must be at least 1"),
-        (lambda: one_run(Count(), GUESS, 2.5, seed=1), ValueError, "n must be an integer"),
-        (lambda: one_run(Count(), GUESS, 4, trials=0, seed=1), ValueError, "trials must lie in"),
         (lambda: one_run(Count(), GUESS, 4, seed=-1), ValueError, "seed must be at least 0"),
-        (lambda: one_run(Count(), GUESS, 4, seed="x"), TypeError, "seed must be an integer"),
         (lambda: one_run(Count, GUESS, 4, seed=1), TypeError, "mechanism must be like Count"),
         (lambda: one_run(Count(), 3, 4, seed=1), TypeError, "guesser must be like TopGuesser"),
         (lambda: one_run(XorInPairs(), GUESS, 3, seed=1), ValueError, "multiple of 2"),
@@ -384,11 +360,8 @@ GUESS = ThresholdGuesser()
             ValueError,
             "one-way, full, got",
         ),
-        (lambda: classic(Count(), GUESS, 0, seed=1), ValueError, "rounds must be at least 1"),
         (lambda: classic(Count(), GUESS, 5, base=[0, 1], seed=1), ValueError, "vector of signs"),
-        (lambda: classic(Count(), GUESS, 5, base=[2], seed=1), ValueError, r"base must lie in"),
         (lambda: classic(Count(), GUESS, 5, base=[1], index=1, seed=1), ValueError, "index must"),
-        (lambda: classic(Count(), TopGuesser(6), 5, seed=1), ValueError, r"k must lie in \[1, 5"),
         (lambda: classic(XorInPairs(), GUESS, 5, seed=1), ValueError, "base has a length that Xor"),
         (lambda: one_run_law(Count(), GUESS), TypeError, "channel must be like"),
         (

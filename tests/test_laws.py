@@ -109,11 +109,8 @@ def test_an_audit_that_never_guesses():
     ("call", "message"),
     [
         (lambda: local_laplace_law(0, 5), "epsilon must lie in"),
-        (lambda: local_laplace_law(1.0, 0), "n must be at least 1"),
-        (lambda: count_in_sets_law(0, 5), "s must be at least 1"),
         (lambda: count_in_sets_law(2, 5, "half"), "feedback must be one of"),
         (lambda: single_step_law(DpSgd(10), 1.0), "single full-batch step"),
-        (lambda: laws.mean_bound(count_in_sets_law(2, 5), beta=0), "beta must lie in"),
         (lambda: count_in_sets_law(10**10, 10**10), r"s \* sets must lie in"),
     ],
 )

@@ -1,11 +1,9 @@
 """Streams depend on seed and key alone; interrupted play stops."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
-from oralib import LocalLaplace, ThresholdGuesser, Xor, one_run
+from oralib import ThresholdGuesser, Xor, one_run
 from oralib._streams import BLOCK, play, stream
 
 
@@ -56,24 +54,6 @@ def test_an_interrupt_cancels_what_has_not_begun():
     with pytest.raises(KeyboardInterrupt):
         play(block, 10_000 * BLOCK, 1)
     assert len(started) < 10_000
-
-
-@dataclass(frozen=True)
-class _Scaled(LocalLaplace):
-    scale: object = None
-
-    def run(self, signs, rng):
-        return super().run(signs, rng) * self.scale
-
-
-def test_one_seed_however_numpy_prints():
-    def play():
-        mechanism = _Scaled(1.0, np.linspace(0.9, 1.1, 50))
-        return one_run(mechanism, ThresholdGuesser(), 50, trials=5, seed=1).v.tolist()
-
-    expected = play()
-    with np.printoptions(precision=3):
-        assert play() == expected
 
 
 def test_zero_has_no_sign():
