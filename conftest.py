@@ -3,7 +3,14 @@
 import signal
 from importlib.util import find_spec
 
+from hypothesis import settings
+
 from book._ext import committed
+
+# How many examples Hypothesis tries; `pytest --hypothesis-profile more` tries more of them.
+settings.register_profile("few", deadline=None, max_examples=40)
+settings.register_profile("more", deadline=None, max_examples=300)
+settings.load_profile("few")
 
 # Under nohup, or in the background of a script, these are ignored, and so they would be by every
 # process that a test starts and then stops.

@@ -18,6 +18,7 @@ from oralib import _signals  # noqa: F401
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import (
     Counts,
     GaussianCurve,
@@ -48,11 +49,9 @@ from oralib.dpsgd import (
     audit_single_step,
     audit_training,
     canary_scores,
-    certified_epsilon,
     conformity,
     hopping_scores,
     isolated_limit,
-    noise_multiplier,
     noisy_gradients,
     train,
 )
