@@ -8,8 +8,7 @@ from html import escape
 
 import pandas as pd
 
-from oralib import _check, tables
-from oralib.claims.ledger import (
+from ledger.entries import (
     CORRECTED,
     DEFINITION,
     FAILS,
@@ -21,6 +20,7 @@ from oralib.claims.ledger import (
     Mutant,
     Verdict,
 )
+from oralib import _check, tables
 
 _MARKS = {HOLDS: "holds", CORRECTED: "corrected", FAILS: "fails", IMPLEMENTED: "implemented"}
 _PLURAL = {HOLDS: "hold", CORRECTED: "hold with a correction", FAILS: "fail as stated"}
@@ -79,8 +79,8 @@ def score(verdicts: Sequence[Verdict]) -> str:
 
     Examples
     --------
-    >>> from oralib import claims
-    >>> score([claims.find("1").verdict(mutants=True)])
+    >>> import ledger
+    >>> score([ledger.find("1").verdict(mutants=True)])
     '4 variants: 4 rejected, 0 pass for a reason that their claims give, 0 missed'
     """
     _check_verdicts(verdicts)
@@ -99,8 +99,8 @@ class Page:
 
     Examples
     --------
-    >>> from oralib import claims
-    >>> Page([claims.find("1").verdict()]).summary
+    >>> import ledger
+    >>> Page([ledger.find("1").verdict()]).summary
     '1 definition implemented; as expected'
     """
 
