@@ -48,7 +48,6 @@ from ledger.entries import (
     claims,
 )
 from ledger.page import Page, score
-from oralib import _check
 
 __all__ = [
     "CORRECTED",
@@ -111,14 +110,11 @@ def find(name: str | int) -> Claim:
     >>> find(1).label == find("1").label
     True
     """
-    if not isinstance(name, str):
-        name = str(_check.integer("name", name, 1))
     for claim in claims():
-        if name in (claim.label, str(claim.number)):
+        if str(name) in (claim.label, str(claim.number)):
             return claim
     labels = [claim.label for claim in claims()]
-    close = get_close_matches(name, labels, n=3, cutoff=0.4)
+    close = get_close_matches(str(name), labels, n=3, cutoff=0.4)
     hint = f"; did you mean {' or '.join(close)}?" if close else ""
-    raise ValueError(
-        f"label must be that of a claim, or a number from 1 to {len(labels)}, got {name!r}{hint}"
-    )
+    allowed = f"the label of a claim, or a number from 1 to {len(labels)}"
+    raise ValueError(f"name must be {allowed}, got {name!r}{hint}")

@@ -13,7 +13,6 @@ from ledger.counts_and_bounds import above, almost_all, bounds_tend, success_of_
 from ledger.entries import (
     CLOSED,
     COUNTEREXAMPLE,
-    EXACT,
     WEAKER,
     Cases,
     Finding,
@@ -79,7 +78,7 @@ def _strategies() -> dict[str, tuple[float, float, bool]]:
     "lem:ora-efficacy-and-tightness",
     "Lemmas 3.3, A.4 and A.17",
     "Bounds approach ε(M) if and only if the efficacy approaches p(ε(M)), with unlimited guesses.",
-    CLOSED,
+    kind=CLOSED,
     stated={"level": 1.0, "tolerance": 0.0, "unlimited": True},
     mutants=[
         varied("level"),
@@ -107,7 +106,7 @@ def tight_if_accurate(level: float, tolerance: float, unlimited: bool) -> Findin
     "lem:convergence-of-clopper-pearson-lower",
     "Lemma A.10",
     "The Clopper-Pearson limit differs from v/r by at most the square root of ln(1/β) / 2r.",
-    CLOSED,
+    kind=CLOSED,
     stated={"level": "β", "two": 2.0, "power": 0.5},
     corrected={"level": "min(β, 1 − β)"},
     correction="With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.",
@@ -159,7 +158,7 @@ _NUMBERS_OF_GUESSES: dict[str, Function] = {
     "Lemma A.11",
     "If the number of guesses tends to infinity in probability, the Clopper-Pearson limit at a "
     "fixed level tends to the accuracy in probability.",
-    CLOSED,
+    kind=CLOSED,
     stated={"limit": 0.0, "guesses": "tends to infinity", "level": "fixed"},
     mutants=[
         shifted("limit", 0.03),
@@ -198,7 +197,7 @@ _INSIDE = ("1/2", "0.6", "0.99")
     "lem:privacy-estimations-and-bounds",
     "Lemma A.12",
     "If the number of guesses tends to infinity, estimation minus bound tends to 0.",
-    COUNTEREXAMPLE,
+    kind=COUNTEREXAMPLE,
     stated={"accuracies": tuple(_SEQUENCES_OF_RIGHT_GUESSES), "limit": 0.0},
     corrected={"accuracies": _INSIDE},
     correction="If the accuracy stays between 1/2 and some 1 − η; near 1 the gap in nats can "
@@ -240,7 +239,7 @@ def _stays_below(success: float, level: float, bound: Function, r: int) -> bool:
     "Proposition A.13",
     "With unlimited guesses, estimations stay below ε(M) + a in the limit for every a > 0 if and "
     "only if bounds do.",
-    CLOSED,
+    kind=CLOSED,
     stated={"level": 1.0, "guesses": 10**8},
     mutants=[varied("level", 1), replaced("guesses", one_for_ever=1)],
 )
@@ -261,7 +260,7 @@ def estimations_and_bounds_stay_below(level: float, guesses: int) -> Finding:
     "prop:validity-implies-asymptotic-validity",
     "Proposition A.14",
     "A valid auditor is asymptotically valid.",
-    COUNTEREXAMPLE,
+    kind=COUNTEREXAMPLE,
     stated={"guesses": 1, "level": 1.0},
     corrected={"guesses": None},
     correction="If the number of guesses tends to infinity; one guess of LRR_1 is right with "
@@ -273,10 +272,7 @@ def estimations_and_bounds_stay_below(level: float, guesses: int) -> Finding:
 )
 def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
     success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
-    found = []
-    for n in (10**4, 10**6, 10**8):
-        r = guesses or n
-        found.append(above(success, level + 0.002, r))
+    found = [above(success, level + 0.002, guesses or n) for n in (10**4, 10**6, 10**8)]
     return Finding(found[-1] < 1e-3, towards(found, 0.0))
 
 
@@ -286,7 +282,7 @@ def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
     "Proposition A.15",
     "A valid auditor is asymptotically tight if and only if, with unlimited guesses, its bounds "
     "at every level tend to ε(M).",
-    CLOSED,
+    kind=CLOSED,
     stated={"level": 1.0, "guesses": 10**10, "auditors": "guessing games"},
     mutants=[
         varied("level", 1),
@@ -332,13 +328,8 @@ _SEQUENCES: dict[str, tuple[Function, bool]] = {
     "Lemma A.16",
     "Bounded variables that stay below a level in the limit reach it in probability if and only "
     "if their means tend to it.",
-    EXACT,
     stated={"stays_below": True, "mean": 1.0, "reached": 1.0},
-    mutants=[
-        replaced("stays_below", not_asked_for=False),
-        varied("mean", 1),
-        varied("reached", 1),
-    ],
+    mutants=[replaced("stays_below", not_asked_for=False), varied("mean", 1), varied("reached", 1)],
 )
 def sandwich(stays_below: bool, mean: float, reached: float) -> Finding:
     answers = {}
@@ -358,7 +349,6 @@ def sandwich(stays_below: bool, mean: float, reached: float) -> Finding:
     "Lemma A.18",
     "Classic auditing is asymptotically tight: guessing only where the loss is ε(M), if that "
     "has a positive probability, succeeds with probability p(ε(M)).",
-    EXACT,
     stated={"threshold": 1.0, "level": 1.0},
     mutants=[varied("threshold", 1), varied("level", 1)],
 )
@@ -377,7 +367,6 @@ def classic_is_tight(threshold: float, level: float) -> Cases:
     "prop:ora-is-tight-for-local-randomized-response",
     "Proposition B.1",
     "Guessing the output of LRR_ε has efficacy p(ε) for every n, so ORA is tight for it.",
-    EXACT,
     stated={"orientation": 1, "level": 1.0},
     mutants=[replaced("orientation", pairs_the_other_way_round=-1), varied("level")],
 )
@@ -402,15 +391,12 @@ def randomized_response_is_tight(orientation: int, level: float) -> Finding:
     "Section 3",
     "'The lower bound on the privacy level is a lower bound on the privacy estimation with the "
     "required confidence interval', read as an inequality for all counts.",
-    COUNTEREXAMPLE,
+    kind=COUNTEREXAMPLE,
     explained="03-problem-setting#prop-problem-below",
     stated={"largest_beta": 0.99, "least_accuracy": 0.0},
     corrected={"largest_beta": 0.5, "least_accuracy": 0.5},
     correction="If β ≤ 1/2 and at least half of the guesses are right.",
-    mutants=[
-        varied("largest_beta", down=WEAKER),
-        varied("least_accuracy", up=WEAKER),
-    ],
+    mutants=[varied("largest_beta", down=WEAKER), varied("least_accuracy", up=WEAKER)],
 )
 @each(at_most)
 def bound_is_below_estimation(largest_beta: float, least_accuracy: float) -> Cases:

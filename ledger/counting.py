@@ -13,7 +13,6 @@ from scipy import optimize, special, stats
 from ledger.entries import (
     CLOSED,
     COUNTEREXAMPLE,
-    EXACT,
     WEAKER,
     Cases,
     Finding,
@@ -40,7 +39,6 @@ from oralib.universe import SampledChannel
     "lem:bound-of-the-mad-of-a-binomial",
     "Lemma D.1",
     "The mean absolute deviation of Bin(n, p) is at most the square root of n p (1 − p).",
-    EXACT,
     stated={"factor": 1.0, "power": 0.5},
     mutants=[varied("factor", up=WEAKER), varied("power")],
 )
@@ -76,7 +74,6 @@ def _mean_accuracy_of_count(n: int) -> float:
     "Proposition D.2",
     "The best efficacy for Count is 1/2 + E|O − n/2|/n, at most 1/2 + 1/(2√n), for any number of "
     "guesses, and tends to 1/2.",
-    EXACT,
     stated={"coefficient": 1.0, "factor": 0.5, "limit": 0.5},
     mutants=[varied("coefficient"), varied("factor", up=WEAKER), varied("limit")],
 )
@@ -118,7 +115,6 @@ def _symmetric_efficacy(kernel: NDArray[Any], n: int) -> float:
     "cor:symmetric-algorithms",
     "Corollary D.3",
     "No symmetric algorithm on bits has a larger efficacy than Count, so all tend to 1/2.",
-    EXACT,
     stated={"factor": 1.0, "limit": 0.5, "pairs": "different"},
     mutants=[
         varied("factor", up=WEAKER),
@@ -157,7 +153,6 @@ def symmetric_algorithms(factor: float, limit: float, pairs: str) -> Finding:
     "Lemma D.4",
     "The size of the loss of Count is at least a where the output is at least "
     "n (e^a − 1)/(2 (e^a + 1)) away from its mean.",
-    EXACT,
     stated={"two": 2.0, "rate": 1.0},
     mutants=[varied("two"), varied("rate")],
 )
@@ -220,7 +215,7 @@ def _tight_sizes() -> dict[str, bool]:
     "prop:condition-for-tightness-of-ora-for-count-in-sets",
     "Proposition D.5",
     "ORA is tight for Count-in-Sets if and only if s(n) = o(log n).",
-    COUNTEREXAMPLE,
+    kind=COUNTEREXAMPLE,
     stated={"largest": 0.0},
     corrected={"largest": 1.0},
     correction="If and only if limsup s(n) / log2 n ≤ 1; o(log n) suffices and is not needed.",
@@ -241,7 +236,7 @@ def tight_sizes_of_sets(largest: float) -> Finding:
     "text:small-sets-suffice",
     "Section 6.1",
     "ORA is tight for Count-in-Sets so long as s(n) = o(log n).",
-    CLOSED,
+    kind=CLOSED,
     explained="06-dp-sgd#paper-definition-6-1",
     stated={"largest": 0.0},
     mutants=[
@@ -292,7 +287,7 @@ def _block_efficacy(block: Channel, blocks: int, k: int) -> float:
     "text:constant-sets-are-local",
     "Section 6.1",
     "Count-in-Sets with sets of a constant size is local, and hence ORA is tight for it.",
-    COUNTEREXAMPLE,
+    kind=COUNTEREXAMPLE,
     explained="corrections#sec-corr-slips",
     stated={"reason": "local", "block": Count(), "limit": 1.0},
     corrected={"reason": "exposed sets"},
@@ -322,7 +317,6 @@ def constant_sets(reason: str, block: Any, limit: float) -> Finding:
     "Pairs of two equal elements change the picture: with one live pair in each set of "
     "Count-in-Sets the live ones are given away, E*_2 = 1 at n = 4, s = 2, against 7/8 with "
     "different elements in every pair.",
-    EXACT,
     explained="D-dp-sgd-in-detail#prop-detail-equal",
     stated={"equal_allowed": 1.0, "different": 0.875},
     mutants=[varied("equal_allowed"), varied("different")],
@@ -354,7 +348,7 @@ def _median_best_set(c: float, log2_n: float) -> float:
     "This book",
     "For sets of c log2 n elements, c > 1, all of one size, the best efficacy of few guesses tends "
     "to 1 − h⁻¹(1 − 1/c), h the binary entropy.",
-    CLOSED,
+    kind=CLOSED,
     explained="D-dp-sgd-in-detail#prop-detail-beyond",
     stated={"one": 1.0, "reciprocal": 1.0},
     mutants=[varied("one"), varied("reciprocal")],

@@ -12,7 +12,6 @@ from scipy import optimize, special, stats
 
 from ledger.entries import (
     CLOSED,
-    EXACT,
     WEAKER,
     Cases,
     Finding,
@@ -45,12 +44,12 @@ from oralib.mechanisms import LocalRandomizedResponse, XorRandomizedResponse
     "Section 2",
     "The bound of v right of r guesses, the largest ε with P[Bin(r, p(ε)) ≥ v] ≤ β, is the "
     "logit of the β-quantile of Beta(v, r − v + 1), or 0 if that is negative or v = 0.",
-    CLOSED,
+    kind=CLOSED,
     explained="02-preliminaries#prop-prelim-closed",
     stated={"first": 0.0, "second": 1.0, "level": 1.0},
     mutants=[shifted("first", 0.03), varied("second"), varied("level")],
 )
-@each(equal, 1e-06)
+@each(equal, 1e-6)
 def bound_is_a_beta_quantile(first: float, second: float, level: float) -> Cases:
     for r, beta in product((1, 5, 10, 100), (0.01, 0.05, 0.3)):
         for v in {1, (r + 1) // 2, r - r // 10, r}:
@@ -69,7 +68,7 @@ def bound_is_a_beta_quantile(first: float, second: float, level: float) -> Cases
     "Section 2",
     "p(ε) = e^ε / (e^ε + 1) is how often randomized response of level ε tells the truth, and "
     "the logit inverts it.",
-    CLOSED,
+    kind=CLOSED,
     explained="02-preliminaries#ch-prelim",
     stated={"rate": 1.0, "inverse_rate": 1.0},
     mutants=[varied("rate"), varied("inverse_rate")],
@@ -127,7 +126,7 @@ def bounds_tend(
     "Definition 3.1",
     "ORA is asymptotically tight if with ever more guesses the bounds of some guesser tend to "
     "ε(M) in probability, at every β: guessing the output of randomized response is the example.",
-    CLOSED,
+    kind=CLOSED,
     stated={"level": 1.0, "mechanism": LocalRandomizedResponse},
     mutants=[
         varied("level"),
@@ -145,7 +144,6 @@ def bounds_approach_the_level(level: float, mechanism: Function) -> Finding:
     "def:ora-efficacy",
     "Definition 3.2",
     "The efficacy is the mean of V/R over coins and outputs (not the ratio of the means).",
-    EXACT,
     stated={"power": 1.0, "functional": "mean of ratios"},
     mutants=[varied("power"), replaced("functional", ratio_of_means="ratio of means")],
 )
@@ -169,7 +167,6 @@ def efficacy(power: float, functional: str) -> Finding:
     "Definition A.1",
     "A valid auditor's bound exceeds the privacy level with probability at most β; the bound ε' "
     "does so for randomized response, the estimation does not.",
-    EXACT,
     stated={"level": 1.0, "bound": epsilon_lower_bound},
     mutants=[
         varied("level", 1, down=WEAKER),
@@ -203,26 +200,24 @@ def above(success: float, level: float, r: int) -> float:
     "Asymptotic validity: estimations exceed ε(M) + a with vanishing probability; read, as row 37 "
     "demands, with unlimited guesses. One-run auditing of LRR_1 has it; knowing all others (XRR_1) "
     "does not.",
-    EXACT,
     stated={"level": 1.0, "audit": "one run"},
     mutants=[varied("level", 1, up=WEAKER), replaced("audit", all_others_known="all others known")],
 )
 def estimations_rarely_exceed(level: float, audit: str) -> Finding:
     if audit == "one run":
         success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
-        found = [above(success, level + _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)]
-        return Finding(*_tends_to_zero(found))
+        return _vanish([above(success, level + _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)])
     found = []
     for n in (2, 4, 6):
         law = full_knowledge_law(channel(XorRandomizedResponse(1.0), n), ThresholdGuesser())
         v, r = np.nonzero(law)
         found.append(float(law[v, r] @ (epsilon_estimate(v, r) > level + _SLACK)))
-    return Finding(*_tends_to_zero(found))
+    return _vanish(found)
 
 
-def _tends_to_zero(values: list[float]) -> tuple[bool, str]:
+def _vanish(values: list[float]) -> Finding:
     """The last of some probabilities is small; the first ones may rise before they fall."""
-    return values[-1] < 1e-3, towards(values, 0.0)
+    return Finding(values[-1] < 1e-3, towards(values, 0.0))
 
 
 @definition(
@@ -231,7 +226,7 @@ def _tends_to_zero(values: list[float]) -> tuple[bool, str]:
     "Definition A.3",
     "Asymptotic tightness: estimations reach ε(M) − a with probability tending to 1, as they do "
     "on randomized response, where every guess succeeds with probability p(ε).",
-    CLOSED,
+    kind=CLOSED,
     stated={"level": 1.0, "mechanism": LocalRandomizedResponse},
     mutants=[
         varied("level", 1, down=WEAKER),
@@ -240,8 +235,7 @@ def _tends_to_zero(values: list[float]) -> tuple[bool, str]:
 )
 def estimations_reach(level: float, mechanism: Function) -> Finding:
     success = success_of_all(channel(mechanism(1.0), 1))
-    found = [1 - above(success, level - _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)]
-    return Finding(*_tends_to_zero(found))
+    return _vanish([1 - above(success, level - _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)])
 
 
 @definition(
@@ -250,11 +244,10 @@ def estimations_reach(level: float, mechanism: Function) -> Finding:
     "Definition A.5",
     "The Clopper-Pearson lower limit is the largest q with P[Bin(r, q) ≥ v] ≤ β, for v ≥ 1: "
     "there the tail is β.",
-    EXACT,
     stated={"level": 1.0, "count": 0},
     mutants=[varied("level"), replaced("count", one_more=1)],
 )
-@each(equal, 1e-07)
+@each(equal, 1e-7)
 def clopper_pearson_covers(level: float, count: int) -> Cases:
     for r, beta in product((1, 5, 20, 60), (0.01, 0.05, 0.3, 0.9)):
         v = np.arange(1, r + 1)
@@ -296,7 +289,6 @@ def _can_be_coupled(x: NDArray[Any], y: NDArray[Any]) -> bool:
     "Definition A.6",
     "X is dominated by Y if P[X > t] ≤ P[Y > t] for all t: then, and only then, the two can be "
     "coupled with X ≤ Y.",
-    EXACT,
     stated={"factor": 1.0, "relation": "all tails"},
     mutants=[
         varied("factor"),

@@ -13,7 +13,6 @@ from scipy import integrate, special, stats
 
 from ledger.counts_and_bounds import bounds_tend
 from ledger.entries import (
-    EXACT,
     MONTE_CARLO,
     QUADRATURE,
     WEAKER,
@@ -50,7 +49,6 @@ def _chain(name: str, lowest: float, factors: Sequence[float]) -> Any:
     "thm:optimal-efficacy-without-abstentions",
     "Theorems 5.1 and C.1",
     "Without abstentions the best efficacy is AE-AC-DDP, which is at most AC-DDP, p(DDP), p(DP).",
-    EXACT,
     stated={"rate": 1.0, "first": 1.0, "second": 1.0, "third": 1.0},
     mutants=[
         varied("rate"),
@@ -104,7 +102,6 @@ _RULES: dict[str, Function] = {
     "Theorems 5.2 and C.5",
     "The best efficacy with at least k guesses is AE-AC-DDP of the k largest losses, which is at "
     "most AC-DDP, p(DDP), p(DP).",
-    EXACT,
     stated={"rate": 1.0, "more": 0, "first": 1.0},
     mutants=[varied("rate"), replaced("more", one_more=1, one_less=-1), varied("first", up=WEAKER)],
 )
@@ -134,7 +131,6 @@ def best_efficacy_of_k(rate: float, more: int, first: float) -> Finding:
     "Section 5.1, before Theorem 5.2",
     "With at least k guesses, the guesser that sets its threshold to the k-th largest loss is "
     "optimal.",
-    EXACT,
     explained="05-efficacy#paper-theorem-5-2",
     stated={"guess": "all that reach the k-th"},
     corrected={"guess": "exactly k"},
@@ -174,7 +170,6 @@ def _pairs() -> list[NDArray[Any]]:
     "Lemma C.3",
     "p(|ℓ|) is max{P, Q} / (P + Q), and its mean under P plus that under Q is 1 plus their total "
     "variation distance.",
-    EXACT,
     stated={"rate": 1.0, "one": 1.0, "distance": 1.0},
     mutants=[varied("rate"), varied("one"), varied("distance")],
 )
@@ -193,7 +188,6 @@ def accuracy_and_distance(rate: float, one: float, distance: float) -> Cases:
     "prop:optimal-efficacy-and-total-variation-distance",
     "Proposition C.4",
     "The best efficacy without abstentions is 1/2 plus half the mean total variation distance.",
-    EXACT,
     stated={"base": 0.5, "factor": 0.5},
     mutants=[varied("base"), varied("factor")],
 )
@@ -210,7 +204,6 @@ def efficacy_is_total_variation(base: float, factor: float) -> Finding:
     "Lemma C.6",
     "Without abstentions, the efficacy is the mean over elements of the success probability given "
     "the others.",
-    EXACT,
     stated={"tau": 0.0, "factor": 1.0},
     mutants=[replaced("tau", with_abstentions=LN3), varied("factor")],
     remark="That the guesser does not abstain is said before the lemma, by its section, and in "
@@ -246,7 +239,7 @@ def laplace_by_quadrature(epsilon: float) -> float:
     "prop:local-laplace-efficacy-without-abstentions",
     "Proposition C.13",
     "Local Laplace without abstentions has efficacy 1 − exp(−ε/2)/2.",
-    QUADRATURE,
+    kind=QUADRATURE,
     stated={"half": 0.5, "rate": 0.5},
     mutants=[varied("half"), varied("rate")],
 )
@@ -271,7 +264,7 @@ def _figure_4() -> pd.DataFrame:
     "Figure 4",
     "The bounds of ORA of Local Laplace without abstentions stay below ε, at the level p^-1(E) of "
     "its efficacy, to which they tend.",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="C-efficacy-in-detail#fig-effc-laplace",
     stated={"level": 1.0, "side": "below"},
     mutants=[varied("level"), replaced("side", above="above")],

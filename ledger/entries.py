@@ -51,13 +51,7 @@ PERCENT = 3
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check says of one version of a claim.
-
-    Examples
-    --------
-    >>> Finding(holds=True, evidence="0.75 of 0.75")
-    Finding(holds=True, evidence='0.75 of 0.75')
-    """
+    """What a check says of one version of a claim."""
 
     holds: bool
     evidence: str
@@ -76,12 +70,6 @@ class Mutant:
     part : which keyword argument of the check is changed.
     change : from the part's value to the mutant's.
     excuse : why the check cannot reject it; empty if it must.
-
-    Examples
-    --------
-    >>> mutant = Mutant("β 3% up", "beta", lambda beta: 1.03 * beta)
-    >>> round(mutant.change(0.05), 4)
-    0.0515
     """
 
     name: str
@@ -134,12 +122,6 @@ class Verdict:
     rejected : the mutants that the check rejected; empty if they were not tried.
     passed : the mutants that it let pass.
     tried : whether mutants were tried.
-
-    Examples
-    --------
-    >>> import ledger
-    >>> ledger.find("prop:adaptive-ora-is-valid").verdict().verdict
-    'fails as stated'
     """
 
     claim: "Claim"
@@ -171,14 +153,6 @@ class Verdict:
             and not self.needlessly_excused
         )
 
-    @property
-    def sharpness(self) -> str:
-        """How many mutants were rejected, in words."""
-        if not self.tried:
-            return ""
-        total = len(self.rejected) + len(self.passed)
-        return f"rejects {len(self.rejected)} of {total} variants"
-
 
 @dataclass(frozen=True, eq=False)
 class Claim:
@@ -200,12 +174,6 @@ class Claim:
     mutants : small changes that the check must reject, or an excuse.
     remark : what the check cannot see, in words.
     expected : the verdict that we expect.
-
-    Examples
-    --------
-    >>> import ledger
-    >>> ledger.find("prop:adaptive-ora-is-valid").place
-    'Proposition E.5'
     """
 
     number: int
@@ -280,10 +248,10 @@ def _claim(
     label: str,
     place: str,
     statement: str,
-    kind: str,
     *,
     stated: Mapping[str, Any],
     mutants: Iterable[Mutant | Sequence[Mutant]],
+    kind: str = EXACT,
     explained: str = "",
     corrected: Mapping[str, Any] | None = None,
     correction: str = "",
@@ -305,9 +273,10 @@ def _claim(
         for mutant in flat:
             if mutant.part not in stated:
                 raise ValueError(f"claim {number} ({label}) has no part {mutant.part}")
+        where = explained or _own_place(place)
         _LEDGER[number] = Claim(
-            *(number, label, sort, place, statement, kind, explained or _own_place(place)),
-            *(check, stated, corrected, correction, control, tuple(flat), remark, verdict),
+            *(number, label, sort, place, statement, kind, where, check, stated, corrected),
+            *(correction, control, tuple(flat), remark, verdict),
         )
         return check
 
@@ -319,14 +288,7 @@ statement, definition, ours = (partial(_claim, sort) for sort in (STATEMENT, DEF
 
 
 def claims() -> list[Claim]:
-    """All claims, in order.
-
-    Examples
-    --------
-    >>> import ledger
-    >>> [claim.number for claim in ledger.claims()[:3]]
-    [1, 2, 3]
-    """
+    """All claims, in order."""
     return [_LEDGER[number] for number in sorted(_LEDGER)]
 
 
@@ -369,17 +331,7 @@ def equal(cases: Iterable[tuple[str, float, float]], tolerance: float = 1e-9) ->
         count += 1
         if not (one == other or abs(one - other) <= tolerance):
             return Finding(False, f"{name}: {one:.6g} against {other:.6g}")
-    return Finding(
-        count > 0, f"{count} equalit{'y' if count == 1 else 'ies'} to {_short(tolerance)}"
-    )
-
-
-def _short(tolerance: float) -> str:
-    """A power of ten as such."""
-    exponent = round(np.log10(tolerance))
-    digits = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    factor = tolerance / 10.0**exponent
-    return f"10{digits}" if abs(factor - 1) < 1e-9 else f"{tolerance:g}"
+    return Finding(count > 0, f"{count} equalit{'y' if count == 1 else 'ies'} to {tolerance:g}")
 
 
 def at_most(cases: Iterable[tuple[str, float, float]], slack: float = 1e-9) -> Finding:

@@ -9,7 +9,6 @@ import numpy as np
 from scipy import optimize, sparse, stats
 
 from ledger.entries import (
-    EXACT,
     LINEAR_PROGRAM,
     WEAKER,
     Cases,
@@ -88,10 +87,23 @@ def _formula(
     v: int, r: int, epsilon: float, budget: float, tail: float = 1.0, price: float = 1.0
 ) -> float:
     """1 - (1 - luck)(1 - nδ/price)+ by its words, with factors to vary its parts."""
-    law = stats.binom(r, p(epsilon))
-    f = law.sf(v - 1)
-    b = v * law.pmf(v) / f
-    return float(1 - (1 - min(1.0, tail * f)) * max(0.0, 1 - price * budget / b))
+    luck, least = _luck_and_price(v, r, epsilon)
+    return _joined(tail * luck, price * budget / least)
+
+
+def _luck_and_price(v: int, r: int, epsilon: float) -> tuple[float, float]:
+    """P[W >= v] and v P[W = v] / P[W >= v] for W ~ Bin(r, p(ε))."""
+    luck = float(stats.binom.sf(v - 1, r, p(epsilon)))
+    return luck, v * float(stats.binom.pmf(v, r, p(epsilon))) / luck
+
+
+def _joined(luck: float, bought: float) -> float:
+    return 1 - (1 - min(1.0, luck)) * max(0.0, 1 - bought)
+
+
+def _lucks_and_prices(thresholds: tuple[int, ...], epsilon: float) -> list[tuple[float, float]]:
+    """The luck and the price of each number r of guesses that can have c_r right ones."""
+    return [_luck_and_price(v, r, epsilon) for r, v in enumerate(thresholds, 1) if v <= r]
 
 
 def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
@@ -110,14 +122,14 @@ def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
     "For r guesses fixed in advance, the largest P[V ≥ v] of all (ε, δ)-DP mechanisms and plain "
     "or one-way guessers is 1 − (1 − luck) max(0, 1 − nδ/price), with luck = P[W ≥ v] and "
     "price = v P[W = v] / P[W ≥ v] for W ~ Bin(r, p(ε)).",
-    LINEAR_PROGRAM,
+    kind=LINEAR_PROGRAM,
     explained="exact-bound#thm-exact-fixed",
     stated={"tail": 1.0, "price": 1.0},
     mutants=[varied("tail"), varied("price")],
     remark="The linear program runs over all tables of up to four elements, not over a class of "
     "laws.",
 )
-@each(equal, 1e-06)
+@each(equal, 1e-6)
 def exact_p_value(tail: float, price: float) -> Cases:
     for n, r, v, epsilon, delta in _cases_of_fixed_r():
         value = _formula(v, r, epsilon, n * delta, tail, price)
@@ -160,14 +172,14 @@ def _best_told(thresholds: tuple[int, ...], epsilon: float, delta: float, stops:
     "feedback can do no more than none: the largest P[V ≥ c_R] is that of plain guessers, "
     "1 − (1 − luck) max(0, 1 − nδ/price) with the largest luck and the least price of all "
     "lengths.",
-    LINEAR_PROGRAM,
+    kind=LINEAR_PROGRAM,
     explained="exact-bound#thm-exact-told",
     stated={"tail": 1.0, "price": 1.0, "stops": False},
     mutants=[varied("tail"), varied("price"), *replaced("stops", before_the_end=True)],
     remark="The linear program runs over all tables of up to three elements, all sets of them "
     "as lists, and all guesses that use what was told.",
 )
-@each(equal, 1e-06)
+@each(equal, 1e-6)
 def list_is_plain(tail: float, price: float, stops: bool) -> Cases:
     for c, epsilon, delta in (
         ((1, 2), 0.7, 0.05),
@@ -177,15 +189,8 @@ def list_is_plain(tail: float, price: float, stops: bool) -> Cases:
         ((1, 2, 2), 0.0, 0.02),
         ((1, 2, 3), 0.3, 0.05),
     ):
-        n = len(c)
-        lucks, prices = [], []
-        for r, v in enumerate(c, start=1):
-            if v <= r:
-                law = stats.binom(r, p(epsilon))
-                lucks.append(law.sf(v - 1))
-                prices.append(v * law.pmf(v) / law.sf(v - 1))
-        bought = max(0.0, 1 - price * n * delta / min(prices))
-        value = 1 - (1 - min(1.0, tail * max(lucks))) * bought
+        lucks, prices = zip(*_lucks_and_prices(c, epsilon), strict=True)
+        value = _joined(tail * max(lucks), price * len(c) * delta / min(prices))
         name = f"c = {', '.join(str(v) if v < 9 else 'never' for v in c)}"
         yield name, value, _best_told(c, epsilon, delta, stops)
 
@@ -195,18 +200,13 @@ def list_is_plain(tail: float, price: float, stops: bool) -> Cases:
     "ours:extremal-response",
     "This book",
     "A mechanism attains the exact p-value, and has exactly δ where nδ is at most the price.",
-    EXACT,
     explained="exact-bound#thm-exact-fixed",
     stated={"tail": 1.0, "delta": 1.0},
     mutants=[varied("tail"), varied("delta")],
 )
 @each(equal)
 def exact_p_value_is_attained(tail: float, delta: float) -> Cases:
-    for level, leak, v, r, n in (
-        (0.0, 0.05, 1, 3, 3),
-        (0.5, 0.05, 2, 3, 4),
-        (1.0, 0.02, 3, 3, 3),
-    ):
+    for level, leak, v, r, n in ((0.0, 0.05, 1, 3, 3), (0.5, 0.05, 2, 3, 4), (1.0, 0.02, 3, 3, 3)):
         table = channel(ExtremalResponse(level, leak, v, r), n)
         name = f"v = {v}, r = {r}, n = {n}"
         yield f"{name}, δ", table.delta(level), delta * leak
@@ -231,7 +231,6 @@ def _tails(r: int, epsilon: float) -> list[tuple[int, float, float]]:
     "This book, on Steinke et al.",
     "For r fixed in advance the p-value of Steinke et al., f + 2nδα, is at least the exact one "
     "wherever f ≤ p(ε), so it is a theorem there; not for all v.",
-    EXACT,
     explained="exact-bound#prop-exact-usual",
     stated={"two": 2.0, "border": 1.0},
     mutants=[
@@ -301,25 +300,17 @@ def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
     "This book",
     "For a random number of plain or one-way guesses, the worst case of a rule V ≥ c_R takes the "
     "largest luck and the least price over all r, which may be those of different r.",
-    LINEAR_PROGRAM,
+    kind=LINEAR_PROGRAM,
     explained="exact-bound#thm-exact-random",
     stated={"tail": 1.0, "price": 1.0, "joined": True},
     mutants=[varied("tail"), varied("price"), replaced("joined", the_worst_r_alone=False)],
 )
 def random_number_of_guesses(tail: float, price: float, joined: bool) -> Finding:
     def formula(c: tuple[int, ...], epsilon: float, budget: float) -> float:
-        laws = [(k, r, stats.binom(r, p(epsilon))) for r, k in enumerate(c, start=1) if k <= r]
-        f = [float(law.sf(k - 1)) for k, _, law in laws]
-        b = [k * float(law.pmf(k)) / x for (k, _, law), x in zip(laws, f, strict=True)]
-        if joined:
-            f, b = [max(f)] if f else [], [min(b)] if b else []
-        return max(
-            (
-                1 - (1 - min(1.0, tail * x)) * max(0.0, 1 - price * budget / y)
-                for x, y in zip(f, b, strict=True)
-            ),
-            default=0.0,
-        )
+        pairs = _lucks_and_prices(c, epsilon)
+        if joined and pairs:
+            pairs = [(max(luck for luck, _ in pairs), min(least for _, least in pairs))]
+        return max((_joined(tail * x, price * budget / y) for x, y in pairs), default=0.0)
 
     def cases() -> Any:
         for c, epsilon, delta in _random_thresholds():
@@ -408,7 +399,7 @@ def _mechanism_of_two_faces_is_private() -> Finding:
     "When the number of guesses depends on the output, neither the p-value of Steinke et al. nor "
     "the exact one is valid in general; max(luck / (1 − λ(1 − luck)), nδ / (λ price)) is, with λ "
     "fixed before, for plain and one-way guessers.",
-    LINEAR_PROGRAM,
+    kind=LINEAR_PROGRAM,
     explained="exact-bound#thm-exact-split",
     stated={"rule": "split", "level": 1.0},
     mutants=[
@@ -436,18 +427,14 @@ def random_r_needs_another_rule(rule: str, level: float) -> Finding:
     "This book, on Steinke et al.",
     "Used at a random number of plain or one-way guesses, a bound of Steinke et al. at level "
     "β ≤ 1/2 fails with probability at most (2 − p(ε)) β, and it can fail with more than β.",
-    LINEAR_PROGRAM,
+    kind=LINEAR_PROGRAM,
     explained="exact-bound#prop-exact-usual",
     stated={"two": 2.0, "one": 1.0},
-    mutants=[
-        varied("two", up=WEAKER),
-        varied("one", down=WEAKER),
-        replaced("two", no_damage=1.0),
-    ],
+    mutants=[varied("two", up=WEAKER), varied("one", down=WEAKER), replaced("two", no_damage=1.0)],
     remark="How much damage is possible at a given ε is not known; where p(ε) is nearly 1, even a "
     "fixed number of guesses comes near the bound.",
 )
-@each(at_most, 1e-07)
+@each(at_most, 1e-7)
 def damage_is_bounded(two: float, one: float) -> Cases:
     # In the last one randomized response leaves next to nothing of β, and δ plays no part.
     for setting in (*_ADVERSARIES, (4.0, 1e-12, 3000, 1, 2257)):
@@ -482,12 +469,12 @@ def _budget_cases() -> list[tuple[int, int, float, float, float]]:
     "This book",
     "With at most k plain or one-way guesses, missing ones counted as wrong, the exact p-value of "
     "(v, k) is the worst case again.",
-    LINEAR_PROGRAM,
+    kind=LINEAR_PROGRAM,
     explained="exact-bound#prop-exact-budget",
     stated={"tail": 1.0, "price": 1.0, "size": "k"},
     mutants=[varied("tail"), varied("price"), replaced("size", one_less="k − 1")],
 )
-@each(equal, 1e-06)
+@each(equal, 1e-6)
 def fixed_budget(tail: float, price: float, size: str) -> Cases:
     for v, k, epsilon, delta, found in _budget_cases():
         r = k if size == "k" else max(v, k - 1)

@@ -10,7 +10,6 @@ from scipy import stats
 
 from ledger.entries import (
     CLOSED,
-    EXACT,
     WEAKER,
     Finding,
     accuracy_values,
@@ -49,7 +48,6 @@ def _steps(table: Channel) -> tuple[bool, ...]:
     "Section 4",
     "Three gaps: few exposed elements (NAS), rare bad outputs (AON), interference (XOR); each "
     "example loses at its own step of the chain and at no other.",
-    EXACT,
     explained="04-the-gaps#ch-gaps",
     stated={"examples": ("NAS", "AON", "XOR")},
     mutants=[
@@ -80,7 +78,6 @@ def _best_of(mechanism: Any, n: int, k: int) -> float:
     "Proposition B.3",
     "With unlimited guesses the efficacy for Name and Shame tends to 1/2: with k guesses it is "
     "1/2 + 1/(2k), where the output names its owner.",
-    EXACT,
     stated={"base": 0.5, "gain": 0.5, "power": 1.0},
     mutants=[varied("base"), varied("gain"), varied("power")],
 )
@@ -97,11 +94,7 @@ def _shame_structure() -> Finding:
     """With k guesses one is certain, and the others are fair: read off the tables."""
     v = np.arange(7)
     return equal(
-        (
-            f"n = 6, k = {k}",
-            float(np.abs(law - stats.binom.pmf(v - 1, k - 1, 0.5)).max()),
-            0.0,
-        )
+        (f"n = 6, k = {k}", float(np.abs(law - stats.binom.pmf(v - 1, k - 1, 0.5)).max()), 0.0)
         for k in range(1, 7)
         for law in [one_run_law(channel(NameAndShame(), 6), TopGuesser(k))[:, k]]
     )
@@ -119,7 +112,7 @@ def _one_sure_guess(k: int) -> float:
     "Corollary B.4",
     "ORA is not tight for Name and Shame: with unlimited guesses its efficacy tends to 1/2 and its "
     "mean bound to 0, where the level is infinite.",
-    CLOSED,
+    kind=CLOSED,
     stated={"efficacy": 0.5, "limit": 0.0, "guesses": "unlimited"},
     mutants=[
         varied("efficacy"),
@@ -150,13 +143,8 @@ def _efficacy_where_certain(mechanism: Any, n: int) -> float:
     "prop:ora-efficacy-for-aon",
     "Proposition B.6",
     "All or Nothing has efficacy (1 + p)/2, for any number of guesses.",
-    EXACT,
     stated={"base": 0.5, "slope": 0.5, "silent_audits": "not allowed"},
-    mutants=[
-        varied("base"),
-        varied("slope"),
-        replaced("silent_audits", dropped="dropped"),
-    ],
+    mutants=[varied("base"), varied("slope"), replaced("silent_audits", dropped="dropped")],
 )
 def all_or_nothing(base: float, slope: float, silent_audits: str) -> Finding:
     def best(q: float, n: int, k: int) -> float:
@@ -177,7 +165,7 @@ def all_or_nothing(base: float, slope: float, silent_audits: str) -> Finding:
     "Corollary B.7",
     "ORA is not tight for All or Nothing: the bound grows beyond all limits only with probability "
     "p < 1.",
-    CLOSED,
+    kind=CLOSED,
     stated={"factor": 1.0},
     mutants=[varied("factor")],
 )
@@ -203,7 +191,6 @@ def all_or_nothing_is_not_tight(factor: float) -> Finding:
     "prop:ora-efficacy-for-xor",
     "Proposition B.9",
     "XOR of n ≥ 2 bits has efficacy 1/2, for any number of guesses.",
-    EXACT,
     stated={"least": 2, "efficacy": 0.5},
     mutants=[replaced("least", from_one_bit_on=1), varied("efficacy")],
 )
@@ -246,7 +233,7 @@ def _success_laws(n: int) -> dict[str, NDArray[Any]]:
     "Corollary B.10",
     "ORA is not tight for XOR: each guess is right with probability 1/2, any n − 1 of them "
     "independently, and with unlimited guesses the mean bound tends to 0.",
-    CLOSED,
+    kind=CLOSED,
     stated={"success": 0.5, "left_out": 1, "limit": 0.0},
     mutants=[
         varied("success", 1),
@@ -279,7 +266,6 @@ def xor_is_not_tight(success: float, left_out: int, limit: float) -> Finding:
     "Appendix B, closing remark",
     "Sampling the dataset is a further layer of privacy: for each element the sampled mechanism "
     "has at most the level of the mechanism, and it may have less.",
-    EXACT,
     explained="B-gaps-in-detail#prop-gapsb-sampling",
     stated={"factor": 1.0, "parity": 1.0},
     mutants=[varied("factor", up=WEAKER), varied("parity")],

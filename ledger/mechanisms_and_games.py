@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ledger.entries import (
-    EXACT,
     MONTE_CARLO,
     Cases,
     Finding,
@@ -56,7 +55,6 @@ from oralib.mechanisms import (
     "Definition 4.1",
     "A local algorithm treats each element by itself and all alike, as randomized response does: "
     "its table is a product of equal factors.",
-    EXACT,
     stated={"together": 0.0, "mechanism": LocalRandomizedResponse(LN3)},
     mutants=[
         replaced("together", in_3_per_cent_of_all_runs=0.03),
@@ -90,7 +88,6 @@ def table_is_a_product(together: float, mechanism: Any) -> Finding:
     "def:local-randomized-response",
     "Definition 4.2",
     "LRR_ε tells the truth with probability p(ε) on each element, and its privacy level is ε.",
-    EXACT,
     stated={"rate": 1.0},
     mutants=[varied("rate")],
 )
@@ -109,7 +106,6 @@ def level_of_randomized_response(rate: float) -> Cases:
     "Definition 6.1",
     "Count-in-Sets releases the number of ones in each set of s neighbouring elements; the last "
     "set is smaller if s does not divide n.",
-    EXACT,
     stated={"s": 2, "start": 0, "last": "smaller"},
     mutants=[
         replaced("s", one=1, three=3),
@@ -157,7 +153,7 @@ def _played_count(guesser: str) -> Counts:
     "Algorithm 1",
     "The one-run auditor flips n fair coins, runs M once, and counts right and taken guesses of a "
     "guesser that sees the output alone.",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="02-preliminaries#paper-algorithm-1",
     stated={"coin": 0.5, "feedback": "none"},
     mutants=[varied("coin"), replaced("feedback", full="full")],
@@ -191,7 +187,7 @@ def _played_classic() -> Counts:
     "Algorithm 2",
     "The classic auditor flips one coin a run and knows the rest, so its successes on XRR are "
     "independent with probability p(ε).",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="A-guessing-based-auditing#paper-algorithm-2",
     stated={"success": 0.75},
     mutants=[varied("success")],
@@ -222,7 +218,6 @@ _LEVELS: dict[str, tuple[Any, int]] = {
     "Definitions B.2, B.5, B.8, C.12, E.1, E.6, Section D.2",
     "Of the examples, XRR_ε and Local Laplace have privacy level ε, and NAS, AON, XOR, XIP and "
     "Count have none.",
-    EXACT,
     stated={"xrr": 1.0, "laplace": 1.0, "others": inf},
     mutants=[varied("xrr"), varied("laplace"), replaced("others", ε_30=30.0)],
 )
@@ -255,7 +250,7 @@ def _training() -> NDArray[np.float64]:
     "Algorithm 3",
     "A step of DP-SGD subtracts the learning rate times the sum of the batch's clipped gradients "
     "plus noise of standard deviation σ times the clipping threshold.",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="D-dp-sgd-in-detail#paper-algorithm-3",
     stated={"rate": 0.3, "sigma": 1.7, "clip": 2.0, "learning_rate": 0.1},
     mutants=[varied("rate"), varied("sigma"), varied("clip"), varied("learning_rate")],
@@ -284,7 +279,6 @@ def noisy_steps(rate: float, sigma: float, clip: float, learning_rate: float) ->
     "Section E.1",
     "Full-knowledge ORA guesses each element knowing all others; on XRR all guesses are then "
     "right together, with probability p(ε), or wrong together.",
-    EXACT,
     explained="E-adaptive-auditing#paper-section-e-1-full-knowledge",
     stated={"truth": 0.75, "together": 1.0},
     mutants=[varied("truth"), replaced("together", independently=0.97)],
@@ -331,14 +325,10 @@ def _adaptive_by_words(table: Channel, tau: float, revealed: str) -> NDArray[np.
     "Definition E.3",
     "AORA lets the guesser see the true values of the elements that it is done with, also of "
     "those it abstained from.",
-    EXACT,
     stated={"revealed": "all"},
     mutants=[
         replaced(
-            "revealed",
-            abstained_only="abstained only",
-            guessed_only="guessed only",
-            none="none",
+            "revealed", abstained_only="abstained only", guessed_only="guessed only", none="none"
         )
     ],
 )

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ledger.entries import (
-    EXACT,
     Cases,
     Finding,
     definition,
@@ -34,7 +33,6 @@ from oralib.universe import SampledChannel
     "Definition 2.1",
     "The privacy level is the largest log-ratio of output probabilities over datasets that "
     "differ in one element.",
-    EXACT,
     stated={"differences": 1, "factor": 1.0},
     mutants=[replaced("differences", two=2, none=0), varied("factor")],
 )
@@ -61,7 +59,6 @@ def _mean_success(table: Channel, guesses: NDArray[Any]) -> float:
     "eq:maximum-likelihood-guesser",
     "Section 5",
     "The best guess of an element is the sign of its distributional privacy loss.",
-    EXACT,
     explained="05-efficacy#paper-section-5-guesser",
     stated={"sign": 1, "border": 0.0},
     corrected={"sign": -1},
@@ -121,7 +118,6 @@ def sampled_tables() -> dict[str, SampledChannel]:
     "DDP is the largest distributional loss, AC-DDP averages the best element's accuracy over "
     "outputs, AE-AC-DDP all elements' accuracy, for any product distribution; with fair coins the "
     "last two are what the best guesser with one guess, and with n, achieves.",
-    EXACT,
     explained="05-efficacy#paper-section-5-relaxations",
     stated={"rate": 1.0, "order": "mean of best"},
     mutants=[varied("rate"), replaced("order", best_of_means="best of means")],
@@ -152,7 +148,6 @@ def relaxations(rate: float, order: str) -> Cases:
     "Section 5",
     "The distributional privacy loss for a product distribution Θ and values x, y of an element: "
     "the log-ratio of the output's probabilities given each of them, the others drawn from Θ.",
-    EXACT,
     explained="05-efficacy#paper-section-5-general",
     stated={"factor": 1.0, "others": "drawn from Θ"},
     mutants=[varied("factor"), replaced("others", uniform="uniform", likeliest="likeliest")],
@@ -182,7 +177,6 @@ def general_loss(factor: float, others: str) -> Cases:
     "Definition C.2",
     "The max-divergence, the largest ln P(x)/Q(x), is the largest ln P(A)/Q(A) over events A; the "
     "total variation distance, half the sum of |P(x) − Q(x)|, is the largest P(A) − Q(A).",
-    EXACT,
     stated={"divergence": 1.0, "half": 0.5},
     mutants=[varied("divergence"), varied("half")],
 )
@@ -221,7 +215,6 @@ def spoilt_response(level: float) -> Channel:
     "Section C.3",
     "An ε-DP algorithm is (p, a)-probably approximately RR_ε in an index if for a share of at "
     "least p of the values of the others success is at least p(ε) − a.",
-    EXACT,
     explained="C-efficacy-in-detail#paper-section-c-3-probably",
     stated={"share": 0.75, "gap": 0.25, "others": 0.15},
     mutants=[varied("share"), varied("gap"), varied("others")],

@@ -64,7 +64,7 @@ def _figure_1() -> pd.DataFrame:
     "fig:effect-of-taken-guesses-number-single-epsilon",
     "Figures 1 and 5",
     "Taking fewer guesses raises efficacy and estimation, while the bound is best in between.",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="05-efficacy#fig-eff-tradeoff",
     stated={"efficacy": -1, "estimation": -1, "best": "in between"},
     mutants=[
@@ -110,7 +110,7 @@ _QUOTED = "within three of the standard errors that the paper quotes"
     "Figures 2 and 6, Section 6.2",
     "With 100 guesses the mean bound is 0.49 ± 0.01 at one element per coordinate and 0.62 ± 0.01 "
     "at eight. More elements first raise bound and efficacy, and far beyond that lower them.",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="06-dp-sgd#fig-dpsgd-tradeoff",
     stated={"one": 0.49, "eight": 0.62, "first": 1, "then": -1},
     mutants=[
@@ -180,7 +180,7 @@ def _plain_single_step(ratio: int, delta: float) -> float:
     "Figure 3, Section 6.3",
     "The bounds of AORA are above those of ORA and only gain from more elements per coordinate, "
     "while those of ORA fall beyond five.",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="06-dp-sgd#fig-dpsgd-adaptive",
     stated={"best": 5, "feedback": "full", "above": True},
     mutants=[
@@ -255,7 +255,7 @@ _NO_DIRECTION = (
     "fig:effect-of-taken-guesses-number-multiple-epsilons",
     "Figure 7",
     "For several ε, the number of taken guesses of 5000 elements has an effect on the mean bound.",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="D-dp-sgd-in-detail#fig-detail-seven",
     stated={"effect": True, "direction": 1},
     mutants=[replaced("effect", none=False), replaced("direction", falls_with_ε=-1)],
@@ -270,7 +270,7 @@ def figure_of_guesses_by_epsilon(effect: bool, direction: int) -> Finding:
     "fig:effect-of-elements-number-multiple-epsilons",
     "Figure 8",
     "For several ε, the number of elements has an effect on the mean bound of 100 guesses.",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="D-dp-sgd-in-detail#fig-detail-eight",
     stated={"effect": True, "direction": 1},
     mutants=[replaced("effect", none=False), replaced("direction", falls_with_ε=-1)],
@@ -290,7 +290,7 @@ def _figure_9() -> pd.DataFrame:
     "fig:ora-and-aora-of-count-in-sets",
     "Figure 9",
     "On Count-in-Sets the bounds of ORA fall with the size of the sets and those of AORA rise.",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="E-adaptive-auditing#fig-adapt-cis",
     stated={"plain": -1, "adaptive": 1, "mean_plain": 1.0, "mean_adaptive": 1.0},
     mutants=[
@@ -348,7 +348,7 @@ def _kept(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
     "Section 6, footnote",
     "For δ = 10⁻⁵ the (ε, δ) bounds are essentially those of pure ε-DP auditing: read as at most "
     "4% lost at the two quoted settings, one and eight elements per coordinate with 100 guesses.",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="corrections#prop-corr-delta",
     stated={"lost": 0.04},
     mutants=[varied("lost", 20, up=WEAKER)],
@@ -373,7 +373,7 @@ def delta_hardly_matters(lost: float) -> Cases:
     "With 64 elements per coordinate the usual p-value at δ = 10⁻⁵ leaves about 12% of the bound "
     "for δ = 0, the exact one about 81%; with 20 guesses of 5000 elements the usual one leaves "
     "about 85%.",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="corrections#prop-corr-delta",
     stated={"usual": 0.12, "exact": 0.81, "few": 0.852},
     mutants=[
@@ -399,7 +399,7 @@ def many_elements_cost(usual: float, exact: float, few: float) -> Finding:
     "This book, beyond what we judge",
     "From 40 to 160 elements per coordinate the usual bounds of adaptive audits of one step fall; "
     "the bound that is valid for one-way feedback does not, at its default share λ.",
-    MONTE_CARLO,
+    kind=MONTE_CARLO,
     explained="06-dp-sgd#fig-dpsgd-adaptive",
     stated={"usual": -1, "valid": 0},
     mutants=[replaced("usual", rises=1, stays=0), replaced("valid", falls=-1, rises=1)],

@@ -1,8 +1,8 @@
 """When one-run auditing is tight: the paper's Section 5.2 and Appendices C.2, C.3 and C.5."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial, reduce
+from functools import cache, reduce
 from itertools import product
 from math import inf
 from typing import Any
@@ -16,11 +16,11 @@ from ledger.counts_and_bounds import bounds_tend
 from ledger.efficacy import laplace_by_quadrature
 from ledger.entries import (
     CLOSED,
-    EXACT,
     LINEAR_PROGRAM,
     WEAKER,
     Cases,
     Finding,
+    Function,
     all_of,
     at_most,
     each,
@@ -61,7 +61,7 @@ class _Family:
     epsilon: float
     exposed: float
     rest: float
-    groups: Callable[[int], tuple[int, int, float]]
+    groups: Function
 
     def at_least(self, n: int, level: float, number: Any) -> Any:
         """P[so many elements have a loss of at least the level]."""
@@ -90,6 +90,7 @@ def _many(n: int) -> int:
     return min(n, 10**15)
 
 
+@cache
 def _set_exposed(s: int) -> float:
     """How likely a count of s elements gives all of them away."""
     table = channel(Count(), s)
@@ -110,24 +111,14 @@ def families() -> dict[str, _Family]:
         "log n named": _Family(inf, inf, 0.0, lambda n: (1, n.bit_length() - 1, 1.0)),
     }
     for q in (0.25, 0.98, 0.995):
-        found[f"AON, p = {q}"] = _Family(inf, inf, 0.0, partial(_all_together, q))
+        found[f"AON, p = {q}"] = _Family(inf, inf, 0.0, lambda n, q=q: (_many(n), 1, q))
     for number in (1, 2, 30, 500, 5000):
-        found[f"{number} named"] = _Family(inf, inf, 0.0, partial(_some, number))
+        found[f"{number} named"] = _Family(inf, inf, 0.0, lambda n, number=number: (1, number, 1.0))
     for s in (2, 4):
-        found[f"CIS_{s}"] = _Family(inf, inf, 0.0, partial(_in_sets, s, _set_exposed(s)))
+        found[f"CIS_{s}"] = _Family(
+            inf, inf, 0.0, lambda n, s=s: (s, _many(n // s), _set_exposed(s))
+        )
     return found
-
-
-def _all_together(chance_of_all: float, n: int) -> tuple[int, int, float]:
-    return _many(n), 1, chance_of_all
-
-
-def _some(number: int, n: int) -> tuple[int, int, float]:
-    return 1, number, 1.0
-
-
-def _in_sets(s: int, chance_of_one: float, n: int) -> tuple[int, int, float]:
-    return s, _many(n // s), chance_of_one
 
 
 @cache
@@ -168,7 +159,7 @@ _EVERY = (0.5, 0.9, 0.97, 0.99, 0.999)
     "Theorems 5.3 and C.11",
     "ORA is tight if and only if, for every level below ε(M), the number of elements with a loss "
     "of at least that level tends to infinity in probability.",
-    CLOSED,
+    kind=CLOSED,
     stated={
         "numbers": (1, 10, 100, 1000, 10_000),
         "levels": _EVERY,
@@ -223,7 +214,7 @@ def _local_parts() -> dict[str, Channel]:
     "Corollary 5.4",
     "ORA is tight for local algorithms: guesses where the loss is ε, if that has a positive "
     "probability, are right with probability p(ε), and there are ever more of them.",
-    CLOSED,
+    kind=CLOSED,
     stated={"tau": 1.0, "level": 1.0},
     mutants=[varied("tau"), varied("level")],
 )
@@ -265,7 +256,6 @@ def _composed() -> list[tuple[float, bool, float]]:
     "lem:perfect-efficacy-iff-lrr",
     "Lemma C.7",
     "A guesser has efficacy p(ε(M)) if and only if mechanism and guesser together are LRR_ε(M).",
-    EXACT,
     stated={"least": 0.0, "level": 1.0},
     corrected={"least": 0.5},
     correction="For ε(M) > 0; at ε(M) = 0 every guesser has efficacy 1/2.",
@@ -309,10 +299,7 @@ def _some_function_makes(table: Channel, goal: NDArray[Any], own_coins: bool) ->
         return bool(np.isclose(made, goal[:, None], atol=1e-9).all(axis=(0, 2)).any())
     # The function is a matrix F of probabilities: F @ table = goal, each column adds up to 1.
     rows = np.vstack(
-        [
-            np.kron(np.eye(values), table.table.T),
-            np.kron(np.ones((1, values)), np.eye(outputs)),
-        ]
+        [np.kron(np.eye(values), table.table.T), np.kron(np.ones((1, values)), np.eye(outputs))]
     )
     limits = np.r_[goal.ravel(), np.ones(outputs)]
     found = optimize.linprog(np.zeros(values * outputs), A_eq=rows, b_eq=limits, method="highs")
@@ -325,7 +312,7 @@ def _some_function_makes(table: Channel, goal: NDArray[Any], own_coins: bool) ->
     "Proposition C.8",
     "The best efficacy is p(ε(M)) if and only if some function of the output, which may toss coins "
     "of its own, turns the mechanism into LRR_ε(M).",
-    LINEAR_PROGRAM,
+    kind=LINEAR_PROGRAM,
     stated={"level": 1.0, "own_coins": True},
     mutants=[varied("level", 1), replaced("own_coins", none=False)],
     remark="For all ε(M): at 0, where every guesser has efficacy 1/2, fresh coins are LRR_0.",
@@ -359,13 +346,12 @@ def _by_others(index: int, good: float, bad: float, bad_values: int) -> NDArray[
     "If a share m of the indices is (p, a)-probably approximately RR, the efficacy is at least "
     "m p (P − a) with P = p(ε); if it is at most that share, at most P − (1 − m)(1 − p) a. So the "
     "efficacy tends to P if and only if the algorithm approaches LRR.",
-    EXACT,
     stated={"lower": 1.0, "upper": 1.0},
     mutants=[varied("lower", down=WEAKER), varied("upper", down=WEAKER)],
     remark="At ε = ∞, where no table is excluded, the first inequality is attained and the second "
     "approached, by tables that are made for it.",
 )
-@each(at_most, slack=1e-07)
+@each(at_most, slack=1e-7)
 def shares_decide(lower: float, upper: float) -> Cases:
     for level, a in ((inf, 0.0), (inf, 0.25)):
         top = p(level)
@@ -400,7 +386,7 @@ def _product(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     "Theorem C.10",
     "Without abstentions ORA is tight if and only if the algorithm, after some post-processing, "
     "approaches LRR: in a share of indices that tends to 1.",
-    CLOSED,
+    kind=CLOSED,
     stated={"share": 1.0},
     mutants=[varied("share"), replaced("share", more_than_half=0.51)],
     remark="Tried on algorithms that are randomized response in some indices and coins in others.",
@@ -428,7 +414,7 @@ def approaches_randomized_response(share: float) -> Finding:
     "Lemma C.14",
     "For local algorithms and every β in [0, 1), the bounds without abstentions tend to the level "
     "p^-1(E) of the efficacy.",
-    CLOSED,
+    kind=CLOSED,
     stated={"betas": (0.0, 0.05, 0.5, 0.9), "perfect": True, "level": 1.0},
     corrected={"betas": (1e-6, 0.05, 0.5, 0.9), "perfect": False},
     correction="For β in (0, 1), and an efficacy below 1; at β = 0 every bound is 0, and at "
@@ -461,7 +447,6 @@ def bounds_approach_the_efficacy(betas: Sequence[float], perfect: bool, level: f
     "Section 5.2, before Corollary 5.4",
     "One-run auditing of a local algorithm simulates classic auditing of its sub-algorithm: the "
     "counts have the same law.",
-    EXACT,
     explained="05-efficacy#paper-corollary-5-4",
     stated={"rounds": 0, "local": True},
     mutants=[replaced("rounds", one_more=1), replaced("local", elements_that_mix=False)],

@@ -10,7 +10,6 @@ from scipy import stats
 
 from ledger.entries import (
     COUNTEREXAMPLE,
-    EXACT,
     WEAKER,
     Cases,
     Finding,
@@ -82,14 +81,11 @@ _CONDITIONS: dict[str, Function] = {
     "lem:condition-for-validity",
     "Lemma A.7",
     "If V is stochastically dominated by Bin(R, p(ε)), the bound is valid.",
-    COUNTEREXAMPLE,
+    kind=COUNTEREXAMPLE,
     stated={"dominated": "on the whole", "success": 1.0},
     corrected={"dominated": "given R"},
     correction="Dominance given each value of R suffices; dominance on the whole does not.",
-    mutants=[
-        replaced("dominated", in_the_mean="in the mean"),
-        varied("success", 1, down=WEAKER),
-    ],
+    mutants=[replaced("dominated", in_the_mean="in the mean"), varied("success", 1, down=WEAKER)],
     remark="The counterexample is an adaptive audit of randomized response: a private coin decides "
     "whether it guesses what it sees and stops when it is ahead, or guesses against all.",
 )
@@ -138,7 +134,6 @@ def _best_classic() -> dict[str, tuple[float, float]]:
     "prop:classic-auditing-is-valid",
     "Proposition A.8",
     "Classic auditing is valid: its bound exceeds ε(M) with probability at most β.",
-    EXACT,
     stated={"level": 1.0},
     mutants=[varied("level", 1, down=WEAKER)],
 )
@@ -165,7 +160,6 @@ def critical_failures(feedback: str, level: float) -> Any:
     "prop:one-run-auditing-is-valid",
     "Proposition A.9",
     "One-run auditing is valid, whatever the guesser.",
-    EXACT,
     stated={"feedback": "none", "level": 1.0},
     mutants=[replaced("feedback", full="full"), varied("level", 1, down=WEAKER)],
 )
