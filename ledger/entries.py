@@ -377,7 +377,7 @@ def near(cases: Iterable[tuple[str, float, float, float]], errors: float = 4.0) 
     distance = [abs(mean - target) / error for _, mean, error, target in tried]
     name, mean, error, target = tried[first_largest(distance)]
     said = f"farthest {name}: {mean:.3f} ± {error:.3f} against {target:.3f}"
-    return Finding(0 < max(distance) <= errors, said)
+    return Finding(any(distance) and all(z <= errors for z in distance), said)
 
 
 def fits(counts: Counts, law: NDArray[np.float64]) -> Finding:

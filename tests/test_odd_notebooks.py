@@ -219,7 +219,7 @@ def test_closed_streams(tmp_path, closed):
 @pytest.mark.parametrize("threads", ["0", "-1", "many", "100000"])
 def test_a_bad_number_of_threads_is_one_line(threads):
     settings = {**os.environ, "NUMBA_NUM_THREADS": threads}
-    done = command("claims", "--only", "1", env=settings)
+    done = command("run", "--list", env=settings)
     assert done.returncode == 2
     assert done.stderr.startswith("error: NUMBA_NUM_THREADS must lie in [1, ")
     assert done.stderr.count("\n") == 1

@@ -725,7 +725,6 @@ def test_a_signal_during_imports_is_one_line(tmp_path, start, module, number, st
     ("words", "inner"),
     [
         ("plan --d 9 --steps 2 --sample-rate 0.1 --epsilon 2 --delta 0.1", "planning.plan_audit"),
-        ("claims", "claims.ledger"),
         ("audit scores.csv --delta 1e-5", "scores.audit_scores"),
     ],
 )
@@ -735,7 +734,7 @@ def test_commands_that_only_compute_end_at_once(tmp_path, words, inner):
     program = f"""
 import sys
 sys.argv, sys.orig_argv = ["-m"], ["python", "-m", "oralib"]
-from oralib import _signals, claims, planning, scores
+from oralib import _signals, planning, scores
 import oralib.__main__, signal
 def stopped(*given, **named):
     try:
@@ -776,7 +775,7 @@ except KeyboardInterrupt:
 
 def test_the_script_is_the_module(tmp_path):
     """They say the same and end alike; only their name differs."""
-    for arguments in (["claims", "--only", "nothing"], ["-h"]):
+    for arguments in (["run", "nothing"], ["-h"]):
         done = [
             subprocess.run([*start, *arguments], capture_output=True, text=True, cwd=tmp_path)
             for start in STARTS.values()
@@ -1207,7 +1206,7 @@ def test_the_commit_is_that_of_this_repository(tmp_path, monkeypatch):
     assert _commit() == known
 
 
-@pytest.mark.parametrize("command", ["claims --only 3", "run --list"])
+@pytest.mark.parametrize("command", ["plan -h", "run --list"])
 def test_a_reader_who_has_enough_hears_nothing(command):
     shell = f"{sys.executable} -m oralib {command} | head -0"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
@@ -1215,6 +1214,6 @@ def test_a_reader_who_has_enough_hears_nothing(command):
 
 
 def test_a_closed_output_is_no_error():
-    shell = f"{sys.executable} -m oralib claims --only 3 >&-"
+    shell = f"{sys.executable} -m oralib run --list >&-"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
