@@ -1,6 +1,7 @@
 """Check the claims of the paper: ``python -m ledger``."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -33,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # somebody has read enough, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -47,7 +51,7 @@ def _print(only: Sequence[str] | None, mutants: bool) -> int:
         claim.verdict(mutants=mutants)
         for claim in tqdm(asked, desc="checking", unit="claim", disable=None, leave=False)
     ]
-    print(ledger.Page(verdicts))
+    print(ledger.Page(verdicts), flush=True)
     if mutants:
         print(ledger.score(verdicts))
     return 0 if all(verdict.as_expected for verdict in verdicts) else 1
