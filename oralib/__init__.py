@@ -91,7 +91,7 @@ if TYPE_CHECKING:
 
 
 _LATER = (
-    *("claims", "drawings", "experiments", "figures", "laws", "methods", "parameters", "results"),
+    *("drawings", "experiments", "figures", "laws", "methods", "parameters", "results"),
     *("runs", "tables", "trainings"),
 )
 

@@ -31,7 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_audit(commands)
-    _add_claims(commands)
     _add_plan(commands)
     _add_run(commands)
     _add_sweep(commands)
@@ -227,49 +226,6 @@ def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, 
         return picture._repr_png_()[0]
 
     return audit, figure if audit.plausible_coins else None
-
-
-# ----------------------------------------------------------------------------------- claims
-
-
-def _add_claims(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "claims",
-        help="check the claims of the paper",
-        description="Check the claims of the paper and print the verdicts. The exit status is 1 "
-        "if one of them is not as expected.",
-    )
-    parser.add_argument(
-        "--only",
-        metavar="LABEL",
-        action="append",
-        help="check this claim alone (or its number); give it again for another one",
-    )
-    parser.add_argument(
-        "--mutants",
-        action="store_true",
-        help="also try small changes of every constant and direction, which each check must reject",
-    )
-    parser.set_defaults(command=_claims)
-
-
-def _claims(chosen: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
-    from oralib import claims
-
-    asked = claims.ledger()
-    if chosen.only is not None:
-        wanted = [claims.find(name).number for name in chosen.only]
-        asked = [claim for claim in asked if claim.number in wanted]
-    verdicts = [
-        claim.verdict(mutants=chosen.mutants)
-        for claim in tqdm(asked, desc="checking", unit="claim", disable=None, leave=False)
-    ]
-    print(claims.Page(verdicts))
-    if chosen.mutants:
-        print(claims.score(verdicts))
-    return 0 if all(verdict.as_expected for verdict in verdicts) else 1
 
 
 # ------------------------------------------------------------------------------------- plan

@@ -12,8 +12,9 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check, _special
+from oralib._later import stats
 from oralib._streams import BLOCK, play
-from oralib.bounds import Counts
+from oralib.bounds import Counts, p
 from oralib.channel import Channel
 from oralib.guessers import Guesser, ThresholdGuesser, TopGuesser, fixed_number
 from oralib.mechanisms import Mechanism, Signs
@@ -28,6 +29,7 @@ __all__ = [
     "full_knowledge_law",
     "one_run",
     "one_run_law",
+    "stop_or_oppose_law",
 ]
 
 #: What an adaptive guesser is told after each element: the sign of those it abstained from
@@ -505,6 +507,44 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
         return np.max(choices, axis=0)
 
     return float(best((0,) * n, 0, 0).sum())
+
+
+def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np.float64]:
+    """The law of (V, R) of an adaptive audit of randomized response that tosses a private coin.
+
+    On heads it guesses what it sees and abstains for the rest once its bound exceeds ε. On tails
+    it guesses the opposite of what it sees, everywhere. So V is stochastically dominated by
+    Bin(R, p(ε)), and yet the bound fails too often: Lemma A.7 needs a correction.
+
+    Parameters
+    ----------
+    epsilon : the level of randomized response.
+    n : the number of elements.
+    beta : the level of the bound.
+
+    Examples
+    --------
+    At ε = 0 it stops as soon as five of five guesses are right.
+
+    >>> from oralib.games import stop_or_oppose_law
+    >>> float(stop_or_oppose_law(0.0, 6)[5, 5])
+    0.015625
+    """
+    epsilon, n = _check.real("epsilon", epsilon, 0), _check.integer("n", n, 1, 5000)
+    beta, success = _check.real("beta", beta, 0, 1, interval="()"), p(epsilon)
+    law = np.zeros((n + 1, n + 1))
+    law[:, n] = 0.5 * stats.binom.pmf(np.arange(n + 1), n, 1 - success)
+    going = np.zeros(n + 1)  # P[v right so far, and not stopped]
+    going[0] = 0.5
+    for r in range(1, n + 1):
+        going[1:] = going[1:] * (1 - success) + going[:-1] * success
+        going[0] *= 1 - success
+        v = np.arange(r + 1)
+        # The bound exceeds ε where the tail of Bin(r, p(ε)) is below β, by more than rounding.
+        ahead = (stats.binom.sf(v - 1, r, success) < beta * (1 - 1e-9)) | (r == n)
+        law[v[ahead], r] += going[: r + 1][ahead]
+        going[: r + 1][ahead] = 0.0
+    return law
 
 
 def _law(channel: Channel, guesses: NDArray[np.int8]) -> NDArray[np.float64]:

@@ -129,19 +129,17 @@ def test_an_edit_of_the_binomial_kernels_changes_p_values(tmp_path):
 def test_every_source_that_may_hold_kernels_counts(tmp_path):
     package = copy(tmp_path)
     calling(tmp_path)
-    for name in ("parts", "runs", "claims"):
+    for name in ("parts", "runs"):
         (package / name).mkdir()
         (package / name / "more.py").write_text("")
     assert calling(tmp_path) == (VALUE, False)  # for parts
-    for name in ("runs", "claims"):
-        (package / name / "more.py").write_text("# edited")
+    (package / "runs" / "more.py").write_text("# edited")
     assert calling(tmp_path) == (VALUE, True)
 
 
-def test_ledger_and_runs_hold_no_kernels():
-    for name in ("claims", "runs"):
-        for source in (PACKAGE / name).rglob("*.py"):
-            assert "jit" not in source.read_text(), source
+def test_runs_hold_no_kernels():
+    for source in (PACKAGE / "runs").rglob("*.py"):
+        assert "jit" not in source.read_text(), source
 
 
 def test_nothing_is_written_beside_the_sources(tmp_path):

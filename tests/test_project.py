@@ -97,12 +97,6 @@ def test_the_module_names_its_extra_as_commands_do(name):
     )
 
 
-def test_claims_need_no_extra():
-    code = HIDE.format(hidden=set(RUNS.values()), arguments=["claims", "--only", "1"])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def test_a_wheel_has_the_package_its_extras_and_nothing_else(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
@@ -187,16 +181,16 @@ def test_data_walks_one_way():
         assert not (ROOT / "oralib" / f"{name}.py").exists() or name not in imported, name
 
 
-def test_the_library_needs_neither_its_ledger_nor_its_runs():
+def test_the_library_does_not_need_its_runs():
     for source in (ROOT / "oralib").glob("*.py"):
         if source.name != "__main__.py":  # which imports them when they are asked for
-            assert not re.search(r"import (claims|runs)|oralib\.(claims|runs)", source.read_text())
+            assert not re.search(r"import runs|oralib\.runs", source.read_text())
 
 
 def test_readme_lists_every_module():
     readme = (ROOT / "README.md").read_text()
     names = {path.stem for path in (ROOT / "oralib").glob("*.py") if not path.stem.startswith("_")}
-    for name in names | {"bounds", "claims", "runs"}:
+    for name in names | {"bounds", "runs"}:
         assert f"| `{name}` |" in readme, name
 
 
@@ -262,7 +256,7 @@ def test_make_removes_no_environment_that_another_make_is_making(tmp_path, words
 
 
 def test_modules_of_the_reference_are_there_after_the_first_import():
-    names = "claims, drawings, experiments, figures, laws, methods, parameters, results, tables"
+    names = "drawings, experiments, figures, laws, methods, parameters, results, tables"
     look = [f"oralib.{name}.__doc__" for name in f"{names}, runs, trainings".split(", ")]
     subprocess.run([sys.executable, "-c", f"import oralib; {'; '.join(look)}"], check=True)
 

@@ -10,25 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from oralib.bounds import adaptive_failure_probability, epsilon_lower_bound, p
-from oralib.channel import Channel, channel
-from oralib.claims.auditing import critical_failures
-from oralib.claims.ledger import (
+from ledger.entries import (
     COUNTEREXAMPLE,
-    EXACT,
     FAILS,
-    STATEMENT,
     WEAKER,
+    Cases,
     Finding,
     all_of,
     at_most,
-    claim,
+    each,
     equal,
     failure,
     replaced,
+    statement,
     varied,
 )
-from oralib.claims.tables import private
+from ledger.small_channels import private
+from ledger.validity import critical_failures
+from oralib.bounds import adaptive_failure_probability, epsilon_lower_bound, p
+from oralib.channel import Channel, channel
 from oralib.games import adaptive_law, full_knowledge_law, one_run_law
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import Count, SelfMutingResponse, XorInPairs, XorRandomizedResponse
@@ -58,15 +58,13 @@ _RELATIONS: dict[str, Callable[[Vector, Vector], bool]] = {
 }
 
 
-@claim(
+@statement(
     62,
     "prop:full-knowledge-of-xrr",
-    STATEMENT,
     "Proposition E.2",
     "In full-knowledge ORA of XRR, V stochastically dominates Bin(n, p(ε)), so the audit is not "
     "valid.",
-    COUNTEREXAMPLE,
-    "E-adaptive-auditing#paper-proposition-e-2",
+    kind=COUNTEREXAMPLE,
     stated={"relation": "dominates", "level": 1.0},
     corrected={"relation": "is more spread than"},
     correction="V has the mean of Bin(n, p(ε)) and more spread (convex order); for n ≥ 2 and ε < ∞ "
@@ -133,14 +131,12 @@ def _coupled(one: Vector, two: Vector, dependence: float) -> Vector:
     return (1 - share) * np.outer(one, two) + share * ordered
 
 
-@claim(
+@statement(
     63,
     "lem:stochastic-dominance-of-sum",
-    STATEMENT,
     "Lemma E.4",
     "If X1 is dominated by Y1, and X2 given X1 by Y2, then X1 + X2 is dominated by Y1 + Y2.",
-    COUNTEREXAMPLE,
-    "E-adaptive-auditing#paper-lemma-e-4",
+    kind=COUNTEREXAMPLE,
     stated={"dependences": (0.0, -1.0, 1.0), "premise": "given X1"},
     corrected={"dependences": (0.0,)},
     correction="If Y1 and Y2 are independent; two fair coins are not dominated by Y and 1 − Y.",
@@ -153,23 +149,21 @@ def _coupled(one: Vector, two: Vector, dependence: float) -> Vector:
         replaced("premise", on_the_whole="on the whole"),
     ],
 )
-def sums_are_dominated(dependences: tuple[float, ...], premise: str) -> Finding:
-    def cases() -> Any:
-        for number, (one, two, joints) in enumerate(_dominated_laws()):
-            tried = joints
-            if premise == "on the whole":  # X1 and X2 may then depend on each other
-                tried = [*joints, _coupled(one, two, 1.0), _coupled(one, two, -1.0)]
-            for dependence in dependences:
-                right = _sum_tails(_coupled(one, two, dependence))
-                for joint in tried:
-                    for t, (a, b) in enumerate(zip(_sum_tails(joint), right, strict=True)):
-                        yield f"laws {number}, P[X1 + X2 ≥ {t}]", float(a), float(b)
-
-    return at_most(cases())
+@each(at_most)
+def sums_are_dominated(dependences: tuple[float, ...], premise: str) -> Cases:
+    for number, (one, two, joints) in enumerate(_dominated_laws()):
+        tried = joints
+        if premise == "on the whole":  # X1 and X2 may then depend on each other
+            tried = [*joints, _coupled(one, two, 1.0), _coupled(one, two, -1.0)]
+        for dependence in dependences:
+            right = _sum_tails(_coupled(one, two, dependence))
+            for joint in tried:
+                for t, (a, b) in enumerate(zip(_sum_tails(joint), right, strict=True)):
+                    yield f"laws {number}, P[X1 + X2 ≥ {t}]", float(a), float(b)
 
 
 @cache
-def muting_response() -> tuple[Channel, float]:
+def _muting_response() -> tuple[Channel, float]:
     """The table of a response of nine elements that mutes itself, and its rate.
 
     The line is that of the bound at β = 0.1: v of r right guesses refute a level of 0.0175, which
@@ -183,26 +177,28 @@ def muting_response() -> tuple[Channel, float]:
     return channel(SelfMutingResponse(rate, line), n), rate
 
 
+def _law(table: Channel, tau: float, feedback: str) -> Vector:
+    """The law of (V, R) of a guesser with a threshold."""
+    if feedback == "none":
+        return one_run_law(table, ThresholdGuesser(tau))
+    return adaptive_law(table, ThresholdGuesser(tau), feedback=feedback)
+
+
 @cache
 def muting_failure(feedback: str) -> tuple[float, float]:
     """(ε of the table, how often its bound fails) with one threshold and a fixed order."""
-    table, rate = muting_response()
-    law = (
-        one_run_law(table, ThresholdGuesser(rate))
-        if feedback == "none"
-        else adaptive_law(table, ThresholdGuesser(rate), feedback=feedback)
-    )
+    table, rate = _muting_response()
+    law = _law(table, rate, feedback)
     return table.epsilon, failure(law, table.epsilon, 0.1)
 
 
-@claim(
+@statement(
     64,
     "prop:adaptive-ora-is-valid",
-    STATEMENT,
     "Proposition E.5",
     "Adaptive ORA is valid.",
-    COUNTEREXAMPLE,
-    "valid-adaptive-auditing#thm-valid-worst",
+    kind=COUNTEREXAMPLE,
+    explained="valid-adaptive-auditing#thm-valid-worst",
     stated={"feedback": "full", "level": 1.0},
     control={"feedback": "one-way"},
     mutants=[
@@ -212,35 +208,30 @@ def muting_failure(feedback: str) -> tuple[float, float]:
     expected=FAILS,
     remark="The variants are those of one-way feedback, for which the check finds nothing.",
 )
-def adaptive_is_valid(feedback: str, level: float) -> Finding:
-    def cases() -> Any:
-        if feedback == "full":
-            yield (
-                "LRR_1 and a guesser that stops when its bound exceeds ε, n = 1000",
-                adaptive_failure_probability(1, 1000),
-                0.05,
-            )
-        if feedback != "all others":
-            epsilon, fails = muting_failure(feedback)
-            yield f"self-muting response, ε = {epsilon:.4f}, one threshold", fails, 0.1
-            yield from critical_failures(feedback, level)
-            return
-        for (name, table), beta in product(private().items(), (0.3, 0.55, 0.65)):
-            law = full_knowledge_law(table, ThresholdGuesser())
-            yield f"{name}, β = {beta}", failure(law, table.epsilon, beta), beta
-
-    return at_most(cases())
+@each(at_most)
+def adaptive_is_valid(feedback: str, level: float) -> Cases:
+    if feedback == "full":
+        yield (
+            "LRR_1 and a guesser that stops when its bound exceeds ε, n = 1000",
+            adaptive_failure_probability(1, 1000),
+            0.05,
+        )
+    if feedback != "all others":
+        epsilon, fails = muting_failure(feedback)
+        yield f"self-muting response, ε = {epsilon:.4f}, one threshold", fails, 0.1
+        yield from critical_failures(feedback, level)
+        return
+    for (name, table), beta in product(private().items(), (0.3, 0.55, 0.65)):
+        law = full_knowledge_law(table, ThresholdGuesser())
+        yield f"{name}, β = {beta}", failure(law, table.epsilon, beta), beta
 
 
-@claim(
+@statement(
     65,
     "prop:adaptive-ora-is-tight-for-xip",
-    STATEMENT,
     "Proposition E.7",
     "On Xor-in-Pairs ORA guesses blindly, and AORA takes n/2 guesses that are all right: it is "
     "tight, its bound grows beyond all limits.",
-    EXACT,
-    "E-adaptive-auditing#paper-proposition-e-7",
     stated={"plain": 0.5, "guesses": 0.5, "accuracy": 1.0, "feedback": "full"},
     mutants=[
         varied("plain"),
@@ -250,17 +241,11 @@ def adaptive_is_valid(feedback: str, level: float) -> Finding:
     ],
 )
 def xor_in_pairs(plain: float, guesses: float, accuracy: float, feedback: str) -> Finding:
-    guesser = ThresholdGuesser(inf)
-
     def cases() -> Any:
         for n in (2, 4, 6):
             table = channel(XorInPairs(), n)
             yield f"n = {n}, ORA", table.optimal_efficacy(1), plain
-            law = (
-                one_run_law(table, guesser)
-                if feedback == "none"
-                else adaptive_law(table, guesser, feedback=feedback)
-            )
+            law = _law(table, inf, feedback)
             v, r = np.indices(law.shape)
             yield f"n = {n}, guesses", float((law * r).sum()), guesses * n
             yield f"n = {n}, right", float((law * v).sum()), accuracy * guesses * n
@@ -273,22 +258,16 @@ def xor_in_pairs(plain: float, guesses: float, accuracy: float, feedback: str) -
 @cache
 def _mean_guesses(n: int, feedback: str) -> float:
     """E[R] on Count, guessing what is certain."""
-    table, guesser = channel(Count(), n), ThresholdGuesser(inf)
-    if feedback == "none":
-        law = one_run_law(table, guesser)
-    else:
-        law = adaptive_law(table, guesser, feedback=feedback)
+    law = _law(channel(Count(), n), inf, feedback)
     return float(law.sum(axis=0) @ np.arange(n + 1))
 
 
-@claim(
+@statement(
     66,
     "eq:certain-guesses-of-ora",
-    STATEMENT,
     "Section E.3.2",
     "ORA of Count takes 2^(1−n) certain guesses in the mean.",
-    EXACT,
-    "E-adaptive-auditing#paper-section-e-3-count",
+    explained="E-adaptive-auditing#paper-section-e-3-count",
     stated={"power": 0.0, "base": 2.0, "exponent": 1.0},
     corrected={"power": 1.0},
     correction="n 2^(1−n): if all elements agree, all n of them are guessed.",
@@ -301,14 +280,12 @@ def certain_guesses_of_ora(power: float, base: float, exponent: float) -> Findin
     )
 
 
-@claim(
+@statement(
     67,
     "eq:certain-guesses-of-aora",
-    STATEMENT,
     "Section E.3.2",
     "AORA of Count takes 2 − 2^(1−n) certain guesses in the mean.",
-    EXACT,
-    "E-adaptive-auditing#paper-section-e-3-count",
+    explained="E-adaptive-auditing#paper-section-e-3-count",
     stated={"most": 2.0, "base": 2.0, "exponent": 1.0},
     mutants=[varied("most"), varied("base"), varied("exponent")],
 )
@@ -319,14 +296,12 @@ def certain_guesses_of_aora(most: float, base: float, exponent: float) -> Findin
     )
 
 
-@claim(
+@statement(
     68,
     "eq:certain-guesses-at-ten",
-    STATEMENT,
     "Section E.3.2",
     "With sets of ten, AORA takes about 1.998 certain guesses per set and ORA 0.002.",
-    EXACT,
-    "E-adaptive-auditing#paper-section-e-3-count",
+    explained="E-adaptive-auditing#paper-section-e-3-count",
     stated={"adaptive": 1.998, "plain": 0.002},
     corrected={"plain": 0.0195},
     correction="ORA takes 0.0195: the gain is a factor of 102, not of 1,000.",

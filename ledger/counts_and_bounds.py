@@ -1,6 +1,6 @@
 """From counts to ε: the bound, validity, efficacy and tightness, as the paper defines them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from math import exp
@@ -10,25 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from oralib.bounds import (
-    clopper_pearson_lower,
-    epsilon_estimate,
-    epsilon_lower_bound,
-    p,
-    p_inv,
-)
-from oralib.channel import Channel, channel
-from oralib.claims.ledger import (
+from ledger.entries import (
     CLOSED,
-    DEFINITION,
-    EXACT,
     WEAKER,
+    Cases,
     Finding,
+    Function,
     all_of,
     at_most,
     chance,
-    claim,
     critical_levels,
+    definition,
+    each,
     equal,
     replaced,
     same_answers,
@@ -37,72 +30,56 @@ from oralib.claims.ledger import (
     towards,
     varied,
 )
-from oralib.claims.tables import (
-    LN3,
-    randomized_response,
-    shown_or_noisy,
-)
-from oralib.games import (
-    full_knowledge_law,
-    one_run_law,
-)
+from ledger.small_channels import LN3, randomized_response, shown_or_noisy
+from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p, p_inv
+from oralib.channel import Channel, channel
+from oralib.games import full_knowledge_law, one_run_law
 from oralib.guessers import ThresholdGuesser
-from oralib.mechanisms import (
-    LocalRandomizedResponse,
-    XorRandomizedResponse,
-)
-
-Function = Callable[..., Any]
+from oralib.mechanisms import LocalRandomizedResponse, XorRandomizedResponse
 
 
-@claim(
+@definition(
     2,
     "eq:lower-bound",
-    DEFINITION,
     "Section 2",
     "The bound of v right of r guesses, the largest ε with P[Bin(r, p(ε)) ≥ v] ≤ β, is the "
     "logit of the β-quantile of Beta(v, r − v + 1), or 0 if that is negative or v = 0.",
-    CLOSED,
-    "02-preliminaries#prop-prelim-closed",
+    kind=CLOSED,
+    explained="02-preliminaries#prop-prelim-closed",
     stated={"first": 0.0, "second": 1.0, "level": 1.0},
     mutants=[shifted("first", 0.03), varied("second"), varied("level")],
 )
-def bound_is_a_beta_quantile(first: float, second: float, level: float) -> Finding:
-    def cases() -> Any:
-        for r, beta in product((1, 5, 10, 100), (0.01, 0.05, 0.3)):
-            for v in {1, (r + 1) // 2, r - r // 10, r}:
-                q = optimize.brentq(
-                    lambda q, v=v, r=r, beta=beta: stats.binom.sf(v - 1, r, q) - beta, 0, 1
-                )
-                quantile = special.betaincinv(v + first, r - v + second, level * beta)
-                closed = max(0.0, float(special.logit(quantile)))
-                yield f"({v}, {r})", closed, max(0.0, float(special.logit(q)))
-                yield f"({v}, {r})", closed, epsilon_lower_bound(v, r, beta=beta)
-
-    return equal(cases(), 1e-6)
+@each(equal, 1e-6)
+def bound_is_a_beta_quantile(first: float, second: float, level: float) -> Cases:
+    for r, beta in product((1, 5, 10, 100), (0.01, 0.05, 0.3)):
+        for v in {1, (r + 1) // 2, r - r // 10, r}:
+            q = optimize.brentq(
+                lambda q, v=v, r=r, beta=beta: stats.binom.sf(v - 1, r, q) - beta, 0, 1
+            )
+            quantile = special.betaincinv(v + first, r - v + second, level * beta)
+            closed = max(0.0, float(special.logit(quantile)))
+            yield f"({v}, {r})", closed, max(0.0, float(special.logit(q)))
+            yield f"({v}, {r})", closed, epsilon_lower_bound(v, r, beta=beta)
 
 
-@claim(
+@definition(
     3,
     "eq:logistic",
-    DEFINITION,
     "Section 2",
     "p(ε) = e^ε / (e^ε + 1) is how often randomized response of level ε tells the truth, and "
     "the logit inverts it.",
-    CLOSED,
-    "02-preliminaries#ch-prelim",
+    kind=CLOSED,
+    explained="02-preliminaries#ch-prelim",
     stated={"rate": 1.0, "inverse_rate": 1.0},
     mutants=[varied("rate"), varied("inverse_rate")],
 )
-def logistic(rate: float, inverse_rate: float) -> Finding:
-    def cases() -> Any:
-        for epsilon in (0.1, 1.0, 2.0, 4.0):
-            q = 1 / (1 + exp(-rate * epsilon))
-            yield f"ε = {epsilon}", Channel(randomized_response(2, q)).epsilon, epsilon
-            yield f"ε = {epsilon}", q, p(epsilon)
-            yield f"ε = {epsilon}", np.log(q / (1 - q)) / inverse_rate, p_inv(q)
-
-    return equal(cases())
+@each(equal)
+def logistic(rate: float, inverse_rate: float) -> Cases:
+    for epsilon in (0.1, 1.0, 2.0, 4.0):
+        q = 1 / (1 + exp(-rate * epsilon))
+        yield f"ε = {epsilon}", Channel(randomized_response(2, q)).epsilon, epsilon
+        yield f"ε = {epsilon}", q, p(epsilon)
+        yield f"ε = {epsilon}", np.log(q / (1 - q)) / inverse_rate, p_inv(q)
 
 
 def success_of_all(table: Channel) -> float:
@@ -117,6 +94,7 @@ def almost_all(success: float, r: int) -> NDArray[np.int64]:
     return np.clip(np.round(r * success + np.array([-spread, spread])), 0, r).astype(np.int64)
 
 
+@cache
 def _bound_range(success: float, r: int, beta: float) -> tuple[float, float]:
     """Between which values the bound of r such guesses lies with probability above 0.999."""
     low, high = epsilon_lower_bound(almost_all(success, r), r, beta=beta)
@@ -142,15 +120,13 @@ def bounds_tend(
     )
 
 
-@claim(
+@definition(
     4,
     "def:ora-asymptotic-tightness",
-    DEFINITION,
     "Definition 3.1",
     "ORA is asymptotically tight if with ever more guesses the bounds of some guesser tend to "
     "ε(M) in probability, at every β: guessing the output of randomized response is the example.",
-    CLOSED,
-    "03-problem-setting#paper-definition-3-1",
+    kind=CLOSED,
     stated={"level": 1.0, "mechanism": LocalRandomizedResponse},
     mutants=[
         varied("level"),
@@ -163,14 +139,11 @@ def bounds_approach_the_level(level: float, mechanism: Function) -> Finding:
     )
 
 
-@claim(
+@definition(
     5,
     "def:ora-efficacy",
-    DEFINITION,
     "Definition 3.2",
     "The efficacy is the mean of V/R over coins and outputs (not the ratio of the means).",
-    EXACT,
-    "03-problem-setting#paper-definition-3-2",
     stated={"power": 1.0, "functional": "mean of ratios"},
     mutants=[varied("power"), replaced("functional", ratio_of_means="ratio of means")],
 )
@@ -188,32 +161,27 @@ def efficacy(power: float, functional: str) -> Finding:
     return equal([("shown or noisy", float(value), float((table.table * accuracy).sum() / 16))])
 
 
-@claim(
+@definition(
     13,
     "def:validity",
-    DEFINITION,
     "Definition A.1",
     "A valid auditor's bound exceeds the privacy level with probability at most β; the bound ε' "
     "does so for randomized response, the estimation does not.",
-    EXACT,
-    "A-guessing-based-auditing#paper-definition-a-1",
     stated={"level": 1.0, "bound": epsilon_lower_bound},
     mutants=[
         varied("level", 1, down=WEAKER),
         replaced("bound", estimation=lambda v, r, beta: epsilon_estimate(v, r)),
     ],
 )
-def bound_rarely_exceeds(level: float, bound: Function) -> Finding:
-    def cases() -> Any:
-        for epsilon, n in product((0.0, 0.5, 1.0, 2.0), (1, 7, 20, 60)):
-            v = np.arange(n + 1)
-            weight = stats.binom.pmf(v, n, p(epsilon))
-            for beta in critical_levels(n, p(epsilon)):
-                found = bound(v, n, beta=min(level * beta, 0.999))
-                fails = weight @ (found > epsilon * (1 + 1e-9) + 1e-9)
-                yield f"ε = {epsilon}, n = {n}", float(fails), beta
-
-    return at_most(cases())
+@each(at_most)
+def bound_rarely_exceeds(level: float, bound: Function) -> Cases:
+    for epsilon, n in product((0.0, 0.5, 1.0, 2.0), (1, 7, 20, 60)):
+        v = np.arange(n + 1)
+        weight = stats.binom.pmf(v, n, p(epsilon))
+        for beta in critical_levels(n, p(epsilon)):
+            found = bound(v, n, beta=min(level * beta, 0.999))
+            fails = weight @ (found > epsilon * (1 + 1e-9) + 1e-9)
+            yield f"ε = {epsilon}, n = {n}", float(fails), beta
 
 
 #: How much may be missing in the limits of definitions A.2 and A.3, in nats.
@@ -225,46 +193,40 @@ def above(success: float, level: float, r: int) -> float:
     return chance(success, r, lambda v: epsilon_estimate(v, r) > level)
 
 
-@claim(
+@definition(
     14,
     "def:asymptotic-validity",
-    DEFINITION,
     "Definition A.2",
     "Asymptotic validity: estimations exceed ε(M) + a with vanishing probability; read, as row 37 "
     "demands, with unlimited guesses. One-run auditing of LRR_1 has it; knowing all others (XRR_1) "
     "does not.",
-    EXACT,
-    "A-guessing-based-auditing#paper-definition-a-2",
     stated={"level": 1.0, "audit": "one run"},
     mutants=[varied("level", 1, up=WEAKER), replaced("audit", all_others_known="all others known")],
 )
 def estimations_rarely_exceed(level: float, audit: str) -> Finding:
     if audit == "one run":
         success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
-        found = [above(success, level + _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)]
-        return Finding(*_tends_to_zero(found))
+        return _vanish([above(success, level + _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)])
     found = []
     for n in (2, 4, 6):
         law = full_knowledge_law(channel(XorRandomizedResponse(1.0), n), ThresholdGuesser())
         v, r = np.nonzero(law)
         found.append(float(law[v, r] @ (epsilon_estimate(v, r) > level + _SLACK)))
-    return Finding(*_tends_to_zero(found))
+    return _vanish(found)
 
 
-def _tends_to_zero(values: list[float]) -> tuple[bool, str]:
+def _vanish(values: list[float]) -> Finding:
     """The last of some probabilities is small; the first ones may rise before they fall."""
-    return values[-1] < 1e-3, towards(values, 0.0)
+    return Finding(values[-1] < 1e-3, towards(values, 0.0))
 
 
-@claim(
+@definition(
     15,
     "def:asymptotic-tightness",
-    DEFINITION,
     "Definition A.3",
     "Asymptotic tightness: estimations reach ε(M) − a with probability tending to 1, as they do "
     "on randomized response, where every guess succeeds with probability p(ε).",
-    CLOSED,
-    "A-guessing-based-auditing#paper-definition-a-3",
+    kind=CLOSED,
     stated={"level": 1.0, "mechanism": LocalRandomizedResponse},
     mutants=[
         varied("level", 1, down=WEAKER),
@@ -273,31 +235,25 @@ def _tends_to_zero(values: list[float]) -> tuple[bool, str]:
 )
 def estimations_reach(level: float, mechanism: Function) -> Finding:
     success = success_of_all(channel(mechanism(1.0), 1))
-    found = [1 - above(success, level - _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)]
-    return Finding(*_tends_to_zero(found))
+    return _vanish([1 - above(success, level - _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)])
 
 
-@claim(
+@definition(
     16,
     "def:clopper-pearson-lower",
-    DEFINITION,
     "Definition A.5",
     "The Clopper-Pearson lower limit is the largest q with P[Bin(r, q) ≥ v] ≤ β, for v ≥ 1: "
     "there the tail is β.",
-    EXACT,
-    "A-guessing-based-auditing#paper-definition-a-5",
     stated={"level": 1.0, "count": 0},
     mutants=[varied("level"), replaced("count", one_more=1)],
 )
-def clopper_pearson_covers(level: float, count: int) -> Finding:
-    def cases() -> Any:
-        for r, beta in product((1, 5, 20, 60), (0.01, 0.05, 0.3, 0.9)):
-            v = np.arange(1, r + 1)
-            limit = clopper_pearson_lower(v, r, beta)
-            tails = stats.binom.sf(v - 1 + count, r, limit)
-            yield f"r = {r}, β = {beta}", float(np.abs(tails - level * beta).max()), 0.0
-
-    return equal(cases(), 1e-7)
+@each(equal, 1e-7)
+def clopper_pearson_covers(level: float, count: int) -> Cases:
+    for r, beta in product((1, 5, 20, 60), (0.01, 0.05, 0.3, 0.9)):
+        v = np.arange(1, r + 1)
+        limit = clopper_pearson_lower(v, r, beta)
+        tails = stats.binom.sf(v - 1 + count, r, limit)
+        yield f"r = {r}, β = {beta}", float(np.abs(tails - level * beta).max()), 0.0
 
 
 @cache
@@ -327,15 +283,12 @@ def _can_be_coupled(x: NDArray[Any], y: NDArray[Any]) -> bool:
     return bool(found.fun < 1e-9)
 
 
-@claim(
+@definition(
     17,
     "def:stochastic-dominance",
-    DEFINITION,
     "Definition A.6",
     "X is dominated by Y if P[X > t] ≤ P[Y > t] for all t: then, and only then, the two can be "
     "coupled with X ≤ Y.",
-    EXACT,
-    "A-guessing-based-auditing#paper-definition-a-6",
     stated={"factor": 1.0, "relation": "all tails"},
     mutants=[
         varied("factor"),

@@ -11,8 +11,10 @@ reject all of them. Where it cannot, the claim says why: some mutants are weaker
 true as well, others differ by less than a simulation can see.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial, wraps
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,10 @@ MONTE_CARLO = "Monte Carlo"
 COUNTEREXAMPLE = "counterexample"
 LINEAR_PROGRAM = "linear program"
 
+Function = Callable[..., Any]
+#: What a check compares: (name, one, other), in some checks with a standard error between the two.
+Cases = Iterator[tuple[Any, ...]]
+
 #: Why a check may let a mutant pass.
 WEAKER = "a weaker statement, true as well"
 
@@ -45,16 +51,13 @@ PERCENT = 3
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check says of one version of a claim.
-
-    Examples
-    --------
-    >>> Finding(holds=True, evidence="0.75 of 0.75")
-    Finding(holds=True, evidence='0.75 of 0.75')
-    """
+    """What a check says of one version of a claim."""
 
     holds: bool
     evidence: str
+
+
+Check = Callable[..., Finding]
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,6 @@ class Mutant:
     part : which keyword argument of the check is changed.
     change : from the part's value to the mutant's.
     excuse : why the check cannot reject it; empty if it must.
-
-    Examples
-    --------
-    >>> mutant = Mutant("β 3% up", "beta", lambda beta: 1.03 * beta)
-    >>> round(mutant.change(0.05), 4)
-    0.0515
     """
 
     name: str
@@ -125,12 +122,6 @@ class Verdict:
     rejected : the mutants that the check rejected; empty if they were not tried.
     passed : the mutants that it let pass.
     tried : whether mutants were tried.
-
-    Examples
-    --------
-    >>> from oralib import claims
-    >>> claims.find("prop:adaptive-ora-is-valid").verdict().verdict
-    'fails as stated'
     """
 
     claim: "Claim"
@@ -162,14 +153,6 @@ class Verdict:
             and not self.needlessly_excused
         )
 
-    @property
-    def sharpness(self) -> str:
-        """How many mutants were rejected, in words."""
-        if not self.tried:
-            return ""
-        total = len(self.rejected) + len(self.passed)
-        return f"rejects {len(self.rejected)} of {total} variants"
-
 
 @dataclass(frozen=True, eq=False)
 class Claim:
@@ -191,12 +174,6 @@ class Claim:
     mutants : small changes that the check must reject, or an excuse.
     remark : what the check cannot see, in words.
     expected : the verdict that we expect.
-
-    Examples
-    --------
-    >>> from oralib import claims
-    >>> claims.find("prop:adaptive-ora-is-valid").place
-    'Proposition E.5'
     """
 
     number: int
@@ -206,7 +183,7 @@ class Claim:
     statement: str
     kind: str
     explained: str
-    check: Callable[..., Finding]
+    check: Check
     stated: Mapping[str, Any]
     corrected: Mapping[str, Any] | None
     correction: str
@@ -239,44 +216,56 @@ class Claim:
         for mutant in self.mutants:
             parts = {**accepted, mutant.part: mutant.change(accepted[mutant.part])}
             (passed if self.check(**parts).holds else rejected).append(mutant)
-        return Verdict(
-            *(found.claim, found.verdict, found.evidence, found.evidence_of_correction),
-            *(found.accepted, tuple(rejected), tuple(passed), True),
-        )
+        return replace(found, rejected=tuple(rejected), passed=tuple(passed), tried=True)
 
 
-@dataclass
-class _Book:
-    """The claims by number, filled by the modules of this package when they are imported."""
-
-    claims: dict[int, Claim] = field(default_factory=dict)
+#: The claims by number, filled by the modules of this package when they are imported.
+_LEDGER: dict[int, Claim] = {}
 
 
-_LEDGER = _Book()
+#: The chapters of the paper's sections and appendices.
+_CHAPTERS = (
+    *("02-preliminaries", "03-problem-setting", "04-the-gaps", "05-efficacy", "06-dp-sgd"),
+    *("A-guessing-based-auditing", "B-gaps-in-detail", "C-efficacy-in-detail"),
+    *("D-dp-sgd-in-detail", "E-adaptive-auditing"),
+)
 
 
-def claim(
+def _own_place(place: str) -> str:
+    """Chapter and anchor of the first numbered statement that is named.
+
+    >>> _own_place("Theorems 5.1 and C.1")
+    '05-efficacy#paper-theorem-5-1'
+    """
+    kind, section, number = re.findall(r"(\w+?)s? (\w)\.(\d+)", place)[0]
+    (chapter,) = (name for name in _CHAPTERS if name.lstrip("0")[0] == section)
+    return f"{chapter}#paper-" + f"{kind}-{section}-{number}".lower()
+
+
+def _claim(
+    sort: str,
     number: int,
     label: str,
-    sort: str,
     place: str,
     statement: str,
-    kind: str,
-    explained: str,
     *,
     stated: Mapping[str, Any],
     mutants: Iterable[Mutant | Sequence[Mutant]],
+    kind: str = EXACT,
+    explained: str = "",
     corrected: Mapping[str, Any] | None = None,
     correction: str = "",
     control: Mapping[str, Any] | None = None,
     remark: str = "",
     expected: str | None = None,
-) -> Callable[[Callable[..., Finding]], Callable[..., Finding]]:
-    """Enter a check into the ledger, with its claim."""
+) -> Callable[[Check], Check]:
+    """Enter a check into the ledger, with its claim.
 
-    def enter(check: Callable[..., Finding]) -> Callable[..., Finding]:
-        taken = _LEDGER.claims
-        if number in taken or any(label == other.label for other in taken.values()):
+    A numbered statement is explained where the book has that number, unless another place is given.
+    """
+
+    def enter(check: Check) -> Check:
+        if number in _LEDGER or any(label == other.label for other in _LEDGER.values()):
             raise ValueError(f"claim {number} ({label}) is in the ledger already")
         holds = IMPLEMENTED if sort == DEFINITION else HOLDS
         verdict = expected or (holds if corrected is None else CORRECTED)
@@ -284,8 +273,9 @@ def claim(
         for mutant in flat:
             if mutant.part not in stated:
                 raise ValueError(f"claim {number} ({label}) has no part {mutant.part}")
-        taken[number] = Claim(
-            *(number, label, sort, place, statement, kind, explained, check, stated, corrected),
+        where = explained or _own_place(place)
+        _LEDGER[number] = Claim(
+            *(number, label, sort, place, statement, kind, where, check, stated, corrected),
             *(correction, control, tuple(flat), remark, verdict),
         )
         return check
@@ -293,19 +283,45 @@ def claim(
     return enter
 
 
-def ledger() -> list[Claim]:
-    """All claims, in order.
+#: What a check is decorated with; the numbers order the ledger.
+statement, definition, ours = (partial(_claim, sort) for sort in (STATEMENT, DEFINITION, OURS))
 
-    Examples
-    --------
-    >>> from oralib import claims
-    >>> [claim.number for claim in claims.ledger()[:3]]
-    [1, 2, 3]
-    """
-    return [_LEDGER.claims[number] for number in sorted(_LEDGER.claims)]
+
+def claims() -> list[Claim]:
+    """All claims, in order."""
+    return [_LEDGER[number] for number in sorted(_LEDGER)]
 
 
 # ----------------------------------------------------------------------- how checks report
+
+
+def each(compare: Check, *given: Any, **options: Any) -> Callable[[Callable[..., Cases]], Check]:
+    """Make a check of a function that yields its cases: they are compared all together."""
+
+    def decorate(cases: Callable[..., Cases]) -> Check:
+        @wraps(cases)
+        def check(**parts: Any) -> Finding:
+            return compare(cases(**parts), *given, **options)
+
+        return check
+
+    return decorate
+
+
+def first_least(values: Iterable[float]) -> int:
+    """The place of the least number; of those that are equal up to rounding, the first.
+
+    >>> first_least([0.3, 0.1 + 0.2 - 0.1, 0.2])
+    1
+    """
+    numbers = np.fromiter(values, dtype=float)
+    least = numbers.min()
+    return int(np.argmax(numbers <= least + 1e-12 * max(1.0, abs(least))))
+
+
+def first_largest(values: Iterable[float]) -> int:
+    """The place of the largest number; of those that are equal up to rounding, the first."""
+    return first_least(-value for value in values)
 
 
 def equal(cases: Iterable[tuple[str, float, float]], tolerance: float = 1e-9) -> Finding:
@@ -315,30 +331,21 @@ def equal(cases: Iterable[tuple[str, float, float]], tolerance: float = 1e-9) ->
         count += 1
         if not (one == other or abs(one - other) <= tolerance):
             return Finding(False, f"{name}: {one:.6g} against {other:.6g}")
-    return Finding(
-        count > 0, f"{count} equalit{'y' if count == 1 else 'ies'} to {_short(tolerance)}"
-    )
-
-
-def _short(tolerance: float) -> str:
-    """A power of ten as such."""
-    exponent = round(np.log10(tolerance))
-    digits = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    factor = tolerance / 10.0**exponent
-    return f"10{digits}" if abs(factor - 1) < 1e-9 else f"{tolerance:g}"
+    return Finding(count > 0, f"{count} equalit{'y' if count == 1 else 'ies'} to {tolerance:g}")
 
 
 def at_most(cases: Iterable[tuple[str, float, float]], slack: float = 1e-9) -> Finding:
     """In each case (name, value, limit) the value does not exceed the limit."""
-    count, closest = 0, ("", 0.0, np.inf)
+    tried = []
     for name, value, limit in cases:
-        count += 1
         if not value <= limit + slack:
             return Finding(False, f"{name}: {value:.4g} exceeds {limit:.4g}")
-        if limit - value < closest[2] - closest[1]:
-            closest = (name, value, limit)
-    name, value, limit = closest
-    return Finding(count > 0, f"tried {count}; closest {name}: {value:.4g}, limit {limit:.4g}")
+        tried.append((name, value, limit))
+    if not tried:
+        return Finding(False, "nothing to try")
+    gaps = (limit - value if value < np.inf else np.inf for _, value, limit in tried)
+    name, value, limit = tried[first_least(gaps)]
+    return Finding(True, f"tried {len(tried)}; closest {name}: {value:.4g}, limit {limit:.4g}")
 
 
 def tends(values: Sequence[float], limit: float, tolerance: float) -> Finding:
@@ -366,12 +373,11 @@ def same_answers(answers: Mapping[str, tuple[bool, bool]]) -> Finding:
 
 def near(cases: Iterable[tuple[str, float, float, float]], errors: float = 4.0) -> Finding:
     """In each case (name, mean, standard error, target) the mean is near the target."""
-    worst, said = 0.0, ""
-    for name, mean, error, target in cases:
-        z = abs(mean - target) / error
-        if z >= worst:
-            worst, said = z, f"{name}: {mean:.3f} ± {error:.3f} against {target:.3f}"
-    return Finding(bool(0 < worst <= errors), f"farthest {said}")
+    tried = list(cases)
+    distance = [abs(mean - target) / error for _, mean, error, target in tried]
+    name, mean, error, target = tried[first_largest(distance)]
+    said = f"farthest {name}: {mean:.3f} ± {error:.3f} against {target:.3f}"
+    return Finding(any(distance) and all(z <= errors for z in distance), said)
 
 
 def fits(counts: Counts, law: NDArray[np.float64]) -> Finding:
@@ -426,6 +432,7 @@ def failure(law: NDArray[np.float64], epsilon: float, beta: float) -> float:
     return float((law * exceeds(len(law) - 1, epsilon, beta)).sum())
 
 
+@cache
 def exceeds(n: int, epsilon: float, beta: float) -> NDArray[np.float64]:
     """1 where the bound of (v, r) exceeds ε by more than rounding, for v, r up to n."""
     v, r = np.indices((n + 1, n + 1))

@@ -1,6 +1,6 @@
 """The best efficacy, by its theorems and for Local Laplace: Section 5.1 and Appendices C.1, C.4."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from math import exp, inf
@@ -11,35 +11,29 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
-from oralib.bounds import p, p_inv
-from oralib.claims.counts_and_bounds import bounds_tend
-from oralib.claims.ledger import (
-    EXACT,
+from ledger.counts_and_bounds import bounds_tend
+from ledger.entries import (
     MONTE_CARLO,
     QUADRATURE,
-    STATEMENT,
     WEAKER,
+    Cases,
     Finding,
+    Function,
     all_of,
     at_most,
-    claim,
+    each,
     equal,
     mean_bound,
     near,
     replaced,
+    statement,
     varied,
 )
-from oralib.claims.tables import (
-    LN3,
-    best_accuracy,
-    shown_or_noisy,
-    zoo,
-)
+from ledger.small_channels import LN3, best_accuracy, shown_or_noisy, zoo
+from oralib.bounds import p, p_inv
 from oralib.experiments import local_laplace
 from oralib.games import one_run_law
 from oralib.guessers import ThresholdGuesser
-
-Function = Callable[..., Any]
 
 
 def _chain(name: str, lowest: float, factors: Sequence[float]) -> Any:
@@ -50,14 +44,11 @@ def _chain(name: str, lowest: float, factors: Sequence[float]) -> Any:
         yield f"{name}, step {step + 1}", low, factors[step] * high
 
 
-@claim(
+@statement(
     26,
     "thm:optimal-efficacy-without-abstentions",
-    STATEMENT,
     "Theorems 5.1 and C.1",
     "Without abstentions the best efficacy is AE-AC-DDP, which is at most AC-DDP, p(DDP), p(DP).",
-    EXACT,
-    "05-efficacy#paper-theorem-5-1",
     stated={"rate": 1.0, "first": 1.0, "second": 1.0, "third": 1.0},
     mutants=[
         varied("rate"),
@@ -105,15 +96,12 @@ _RULES: dict[str, Function] = {
 }
 
 
-@claim(
+@statement(
     27,
     "thm:optimal-efficacy-with-abstentions",
-    STATEMENT,
     "Theorems 5.2 and C.5",
     "The best efficacy with at least k guesses is AE-AC-DDP of the k largest losses, which is at "
     "most AC-DDP, p(DDP), p(DP).",
-    EXACT,
-    "05-efficacy#paper-theorem-5-2",
     stated={"rate": 1.0, "more": 0, "first": 1.0},
     mutants=[varied("rate"), replaced("more", one_more=1, one_less=-1), varied("first", up=WEAKER)],
 )
@@ -137,15 +125,13 @@ def best_efficacy_of_k(rate: float, more: int, first: float) -> Finding:
     return all_of(equal(equalities()), at_most(steps))
 
 
-@claim(
+@statement(
     72,
     "text:threshold-guesser",
-    STATEMENT,
     "Section 5.1, before Theorem 5.2",
     "With at least k guesses, the guesser that sets its threshold to the k-th largest loss is "
     "optimal.",
-    EXACT,
-    "05-efficacy#paper-theorem-5-2",
+    explained="05-efficacy#paper-theorem-5-2",
     stated={"guess": "all that reach the k-th"},
     corrected={"guess": "exactly k"},
     correction="Exactly k elements are to be guessed, ties broken in any way: where the k-th loss "
@@ -160,19 +146,17 @@ def best_efficacy_of_k(rate: float, more: int, first: float) -> Finding:
         )
     ],
 )
-def optimal_guesser_of_k(guess: str) -> Finding:
-    def cases() -> Any:
-        for name, table in zoo().items():
-            # Without rounding errors, so that ties are ties.
-            loss = np.nan_to_num(table.privacy_loss, posinf=1e3, neginf=-1e3).round(9)
-            for k in range(1, table.n + 1):
-                guesses = _RULES[guess](loss, k)
-                right = (guesses[:, None, :] == table.signs[None]).sum(axis=2)
-                accuracy = right / np.abs(guesses).sum(axis=1)[:, None]
-                mean = float((table.table * accuracy).sum() / table.table.shape[1])
-                yield f"{name}, k = {k}", mean, best_accuracy(name, k)
-
-    return equal(cases())
+@each(equal)
+def optimal_guesser_of_k(guess: str) -> Cases:
+    for name, table in zoo().items():
+        # Without rounding errors, so that ties are ties.
+        loss = np.nan_to_num(table.privacy_loss, posinf=1e3, neginf=-1e3).round(9)
+        for k in range(1, table.n + 1):
+            guesses = _RULES[guess](loss, k)
+            right = (guesses[:, None, :] == table.signs[None]).sum(axis=2)
+            accuracy = right / np.abs(guesses).sum(axis=1)[:, None]
+            mean = float((table.table * accuracy).sum() / table.table.shape[1])
+            yield f"{name}, k = {k}", mean, best_accuracy(name, k)
 
 
 def _pairs() -> list[NDArray[Any]]:
@@ -180,38 +164,30 @@ def _pairs() -> list[NDArray[Any]]:
     return [rng.dirichlet(np.ones(6), 2) for _ in range(50)]
 
 
-@claim(
+@statement(
     42,
     "lem:log-likelihood-ratio-and-total-variation-distance",
-    STATEMENT,
     "Lemma C.3",
     "p(|ℓ|) is max{P, Q} / (P + Q), and its mean under P plus that under Q is 1 plus their total "
     "variation distance.",
-    EXACT,
-    "C-efficacy-in-detail#paper-lemma-c-3",
     stated={"rate": 1.0, "one": 1.0, "distance": 1.0},
     mutants=[varied("rate"), varied("one"), varied("distance")],
 )
-def accuracy_and_distance(rate: float, one: float, distance: float) -> Finding:
-    def cases() -> Any:
-        for index, (a, b) in enumerate(_pairs()):
-            accuracy = special.expit(rate * np.abs(np.log(a / b)))
-            identity = np.maximum(a, b) / (a + b)
-            yield f"pair {index}", float(np.abs(accuracy - identity).max()), 0.0
-            right = one + distance * float(np.abs(a - b).sum() / 2)
-            yield f"pair {index}", float((a + b) @ identity), right
-
-    return equal(cases())
+@each(equal)
+def accuracy_and_distance(rate: float, one: float, distance: float) -> Cases:
+    for index, (a, b) in enumerate(_pairs()):
+        accuracy = special.expit(rate * np.abs(np.log(a / b)))
+        identity = np.maximum(a, b) / (a + b)
+        yield f"pair {index}", float(np.abs(accuracy - identity).max()), 0.0
+        right = one + distance * float(np.abs(a - b).sum() / 2)
+        yield f"pair {index}", float((a + b) @ identity), right
 
 
-@claim(
+@statement(
     43,
     "prop:optimal-efficacy-and-total-variation-distance",
-    STATEMENT,
     "Proposition C.4",
     "The best efficacy without abstentions is 1/2 plus half the mean total variation distance.",
-    EXACT,
-    "C-efficacy-in-detail#paper-proposition-c-4",
     stated={"base": 0.5, "factor": 0.5},
     mutants=[varied("base"), varied("factor")],
 )
@@ -222,35 +198,30 @@ def efficacy_is_total_variation(base: float, factor: float) -> Finding:
     )
 
 
-@claim(
+@statement(
     44,
     "lem:efficacy-is-mean-of-success-probabilities",
-    STATEMENT,
     "Lemma C.6",
     "Without abstentions, the efficacy is the mean over elements of the success probability given "
     "the others.",
-    EXACT,
-    "C-efficacy-in-detail#paper-lemma-c-6",
     stated={"tau": 0.0, "factor": 1.0},
     mutants=[replaced("tau", with_abstentions=LN3), varied("factor")],
     remark="That the guesser does not abstain is said before the lemma, by its section, and in "
     "its proof, but not in the lemma.",
 )
-def efficacy_is_mean_success(tau: float, factor: float) -> Finding:
-    def cases() -> Any:
-        for name, table in {**zoo(), "shown or noisy": shown_or_noisy()}.items():
-            guesses = ThresholdGuesser(tau).guess(table.privacy_loss)
-            law = one_run_law(table, ThresholdGuesser(tau))
-            v, r = np.nonzero(law)
-            mean = float(law[v, r] @ (v / np.maximum(r, 1)))
-            if tau == 0:
-                success = table.after_guesses(guesses).success_given_others.mean(axis=0)
-            else:
-                right = (guesses[:, None, :] == table.signs[None]).astype(float)
-                success = np.einsum("os,osi->i", table.table, right) / 2**table.n
-            yield name, mean, factor * float(success.mean())
-
-    return equal(cases())
+@each(equal)
+def efficacy_is_mean_success(tau: float, factor: float) -> Cases:
+    for name, table in {**zoo(), "shown or noisy": shown_or_noisy()}.items():
+        guesses = ThresholdGuesser(tau).guess(table.privacy_loss)
+        law = one_run_law(table, ThresholdGuesser(tau))
+        v, r = np.nonzero(law)
+        mean = float(law[v, r] @ (v / np.maximum(r, 1)))
+        if tau == 0:
+            success = table.after_guesses(guesses).success_given_others.mean(axis=0)
+        else:
+            right = (guesses[:, None, :] == table.signs[None]).astype(float)
+            success = np.einsum("os,osi->i", table.table, right) / 2**table.n
+        yield name, mean, factor * float(success.mean())
 
 
 @cache
@@ -263,14 +234,12 @@ def laplace_by_quadrature(epsilon: float) -> float:
     return float(2 * (integrate.quad(larger, 0, 1)[0] + integrate.quad(larger, 1, inf)[0]))
 
 
-@claim(
+@statement(
     54,
     "prop:local-laplace-efficacy-without-abstentions",
-    STATEMENT,
     "Proposition C.13",
     "Local Laplace without abstentions has efficacy 1 − exp(−ε/2)/2.",
-    QUADRATURE,
-    "C-efficacy-in-detail#paper-proposition-c-13",
+    kind=QUADRATURE,
     stated={"half": 0.5, "rate": 0.5},
     mutants=[varied("half"), varied("rate")],
 )
@@ -289,15 +258,14 @@ def _figure_4() -> pd.DataFrame:
     return local_laplace((1.0, 2.0, 4.0, 8.0), n=10_000, trials=200, seed=1)
 
 
-@claim(
+@statement(
     55,
     "fig:results-of-ora-for-local-laplace",
-    STATEMENT,
     "Figure 4",
     "The bounds of ORA of Local Laplace without abstentions stay below ε, at the level p^-1(E) of "
     "its efficacy, to which they tend.",
-    MONTE_CARLO,
-    "C-efficacy-in-detail#fig-effc-laplace",
+    kind=MONTE_CARLO,
+    explained="C-efficacy-in-detail#fig-effc-laplace",
     stated={"level": 1.0, "side": "below"},
     mutants=[varied("level"), replaced("side", above="above")],
 )

@@ -8,12 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from oralib.bounds import epsilon_lower_bound, p
-from oralib.channel import Channel, channel
-from oralib.claims.ledger import (
+from ledger.entries import (
     CLOSED,
-    EXACT,
-    STATEMENT,
     WEAKER,
     Finding,
     accuracy_values,
@@ -21,26 +17,22 @@ from oralib.claims.ledger import (
     at_most,
     binomial_counts,
     chance,
-    claim,
     equal,
     replaced,
     same_answers,
     shifted,
+    statement,
     tends,
     varied,
 )
-from oralib.claims.privacy_notions import sampled_tables
-from oralib.claims.tables import (
-    zoo,
-)
-from oralib.claims.tightness import SIZE, families
+from ledger.privacy_notions import sampled_tables
+from ledger.small_channels import zoo
+from ledger.tightness import SIZE, families
+from oralib.bounds import epsilon_lower_bound, p
+from oralib.channel import Channel, channel
 from oralib.games import best_mean, one_run_law
 from oralib.guessers import ThresholdGuesser, TopGuesser
-from oralib.mechanisms import (
-    AllOrNothing,
-    NameAndShame,
-    Xor,
-)
+from oralib.mechanisms import AllOrNothing, NameAndShame, Xor
 from oralib.universe import SampledChannel
 
 
@@ -50,15 +42,13 @@ def _steps(table: Channel) -> tuple[bool, ...]:
     return tuple(bool(b - a > 1e-9) for a, b in pairwise(chain))
 
 
-@claim(
+@statement(
     25,
     "sec:the-gap",
-    STATEMENT,
     "Section 4",
     "Three gaps: few exposed elements (NAS), rare bad outputs (AON), interference (XOR); each "
     "example loses at its own step of the chain and at no other.",
-    EXACT,
-    "04-the-gaps#ch-gaps",
+    explained="04-the-gaps#ch-gaps",
     stated={"examples": ("NAS", "AON", "XOR")},
     mutants=[
         replaced(
@@ -82,15 +72,12 @@ def _best_of(mechanism: Any, n: int, k: int) -> float:
     return best_mean(channel(mechanism, n), accuracy_values(n, k))
 
 
-@claim(
+@statement(
     46,
     "prop:ora-efficacy-for-nas",
-    STATEMENT,
     "Proposition B.3",
     "With unlimited guesses the efficacy for Name and Shame tends to 1/2: with k guesses it is "
     "1/2 + 1/(2k), where the output names its owner.",
-    EXACT,
-    "B-gaps-in-detail#paper-proposition-b-3",
     stated={"base": 0.5, "gain": 0.5, "power": 1.0},
     mutants=[varied("base"), varied("gain"), varied("power")],
 )
@@ -107,11 +94,7 @@ def _shame_structure() -> Finding:
     """With k guesses one is certain, and the others are fair: read off the tables."""
     v = np.arange(7)
     return equal(
-        (
-            f"n = 6, k = {k}",
-            float(np.abs(law - stats.binom.pmf(v - 1, k - 1, 0.5)).max()),
-            0.0,
-        )
+        (f"n = 6, k = {k}", float(np.abs(law - stats.binom.pmf(v - 1, k - 1, 0.5)).max()), 0.0)
         for k in range(1, 7)
         for law in [one_run_law(channel(NameAndShame(), 6), TopGuesser(k))[:, k]]
     )
@@ -123,15 +106,13 @@ def _one_sure_guess(k: int) -> float:
     return float(weight @ epsilon_lower_bound(v + 1, k))
 
 
-@claim(
+@statement(
     47,
     "cor:ora-is-not-tight-for-nas",
-    STATEMENT,
     "Corollary B.4",
     "ORA is not tight for Name and Shame: with unlimited guesses its efficacy tends to 1/2 and its "
     "mean bound to 0, where the level is infinite.",
-    CLOSED,
-    "B-gaps-in-detail#paper-corollary-b-4",
+    kind=CLOSED,
     stated={"efficacy": 0.5, "limit": 0.0, "guesses": "unlimited"},
     mutants=[
         varied("efficacy"),
@@ -157,20 +138,13 @@ def _efficacy_where_certain(mechanism: Any, n: int) -> float:
     return float((law * v / (r + 1)).sum() / law.sum())
 
 
-@claim(
+@statement(
     48,
     "prop:ora-efficacy-for-aon",
-    STATEMENT,
     "Proposition B.6",
     "All or Nothing has efficacy (1 + p)/2, for any number of guesses.",
-    EXACT,
-    "B-gaps-in-detail#paper-proposition-b-6",
     stated={"base": 0.5, "slope": 0.5, "silent_audits": "not allowed"},
-    mutants=[
-        varied("base"),
-        varied("slope"),
-        replaced("silent_audits", dropped="dropped"),
-    ],
+    mutants=[varied("base"), varied("slope"), replaced("silent_audits", dropped="dropped")],
 )
 def all_or_nothing(base: float, slope: float, silent_audits: str) -> Finding:
     def best(q: float, n: int, k: int) -> float:
@@ -185,15 +159,13 @@ def all_or_nothing(base: float, slope: float, silent_audits: str) -> Finding:
     )
 
 
-@claim(
+@statement(
     49,
     "cor:ora-is-not-tight-for-aon",
-    STATEMENT,
     "Corollary B.7",
     "ORA is not tight for All or Nothing: the bound grows beyond all limits only with probability "
     "p < 1.",
-    CLOSED,
-    "B-gaps-in-detail#paper-corollary-b-7",
+    kind=CLOSED,
     stated={"factor": 1.0},
     mutants=[varied("factor")],
 )
@@ -214,14 +186,11 @@ def all_or_nothing_is_not_tight(factor: float) -> Finding:
     return all_of(equal(structure()), *limits)
 
 
-@claim(
+@statement(
     50,
     "prop:ora-efficacy-for-xor",
-    STATEMENT,
     "Proposition B.9",
     "XOR of n ≥ 2 bits has efficacy 1/2, for any number of guesses.",
-    EXACT,
-    "B-gaps-in-detail#paper-proposition-b-9",
     stated={"least": 2, "efficacy": 0.5},
     mutants=[replaced("least", from_one_bit_on=1), varied("efficacy")],
 )
@@ -258,15 +227,13 @@ def _success_laws(n: int) -> dict[str, NDArray[Any]]:
     return found
 
 
-@claim(
+@statement(
     51,
     "cor:ora-is-not-tight-for-xor",
-    STATEMENT,
     "Corollary B.10",
     "ORA is not tight for XOR: each guess is right with probability 1/2, any n − 1 of them "
     "independently, and with unlimited guesses the mean bound tends to 0.",
-    CLOSED,
-    "B-gaps-in-detail#paper-corollary-b-10",
+    kind=CLOSED,
     stated={"success": 0.5, "left_out": 1, "limit": 0.0},
     mutants=[
         varied("success", 1),
@@ -293,15 +260,13 @@ def xor_is_not_tight(success: float, left_out: int, limit: float) -> Finding:
     return all_of(equal(structure()), tends(means, limit, 0.005))
 
 
-@claim(
+@statement(
     76,
     "text:sampling-adds-privacy",
-    STATEMENT,
     "Appendix B, closing remark",
     "Sampling the dataset is a further layer of privacy: for each element the sampled mechanism "
     "has at most the level of the mechanism, and it may have less.",
-    EXACT,
-    "B-gaps-in-detail#prop-gapsb-sampling",
+    explained="B-gaps-in-detail#prop-gapsb-sampling",
     stated={"factor": 1.0, "parity": 1.0},
     mutants=[varied("factor", up=WEAKER), varied("parity")],
     remark="The level of the sampled parity of n coins with bias b has the closed form "

@@ -6,9 +6,9 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from ledger.entries import accuracy_values, exceeds
 from oralib.bounds import p
 from oralib.channel import Channel, channel
-from oralib.claims.ledger import accuracy_values, exceeds
 from oralib.games import best_mean
 from oralib.mechanisms import (
     AllOrNothing,

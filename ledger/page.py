@@ -8,8 +8,7 @@ from html import escape
 
 import pandas as pd
 
-from oralib import _check, tables
-from oralib.claims.ledger import (
+from ledger.entries import (
     CORRECTED,
     DEFINITION,
     FAILS,
@@ -21,6 +20,7 @@ from oralib.claims.ledger import (
     Mutant,
     Verdict,
 )
+from oralib import tables
 
 _MARKS = {HOLDS: "holds", CORRECTED: "corrected", FAILS: "fails", IMPLEMENTED: "implemented"}
 _PLURAL = {HOLDS: "hold", CORRECTED: "hold with a correction", FAILS: "fail as stated"}
@@ -69,21 +69,15 @@ def _as_html(text: str) -> str:
     return html.replace("sqrt(", "√(").replace("log2", "log<sub>2</sub>")
 
 
-def _check_verdicts(verdicts: Sequence[Verdict]) -> None:
-    for verdict in verdicts:
-        _check.instance("verdicts", verdict, Verdict, 'find("1").verdict()')
-
-
 def score(verdicts: Sequence[Verdict]) -> str:
     """How many mutants of how many claims were rejected, in one line.
 
     Examples
     --------
-    >>> from oralib import claims
-    >>> score([claims.find("1").verdict(mutants=True)])
+    >>> import ledger
+    >>> score([ledger.find("1").verdict(mutants=True)])
     '4 variants: 4 rejected, 0 pass for a reason that their claims give, 0 missed'
     """
-    _check_verdicts(verdicts)
     rejected = sum(len(verdict.rejected) for verdict in verdicts)
     excused = sum(len([m for m in verdict.passed if m.excuse]) for verdict in verdicts)
     missed = sum(len(verdict.missed) for verdict in verdicts)
@@ -99,15 +93,12 @@ class Page:
 
     Examples
     --------
-    >>> from oralib import claims
-    >>> Page([claims.find("1").verdict()]).summary
+    >>> import ledger
+    >>> Page([ledger.find("1").verdict()]).summary
     '1 definition implemented; as expected'
     """
 
     verdicts: Sequence[Verdict]
-
-    def __post_init__(self) -> None:
-        _check_verdicts(self.verdicts)
 
     def count(self, sort: str, word: str | None = None) -> int:
         """How many claims of a sort there are, or came out in this way."""
@@ -193,7 +184,8 @@ def lines(verdict: Verdict) -> str:
         correction, evidence = typeset(claim.correction), typeset(verdict.evidence_of_correction)
         text.append(f"     corrected: {correction} ({evidence})")
     if verdict.tried:
-        text.append(f"     {verdict.sharpness}")
+        total = len(verdict.rejected) + len(verdict.passed)
+        text.append(f"     rejects {len(verdict.rejected)} of {total} variants")
         text += [f"     passes: {m.name} ({m.excuse})" for m in verdict.passed if m.excuse]
     if not verdict.as_expected:
         reasons = [f"     NOT AS EXPECTED: {claim.expected}"]

@@ -8,20 +8,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oralib.bounds import Counts, epsilon_lower_bound
-from oralib.claims.ledger import (
+from ledger.entries import (
     MONTE_CARLO,
-    OURS,
-    STATEMENT,
     WEAKER,
+    Cases,
     Finding,
     all_of,
     at_most,
-    claim,
+    each,
+    first_largest,
+    first_least,
     near,
+    ours,
     replaced,
+    statement,
     varied,
 )
+from oralib.bounds import Counts, epsilon_lower_bound
 from oralib.dpsgd import DpSgd, audit, noise_multiplier
 from oralib.experiments import (
     adaptive_count_in_sets,
@@ -41,7 +44,7 @@ def _rises(table: pd.DataFrame, column: str = "bound", errors: float = 4.0) -> F
     """No value of a column falls below an earlier one by more than the standard errors allow."""
     value, error = table[column].to_numpy(), table[f"{column}_se"].to_numpy()
     for j in range(1, len(table)):
-        before = int(np.argmax(value[:j]))
+        before = first_largest(value[:j])
         drop = value[before] - value[j]
         if drop > errors * sqrt(error[before] ** 2 + error[j] ** 2):
             said = f"{value[before]:.3f} at {table['x'][before]:g}, {value[j]:.3f} at "
@@ -56,14 +59,13 @@ def _figure_1() -> pd.DataFrame:
     return taken_guesses(seed=1)
 
 
-@claim(
+@statement(
     69,
     "fig:effect-of-taken-guesses-number-single-epsilon",
-    STATEMENT,
     "Figures 1 and 5",
     "Taking fewer guesses raises efficacy and estimation, while the bound is best in between.",
-    MONTE_CARLO,
-    "05-efficacy#fig-eff-tradeoff",
+    kind=MONTE_CARLO,
+    explained="05-efficacy#fig-eff-tradeoff",
     stated={"efficacy": -1, "estimation": -1, "best": "in between"},
     mutants=[
         replaced("efficacy", rises_with_k=1),
@@ -80,7 +82,7 @@ def best_number_of_guesses(efficacy: int, estimation: int, best: str) -> Finding
         bool((efficacy * np.diff(table["efficacy"]) > 0).all()),
         bool((estimation * np.diff(table["estimation"][finite]) > 0).all()),
     ]
-    place = int(np.argmax(bound))
+    place = first_largest(bound)
     ahead = [(bound[place] - bound[end]) / np.hypot(error[place], error[end]) for end in (0, -1)]
     found = "in between" if min(ahead) > 4 else "first" if ahead[0] <= 4 else "last"
     said = f"best bound {bound[place]:.3f} (s.e. {error[place]:.3f}) at k/n = "
@@ -102,15 +104,14 @@ def _crowded() -> pd.DataFrame:
 _QUOTED = "within three of the standard errors that the paper quotes"
 
 
-@claim(
+@statement(
     70,
     "fig:effect-of-elements-number-single-epsilon",
-    STATEMENT,
     "Figures 2 and 6, Section 6.2",
     "With 100 guesses the mean bound is 0.49 ± 0.01 at one element per coordinate and 0.62 ± 0.01 "
     "at eight. More elements first raise bound and efficacy, and far beyond that lower them.",
-    MONTE_CARLO,
-    "06-dp-sgd#fig-dpsgd-tradeoff",
+    kind=MONTE_CARLO,
+    explained="06-dp-sgd#fig-dpsgd-tradeoff",
     stated={"one": 0.49, "eight": 0.62, "first": 1, "then": -1},
     mutants=[
         varied("one", up=_QUOTED, down=_QUOTED),
@@ -173,15 +174,14 @@ def _plain_single_step(ratio: int, delta: float) -> float:
     return mean_bound(law, delta=delta)
 
 
-@claim(
+@statement(
     71,
     "fig:dp-sgd-ora-vs-aora",
-    STATEMENT,
     "Figure 3, Section 6.3",
     "The bounds of AORA are above those of ORA and only gain from more elements per coordinate, "
     "while those of ORA fall beyond five.",
-    MONTE_CARLO,
-    "06-dp-sgd#fig-dpsgd-adaptive",
+    kind=MONTE_CARLO,
+    explained="06-dp-sgd#fig-dpsgd-adaptive",
     stated={"best": 5, "feedback": "full", "above": True},
     mutants=[
         replaced("best", two=2, twelve=12),
@@ -230,7 +230,7 @@ def _has_effect(table: pd.DataFrame, effect: bool, direction: int) -> Finding:
     levels = np.unique(table["epsilon"])
     for epsilon in levels:
         part = table.query("epsilon == @epsilon").reset_index()
-        best, worst = int(np.argmax(part["bound"])), int(np.argmin(part["bound"]))
+        best, worst = first_largest(part["bound"]), first_least(part["bound"])
         error = float(np.hypot(part["bound_se"][best], part["bound_se"][worst]))
         ahead.append((part["bound"][best] - part["bound"][worst]) / error)
         ends = [
@@ -250,14 +250,13 @@ _NO_DIRECTION = (
 )
 
 
-@claim(
+@statement(
     82,
     "fig:effect-of-taken-guesses-number-multiple-epsilons",
-    STATEMENT,
     "Figure 7",
     "For several ε, the number of taken guesses of 5000 elements has an effect on the mean bound.",
-    MONTE_CARLO,
-    "D-dp-sgd-in-detail#fig-detail-seven",
+    kind=MONTE_CARLO,
+    explained="D-dp-sgd-in-detail#fig-detail-seven",
     stated={"effect": True, "direction": 1},
     mutants=[replaced("effect", none=False), replaced("direction", falls_with_ε=-1)],
     remark=_NO_DIRECTION,
@@ -266,14 +265,13 @@ def figure_of_guesses_by_epsilon(effect: bool, direction: int) -> Finding:
     return _has_effect(_by_epsilon("guesses"), effect, direction)
 
 
-@claim(
+@statement(
     83,
     "fig:effect-of-elements-number-multiple-epsilons",
-    STATEMENT,
     "Figure 8",
     "For several ε, the number of elements has an effect on the mean bound of 100 guesses.",
-    MONTE_CARLO,
-    "D-dp-sgd-in-detail#fig-detail-eight",
+    kind=MONTE_CARLO,
+    explained="D-dp-sgd-in-detail#fig-detail-eight",
     stated={"effect": True, "direction": 1},
     mutants=[replaced("effect", none=False), replaced("direction", falls_with_ε=-1)],
     remark=_NO_DIRECTION,
@@ -287,14 +285,13 @@ def _figure_9() -> pd.DataFrame:
     return adaptive_count_in_sets((2, 3, 5), feedbacks=("none", "full"), trials=400, seed=1)
 
 
-@claim(
+@statement(
     73,
     "fig:ora-and-aora-of-count-in-sets",
-    STATEMENT,
     "Figure 9",
     "On Count-in-Sets the bounds of ORA fall with the size of the sets and those of AORA rise.",
-    MONTE_CARLO,
-    "E-adaptive-auditing#fig-adapt-cis",
+    kind=MONTE_CARLO,
+    explained="E-adaptive-auditing#fig-adapt-cis",
     stated={"plain": -1, "adaptive": 1, "mean_plain": 1.0, "mean_adaptive": 1.0},
     mutants=[
         replaced("plain", rises=1),
@@ -345,43 +342,39 @@ def _kept(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
     return share, float(residual.std(ddof=1) / sqrt(counts.trials) / pure.mean())
 
 
-@claim(
+@statement(
     74,
     "footnote:essentially-identical",
-    STATEMENT,
     "Section 6, footnote",
     "For δ = 10⁻⁵ the (ε, δ) bounds are essentially those of pure ε-DP auditing: read as at most "
     "4% lost at the two quoted settings, one and eight elements per coordinate with 100 guesses.",
-    MONTE_CARLO,
-    "corrections#prop-corr-delta",
+    kind=MONTE_CARLO,
+    explained="corrections#prop-corr-delta",
     stated={"lost": 0.04},
     mutants=[varied("lost", 20, up=WEAKER)],
     remark="The paper names no number. The 4% are ours, and were set after we had measured 0.5% at "
     "one and 3.6% at eight: the row says what is lost there, and nothing more. With 20 guesses of "
     "5000 elements 15% are lost (row 96).",
 )
-def delta_hardly_matters(lost: float) -> Finding:
-    def cases() -> Any:
-        for n in (1000, 8000):
-            share, error = _kept(n, 100)
-            yield f"n = {n}: lost (s.e. {error:.4f})", 1 - share, lost
-
-    return at_most(cases())
+@each(at_most)
+def delta_hardly_matters(lost: float) -> Cases:
+    for n in (1000, 8000):
+        share, error = _kept(n, 100)
+        yield f"n = {n}: lost (s.e. {error:.4f})", 1 - share, lost
 
 
 # ------------------------------------------------------------------ beyond what we judge
 
 
-@claim(
+@ours(
     96,
     "ours:many-elements-cost",
-    OURS,
     "This book, beyond the quoted settings",
     "With 64 elements per coordinate the usual p-value at δ = 10⁻⁵ leaves about 12% of the bound "
     "for δ = 0, the exact one about 81%; with 20 guesses of 5000 elements the usual one leaves "
     "about 85%.",
-    MONTE_CARLO,
-    "corrections#prop-corr-delta",
+    kind=MONTE_CARLO,
+    explained="corrections#prop-corr-delta",
     stated={"usual": 0.12, "exact": 0.81, "few": 0.852},
     mutants=[
         varied("usual", up=BELOW, down=BELOW),
@@ -400,15 +393,14 @@ def many_elements_cost(usual: float, exact: float, few: float) -> Finding:
     )
 
 
-@claim(
+@ours(
     97,
     "ours:adaptive-beyond-forty",
-    OURS,
     "This book, beyond what we judge",
     "From 40 to 160 elements per coordinate the usual bounds of adaptive audits of one step fall; "
     "the bound that is valid for one-way feedback does not, at its default share λ.",
-    MONTE_CARLO,
-    "06-dp-sgd#fig-dpsgd-adaptive",
+    kind=MONTE_CARLO,
+    explained="06-dp-sgd#fig-dpsgd-adaptive",
     stated={"usual": -1, "valid": 0},
     mutants=[replaced("usual", rises=1, stays=0), replaced("valid", falls=-1, rises=1)],
 )

@@ -9,59 +9,43 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from oralib.bounds import (
-    p,
-)
-from oralib.channel import Channel, channel
-from oralib.claims.ledger import (
-    DEFINITION,
-    EXACT,
-    STATEMENT,
+from ledger.entries import (
+    Cases,
     Finding,
-    claim,
+    definition,
+    each,
     equal,
     replaced,
     shifted,
+    statement,
     varied,
 )
-from oralib.claims.tables import (
-    LN3,
-    best_accuracy,
-    zoo,
-)
-from oralib.mechanisms import (
-    Count,
-    LocalRandomizedResponse,
-    XorRandomizedResponse,
-    sign_vectors,
-)
+from ledger.small_channels import LN3, best_accuracy, zoo
+from oralib.bounds import p
+from oralib.channel import Channel, channel
+from oralib.mechanisms import Count, LocalRandomizedResponse, XorRandomizedResponse, sign_vectors
 from oralib.universe import SampledChannel
 
 
-@claim(
+@definition(
     1,
     "def:differential-privacy",
-    DEFINITION,
     "Definition 2.1",
     "The privacy level is the largest log-ratio of output probabilities over datasets that "
     "differ in one element.",
-    EXACT,
-    "02-preliminaries#paper-definition-2-1",
     stated={"differences": 1, "factor": 1.0},
     mutants=[replaced("differences", two=2, none=0), varied("factor")],
 )
-def privacy_level(differences: int, factor: float) -> Finding:
-    def cases() -> Any:
-        for mechanism in (LocalRandomizedResponse(LN3), XorRandomizedResponse(LN3), Count()):
-            table = channel(mechanism, 3)
-            differ = (table.signs[:, None] != table.signs[None]).sum(axis=2)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.log(table.table[:, :, None] / table.table[:, None, :])
-            level = np.nanmax(np.where(differ <= differences, ratio, -inf))
-            yield repr(mechanism), factor * float(level), mechanism.epsilon
-            yield repr(mechanism), factor * float(level), table.epsilon
-
-    return equal(cases())
+@each(equal)
+def privacy_level(differences: int, factor: float) -> Cases:
+    for mechanism in (LocalRandomizedResponse(LN3), XorRandomizedResponse(LN3), Count()):
+        table = channel(mechanism, 3)
+        differ = (table.signs[:, None] != table.signs[None]).sum(axis=2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.log(table.table[:, :, None] / table.table[:, None, :])
+        level = np.nanmax(np.where(differ <= differences, ratio, -inf))
+        yield repr(mechanism), factor * float(level), mechanism.epsilon
+        yield repr(mechanism), factor * float(level), table.epsilon
 
 
 def _mean_success(table: Channel, guesses: NDArray[Any]) -> float:
@@ -70,29 +54,25 @@ def _mean_success(table: Channel, guesses: NDArray[Any]) -> float:
     return float((table.table * right).sum() / table.table.shape[1])
 
 
-@claim(
+@statement(
     8,
     "eq:maximum-likelihood-guesser",
-    STATEMENT,
     "Section 5",
     "The best guess of an element is the sign of its distributional privacy loss.",
-    EXACT,
-    "05-efficacy#paper-section-5-guesser",
+    explained="05-efficacy#paper-section-5-guesser",
     stated={"sign": 1, "border": 0.0},
     corrected={"sign": -1},
     correction="It is minus that sign: the loss ln P[o | −1] / P[o | 1] is positive where −1 is "
     "the likelier value.",
     mutants=[replaced("sign", not_looking=0), shifted("border", 0.03)],
 )
-def likelihood_guess(sign: int, border: float) -> Finding:
-    def cases() -> Any:
-        for name, table in zoo().items():
-            loss = table.privacy_loss - border
-            guesses = sign * np.sign(np.where(np.abs(loss) < 1e-12, 0.0, loss))
-            guesses[guesses == 0] = 1  # a tie, or a guesser that does not look
-            yield name, _mean_success(table, guesses), best_accuracy(name, table.n)
-
-    return equal(cases())
+@each(equal)
+def likelihood_guess(sign: int, border: float) -> Cases:
+    for name, table in zoo().items():
+        loss = table.privacy_loss - border
+        guesses = sign * np.sign(np.where(np.abs(loss) < 1e-12, 0.0, loss))
+        guesses[guesses == 0] = 1  # a tie, or a guesser that does not look
+        yield name, _mean_success(table, guesses), best_accuracy(name, table.n)
 
 
 def _by_words(table: NDArray[Any], theta: NDArray[Any], rate: float) -> dict[str, float]:
@@ -131,83 +111,72 @@ def sampled_tables() -> dict[str, SampledChannel]:
     return found
 
 
-@claim(
+@definition(
     9,
     "eq:ddp-levels",
-    DEFINITION,
     "Section 5",
     "DDP is the largest distributional loss, AC-DDP averages the best element's accuracy over "
     "outputs, AE-AC-DDP all elements' accuracy, for any product distribution; with fair coins the "
     "last two are what the best guesser with one guess, and with n, achieves.",
-    EXACT,
-    "05-efficacy#paper-section-5-relaxations",
+    explained="05-efficacy#paper-section-5-relaxations",
     stated={"rate": 1.0, "order": "mean of best"},
     mutants=[varied("rate"), replaced("order", best_of_means="best of means")],
 )
-def relaxations(rate: float, order: str) -> Finding:
-    def cases() -> Any:
-        for name, sampled in sampled_tables().items():
-            words = _by_words(sampled.table, sampled.theta, rate)
-            yield f"{name}, DDP", words["DDP"], sampled.ddp
-            yield f"{name}, AC-DDP", words["AC-DDP"], sampled.ac_ddp
-            yield f"{name}, AE-AC-DDP", words["AE-AC-DDP"], sampled.ae_ac_ddp()
-        for name, table in zoo().items():
-            accuracy = special.expit(rate * np.abs(table.privacy_loss))
-            ac = (
-                float(table.probability @ accuracy.max(axis=1))
-                if order == "mean of best"
-                else float((table.probability @ accuracy).max())
-            )
-            yield name, ac, best_accuracy(name, 1)
-            yield name, ac, table.ac_ddp
-            yield name, float(table.probability @ accuracy.mean(axis=1)), table.ae_ac_ddp
-            yield name, table.ae_ac_ddp, best_accuracy(name, table.n)
-
-    return equal(cases())
+@each(equal)
+def relaxations(rate: float, order: str) -> Cases:
+    for name, sampled in sampled_tables().items():
+        words = _by_words(sampled.table, sampled.theta, rate)
+        yield f"{name}, DDP", words["DDP"], sampled.ddp
+        yield f"{name}, AC-DDP", words["AC-DDP"], sampled.ac_ddp
+        yield f"{name}, AE-AC-DDP", words["AE-AC-DDP"], sampled.ae_ac_ddp()
+    for name, table in zoo().items():
+        accuracy = special.expit(rate * np.abs(table.privacy_loss))
+        ac = (
+            float(table.probability @ accuracy.max(axis=1))
+            if order == "mean of best"
+            else float((table.probability @ accuracy).max())
+        )
+        yield name, ac, best_accuracy(name, 1)
+        yield name, ac, table.ac_ddp
+        yield name, float(table.probability @ accuracy.mean(axis=1)), table.ae_ac_ddp
+        yield name, table.ae_ac_ddp, best_accuracy(name, table.n)
 
 
-@claim(
+@definition(
     75,
     "eq:distributional-privacy-loss",
-    DEFINITION,
     "Section 5",
     "The distributional privacy loss for a product distribution Θ and values x, y of an element: "
     "the log-ratio of the output's probabilities given each of them, the others drawn from Θ.",
-    EXACT,
-    "05-efficacy#paper-section-5-general",
+    explained="05-efficacy#paper-section-5-general",
     stated={"factor": 1.0, "others": "drawn from Θ"},
     mutants=[varied("factor"), replaced("others", uniform="uniform", likeliest="likeliest")],
 )
-def general_loss(factor: float, others: str) -> Finding:
-    def cases() -> Any:
-        for sampled in sampled_tables().values():
-            n, size = sampled.theta.shape
-            theta = sampled.theta.copy()
-            if others == "uniform":
-                theta[:] = 1 / size
-            if others == "likeliest":
-                theta = (theta == theta.max(axis=1, keepdims=True)).astype(float)
-            for i, o in product(range(n), range(len(sampled.table))):
-                given = np.zeros(size)
-                for d in product(range(size), repeat=n):
-                    rest = [theta[j, d[j]] for j in range(n) if j != i]
-                    given[d[i]] += sampled.table[(o, *d)] * float(np.prod(rest))
-                loss = factor * (np.log(given[:, None]) - np.log(given[None, :]))
-                own = sampled.privacy_loss[o, i]
-                yield f"|X| = {size}, n = {n}", float(np.abs(loss - own).max()), 0.0
-
-    return equal(cases())
+@each(equal)
+def general_loss(factor: float, others: str) -> Cases:
+    for sampled in sampled_tables().values():
+        n, size = sampled.theta.shape
+        theta = sampled.theta.copy()
+        if others == "uniform":
+            theta[:] = 1 / size
+        if others == "likeliest":
+            theta = (theta == theta.max(axis=1, keepdims=True)).astype(float)
+        for i, o in product(range(n), range(len(sampled.table))):
+            given = np.zeros(size)
+            for d in product(range(size), repeat=n):
+                rest = [theta[j, d[j]] for j in range(n) if j != i]
+                given[d[i]] += sampled.table[(o, *d)] * float(np.prod(rest))
+            loss = factor * (np.log(given[:, None]) - np.log(given[None, :]))
+            own = sampled.privacy_loss[o, i]
+            yield f"|X| = {size}, n = {n}", float(np.abs(loss - own).max()), 0.0
 
 
-@claim(
+@definition(
     19,
     "def:max-divergence-total-variation-distance",
-    DEFINITION,
     "Definition C.2",
     "The max-divergence, the largest ln P(x)/Q(x), is the largest ln P(A)/Q(A) over events A; the "
     "total variation distance, half the sum of |P(x) − Q(x)|, is the largest P(A) − Q(A).",
-    EXACT,
-    "C-efficacy-in-detail#paper-definition-c-2",
     stated={"divergence": 1.0, "half": 0.5},
     mutants=[varied("divergence"), varied("half")],
 )
@@ -240,15 +209,13 @@ def spoilt_response(level: float) -> Channel:
     return Channel(np.where(right, truth[None], 1 - truth[None]).prod(axis=2), signs)
 
 
-@claim(
+@definition(
     20,
     "def:probably-approximately-randomized-response",
-    DEFINITION,
     "Section C.3",
     "An ε-DP algorithm is (p, a)-probably approximately RR_ε in an index if for a share of at "
     "least p of the values of the others success is at least p(ε) − a.",
-    EXACT,
-    "C-efficacy-in-detail#paper-section-c-3-probably",
+    explained="C-efficacy-in-detail#paper-section-c-3-probably",
     stated={"share": 0.75, "gap": 0.25, "others": 0.15},
     mutants=[varied("share"), varied("gap"), varied("others")],
 )

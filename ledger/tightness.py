@@ -1,8 +1,8 @@
 """When one-run auditing is tight: the paper's Section 5.2 and Appendices C.2, C.3 and C.5."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial, reduce
+from functools import cache, reduce
 from itertools import product
 from math import inf
 from typing import Any
@@ -11,32 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from oralib.bounds import epsilon_lower_bound, p, p_inv
-from oralib.channel import Channel, channel
-from oralib.claims.auditing import laplace_success
-from oralib.claims.counts_and_bounds import bounds_tend
-from oralib.claims.efficacy import laplace_by_quadrature
-from oralib.claims.ledger import (
+from ledger.asymptotics import laplace_success
+from ledger.counts_and_bounds import bounds_tend
+from ledger.efficacy import laplace_by_quadrature
+from ledger.entries import (
     CLOSED,
-    EXACT,
     LINEAR_PROGRAM,
-    STATEMENT,
     WEAKER,
+    Cases,
     Finding,
+    Function,
     all_of,
     at_most,
-    claim,
+    each,
     equal,
     replaced,
     same_answers,
+    statement,
     varied,
 )
-from oralib.claims.tables import (
-    LN3,
-    graded_response,
-    random_table,
-    randomized_response,
-)
+from ledger.small_channels import LN3, graded_response, random_table, randomized_response
+from oralib.bounds import epsilon_lower_bound, p, p_inv
+from oralib.channel import Channel, channel
 from oralib.games import classic_law, one_run_law
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import (
@@ -65,7 +61,7 @@ class _Family:
     epsilon: float
     exposed: float
     rest: float
-    groups: Callable[[int], tuple[int, int, float]]
+    groups: Function
 
     def at_least(self, n: int, level: float, number: Any) -> Any:
         """P[so many elements have a loss of at least the level]."""
@@ -94,6 +90,7 @@ def _many(n: int) -> int:
     return min(n, 10**15)
 
 
+@cache
 def _set_exposed(s: int) -> float:
     """How likely a count of s elements gives all of them away."""
     table = channel(Count(), s)
@@ -114,24 +111,14 @@ def families() -> dict[str, _Family]:
         "log n named": _Family(inf, inf, 0.0, lambda n: (1, n.bit_length() - 1, 1.0)),
     }
     for q in (0.25, 0.98, 0.995):
-        found[f"AON, p = {q}"] = _Family(inf, inf, 0.0, partial(_all_together, q))
+        found[f"AON, p = {q}"] = _Family(inf, inf, 0.0, lambda n, q=q: (_many(n), 1, q))
     for number in (1, 2, 30, 500, 5000):
-        found[f"{number} named"] = _Family(inf, inf, 0.0, partial(_some, number))
+        found[f"{number} named"] = _Family(inf, inf, 0.0, lambda n, number=number: (1, number, 1.0))
     for s in (2, 4):
-        found[f"CIS_{s}"] = _Family(inf, inf, 0.0, partial(_in_sets, s, _set_exposed(s)))
+        found[f"CIS_{s}"] = _Family(
+            inf, inf, 0.0, lambda n, s=s: (s, _many(n // s), _set_exposed(s))
+        )
     return found
-
-
-def _all_together(chance_of_all: float, n: int) -> tuple[int, int, float]:
-    return _many(n), 1, chance_of_all
-
-
-def _some(number: int, n: int) -> tuple[int, int, float]:
-    return 1, number, 1.0
-
-
-def _in_sets(s: int, chance_of_one: float, n: int) -> tuple[int, int, float]:
-    return s, _many(n // s), chance_of_one
 
 
 @cache
@@ -166,15 +153,13 @@ def _tightfamilies() -> dict[str, bool]:
 _EVERY = (0.5, 0.9, 0.97, 0.99, 0.999)
 
 
-@claim(
+@statement(
     28,
     "thm:condition-for-tightness-of-ora-with-abstentions",
-    STATEMENT,
     "Theorems 5.3 and C.11",
     "ORA is tight if and only if, for every level below ε(M), the number of elements with a loss "
     "of at least that level tends to infinity in probability.",
-    CLOSED,
-    "05-efficacy#paper-theorem-5-3",
+    kind=CLOSED,
     stated={
         "numbers": (1, 10, 100, 1000, 10_000),
         "levels": _EVERY,
@@ -223,15 +208,13 @@ def _local_parts() -> dict[str, Channel]:
     }
 
 
-@claim(
+@statement(
     29,
     "theorem:ora-is-tight-for-local-algorithms",
-    STATEMENT,
     "Corollary 5.4",
     "ORA is tight for local algorithms: guesses where the loss is ε, if that has a positive "
     "probability, are right with probability p(ε), and there are ever more of them.",
-    CLOSED,
-    "05-efficacy#paper-corollary-5-4",
+    kind=CLOSED,
     stated={"tau": 1.0, "level": 1.0},
     mutants=[varied("tau"), varied("level")],
 )
@@ -268,14 +251,11 @@ def _composed() -> list[tuple[float, bool, float]]:
     return found
 
 
-@claim(
+@statement(
     45,
     "lem:perfect-efficacy-iff-lrr",
-    STATEMENT,
     "Lemma C.7",
     "A guesser has efficacy p(ε(M)) if and only if mechanism and guesser together are LRR_ε(M).",
-    EXACT,
-    "C-efficacy-in-detail#paper-lemma-c-7",
     stated={"least": 0.0, "level": 1.0},
     corrected={"least": 0.5},
     correction="For ε(M) > 0; at ε(M) = 0 every guesser has efficacy 1/2.",
@@ -319,25 +299,20 @@ def _some_function_makes(table: Channel, goal: NDArray[Any], own_coins: bool) ->
         return bool(np.isclose(made, goal[:, None], atol=1e-9).all(axis=(0, 2)).any())
     # The function is a matrix F of probabilities: F @ table = goal, each column adds up to 1.
     rows = np.vstack(
-        [
-            np.kron(np.eye(values), table.table.T),
-            np.kron(np.ones((1, values)), np.eye(outputs)),
-        ]
+        [np.kron(np.eye(values), table.table.T), np.kron(np.ones((1, values)), np.eye(outputs))]
     )
     limits = np.r_[goal.ravel(), np.ones(outputs)]
     found = optimize.linprog(np.zeros(values * outputs), A_eq=rows, b_eq=limits, method="highs")
     return bool(found.status == 0)
 
 
-@claim(
+@statement(
     80,
     "prop:ora-has-perfect-efficacy-iff-local-randomized-response",
-    STATEMENT,
     "Proposition C.8",
     "The best efficacy is p(ε(M)) if and only if some function of the output, which may toss coins "
     "of its own, turns the mechanism into LRR_ε(M).",
-    LINEAR_PROGRAM,
-    "C-efficacy-in-detail#paper-proposition-c-8",
+    kind=LINEAR_PROGRAM,
     stated={"level": 1.0, "own_coins": True},
     mutants=[varied("level", 1), replaced("own_coins", none=False)],
     remark="For all ε(M): at 0, where every guesser has efficacy 1/2, fresh coins are LRR_0.",
@@ -364,41 +339,36 @@ def _by_others(index: int, good: float, bad: float, bad_values: int) -> NDArray[
     return np.where(others < bad_values, bad, good)
 
 
-@claim(
+@statement(
     52,
     "lem:approaches-perfect-efficacy-iff-mostly-probably-approximately-rr",
-    STATEMENT,
     "Lemma C.9",
     "If a share m of the indices is (p, a)-probably approximately RR, the efficacy is at least "
     "m p (P − a) with P = p(ε); if it is at most that share, at most P − (1 − m)(1 − p) a. So the "
     "efficacy tends to P if and only if the algorithm approaches LRR.",
-    EXACT,
-    "C-efficacy-in-detail#paper-lemma-c-9",
     stated={"lower": 1.0, "upper": 1.0},
     mutants=[varied("lower", down=WEAKER), varied("upper", down=WEAKER)],
     remark="At ε = ∞, where no table is excluded, the first inequality is attained and the second "
     "approached, by tables that are made for it.",
 )
-def shares_decide(lower: float, upper: float) -> Finding:
-    def cases() -> Any:
-        for level, a in ((inf, 0.0), (inf, 0.25)):
-            top = p(level)
-            # Two of three indices are good, for three of four values of the others.
-            truth = [_by_others(i, top - a, 0.0, 1) for i in (0, 1)] + [np.zeros(8)]
-            table = _uneven(np.column_stack(truth))
-            share = float(table.probably_approximately_rr(level, 0.75, a).mean())
-            success = float(table.success_given_others.mean())
-            yield f"lower, P = {top:.3g}", lower * share * 0.75 * (top - a), success
-            # One of three indices is not, for just two of four values of the others.
-            truth = [np.full(8, top), np.full(8, top), _by_others(2, top, top - 0.2, 2)]
-            table = _uneven(np.column_stack(truth))
-            most, gap = 0.5 + 1e-9, 0.2 - 1e-9
-            share = float(table.probably_approximately_rr(level, most, gap).mean())
-            success = float(table.success_given_others.mean())
-            limit = top - upper * (1 - share) * (1 - most) * gap
-            yield f"upper, P = {top:.3g}", success, limit
-
-    return at_most(cases(), slack=1e-7)
+@each(at_most, slack=1e-7)
+def shares_decide(lower: float, upper: float) -> Cases:
+    for level, a in ((inf, 0.0), (inf, 0.25)):
+        top = p(level)
+        # Two of three indices are good, for three of four values of the others.
+        truth = [_by_others(i, top - a, 0.0, 1) for i in (0, 1)] + [np.zeros(8)]
+        table = _uneven(np.column_stack(truth))
+        share = float(table.probably_approximately_rr(level, 0.75, a).mean())
+        success = float(table.success_given_others.mean())
+        yield f"lower, P = {top:.3g}", lower * share * 0.75 * (top - a), success
+        # One of three indices is not, for just two of four values of the others.
+        truth = [np.full(8, top), np.full(8, top), _by_others(2, top, top - 0.2, 2)]
+        table = _uneven(np.column_stack(truth))
+        most, gap = 0.5 + 1e-9, 0.2 - 1e-9
+        share = float(table.probably_approximately_rr(level, most, gap).mean())
+        success = float(table.success_given_others.mean())
+        limit = top - upper * (1 - share) * (1 - most) * gap
+        yield f"upper, P = {top:.3g}", success, limit
 
 
 #: Shares of indices that are coins, in the limit; the others are randomized response.
@@ -410,15 +380,13 @@ def _product(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return reduce(lambda one, other: np.kron(one, other), parts)
 
 
-@claim(
+@statement(
     53,
     "thm:condition-for-tightness-without-abstentions",
-    STATEMENT,
     "Theorem C.10",
     "Without abstentions ORA is tight if and only if the algorithm, after some post-processing, "
     "approaches LRR: in a share of indices that tends to 1.",
-    CLOSED,
-    "C-efficacy-in-detail#paper-theorem-c-10",
+    kind=CLOSED,
     stated={"share": 1.0},
     mutants=[varied("share"), replaced("share", more_than_half=0.51)],
     remark="Tried on algorithms that are randomized response in some indices and coins in others.",
@@ -440,15 +408,13 @@ def approaches_randomized_response(share: float) -> Finding:
     return all_of(equal(structure()), same_answers(answers))
 
 
-@claim(
+@statement(
     56,
     "lem:bounds-approach-efficacy-for-local-algorithms",
-    STATEMENT,
     "Lemma C.14",
     "For local algorithms and every β in [0, 1), the bounds without abstentions tend to the level "
     "p^-1(E) of the efficacy.",
-    CLOSED,
-    "C-efficacy-in-detail#paper-lemma-c-14",
+    kind=CLOSED,
     stated={"betas": (0.0, 0.05, 0.5, 0.9), "perfect": True, "level": 1.0},
     corrected={"betas": (1e-6, 0.05, 0.5, 0.9), "perfect": False},
     correction="For β in (0, 1), and an efficacy below 1; at β = 0 every bound is 0, and at "
@@ -475,32 +441,28 @@ def bounds_approach_the_efficacy(betas: Sequence[float], perfect: bool, level: f
     return all_of(*findings)
 
 
-@claim(
+@statement(
     77,
     "text:one-run-simulates-classic",
-    STATEMENT,
     "Section 5.2, before Corollary 5.4",
     "One-run auditing of a local algorithm simulates classic auditing of its sub-algorithm: the "
     "counts have the same law.",
-    EXACT,
-    "05-efficacy#paper-corollary-5-4",
+    explained="05-efficacy#paper-corollary-5-4",
     stated={"rounds": 0, "local": True},
     mutants=[replaced("rounds", one_more=1), replaced("local", elements_that_mix=False)],
 )
-def one_run_simulates_classic(rounds: int, local: bool) -> Finding:
-    def cases() -> Any:
-        for name, part in _local_parts().items():
-            for n, tau in product((1, 2, 3), (0.0, 0.5, 1.0)):
-                guesser = ThresholdGuesser(tau * part.epsilon)
-                table = Channel(_product([part.table] * n))
-                if not local:  # half of the time the first element's part stands for all
-                    first = np.repeat(part.table, 2 ** (n - 1), axis=1)
-                    table = Channel(np.vstack([0.5 * table.table, 0.5 * first]))
-                one = np.zeros((n + 2, n + 2))
-                one[: n + 1, : n + 1] = one_run_law(table, guesser)
-                many = np.zeros((n + 2, n + 2))
-                law = classic_law(part, guesser, n + rounds)
-                many[: len(law), : len(law)] = law
-                yield f"{name}, n = {n}", float(np.abs(one - many).max()), 0.0
-
-    return equal(cases())
+@each(equal)
+def one_run_simulates_classic(rounds: int, local: bool) -> Cases:
+    for name, part in _local_parts().items():
+        for n, tau in product((1, 2, 3), (0.0, 0.5, 1.0)):
+            guesser = ThresholdGuesser(tau * part.epsilon)
+            table = Channel(_product([part.table] * n))
+            if not local:  # half of the time the first element's part stands for all
+                first = np.repeat(part.table, 2 ** (n - 1), axis=1)
+                table = Channel(np.vstack([0.5 * table.table, 0.5 * first]))
+            one = np.zeros((n + 2, n + 2))
+            one[: n + 1, : n + 1] = one_run_law(table, guesser)
+            many = np.zeros((n + 2, n + 2))
+            law = classic_law(part, guesser, n + rounds)
+            many[: len(law), : len(law)] = law
+            yield f"{name}, n = {n}", float(np.abs(one - many).max()), 0.0

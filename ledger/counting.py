@@ -8,39 +8,37 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import optimize, special, stats
 
-from oralib.channel import Channel, channel
-from oralib.claims.ledger import (
+from ledger.entries import (
     CLOSED,
     COUNTEREXAMPLE,
-    EXACT,
-    STATEMENT,
     WEAKER,
+    Cases,
     Finding,
+    Function,
     all_of,
     at_most,
-    claim,
+    each,
     equal,
+    ours,
     replaced,
     same_answers,
+    statement,
     tends,
     varied,
 )
-from oralib.claims.tables import geometric_count
+from ledger.small_channels import geometric_count
+from oralib.channel import Channel, channel
 from oralib.mechanisms import Count, CountInSets, XorInPairs, sign_vectors
+from oralib.universe import SampledChannel
 
-Function = Callable[..., Any]
 
-
-@claim(
+@statement(
     57,
     "lem:bound-of-the-mad-of-a-binomial",
-    STATEMENT,
     "Lemma D.1",
     "The mean absolute deviation of Bin(n, p) is at most the square root of n p (1 − p).",
-    EXACT,
-    "D-dp-sgd-in-detail#paper-lemma-d-1",
     stated={"factor": 1.0, "power": 0.5},
     mutants=[varied("factor", up=WEAKER), varied("power")],
 )
@@ -63,21 +61,19 @@ def mean_absolute_deviation(factor: float, power: float) -> Finding:
     return all_of(equal(sums()), at_most(limits))
 
 
+@cache
 def _mean_accuracy_of_count(n: int) -> float:
     """1/2 + E|O - n/2| / n, the paper's expression, as a sum over the binomial law."""
     o = np.arange(n + 1)
     return 0.5 + float(stats.binom.pmf(o, n, 0.5) @ np.abs(o - n / 2)) / n
 
 
-@claim(
+@statement(
     58,
     "prop:ora-efficacy-for-count-approaches-half",
-    STATEMENT,
     "Proposition D.2",
     "The best efficacy for Count is 1/2 + E|O − n/2|/n, at most 1/2 + 1/(2√n), for any number of "
     "guesses, and tends to 1/2.",
-    EXACT,
-    "D-dp-sgd-in-detail#paper-proposition-d-2",
     stated={"coefficient": 1.0, "factor": 0.5, "limit": 0.5},
     mutants=[varied("coefficient"), varied("factor", up=WEAKER), varied("limit")],
 )
@@ -114,14 +110,11 @@ def _symmetric_efficacy(kernel: NDArray[Any], n: int) -> float:
     return float(given.max(axis=0).sum() / 2)
 
 
-@claim(
+@statement(
     59,
     "cor:symmetric-algorithms",
-    STATEMENT,
     "Corollary D.3",
     "No symmetric algorithm on bits has a larger efficacy than Count, so all tend to 1/2.",
-    EXACT,
-    "D-dp-sgd-in-detail#paper-corollary-d-3",
     stated={"factor": 1.0, "limit": 0.5, "pairs": "different"},
     mutants=[
         varied("factor", up=WEAKER),
@@ -154,36 +147,31 @@ def symmetric_algorithms(factor: float, limit: float, pairs: str) -> Finding:
     return all_of(equal(same), at_most(most), *limits)
 
 
-@claim(
+@statement(
     60,
     "lemma:privacy-loss-of-count",
-    STATEMENT,
     "Lemma D.4",
     "The size of the loss of Count is at least a where the output is at least "
     "n (e^a − 1)/(2 (e^a + 1)) away from its mean.",
-    EXACT,
-    "D-dp-sgd-in-detail#paper-lemma-d-4",
     stated={"two": 2.0, "rate": 1.0},
     mutants=[varied("two"), varied("rate")],
 )
-def loss_of_count(two: float, rate: float) -> Finding:
-    def cases() -> Any:
-        for n, a in product((1, 4, 12, 51, 200, 1001), (0.05, 0.2, 0.4, 1.0, 2.5)):
-            # Counts that lie on the border but for rounding are on neither side of it.
-            loss = np.abs(Count().privacy_loss(np.arange(n + 1)[:, None], n)[:, 0])
-            away = np.abs(np.arange(n + 1) - n / 2)
-            edge = n * (exp(rate * a) - 1) / (two * (exp(rate * a) + 1))
-            yield (
-                f"n = {n}, a = {a}",
-                float((loss >= a - 1e-12).sum()),
-                float((away >= edge - 1e-9).sum()),
-            )
-        table = channel(Count(), 8)
-        own = Count().privacy_loss(np.arange(9)[:, None], 8)
-        finite = np.isfinite(own)
-        yield "table", float(np.abs(own[finite] - table.privacy_loss[finite]).max()), 0.0
-
-    return equal(cases())
+@each(equal)
+def loss_of_count(two: float, rate: float) -> Cases:
+    for n, a in product((1, 4, 12, 51, 200, 1001), (0.05, 0.2, 0.4, 1.0, 2.5)):
+        # Counts that lie on the border but for rounding are on neither side of it.
+        loss = np.abs(Count().privacy_loss(np.arange(n + 1)[:, None], n)[:, 0])
+        away = np.abs(np.arange(n + 1) - n / 2)
+        edge = n * (exp(rate * a) - 1) / (two * (exp(rate * a) + 1))
+        yield (
+            f"n = {n}, a = {a}",
+            float((loss >= a - 1e-12).sum()),
+            float((away >= edge - 1e-9).sum()),
+        )
+    table = channel(Count(), 8)
+    own = Count().privacy_loss(np.arange(9)[:, None], 8)
+    finite = np.isfinite(own)
+    yield "table", float(np.abs(own[finite] - table.privacy_loss[finite]).max()), 0.0
 
 
 def _log2_exposed_sets(log2_n: float, s: int, a: float) -> float:
@@ -222,14 +210,12 @@ def _tight_sizes() -> dict[str, bool]:
     }
 
 
-@claim(
+@statement(
     61,
     "prop:condition-for-tightness-of-ora-for-count-in-sets",
-    STATEMENT,
     "Proposition D.5",
     "ORA is tight for Count-in-Sets if and only if s(n) = o(log n).",
-    COUNTEREXAMPLE,
-    "D-dp-sgd-in-detail#paper-proposition-d-5",
+    kind=COUNTEREXAMPLE,
     stated={"largest": 0.0},
     corrected={"largest": 1.0},
     correction="If and only if limsup s(n) / log2 n ≤ 1; o(log n) suffices and is not needed.",
@@ -245,14 +231,13 @@ def tight_sizes_of_sets(largest: float) -> Finding:
     )
 
 
-@claim(
+@statement(
     81,
     "text:small-sets-suffice",
-    STATEMENT,
     "Section 6.1",
     "ORA is tight for Count-in-Sets so long as s(n) = o(log n).",
-    CLOSED,
-    "06-dp-sgd#paper-definition-6-1",
+    kind=CLOSED,
+    explained="06-dp-sgd#paper-definition-6-1",
     stated={"largest": 0.0},
     mutants=[
         replaced(
@@ -297,14 +282,13 @@ def _block_efficacy(block: Channel, blocks: int, k: int) -> float:
     return total / k
 
 
-@claim(
+@statement(
     78,
     "text:constant-sets-are-local",
-    STATEMENT,
     "Section 6.1",
     "Count-in-Sets with sets of a constant size is local, and hence ORA is tight for it.",
-    COUNTEREXAMPLE,
-    "corrections#sec-corr-slips",
+    kind=COUNTEREXAMPLE,
+    explained="corrections#sec-corr-slips",
     stated={"reason": "local", "block": Count(), "limit": 1.0},
     corrected={"reason": "exposed sets"},
     correction="It is not local for sets of two or more, but tight by Theorem 5.3: ever more sets "
@@ -324,3 +308,61 @@ def constant_sets(reason: str, block: Any, limit: float) -> Finding:
     return all_of(
         equal([("six elements", small, channel(CountInSets(2), 6).optimal_efficacy(4))]), *findings
     )
+
+
+@ours(
+    94,
+    "ours:equal-pairs",
+    "This book",
+    "Pairs of two equal elements change the picture: with one live pair in each set of "
+    "Count-in-Sets the live ones are given away, E*_2 = 1 at n = 4, s = 2, against 7/8 with "
+    "different elements in every pair.",
+    explained="D-dp-sgd-in-detail#prop-detail-equal",
+    stated={"equal_allowed": 1.0, "different": 0.875},
+    mutants=[varied("equal_allowed"), varied("different")],
+)
+@each(equal)
+def equal_pairs(equal_allowed: float, different: float) -> Cases:
+    for s, sets in ((2, 2), (3, 2), (2, 3)):
+        counts = SampledChannel.of(channel(CountInSets(s), s * sets))
+        live = [(0, 1) if i % s == 0 else (0, 0) for i in range(s * sets)]
+        best = counts.restricted(live).optimal_efficacy(sets)
+        yield f"s = {s}, one live pair a set", best, equal_allowed
+    yield "n = 4, s = 2", channel(CountInSets(2), 4).optimal_efficacy(2), different
+
+
+@cache
+def _median_best_set(c: float, log2_n: float) -> float:
+    """The accuracy that the best set reaches with probability 1/2, at s = c log2 n."""
+    s = round(c * log2_n)
+    rare = np.arange(s // 2 + 1)
+    log_weight = special.gammaln(s + 1) - special.gammaln(rare + 1) - special.gammaln(s - rare + 1)
+    log_tail = np.logaddexp.accumulate(log_weight) / np.log(2) - s + 1
+    expected = log2_n - log2(s) + log_tail  # log2 of the number of sets that are so extreme
+    return float(1 - rare[np.searchsorted(expected, log2(np.log(2)))] / s)
+
+
+@ours(
+    98,
+    "ours:beyond-the-border",
+    "This book",
+    "For sets of c log2 n elements, c > 1, all of one size, the best efficacy of few guesses tends "
+    "to 1 − h⁻¹(1 − 1/c), h the binary entropy.",
+    kind=CLOSED,
+    explained="D-dp-sgd-in-detail#prop-detail-beyond",
+    stated={"one": 1.0, "reciprocal": 1.0},
+    mutants=[varied("one"), varied("reciprocal")],
+)
+def beyond_the_border(one: float, reciprocal: float) -> Finding:
+    findings = []
+    for c in (1.5, 2.0, 4.0):
+        goal = min(one - reciprocal / c, 1.0)
+
+        def excess(x: float, goal: float = goal) -> float:
+            entropy = special.entr(x) + special.entr(1 - x)
+            return float(entropy / np.log(2) - goal)
+
+        limit = 1 - optimize.brentq(excess, 1e-12, 0.5)
+        values = [_median_best_set(c, x) for x in (10**3, 10**4, 10**5)]
+        findings.append(tends(values, limit, 0.002))
+    return all_of(*findings)

@@ -1,45 +1,42 @@
-"""Validity, asymptotic validity and tightness: the paper's Section 3 and Appendix A."""
+"""Bounds and estimations of ever more guesses: the paper's Section 3 and Appendix A."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from math import inf, log
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p
-from oralib.channel import Channel, channel
-from oralib.claims.counts_and_bounds import above, almost_all, bounds_tend, success_of_all
-from oralib.claims.ledger import (
+from ledger.counts_and_bounds import above, almost_all, bounds_tend, success_of_all
+from ledger.entries import (
     CLOSED,
     COUNTEREXAMPLE,
-    EXACT,
-    STATEMENT,
     WEAKER,
+    Cases,
     Finding,
+    Function,
     all_of,
     at_most,
-    claim,
-    critical_levels,
+    each,
     equal,
-    failure,
+    first_largest,
     replaced,
     same_answers,
     shifted,
+    statement,
     tends,
     towards,
     varied,
 )
-from oralib.claims.tables import LN3, graded_response, private, worst_failure
-from oralib.games import classic_law, one_run_law
+from ledger.small_channels import LN3, graded_response, private
+from ledger.validity import classic_successes
+from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p
+from oralib.channel import channel
+from oralib.games import one_run_law
 from oralib.guessers import ThresholdGuesser, TopGuesser
 from oralib.mechanisms import LocalRandomizedResponse, NameAndShame
-
-Function = Callable[..., Any]
-Law = NDArray[np.float64]
 
 
 def laplace_success(epsilon: float, tau: float) -> tuple[float, float]:
@@ -76,14 +73,12 @@ def _strategies() -> dict[str, tuple[float, float, bool]]:
     return found
 
 
-@claim(
+@statement(
     24,
     "lem:ora-efficacy-and-tightness",
-    STATEMENT,
     "Lemmas 3.3, A.4 and A.17",
     "Bounds approach ε(M) if and only if the efficacy approaches p(ε(M)), with unlimited guesses.",
-    CLOSED,
-    "03-problem-setting#paper-lemma-3-3",
+    kind=CLOSED,
     stated={"level": 1.0, "tolerance": 0.0, "unlimited": True},
     mutants=[
         varied("level"),
@@ -106,191 +101,12 @@ def tight_if_accurate(level: float, tolerance: float, unlimited: bool) -> Findin
     return same_answers(answers)
 
 
-def binomial_law(sizes: dict[int, float], success: float) -> Law:
-    """Guesses that are right independently, their number drawn beforehand."""
-    most = max(sizes)
-    law = np.zeros((most + 1, most + 1))
-    for r, share in sizes.items():
-        law[: r + 1, r] = share * stats.binom.pmf(np.arange(r + 1), r, success)
-    return law
-
-
-@cache
-def stop_or_oppose(epsilon: float, n: int, beta: float) -> Law:
-    """The law of (V, R) of an adaptive audit of randomized response that tosses a private coin.
-
-    On heads it guesses what it sees and abstains for the rest once its bound exceeds ε. On tails
-    it guesses the opposite of what it sees, everywhere.
-    """
-    success = p(epsilon)
-    law = 0.5 * binomial_law({n: 1.0}, 1 - success)
-    going = np.zeros(n + 1)  # P[v right so far, and not stopped]
-    going[0] = 0.5
-    for r in range(1, n + 1):
-        going[1:] = going[1:] * (1 - success) + going[:-1] * success
-        going[0] *= 1 - success
-        v = np.arange(r + 1)
-        ahead = np.ones(r + 1, dtype=bool) if r == n else _ahead(v, r, epsilon, beta)
-        law[v[ahead], r] += going[: r + 1][ahead]
-        going[: r + 1][ahead] = 0.0
-    return law
-
-
-def _ahead(v: NDArray[np.int64], r: int, epsilon: float, beta: float) -> NDArray[np.bool_]:
-    """Whether the bound of v of r exceeds ε: the tail of Bin(r, p(ε)) from v on is below β."""
-    return np.asarray(stats.binom.sf(v - 1, r, p(epsilon)) < beta * (1 - 1e-9))
-
-
-@cache
-def _laws() -> dict[str, tuple[float, Law]]:
-    """(ε, law of (V, R)) of audits, or of guesses that are right independently."""
-    return {
-        "LRR_4, stop or oppose, n = 1000": (4.0, stop_or_oppose(4.0, 1000, 0.05)),
-        "fair guesses": (0.0, binomial_law({10: 0.5, 60: 0.5}, 0.5)),
-        "guesses 0.5% better than fair": (0.0, binomial_law({60: 1.0}, 0.5025)),
-        "poor guesses": (0.0, binomial_law({5: 0.3, 40: 0.7}, 0.4)),
-        "XRR_0.01, all others known": (0.01, _all_or_none(0.01, 20)),
-    }
-
-
-def _all_or_none(epsilon: float, n: int) -> Law:
-    """All of n guesses are right, with probability p(ε), or none is."""
-    law = np.zeros((n + 1, n + 1))
-    law[n, n], law[0, n] = p(epsilon), 1 - p(epsilon)
-    return law
-
-
-def _upper_tail(law: Law) -> Law:
-    """P[V >= v, R = r]."""
-    return law[::-1].cumsum(axis=0)[::-1]
-
-
-def _same_r(law: Law, success: float) -> Law:
-    """The law with the same R and independent guesses."""
-    return binomial_law({r: w for r, w in enumerate(law.sum(axis=0)) if w > 0}, success)
-
-
-_CONDITIONS: dict[str, Function] = {
-    "on the whole": lambda one, other: (one.sum(axis=1) <= other.sum(axis=1) + 1e-12).all(),
-    "given R": lambda one, other: (one <= other + 1e-12).all(),
-    "in the mean": lambda one, other: (one[1:].sum(axis=0) <= other[1:].sum(axis=0) + 1e-12).all(),
-}
-
-
-@claim(
-    30,
-    "lem:condition-for-validity",
-    STATEMENT,
-    "Lemma A.7",
-    "If V is stochastically dominated by Bin(R, p(ε)), the bound is valid.",
-    COUNTEREXAMPLE,
-    "A-guessing-based-auditing#paper-lemma-a-7",
-    stated={"dominated": "on the whole", "success": 1.0},
-    corrected={"dominated": "given R"},
-    correction="Dominance given each value of R suffices; dominance on the whole does not.",
-    mutants=[
-        replaced("dominated", in_the_mean="in the mean"),
-        varied("success", 1, down=WEAKER),
-    ],
-    remark="The counterexample is an adaptive audit of randomized response: a private coin decides "
-    "whether it guesses what it sees and stops when it is ahead, or guesses against all.",
-)
-def condition_for_validity(dominated: str, success: float) -> Finding:
-    def cases() -> Any:
-        for name, (epsilon, law) in _laws().items():
-            q = min(1.0, success * p(epsilon))
-            one, other = _upper_tail(law), _upper_tail(_same_r(law, q))
-            if not _CONDITIONS[dominated](one, other):
-                continue
-            sizes = np.nonzero(law.sum(axis=0))[0].tolist() if len(law) < 100 else []
-            levels = [1.004 * b for r in sizes for b in critical_levels(r, p(epsilon))]
-            for beta in (0.05, *levels):  # just above a tail, so that a count is rejected
-                yield f"{name}, β = {beta:.3g}", failure(law, epsilon, beta), beta
-
-    return at_most(cases())
-
-
-def _classic_successes(table: Channel, threshold: float) -> list[tuple[float, float]]:
-    """(success, chance to guess) of classic auditing with a threshold at a share of ε(M).
-
-    For each element and each value of the others, from one round of the exact law.
-    """
-    found = []
-    guesser = ThresholdGuesser(threshold * table.epsilon)
-    for index, base in product(range(table.n), table.signs):
-        if base[index] < 0:
-            law = classic_law(table, guesser, 1, base=base, index=index)
-            if law[:, 1].sum() > 0:
-                found.append((float(law[1, 1] / law[:, 1].sum()), float(law[:, 1].sum())))
-    return found
-
-
-@cache
-def _best_classic() -> dict[str, tuple[float, float]]:
-    """(ε, the best success of classic auditing with a threshold) of each private table."""
-    return {
-        name: (
-            table.epsilon,
-            max(s for share in (0.0, 0.5, 1.0) for s, _ in _classic_successes(table, share)),
-        )
-        for name, table in private().items()
-    }
-
-
-@claim(
-    31,
-    "prop:classic-auditing-is-valid",
-    STATEMENT,
-    "Proposition A.8",
-    "Classic auditing is valid: its bound exceeds ε(M) with probability at most β.",
-    EXACT,
-    "A-guessing-based-auditing#paper-proposition-a-8",
-    stated={"level": 1.0},
-    mutants=[varied("level", 1, down=WEAKER)],
-)
-def classic_is_valid(level: float) -> Finding:
-    def cases() -> Any:
-        for name, (epsilon, success) in _best_classic().items():
-            for r in (5, 20, 60):
-                law = binomial_law({r: 1.0}, success)
-                for beta in critical_levels(r, p(epsilon)):
-                    yield f"{name}, r = {r}", failure(law, epsilon, level * beta), beta
-
-    return at_most(cases())
-
-
-def critical_failures(feedback: str, level: float) -> Any:
-    """(name, worst failure of all guessers at level · β, β) on private tables, at critical β."""
-    for name, table in private().items():
-        levels = {b for r in (1, 2, 3) for b in critical_levels(min(r, table.n), p(table.epsilon))}
-        for beta in sorted({*levels, 0.1, 0.3, 0.55, 0.65, 0.8}):
-            spent = round(level * beta, 12)
-            yield f"{name}, β = {beta:.3g}", worst_failure(name, spent, feedback), beta
-
-
-@claim(
-    32,
-    "prop:one-run-auditing-is-valid",
-    STATEMENT,
-    "Proposition A.9",
-    "One-run auditing is valid, whatever the guesser.",
-    EXACT,
-    "A-guessing-based-auditing#paper-proposition-a-9",
-    stated={"feedback": "none", "level": 1.0},
-    mutants=[replaced("feedback", full="full"), varied("level", 1, down=WEAKER)],
-)
-def one_run_is_valid(feedback: str, level: float) -> Finding:
-    return at_most(critical_failures(feedback, level))
-
-
-@claim(
+@statement(
     33,
     "lem:convergence-of-clopper-pearson-lower",
-    STATEMENT,
     "Lemma A.10",
     "The Clopper-Pearson limit differs from v/r by at most the square root of ln(1/β) / 2r.",
-    CLOSED,
-    "A-guessing-based-auditing#paper-lemma-a-10",
+    kind=CLOSED,
     stated={"level": "β", "two": 2.0, "power": 0.5},
     corrected={"level": "min(β, 1 − β)"},
     correction="With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.",
@@ -322,6 +138,13 @@ def limit_is_near_the_accuracy(level: str, two: float, power: float) -> Finding:
     return at_most(cases())
 
 
+@cache
+def _farthest(r: int, beta: float) -> float:
+    """The largest |accuracy − limit| of all v, whatever their law is."""
+    v = np.unique(np.linspace(0, r, 2001).astype(np.int64))
+    return float(np.abs(v / r - clopper_pearson_lower(v, r, beta)).max())
+
+
 _NUMBERS_OF_GUESSES: dict[str, Function] = {
     "tends to infinity": lambda c: c,
     "ten for ever": lambda c: 10,
@@ -329,15 +152,13 @@ _NUMBERS_OF_GUESSES: dict[str, Function] = {
 }
 
 
-@claim(
+@statement(
     34,
     "lem:convergence-of-clopper-pearson-lower-for-random-variables",
-    STATEMENT,
     "Lemma A.11",
     "If the number of guesses tends to infinity in probability, the Clopper-Pearson limit at a "
     "fixed level tends to the accuracy in probability.",
-    CLOSED,
-    "A-guessing-based-auditing#paper-lemma-a-11",
+    kind=CLOSED,
     stated={"limit": 0.0, "guesses": "tends to infinity", "level": "fixed"},
     mutants=[
         shifted("limit", 0.03),
@@ -346,11 +167,6 @@ _NUMBERS_OF_GUESSES: dict[str, Function] = {
     ],
 )
 def limit_follows_the_accuracy(limit: float, guesses: str, level: str) -> Finding:
-    def farthest(r: int, beta: float) -> float:
-        """The largest |accuracy − limit| of all v, whatever their law is."""
-        v = np.unique(np.linspace(0, r, 2001).astype(np.int64))
-        return float(np.abs(v / r - clopper_pearson_lower(v, r, beta)).max())
-
     findings = []
     for beta in (0.01, 0.05, 0.5, 0.95):
         values = []
@@ -358,7 +174,7 @@ def limit_follows_the_accuracy(limit: float, guesses: str, level: str) -> Findin
             sizes = np.atleast_1d(_NUMBERS_OF_GUESSES[guesses](c)).tolist()
             spent = [beta if level == "fixed" else max(10.0 ** (-r / 50), 1e-290) for r in sizes]
             # With probability one half each: the larger one has to vanish.
-            values.append(max(farthest(r, b) for r, b in zip(sizes, spent, strict=True)))
+            values.append(max(_farthest(r, b) for r, b in zip(sizes, spent, strict=True)))
         findings.append(tends(values, limit, 0.005))
     return all_of(*findings)
 
@@ -376,14 +192,12 @@ _SEQUENCES_OF_RIGHT_GUESSES: dict[str, Function] = {
 _INSIDE = ("1/2", "0.6", "0.99")
 
 
-@claim(
+@statement(
     35,
     "lem:privacy-estimations-and-bounds",
-    STATEMENT,
     "Lemma A.12",
     "If the number of guesses tends to infinity, estimation minus bound tends to 0.",
-    COUNTEREXAMPLE,
-    "A-guessing-based-auditing#paper-lemma-a-12",
+    kind=COUNTEREXAMPLE,
     stated={"accuracies": tuple(_SEQUENCES_OF_RIGHT_GUESSES), "limit": 0.0},
     corrected={"accuracies": _INSIDE},
     correction="If the accuracy stays between 1/2 and some 1 − η; near 1 the gap in nats can "
@@ -419,15 +233,13 @@ def _stays_below(success: float, level: float, bound: Function, r: int) -> bool:
     return bool(bound(almost_all(success, r)[1], r) <= level)
 
 
-@claim(
+@statement(
     36,
     "prop:asymptotic-validity-estimations-and-bounds",
-    STATEMENT,
     "Proposition A.13",
     "With unlimited guesses, estimations stay below ε(M) + a in the limit for every a > 0 if and "
     "only if bounds do.",
-    CLOSED,
-    "A-guessing-based-auditing#paper-proposition-a-13",
+    kind=CLOSED,
     stated={"level": 1.0, "guesses": 10**8},
     mutants=[varied("level", 1), replaced("guesses", one_for_ever=1)],
 )
@@ -443,14 +255,12 @@ def estimations_and_bounds_stay_below(level: float, guesses: int) -> Finding:
     )
 
 
-@claim(
+@statement(
     37,
     "prop:validity-implies-asymptotic-validity",
-    STATEMENT,
     "Proposition A.14",
     "A valid auditor is asymptotically valid.",
-    COUNTEREXAMPLE,
-    "A-guessing-based-auditing#paper-proposition-a-14",
+    kind=COUNTEREXAMPLE,
     stated={"guesses": 1, "level": 1.0},
     corrected={"guesses": None},
     correction="If the number of guesses tends to infinity; one guess of LRR_1 is right with "
@@ -462,22 +272,17 @@ def estimations_and_bounds_stay_below(level: float, guesses: int) -> Finding:
 )
 def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
     success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
-    found = []
-    for n in (10**4, 10**6, 10**8):
-        r = guesses or n
-        found.append(above(success, level + 0.002, r))
+    found = [above(success, level + 0.002, guesses or n) for n in (10**4, 10**6, 10**8)]
     return Finding(found[-1] < 1e-3, towards(found, 0.0))
 
 
-@claim(
+@statement(
     38,
     "prop:characterization-of-asymptotic-tightness-of-valid-auditors",
-    STATEMENT,
     "Proposition A.15",
     "A valid auditor is asymptotically tight if and only if, with unlimited guesses, its bounds "
     "at every level tend to ε(M).",
-    CLOSED,
-    "A-guessing-based-auditing#paper-proposition-a-15",
+    kind=CLOSED,
     stated={"level": 1.0, "guesses": 10**10, "auditors": "guessing games"},
     mutants=[
         varied("level", 1),
@@ -517,21 +322,14 @@ _SEQUENCES: dict[str, tuple[Function, bool]] = {
 }
 
 
-@claim(
+@statement(
     39,
     "lem:lower-boundedness-sandwich",
-    STATEMENT,
     "Lemma A.16",
     "Bounded variables that stay below a level in the limit reach it in probability if and only "
     "if their means tend to it.",
-    EXACT,
-    "A-guessing-based-auditing#paper-lemma-a-16",
     stated={"stays_below": True, "mean": 1.0, "reached": 1.0},
-    mutants=[
-        replaced("stays_below", not_asked_for=False),
-        varied("mean", 1),
-        varied("reached", 1),
-    ],
+    mutants=[replaced("stays_below", not_asked_for=False), varied("mean", 1), varied("reached", 1)],
 )
 def sandwich(stays_below: bool, mean: float, reached: float) -> Finding:
     answers = {}
@@ -545,38 +343,30 @@ def sandwich(stays_below: bool, mean: float, reached: float) -> Finding:
     return same_answers(answers)
 
 
-@claim(
+@statement(
     40,
     "lem:classic-auditing-is-tight",
-    STATEMENT,
     "Lemma A.18",
     "Classic auditing is asymptotically tight: guessing only where the loss is ε(M), if that "
     "has a positive probability, succeeds with probability p(ε(M)).",
-    EXACT,
-    "A-guessing-based-auditing#paper-lemma-a-18",
     stated={"threshold": 1.0, "level": 1.0},
     mutants=[varied("threshold", 1), varied("level", 1)],
 )
-def classic_is_tight(threshold: float, level: float) -> Finding:
-    def cases() -> Any:
-        tables = {**private(), "graded": graded_response((1.0, 0.995), (0.5, 0.5))}
-        for name, table in tables.items():
-            found = _classic_successes(table, threshold)
-            yield f"{name}, guesses", float(bool(found)), 1.0
-            # Of all bases and indices the worst one is meant.
-            yield name, max((s for s, _ in found), default=inf), p(level * table.epsilon)
-
-    return equal(cases())
+@each(equal)
+def classic_is_tight(threshold: float, level: float) -> Cases:
+    tables = {**private(), "graded": graded_response((1.0, 0.995), (0.5, 0.5))}
+    for name, table in tables.items():
+        found = classic_successes(table, threshold)
+        yield f"{name}, guesses", float(bool(found)), 1.0
+        # Of all bases and indices the worst one is meant.
+        yield name, max((s for s, _ in found), default=inf), p(level * table.epsilon)
 
 
-@claim(
+@statement(
     41,
     "prop:ora-is-tight-for-local-randomized-response",
-    STATEMENT,
     "Proposition B.1",
     "Guessing the output of LRR_ε has efficacy p(ε) for every n, so ORA is tight for it.",
-    EXACT,
-    "B-gaps-in-detail#paper-proposition-b-1",
     stated={"orientation": 1, "level": 1.0},
     mutants=[replaced("orientation", pairs_the_other_way_round=-1), varied("level")],
 )
@@ -595,34 +385,28 @@ def randomized_response_is_tight(orientation: int, level: float) -> Finding:
     return all_of(equal(cases()), tight)
 
 
-@claim(
+@statement(
     79,
     "text:bound-below-estimation",
-    STATEMENT,
     "Section 3",
     "'The lower bound on the privacy level is a lower bound on the privacy estimation with the "
     "required confidence interval', read as an inequality for all counts.",
-    COUNTEREXAMPLE,
-    "03-problem-setting#prop-problem-below",
+    kind=COUNTEREXAMPLE,
+    explained="03-problem-setting#prop-problem-below",
     stated={"largest_beta": 0.99, "least_accuracy": 0.0},
     corrected={"largest_beta": 0.5, "least_accuracy": 0.5},
     correction="If β ≤ 1/2 and at least half of the guesses are right.",
-    mutants=[
-        varied("largest_beta", down=WEAKER),
-        varied("least_accuracy", up=WEAKER),
-    ],
+    mutants=[varied("largest_beta", down=WEAKER), varied("least_accuracy", up=WEAKER)],
 )
-def bound_is_below_estimation(largest_beta: float, least_accuracy: float) -> Finding:
-    def cases() -> Any:
-        for r in (1, 2, 5, 20, 101, 1000, 10**6):
-            v = np.unique(np.linspace(1, r, 200).astype(np.int64))
-            v = np.union1d(v, [r // 2] if r > 1 else [])
-            v = v[v >= least_accuracy * r]
-            for beta in (0.01, 0.05, 0.5, largest_beta):
-                if beta <= largest_beta:
-                    bound = epsilon_lower_bound(v, r, beta=beta)
-                    estimation = epsilon_estimate(v, r)
-                    worst = int(np.argmax(bound - estimation))
-                    yield f"({v[worst]}, {r}), β = {beta:g}", bound[worst], estimation[worst]
-
-    return at_most(cases())
+@each(at_most)
+def bound_is_below_estimation(largest_beta: float, least_accuracy: float) -> Cases:
+    for r in (1, 2, 5, 20, 101, 1000, 10**6):
+        v = np.unique(np.linspace(1, r, 200).astype(np.int64))
+        v = np.union1d(v, [r // 2] if r > 1 else [])
+        v = v[v >= least_accuracy * r]
+        for beta in (0.01, 0.05, 0.5, largest_beta):
+            if beta <= largest_beta:
+                bound = epsilon_lower_bound(v, r, beta=beta)
+                estimation = epsilon_estimate(v, r)
+                worst = first_largest(bound - estimation)
+                yield f"({v[worst]}, {r}), β = {beta:g}", bound[worst], estimation[worst]

@@ -9,28 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from oralib.bounds import (
-    Counts,
-    p,
-)
-from oralib.channel import Channel, channel
-from oralib.claims.ledger import (
-    DEFINITION,
-    EXACT,
+from ledger.entries import (
     MONTE_CARLO,
+    Cases,
     Finding,
     all_of,
-    claim,
+    definition,
+    each,
     equal,
     fits,
     near,
     replaced,
     varied,
 )
-from oralib.claims.tables import (
-    LN3,
-    randomized_response,
-)
+from ledger.small_channels import LN3, randomized_response
+from oralib.bounds import Counts, p
+from oralib.channel import Channel, channel
 from oralib.dpsgd import DpSgd, train
 from oralib.games import (
     adaptive_law,
@@ -55,15 +49,12 @@ from oralib.mechanisms import (
 )
 
 
-@claim(
+@definition(
     6,
     "def:local-algorithms",
-    DEFINITION,
     "Definition 4.1",
     "A local algorithm treats each element by itself and all alike, as randomized response does: "
     "its table is a product of equal factors.",
-    EXACT,
-    "04-the-gaps#paper-definition-4-1",
     stated={"together": 0.0, "mechanism": LocalRandomizedResponse(LN3)},
     mutants=[
         replaced("together", in_3_per_cent_of_all_runs=0.03),
@@ -92,37 +83,29 @@ def table_is_a_product(together: float, mechanism: Any) -> Finding:
     return equal(cases())
 
 
-@claim(
+@definition(
     7,
     "def:local-randomized-response",
-    DEFINITION,
     "Definition 4.2",
     "LRR_ε tells the truth with probability p(ε) on each element, and its privacy level is ε.",
-    EXACT,
-    "04-the-gaps#paper-definition-4-2",
     stated={"rate": 1.0},
     mutants=[varied("rate")],
 )
-def level_of_randomized_response(rate: float) -> Finding:
-    def cases() -> Any:
-        for epsilon, n in product((0.5, 1.0, 2.0), (1, 3)):
-            table = randomized_response(n, p(rate * epsilon))
-            yield f"ε = {epsilon}, n = {n}", Channel(table).epsilon, epsilon
-            own = channel(LocalRandomizedResponse(epsilon), n).table
-            yield f"ε = {epsilon}, n = {n}", float(np.abs(own - table).max()), 0.0
-
-    return equal(cases())
+@each(equal)
+def level_of_randomized_response(rate: float) -> Cases:
+    for epsilon, n in product((0.5, 1.0, 2.0), (1, 3)):
+        table = randomized_response(n, p(rate * epsilon))
+        yield f"ε = {epsilon}, n = {n}", Channel(table).epsilon, epsilon
+        own = channel(LocalRandomizedResponse(epsilon), n).table
+        yield f"ε = {epsilon}, n = {n}", float(np.abs(own - table).max()), 0.0
 
 
-@claim(
+@definition(
     10,
     "def:count-in-sets",
-    DEFINITION,
     "Definition 6.1",
     "Count-in-Sets releases the number of ones in each set of s neighbouring elements; the last "
     "set is smaller if s does not divide n.",
-    EXACT,
-    "06-dp-sgd#paper-definition-6-1",
     stated={"s": 2, "start": 0, "last": "smaller"},
     mutants=[
         replaced("s", one=1, three=3),
@@ -130,22 +113,20 @@ def level_of_randomized_response(rate: float) -> Finding:
         replaced("last", left_out="left out"),
     ],
 )
-def count_in_sets(s: int, start: int, last: str) -> Finding:
-    def cases() -> Any:
-        for n in (4, 5, 6):
-            signs = sign_vectors(n)
-            output = CountInSets(2).run(signs, np.random.default_rng(0))
-            for row, signed in zip(output, signs, strict=True):
-                bits = np.roll((signed > 0).astype(int), -start)
-                sets = [bits[i : i + s] for i in range(0, n, s)]
-                if last == "left out":
-                    sets = [one for one in sets if len(one) == s]
-                counts = [int(one.sum()) for one in sets]
-                yield f"n = {n}", float(len(counts)), float(len(row))
-                for a, b in zip(counts, row, strict=False):
-                    yield f"n = {n}", float(a), float(b)
-
-    return equal(cases())
+@each(equal)
+def count_in_sets(s: int, start: int, last: str) -> Cases:
+    for n in (4, 5, 6):
+        signs = sign_vectors(n)
+        output = CountInSets(2).run(signs, np.random.default_rng(0))
+        for row, signed in zip(output, signs, strict=True):
+            bits = np.roll((signed > 0).astype(int), -start)
+            sets = [bits[i : i + s] for i in range(0, n, s)]
+            if last == "left out":
+                sets = [one for one in sets if len(one) == s]
+            counts = [int(one.sum()) for one in sets]
+            yield f"n = {n}", float(len(counts)), float(len(row))
+            for a, b in zip(counts, row, strict=False):
+                yield f"n = {n}", float(a), float(b)
 
 
 class _AlwaysOne:
@@ -166,15 +147,14 @@ def _played_count(guesser: str) -> Counts:
     return one_run(Count(), _PLAYERS[guesser], 4, trials=50_000, seed=1)
 
 
-@claim(
+@definition(
     11,
     "alg:one-run-auditing-auditor",
-    DEFINITION,
     "Algorithm 1",
     "The one-run auditor flips n fair coins, runs M once, and counts right and taken guesses of a "
     "guesser that sees the output alone.",
-    MONTE_CARLO,
-    "02-preliminaries#paper-algorithm-1",
+    kind=MONTE_CARLO,
+    explained="02-preliminaries#paper-algorithm-1",
     stated={"coin": 0.5, "feedback": "none"},
     mutants=[varied("coin"), replaced("feedback", full="full")],
 )
@@ -201,15 +181,14 @@ def _played_classic() -> Counts:
     return classic(XorRandomizedResponse(LN3), ThresholdGuesser(), 10, **game)
 
 
-@claim(
+@definition(
     12,
     "alg:classic-auditor",
-    DEFINITION,
     "Algorithm 2",
     "The classic auditor flips one coin a run and knows the rest, so its successes on XRR are "
     "independent with probability p(ε).",
-    MONTE_CARLO,
-    "A-guessing-based-auditing#paper-algorithm-2",
+    kind=MONTE_CARLO,
+    explained="A-guessing-based-auditing#paper-algorithm-2",
     stated={"success": 0.75},
     mutants=[varied("success")],
 )
@@ -233,33 +212,28 @@ _LEVELS: dict[str, tuple[Any, int]] = {
 }
 
 
-@claim(
+@definition(
     18,
     "def:mechanisms",
-    DEFINITION,
     "Definitions B.2, B.5, B.8, C.12, E.1, E.6, Section D.2",
     "Of the examples, XRR_ε and Local Laplace have privacy level ε, and NAS, AON, XOR, XIP and "
     "Count have none.",
-    EXACT,
-    "B-gaps-in-detail#paper-definition-b-2",
     stated={"xrr": 1.0, "laplace": 1.0, "others": inf},
     mutants=[varied("xrr"), varied("laplace"), replaced("others", ε_30=30.0)],
 )
-def levels_of_the_examples(xrr: float, laplace: float, others: float) -> Finding:
-    def cases() -> Any:
-        for name, (mechanism, n) in _LEVELS.items():
-            yield name, channel(mechanism, n).epsilon, others
-        for epsilon in (0.5, LN3, 2.0):
-            table = channel(XorRandomizedResponse(epsilon), 3)
-            yield f"XRR, ε = {epsilon:.3g}", table.epsilon, xrr * epsilon
-            x = np.linspace(-5, 5, 1001)
-            density = [stats.laplace.logpdf(x, s, 2 / epsilon) for s in (-1, 1)]
-            largest = float(np.abs(density[0] - density[1]).max())
-            yield f"LLP, ε = {epsilon:.3g}", largest, laplace * epsilon
-            own = np.abs(LocalLaplace(epsilon).privacy_loss(x, 1)).max()
-            yield f"LLP, ε = {epsilon:.3g}", float(own), epsilon
-
-    return equal(cases())
+@each(equal)
+def levels_of_the_examples(xrr: float, laplace: float, others: float) -> Cases:
+    for name, (mechanism, n) in _LEVELS.items():
+        yield name, channel(mechanism, n).epsilon, others
+    for epsilon in (0.5, LN3, 2.0):
+        table = channel(XorRandomizedResponse(epsilon), 3)
+        yield f"XRR, ε = {epsilon:.3g}", table.epsilon, xrr * epsilon
+        x = np.linspace(-5, 5, 1001)
+        density = [stats.laplace.logpdf(x, s, 2 / epsilon) for s in (-1, 1)]
+        largest = float(np.abs(density[0] - density[1]).max())
+        yield f"LLP, ε = {epsilon:.3g}", largest, laplace * epsilon
+        own = np.abs(LocalLaplace(epsilon).privacy_loss(x, 1)).max()
+        yield f"LLP, ε = {epsilon:.3g}", float(own), epsilon
 
 
 @cache
@@ -270,15 +244,14 @@ def _training() -> NDArray[np.float64]:
     return -np.diff(weights, axis=0).ravel()
 
 
-@claim(
+@definition(
     21,
     "alg:dp-sgd",
-    DEFINITION,
     "Algorithm 3",
     "A step of DP-SGD subtracts the learning rate times the sum of the batch's clipped gradients "
     "plus noise of standard deviation σ times the clipping threshold.",
-    MONTE_CARLO,
-    "D-dp-sgd-in-detail#paper-algorithm-3",
+    kind=MONTE_CARLO,
+    explained="D-dp-sgd-in-detail#paper-algorithm-3",
     stated={"rate": 0.3, "sigma": 1.7, "clip": 2.0, "learning_rate": 0.1},
     mutants=[varied("rate"), varied("sigma"), varied("clip"), varied("learning_rate")],
 )
@@ -300,34 +273,28 @@ def noisy_steps(rate: float, sigma: float, clip: float, learning_rate: float) ->
     )
 
 
-@claim(
+@definition(
     22,
     "def:full-knowledge-ora",
-    DEFINITION,
     "Section E.1",
     "Full-knowledge ORA guesses each element knowing all others; on XRR all guesses are then "
     "right together, with probability p(ε), or wrong together.",
-    EXACT,
-    "E-adaptive-auditing#paper-section-e-1-full-knowledge",
+    explained="E-adaptive-auditing#paper-section-e-1-full-knowledge",
     stated={"truth": 0.75, "together": 1.0},
     mutants=[varied("truth"), replaced("together", independently=0.97)],
 )
-def all_or_none(truth: float, together: float) -> Finding:
-    def cases() -> Any:
-        for n in (2, 3, 4):
-            v = np.arange(n + 1)
-            jointly = np.where(v == n, truth, np.where(v == 0, 1 - truth, 0.0))
-            law = together * jointly + (1 - together) * stats.binom.pmf(v, n, truth)
-            table = channel(XorRandomizedResponse(LN3), n)
-            exact = full_knowledge_law(table, ThresholdGuesser())[:, n]
-            for k in v:
-                yield f"n = {n}, v = {k}", float(law[k]), float(exact[k])
-        played = full_knowledge(
-            XorRandomizedResponse(LN3), ThresholdGuesser(), 6, trials=50, seed=1
-        )
-        yield "played", float(np.isin(played.v, (0, 6)).mean()), together
-
-    return equal(cases())
+@each(equal)
+def all_or_none(truth: float, together: float) -> Cases:
+    for n in (2, 3, 4):
+        v = np.arange(n + 1)
+        jointly = np.where(v == n, truth, np.where(v == 0, 1 - truth, 0.0))
+        law = together * jointly + (1 - together) * stats.binom.pmf(v, n, truth)
+        table = channel(XorRandomizedResponse(LN3), n)
+        exact = full_knowledge_law(table, ThresholdGuesser())[:, n]
+        for k in v:
+            yield f"n = {n}, v = {k}", float(law[k]), float(exact[k])
+    played = full_knowledge(XorRandomizedResponse(LN3), ThresholdGuesser(), 6, trials=50, seed=1)
+    yield "played", float(np.isin(played.v, (0, 6)).mean()), together
 
 
 def _adaptive_by_words(table: Channel, tau: float, revealed: str) -> NDArray[np.float64]:
@@ -352,31 +319,23 @@ def _adaptive_by_words(table: Channel, tau: float, revealed: str) -> NDArray[np.
     return law
 
 
-@claim(
+@definition(
     23,
     "def:adaptive-ora",
-    DEFINITION,
     "Definition E.3",
     "AORA lets the guesser see the true values of the elements that it is done with, also of "
     "those it abstained from.",
-    EXACT,
-    "E-adaptive-auditing#paper-definition-e-3",
     stated={"revealed": "all"},
     mutants=[
         replaced(
-            "revealed",
-            abstained_only="abstained only",
-            guessed_only="guessed only",
-            none="none",
+            "revealed", abstained_only="abstained only", guessed_only="guessed only", none="none"
         )
     ],
 )
-def elements_are_revealed(revealed: str) -> Finding:
-    def cases() -> Any:
-        for mechanism, n, tau in ((XorInPairs(), 4, inf), (Count(), 4, 0.5), (Count(), 3, 0.6)):
-            table = channel(mechanism, n)
-            law = adaptive_law(table, ThresholdGuesser(tau), feedback="full")
-            words = _adaptive_by_words(table, tau, revealed)
-            yield f"{mechanism}, n = {n}", float(np.abs(law - words).max()), 0.0
-
-    return equal(cases())
+@each(equal)
+def elements_are_revealed(revealed: str) -> Cases:
+    for mechanism, n, tau in ((XorInPairs(), 4, inf), (Count(), 4, 0.5), (Count(), 3, 0.6)):
+        table = channel(mechanism, n)
+        law = adaptive_law(table, ThresholdGuesser(tau), feedback="full")
+        words = _adaptive_by_words(table, tau, revealed)
+        yield f"{mechanism}, n = {n}", float(np.abs(law - words).max()), 0.0

@@ -10,30 +10,30 @@ relation or a reason is put right, what the paper concludes from it stands; if t
 the statement fails. It is judged where the paper makes it; what happens elsewhere is a row of our
 own.
 
->>> from oralib import claims
->>> found = claims.find("prop:adaptive-ora-is-valid").verdict()
->>> found.verdict
+>>> import ledger
+>>> ledger.find("prop:adaptive-ora-is-valid").verdict().verdict
 'fails as stated'
 """
 
 from difflib import get_close_matches
 
 # Each of these enters its claims into the ledger when it is imported.
-from oralib import _check
-from oralib.claims import (
+from ledger import (
     adaptive,
-    auditing,
-    beyond,
+    asymptotics,
     counting,
     counts_and_bounds,
     efficacy,
+    exact_bound,
+    feedback,
     gaps,
     mechanisms_and_games,
     privacy_notions,
     simulations,
     tightness,
+    validity,
 )
-from oralib.claims.ledger import (
+from ledger.entries import (
     CORRECTED,
     DEFINITION,
     FAILS,
@@ -45,9 +45,9 @@ from oralib.claims.ledger import (
     Finding,
     Mutant,
     Verdict,
-    ledger,
+    claims,
 )
-from oralib.claims.page import Page, score
+from ledger.page import Page, score
 
 __all__ = [
     "CORRECTED",
@@ -62,25 +62,42 @@ __all__ = [
     "Mutant",
     "Page",
     "Verdict",
+    "claims",
     "find",
-    "ledger",
+    "parts",
     "score",
 ]
 
-#: One module for each idea, in the order in which the tiles of the book show them.
-PARTS = {
-    "counts, bounds": counts_and_bounds,
-    "notions": privacy_notions,
-    "games": mechanisms_and_games,
-    "validity": auditing,
-    "gaps": gaps,
-    "efficacy": efficacy,
-    "tightness": tightness,
-    "counting": counting,
-    "adaptive": adaptive,
-    "experiments": simulations,
-    "this book": beyond,
+#: The modules of each idea, in the order in which the tiles of the book show them.
+_PARTS = {
+    "counts, bounds": [counts_and_bounds],
+    "notions": [privacy_notions],
+    "games": [mechanisms_and_games],
+    "validity": [validity, asymptotics],
+    "gaps": [gaps],
+    "efficacy": [efficacy],
+    "tightness": [tightness],
+    "counting": [counting],
+    "adaptive": [adaptive],
+    "experiments": [simulations],
+    "this book": [feedback, exact_bound],
 }
+
+
+def parts() -> dict[str, list[int]]:
+    """The numbers of the claims by what they are about; our own ones are a part of theirs.
+
+    Examples
+    --------
+    >>> parts()["notions"]
+    [1, 8, 9, 19, 20, 75]
+    """
+    home = {module.__name__: part for part, modules in _PARTS.items() for module in modules}
+    found: dict[str, list[int]] = {part: [] for part in _PARTS}
+    for claim in claims():
+        part = "this book" if claim.sort == OURS else home[claim.check.__module__]
+        found[part].append(claim.number)
+    return found
 
 
 def find(name: str | int) -> Claim:
@@ -93,14 +110,11 @@ def find(name: str | int) -> Claim:
     >>> find(1).label == find("1").label
     True
     """
-    if not isinstance(name, str):
-        name = str(_check.integer("name", name, 1))
-    for claim in ledger():
-        if name in (claim.label, str(claim.number)):
+    for claim in claims():
+        if str(name) in (claim.label, str(claim.number)):
             return claim
-    labels = [claim.label for claim in ledger()]
-    close = get_close_matches(name, labels, n=3, cutoff=0.4)
+    labels = [claim.label for claim in claims()]
+    close = get_close_matches(str(name), labels, n=3, cutoff=0.4)
     hint = f"; did you mean {' or '.join(close)}?" if close else ""
-    raise ValueError(
-        f"label must be that of a claim, or a number from 1 to {len(labels)}, got {name!r}{hint}"
-    )
+    allowed = f"the label of a claim, or a number from 1 to {len(labels)}"
+    raise ValueError(f"name must be {allowed}, got {name!r}{hint}")
