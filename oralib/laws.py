@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from oralib import _check, _special
 from oralib._later import special
+from oralib._rounding import settled
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
 from oralib.dpsgd import DpSgd, confidence
 from oralib.dpsgd.single_step import guess_distance
@@ -93,7 +94,7 @@ def mean_bound(
     _check.instance("law", law, Law, "count_in_sets_law(2, 100)")
     _check.one_of("method", method, ("steinke", "exact", "split"))
     if method == "split":
-        guesses = max(1, round(float(law.probability @ law.r)))
+        guesses = max(1, round(float(settled(law.probability @ law.r))))
         split = split_for(law.n, delta, beta, guesses=min(guesses, law.n))
         bounds = epsilon_lower_bound_random_r(
             law.v, law.r, beta=beta, delta=delta, n=law.n, split=split
