@@ -2,10 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+T = TypeVar("T")
 
 #: Largest count that is still exact as a double.
 LARGEST_COUNT = 2**53
@@ -109,6 +111,14 @@ def store(target: object, **checked: Any) -> None:
     """Put checked and converted values back into the fields of a frozen dataclass."""
     for name, value in checked.items():
         object.__setattr__(target, name, value)
+
+
+def read_only(result: T) -> T:
+    """An array, or a tuple of arrays, that nobody can change in place for those who ask later."""
+    for part in result if isinstance(result, tuple) else (result,):
+        if isinstance(part, np.ndarray):
+            part.flags.writeable = False
+    return result
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._rounding import ROUNDING, log_ratio, settled
-from oralib._shared import read_only
 from oralib.mechanisms import Array, DiscreteMechanism, Mechanism, Signs, sign_vectors
 
 __all__ = ["Channel", "channel"]
@@ -61,7 +60,7 @@ class Channel:
                 f"got a sum of {table[:, worst].sum():.12g} in column {worst}"
             )
         possible = table.any(axis=1)
-        object.__setattr__(self, "table", read_only(table[possible]))
+        object.__setattr__(self, "table", _check.read_only(table[possible]))
         if self.outputs is not None:
             try:
                 outputs = np.asarray(self.outputs)
@@ -72,7 +71,7 @@ class Channel:
                     f"outputs must have one entry per row of table, {len(table)}, "
                     f"got shape {outputs.shape}"
                 )
-            object.__setattr__(self, "outputs", read_only(outputs[possible]))
+            object.__setattr__(self, "outputs", _check.read_only(outputs[possible]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies are made anew, read-only as this one, without what was computed from it."""
@@ -86,12 +85,12 @@ class Channel:
     @cached_property
     def signs(self) -> Signs:
         """The datasets, one a row, in the order of the table's columns."""
-        return read_only(sign_vectors(self.n))
+        return _check.read_only(sign_vectors(self.n))
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:
         """P[O = o] when the dataset is uniform."""
-        return read_only(self.table.mean(axis=1))
+        return _check.read_only(self.table.mean(axis=1))
 
     @cached_property
     def _given(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -123,13 +122,13 @@ class Channel:
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """The distributional privacy loss ℓ_i(o), outputs x n, in nats."""
-        return read_only(settled(log_ratio(*self._given)))
+        return _check.read_only(settled(log_ratio(*self._given)))
 
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
         """p(|ℓ_i(o)|), outputs x n: how often the likelier value of S_i is the right one."""
         minus, plus = self._given
-        return read_only(settled(np.maximum(minus, plus) / (minus + plus)))
+        return _check.read_only(settled(np.maximum(minus, plus) / (minus + plus)))
 
     @cached_property
     def ddp(self) -> float:
@@ -163,7 +162,7 @@ class Channel:
         """
         minus, plus = self._given
         difference = np.where(self.privacy_loss == 0, 0.0, np.abs(minus - plus))
-        return read_only(settled(difference.sum(axis=0) / 2))
+        return _check.read_only(settled(difference.sum(axis=0) / 2))
 
     def conditional_loss(self, output: int, known: Signs, index: int) -> float:
         """ℓ_i(o) for the output in row ``output``, given known signs of others (0: unknown).
@@ -208,7 +207,7 @@ class Channel:
         for i in range(self.n):
             entry = success[..., i].mean(axis=i, keepdims=True)
             success[..., i] = np.broadcast_to(entry, success.shape[:-1])
-        return read_only(settled(success.reshape(-1, self.n)))
+        return _check.read_only(settled(success.reshape(-1, self.n)))
 
     def probably_approximately_rr(self, epsilon: float, p: float, a: float) -> NDArray[np.bool_]:
         """For each element whether the table is (p, a)-probably approximately RR_ε in it (C.3).
@@ -233,7 +232,7 @@ class Channel:
         for i in range(self.n):
             ratio = log_ratio(cube.take([0], axis=i + 1), cube.take([1], axis=i + 1))
             loss[:, :, i] = np.broadcast_to(ratio, cube.shape).reshape(self.table.shape)
-        return read_only(settled(loss))
+        return _check.read_only(settled(loss))
 
 
 def channel(mechanism: Mechanism, n: int) -> Channel:

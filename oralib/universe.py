@@ -26,7 +26,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._rounding import log_ratio, settled
-from oralib._shared import read_only
 from oralib.channel import Channel
 from oralib.mechanisms import sign_vectors
 
@@ -75,7 +74,7 @@ class SampledChannel:
         theta = np.broadcast_to(theta, (n, size))
         if not np.allclose(theta.sum(axis=1), 1, rtol=0, atol=1e-9):
             raise ValueError(f"each row of theta must sum to 1, got {theta.sum(axis=1)}")
-        _check.store(self, table=read_only(table), theta=read_only(theta))
+        _check.store(self, table=_check.read_only(table), theta=_check.read_only(theta))
 
     @classmethod
     def of(cls, channel: Channel, theta: ArrayLike = (0.5, 0.5)) -> "SampledChannel":
@@ -104,17 +103,19 @@ class SampledChannel:
                 if j != i:
                     rest = np.tensordot(rest, self.theta[j], axes=(j + 1, 0))
             found[:, i, :] = rest
-        return read_only(found)
+        return _check.read_only(found)
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:
         """P[O = o]."""
-        return read_only(self.given[:, 0, :] @ self.theta[0])
+        return _check.read_only(self.given[:, 0, :] @ self.theta[0])
 
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """ℓ_{i,x,y}(o), outputs x n x |X| x |X|, in nats; nan where neither value is possible."""
-        return read_only(settled(log_ratio(self.given[:, :, :, None], self.given[:, :, None, :])))
+        return _check.read_only(
+            settled(log_ratio(self.given[:, :, :, None], self.given[:, :, None, :]))
+        )
 
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
@@ -125,7 +126,7 @@ class SampledChannel:
         allowed = (self.theta[:, :, None] > 0) & (self.theta[:, None, :] > 0)
         # Where neither value is possible, the output says nothing about the pair.
         best = np.where(allowed & np.isfinite(accuracy), accuracy, 0.5).max(axis=(2, 3))
-        return read_only(settled(best))
+        return _check.read_only(settled(best))
 
     @cached_property
     def epsilon(self) -> float:

@@ -9,8 +9,6 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from oralib.runs import prose
-
 BOOK = Path(__file__).parent.parent
 
 
@@ -62,6 +60,8 @@ def filled(cell: dict) -> str:
     >>> filled({"source": ["a {eval}`x`"], "metadata": told})
     'a 0.62'
     """
+    from oralib.runs import prose
+
     told = {
         entry["expression"]: prose.text_of(entry["result"])
         for entry in cell["metadata"].get(prose.SECTION, [])
