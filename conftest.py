@@ -1,16 +1,23 @@
 """What all tests share."""
 
-import os
 from importlib.util import find_spec
+
+import pytest
 
 from book._ext import committed
 
-# Chapters with real trainings are compared with their outputs by `make check` alone, and only where
-# what they need is there.
+# Chapters with real trainings are compared with their outputs only where what they need is there.
 collect_ignore = [str(path) for path in committed.chapters()]
-if not os.environ.get("ORALIB_REQUIRE_TORCH"):
-    collect_ignore += [str(p) for p in committed.BOOK.glob("*.ipynb") if committed.extras(p)]
 if find_spec("torch") is None or find_spec("opacus") is None:
     collect_ignore.append("oralib/trainings/_opacus.py")
 # It runs in an environment of its own.
 collect_ignore.append("book/tf_privacy.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the cells of chapters with real trainings, which nbval collects without any marker."""
+    trained = {path for path in committed.BOOK.glob("*.ipynb") if committed.extras(path)}
+    for item in items:
+        if item.path in trained:
+            item.add_marker("torch")
