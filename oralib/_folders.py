@@ -1,6 +1,5 @@
 """Where commands write: a new folder, complete or not at all, and never over anything else."""
 
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,15 +8,20 @@ from tempfile import mkdtemp
 
 def check_new(folder: Path) -> None:
     """An error unless there is no such folder yet, or an empty one."""
-    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder} exists and is not an empty folder; give another name")
+    if folder.is_symlink():
+        raise ValueError(f"{folder} is a symbolic link; give a folder that is none")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} exists and is not a folder; give another name")
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} exists and is not empty; give another folder")
 
 
 def write_new(folder: Path, files: Mapping[str, bytes]) -> None:
     """A new folder with these files, which gets its name when it is complete."""
     check_new(folder)
     folder = folder.absolute()
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    if not folder.parent.exists():
+        folder.parent.mkdir(parents=True)
     place = Path(mkdtemp(prefix=".oralib-", dir=folder.parent))
     try:
         written = place / "written"  # with the rights that a new folder has here
