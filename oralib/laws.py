@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from oralib import _check, _special
-from oralib._later import special
 from oralib._rounding import settled
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
 from oralib.dpsgd import DpSgd, confidence
@@ -234,12 +234,12 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     shape = (k, dpsgd.n - k + 1)
     share = np.where(
         nodes < 0,
-        special.betaincinv(*shape, special.ndtr(nodes)),
-        special.betainccinv(*shape, special.ndtr(-nodes)),
+        scipy.special.betaincinv(*shape, scipy.special.ndtr(nodes)),
+        scipy.special.betainccinv(*shape, scipy.special.ndtr(-nodes)),
     )
     level = elements.level_of(share)
     right, wrong = elements.at(level)
-    accuracy, last = right / (right + wrong), special.expit(level)
+    accuracy, last = right / (right + wrong), scipy.special.expit(level)
     spread = _spread(k, accuracy)
     if counts is None and 2 * spread.max() * nodes.size > _MOST_OUTCOMES:
         raise ValueError(f"k must be smaller, or counts be given, got k={k}")
