@@ -11,10 +11,6 @@ table, its *channel*, from which everything can be computed exactly.
 True
 """
 
-# First of all, as the other imports take seconds in which somebody may press Ctrl-C.
-from oralib import _signals  # noqa: F401
-
-# isort: split
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,6 @@
 """The command line: ``python -m oralib``, or ``oralib``, and a command."""
 
 import argparse
-import contextlib
 import os
 import sys
 import traceback
@@ -11,23 +10,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oralib import _check, _extra, _signals
+from oralib import _check, _extra
 
-# What a command needs is imported when it is called: none of them needs all. Until all of it is
-# there, Ctrl-C ends the process at once; then a command that has something to clean up calls
-# raise_from_now_on. Those that only compute do not: an exception that comes while Numba compiles or
-# runs a kernel turns into another one.
-
-#: A kernel and a worker have about fifty files open at once; where they cannot, they end without a
-#: word, or never begin.
-OPEN_FILES = 64
+# What a command needs is imported when it is called: none of them needs all.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status."""
-    started = "oralib" if _signals.is_script() else "python -m oralib"
     parser = argparse.ArgumentParser(
-        prog=started, description="Rerun the book's work, or audit a training of your own."
+        prog="oralib" if Path(sys.argv[0]).stem == "oralib" else "python -m oralib",
+        description="Rerun the book's work, or audit a training of your own.",
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_audit(commands)
@@ -47,11 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f": {error.filename}" if error.filename else ""
         print(f"error: {error.strerror or error}{where}", file=sys.stderr)
         return trouble
-    except MemoryError:
-        print("error: this needs more memory than there is", file=sys.stderr)
-        return trouble
-    except KeyboardInterrupt as error:
-        return _signals.ended(error)
 
 
 def _path(word: str) -> Path:
@@ -63,20 +50,11 @@ def _path(word: str) -> Path:
 
 
 def _check_ready(command: str) -> None:
-    """That what chapters need is installed, and that their processes can open enough files."""
+    """That what chapters need is installed."""
     try:
         _extra.check_runs(command)
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
-    with contextlib.suppress(ImportError):  # Windows has no such limit
-        import resource
-
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        if 0 <= most < OPEN_FILES:  # infinity is -1 in some systems
-            raise ValueError(
-                f"{command} opens up to {OPEN_FILES} files at once in each of its processes, and "
-                f"{most} are allowed here; allow more, for example by ulimit -n 1024"
-            )
 
 
 # ------------------------------------------------------------------------------------ audit
@@ -167,13 +145,11 @@ def _audit(chosen: argparse.Namespace) -> int:
         text = json.dumps(content, indent=2, allow_nan=False)
         if chosen.out is not None:
             pictures = {} if figure is None else {"figure.png": figure()}
-            _signals.raise_from_now_on()
             try:
                 _folders.write_new(chosen.out, {"report.json": f"{text}\n".encode(), **pictures})
             except OSError as error:  # which may name no file, or one that is unseen
                 said = error.strerror or error
                 raise ValueError(f"{chosen.out} cannot be written: {said}") from None
-            _signals.end_from_now_on()
         print(text if chosen.json else audit.report(chosen.claim))
         if chosen.out is not None and not chosen.json:
             print(f"written   {chosen.out}")
@@ -379,38 +355,21 @@ def _sweep(chosen: argparse.Namespace) -> int:
 
 def console() -> NoReturn:
     """The whole process: ``python -m oralib``, and the script ``oralib``."""
-    status = 0
-    sys.excepthook = sys.__excepthook__  # all is imported
-    _write_into_nothing()
-    for stream in (sys.stdout, sys.stderr):
-        # A name of a folder may have bytes that are no text.
+    for stream in (sys.stdout, sys.stderr):  # names of folders may have bytes that are no text
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         status = main()
         sys.stdout.flush()
-    except OSError as error:
-        # Somebody has read enough, as head does; or there is no room for the output.
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        status = 130
+    except OSError as error:  # somebody has read enough, as head does; or the disk is full
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 141 if isinstance(error, BrokenPipeError) else 2
     except Exception:  # a mistake of ours; Python's own status, 1, is that of a refuted claim
         traceback.print_exc()
         status = 2
-    _signals.end_from_now_on()
-    if status in (129, 130, 143):
-        # All is cleaned up. What a kernel's client has left undone would only print tracebacks.
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError):  # of a terminal that is gone
-                stream.flush()
-        os._exit(status)
     sys.exit(status)
-
-
-def _write_into_nothing() -> None:
-    """Have an output and an error to write to, for bars and messages, where they were closed."""
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 if __name__ == "__main__":

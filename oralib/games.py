@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from oralib import _check, _special
-from oralib._later import stats
+from oralib._rounding import log_ratio, settled
 from oralib._streams import BLOCK, play
 from oralib.bounds import Counts, p
 from oralib.channel import Channel
@@ -380,8 +381,7 @@ def adaptive_law(
         for known in np.unique(told).tolist():
             hidden = tuple(j + 1 for j in range(n) if j != i and not known >> j & 1)
             minus, plus = np.split(cube.sum(axis=hidden, keepdims=True), 2, axis=i + 1)
-            with np.errstate(divide="ignore", invalid="ignore"):  # outputs that are impossible
-                given = np.broadcast_to(np.log(minus) - np.log(plus), cube.shape)
+            given = np.broadcast_to(log_ratio(minus, plus), cube.shape)
             loss = np.where(told == known, given.reshape(loss.shape), loss)
         taken = np.count_nonzero(guesses, axis=2)
         guesses[:, :, i] = np.where(taken < most, _guesses(guesser, loss), 0)
@@ -418,13 +418,12 @@ def classic_law(
     for place, sign in enumerate((-1, 1)):
         dataset = np.where(np.arange(channel.n) == index, sign, base)
         given[place] = channel.table[:, (channel.signs == dataset).all(axis=1)][:, 0]
-    with np.errstate(divide="ignore", invalid="ignore"):  # outputs that are impossible
-        guesses = _guesses(guesser, np.log(given[0]) - np.log(given[1]))
-    right = (given[0] @ (guesses == -1) + given[1] @ (guesses == 1)) / 2
-    taken = (given @ (guesses != 0)).mean()
+    guesses = _guesses(guesser, log_ratio(*given))
+    right = settled((given[0] @ (guesses == -1) + given[1] @ (guesses == 1)) / 2)
+    taken = settled((given @ (guesses != 0)).mean())
     v, r = np.indices((rounds + 1, rounds + 1))
     number = _special.binomial_pmf(np.arange(rounds + 1), rounds, taken)
-    return number * _special.binomial_pmf(v, r, right / taken if taken else 0.0)
+    return settled(number * _special.binomial_pmf(v, r, right / taken if taken else 0.0))
 
 
 def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
@@ -506,7 +505,7 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
                     choices.append(then(2 * guess))
         return np.max(choices, axis=0)
 
-    return float(best((0,) * n, 0, 0).sum())
+    return float(settled(best((0,) * n, 0, 0).sum()))
 
 
 def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np.float64]:
@@ -553,4 +552,4 @@ def _law(channel: Channel, guesses: NDArray[np.int8]) -> NDArray[np.float64]:
     law = np.zeros((channel.n + 1, channel.n + 1))
     probability = channel.table / channel.table.shape[1]
     np.add.at(law, tuple(np.broadcast_arrays(v, r)), probability)
-    return law
+    return settled(law)

@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from oralib import _check, _special
-from oralib._later import special
+from oralib._rounding import settled
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
 from oralib.dpsgd import DpSgd, confidence
 from oralib.dpsgd.single_step import guess_distance
@@ -86,7 +87,7 @@ def mean_bound(
     _check.instance("law", law, Law, "count_in_sets_law(2, 100)")
     _check.one_of("method", method, ("steinke", "exact", "split"))
     if method == "split":
-        guesses = max(1, round(float(law.probability @ law.r)))
+        guesses = max(1, round(float(settled(law.probability @ law.r))))
         split = split_for(law.n, delta, beta, guesses=min(guesses, law.n))
         bounds = epsilon_lower_bound_random_r(
             law.v, law.r, beta=beta, delta=delta, n=law.n, split=split
@@ -224,12 +225,12 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     shape = (k, dpsgd.n - k + 1)
     share = np.where(
         nodes < 0,
-        special.betaincinv(*shape, special.ndtr(nodes)),
-        special.betainccinv(*shape, special.ndtr(-nodes)),
+        scipy.special.betaincinv(*shape, scipy.special.ndtr(nodes)),
+        scipy.special.betainccinv(*shape, scipy.special.ndtr(-nodes)),
     )
     level = elements.level_of(share)
     right, wrong = elements.at(level)
-    accuracy, last = right / (right + wrong), special.expit(level)
+    accuracy, last = right / (right + wrong), scipy.special.expit(level)
     spread = _spread(k, accuracy)
     v, stride = _spaced((k * accuracy - spread).min(), (k * accuracy + spread).max(), k, counts)
     # Of the k - 1 others v - 1 are right if the last one is, and else v.

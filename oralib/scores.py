@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib._later import special
+from scipy import special
 from oralib._score_report import report
 from oralib._streams import stream
 from oralib.bounds import (

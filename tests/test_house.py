@@ -190,6 +190,7 @@ def test_exercises_and_folded_solutions(pages):
     assert re.sub(r"<.*?>", "", page).count("Exercise 2") == 1
 
 
+@pytest.mark.browser
 @pytest.mark.skipif(not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium")
 def test_the_search_finds_a_number_of_the_paper(html, tmp_path):
     from selenium.webdriver.support.ui import WebDriverWait

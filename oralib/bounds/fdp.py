@@ -57,7 +57,7 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._binomial import odds
 from oralib._jit import jit
-from oralib._later import special
+from scipy import special
 from oralib.bounds.approximate import _STEINKE, _lower_bound, _normal_quantile
 from oralib.bounds.logistic import counts_of, plain
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib._later import stats
+from scipy import stats
 from oralib.dpsgd.observed import check_places, check_steps
 from oralib.dpsgd.training import DpSgd
 

@@ -40,7 +40,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from oralib._jit import jit
-from oralib._later import special
+from scipy import special
 from oralib.dpsgd.training import DpSgd, ones_among
 from oralib.mechanisms import Array
 

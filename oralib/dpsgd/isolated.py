@@ -34,8 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib._later import interpolate, optimize, special, stats
-from oralib._shared import read_only
+from scipy import interpolate, optimize, special, stats
 from oralib.dpsgd.likelihood import SEEN
 from oralib.dpsgd.training import DpSgd
 
@@ -146,7 +145,7 @@ def _confidence(steps: int, rate: float, sigma: float, sees: str) -> Confidence:
     above1, above0, below0, below1 = logs
     half = log(2)
     right, wrong = np.logaddexp(above1, below0) - half, np.logaddexp(above0, below1) - half
-    return Confidence(*read_only((level, right, wrong)))
+    return Confidence(*_check.read_only((level, right, wrong)))
 
 
 def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, delta: float) -> float:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
+from oralib._rounding import ROUNDING
 from oralib.bounds import Counts
 from oralib.dpsgd.training import DpSgd, ones_among, play_counts
 from oralib.games import FEEDBACK, adaptive_game, check_budget
-from oralib.guessers import ROUNDING
 from oralib.mechanisms import Array
 
 __all__ = ["audit_single_step", "guess_distances"]

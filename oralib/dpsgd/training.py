@@ -176,7 +176,7 @@ def audit_training(
         weights = train(dpsgd, included, rng, clip=clip, learning_rate=learning_rate, gradient=clip)
         update = (weights[0] - weights[-1]) / learning_rate
         # The elements in ascending order of their coordinate's update.
-        order = (np.argsort(update[:used])[:, None] + elements).ravel()
+        order = (np.argsort(update[:used], kind="stable")[:, None] + elements).ravel()
         high, low = order[dpsgd.n - (k - k // 2) :], order[: k // 2]
         return int(included[high].sum() + (~included[low]).sum())
 

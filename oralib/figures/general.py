@@ -9,6 +9,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
+from oralib._rounding import first_largest
 from oralib.figures.style import (
     BLUE,
     RED,
@@ -235,7 +236,7 @@ def heatmap(
     axes.set_yticks(range(len(rows)), [f"{y:.12g}" for y in rows])
     axes.grid(visible=False)
     middle = (np.nanmin(shown) + np.nanmax(shown)) / 2
-    best = np.unravel_index(np.nanargmax(shown), shown.shape)
+    best = np.unravel_index(first_largest(shown), shown.shape)
     for j, i in np.argwhere(np.isfinite(shown)):
         axes.text(
             *(i, j, f"{shown[j, i]:.2f}"),
@@ -302,7 +303,7 @@ def maps(
             )
             panel.grid(visible=False)
             panel.set_gid(f"{row}, {name}")
-            best = np.unravel_index(np.nanargmax(values), values.shape)
+            best = np.unravel_index(first_largest(values), values.shape)
             panel.add_patch(
                 Rectangle((best[1] - 0.5, best[0] - 0.5), 1, 1, fill=False, edgecolor=RED, lw=2)
             )

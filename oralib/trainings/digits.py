@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
+from oralib._extra import needed
 from oralib.dpsgd import DpSgd, noisy_gradients
-from oralib.trainings._extra import needed
 
 __all__ = ["BUGS", "CLASSES", "LARGEST_SEED", "PIXELS", "Training", "digits", "train_digits"]
 

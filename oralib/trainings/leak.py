@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib.trainings._extra import needed
+from oralib._extra import needed
 from oralib.trainings.digits import LARGEST_SEED
 
 __all__ = ["expected_batch", "release_noise"]
