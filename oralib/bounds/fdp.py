@@ -53,11 +53,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from oralib import _check
 from oralib._binomial import odds
 from oralib._jit import jit
-from scipy import special
 from oralib.bounds.approximate import _STEINKE, _lower_bound, _normal_quantile
 from oralib.bounds.logistic import counts_of, plain
 

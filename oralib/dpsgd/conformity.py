@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from oralib import _check
-from scipy import stats
 from oralib.dpsgd.observed import check_places, check_steps
 from oralib.dpsgd.training import DpSgd
 

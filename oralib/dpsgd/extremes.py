@@ -38,9 +38,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy import special
 
 from oralib._jit import jit
-from scipy import special
 from oralib.dpsgd.training import DpSgd, ones_among
 from oralib.mechanisms import Array
 

@@ -32,9 +32,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import interpolate, optimize, special, stats
 
 from oralib import _check
-from scipy import interpolate, optimize, special, stats
 from oralib.dpsgd.likelihood import SEEN
 from oralib.dpsgd.training import DpSgd
 
