@@ -20,7 +20,7 @@ import nbformat
 from nbclient import NotebookClient
 from tqdm import tqdm
 
-from book._ext import committed
+from book._ext import stored_outputs
 from book.contents import contents
 from oralib._folders import replace
 from oralib.runs import prose
@@ -71,9 +71,10 @@ def main() -> None:
         if name not in chapters:
             sys.exit(f"there is no chapter {name}; the chapters are {', '.join(chapters)}")
     paths = [chapters[name] for name in dict.fromkeys(names)]
-    for path in [path for path in paths if committed.missing(path)]:
+    for path in [path for path in paths if stored_outputs.missing(path)]:
         print(
-            f"{path.stem} needs {', '.join(committed.missing(path))}: make torch", file=sys.stderr
+            f"{path.stem} needs {', '.join(stored_outputs.missing(path))}: make torch",
+            file=sys.stderr,
         )
         paths.remove(path)
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from book import __main__ as executing
-from book._ext import committed
+from book._ext import stored_outputs
 from oralib import experiments
 
 ROOT = Path(__file__).parent.parent
@@ -38,9 +38,9 @@ def test_a_full_disk_leaves_the_picture_of_the_readme(tmp_path, monkeypatch):
 
 
 def test_what_editors_leave_beside_a_chapter_is_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(committed, "BOOK", tmp_path)
+    monkeypatch.setattr(stored_outputs, "BOOK", tmp_path)
     (tmp_path / ".#chapter.ipynb").symlink_to("somebody@somewhere.1:2")
-    assert committed.chapters() == []
+    assert stored_outputs.chapters() == []
 
 
 @pytest.mark.parametrize("seconds", [0.7, 3.0, 4.5])

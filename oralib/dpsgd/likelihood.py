@@ -27,7 +27,7 @@ from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib._streams import play
 from oralib.bounds import Counts
-from oralib.dpsgd.tables import POINTS, interpolate, log_mixture, window
+from oralib.dpsgd.noisy_counts import POINTS, interpolate, log_mixture, window
 from oralib.dpsgd.training import DpSgd, falling, fixed_counts
 from oralib.mechanisms import Array
 
