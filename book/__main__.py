@@ -11,7 +11,7 @@ import nbformat
 from nbclient import NotebookClient
 from tqdm import tqdm
 
-from book._ext import committed
+from book._ext import stored_outputs
 from book.contents import contents
 from oralib.runs.prose import VALUES, evaluate, fill_in, text_of
 
@@ -75,7 +75,7 @@ def main() -> None:
             sys.exit(f"there is no chapter {name}; the chapters are {', '.join(chapters)}")
     for name in (bar := tqdm(sys.argv[1:] or list(chapters))):
         bar.set_description(name)
-        if missing := committed.missing(chapters[name]):
+        if missing := stored_outputs.missing(chapters[name]):
             print(f"{name} is left as it is: it needs {', '.join(missing)}", file=sys.stderr)
         else:
             execute(chapters[name])

@@ -22,7 +22,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from book._ext import committed
+from book._ext import stored_outputs
 from oralib import Counts, DpSgd, audit, experiments, noise_multiplier, valid_lower_bound
 from oralib._folders import replace
 from oralib.dpsgd.hopping import hopping_counts
@@ -120,7 +120,7 @@ def planted_bugs() -> pd.DataFrame:
 
 def lacking() -> bool:
     """Whether a package of the real trainings is missing."""
-    _, needed = committed.NEEDS["torch"]
+    _, needed = stored_outputs.NEEDS["torch"]
     return any(find_spec(name) is None for name in needed)
 
 

@@ -36,7 +36,7 @@ _FILTERS = {
     "ours": "This book's own",
 }
 
-#: Places that the book links by itself, wherever they are mentioned: see book/_ext/house.py.
+#: Places that the book links by itself wherever they are mentioned (book/_ext/paper_statements).
 _NUMBERED = re.compile(
     r"\b(Definition|Theorem|Proposition|Lemma|Corollary|Algorithm)s? ([A-E]\.)?\d"
 )

@@ -32,30 +32,24 @@ class Parameter:
     convert: Callable[[str, Any], Any]
 
 
-def _list_of(convert: Callable[..., Any], name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+def _list_of(convert: Callable[[str, Any], Any], name: str, value: Any) -> list[Any]:
     if not isinstance(value, list | tuple) or not value:
         raise TypeError(f"{name} must be a list with at least one entry, got {name}={value!r}")
-    entries = [convert(name, entry, *args, **kwargs) for entry in value]
+    entries = [convert(name, entry) for entry in value]
     if len(set(entries)) < len(entries):
         raise ValueError(f"{name} must hold no number twice, got {name}={value!r}")
     return entries
 
 
-def _integer(low: int, high: int = _check.LARGEST_COUNT) -> Callable[[str, Any], Any]:
-    return partial(_check.integer, low=low, high=high)
+def _range(
+    check: Callable[..., Any], low: float, high: float = _check.LARGEST_COUNT, *, many: bool = False
+) -> Callable[[str, Any], Any]:
+    one = partial(check, low=low, high=high)
+    return partial(_list_of, one) if many else one
 
 
-def _real(low: float, high: float) -> Callable[[str, Any], Any]:
-    return partial(_check.real, low=low, high=high)
-
-
-def _reals(low: float, high: float) -> Callable[[str, Any], Any]:
-    return partial(_list_of, _check.real, low=low, high=high)
-
-
-def _integers(low: int, high: int) -> Callable[[str, Any], Any]:
-    return partial(_list_of, _check.integer, low=low, high=high)
-
+_integer, _integers = partial(_range, _check.integer), partial(_range, _check.integer, many=True)
+_real, _reals = partial(_range, _check.real), partial(_range, _check.real, many=True)
 
 #: Every parameter that a chapter may have. Within these ranges a chapter works, or refuses in its
 #: first cells; they are wide, and keep out only what no chapter is made for.
@@ -123,12 +117,11 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
     for name, (least, most) in limits.items():
         if name not in values:
             raise ValueError(f"limits must be those of parameters, got one of {name}")
-        entries = values[name] if isinstance(values[name], list) else [values[name]]
+        value = values[name]
+        entries = value if isinstance(value, list) else [value]
         if min(entries) < least or max(entries) > most:
-            raise ValueError(
-                f"{name} must lie in [{least:g}, {most:g}] in this chapter, "
-                f"got {name}={values[name]}"
-            )
+            allowed = f"[{least:g}, {most:g}] in this chapter"
+            raise ValueError(f"{name} must lie in {allowed}, got {name}={value}")
     namespace.update(values)
     namespace[_CHECKED] = True
 
@@ -166,10 +159,7 @@ def book_file(name: str) -> Path:
     >>> book_file("data/explorer.csv").name
     'explorer.csv'
     """
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"name must be a file of the book such as data/explorer.csv, got {name=}")
-    places = Path(__file__).resolve().parents[1] / "book", Path(), Path("book")
-    for place in places:
+    for place in (Path(__file__).resolve().parents[1] / "book", Path(), Path("book")):
         if (place / name).is_file():
             return place / name
     raise FileNotFoundError(

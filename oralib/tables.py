@@ -22,21 +22,10 @@ from oralib._rounding import settled
 __all__ = ["Shown", "number", "show"]
 
 #: What the columns of the experiments are called where a table gives them no other name.
-HEADS = {
-    "x": "x",
-    "epsilon": "ε",
-    "delta": "δ",
-    "beta": "β",
-    "feedback": "feedback",
-    "bound": "mean bound",
-    "valid": "mean valid bound",
-    "estimation": "mean estimation",
-    "efficacy": "mean accuracy",
-    "guesses": "mean number of guesses",
-    "trials": "audits",
-    "all_right": "audits with all guesses right",
-    "no_guesses": "audits without guesses",
-}
+HEADS = {"epsilon": "ε", "delta": "δ", "beta": "β", "trials": "audits"}
+HEADS |= {"bound": "mean bound", "valid": "mean valid bound", "estimation": "mean estimation"}
+HEADS |= {"efficacy": "mean accuracy", "guesses": "mean number of guesses"}
+HEADS |= {"all_right": "audits with all guesses right", "no_guesses": "audits without guesses"}
 
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
@@ -113,21 +102,17 @@ class Shown:
 
     def _repr_html_(self) -> str:
         kinds = ["word" if word else "number" for word in self.words]
-        heads = "".join(
-            f'<th scope="col" class="{kind}">{escape(head)}</th>'
-            for head, kind in zip(self.heads, kinds, strict=True)
+
+        def row(texts: tuple[str, ...], tag: str, scope: str = "") -> str:
+            pairs = zip(texts, kinds, strict=True)
+            cells = (f'<{tag}{scope} class="{kind}">{escape(x)}</{tag}>' for x, kind in pairs)
+            return f"<tr>{''.join(cells)}</tr>"
+
+        head = row(self.heads, "th", ' scope="col"')
+        rows = "\n".join(row(texts, "td") for texts in self.rows)
+        return (
+            f'<table class="house">\n<thead>\n{head}\n</thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
         )
-        rows = "\n".join(
-            "<tr>"
-            + "".join(
-                f'<td class="{kind}">{escape(cell)}</td>'
-                for cell, kind in zip(row, kinds, strict=True)
-            )
-            + "</tr>"
-            for row in self.rows
-        )
-        head = f"<thead>\n<tr>{heads}</tr>\n</thead>"
-        return f'<table class="house">\n{head}\n<tbody>\n{rows}\n</tbody>\n</table>'
 
 
 def show(
@@ -174,17 +159,11 @@ def show(
         texts.append([number(entry) for entry in frame.index])
         words.append(not all(isinstance(entry, Real) for entry in frame.index))
     for name in chosen:
-        error = (
-            frame[f"{name}_se"].tolist()
-            if f"{name}_se" in frame.columns
-            else [float("nan")] * len(frame)
-        )
-        texts.append(
-            [
-                _with_error(value, spread, by_column.get(name, 3))
-                for value, spread in zip(frame[name].tolist(), error, strict=True)
-            ]
-        )
+        values, error = frame[name].tolist(), [float("nan")] * len(frame)
+        if f"{name}_se" in frame.columns:
+            error = frame[f"{name}_se"].tolist()
+        places = [by_column.get(name, 3)] * len(frame)
+        texts.append(list(map(_with_error, values, error, places)))
         words.append(not pd.api.types.is_numeric_dtype(frame[name]))
     heads = tuple(map(str, (*([index] if index is not None else []), *chosen.values())))
     return Shown(heads, tuple(zip(*texts, strict=True)), tuple(words))

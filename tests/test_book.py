@@ -13,7 +13,7 @@ import yaml
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
-from book._ext import committed
+from book._ext import stored_outputs
 from oralib.parameters import PARAMETERS
 from oralib.results import results_of
 from oralib.runs.prose import expressions
@@ -292,7 +292,7 @@ ODD = {
 def test_odd_parameters_that_are_allowed(name):
     """Where every bound is 0 a chapter has less to say, and no error."""
     path = ROOT / "book" / f"{name.partition(' ')[0]}.ipynb"
-    if missing := committed.missing(path):
+    if missing := stored_outputs.missing(path):
         pytest.skip(f"needs {', '.join(missing)}")
     assert refusal(path, {"beta": 1e-9, "trials": 2, **ODD[name]}) is None
 

@@ -1,7 +1,6 @@
 """Figures: every function draws, in the house style, without touching the caller's settings."""
 
-from concurrent.futures import ThreadPoolExecutor
-from fractions import Fraction
+from functools import cache
 from io import StringIO
 
 import matplotlib
@@ -10,12 +9,13 @@ import pandas as pd
 import pytest
 
 import oralib
-from oralib import drawings, experiments, figures, laws
+from oralib import drawings, experiments, figures
 from oralib.figures.data import data_in
 
 SMALL = {"trials": 10, "seed": 1}
 
 
+@cache
 def sweep():
     return experiments.elements_per_coordinate((0.5, 1, 2), **SMALL)
 
@@ -98,21 +98,29 @@ def test_every_function_is_drawn():
     assert set(PICTURES) == {name for name in figures.__all__ if name.islower()}
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_picture(name):
+def test_pictures_look_well_and_carry_their_numbers():
     before = dict(matplotlib.rcParams)
-    picture = PICTURES[name]()
-    png, size = picture._repr_png_()
-    assert dict(matplotlib.rcParams) == before
-    assert png.startswith(b"\x89PNG")
-    assert int.from_bytes(png[16:20]) == 2 * size["width"]  # sharp on screens of today
-    assert len(png) < 100_000
-    assert picture.get_facecolor() == (1, 1, 1, 1)  # opaque: readable on a dark page
-    assert any(axes.get_ylabel() or axes.get_yticklabels() for axes in picture.axes)
-    labelled = any(axes.get_xlabel() or axes.get_xticklabels() for axes in picture.axes)
-    assert labelled or name == "tiles"  # which say themselves what they are
-    assert repr(picture).startswith("<Picture size")
-    assert PICTURES[name]()._repr_png_()[0] == png
+    for name, draw in PICTURES.items():
+        picture = draw()
+        png, size = picture._repr_png_()
+        assert dict(matplotlib.rcParams) == before
+        assert int.from_bytes(png[16:20]) == 2 * size["width"]  # sharp on screens of today
+        assert len(png) < 100_000
+        assert picture.get_facecolor() == (1, 1, 1, 1)  # opaque: readable on a dark page
+        assert any(axes.get_ylabel() or axes.get_yticklabels() for axes in picture.axes)
+        labelled = any(axes.get_xlabel() or axes.get_xticklabels() for axes in picture.axes)
+        assert labelled or name == "tiles"  # which say themselves what they are
+        assert draw()._repr_png_()[0] == png
+        table = picture.table()
+        if name == "tiles":  # words alone
+            assert table.empty
+            assert data_in(png) is None
+            continue
+        assert len(table) >= 4
+        told = pd.read_csv(StringIO(data_in(png)))
+        assert list(told) == list(table)
+        for column in table.select_dtypes(float):
+            np.testing.assert_allclose(told[column], table[column], rtol=1e-5)
 
 
 def rows(picture, **which):
@@ -121,22 +129,6 @@ def rows(picture, **which):
     for column, entry in which.items():
         table = table[table[column] == entry].drop(columns=column)
     return [[x for x in row if x == x] for row in table.to_numpy().tolist()]  # no nan
-
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_a_picture_carries_its_numbers(name):
-    picture = PICTURES[name]()
-    table, png = picture.table(), picture._repr_png_()[0]
-    if name == "tiles":  # words alone
-        assert table.empty
-        assert data_in(png) is None
-        return
-    assert len(table) >= 4
-    told = pd.read_csv(StringIO(data_in(png)))
-    assert list(told) == list(table)
-    for column in table:
-        if table[column].dtype == float:
-            np.testing.assert_allclose(told[column], table[column], rtol=1e-5)
 
 
 def test_numbers_of_curves():
@@ -175,21 +167,18 @@ def test_a_drawing_has_no_numbers():
     assert drawings.one_run_game().table().empty
 
 
-@pytest.mark.parametrize(
-    ("draw", "missing"),
-    [
+def test_frames_that_lack_a_column_are_refused():
+    for draw, missing in (
         (lambda table: figures.tradeoff(table, "n/d", epsilon=2.0), "bound, bound_se"),
         (lambda table: figures.efficacy(table, "k/n", epsilon=2.0), "efficacy, efficacy_se"),
         (lambda table: figures.by_epsilon(table, "x", "n/d"), "epsilon, bound"),
         (lambda table: figures.adaptive(table, "s"), "feedback, bound"),
         (lambda table: figures.ceiling(table, epsilon=2.0, delta=1e-5), "sees, rule"),
-    ],
-)
-def test_frames_that_lack_a_column_are_refused(draw, missing):
-    with pytest.raises(ValueError, match=f"table must have the columns {missing}.*, got x"):
-        draw(pd.DataFrame({"x": [1.0]}))
-    with pytest.raises(TypeError, match="table must be a data frame"):
-        draw([1, 2])
+    ):
+        with pytest.raises(ValueError, match=f"table must have the columns {missing}.*, got x"):
+            draw(pd.DataFrame({"x": [1.0]}))
+        with pytest.raises(TypeError, match="table must be a data frame"):
+            draw([1, 2])
 
 
 def test_feedback_without_a_bound_is_left_out():
@@ -202,17 +191,14 @@ def test_feedback_without_a_bound_is_left_out():
 
 
 def test_a_label_is_in_the_legend_once():
-    picture = PICTURES["stacked"]()
-    labels = [text.get_text() for text in picture.legends[0].get_texts()]
-    assert sorted(labels) == ["a", "b", "b (simulated)", "one"]
+    def labels(picture):
+        return sorted(text.get_text() for text in picture.legends[0].get_texts())
 
-
-def test_simulated_points_of_several_curves_have_one_entry_in_the_legend():
+    assert labels(PICTURES["stacked"]()) == ["a", "b", "b (simulated)", "one"]
     curves = {"a": ([1, 2], [1, 2]), "b": ([1, 2], [2, 1])}
     points = {name: (*curve, [0.1, 0.1]) for name, curve in curves.items()}
     picture = figures.lines(curves, "x", "y", points=points)
-    labels = [text.get_text() for text in picture.legends[0].get_texts()]
-    assert labels == ["a", "b", "simulated, ± one s.e."]
+    assert labels(picture) == ["a", "b", "simulated, ± one s.e."]
 
 
 def test_rows_of_the_chain_may_differ_in_their_number_of_guesses():
@@ -220,53 +206,51 @@ def test_rows_of_the_chain_may_differ_in_their_number_of_guesses():
     picture = figures.gap_chain({"one": shame, "four": shame}, k=[1, 4])
     ends = {text.get_text() for text in picture.axes[0].texts}
     assert ends == {"1.00", "0.625"}
-    with pytest.raises(ValueError, match="one for each of 2 rows"):
+    label = figures.gap_chain({"one": shame}, k=2).axes[0].get_xlabel()
+    assert figures.gap_chain({"one": shame}, k=np.int64(2)).axes[0].get_xlabel() == label
+    with pytest.raises(ValueError, match=r"k must be .* one for each of 2 rows, got k=\[1\]"):
         figures.gap_chain({"one": shame, "four": shame}, k=[1])
 
 
 def test_bands_of_another_number_of_audits():
-    table = sweep()
     thin, wide = (
-        figures.tradeoff(table, "n/d", epsilon=2, audits=audits).axes[0].collections[1]
+        figures.tradeoff(sweep(), "n/d", epsilon=2, audits=audits).table().eval("high - low")
         for audits in (None, 1)
     )
-    heights = [np.ptp(band.get_paths()[0].vertices[:, 1]) for band in (thin, wide)]
-    assert heights[1] > 1.5 * heights[0]
+    assert np.nanmax(wide) > 1.5 * np.nanmax(thin)
 
 
-@pytest.mark.parametrize("colour", figures.CYCLE)
-def test_text_on_a_colour_can_be_read(colour):
+def test_text_on_a_colour_can_be_read():
     def luminance(name):
         parts = np.array(matplotlib.colors.to_rgb(name))
         linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         return linear @ [0.2126, 0.7152, 0.0722]
 
-    low, high = sorted([luminance(colour), luminance(figures.style.ink_on(colour))])
-    assert (high + 0.05) / (low + 0.05) >= 4.5
+    for colour in figures.CYCLE:
+        low, high = sorted([luminance(colour), luminance(figures.style.ink_on(colour))])
+        assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
-@pytest.mark.parametrize(
-    ("outputs", "labels"),
-    [
+def test_outputs_are_named():
+    for outputs, labels in (
         (None, ["0", "1"]),
         (["a", "b"], ["a", "b"]),
         ([-7, 3], ["-7", "3"]),
         ([[-1, 1], [0, 0]], ["−\u2009+", "0\u20090"]),
         ([[0, 2], [1, 1]], ["0 2", "1 1"]),
-    ],
-)
-def test_outputs_are_named(outputs, labels):
-    channel = oralib.Channel(np.full((2, 4), 0.5), outputs=outputs)
-    axes = figures.outputs(channel).axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == labels
+    ):
+        channel = oralib.Channel(np.full((2, 4), 0.5), outputs=outputs)
+        axes = figures.outputs(channel).axes[0]
+        assert [label.get_text() for label in axes.get_yticklabels()] == labels
 
 
 def test_what_does_not_fit_is_no_picture():
     """Numbers without a name, or under that of others, would be drawn and said in silence."""
     with pytest.raises(ValueError, match=r"values must be numbers of shape \(3, 1\).* \(1, 2\)"):
         figures.heatmap([[1, 2]], [1], [1, 2, 3], "x", "y", "z")
-    with pytest.raises(ValueError, match="not all nan"):
-        figures.heatmap([[np.nan]], [1], [1], "x", "y", "z")
+    for odd in ([[np.nan, np.nan]], [[1, np.inf]]):
+        with pytest.raises(ValueError, match="finite or nan, and not all nan"):
+            figures.heatmap(odd, [1, 2], [1], "x", "y", "z")
     with pytest.raises(ValueError, match=r"values must be numbers of shape \(1, 2\)"):
         figures.maps({("a", "p"): [[1]]}, [1, 2], [1], "x", "y")
     with pytest.raises(ValueError, match=r"got none for \[\('a', 'q'\), \('b', 'p'\)\]"):
@@ -275,29 +259,11 @@ def test_what_does_not_fit_is_no_picture():
         figures.lines({"a": ([1, 2], [1])}, "x", "y")
 
 
-def test_threads_leave_the_settings_of_the_caller_alone():
-    """Settings belong to the process: those of the house must be put back in the right order."""
-    before = dict(matplotlib.rcParams)
-
-    def draw(number):
-        return figures.lines({"a": ([1, 2], [1, number])}, "x", "y")._repr_png_()
-
-    with ThreadPoolExecutor(4) as threads:
-        assert len(list(threads.map(draw, range(24)))) == 24
-    assert dict(matplotlib.rcParams) == before
-
-
 def test_ticks_that_are_too_small_for_a_number_have_no_label():
     picture = figures.lines({"a": ([1e-300, 1e-2], [1, 2])}, "x", "y", log_x=True)
     labels = picture.axes[0].xaxis.get_major_formatter()
     assert [labels(x, 0) for x in (0.0, 1e-7, 0.02)] == ["", "$10^{-7}$", "0.02"]
     assert len(picture._repr_png_()[0]) > 1000
-
-
-def test_all_reference_lines_are_drawn():
-    references = {f"line {i}": float(i) for i in range(8)}
-    table = figures.lines({"a": ([1, 2], [1, 2])}, "x", "y", references=references).table()
-    assert set(references) <= set(table.astype(str).to_numpy().ravel())
 
 
 def test_more_curves_than_colours_are_all_drawn_and_differ():
@@ -338,16 +304,6 @@ def test_whole_numbers_are_carried_whole():
     assert data_in(picture._repr_png_()[0]).split()[1:] == ["a,1,0.333333", "a,1048576,2"]
 
 
-def test_maps_may_be_negative_but_not_infinite():
-    assert figures.maps({("a", "b"): [[-1, -2]]}, [1, 2], [1], "x", "y")._repr_png_()
-    for draw in (
-        lambda: figures.maps({("a", "b"): [[1, np.inf]]}, [1, 2], [1], "x", "y"),
-        lambda: figures.heatmap([[1, np.inf]], [1, 2], [1], "x", "y", "z"),
-    ):
-        with pytest.raises(ValueError, match="finite or nan"):
-            draw()
-
-
 def test_what_cannot_be_drawn_is_refused():
     for refused, draw in {
         "groups": lambda: figures.tiles({}, {}),
@@ -357,59 +313,24 @@ def test_what_cannot_be_drawn_is_refused():
         "panels": lambda: figures.stacked({}, "x"),
         "channels": lambda: figures.gap_chain({}),
         "laws": lambda: figures.mass({}, "x"),
-        "laws must have at most 7": lambda: figures.mass(
-            {str(i): ([i], [1.0]) for i in range(8)}, "x"
-        ),
+        "laws must": lambda: figures.law({}),
         "first": lambda: figures.quantiles([], [1], "x", "y"),
         "second": lambda: figures.quantiles([1], [np.nan], "x", "y"),
         "steps": lambda: figures.quantiles([1], [1], "x", "y", steps=0),
     }.items():
         with pytest.raises(ValueError, match=refused):
             draw()
-    with pytest.raises(ValueError, match="laws"):
-        figures.law({})
+    for name, draw in {
+        "channels": lambda: figures.gap_chain(oralib.channel(oralib.Count(), 3)),
+        "laws": lambda: figures.mass(([0, 1], [0.5, 0.5]), "v"),
+    }.items():
+        with pytest.raises(TypeError, match=f"{name} must map names"):
+            draw()
 
 
 def test_labels_say_what_is_shown():
-    labels = [
-        figures.quantiles(range(100), range(100), "x", "y", **steps).legends[0].get_texts()[1]
-        for steps in ({}, {"steps": 9})
-    ]
-    assert [label.get_text() for label in labels] == [
-        "quantiles, 1% to 99%",
-        "quantiles, 10% to 90%",
-    ]
+    for steps, words in ({}, "1% to 99%"), ({"steps": 9}, "10% to 90%"):
+        picture = figures.quantiles(range(100), range(100), "x", "y", **steps)
+        assert picture.legends[0].get_texts()[1].get_text() == f"quantiles, {words}"
     picture = figures.heatmap([[1, 2], [3, 4]], [1_000_001, 1_000_002], [0.1, 0.3], "n", "k", "b")
     assert set(picture.table()["n"]) == {1_000_001, 1_000_002}
-
-
-def test_values_that_occur_twice_in_a_law_are_added_up():
-    given = {"a": ([0, 1, 1, 0], [0.1, 0.2, 0.3, 0.4]), "b": ([2], [1.0])}
-    heights = [bar.get_height() for bar in figures.mass(given, "v").axes[0].patches]
-    assert heights == pytest.approx([0.5, 0.5, 1.0])
-    figures.mass({"a": ([0, 1], [Fraction(1, 2)] * 2)}, "v")
-    with pytest.raises(ValueError, match="3 values and 1 probabilities in 'a'"):
-        figures.mass({"a": ([0, 1, 2], [1.0])}, "v")
-
-
-def test_the_number_of_guesses_of_a_chain_may_be_one_of_numpy():
-    channels = {"a": oralib.channel(oralib.Count(), 3), "b": oralib.channel(oralib.Xor(), 3)}
-    label = figures.gap_chain(channels, k=2).axes[0].get_xlabel()
-    assert figures.gap_chain(channels, k=np.int64(2)).axes[0].get_xlabel() == label
-    figures.gap_chain(channels, k=np.array([1, 2]))
-    with pytest.raises(ValueError, match=r"k must be .* one for each of 2 rows, got k=\[1\]"):
-        figures.gap_chain(channels, k=[1])
-
-
-def test_one_thing_in_the_place_of_named_ones_is_refused():
-    table = oralib.channel(oralib.Count(), 3)
-    law = oralib.one_run_law(table, oralib.ThresholdGuesser(1.0))
-    for call, name in (
-        (lambda: figures.law(law), "laws"),
-        (lambda: figures.law({"a": laws.count_in_sets_law(2, 3)}), "laws"),
-        (lambda: figures.law({"a": [0.5, 0.5]}), "laws"),
-        (lambda: figures.gap_chain(table), "channels"),
-        (lambda: figures.mass(([0, 1], [0.5, 0.5]), "v"), "laws"),
-    ):
-        with pytest.raises(TypeError, match=f"{name} must"):
-            call()

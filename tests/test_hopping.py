@@ -20,7 +20,7 @@ from oralib import (
     valid_lower_bound,
     valid_rule,
 )
-from oralib.dpsgd import hopping, tables
+from oralib.dpsgd import hopping, noisy_counts
 
 # ------------------------------------------------------------------------------- schedules
 
@@ -88,7 +88,7 @@ def batch_law(others, rate):
     ("load", "rate", "sigma"), [(1, 0.1, 2.4), (2, 0.5, 0.7), (96, 0.1, 2.4), (30, 1.0, 3.0)]
 )
 def test_tables_are_the_log_likelihood_ratios(load, rate, sigma):
-    low, step, values, _ = tables.ratio_table(load, rate, sigma)
+    low, step, values, _ = noisy_counts.ratio_table(load, rate, sigma)
     y = low + step * np.arange(values.size)
     middle = np.abs(y - (load - 1) * rate / 2) < 5 * np.sqrt(sigma**2 + load * rate / 2)
     np.testing.assert_allclose(values[middle], log_ratio(y[middle], load, rate, sigma), atol=1e-9)

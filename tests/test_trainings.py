@@ -80,35 +80,6 @@ def test_seeds():
 
 
 @real
-def test_settings_of_pytorch_make_no_difference():
-    import torch
-
-    small = DpSgd(n=100, d=100, steps=6, sample_rate=0.1, sigma=1.0)
-
-    def numbers():
-        training = train_digits(small, coins(small, 1), seed=1)
-        return training.weights, release_noise(100, weights=100, seed=1)
-
-    expected = numbers()
-    torch.set_default_dtype(torch.float64)
-    try:
-        torch.manual_seed(5)
-        drawn = torch.rand(1)
-        torch.manual_seed(5)
-        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
-            changed = numbers()
-        assert torch.rand(1) == drawn
-        with torch.inference_mode():
-            fast = numbers()
-        assert torch.get_default_dtype() == torch.float64
-    finally:
-        torch.set_default_dtype(torch.float32)
-    for one, two, three in zip(expected, changed, fast, strict=True):
-        np.testing.assert_array_equal(one, two)
-        np.testing.assert_array_equal(one, three)
-
-
-@real
 @pytest.mark.parametrize("bug", BUGS)
 def test_bugs_do_what_they_say(bug):
     included, training = trained(3, bug=bug)
@@ -185,14 +156,20 @@ def test_views_of_a_training_are_audits_of_it():
 
 
 @real
-@pytest.mark.parametrize(
-    ("examples", "batch"), [(100, 10), (101, 9), (109, 9), (110, 10), (111, 9), (921, 10), (931, 9)]
-)
-def test_the_noise_of_opacus_depends_on_the_number_of_examples(examples, batch):
+def test_the_noise_of_opacus_depends_on_the_number_of_examples():
     """A fact about Opacus 1.6.0; a version that has repaired it will be noticed here."""
-    assert expected_batch(examples, 10) == batch
-    noise = release_noise(examples, weights=20_000, seed=1)
-    assert noise.std() == pytest.approx(1 / batch, rel=0.02)
+    for examples, batch in (
+        (100, 10),
+        (101, 9),
+        (109, 9),
+        (110, 10),
+        (111, 9),
+        (921, 10),
+        (931, 9),
+    ):
+        assert expected_batch(examples, 10) == batch
+        noise = release_noise(examples, weights=20_000, seed=1)
+        assert noise.std() == pytest.approx(1 / batch, rel=0.02)
 
 
 @real
@@ -238,15 +215,12 @@ def test_bad_input():
     ]:
         with pytest.raises(ValueError, match=message):
             call()
-
-
-@pytest.mark.parametrize("name", ["among_digits", "hopping"])
-def test_words_are_no_truth_values(name):
-    included = np.zeros(400, dtype=bool)
-    with pytest.raises(TypeError, match=f"{name} must be True or False, got {name}='no'"):
-        train_digits(CLAIM, included, seed=1, **{name: "no"})
-    with pytest.raises(TypeError, match="ghost must be True or False"):
-        release_noise(10, seed=1, ghost=0)
+    with pytest.raises(TypeError, match="hopping must be True or False, got hopping='no'"):
+        train_digits(CLAIM, included, seed=1, hopping="no")
+    with pytest.raises(ValueError, match=r"claims must be among \[1.0, 4.0\], got 2"):
+        planted.planted_bugs((2.0,))
+    with pytest.raises(ValueError, match="bugs must be one of half the noise"):
+        planted.planted_bugs(bugs=[None, "x"])  # before the first training
 
 
 @real
@@ -286,13 +260,6 @@ def test_the_table_of_planted_bugs_is_that_of_this_library():
     # Sums of floats may differ in the last digit on another machine.
     assert first["v"].to_numpy() == pytest.approx(rows["v"].to_numpy(), abs=1)
     assert first["conformity"].to_numpy() == pytest.approx(rows["conformity"], abs=1e-3)
-
-
-def test_planted_bugs_refuse_other_claims():
-    with pytest.raises(ValueError, match=r"claims must be among \[1.0, 4.0\], got 2"):
-        planted.planted_bugs((2.0,))
-    with pytest.raises(ValueError, match="bugs must be one of half the noise"):
-        planted.planted_bugs(bugs=[None, "x"])  # before the first training
 
 
 def test_honest_trainings_do_not_exceed_their_claim():

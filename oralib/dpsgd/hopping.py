@@ -28,7 +28,7 @@ from oralib import _check
 from oralib._jit import jit
 from oralib._streams import play
 from oralib.bounds import Counts
-from oralib.dpsgd.tables import interpolate, ratio_table
+from oralib.dpsgd.noisy_counts import interpolate, ratio_table
 from oralib.dpsgd.training import DpSgd, fixed_counts, numbers_of_guesses
 from oralib.mechanisms import Array
 

@@ -28,7 +28,7 @@ from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib._streams import play
 from oralib.bounds import Counts
-from oralib.dpsgd.tables import POINTS, interpolate, log_mixture, window
+from oralib.dpsgd.noisy_counts import POINTS, interpolate, log_mixture, window
 from oralib.dpsgd.training import DpSgd, fixed_counts, numbers_of_guesses
 from oralib.mechanisms import Array
 

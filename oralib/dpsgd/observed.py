@@ -16,7 +16,7 @@ from oralib import _check
 from oralib._jit import jit
 from oralib.bounds import Counts
 from oralib.dpsgd.likelihood import SEEN, count_right, likelihood_tables, log_odds, weigh
-from oralib.dpsgd.tables import interpolate, ratio_table
+from oralib.dpsgd.noisy_counts import interpolate, ratio_table
 from oralib.dpsgd.training import DpSgd
 from oralib.mechanisms import Array
 

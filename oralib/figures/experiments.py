@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from oralib.bounds import p
+from oralib.figures.data import note
 from oralib.figures.style import (
     BLUE,
     GREEN,
@@ -20,6 +21,7 @@ from oralib.figures.style import (
     Picture,
     draw_curve,
     draw_legend,
+    draw_level,
     draw_points,
     in_house_style,
     label_axes,
@@ -50,6 +52,17 @@ def _band(table: pd.DataFrame, column: str, audits: int | None) -> pd.Series:
     return error if audits is None else 2 * error * np.sqrt(table["trials"] / audits)
 
 
+def _from_zero(
+    axes: Axes, xlabel: str, ylabel: str, *, log_x: bool = True, columns: int = 2
+) -> Picture:
+    """The picture of these axes, whose y begins at 0, with labels and a legend."""
+    label_axes(axes, xlabel, ylabel, log_x)
+    axes.set_ylim(bottom=0)
+    picture: Any = axes.figure
+    draw_legend(picture, columns)
+    return picture
+
+
 @in_house_style
 def tradeoff(
     table: pd.DataFrame,
@@ -78,38 +91,25 @@ def tradeoff(
     """
     needed = ["x", "bound", "bound_se", "estimation", "estimation_se"]
     _check_columns(table, *needed, *([] if audits is None else ["trials"]))
-    picture, axes = new_picture()
-    axes.axhline(epsilon, color="black", linestyle="--", linewidth=1.2, label=f"ε = {epsilon:g}")
+    _, axes = new_picture()
+    draw_level(axes, f"ε = {epsilon:g}", epsilon)
     for name, colour in (("estimation", RED), ("bound", BLUE)):
-        draw_curve(
-            axes,
-            *(table["x"], table[name], _band(table, name, audits)),
-            color=colour,
-            label=f"mean {name}",
-        )
-    for place, (label, curve) in enumerate((curves or {}).items(), start=2):
+        curve = table["x"], table[name], _band(table, name, audits)
+        draw_curve(axes, *curve, color=colour, label=f"mean {name}")
+    for place, (label, extra) in enumerate((curves or {}).items(), start=2):
         colour, dashes, _ = look(place)
-        draw_curve(axes, *curve, color=colour, linestyle=dashes, label=label)
+        draw_curve(axes, *extra, color=colour, linestyle=dashes, label=label)
     if quoted:
         means, errors = zip(*quoted.values(), strict=True)
-        axes.errorbar(
-            list(quoted),
-            means,
-            errors,
-            fmt="*",
-            markersize=11,
-            markeredgecolor="black",
-            markeredgewidth=0.8,
-            color=ORANGE,
-            ecolor="black",
-            capsize=4,
-            zorder=5,
-            label="quoted in the paper",
-        )
-    label_axes(axes, xlabel, "privacy level ε (nats)", log_x=True)
-    axes.set_ylim(bottom=0)
-    draw_legend(picture)
-    return picture
+        edge: Any = {
+            "markeredgecolor": "black",
+            "markeredgewidth": 0.8,
+            "ecolor": "black",
+            "capsize": 4,
+        }
+        style: Any = {"marker": "*", "markersize": 11, "color": ORANGE, "zorder": 5, **edge}
+        draw_points(axes, list(quoted), means, errors, label="quoted in the paper", **style)
+    return _from_zero(axes, xlabel, "privacy level ε (nats)")
 
 
 @in_house_style
@@ -127,14 +127,10 @@ def efficacy(
     needed = ["x", "efficacy", "efficacy_se"]
     _check_columns(table, *needed, *([] if audits is None else ["trials"]))
     picture, axes = new_picture()
-    axes.axhline(p(epsilon), color="black", linestyle="--", linewidth=1.2, label="p(ε), perfect")
-    draw_curve(
-        axes,
-        *(table["x"], table["efficacy"], _band(table, "efficacy", audits)),
-        color=GREEN,
-        label="mean of v / r",
-    )
-    axes.axhline(0.5, color=GREY, linestyle=":", linewidth=1.2, label="½, blind guessing")
+    draw_level(axes, "p(ε), perfect", p(epsilon))
+    curve = table["x"], table["efficacy"], _band(table, "efficacy", audits)
+    draw_curve(axes, *curve, color=GREEN, label="mean of v / r")
+    draw_level(axes, "½, blind guessing", 0.5, color=GREY, linestyle=":")
     label_axes(axes, xlabel, "efficacy E[V/R]", log_x=True)
     axes.set_ylim(0.48, max(0.92, p(epsilon) + 0.02))
     draw_legend(picture, 3)
@@ -158,28 +154,19 @@ def by_epsilon(
     >>> picture = by_epsilon(table, "x", "elements per coordinate")
     """
     _check_columns(table, "epsilon", column, "bound", "bound_se", *(["valid"] if exact else []))
-    picture, axes = new_picture()
+    _, axes = new_picture()
     levels = np.unique(table["epsilon"]).tolist()
     for place, epsilon in enumerate(levels):
         colour, _, marker = look(place)
         rows = table[table["epsilon"] == epsilon]
-        draw_curve(
-            axes,
-            *(rows[column], rows["bound"], rows["bound_se"]),
-            color=colour,
-            marker=marker,
-            label=f"ε = {epsilon:g}",
-        )
+        curve, label = (rows[column], rows["bound"], rows["bound_se"]), f"ε = {epsilon:g}"
+        draw_curve(axes, *curve, color=colour, marker=marker, label=label)
         if exact is not None:
-            style: dict[str, Any] = {"color": colour, "linestyle": "--", "linewidth": 1.2}
-            name = f"ε = {epsilon:g}, {exact}"
-            draw_curve(axes, rows[column], rows["valid"], gid=name, **style)
+            style: Any = {"color": colour, "linestyle": "--", "linewidth": 1.2}
+            draw_curve(axes, rows[column], rows["valid"], series=f"{label}, {exact}", **style)
     if exact is not None:
         axes.plot([], [], color="black", linestyle="--", linewidth=1.2, label=exact)
-    label_axes(axes, xlabel, "mean bound on ε (nats)", log_x=True)
-    axes.set_ylim(bottom=0)
-    draw_legend(picture, 3)
-    return picture
+    return _from_zero(axes, xlabel, "mean bound on ε (nats)", columns=3)
 
 
 @in_house_style
@@ -209,11 +196,9 @@ def adaptive(
     >>> picture = adaptive(table, "size of the sets")
     """
     _check_columns(table, "feedback", "x", column, f"{column}_se")
-    picture, axes = new_picture()
+    _, axes = new_picture()
     if epsilon is not None:
-        axes.axhline(
-            epsilon, color="black", linestyle="--", linewidth=1.2, label=f"ε = {epsilon:g}"
-        )
+        draw_level(axes, f"ε = {epsilon:g}", epsilon)
     for feedback, (name, colour, dashes, marker) in FEEDBACK.items():
         rows = table[(table["feedback"] == feedback) & table[column].notna()]
         if rows.empty:
@@ -222,15 +207,12 @@ def adaptive(
         curve = (rows["x"], rows[column], rows[f"{column}_se"])
         if exact and feedback in exact:
             draw_curve(axes, *exact[feedback], color=colour, linestyle=dashes, label=label)
-            draw_points(axes, *curve, color=colour, marker=marker, gid=f"{label} (simulated)")
+            draw_points(axes, *curve, color=colour, marker=marker, series=f"{label} (simulated)")
         else:
             draw_curve(axes, *curve, color=colour, linestyle=dashes, marker=marker, label=label)
     if exact:
         axes.errorbar([], [], [], fmt="o", color="black", capsize=3, label="simulated, ± one s.e.")
-    label_axes(axes, xlabel, "mean bound on ε (nats)", log_x)
-    axes.set_ylim(bottom=0)
-    draw_legend(picture)
-    return picture
+    return _from_zero(axes, xlabel, "mean bound on ε (nats)", log_x=log_x)
 
 
 #: Curves of the ceiling: label and colour by rule.
@@ -266,8 +248,8 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
         (epsilon, "--", f"ε = {epsilon:g}, by RDP"),
         (certified, "-.", f"ε = {certified:.3f}, by PLD"),
     ):
-        left.axhline(level, color="black", linestyle=dashes, linewidth=1.2, gid=words)
-        left.annotate(words, (start, level), (0, 3), textcoords="offset points", fontsize=10)
+        draw_level(left, words, level, linestyle=dashes, label=None)
+        _say(left, words, start, level)
     kinds = [seen for seen in ("steps", "sum") if (table["sees"] == seen).any()]
     for rule, (label, colour) in RULES.items():
         for seen in kinds:
@@ -275,24 +257,22 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
             if rows.empty:
                 continue
             style = {"color": colour, "linestyle": "-" if seen == kinds[0] else ":"}
-            draw_curve(left, rows["n"], rows["bound"], **style, gid=f"{label}, {SEEN[seen]}")
+            draw_curve(left, rows["n"], rows["bound"], **style, series=f"{label}, {SEEN[seen]}")
             if seen == kinds[0]:
                 draw_curve(right, rows["n"], rows["k"], **style, label=label)
             if seen == kinds[0] and np.isfinite(rows["limit"]).any():
                 limit = rows["limit"].iloc[0]
-                long: dict[str, Any] = {"linestyle": (0, (8, 4)), "linewidth": 0.9}
-                left.axhline(limit, color=colour, gid=f"limit of {label}", **long)
-                left.annotate(
-                    *(f"limit {limit:.3f}", (start, limit), (0, 3)),
-                    textcoords="offset points",
-                    color=colour,
-                    fontsize=10,
-                )
+                long: Any = {
+                    "color": colour,
+                    "linestyle": (0, (8, 4)),
+                    "linewidth": 0.9,
+                    "label": None,
+                }
+                draw_level(left, f"limit of {label}", limit, **long)
+                _say(left, f"limit {limit:.3f}", start, limit, color=colour)
     n = np.array([table["n"].min(), table["n"].max()])
-    away = n * delta / beta
-    right.plot(
-        n, away, color="black", linestyle="--", linewidth=1.2, label="nδ/β, which may be given away"
-    )
+    dashed: Any = {"color": "black", "linestyle": "--", "linewidth": 1.2}
+    draw_curve(right, n, n * delta / beta, label="nδ/β, which may be given away", **dashed)
     for seen, dashes in zip(kinds, ("-", ":"), strict=False):
         left.plot([], [], color="black", linestyle=dashes, label=SEEN[seen])
     label_axes(left, "isolated elements n", "mean bound on ε (nats)", log_x=True)
@@ -302,6 +282,11 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
     right.set_ylim(bottom=10)
     draw_legend(picture)
     return picture
+
+
+def _say(axes: Axes, words: str, x: float, y: float, **style: Any) -> None:
+    """Words right above a line."""
+    axes.annotate(words, (x, y), (0, 3), textcoords="offset points", fontsize=10, **style)
 
 
 @in_house_style
@@ -326,33 +311,26 @@ def score_audit(
     --------
     >>> picture = score_audit([50, 100, 200], [0.4, 0.7, 0.6], shown=(100, 0.7), claim=2.0)
     """
-    picture, axes = new_picture()
-    _draw_claim(axes, claim)
-    label = "only exploration: not valid"
-    draw_curve(axes, guesses, bounds, color=GREY, linestyle=":", label=label)
-    if len(tried) > 1:
-        height = {"transform": axes.get_xaxis_transform(), "clip_on": False}
-        axes.plot(
-            *(tried, np.zeros(len(tried)), "|"),
-            **{"color": BLUE, "markersize": 12, "label": "tried, with a correction", **height},
-        )
-    _draw_valid(axes, *shown, f"{shown[0]} guesses")
-    label_axes(axes, "number of guesses", "lower bound on ε (nats)", log_x=True)
-    axes.set_ylim(bottom=0)
-    draw_legend(picture)
-    return picture
-
-
-def _draw_claim(axes: Axes, claim: float | None) -> None:
+    _, axes = new_picture()
     if claim is not None:
-        label = f"claimed ε = {claim:g}"
-        axes.axhline(claim, color="black", linestyle="--", linewidth=1.2, label=label)
+        draw_level(axes, f"claimed ε = {claim:g}", claim)
+    look: Any = {"color": GREY, "linestyle": ":", "label": "only exploration: not valid"}
+    draw_curve(axes, guesses, bounds, **look)
+    if len(tried) > 1:
+        ticks: Any = {"color": BLUE, "markersize": 12, "label": "tried, with a correction"}
+        on_axis: Any = {"transform": axes.get_xaxis_transform(), "clip_on": False}
+        axes.plot(tried, np.zeros(len(tried)), "|", **ticks, **on_axis)
+        note(axes, series=ticks["label"], x=list(tried))
+    _draw_valid(axes, *shown, f"{shown[0]} guesses")
+    return _from_zero(axes, "number of guesses", "lower bound on ε (nats)")
 
 
 def _draw_valid(axes: Axes, place: float, bound: float, how: str) -> None:
     """The one point of an audit that is a bound, rounded so that it does not overclaim."""
     label = f"valid: ε ≥ {np.floor(bound * 1000) / 1000:.3f}, {how}"
-    axes.plot([place], [bound], "o", color=BLUE, markersize=9, label=label)
+    draw_curve(
+        axes, [place], [bound], color=BLUE, marker="o", linestyle="none", markersize=9, label=label
+    )
 
 
 @in_house_style
@@ -383,14 +361,12 @@ def guess_audit(
     >>> len(picture.axes)
     1
     """
-    picture, axes = new_picture()
-    _draw_claim(axes, claim)
+    _, axes = new_picture()
+    if claim is not None:
+        draw_level(axes, f"claimed ε = {claim:g}", claim)
     if np.isfinite(estimate):
-        label = "by the accuracy alone: no bound"
-        axes.axhline(estimate, color=GREY, linestyle=":", linewidth=1.6, label=label)
+        dotted: Any = {"color": GREY, "linestyle": ":", "linewidth": 1.6}
+        draw_level(axes, "by the accuracy alone: no bound", estimate, **dotted)
     draw_curve(axes, betas, bounds, color=SKY, label="had another β been fixed in advance")
     _draw_valid(axes, *shown, "{} of {} right".format(*right))
-    label_axes(axes, "how often the bound may fail, β", "lower bound on ε (nats)", log_x=True)
-    axes.set_ylim(bottom=0)
-    draw_legend(picture)
-    return picture
+    return _from_zero(axes, "how often the bound may fail, β", "lower bound on ε (nats)")

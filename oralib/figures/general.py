@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._rounding import first_largest
+from oralib.figures.data import note, note_cells
 from oralib.figures.style import (
     BLUE,
     RED,
@@ -25,6 +26,7 @@ from oralib.figures.style import (
     look,
     new_picture,
     require_some,
+    write,
 )
 
 
@@ -116,8 +118,8 @@ def _draw(
         shown: str | None = label
         if label in of_curves:
             shown = f"{label} (simulated)" if len(of_curves) == 1 else None
-        style = {"color": colour, "marker": marker, "gid": shown or f"{label} (simulated)"}
-        draw_points(axes, *curve, label=shown, **style)
+        series = shown or f"{label} (simulated)"
+        draw_points(axes, *curve, label=shown, series=series, color=colour, marker=marker)
     if len(of_curves) > 1:
         draw_points(axes, [], [], [], label="simulated, ± one s.e.", color="black")
 
@@ -137,9 +139,10 @@ def quantiles(
     x, y = (np.quantile(_sample(name, sample), levels) for name, sample in samples.items())
     picture, axes = new_picture(width=5.0, height=4.6)
     ends = [min(x[0], y[0]), max(x[-1], y[-1])]
-    axes.plot(ends, ends, color="black", linestyle="--", linewidth=1.2, label="equal laws")
+    dashed: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2}
+    draw_curve(axes, ends, ends, label="equal laws", **dashed)
     label = f"quantiles, {100 * levels[0]:.3g}% to {100 * levels[-1]:.3g}%"
-    axes.plot(x, y, "o", color=BLUE, markersize=4, label=label)
+    draw_curve(axes, x, y, color=BLUE, marker="o", linestyle="none", markersize=4, label=label)
     label_axes(axes, xlabel, ylabel)
     axes.set_aspect("equal")
     draw_legend(picture)
@@ -181,28 +184,17 @@ def ranking(
     draw_references(axes, references, upright=True)
     for place, (label, extra) in enumerate((others or {}).items(), start=1):
         colour, _, marker = look(place)
-        axes.plot(
-            *(list(extra.values()), [places[row] for row in extra]),
-            **{"linestyle": "none", "marker": marker, "color": colour},
-            markerfacecolor="white",
-            label=label,
-        )
-    axes.errorbar(
-        *([value for value, _ in values.values()], list(places.values())),
-        xerr=[2 * error for _, error in values.values()],
-        fmt="o",
-        capsize=3,
-        color=BLUE,
-        label="mean valid bound, ± 2 s.e.",
-    )
-    for row, (value, _) in values.items():
-        axes.annotate(
-            *(f"{value:.2f}", (value, places[row])),
-            textcoords="offset points",
-            xytext=(0, 7),
-            ha="center",
-            color=BLUE,
-        )
+        style: Any = {"color": colour, "marker": marker, "markerfacecolor": "white", "label": label}
+        axes.plot(list(extra.values()), [places[row] for row in extra], linestyle="none", **style)
+        note(axes, series=label, x=list(extra.values()), y=list(extra))
+    label = "mean valid bound, ± 2 s.e."
+    x, error = np.array(list(values.values()), dtype=float).T
+    bars: Any = {"xerr": 2 * error, "capsize": 3}
+    axes.errorbar(x, list(places.values()), fmt="o", color=BLUE, label=label, **bars)
+    note(axes, series=label, x=x, y=list(values), low=x - 2 * error, high=x + 2 * error)
+    for value, place in zip(x, places.values(), strict=True):
+        above: dict[str, Any] = {"xytext": (0, 7), "textcoords": "offset points"}
+        axes.annotate(f"{value:.2f}", (value, place), ha="center", color=BLUE, **above)
     axes.set_yticks(list(places.values()), list(places))
     axes.set_ylim(-len(values) + 0.4, 0.75)
     axes.set_xlim(left=0)
@@ -231,28 +223,31 @@ def heatmap(
     picture, axes = new_picture(
         width=max(5.0, 1.8 + 0.62 * len(columns)), height=1.4 + 0.42 * len(rows)
     )
-    image = axes.imshow(shown, origin="lower", cmap="viridis", aspect="auto")
-    axes.set_xticks(range(len(columns)), [f"{x:.12g}" for x in columns])
-    axes.set_yticks(range(len(rows)), [f"{y:.12g}" for y in rows])
-    axes.grid(visible=False)
+    image, best = _draw_map(axes, shown, columns, rows)
     middle = (np.nanmin(shown) + np.nanmax(shown)) / 2
-    best = np.unravel_index(first_largest(shown), shown.shape)
-    for j, i in np.argwhere(np.isfinite(shown)):
-        axes.text(
-            *(i, j, f"{shown[j, i]:.2f}"),
-            ha="center",
-            va="center",
-            fontsize=9.5,
-            fontweight="bold" if (j, i) == best else "normal",
-            color="white" if shown[j, i] < middle else "black",
-        )
-    axes.add_patch(
-        Rectangle((best[1] - 0.5, best[0] - 0.5), 1, 1, fill=False, edgecolor=RED, linewidth=2)
-    )
+    for place in map(tuple, np.argwhere(np.isfinite(shown))):
+        weight = "bold" if place == best else "normal"
+        colour = "white" if shown[place] < middle else "black"
+        write(axes, place, f"{shown[place]:.2f}", colour, fontweight=weight)
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     picture.colorbar(image, ax=axes, label=label)
     return picture
+
+
+def _draw_map(
+    axes: Axes, shown: NDArray[Any], columns: Sequence[float], rows: Sequence[float], **scale: Any
+) -> tuple[Any, tuple[Any, ...]]:
+    """Draw a map with a mark around its largest number; the image, and where this is."""
+    image = axes.imshow(shown, origin="lower", cmap="viridis", aspect="auto", **scale)
+    axes.set_xticks(range(len(columns)), [f"{x:.12g}" for x in columns])
+    axes.set_yticks(range(len(rows)), [f"{y:.12g}" for y in rows])
+    axes.grid(visible=False)
+    best = np.unravel_index(first_largest(shown), shown.shape)
+    corner = best[1] - 0.5, best[0] - 0.5
+    axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=RED, linewidth=2))
+    note_cells(axes, columns, rows, shown)
+    return image, best
 
 
 def _mapped(values: ArrayLike, columns: Sequence[float], rows: Sequence[float]) -> NDArray[Any]:
@@ -298,24 +293,10 @@ def maps(
         floor = min(0.0, *(np.nanmin(values) for values in shown.values()))
         for j, name in enumerate(across):
             panel, values = axes[i, j], shown[name]
-            panel.imshow(
-                values, origin="lower", cmap="viridis", aspect="auto", vmin=floor, vmax=top
-            )
-            panel.grid(visible=False)
             panel.set_gid(f"{row}, {name}")
-            best = np.unravel_index(first_largest(values), values.shape)
-            panel.add_patch(
-                Rectangle((best[1] - 0.5, best[0] - 0.5), 1, 1, fill=False, edgecolor=RED, lw=2)
-            )
-            panel.text(
-                *(best[1], best[0], f"{values[best]:.2f}"),
-                ha="center",
-                va="center",
-                fontsize=8.5,
-                color="black" if values[best] > (floor + top) / 2 else "white",
-            )
-            panel.set_xticks(range(len(columns)), [f"{x:.12g}" for x in columns])
-            panel.set_yticks(range(len(rows)), [f"{y:.12g}" for y in rows])
+            _, best = _draw_map(panel, values, columns, rows, vmin=floor, vmax=top)
+            colour = "black" if values[best] > (floor + top) / 2 else "white"
+            write(panel, best, f"{values[best]:.2f}", colour, fontsize=8.5)
             if i == 0:
                 panel.set_title(name)
             panel.set_xlabel(xlabel)
@@ -344,9 +325,7 @@ def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str,
     for place, row in enumerate(groups.values()):
         for x, (text, kind) in enumerate(row):
             axes.add_patch(Rectangle((x, place), 0.92, 0.86, color=colours[kind], linewidth=0))
-            axes.text(
-                x + 0.46, place + 0.43, text, ha="center", va="center", color=ink_on(colours[kind])
-            )
+            write(axes, (place + 0.43, x + 0.46), text, ink_on(colours[kind]), fontsize=11.5)
     axes.set_xlim(-0.1, widest)
     axes.set_ylim(len(groups), -0.1)
     axes.set_yticks(np.arange(len(groups)) + 0.43, list(groups))

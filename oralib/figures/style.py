@@ -4,12 +4,10 @@ Colours are those of Okabe and Ito, which colour-blind readers can tell apart; t
 opaque, so that axes stay readable on a dark page.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import wraps
 from io import BytesIO
 from itertools import cycle
-from threading import RLock
 from typing import Any
 
 import matplotlib
@@ -21,17 +19,10 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from PIL import Image
 
-from oralib.figures.data import band_of, table_of, with_data
+from oralib.figures.data import Note, note, table_of, with_data
 
-BLUE, ORANGE, GREEN, RED, SKY, PINK, GREY = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#56B4E9",
-    "#CC79A7",
-    "#555555",
-)
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+SKY, PINK, GREY = "#56B4E9", "#CC79A7", "#555555"
 CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY)
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = "osD^v<>"
@@ -61,20 +52,6 @@ STYLE: Any = {
 _DOTS, _SHOWN = 200, 100
 
 
-_one_thread = RLock()
-
-
-@contextmanager
-def _house_style() -> Iterator[None]:
-    """The settings of the house, for one thread at a time.
-
-    Matplotlib's settings belong to the process. Two threads that change them and put them back in
-    turns would leave those of the house to the caller.
-    """
-    with _one_thread, matplotlib.rc_context(STYLE):
-        yield
-
-
 class Picture(Figure):
     """A figure that belongs to nobody but its caller, and that a notebook shows as PNG.
 
@@ -86,19 +63,23 @@ class Picture(Figure):
     [6.0, 2.0]
     """
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.notes: list[Note] = []
+
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         buffer = BytesIO()
-        with _house_style():
+        with matplotlib.rc_context(STYLE):
             self.savefig(buffer, format="png", dpi=_DOTS)
         image = Image.open(buffer).convert("RGB")
         # A drawing has few colours; a palette of them takes a third of the room.
-        small = with_data(image.quantize(128, dither=Image.Dither.NONE), self)
+        small = with_data(image.quantize(128, dither=Image.Dither.NONE), self.table())
         size = {"width": image.width * _SHOWN // _DOTS, "height": image.height * _SHOWN // _DOTS}
         return small, size
 
     def table(self) -> pd.DataFrame:
         """The numbers that it shows, a row for each; the PNG of a notebook carries them, too."""
-        return table_of(self)
+        return table_of(self.notes)
 
 
 def in_house_style(draw: Callable[..., Picture]) -> Callable[..., Picture]:
@@ -106,7 +87,7 @@ def in_house_style(draw: Callable[..., Picture]) -> Callable[..., Picture]:
 
     @wraps(draw)
     def styled(*args: Any, **kwargs: Any) -> Picture:
-        with _house_style():
+        with matplotlib.rc_context(STYLE):
             return draw(*args, **kwargs)
 
     return styled
@@ -159,14 +140,18 @@ def require_some(name: str, given: Mapping[Any, Any], what: str) -> None:
         raise ValueError(f"{name} must have at least one {what}, got {given!r}")
 
 
-def draw_references(
-    axes: Axes, levels: Mapping[str, float] | None, *, upright: bool = False
-) -> None:
-    """Reference lines across the axes, each with dashes of its own."""
-    draw = axes.axvline if upright else axes.axhline
-    styles = cycle(("--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))))
-    for dashes, (label, level) in zip(styles, (levels or {}).items(), strict=False):
-        draw(level, color="black", linestyle=dashes, linewidth=1.2, label=label)
+def draw_level(axes: Axes, series: str, level: float, upright: bool = False, **style: Any) -> None:
+    """A line across the axes."""
+    look: Any = {"color": "black", "linestyle": "--", "linewidth": 1.2, "label": series} | style
+    (axes.axvline if upright else axes.axhline)(level, **look)
+    note(axes, series=series, **{"x" if upright else "y": [level]})
+
+
+def draw_references(axes: Axes, levels: Mapping[str, float] | None, **style: Any) -> None:
+    """Reference lines, each with dashes of its own."""
+    kinds = cycle(("--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))))
+    for dashes, (label, level) in zip(kinds, (levels or {}).items(), strict=False):
+        draw_level(axes, label, level, linestyle=dashes, **style)
 
 
 #: The height of a row of a legend, in inches.
@@ -189,28 +174,39 @@ def draw_legend(picture: Picture, columns: int = 2, *, spare: int = 4) -> None:
         picture.set_figheight(picture.get_figheight() + _ROW * (rows - spare))
 
 
-def draw_curve(
-    axes: Axes, x: ArrayLike, y: ArrayLike, error: ArrayLike | None = None, **style: Any
-) -> None:
-    """A curve with a band of one standard error; points without a finite value are left out."""
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+def draw_curve(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> None:
+    """A curve with a band of one standard error; points without a finite value are left out.
+
+    In the table it is called by its label, or ``series``.
+    """
+    x, y, *error = (np.asarray(part, dtype=float) for part in curve)
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(f"x and y of a curve must be as long, got shapes {x.shape} and {y.shape}")
-    finite = np.isfinite(y)
-    (line,) = axes.plot(x[finite], y[finite], **style)
-    if error is not None:
-        error = np.where(np.isfinite(error), error, 0.0)
-        low, high = (y - error)[finite], (y + error)[finite]
-        band = axes.fill_between(x[finite], low, high, color=line.get_color(), linewidth=0)
-        band.set_alpha(0.25)
-        band.set_gid(band_of(line))
+    shown = np.isfinite(y)
+    (line,) = axes.plot(x[shown], y[shown], **style)
+    columns = {"x": x[shown], "y": y[shown]}
+    if error:
+        spread = np.where(np.isfinite(error[0]), error[0], 0.0)
+        low, high = (y - spread)[shown], (y + spread)[shown]
+        colour = line.get_color()
+        axes.fill_between(x[shown], low, high, color=colour, linewidth=0).set_alpha(0.25)
+        columns |= {"low": low, "high": high}
+    note(axes, series=series or style["label"], **columns)
 
 
-def draw_points(
-    axes: Axes, x: ArrayLike, y: ArrayLike, error: ArrayLike | None = None, **style: Any
-) -> None:
+def draw_points(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> None:
     """Simulated values with bars of one standard error, and no line between them."""
-    axes.errorbar(x, y, error, fmt=style.pop("marker", "o"), capsize=3, linestyle="none", **style)
+    look = {"fmt": style.pop("marker", "o"), "capsize": 3, "linestyle": "none"} | style
+    x, y, *error = (np.asarray(part, dtype=float) for part in curve)
+    axes.errorbar(x, y, error[0] if error else None, **look)
+    ends = {"low": y - error[0], "high": y + error[0]} if error else {}
+    note(axes, series=series or style["label"], x=x, y=y, **ends)
+
+
+def write(axes: Axes, cell: Any, words: str, colour: str, **style: Any) -> None:
+    """Words in the middle of a cell, which is (row, column)."""
+    look: Any = {"ha": "center", "va": "center", "fontsize": 9.5} | style
+    axes.text(cell[1], cell[0], words, color=colour, **look)
 
 
 def ink_on(colour: str) -> str:

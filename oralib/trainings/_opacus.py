@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from math import isqrt
 from typing import Any
@@ -19,24 +18,6 @@ CANARY = 3.0
 
 #: Inputs, wanted outputs, sizes of canaries (nan for digits), and places in the data.
 Batch = tuple[Tensor, Tensor, Tensor, Tensor]
-
-
-@contextmanager
-def usual_settings() -> Iterator[None]:
-    """PyTorch as it starts, whatever the caller has set: else one seed would give other numbers."""
-    dtype = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float32)
-    try:
-        with (
-            torch.device("cpu"),
-            torch.inference_mode(False),
-            torch.enable_grad(),
-            torch.autocast("cpu", enabled=False),
-            torch.random.fork_rng(devices=[]),  # the caller's random numbers are left alone
-        ):
-            yield
-    finally:
-        torch.set_default_dtype(dtype)
 
 
 class Examples(Dataset[Any]):
@@ -87,6 +68,7 @@ def loss(outputs: Tensor, wanted: Tensor, sizes: Tensor) -> Tensor:
     return torch.where(sizes.isnan(), usual, linear).mean()
 
 
+@torch.random.fork_rng(devices=[])  # the caller's random numbers are left alone
 def train(
     data: Examples,
     places: Sequence[NDArray[np.int64]],
@@ -163,6 +145,7 @@ def make_private(
     return made
 
 
+@torch.random.fork_rng(devices=[])
 def release_noise(
     examples: int, weights: int, batch_size: int, sigma: float, steps: int, seed: int, ghost: bool
 ) -> NDArray[np.float64]:

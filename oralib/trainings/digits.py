@@ -1,5 +1,7 @@
 """A linear model that learns handwritten digits, with canaries among them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -8,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib._extra import needed
 from oralib.dpsgd import DpSgd, noisy_gradients
 
 __all__ = ["BUGS", "CLASSES", "LARGEST_SEED", "PIXELS", "Training", "digits", "train_digits"]
@@ -26,6 +27,19 @@ CLASSES, PIXELS, DIGITS = 10, 64, 1797
 
 #: Twice a seed, and one more, are seeds of PyTorch, which has no larger ones.
 LARGEST_SEED = 2**62
+
+
+@contextmanager
+def needed(*packages: str) -> Iterator[None]:
+    """Say what to install if one of these packages, which only some need, is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"real trainings need {' and '.join(packages)}, and there is no {error.name}: "
+            "pip install 'oralib[torch]', or make torch in the repository",
+            name=error.name,
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,10 +206,9 @@ def train_digits(
         columns = PIXELS * CLASSES + np.arange(used)
     staying = np.arange(dpsgd.n) % used
     places = [rng.permutation(staying) if hopping else staying for _ in range(dpsgd.steps)]
-    with _opacus.usual_settings():
-        data = _opacus.Examples(*digits(), coins, columns, features)
-        weights, batch = _opacus.train(
-            data, places, batches, dpsgd.sigma, learning_rate, clip, bug, seed
-        )
+    data = _opacus.Examples(*digits(), coins, columns, features)
+    weights, batch = _opacus.train(
+        data, places, batches, dpsgd.sigma, learning_rate, clip, bug, seed
+    )
     hopped = np.array(places) if hopping else None
     return Training(dpsgd, weights, columns, hopped, learning_rate, clip, batch)

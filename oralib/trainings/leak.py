@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib._extra import needed
-from oralib.trainings.digits import LARGEST_SEED
+from oralib.trainings.digits import LARGEST_SEED, needed
 
 __all__ = ["expected_batch", "release_noise"]
 
@@ -75,5 +74,4 @@ def release_noise(
     seed = _check.integer("seed", seed, 0, LARGEST_SEED)
     with needed("torch", "opacus"):
         from oralib.trainings import _opacus
-    with _opacus.usual_settings():
-        return _opacus.release_noise(examples, weights, batch_size, sigma, steps, seed, ghost)
+    return _opacus.release_noise(examples, weights, batch_size, sigma, steps, seed, ghost)

@@ -9,12 +9,7 @@ from numpy.typing import ArrayLike
 
 from oralib import _check
 from oralib.bounds import Counts, valid_lower_bound
-from oralib.dpsgd import (
-    audit_gradients,
-    audit_hopping,
-    audit_likelihood,
-    canary_scores,
-)
+from oralib.dpsgd import audit_gradients, audit_hopping, audit_likelihood, canary_scores
 from oralib.trainings.digits import Training
 
 __all__ = ["compare_views"]

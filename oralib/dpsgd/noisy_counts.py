@@ -1,4 +1,4 @@
-"""Tables of log-likelihoods of a noisy count, which guessers interpolate.
+"""Log-likelihoods of a noisy count, in tables that guessers interpolate.
 
 A guesser may look at any function of the outputs, so interpolation costs no validity, and next to
 no power.
