@@ -151,7 +151,7 @@ def _audit(chosen: argparse.Namespace) -> int:
     import json
 
     from oralib import _folders, scores
-    from oralib._score_file import read_scores
+    from oralib.scores.file import read_scores
 
     if chosen.claim is not None:
         _check.real("claim", chosen.claim, 0, interval="[)")
@@ -209,11 +209,11 @@ def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, 
             audit = scores.audit_scores(file.values, file.coins, **number, **given)
 
     def figure() -> bytes:
-        from oralib import figures
+        from oralib import Counts, figures
 
         if file.kind == "guess":
             fixed = audit.number == "fixed"
-            counts = scores.Counts(audit.v, audit.r, n=audit.n, r_fixed=fixed)
+            counts = Counts(audit.v, audit.r, n=audit.n, r_fixed=fixed)
             picture = figures.guess_audit(
                 *scores.bounds_by_beta(counts, delta=audit.delta),
                 shown=(audit.beta, audit.bound),

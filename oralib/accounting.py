@@ -103,7 +103,9 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
         if sigma < SIGMAS[0]:
             raise ValueError(f"{limits}, {given}, which ask for {sigma:g}")
         if _is_lost(spent(sigma)):
-            raise ValueError(f"{limits}; the accountant cannot tell for such small numbers, {given}")
+            raise ValueError(
+                f"{limits}; the accountant cannot tell for such small numbers, {given}"
+            )
     return ceil(sigma * 1e6) / 1e6
 
 
