@@ -76,7 +76,7 @@ def test_a_level_that_asks_for_more_noise_than_a_training_can_have():
 
 def test_rounding_errors_of_an_accountant_are_no_privacy():
     """It takes ε for 0 where a divergence is negative; so small an ε needs far more noise."""
-    with pytest.raises(ValueError, match="the accountant cannot tell .* got epsilon=1e-09"):
+    with pytest.raises(ValueError, match=r"the accountant cannot tell .* got epsilon=1e-09"):
         noise_multiplier(1e-9, 1e-20, 1, 1e-3)
     weak = DpSgd(10, 10, 10**6, 1e-3, 1e6)
     with pytest.raises(ValueError, match="rounding errors of the accountant 'rdp', got steps=1000"):

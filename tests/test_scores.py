@@ -4,19 +4,13 @@ import contextlib
 import io
 import json
 import math
-import os
-import re
 import subprocess
 import sys
 import warnings
-from errno import ENOSPC
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from scipy import stats
 from test_project import HIDE
 
@@ -26,7 +20,6 @@ from oralib.__main__ import main
 from oralib._extra import RUNS
 from oralib._streams import stream
 from oralib.scores import UNFAIR, bounds_by_beta, bounds_by_guesses
-from oralib.scores.file import read_scores
 
 
 def gaussian(n=2000, shift=1.0, seed=1):
@@ -398,16 +391,24 @@ def test_impossible_audits():
             audit_guesses(guessed, truth, **{"delta": 0.1, **arguments})
 
 
-def test_coins_that_are_not_fair():
-    scores = np.arange(1000.0)
+def test_coins_that_are_not_fair(tmp_path):
+    scores, path = np.arange(1000.0), tmp_path / "scores.csv"
     for included in (400, 600):
         with pytest.warns(UserWarning, match=f"{included} of 1000 canaries were included"):
             audit = audit_scores(scores, scores < included, delta=1e-5, guesses=100)
         expected = stats.binomtest(included, 1000).pvalue
         assert audit.coins_p_value == pytest.approx(expected, rel=1e-9)
         assert audit.coins_p_value < UNFAIR
-        assert "cannot be judged" in audit.report(claim=1.0)
+        labels = [line[:10].strip() for line in audit.report(0.1).splitlines()]
+        assert not {"pure", "f-DP", "stronger"} & set(labels)
+        assert not audit.refutes(0.1)
         assert "shown     nothing" in str(audit)
+        frame = pd.DataFrame({"score": scores, "included": scores < included})
+        frame.to_csv(path, index=False)
+        status, out, err = run(path, "--delta", 1e-5, "--claim", 0.1, "--guesses", 100)
+        assert status == 2
+        assert "cannot be judged" in out
+        assert err.startswith(f"error: {included} of 1000 canaries were included")
     fair = audit_scores(scores, scores % 2 == 1, delta=1e-5, guesses=100)  # no warning
     assert "exactly half" in fair.notes[0]
     odd = audit_scores(scores, np.arange(1000) < 540, delta=1e-5, guesses=100)
@@ -508,25 +509,14 @@ def test_a_folder_with_the_report_and_a_figure(scores_csv, tmp_path):
     assert sorted(path.name for path in out.iterdir()) == ["figure.png", "report.json"]
     assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
     report = json.loads((out / "report.json").read_text())
-    assert report["refuted"] is False
-    assert report["grid"] == [50, 100, 400]
-    assert sorted(path.name for path in out.parent.iterdir()) == ["audit"]
-    before = {path: path.read_bytes() for path in out.iterdir()}
-    status, _, err = run(*words)
-    assert status == 2
-    assert "exists and is not empty" in err
-    assert before == {path: path.read_bytes() for path in out.iterdir()}
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "elsewhere")
+    assert (report["refuted"], report["grid"]) == (False, [50, 100, 400])
     for wrong, message in (
-        (link, "symbolic link"),
+        (out, "exists and is not empty"),
         (scores_csv, "is not a folder"),
         (scores_csv / "x", "Not a directory"),
     ):
         status, _, err = run(scores_csv, "--delta", 1e-5, "--out", wrong)
-        assert status == 2, err
-        assert message in err
-    assert not (tmp_path / "elsewhere").exists()
+        assert (status, message in err) == (2, True)
 
 
 def test_guesses_have_a_figure_too(tmp_path):
@@ -550,16 +540,6 @@ def test_the_bounds_of_that_figure_are_those_of_audits():
             assert bounds[at] == audit_counts(counts, delta=1e-5, beta=beta[at]).bound
     with pytest.raises(ValueError, match="counts must be those of one audit, got 2"):
         bounds_by_beta(Counts([1, 2], [3, 3], n=5), delta=0.0)
-
-
-def test_coins_that_are_not_fair_judge_no_claim(tmp_path):
-    path = tmp_path / "scores.csv"
-    rows = "".join(f"{i},{int(i < 700)}\n" for i in range(1000))
-    path.write_text("score,included\n" + rows)
-    status, out, err = run(path, "--delta", 1e-5, "--claim", 0.1, "--guesses", 100)
-    assert status == 2
-    assert "cannot be judged" in out
-    assert err.startswith("error: 700 of 1000 canaries were included")
 
 
 def test_audits_need_no_extra(scores_csv, tmp_path):
@@ -604,253 +584,6 @@ def test_confidence_is_never_rounded_to_certainty():
         assert text.count(said) == 2
 
 
-def test_a_full_disk_names_the_folder(scores_csv, tmp_path, monkeypatch):
-    def full(path, content):
-        raise OSError(ENOSPC, os.strerror(ENOSPC))  # of a write, which has no file's name
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    status, out, err = run(scores_csv, "--delta", 1e-5, "--out", tmp_path / "audit")
-    assert (status, out) == (2, "")
-    assert err == f"error: {tmp_path / 'audit'} cannot be written: No space left on device\n"
-    assert list(tmp_path.iterdir()) == [scores_csv]
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_no_room_for_the_output_is_no_refutation(scores_csv):
-    words = [sys.executable, "-m", "oralib", "audit", str(scores_csv), "--delta", "1e-5"]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 2
-    assert "No space left" in done.stderr
-
-
-# ------------------------------------------------------------------------------------- odd files
-
-
-HEAD = "score,included\n"
-GOOD = "0.5,1\n-1.25,0\n3e-2,1\n0.25,0\n"
-
-
-def test_files_in_many_spellings(tmp_path):
-    path = tmp_path / "scores.csv"
-    for content in (
-        HEAD + GOOD,
-        "\ufeff" + HEAD + GOOD,  # a byte-order mark
-        (HEAD + GOOD).replace(",", ";"),
-        (HEAD + GOOD).replace(",", "\t"),
-        (HEAD + GOOD).replace("\n", "\r\n"),
-        (HEAD + GOOD).replace("\n", "\r"),
-        "\n" + HEAD + "\n" + GOOD + "\n\n",  # empty lines
-        HEAD + GOOD + ",\n,\n",  # as Excel leaves them
-        (HEAD + GOOD)[:-1],  # no end of the last line
-        '"Score"," INCLUDED "\n"0.5","True"\n-1.25, FALSE\n3e-2,yes\n 0.25 ,No\n',
-        '"score";"included";"text"\n0.5;1.0;"a;b"\n-1.25;0.0;c\n3e-2;1;x\n0.25;0;NA\n',
-        "score,included\n0.5,1\n-1.25,-1\n0.03,1\n0.25,-1\n",
-        "name,included,id,score\nx,1,a,0.5\nx,0,b,-1.25\nx,1,c,0.03\nx,0,d,0.25\n",
-    ):
-        path.write_bytes(content.encode())
-        read = read_scores(path)
-        assert read.values.tolist() == [0.5, -1.25, 0.03, 0.25]
-        assert (read.coins > 0).tolist() == [True, False, True, False]
-
-
-def test_malformed_files(tmp_path):
-    """Each is refused in one line, which names the file, and the line and the column if it can."""
-    path = tmp_path / "scores.csv"
-    for content, message in (
-        (b"", "is empty"),
-        (b" \n\n", "is empty"),
-        (b"score,included\n", "has no canaries"),
-        (b"0.5,1\n0.2,0\n", "its first line must name the columns.*'0.5', '1'"),
-        (b"score,member\n0.5,1\n", "must name the columns.*'score', 'member'"),
-        (b"score,included,guess,truth\n1,1,1,1\n", "has scores and guesses"),
-        (b"score,score,included\n1,1,1\n", "the column score occurs twice"),
-        (b"score,included\n0.5,1\nabc,0\n", "line 3, column score: 'abc' is no finite number"),
-        (b"score;included\n0,5;1\n", "line 2, column score: '0,5' is no .*not a comma"),
-        (b"score,included\n1_0,1\n", "line 2, column score: '1_0' is no finite number"),
-        (b"score,included\n,1\n", "line 2, column score: '' is no finite number"),
-        (b"score,included\nnan,1\n", "line 2, column score: 'nan' is no finite number"),
-        (b"score,included\n\n1e999,1\n", "line 3, column score: '1e999' is no finite number"),
-        (b"score,included\n0.5,\n", "line 2, column included: '' is neither 1 nor 0"),
-        (b"score,included\n0.5,2\n", "line 2, column included: '2' is neither 1 nor 0"),
-        (b"score,included\n0.5,1\n0.1,0\n0.2,-1\n", "line 3, column included: '0' beside a -1"),
-        (b"score,included\n0.5\n", "line 2, column included: '' is neither"),
-        (b"score,included\n0.5,1,\n", "Expected 2 fields in line 2, saw 3"),
-        (b"score,included,id\n1,1,a\n2,0,a\n", "line 3, column id: 'a' occurs twice"),
-        (b"guess,truth\n1,1\n-1,0\n", "line 3, column guess: '-1' while truth is 1 or 0"),
-        (b"guess,truth\nmaybe,1\n", "line 2, column guess: 'maybe' is neither"),
-        (b"truth,guess\n1,1\n-1,No\n", "line 3, column guess: 'No' while truth is 1 or -1"),
-        (b'score,included\n"0.5,1\n0.2,0\n', "EOF inside string"),
-        (b'score,included,x\n1,1,"a\n2,0,b\n3,0,"c\n', "in quotes that goes over several lines"),
-        (b"score,included\n0.5,1\n\xff\xfe,0\n", "line 3: this is no text in UTF-8"),
-        ("score,included\n0.5,1\n".encode("utf-16"), "no text in UTF-8"),
-        (b"\x00" * 5000, "must name the columns"),
-        (b"score,included\n0.5\x00,1\n", "line 2, column score"),
-        (b"PK\x03\x04...", "is an Excel file; save it as CSV"),
-        (b"\xd0\xcf\x11\xe0...", "is an Excel file; save it as CSV"),
-        (b'\n[{"score": 1, "included": 1}]', "is a JSON file; save it as CSV"),
-        (b"score,included\n0.5,1\n0.2,1\n", "included must have canaries of both kinds"),
-        (b"score,included\n0.5,1\n0.5,0\n", "scores must differ"),
-        (b"guess,truth\n,1\n,0\n", "guessed must hold a guess"),
-    ):
-        path.write_bytes(content)
-        status, out, err = run(path, "--delta", 1e-5)
-        assert (status, out) == (2, "")
-        assert err.startswith("error: ")
-        assert err.count("\n") == 1
-        assert len(err) < 500
-        assert re.search(message, err), err
-
-
-def test_parquet_files(tmp_path, monkeypatch):
-    path = tmp_path / "scores.parquet"
-    path.write_bytes(b"PAR1...")
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "pyarrow", None)
-        status, _, err = run(path, "--delta", 1e-5)
-    assert status == 2
-    assert err.endswith("is a Parquet file, which needs a package: pip install pyarrow\n")
-    # As pandas would read it: the package itself is not among ours.
-    frame = pd.DataFrame(
-        {"score": [0.5, -1.25, 3], "included": [True, False, True], "id": [1, 2, 3]}
-    )
-    for column in (frame["included"], [1, 0, 1], [1.0, 0.0, 1.0], ["yes", "no", "yes"]):
-        monkeypatch.setattr(pd, "read_parquet", lambda *_, c=column, **__: frame.assign(included=c))
-        read = read_scores(path)
-        assert read.values.tolist() == [0.5, -1.25, 3.0]
-        assert read.coins.tolist() == [1.0, 0.0, 1.0]
-    for odd, message in (
-        (frame.assign(score=[0.5, None, 3]), "row 2, column score: '' is no finite number"),
-        (frame.assign(score=[True, False, True]), "row 1, column score: 'True' is no finite"),
-        (frame.assign(included=[True, None, False]), "row 2, column included: '' is neither"),
-        (frame.assign(included=[1, 2, 3]), "row 2, column included: '2' is neither"),
-        (frame.assign(id=[1, 1, 2]), "row 2, column id: '1' occurs twice"),
-        (frame.assign(id=[1, 1, 2]).set_index("id"), "row 2, column id: '1' occurs twice"),
-    ):
-        monkeypatch.setattr(pd, "read_parquet", lambda *_, odd=odd, **__: odd)
-        with pytest.raises(ValueError, match=message):
-            read_scores(path)
-
-
-def test_parquet_for_real(tmp_path):
-    pytest.importorskip("pyarrow")
-    path = tmp_path / "scores.parquet"
-    frame = pd.DataFrame({"guess": [True, None, False], "truth": [True, False, True]})
-    frame.astype("boolean").to_parquet(path)
-    read = read_scores(path)
-    assert np.array_equal(read.values, [1.0, np.nan, 0.0], equal_nan=True)
-    assert read.coins.tolist() == [1.0, 0.0, 1.0]
-
-
-def test_very_many_canaries(tmp_path):
-    scores, included = gaussian(200_000, shift=1.0)
-    path = tmp_path / "scores.csv"
-    frame = pd.DataFrame({"score": scores.round(6), "included": included})
-    frame.to_csv(path, index=False)
-    read = read_scores(path)
-    assert read.values.tolist() == frame["score"].tolist()
-    assert read.coins.sum() == included.sum()
-
-
-# ---------------------------------------------------------------------------------------- fuzzing
-
-ONCE = settings(
-    deadline=None,
-    max_examples=100,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-
-finite = st.floats(allow_nan=False, allow_infinity=False)
-spelled = {True: ["1", "1.0", "true", "TRUE", "Yes", " 1"], False: ["0", "0.0", "false", "no "]}
-
-
-@ONCE
-@given(
-    rows=st.lists(
-        st.tuples(finite, st.booleans()), min_size=2, max_size=30, unique_by=lambda r: r[0]
-    ),
-    delimiter=st.sampled_from(",;\t"),
-    end=st.sampled_from(["\n", "\r\n"]),
-    mark=st.sampled_from(["", "\ufeff"]),
-    form=st.sampled_from([repr, "{:+.17e}".format, '"{!r}"'.format]),
-    data=st.data(),
-)
-def test_good_files_give_the_right_counts(rows, delimiter, end, mark, form, data, tmp_path):
-    lines = [delimiter.join(("included", "score"))]
-    for score, coin in rows:
-        lines.append(delimiter.join((data.draw(st.sampled_from(spelled[coin])), form(score))))
-    path = tmp_path / "good.csv"
-    path.write_bytes((mark + end.join(lines) + end).encode())
-    k = data.draw(st.integers(1, len(rows)))
-    status, out, err = run(path, "--delta", 0.1, "--guesses", k, "--json")
-    coins = [coin for _, coin in rows]
-    if all(coins) or not any(coins):
-        assert status == 2
-        assert "both kinds" in err
-        return
-    if stats.binomtest(sum(coins), len(coins)).pvalue >= UNFAIR:
-        assert status == 0, err
-    said = json.loads(out)
-    expected = naive_counts(*zip(*rows, strict=True), k, "both")
-    assert (said["v"], said["r"], said["n"]) == (expected, k, len(rows))
-
-
-@ONCE
-@given(
-    content=st.one_of(
-        st.binary(max_size=200),
-        st.text(max_size=100).map(str.encode),
-        st.lists(st.sampled_from([*'01-,;.e \n\r\t"', "score", "included", "nan"])).map(
-            lambda parts: (HEAD + "".join(parts)).encode()
-        ),
-    )
-)
-def test_any_file_gets_a_result_or_one_line(content, tmp_path):
-    path = tmp_path / "any.csv"
-    path.write_bytes(content)
-    status, out, err = run(path, "--delta", 1e-5, "--claim", 3)
-    assert status in (0, 1, 2)
-    assert (status == 2) == err.startswith("error: ")
-    assert err.count("\n") <= 1
-    assert "Traceback" not in out + err
-
-
-@ONCE
-@given(place=st.integers(0, 60), character=st.sampled_from("0159.,;eE-+x_ \n"))
-def test_a_changed_character_is_an_error_or_understood(place, character, tmp_path):
-    """If the file can still be read, pandas reads the same from it."""
-    good = "score,included\n0.5,1\n-1.25,0\n3e-2,1\n0.25,0\n7,1\n-8,0\n"
-    path = tmp_path / "changed.csv"
-    path.write_text(good[:place] + character + good[place + 1 :])
-    try:
-        read = read_scores(path)
-    except ValueError as error:
-        said = str(error)
-    else:
-        said = None
-    if said is not None:
-        assert said.startswith(str(path))
-        return
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
-    assert frame["score"].astype(float).tolist() == read.values.tolist()
-    assert frame["included"].astype(float).tolist() == read.coins.tolist()
-
-
-def test_unfair_coins_refute_nothing():
-    """Blind scores, and seven of ten canaries included: to say so of all would look informed."""
-    rng = np.random.default_rng(0)
-    included, scores = rng.random(1000) < 0.7, rng.random(1000)
-    with pytest.warns(UserWarning, match="fair"):
-        audit = audit_scores(scores, included, delta=1e-5, guesses=200, side="included")
-    assert not audit.plausible_coins
-    assert audit.bound > 0.3
-    assert not audit.refutes(0.3)
-    labels = [line[:10].strip() for line in audit.report(0.3).splitlines()]
-    assert not {"pure", "f-DP", "stronger"} & set(labels)
-    assert "verdict" in labels
-
-
 def test_columns_of_pandas_in_another_order_are_refused():
     """As after sort_values: who were included would be matched with scores of others."""
     included = pd.Series([1, 0, 1, 1, 0, 0] * 20, index=[f"canary {i}" for i in range(120)])
@@ -864,27 +597,6 @@ def test_columns_of_pandas_in_another_order_are_refused():
         bounds_by_guesses(scores.sort_values(), included, delta=0.0)
     with pytest.raises(ValueError, match="guessed and truth must have the same index"):
         audit_guesses(included.sort_values(), included, delta=0.0)
-
-
-def test_tensors_whose_gradient_is_followed_are_refused_by_name():
-    class Tensor:
-        def __array__(self, dtype=None, copy=None):
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
-
-        def __repr__(self):
-            return "tensor([1.], requires_grad=True)"
-
-        dtype = "torch.float32"
-
-    coins = np.arange(100) % 2 == 0
-    with pytest.raises(TypeError, match=r"scores must be a list .* got scores=tensor.*Can't call"):
-        audit_scores(Tensor(), coins, delta=0.0, guesses=20)
-    with pytest.raises(TypeError, match="scores must be a list") as refused:
-        audit_scores([Tensor()] * 100, coins, delta=0.0, guesses=20)
-    assert len(str(refused.value)) < 300
-    assert "Can't call numpy() on Tensor" in str(refused.value)
-    with pytest.raises((TypeError, ValueError), match="included must be"):
-        audit_scores(np.arange(100.0), Tensor(), delta=0.0, guesses=20)
 
 
 class _Tensor:
@@ -902,30 +614,19 @@ class _Tensor:
         return len(self.values)
 
 
-def test_tensors_are_as_good_as_arrays():
-    included = np.arange(100) % 2 == 0
-    for kind in (np.float64, np.float32, np.float16, np.int64):
-        scores = np.arange(100).astype(kind)
-        expected = audit_scores(scores, included, delta=1e-5, guesses=20)
-        found = audit_scores(_Tensor(scores), _Tensor(included), delta=1e-5, guesses=20)
+def test_tensors_and_columns_of_pandas_are_as_good_as_arrays():
+    included, scores = np.arange(100) % 2 == 0, np.arange(100.0)
+    expected = audit_scores(scores, included, delta=1e-5, guesses=20)
+    for kind in (np.float32, np.float16, np.int64, object):
+        found = audit_scores(
+            _Tensor(scores.astype(kind)), _Tensor(included), delta=1e-5, guesses=20
+        )
         assert found == expected
-
-
-def test_missing_guesses_of_pandas_are_no_guesses():
-    truth = np.tile([True, False], 100)
-    expected = audit_guesses([*truth[:-2].tolist(), None, None], truth, delta=0.0)
-    for dtype in ("boolean", "Int64"):
-        guessed = pd.Series([*truth[:-2].tolist(), pd.NA, pd.NA], dtype=dtype)
-        assert audit_guesses(guessed, truth, delta=0.0) == expected
-    assert (expected.v, expected.r) == (198, 198)
-
-
-def test_columns_of_objects_that_are_numbers():
-    included, scores = np.arange(100) % 2 == 0, np.arange(100) / 7
-    expected = audit_scores(scores, included, delta=0.0, guesses=20)
-    assert audit_scores(scores.astype(object), included, delta=0.0, guesses=20) == expected
-    mixed = pd.Series([*range(50), *(50 + scores[:50])], dtype=object)
-    assert audit_scores(mixed, included, delta=0.0, guesses=20).r == 20
+    guesses = [*included[:-2].tolist(), None, None]
+    expected = audit_guesses(guesses, included, delta=0.0)
+    assert (expected.v, expected.r) == (98, 98)
+    for dtype in ("boolean", "Int64"):  # what is missing there is no guess
+        assert audit_guesses(pd.Series(guesses, dtype=dtype), included, delta=0.0) == expected
 
 
 def test_truth_values_are_not_signs():

@@ -149,7 +149,7 @@ def _report(audit: ScoreAudit, claim: float | None) -> str:
         rows.append(("canaries", f"{audit.canaries:,}, of which {audit.included:,} were included"))
     rows.append(("guesses", _guesses(audit)))
     if audit.r:  # 199,999 of 200,000 are not 100%
-        share = f"{np.floor(1e4 * audit.accuracy) / 100:g}%"
+        share = f"{10_000 * audit.v // audit.r / 100:g}%"
         rows.append(("right", f"{audit.v:,} of {audit.r:,}, or {share}"))
     rows.append(("shown", _shown(audit)))
     if claim is not None:
