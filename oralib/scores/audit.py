@@ -116,7 +116,8 @@ def audit_scores(
     # The largest bound; of equal ones that with the best accuracy.
     best = np.lexsort((right[k - 1] / k, _exact_bounds(right, k, level, delta)))[-1]
     r = int(k[best])
-    counts = _counts(int(right[r - 1]), r, audited.size, number != "split", coins)
+    fixed = number != "split"
+    counts = _counts(int(right[r - 1]), r, audited.size, fixed, coins)
     lots = _lots(values[audited], r, side)
     said = f"{lots} of the {r} guesses were drawn by lot among canaries with equal scores"
     more = {"level": level, "number": number, "grid": tuple(k.tolist()), "side": side}
@@ -166,7 +167,8 @@ def audit_guesses(
     if r > all_of_them:
         raise ValueError(f"guesses must be at least {r}, as so many are given, got {guesses=}")
     said = f"{all_of_them - r} of the {guesses} guesses are missing, and count as wrong"
-    counts = _counts(v, all_of_them, bits.size, guesses is not None, coins)
+    fixed = guesses is not None
+    counts = _counts(v, all_of_them, bits.size, fixed, coins)
     return _audit(counts, delta, beta, curve, bits, (said,) if r < all_of_them else ())
 
 

@@ -37,9 +37,8 @@ _NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
 
 #: What files of other kinds begin with.
 _OTHERS = {
-    b"PK\x03\x04": "an Excel file",
-    b"\xd0\xcf\x11\xe0": "an Excel file",
-    **{b"{": "a JSON file", b"[": "a JSON file", b"\x1f\x8b": "a compressed file"},
+    **dict.fromkeys((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), "an Excel file"),
+    **dict.fromkeys((b"{", b"["), "a JSON file"),
 }
 
 

@@ -99,13 +99,7 @@ class ScoreAudit:
             "fixed": "the number of guesses was fixed before scores were seen",
             "grid": f"the {len(self.grid)} numbers of guesses were fixed before scores were seen",
             "split": "the canaries on which the number of guesses was chosen were drawn at random",
-            "output": {
-                "none": "the number of guesses may depend on the output, never on the coins",
-                "one-way": "the number of guesses may depend on the output and on these coins",
-                "list": "the length of the list may depend on the output and on coins of canaries "
-                "that are not on it",
-                "full": "the guesser may have stopped when it liked",
-            }[self.feedback],
+            "output": "the number of guesses may depend on the same, and on nothing else",
         }[self.number]
         fdp = f"the trade-off curve of the training is one of {self.curve}; {common}; {number}"
         if isnan(self.fdp_bound):
@@ -257,11 +251,6 @@ def _hints(audit: ScoreAudit) -> list[str]:
                 "four times as many canaries and guesses, at the same accuracy, would show "
                 f"{_down(later)}"
             )
-    if audit.number == "split":
-        hints.append(
-            "a number of guesses that is fixed in advance, say by a pilot run, leaves all canaries "
-            "to the audit"
-        )
     if audit.delta > 0 and 0 < audit.bound < audit.pure_bound - 0.05:
         hints.append(
             f"δ costs {audit.pure_bound - audit.bound:.2f}, as n δ = {audit.n * audit.delta:.3g}: "
