@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oralib import _check, _extra
+from oralib import _check
 
 # What a command needs is imported when it is called: none of them needs all.
 
@@ -47,14 +47,6 @@ def _path(word: str) -> Path:
         return Path(word).expanduser()
     except RuntimeError as error:  # there is no such user
         raise argparse.ArgumentTypeError(f"{word}: {error}") from None
-
-
-def _check_ready(command: str) -> None:
-    """That what chapters need is installed."""
-    try:
-        _extra.check_runs(command)
-    except ModuleNotFoundError as error:
-        raise ValueError(str(error)) from None
 
 
 # ------------------------------------------------------------------------------------ audit
@@ -126,49 +118,40 @@ def _audit(chosen: argparse.Namespace) -> int:
     """Status 1 is kept for a claim that is refuted, so all troubles have status 2."""
     import json
 
-    from oralib import _folders, scores
-    from oralib._score_file import read_scores
+    from oralib import _folders
+    from oralib.scores.file import read_scores
 
     if chosen.claim is not None:
         _check.real("claim", chosen.claim, 0, interval="[)")
-    try:
-        if chosen.out is not None:
-            _folders.check_new(chosen.out)
-        file = read_scores(chosen.file)
-        audit, figure = _audit_of(file, chosen, scores)
-        content = {
-            **{"file": str(chosen.file), "sha256": file.digest, "oralib": version("oralib")},
-            **{"claim": chosen.claim, "refuted": None, **audit.as_dict()},
-        }
-        if chosen.claim is not None and audit.plausible_coins:
-            content["refuted"] = audit.refutes(chosen.claim)
-        text = json.dumps(content, indent=2, allow_nan=False)
-        if chosen.out is not None:
-            pictures = {} if figure is None else {"figure.png": figure()}
-            try:
-                _folders.write_new(chosen.out, {"report.json": f"{text}\n".encode(), **pictures})
-            except OSError as error:  # which may name no file, or one that is unseen
-                said = error.strerror or error
-                raise ValueError(f"{chosen.out} cannot be written: {said}") from None
-        print(text if chosen.json else audit.report(chosen.claim))
-        if chosen.out is not None and not chosen.json:
-            print(f"written   {chosen.out}")
-        sys.stdout.flush()
-    except MemoryError:
-        raise ValueError(f"the audit of {chosen.file} needs more memory than there is") from None
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        raise ValueError(f"{error.strerror or error}{where}") from None
+    if chosen.out is not None:
+        _folders.check_new(chosen.out)
+    file = read_scores(chosen.file)
+    audit, draw = _audit_of(file, chosen)
+    content = {
+        **{"file": str(chosen.file), "sha256": file.digest, "oralib": version("oralib")},
+        **{"claim": chosen.claim, "refuted": None, **audit.as_dict()},
+    }
+    if chosen.claim is not None and audit.plausible_coins:
+        content["refuted"] = audit.refutes(chosen.claim)
+    text = json.dumps(content, indent=2, allow_nan=False)
+    if chosen.out is not None:
+        files = {"report.json": f"{text}\n".encode()}
+        if audit.plausible_coins:
+            files["figure.png"] = draw()
+        _folders.write_new(chosen.out, files)
+    print(text if chosen.json else audit.report(chosen.claim))
+    if chosen.out is not None and not chosen.json:
+        print(f"written   {chosen.out}")
     if not audit.plausible_coins:
         print(f"error: {audit.notes[0]}", file=sys.stderr)
         return 2
     return 1 if content["refuted"] else 0
 
 
-def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, Any]:
-    """The audit of a file, and what draws its figure, if it is valid."""
+def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
+    """The audit of a file, and what draws its figure."""
+    from oralib import Counts, scores
+
     given = {"delta": chosen.delta, "beta": chosen.beta}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says it
@@ -182,12 +165,12 @@ def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, 
             number = {name: getattr(chosen, name) for name in ("guesses", "split", "grid")}
             audit = scores.audit_scores(file.values, file.coins, **number, **given)
 
-    def figure() -> bytes:
+    def draw() -> bytes:
         from oralib import figures
 
         if file.kind == "guess":
-            fixed = audit.number == "fixed"
-            counts = scores.Counts(audit.v, audit.r, n=audit.n, r_fixed=fixed)
+            v_and_r: Any = audit.v, audit.r
+            counts = Counts(*v_and_r, n=audit.n, r_fixed=audit.number == "fixed")
             picture = figures.guess_audit(
                 *scores.bounds_by_beta(counts, delta=audit.delta),
                 shown=(audit.beta, audit.bound),
@@ -199,9 +182,9 @@ def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, 
             curve = scores.bounds_by_guesses(file.values, file.coins, **given)
             shown = (audit.r, audit.bound)
             picture = figures.score_audit(*curve, shown=shown, tried=audit.grid, claim=chosen.claim)
-        return picture._repr_png_()[0]
+        return bytes(picture._repr_png_()[0])
 
-    return audit, figure if audit.plausible_coins else None
+    return audit, draw
 
 
 # ------------------------------------------------------------------------------------- plan

@@ -53,7 +53,7 @@ def reals(
     array = _numbers(name, value, "a number").astype(np.float64)
     above = array > low if interval[0] == "(" else array >= low
     below = array < high if interval[1] == ")" else array <= high
-    _require(above & below, name, array, f"lie in {interval[0]}{low:g}, {high:g}{interval[1]}")
+    require(above & below, name, array, f"lie in {interval[0]}{low:g}, {high:g}{interval[1]}")
     return array
 
 
@@ -67,10 +67,10 @@ def integers(
     if array.dtype == np.float16:
         array = array.astype(np.float64)  # in which the largest count fits
     if array.dtype.kind == "f":
-        _require(np.isfinite(array) & (array == np.floor(array)), name, array, "be an integer")
+        require(np.isfinite(array) & (array == np.floor(array)), name, array, "be an integer")
     open_ended = high == LARGEST_COUNT and (array <= high).all()
     allowed = f"be at least {low}" if open_ended else f"lie in [{low}, {high}]"
-    _require((array >= low) & (array <= high), name, array, allowed)
+    require((array >= low) & (array <= high), name, array, allowed)
     return array.astype(np.int64)
 
 
@@ -229,7 +229,8 @@ def _scalar(name: str, value: Any, array: NDArray[Any]) -> Any:
     return array[()]
 
 
-def _require(good: NDArray[np.bool_], name: str, array: NDArray[Any], allowed: str) -> None:
+def require(good: NDArray[np.bool_], name: str, array: NDArray[Any], allowed: str) -> None:
+    """All must be good; the error shows the first entry that is not, and where it is."""
     if not good.all():
         where = tuple(int(i) for i in np.argwhere(~good)[0])
         raise ValueError(f"{name} must {allowed}, got {name}={array[where]}{_place(where)}")
