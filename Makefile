@@ -51,10 +51,7 @@ ours = if test -e "$(1)" && ! test -e "$(1)/made-here" && ! test -e "$(1)/ready"
 book: $(READY)
 	rm -rf _build
 	$(BIN)/python book/_ext/downloads.py _build/carried/downloads
-	$(BIN)/jupyter-book build --warningiserror --nitpick .
-	@for page in $$(sed -n 's/^root: //p; s/.*- file: //p' _toc.yml); do \
-	    test -s "_build/html/$$page.html" || { echo "missing: the page of $$page"; exit 1; }; \
-	done
+	$(BIN)/python -m book.build
 	@echo "The book is ready: open file://$(CURDIR)/_build/html/index.html"
 
 # The whole book as one PDF, printed by Chromium from the pages of `make book`, which it builds if
