@@ -56,8 +56,6 @@ def check_unchanged(client: NotebookClient, notebook: nbformat.NotebookNode) -> 
 
 def draw_readme_picture() -> None:
     """The paper's Figure 2, with the two means that it quotes and the bands of its 200 audits."""
-    from oralib import experiments, figures  # take long to import, and chapters do so by themselves
-
     ratios = (*(0.1, 0.2, 0.3, 0.5, 0.7), *range(1, 9), *(10, 12, 16, 24, 32, 48, 64))
     table = experiments.elements_per_coordinate(ratios, trials=10_000)
     quoted = {1: (0.49, 0.01), 8: (0.62, 0.01)}
@@ -76,9 +74,12 @@ def main() -> None:
     for name in (bar := tqdm(sys.argv[1:] or list(chapters))):
         bar.set_description(name)
         if missing := stored_outputs.missing(chapters[name]):
-            print(f"{name} is left as it is: it needs {', '.join(missing)}", file=sys.stderr)
-        else:
+            bar.write(f"{name} needs {', '.join(missing)}: make torch", file=sys.stderr)
+            continue
+        try:
             execute(chapters[name])
+        except Exception as error:  # of the chapter, its kernel or the disk
+            sys.exit(f"{name} failed: {str(error) or type(error).__name__}")
     if not sys.argv[1:]:
         draw_readme_picture()
 

@@ -6,12 +6,7 @@ Beside the result of many audits there is that of the first few, ``first``, whic
 again: a table that no longer belongs to the library is found.
 """
 
-import signal
 import sys
-
-if __name__ == "__main__":  # a table appears as a whole or not at all, so Ctrl-C may just end it
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +19,6 @@ from tqdm import tqdm
 
 from book._ext import stored_outputs
 from oralib import Counts, DpSgd, audit, experiments, noise_multiplier, valid_lower_bound
-from oralib._folders import replace
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.likelihood import likelihood_counts
 from oralib.methods import METHODS
@@ -140,13 +134,9 @@ def main() -> None:
     if "planted-bugs" in names and lacking():
         print("planted-bugs needs PyTorch: make torch", file=sys.stderr)
         names.remove("planted-bugs")
-    FOLDER.mkdir(exist_ok=True)
     for name in names:
-        text = MAKERS[name]().round(6).to_csv(index=False, lineterminator="\n")
-        try:
-            replace(FOLDER / f"{name}.csv", None, text.encode())
-        except OSError as error:
-            sys.exit(f"{name}.csv cannot be written: {error}")
+        table = MAKERS[name]().round(6)
+        table.to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":
