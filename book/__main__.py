@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from book._ext import stored_outputs
 from book.contents import contents
+from oralib import experiments, figures
 from oralib.runs.prose import VALUES, evaluate, fill_in, text_of
 
 BOOK = Path(__file__).parent
