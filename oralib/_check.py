@@ -2,10 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+T = TypeVar("T")
 
 #: Largest count that is still exact as a double.
 LARGEST_COUNT = 2**53
@@ -16,7 +18,7 @@ _PLAIN_INTEGER = frozenset({int, np.int64})
 _PLAIN_REAL = frozenset({float, np.float64, np.int64})
 
 #: Numbers that an array of objects may hold; not truth values.
-_IN_OBJECTS = frozenset({int, float, np.int64, np.int32, np.float64, np.float32})
+_WHOLE, _BROKEN = {int, np.int64, np.int32}, {float, np.float64, np.float32}
 
 
 def path(name: str, value: Any) -> Path:
@@ -49,8 +51,6 @@ def reals(
     if is_plain_real(value) and _between(value, low, high, interval):
         return np.array(value, dtype=np.float64)
     array = _numbers(name, value, "a number").astype(np.float64)
-    if array.size and all(_between(x, low, high, interval) for x in (array.min(), array.max())):
-        return array
     above = array > low if interval[0] == "(" else array >= low
     below = array < high if interval[1] == ")" else array <= high
     _require(above & below, name, array, f"lie in {interval[0]}{low:g}, {high:g}{interval[1]}")
@@ -64,8 +64,6 @@ def integers(
     if is_plain_integer(value) and low <= value <= high:  # type: ignore[operator]
         return np.array(value, dtype=np.int64)
     array = _numbers(name, value, "an integer")
-    if array.dtype.kind in "iu" and array.size and low <= array.min() and array.max() <= high:
-        return array.astype(np.int64)
     if array.dtype == np.float16:
         array = array.astype(np.float64)  # in which the largest count fits
     if array.dtype.kind == "f":
@@ -111,6 +109,14 @@ def store(target: object, **checked: Any) -> None:
         object.__setattr__(target, name, value)
 
 
+def read_only(result: T) -> T:
+    """An array, or a tuple of arrays, that nobody can change in place for those who ask later."""
+    for part in result if isinstance(result, tuple) else (result,):
+        if isinstance(part, np.ndarray):
+            part.flags.writeable = False
+    return result
+
+
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """``value`` as one of a few allowed words."""
     if not isinstance(value, str) or value not in allowed:
@@ -127,20 +133,12 @@ def truth(name: str, value: Any) -> bool:
 
 def coins(name: str, value: Any, n: int) -> NDArray[np.bool_]:
     """``value`` as n truth values."""
-    if np.ma.is_masked(value):
-        raise ValueError(f"{name} must have no masked entries, got {name}={value!r}")
-    try:
-        array = np.asarray(value)
-    except (ValueError, TypeError, RuntimeError) as error:  # as for numbers
-        raise TypeError(
-            f"{name} must be a boolean vector of length n={n}, got {name}={shown(value)}"
-            f"{reason(value, error)}"
-        ) from None
+    must = f"{name} must be a boolean vector of length n={n}"
+    array, why = _array(name, value)
+    if array is None:
+        raise TypeError(f"{must}, got {name}={shown(value)}{why}")
     if array.dtype != bool or array.shape != (n,):
-        raise ValueError(
-            f"{name} must be a boolean vector of length n={n}, "
-            f"got {array.dtype} of shape {array.shape}"
-        )
+        raise ValueError(f"{must}, got {array.dtype} of shape {array.shape}")
     return array
 
 
@@ -180,28 +178,30 @@ def broadcast(**arguments: NDArray[Any]) -> list[NDArray[Any]]:
     return [np.broadcast_to(array, shape) for array in arguments.values()]
 
 
-def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
-    """``value`` as an array, if it holds numbers: no strings, truth values, or lists of lists."""
-    if isinstance(value, np.ma.MaskedArray):
-        if np.ma.is_masked(value):
-            raise ValueError(f"{name} must have no masked entries, got {name}={value!r}")
-        value = value.data
-    why = ""
+def _array(name: str, value: Any) -> tuple[NDArray[Any] | None, str]:
+    """``value`` as an array; or None, if it is none, and why."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must have no masked entries, got {name}={value!r}")
     try:
-        array = np.asarray(value)
+        return np.asarray(value), ""
     # Rows of different lengths, no array at all, or a tensor whose gradient is followed.
     except (ValueError, TypeError, RuntimeError) as error:
-        array = np.asarray(None)
-        why = reason(value, error)
-    if array.dtype.kind == "O" and all(type(entry) in _IN_OBJECTS for entry in array.flat):
-        # Columns of pandas that once had something else.
-        whole = [int(x) for x in array.flat if isinstance(x, int | np.integer)]
-        if any(abs(x) > LARGEST_COUNT for x in whole):
+        return None, reason(value, error)
+
+
+def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
+    """``value`` as an array, if it holds numbers: no strings, truth values, or lists of lists."""
+    array, why = _array(name, value)
+    if array is not None and array.dtype.kind == "O":  # columns of pandas that once had others
+        kinds = {type(entry) for entry in array.flat}
+        if kinds <= _WHOLE and all(abs(x) <= LARGEST_COUNT for x in array.flat):
+            return array.astype(np.int64)
+        if kinds <= _WHOLE:
             raise ValueError(f"{name} must lie in [0, {LARGEST_COUNT}], got {name}={value!r}")
-        array = array.astype(np.int64 if len(whole) == array.size else np.float64)
-    if array.dtype.kind not in "iuf":
-        if array.ndim and not why:
-            why = f" (of dtype {array.dtype})"
+        if kinds <= _WHOLE | _BROKEN:
+            return array.astype(np.float64)
+    if array is None or array.dtype.kind not in "iuf":
+        why = f" (of dtype {array.dtype})" if array is not None and array.ndim else why
         raise TypeError(f"{name} must be {what}, got {name}={shown(value)}{why}")
     return array
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib._shared import read_only
+from oralib._rounding import ROUNDING, log_ratio, settled
 from oralib.mechanisms import Array, DiscreteMechanism, Mechanism, Signs, sign_vectors
 
 __all__ = ["Channel", "channel"]
@@ -60,7 +60,7 @@ class Channel:
                 f"got a sum of {table[:, worst].sum():.12g} in column {worst}"
             )
         possible = table.any(axis=1)
-        object.__setattr__(self, "table", read_only(table[possible]))
+        object.__setattr__(self, "table", _check.read_only(table[possible]))
         if self.outputs is not None:
             try:
                 outputs = np.asarray(self.outputs)
@@ -71,7 +71,7 @@ class Channel:
                     f"outputs must have one entry per row of table, {len(table)}, "
                     f"got shape {outputs.shape}"
                 )
-            object.__setattr__(self, "outputs", read_only(outputs[possible]))
+            object.__setattr__(self, "outputs", _check.read_only(outputs[possible]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies are made anew, read-only as this one, without what was computed from it."""
@@ -85,12 +85,12 @@ class Channel:
     @cached_property
     def signs(self) -> Signs:
         """The datasets, one a row, in the order of the table's columns."""
-        return read_only(sign_vectors(self.n))
+        return _check.read_only(sign_vectors(self.n))
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:
         """P[O = o] when the dataset is uniform."""
-        return read_only(self.table.mean(axis=1))
+        return _check.read_only(self.table.mean(axis=1))
 
     @cached_property
     def _given(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -115,21 +115,20 @@ class Channel:
         for axis in range(1, self.n + 1):
             one, other = np.moveaxis(self.table.reshape(-1, *[2] * self.n), axis, 0)
             for a, b in ((one, other), (other, one)):
-                worst = max(worst, float(np.maximum(a - factor * b, 0.0).sum(axis=0).max()))
+                more = np.where(a <= factor * b * (1 + ROUNDING), 0.0, a - factor * b)
+                worst = max(worst, float(more.sum(axis=0).max()))
         return worst
 
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """The distributional privacy loss ℓ_i(o), outputs x n, in nats."""
-        minus, plus = self._given
-        with np.errstate(divide="ignore"):
-            return read_only(np.log(minus) - np.log(plus))
+        return _check.read_only(settled(log_ratio(*self._given)))
 
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
         """p(|ℓ_i(o)|), outputs x n: how often the likelier value of S_i is the right one."""
         minus, plus = self._given
-        return read_only(np.maximum(minus, plus) / (minus + plus))
+        return _check.read_only(settled(np.maximum(minus, plus) / (minus + plus)))
 
     @cached_property
     def ddp(self) -> float:
@@ -139,12 +138,12 @@ class Channel:
     @cached_property
     def ac_ddp(self) -> float:
         """Average-case DDP: the accuracy of the best element, averaged over outputs."""
-        return float(self.probability @ self.guess_accuracy.max(axis=1))
+        return float(settled(self.probability @ self.guess_accuracy.max(axis=1)))
 
     @cached_property
     def ae_ac_ddp(self) -> float:
         """Average-element average-case DDP: the accuracy averaged over elements and outputs."""
-        return float(self.probability @ self.guess_accuracy.mean(axis=1))
+        return float(settled(self.probability @ self.guess_accuracy.mean(axis=1)))
 
     def optimal_efficacy(self, k: int | None = None) -> float:
         """The best E[V/R] of any guesser that takes at least k guesses, by default all n.
@@ -153,7 +152,7 @@ class Channel:
         """
         k = self.n if k is None else _check.integer("k", k, 1, self.n)
         best = np.sort(self.guess_accuracy, axis=1)[:, self.n - k :]
-        return float(self.probability @ best.mean(axis=1))
+        return float(settled(self.probability @ best.mean(axis=1)))
 
     @cached_property
     def total_variation(self) -> NDArray[np.float64]:
@@ -162,7 +161,8 @@ class Channel:
         Without abstentions the optimal efficacy is 1/2 plus half the mean of these.
         """
         minus, plus = self._given
-        return read_only(np.abs(minus - plus).sum(axis=0) / 2)
+        difference = np.where(self.privacy_loss == 0, 0.0, np.abs(minus - plus))
+        return _check.read_only(settled(difference.sum(axis=0) / 2))
 
     def conditional_loss(self, output: int, known: Signs, index: int) -> float:
         """ℓ_i(o) for the output in row ``output``, given known signs of others (0: unknown).
@@ -173,8 +173,7 @@ class Channel:
         agree = ((known[others] == 0) | (known[others] == self.signs[:, others])).all(axis=1)
         weight = np.where(agree, self.table[output], 0.0)
         minus, plus = (weight[self.signs[:, index] == sign].sum() for sign in (-1, 1))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return float(np.log(minus) - np.log(plus))
+        return float(log_ratio(minus, plus))
 
     def after_guesses(self, guesses: Signs) -> "Channel":
         """The table of A = G after M, whose outputs are vectors of guesses, none of them 0.
@@ -208,7 +207,7 @@ class Channel:
         for i in range(self.n):
             entry = success[..., i].mean(axis=i, keepdims=True)
             success[..., i] = np.broadcast_to(entry, success.shape[:-1])
-        return read_only(success.reshape(-1, self.n))
+        return _check.read_only(settled(success.reshape(-1, self.n)))
 
     def probably_approximately_rr(self, epsilon: float, p: float, a: float) -> NDArray[np.bool_]:
         """For each element whether the table is (p, a)-probably approximately RR_ε in it (C.3).
@@ -219,8 +218,8 @@ class Channel:
         epsilon = _check.real("epsilon", epsilon, 0)
         p, a = _check.real("p", p, 0, 1), _check.real("a", a, 0, 1)
         goal = 1 / (1 + np.exp(-epsilon)) - a
-        share = (self.success_given_others >= goal - 1e-12).mean(axis=0)
-        return np.asarray(share >= p - 1e-12)
+        share = (self.success_given_others >= goal - ROUNDING).mean(axis=0)
+        return np.asarray(share >= p - ROUNDING)
 
     @cached_property
     def full_knowledge_loss(self) -> NDArray[np.float64]:
@@ -230,12 +229,10 @@ class Channel:
         """
         cube = self.table.reshape(-1, *[2] * self.n)
         loss = np.empty((*self.table.shape, self.n))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for i in range(self.n):
-                log = np.log(cube)
-                ratio = log.take([0], axis=i + 1) - log.take([1], axis=i + 1)
-                loss[:, :, i] = np.broadcast_to(ratio, cube.shape).reshape(self.table.shape)
-        return read_only(loss)
+        for i in range(self.n):
+            ratio = log_ratio(cube.take([0], axis=i + 1), cube.take([1], axis=i + 1))
+            loss[:, :, i] = np.broadcast_to(ratio, cube.shape).reshape(self.table.shape)
+        return _check.read_only(settled(loss))
 
 
 def channel(mechanism: Mechanism, n: int) -> Channel:
@@ -273,5 +270,4 @@ def channel(mechanism: Mechanism, n: int) -> Channel:
 def _largest_log_ratio(a: Array, b: Array) -> float:
     """max |ln a/b| where a + b > 0; inf where only one of them is 0."""
     possible = (a > 0) | (b > 0)
-    with np.errstate(divide="ignore"):
-        return float(np.abs(np.log(a[possible]) - np.log(b[possible])).max())
+    return float(settled(np.abs(log_ratio(a[possible], b[possible])).max()))

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from oralib import _check, _special
+from oralib._rounding import log_ratio, settled
 from oralib._streams import BLOCK, play
-from oralib.bounds import Counts
+from oralib.bounds import Counts, p
 from oralib.channel import Channel
 from oralib.guessers import Guesser, ThresholdGuesser, TopGuesser, fixed_number
 from oralib.mechanisms import Mechanism, Signs
@@ -28,6 +30,7 @@ __all__ = [
     "full_knowledge_law",
     "one_run",
     "one_run_law",
+    "stop_or_oppose_law",
 ]
 
 #: What an adaptive guesser is told after each element: the sign of those it abstained from
@@ -378,8 +381,7 @@ def adaptive_law(
         for known in np.unique(told).tolist():
             hidden = tuple(j + 1 for j in range(n) if j != i and not known >> j & 1)
             minus, plus = np.split(cube.sum(axis=hidden, keepdims=True), 2, axis=i + 1)
-            with np.errstate(divide="ignore", invalid="ignore"):  # outputs that are impossible
-                given = np.broadcast_to(np.log(minus) - np.log(plus), cube.shape)
+            given = np.broadcast_to(log_ratio(minus, plus), cube.shape)
             loss = np.where(told == known, given.reshape(loss.shape), loss)
         taken = np.count_nonzero(guesses, axis=2)
         guesses[:, :, i] = np.where(taken < most, _guesses(guesser, loss), 0)
@@ -416,13 +418,12 @@ def classic_law(
     for place, sign in enumerate((-1, 1)):
         dataset = np.where(np.arange(channel.n) == index, sign, base)
         given[place] = channel.table[:, (channel.signs == dataset).all(axis=1)][:, 0]
-    with np.errstate(divide="ignore", invalid="ignore"):  # outputs that are impossible
-        guesses = _guesses(guesser, np.log(given[0]) - np.log(given[1]))
-    right = (given[0] @ (guesses == -1) + given[1] @ (guesses == 1)) / 2
-    taken = (given @ (guesses != 0)).mean()
+    guesses = _guesses(guesser, log_ratio(*given))
+    right = settled((given[0] @ (guesses == -1) + given[1] @ (guesses == 1)) / 2)
+    taken = settled((given @ (guesses != 0)).mean())
     v, r = np.indices((rounds + 1, rounds + 1))
     number = _special.binomial_pmf(np.arange(rounds + 1), rounds, taken)
-    return number * _special.binomial_pmf(v, r, right / taken if taken else 0.0)
+    return settled(number * _special.binomial_pmf(v, r, right / taken if taken else 0.0))
 
 
 def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
@@ -504,7 +505,45 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
                     choices.append(then(2 * guess))
         return np.max(choices, axis=0)
 
-    return float(best((0,) * n, 0, 0).sum())
+    return float(settled(best((0,) * n, 0, 0).sum()))
+
+
+def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np.float64]:
+    """The law of (V, R) of an adaptive audit of randomized response that tosses a private coin.
+
+    On heads it guesses what it sees and abstains for the rest once its bound exceeds ε. On tails
+    it guesses the opposite of what it sees, everywhere. So V is stochastically dominated by
+    Bin(R, p(ε)), and yet the bound fails too often: Lemma A.7 needs a correction.
+
+    Parameters
+    ----------
+    epsilon : the level of randomized response.
+    n : the number of elements.
+    beta : the level of the bound.
+
+    Examples
+    --------
+    At ε = 0 it stops as soon as five of five guesses are right.
+
+    >>> from oralib.games import stop_or_oppose_law
+    >>> float(stop_or_oppose_law(0.0, 6)[5, 5])
+    0.015625
+    """
+    epsilon, n = _check.real("epsilon", epsilon, 0), _check.integer("n", n, 1, 5000)
+    beta, success = _check.real("beta", beta, 0, 1, interval="()"), p(epsilon)
+    law = np.zeros((n + 1, n + 1))
+    law[:, n] = 0.5 * stats.binom.pmf(np.arange(n + 1), n, 1 - success)
+    going = np.zeros(n + 1)  # P[v right so far, and not stopped]
+    going[0] = 0.5
+    for r in range(1, n + 1):
+        going[1:] = going[1:] * (1 - success) + going[:-1] * success
+        going[0] *= 1 - success
+        v = np.arange(r + 1)
+        # The bound exceeds ε where the tail of Bin(r, p(ε)) is below β, by more than rounding.
+        ahead = (stats.binom.sf(v - 1, r, success) < beta * (1 - 1e-9)) | (r == n)
+        law[v[ahead], r] += going[: r + 1][ahead]
+        going[: r + 1][ahead] = 0.0
+    return law
 
 
 def _law(channel: Channel, guesses: NDArray[np.int8]) -> NDArray[np.float64]:
@@ -513,4 +552,4 @@ def _law(channel: Channel, guesses: NDArray[np.int8]) -> NDArray[np.float64]:
     law = np.zeros((channel.n + 1, channel.n + 1))
     probability = channel.table / channel.table.shape[1]
     np.add.at(law, tuple(np.broadcast_arrays(v, r)), probability)
-    return law
+    return settled(law)

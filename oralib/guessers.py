@@ -10,12 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
+from oralib._rounding import ROUNDING, in_order
 
 __all__ = ["Guesser", "ThresholdGuesser", "TopGuesser", "fixed_number"]
-
-#: Losses that differ by no more than this count as equal: they may differ by rounding only. So a
-#: loss of ε in theory passes a threshold of ε, a loss of 0 is 0, and ties are ties.
-ROUNDING = 1e-12
 
 
 class Guesser(Protocol):
@@ -103,10 +100,8 @@ class TopGuesser:
         n = np.shape(loss)[-1]
         if self.k > n:
             raise ValueError(f"k must be at most n, got k={self.k} and n={n}")
-        size = np.round(np.abs(loss) / ROUNDING)
-        order = np.argsort(-size, axis=-1, kind="stable")
         guesses = np.zeros(np.shape(loss), dtype=np.int8)
-        taken = order[..., : self.k]
+        taken = in_order(np.abs(loss))[..., : self.k]
         np.put_along_axis(
             guesses, taken, np.take_along_axis(_likelier(loss), taken, axis=-1), axis=-1
         )

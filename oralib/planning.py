@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oralib import _check
+from oralib._rounding import first_largest
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping, audit_hopping, noise_multiplier
 from oralib.dpsgd.prediction import predicted_accuracy
@@ -137,7 +138,7 @@ def _best_k(
     k = np.array([guesses for guesses in GUESSES if guesses <= active] or [active])
     right = predicted_accuracy(dpsgd, k, dropping) * k
     bounds = _bound_at(right, k, dpsgd.n, delta, beta)
-    return float(bounds.max()), int(k[np.argmax(bounds)])
+    return float(bounds.max()), int(k[first_largest(bounds)])
 
 
 def _bound_at(

@@ -112,3 +112,96 @@ def _rounded(value: int | float | str | bool) -> str:
         odd = size != 0 and not 0.1 <= size < 1e6
         text = f"{value:.3g}" if odd else f"{value:.3f}" if size < 1000 else f"{value:.0f}"
     return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def results_of(notebook: Any) -> dict[str, Any]:
+    """The results that an executed notebook has recorded, in their order."""
+    found: dict[str, Any] = {}
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
+    for noted in [output.get("metadata", {}).get(SECTION, {}) for output in outputs]:
+        values = from_json(noted.get("results", {}))
+        for name in noted.get("order", values):
+            if name in found:
+                raise ValueError(f"the result {name} is recorded twice")
+            found[name] = values[name]
+    return found
+
+
+def is_text(word: str) -> bool:
+    """Whether a word can be written to a file; names of files may have bytes that cannot."""
+    return word.encode(errors="ignore").decode() == word
+
+
+def as_json(values: Any) -> Any:
+    """Values with words for the numbers that JSON does not have."""
+    if isinstance(values, Mapping):
+        return {name: as_json(value) for name, value in values.items()}
+    if isinstance(values, list):
+        return [as_json(value) for value in values]
+    return str(values) if isinstance(values, float) and not math.isfinite(values) else values
+
+
+def from_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that :func:`as_json` was given."""
+    words = {name: value for name, value in values.items() if isinstance(value, str)}
+    return {**values, **{name: NOT_FINITE.get(word, word) for name, word in words.items()}}
+
+
+def _plain(name: str, value: Any) -> int | float | str | bool:
+    """A value of Python's own, a float to 12 significant digits."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    if isinstance(value, str) and value in NOT_FINITE:
+        raise ValueError(f"{name} must not be the word {value!r}; give the number")
+    if isinstance(value, bool | int | str):
+        return value
+    raise TypeError(
+        f"{name} must be a number, a word or a boolean, got {name}={repr(value)[:60]}, "
+        f"which is of type {type(value).__name__}"
+    )
+
+
+def _rounded(value: int | float | str | bool) -> str:
+    """A text that is the same on every machine on which the value is nearly the same."""
+    if isinstance(value, str | bool):
+        return str(value)
+    size, text = abs(value), str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        odd = size != 0 and not 0.1 <= size < 1e6
+        text = f"{value:.3g}" if odd else f"{value:.3f}" if size < 1000 else f"{value:.0f}"
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def _as_html(rows: Mapping[str, str]) -> str:
+    lines = [
+        f"<tr><th>{escape(name)}</th><td>{escape(word)}</td></tr>" for name, word in rows.items()
+    ]
+    return "\n".join(['<table class="dataframe results">', *lines, "</table>"])
+
+
+def results_of(notebook: Any) -> dict[str, Any]:
+    """The results that an executed notebook has recorded, in their order."""
+    found: dict[str, Any] = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if section := output.get("metadata", {}).get(SECTION):
+                values = from_json(section["results"])
+                found |= {name: values[name] for name in section["order"]}
+    return found
+
+
+def recorded(chapter: str) -> dict[str, Any]:
+    """The results of a chapter of the book as they are committed, for pages that quote them.
+
+    Examples
+    --------
+    >>> sorted(recorded("06-dp-sgd"))[:1]
+    ['best_bound']
+    """
+    import nbformat
+
+    from oralib.parameters import book_file
+
+    return results_of(nbformat.read(book_file(f"{chapter}.ipynb"), 4))

@@ -36,9 +36,9 @@ from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from oralib import _check
-from oralib._later import special
 from oralib._score_report import report
 from oralib._streams import stream
 from oralib.bounds import (

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib._shared import read_only
+from oralib._rounding import log_ratio, settled
 from oralib.channel import Channel
 from oralib.mechanisms import sign_vectors
 
@@ -74,7 +74,7 @@ class SampledChannel:
         theta = np.broadcast_to(theta, (n, size))
         if not np.allclose(theta.sum(axis=1), 1, rtol=0, atol=1e-9):
             raise ValueError(f"each row of theta must sum to 1, got {theta.sum(axis=1)}")
-        _check.store(self, table=read_only(table), theta=read_only(theta))
+        _check.store(self, table=_check.read_only(table), theta=_check.read_only(theta))
 
     @classmethod
     def of(cls, channel: Channel, theta: ArrayLike = (0.5, 0.5)) -> "SampledChannel":
@@ -103,19 +103,19 @@ class SampledChannel:
                 if j != i:
                     rest = np.tensordot(rest, self.theta[j], axes=(j + 1, 0))
             found[:, i, :] = rest
-        return read_only(found)
+        return _check.read_only(found)
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:
         """P[O = o]."""
-        return read_only(self.given[:, 0, :] @ self.theta[0])
+        return _check.read_only(self.given[:, 0, :] @ self.theta[0])
 
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """ℓ_{i,x,y}(o), outputs x n x |X| x |X|, in nats; nan where neither value is possible."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.log(self.given)
-            return read_only(log[:, :, :, None] - log[:, :, None, :])
+        return _check.read_only(
+            settled(log_ratio(self.given[:, :, :, None], self.given[:, :, None, :]))
+        )
 
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
@@ -126,18 +126,16 @@ class SampledChannel:
         allowed = (self.theta[:, :, None] > 0) & (self.theta[:, None, :] > 0)
         # Where neither value is possible, the output says nothing about the pair.
         best = np.where(allowed & np.isfinite(accuracy), accuracy, 0.5).max(axis=(2, 3))
-        return read_only(best)
+        return _check.read_only(settled(best))
 
     @cached_property
     def epsilon(self) -> float:
         """The privacy level ε(M) over all datasets of X^n, whatever Θ is, in nats."""
         worst = 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.log(self.table)
-            for axis in range(1, self.n + 1):
-                one = np.moveaxis(log, axis, 0)
-                worst = max(worst, float(np.nanmax(np.abs(one[:, None] - one[None]))))
-        return worst
+        for axis in range(1, self.n + 1):
+            one = np.moveaxis(self.table, axis, 0)
+            worst = max(worst, float(np.nanmax(np.abs(log_ratio(one[:, None], one[None])))))
+        return float(settled(worst))
 
     @cached_property
     def ddp(self) -> float:
@@ -149,13 +147,13 @@ class SampledChannel:
     @cached_property
     def ac_ddp(self) -> float:
         """Average-case DDP under Θ."""
-        return float(self.probability @ self.guess_accuracy.max(axis=1))
+        return float(settled(self.probability @ self.guess_accuracy.max(axis=1)))
 
     def ae_ac_ddp(self, k: int | None = None) -> float:
         """Average-element average-case DDP under Θ, over the k most exposed elements (all n)."""
         k = self.n if k is None else _check.integer("k", k, 1, self.n)
         best = np.sort(self.guess_accuracy, axis=1)[:, self.n - k :]
-        return float(self.probability @ best.mean(axis=1))
+        return float(settled(self.probability @ best.mean(axis=1)))
 
     def restricted(self, pairs: Sequence[tuple[int, int]]) -> Channel:
         """M_Z: the mechanism as a function of fair coins that choose from each pair.

@@ -17,9 +17,12 @@ from test_rendered import BROWSER, BUILT, DRIVER, HTML, REQUIRED, ROOT, serve, s
 
 import oralib
 
-pytestmark = pytest.mark.skipif(
-    not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
+    ),
+]
 
 SCRIPT = ROOT / "book" / "_static" / "calculator.js"
 RULES = ("plain", "steinke", "exact", "split", "anytime")

@@ -23,13 +23,17 @@ TABLE = pd.read_csv(explorer.TABLE)
 POINTS = TABLE.set_index(["method", "epsilon", "x", "k"]).sort_index()
 PAGE = HTML / "book" / "explorer.html"
 
-needs_browser = pytest.mark.skipif(
-    not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
-)
-needs_page = pytest.mark.skipif(
-    not REQUIRED and not (BROWSER and DRIVER and PAGE.exists()),
-    reason="needs chromium, chromedriver and a built book",
-)
+
+def needs_browser(test):
+    skip = pytest.mark.skipif(
+        not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
+    )
+    return pytest.mark.browser(skip(test))
+
+
+def needs_page(test):
+    skip = pytest.mark.skipif(not REQUIRED and not PAGE.exists(), reason="needs a built book")
+    return needs_browser(skip(test))
 
 
 # ------------------------------------------------------------------------------------ the numbers

@@ -1,12 +1,12 @@
 """Games: exact laws against walks in fractions, and played games against exact laws."""
 
-from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from test_channel import random_channel
@@ -19,7 +19,6 @@ from oralib import (
     LocalLaplace,
     LocalRandomizedResponse,
     NameAndShame,
-    NoisyCountInSets,
     ThresholdGuesser,
     TopGuesser,
     XorInPairs,
@@ -55,12 +54,11 @@ PLAYED = {
 }
 
 
-@pytest.mark.parametrize("feedback", EXACT)
 @pytest.mark.parametrize(("name", "n"), SMALL)
-def test_exact_law_is_the_walk_through_all_cases(name, n, feedback):
+def test_exact_law_is_the_walk_through_all_cases(name, n):
     mechanism, definition, _, _ = ZOO[name]
     exact, table = oracles.table(definition, n), channel(mechanism, n)
-    for tau, threshold in THRESHOLDS:
+    for feedback, (tau, threshold) in product(EXACT, THRESHOLDS):
         law = EXACT[feedback](table, ThresholdGuesser(tau))
         naive = oracles.law_of_counts(exact, threshold, feedback)
         assert law.sum() == pytest.approx(1)
@@ -86,11 +84,10 @@ def check_law(counts, law):
         assert stats.chi2.sf(statistic, len(pairs) - 1) > 1e-4
 
 
-@pytest.mark.parametrize("feedback", PLAYED)
-@pytest.mark.parametrize(("name", "n"), [(name, n) for name, n in SMALL if n >= 3])
-def test_played_games_have_the_exact_law(name, n, feedback):
+@pytest.mark.parametrize(("name", "n"), {name: n for name, n in SMALL if n >= 3}.items())
+def test_played_games_have_the_exact_law(name, n):
     mechanism = ZOO[name][0]
-    for tau, _ in THRESHOLDS:
+    for feedback, (tau, _) in product(PLAYED, THRESHOLDS):
         guesser = ThresholdGuesser(tau)
         counts = PLAYED[feedback](mechanism, guesser, n, trials=4000, seed=11)
         assert counts.trials == 4000
@@ -125,7 +122,6 @@ def failure_probability(law, beta, epsilon):
     st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(0, 2**32), st.just(0.0)),
     st.sampled_from([0.0, 0.2, 0.5]),
 )
-@settings(deadline=None, max_examples=60)
 def test_plain_and_one_way_audits_are_valid(parameters, tau):
     """Pr[ε' > ε(M)] <= β, exactly, for random mechanisms of known ε and any β."""
     table = random_channel(*parameters)
@@ -148,13 +144,6 @@ def test_full_knowledge_is_not_valid():
 def test_coverage_in_play():
     counts = one_run(LocalRandomizedResponse(1.0), ThresholdGuesser(), 300, trials=4000, seed=1)
     assert (epsilon_lower_bound(counts.v, counts.r) > 1.0).mean() <= 0.05 + 3 * 0.0035
-
-
-def test_randomized_response_counts_are_binomial():
-    counts = one_run(LocalRandomizedResponse(2.0), ThresholdGuesser(), 50, trials=5000, seed=4)
-    law = np.zeros((51, 51))
-    law[:, 50] = stats.binom.pmf(np.arange(51), 50, p(2.0))
-    check_law(counts, law)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
@@ -283,7 +272,6 @@ def test_own_mechanisms_and_guessers_are_reproducible():
         (lambda loss: loss < 0, "-1, 0 or 1, got True or False"),
         (lambda loss: np.where(loss > 0, -1.0, np.nan), "-1, 0 or 1, got another value"),
         (lambda loss: np.full(loss.shape, 0.5), "-1, 0 or 1, got another value"),
-        (lambda loss: np.full(loss.shape, "1"), "-1, 0 or 1, got another value"),
         (lambda loss: np.ones(loss.shape[-1]), r"guess, or none, for each loss, got shape \(3,\)"),
     ],
 )
@@ -325,11 +313,11 @@ def test_a_mechanism_that_works_in_place_is_refused():
             play()
 
 
-def test_own_classes_may_keep_arrays_and_random_numbers():
+def test_own_classes_may_keep_arrays():
     """They play in one thread, whatever Numba is set to use."""
 
     class Scratch:
-        buffer, rng = None, None
+        buffer = None
 
         def guess(self, loss):
             if self.buffer is None or self.buffer.shape != loss.shape:
@@ -343,89 +331,6 @@ def test_own_classes_may_keep_arrays_and_random_numbers():
     found = one_run(LocalLaplace(2.0), Scratch(), **play).accuracy
     assert found.mean() == pytest.approx(expected.mean(), abs=4 * expected.std() / 400**0.5)
 
-    class Tosses:
-        def __init__(self):
-            self.rng = np.random.default_rng(0)
-
-        def guess(self, loss):
-            return self.rng.choice([-1, 1], size=loss.shape)
-
-    first, second = (one_run(LocalLaplace(2.0), Tosses(), **play).v for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-
-
-def test_addresses_in_a_repr_are_no_part_of_a_key():
-    @dataclass(frozen=True)
-    class Rule:
-        choose: object
-
-        def guess(self, loss):
-            return self.choose(loss)
-
-    first, second = (
-        one_run(LocalLaplace(1.0), Rule(lambda loss: np.where(loss > 0, -1, 1)), 50, seed=1).v
-        for _ in range(2)
-    )
-    np.testing.assert_array_equal(first, second)
-
-
-@pytest.mark.parametrize(
-    ("n", "loss", "message"),
-    [
-        (0, None, "n must be at least 1"),
-        ("20", None, "n must be an integer"),
-        (20, np.zeros(20), r"a loss for each element of each trial, .*, got float64 of shape \(20"),
-        (20, "none", "a loss for each element of each trial"),
-    ],
-)
-def test_what_own_mechanisms_return_is_checked(n, loss, message):
-    class Odd(LocalRandomizedResponse):
-        def check_size(self, n):
-            return n
-
-        def privacy_loss(self, output, n):
-            return super().privacy_loss(output, n) if loss is None else loss
-
-    with pytest.raises((TypeError, ValueError), match=message):
-        one_run(Odd(1.0), ThresholdGuesser(), n, trials=3, seed=1)
-
-
-def test_masked_losses_are_refused():
-    class Masked(LocalLaplace):
-        def privacy_loss(self, output, n):
-            return np.ma.array(super().privacy_loss(output, n), mask=True)
-
-    with pytest.raises(ValueError, match="mechanism must give a loss for each element, got masked"):
-        one_run(Masked(1.0), ThresholdGuesser(), 10, trials=2, seed=1)
-
-
-def test_a_promised_number_is_a_number():
-    class Promising(ThresholdGuesser):
-        def fixed_number(self, n):
-            return str(n)
-
-    with pytest.raises(TypeError, match="fixed_number must be an integer"):
-        one_run(LocalLaplace(1.0), Promising(), 10, trials=2, seed=1)
-
-
-def test_masked_guesses_are_refused():
-    class Masked(ThresholdGuesser):
-        def guess(self, loss):
-            return np.ma.masked_where(np.abs(loss) < 1, super().guess(loss))
-
-    with pytest.raises(ValueError, match="masked entries"):
-        one_run(LocalLaplace(2.0), Masked(), 100, seed=1)
-
-
-def test_guesses_may_be_lists():
-    class Listed(ThresholdGuesser):
-        def guess(self, loss):
-            return super().guess(loss).tolist()
-
-    law = one_run_law(channel(Count(), 3), Listed(1.0))
-    np.testing.assert_array_equal(law, one_run_law(channel(Count(), 3), ThresholdGuesser(1.0)))
-    assert one_run(Count(), Listed(1.0), 3, trials=5, seed=1).r.shape == (5,)
-
 
 @pytest.mark.parametrize(("epsilon", "n"), [(2.2, 7), (0.7, 5), (1.0, 6)])
 def test_rounding_breaks_no_ties(epsilon, n):
@@ -438,16 +343,6 @@ def test_rounding_breaks_no_ties(epsilon, n):
         np.testing.assert_allclose(law[: k + 1, k], expected, atol=1e-12)
 
 
-def test_large_audits_stay_small_in_memory():
-    counts = one_run(LocalRandomizedResponse(1.0), ThresholdGuesser(), 4_000_000, trials=2, seed=1)
-    assert counts.accuracy == pytest.approx([p(1.0)] * 2, abs=2e-3)
-
-
-def test_accuracy_without_guesses():
-    counts = one_run(Count(), ThresholdGuesser(np.inf), 30, trials=3, seed=1)
-    assert np.isnan(counts.accuracy).all()
-
-
 GUESS = ThresholdGuesser()
 
 
@@ -455,39 +350,40 @@ GUESS = ThresholdGuesser()
     ("call", "error", "message"),
     [
         (lambda: one_run(Count(), TopGuesser(5), 4, seed=1), ValueError, r"k must lie in \[1, 4\]"),
-        (lambda: one_run(Count(), GUESS, 0, seed=1), ValueError, "n must be at least 1"),
-        (lambda: one_run(Count(), GUESS, 2.5, seed=1), ValueError, "n must be an integer"),
-        (lambda: one_run(Count(), GUESS, 4, trials=0, seed=1), ValueError, "trials must lie in"),
         (lambda: one_run(Count(), GUESS, 4, seed=-1), ValueError, "seed must be at least 0"),
-        (lambda: one_run(Count(), GUESS, 4, seed="x"), TypeError, "seed must be an integer"),
-        (lambda: one_run(Count(), GUESS, 4, seed=1.5), ValueError, "seed must be an integer"),
         (lambda: one_run(Count, GUESS, 4, seed=1), TypeError, "mechanism must be like Count"),
-        (lambda: one_run("Count", GUESS, 4, seed=1), TypeError, "got mechanism='Count'"),
         (lambda: one_run(Count(), 3, 4, seed=1), TypeError, "guesser must be like TopGuesser"),
         (lambda: one_run(XorInPairs(), GUESS, 3, seed=1), ValueError, "multiple of 2"),
         (lambda: adaptive(Count(), TopGuesser(2), 4, seed=1), TypeError, "ThresholdGuesser"),
         (
-            lambda: adaptive(Count(), GUESS, 4, feedback="two-way", seed=1),
+            lambda: adaptive(Count(), GUESS, 4, feedback="a", seed=1),
             ValueError,
-            "feedback must be one of one-way, full, got feedback='two-way'",
+            "one-way, full, got",
         ),
-        (
-            lambda: adaptive_law(channel(Count(), 2), GUESS, feedback=""),
-            ValueError,
-            "feedback must be one of",
-        ),
-        (lambda: classic(Count(), GUESS, 0, seed=1), ValueError, "rounds must be at least 1"),
         (lambda: classic(Count(), GUESS, 5, base=[0, 1], seed=1), ValueError, "vector of signs"),
-        (lambda: classic(Count(), GUESS, 5, base=[2], seed=1), ValueError, r"base must lie in"),
         (lambda: classic(Count(), GUESS, 5, base=[1], index=1, seed=1), ValueError, "index must"),
-        (lambda: classic(Count(), TopGuesser(6), 5, seed=1), ValueError, r"k must lie in \[1, 5"),
         (lambda: classic(XorInPairs(), GUESS, 5, seed=1), ValueError, "base has a length that Xor"),
         (lambda: one_run_law(Count(), GUESS), TypeError, "channel must be like"),
-        (lambda: adaptive_law(Count(), GUESS), TypeError, "channel must be like"),
-        (lambda: full_knowledge_law(Count(), GUESS), TypeError, "channel must be like"),
-        (lambda: one_run(Count(), GUESS, 4, trials=10**15, seed=1), ValueError, "trials must lie"),
-        (lambda: one_run(Count(), GUESS, 10**20, seed=1), ValueError, "n must lie in"),
-        (lambda: full_knowledge(NoisyCountInSets(2, 1.0), GUESS, 0, seed=1), ValueError, "n must"),
+        (
+            lambda: adaptive(Count(), GUESS, 4, budget=5, seed=1),
+            ValueError,
+            r"budget must lie in \[1, 4",
+        ),
+        (
+            lambda: best_mean(channel(Count(), 6), np.zeros((7, 7))),
+            ValueError,
+            r"n must lie in \[1, 5",
+        ),
+        (
+            lambda: best_mean(channel(Count(), 2), np.eye(2)),
+            ValueError,
+            r"have shape \(3, 3\), got",
+        ),
+        (
+            lambda: classic_law(channel(Count(), 1), GUESS, 2, base=(1, 1)),
+            ValueError,
+            "base must have 1",
+        ),
     ],
 )
 def test_bad_input(call, error, message):
@@ -518,24 +414,12 @@ def test_budget_ends_the_guessing_and_counts_missing_guesses_as_wrong(feedback, 
     st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(0, 2**32), st.just(0.0)),
     st.sampled_from([0.0, 0.3]),
 )
-@settings(deadline=None, max_examples=30)
 def test_full_feedback_with_a_budget_is_valid(parameters, tau):
     table = random_channel(*parameters)
     for budget in range(1, table.n + 1):
         law = adaptive_law(table, ThresholdGuesser(tau), feedback="full", budget=budget)
         for beta in (0.3, 0.55, 0.65):
             assert failure_probability(law, beta, table.epsilon) <= beta * (1 + 1e-9)
-
-
-def test_counts_say_if_the_bound_is_not_valid_for_them():
-    mechanism, guesser = Count(), ThresholdGuesser(np.inf)
-    game = dict(trials=2, seed=1)
-    assert not one_run(mechanism, guesser, 4, **game).unsafe
-    assert not adaptive(mechanism, guesser, 4, **game).unsafe
-    assert adaptive(mechanism, guesser, 4, feedback="full", **game).unsafe
-    assert not adaptive(mechanism, guesser, 4, feedback="full", budget=2, **game).unsafe
-    assert full_knowledge(mechanism, guesser, 4, **game).unsafe
-    assert not classic(mechanism, guesser, 4, **game).unsafe
 
 
 # ------------------------------------------------------------------- the best of all guessers
@@ -623,28 +507,6 @@ def test_more_feedback_never_hurts_the_best_guesser():
         assert best[1] <= best[2] + 1e-12
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: adaptive(Count(), ThresholdGuesser(), 4, budget=5, seed=1),
-            r"budget must lie in \[1, 4\], got budget=5",
-        ),
-        (
-            lambda: best_mean(channel(Count(), 6), np.zeros((7, 7))),
-            r"n must lie in \[1, 5\], got n=6",
-        ),
-        (
-            lambda: best_mean(channel(Count(), 2), np.zeros((2, 2))),
-            r"value must have shape \(3, 3\), got shape \(2, 2\)",
-        ),
-    ],
-)
-def test_bad_budgets_and_values(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 # ------------------------------------------------------------------- classic audits, exactly
 
 
@@ -673,19 +535,6 @@ def test_classic_law_by_words():
     assert law[2, 2] == pytest.approx(right**2)
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda t: classic_law(t, ThresholdGuesser(), 0), "rounds must lie in"),
-        (lambda t: classic_law(t, ThresholdGuesser(), 2, base=(1, 1)), "base must have 1 signs"),
-        (lambda t: classic_law(t, ThresholdGuesser(), 2, index=1), "index must lie in"),
-    ],
-)
-def test_classic_law_is_checked(call, said):
-    with pytest.raises(ValueError, match=said):
-        call(channel(Count(), 1))
-
-
 def adaptive_by_words(table, guesser, feedback):
     """The law of (V, R), path by path."""
     law = np.zeros((table.n + 1, table.n + 1))
@@ -701,11 +550,10 @@ def adaptive_by_words(table, guesser, feedback):
 
 
 @pytest.mark.parametrize("feedback", ["one-way", "full"])
-@pytest.mark.parametrize("seed", range(6))
-def test_adaptive_law_by_words(feedback, seed):
-    rng = np.random.default_rng(seed)
-    table = Channel(rng.dirichlet(np.ones(5), size=8).T)
+def test_adaptive_law_by_words(feedback):
+    rng = np.random.default_rng(1)
     for tau in (0.0, 0.3, 1.0):
+        table = Channel(rng.dirichlet(np.ones(5), size=8).T)
         guesser = ThresholdGuesser(tau)
         law = adaptive_law(table, guesser, feedback=feedback)
         assert np.allclose(law, adaptive_by_words(table, guesser, feedback))

@@ -24,6 +24,8 @@ from oralib import (
 from oralib.trainings import BUGS, compare_views, planted, release_noise, train_digits
 from oralib.trainings.leak import expected_batch
 
+pytestmark = pytest.mark.torch
+
 TORCH = find_spec("opacus") is not None or os.environ.get("ORALIB_REQUIRE_TORCH")
 real = pytest.mark.skipif(not TORCH, reason="PyTorch and Opacus are not installed: make torch")
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from zoo import SMALL, ZOO
 
@@ -32,7 +32,6 @@ cases = st.tuples(st.integers(0, 1000), st.integers(2, 3), st.integers(1, 3))
 
 
 @given(cases)
-@settings(deadline=None, max_examples=20)
 def test_loss_and_notions_by_words(case):
     sampled = random_sampled(*case)
     n, size = sampled.theta.shape
@@ -55,7 +54,6 @@ def test_loss_and_notions_by_words(case):
 
 
 @given(cases)
-@settings(deadline=None, max_examples=20)
 def test_the_chain_holds_for_every_product_distribution(case):
     sampled = random_sampled(*case)
     levels = [sampled.ae_ac_ddp(k) for k in range(sampled.n, 0, -1)]
@@ -119,15 +117,12 @@ TABLE = np.full((2, 2, 2), 0.5)
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
-        (lambda: SampledChannel(np.ones(3), [1.0]), ValueError, "an axis of outputs"),
         (lambda: SampledChannel(np.ones((1, 2, 3)), [0.5, 0.5]), ValueError, "an axis of"),
         (lambda: SampledChannel(TABLE / 2, [0.5, 0.5]), ValueError, "sum to 1 over the outputs"),
         (lambda: SampledChannel(TABLE, [0.5, 0.6]), ValueError, "each row of theta must sum to 1"),
         (lambda: SampledChannel(TABLE, [0.2, 0.3, 0.5]), ValueError, "theta must have shape"),
-        (lambda: SampledChannel(TABLE, [np.nan, 1]), ValueError, "theta must lie in"),
         (lambda: SampledChannel.of(Xor()), TypeError, "channel must be like"),
         (lambda: SampledChannel(TABLE, [0.5, 0.5]).restricted([(0, 2)] * 2), ValueError, "pairs"),
-        (lambda: SampledChannel(TABLE, [0.5, 0.5]).restricted([(0, 1)]), ValueError, "shape"),
         (lambda: SampledChannel(TABLE, [0.5, 0.5]).ae_ac_ddp(3), ValueError, "k must lie in"),
     ],
 )

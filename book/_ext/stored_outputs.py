@@ -5,11 +5,10 @@ of their cells when they were.
 """
 
 import json
-import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from oralib.runs import prose
+from oralib.runs.prose import filled
 
 BOOK = Path(__file__).parent.parent
 
@@ -52,25 +51,6 @@ def fill_in(app, docname: str, content: list[str]) -> None:
             if cell["cell_type"] == "markdown":
                 cell["source"] = filled(cell)
         content[0] = json.dumps(notebook)
-
-
-def filled(cell: dict) -> str:
-    """The source of a markdown cell with values for its expressions.
-
-    >>> result = {"data": {"text/plain": "'0.62'"}}
-    >>> told = {"user_expressions": [{"expression": "x", "result": result}]}
-    >>> filled({"source": ["a {eval}`x`"], "metadata": told})
-    'a 0.62'
-    """
-    told = {
-        entry["expression"]: prose.text_of(entry["result"])
-        for entry in cell["metadata"].get(prose.SECTION, [])
-    }
-    return re.sub(
-        r"\{eval\}`([^`]*)`",
-        lambda role: told[role[1].replace("\n", " ").strip()],
-        "".join(cell["source"]),
-    )
 
 
 def setup(app) -> dict:

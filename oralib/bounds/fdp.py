@@ -28,8 +28,7 @@ so a + b ends at r / n. If the recursion ends above it, no f-DP mechanism reache
 probability β, and f is rejected at level β. Once b stands still it does so for good.
 
 **From curves to ε.** In a family of curves with one parameter, the curves with enough privacy are
-rejected and the others are not. The bound is the ε at δ of the least private one that
-is rejected.
+rejected and the others are not. The bound is the ε at δ of the least private one that is rejected.
 
 **What more guesses cannot do.** An f-DP mechanism may be bad with probability β and silent else. So
 no curve with g(β v / n) <= β (r - v) / n is ever rejected, however large r is.
@@ -54,11 +53,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from oralib import _check
 from oralib._binomial import odds
 from oralib._jit import jit
-from oralib._later import special
 from oralib.bounds.approximate import _STEINKE, _lower_bound, _normal_quantile
 from oralib.bounds.logistic import counts_of, plain
 
@@ -66,20 +65,15 @@ __all__ = ["GaussianCurve", "SubsampledGaussianCurve", "epsilon_lower_bound_fdp"
 
 Array = NDArray[Any]
 
+_SQRT_2, _SQRT_2_PI = sqrt(2), sqrt(2 * pi)
 #: As many guesses take seconds, at worst.
 LARGEST_R = 10**8
-
-_SQRT_2, _SQRT_2_PI = sqrt(2), sqrt(2 * pi)
-
 #: Past so many times its goal the recursion need not go on.
 _FAR = 8.0
-
 #: A start below it has lost digits, so that nothing is claimed.
 _LEAST_START = 1e-290
-
 #: The relative precision of μ: it is that much too low, and far more than all rounding.
 _CLOSE = 1e-9
-
 #: Noise multipliers are tried on a grid, so that many counts share few curves.
 _PER_E_FOLD = 2048
 _LEAST_SIGMA, _LARGEST_SIGMA = 0.1, 1e6
@@ -154,15 +148,12 @@ class SubsampledGaussianCurve:
         return _optimistic_epsilon(self, sigma, _check.real("delta", delta, 0, 1))
 
     def _bounds(self, v: Array, r: Array, n: Array, delta: Array, beta: Array) -> Array:
-        sigmas: dict[tuple[int, int, int, float], float] = {}  # equal counts have equal noise
         found = np.zeros(v.size)
         mus = _largest_mus(v, r, n, beta)
         for i in np.flatnonzero(mus > 0):  # fair coins belong to this family, too
-            key = int(v[i]), int(r[i]), int(n[i]), float(beta[i])
-            if key not in sigmas:
-                sigmas[key] = _least_sigma(self, *key, float(mus[i]))
-            if sigmas[key] < inf:
-                found[i] = _optimistic_epsilon(self, sigmas[key], float(delta[i]))
+            sigma = _least_sigma(self, *(x[i].item() for x in (v, r, n, beta, mus)))
+            if sigma < inf:
+                found[i] = _optimistic_epsilon(self, sigma, float(delta[i]))
         return found
 
 
@@ -182,8 +173,8 @@ def epsilon_lower_bound_fdp(
     family it only says that no curve of the family up to this ε describes it: that it bounds its ε
     is *not* guaranteed. See :mod:`oralib.bounds.fdp` for how it works.
 
-    It is 0 if at most half of the guesses are right, or if no curve is rejected. At δ = 0 it is inf
-    as soon as any curve is rejected: no amount of Gaussian noise is ε-DP for a finite ε.
+    It is 0 if no curve is rejected, and at δ = 0 inf as soon as any is: no amount of Gaussian noise
+    is ε-DP for a finite ε.
 
     Parameters
     ----------
@@ -211,8 +202,8 @@ def epsilon_lower_bound_fdp(
     beta = _check.reals("beta", beta, 0, 1, interval="()")
     if not isinstance(curve, GaussianCurve | SubsampledGaussianCurve):
         raise TypeError(
-            "curve must be like GaussianCurve() or SubsampledGaussianCurve(steps=100, "
-            f"sample_rate=0.1), got curve={curve!r}"
+            "curve must be like GaussianCurve() or SubsampledGaussianCurve(100, 0.1), "
+            f"got curve={curve!r}"
         )
     v, r, n, delta, beta = _check.broadcast(v=v, r=r, n=n, delta=delta, beta=beta)
     _check.at_most("r", r, "n", n)
@@ -392,6 +383,7 @@ def _gaussian_epsilon(mu: NDArray[np.float64], delta: NDArray[np.float64]) -> ND
 # ------------------------------------------------------------------- curves of subsampled noise
 
 
+@lru_cache(maxsize=1024)
 def _least_sigma(
     curve: SubsampledGaussianCurve, v: int, r: int, n: int, beta: float, mu: float
 ) -> float:
@@ -490,11 +482,8 @@ def _composed(
     # Here, because it takes a second to import and few need it.
     from dp_accounting.pld import privacy_loss_distribution
 
+    estimate = {"pessimistic_estimate": pessimistic, "use_connect_dots": pessimistic}
     step = privacy_loss_distribution.from_gaussian_mechanism(
-        sigma,
-        sampling_prob=curve.sample_rate,
-        value_discretization_interval=interval,
-        pessimistic_estimate=pessimistic,
-        use_connect_dots=pessimistic,
+        sigma, sampling_prob=curve.sample_rate, value_discretization_interval=interval, **estimate
     )
     return step.self_compose(curve.steps)

@@ -4,7 +4,7 @@ Each of the n elements is a gradient that is zero but for one coordinate. Elemen
 by the auditor's coins, the model trains on them alone, and all its weights are seen. With n <= d
 every element has a coordinate of its own, with n > d each coordinate has n / d of them.
 
-- :mod:`~oralib.dpsgd.training`: the training step by step, its noise, and its audit as written;
+- :mod:`~oralib.dpsgd.training`: the training step by step, and its audit as written;
 - :mod:`~oralib.dpsgd.sums`: the same audit, drawing only what its guesser looks at;
 - :mod:`~oralib.dpsgd.extremes`: and of that only the coordinates that are guessed, in O(k);
 - :mod:`~oralib.dpsgd.isolated`: elements with coordinates of their own, and how sure one can be;
@@ -16,9 +16,11 @@ every element has a coordinate of its own, with n > d each coordinate has n / d 
 
 See Also
 --------
+oralib.accounting : how much noise it needs.
 oralib.mechanisms.NoisyCountInSets : a single full-batch step as a mechanism for any game.
 """
 
+from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.dpsgd.conformity import Conformity, conformity
 from oralib.dpsgd.hopping import Dropping, audit_hopping, hopping_scores
 from oralib.dpsgd.isolated import Confidence, confidence, isolated_limit
@@ -26,13 +28,7 @@ from oralib.dpsgd.likelihood import audit_likelihood
 from oralib.dpsgd.observed import audit_gradients, canary_scores, noisy_gradients
 from oralib.dpsgd.single_step import audit_single_step, guess_distances
 from oralib.dpsgd.sums import audit
-from oralib.dpsgd.training import (
-    DpSgd,
-    audit_training,
-    certified_epsilon,
-    noise_multiplier,
-    train,
-)
+from oralib.dpsgd.training import DpSgd, audit_training, train
 
 __all__ = [
     "Confidence",

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from oralib import _check
-from oralib._later import stats
 from oralib.dpsgd.observed import check_places, check_steps
 from oralib.dpsgd.training import DpSgd
 
@@ -29,8 +29,6 @@ __all__ = ["Conformity", "conformity"]
 @dataclass(frozen=True)
 class Conformity:
     """Three statistics, each nearly standard normal if the training is the stated one.
-
-    The p-value is 3 P[|Z| > z] with z the largest of their sizes and Z standard normal, at most 1.
 
     Attributes
     ----------
@@ -50,9 +48,9 @@ class Conformity:
 
     @property
     def p_value(self) -> float:
-        """How likely the largest of the three is so large, at most, for the stated training.
+        """How likely the largest of the three, z, is so large: 3 P[|Z| > z], Z normal, at most 1.
 
-        By normal laws, which are good approximations with many coordinates and steps.
+        A good approximation with many coordinates and steps.
         """
         largest = max(abs(z) for z in (self.signal, self.spread, self.steps))
         return float(min(1.0, 3 * 2 * stats.norm.sf(largest)))

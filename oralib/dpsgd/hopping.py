@@ -18,7 +18,7 @@ from it at the end: this is plain one-run auditing with a number of guesses fixe
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -29,10 +29,10 @@ from oralib._jit import jit
 from oralib._streams import play
 from oralib.bounds import Counts
 from oralib.dpsgd.noisy_counts import interpolate, ratio_table
-from oralib.dpsgd.training import DpSgd, falling, fixed_counts
+from oralib.dpsgd.training import DpSgd, fixed_counts, numbers_of_guesses
 from oralib.mechanisms import Array
 
-__all__ = ["Dropping", "Plan", "audit_hopping", "hopping_counts", "hopping_scores", "plan_of"]
+__all__ = ["Dropping", "audit_hopping", "hopping_counts", "hopping_scores"]
 
 #: Coordinates are crowded in so many bands of equal width.
 BANDS = 10
@@ -171,14 +171,9 @@ def hopping_counts(
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """As :func:`audit_hopping`, for several numbers of guesses on the very same trainings.
-
-    Parameters
-    ----------
-    guesses : the numbers of guesses, each smaller than the one before.
-    """
-    plan = _simulated(dpsgd, dropping)
-    ks = falling(guesses, int(plan.active[-1]))
+    """As :func:`audit_hopping`, for several numbers of guesses, the largest first, at once."""
+    plan = _plan(dpsgd, dropping)
+    ks = numbers_of_guesses(guesses, int(plan.loads[-1] @ plan.widths))
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
         v = np.empty((size, ks.size), dtype=np.int64)
@@ -207,26 +202,27 @@ def hopping_scores(
     >>> bool(scores[included].mean() > scores[~included].mean()), int(active.sum())
     (True, 4000)
     """
-    plan = _simulated(dpsgd, dropping)
-    rng = np.random.default_rng(_check.seed(seed))
-    included, scores, who = _hop(plan, rng)
+    included, scores, who = _hop(_plan(dpsgd, dropping), np.random.default_rng(_check.seed(seed)))
     active = np.zeros(dpsgd.n, dtype=bool)
     active[who] = True
     return included, scores, active
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What every trial of an audit shares."""
+class _Plan(NamedTuple):
+    """What every trial of an audit shares.
 
-    dpsgd: DpSgd
+    The table of the log-likelihood ratio in step t and band b begins at ``low[table[t, b]]``.
+    """
+
+    n: int
+    sample_rate: float
+    sigma: float
     loads: NDArray[np.int64]
     widths: NDArray[np.int64]
-    tables: tuple[Array, Array, Array, Array]
-
-    @property
-    def active(self) -> NDArray[np.int64]:
-        return self.loads @ self.widths
+    table: NDArray[np.int64]
+    low: NDArray[np.float64]
+    step: NDArray[np.float64]
+    values: NDArray[np.float64]
 
 
 def loads_and_widths(
@@ -241,47 +237,26 @@ def loads_and_widths(
     return dropping.loads(dpsgd), _widths(dpsgd)
 
 
-def plan_of(dpsgd: DpSgd, dropping: Dropping | None) -> Plan:
+def _plan(dpsgd: DpSgd, dropping: Dropping | None) -> _Plan:
     loads, widths = loads_and_widths(dpsgd, dropping)
+    if dpsgd.n > 10**8:
+        raise ValueError(f"n must be at most 10**8, as each canary is simulated, got n={dpsgd.n}")
     distinct, index = np.unique(loads, return_inverse=True)
     made = [ratio_table(int(load), dpsgd.sample_rate, dpsgd.sigma)[:3] for load in distinct]
     low, step, values = (np.array(part) for part in zip(*made, strict=True))
-    return Plan(dpsgd, loads, widths, (index.reshape(loads.shape), low, step, values))
-
-
-def _simulated(dpsgd: DpSgd, dropping: Dropping | None) -> Plan:
-    plan = plan_of(dpsgd, dropping)
-    if dpsgd.n > 10**8:
-        raise ValueError(f"n must be at most 10**8, as each canary is simulated, got n={dpsgd.n}")
-    return plan
-
-
-def _hop(plan: Plan, rng: Generator) -> Any:
-    dpsgd = plan.dpsgd
-    return _hop_kernel(
-        dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, plan.loads, plan.widths, *plan.tables, rng
-    )
+    index = index.reshape(loads.shape)
+    return _Plan(dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, loads, widths, index, low, step, values)
 
 
 @jit
-def _hop_kernel(
-    n: int,
-    sample_rate: float,
-    sigma: float,
-    loads: Array,
-    widths: Array,
-    table: Array,
-    low: Array,
-    step: Array,
-    values: Array,
-    rng: Generator,
-) -> tuple[Array, Array, Array]:
+def _hop(plan: _Plan, rng: Generator) -> tuple[Array, Array, Array]:
     """One training: the coins, all scores, and who is active in the end.
 
     Active canaries lie in the order of their promise, band by band. Within a band they lie in rows
     as wide as the band has coordinates, and each row is turned by an amount of its own in each
     step: so each coordinate of a band has one canary of each of its rows.
     """
+    n, loads, widths = plan.n, plan.loads, plan.widths
     included = np.empty(n, dtype=np.bool_)
     for i in range(n):
         included[i] = rng.random() < 0.5
@@ -291,24 +266,23 @@ def _hop_kernel(
     spare = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.bool_)
     row, column = np.empty(n + 1, dtype=np.int32), np.empty(n + 1, dtype=np.int32)
     first = np.zeros(widths.size + 1, dtype=np.int64)
-    gap = -1 / np.log1p(-sample_rate)  # 0 for a full batch: nobody is left out
+    gap = -1 / np.log1p(-plan.sample_rate)  # 0 for a full batch: nobody is left out
     active = n
     for t in range(loads.shape[0]):
         wanted = int((loads[t] * widths).sum())
         moved = t > 0 and (wanted < active or loads.shape[1] > 1)
         if moved:
-            _sort(active, wanted, who, score, coin, dropped_scores, *spare)
+            _sort(active, wanted, (who, score, coin), spare, dropped_scores)
             active = wanted
         if moved or t == 0:
             _line_up(coin, loads[t], widths, row, column, first)
         start = 0
         for band in range(widths.size):
             end = start + loads[t, band] * widths[band]
-            entry, ones = table[t, band], slice(first[band], first[band + 1])
-            _step(
-                *(score[start:end], row[ones], column[ones], widths[band], gap, sigma),
-                *(low[entry], step[entry], values[entry], rng),
-            )
+            entry, ones = plan.table[t, band], slice(first[band], first[band + 1])
+            table = plan.low[entry], plan.step[entry], plan.values[entry]
+            members = row[ones], column[ones]
+            _step(score[start:end], members, widths[band], gap, plan.sigma, table, rng)
             start = end
     for i in range(active):
         dropped_scores[who[i]] = score[i]
@@ -332,21 +306,14 @@ def _line_up(
 
 @jit
 def _step(
-    score: Array,
-    row: Array,
-    column: Array,
-    width: int,
-    gap: float,
-    sigma: float,
-    low: float,
-    step: float,
-    values: Array,
-    rng: Generator,
+    score: Array, members: Any, width: int, gap: float, sigma: float, table: Any, rng: Generator
 ) -> None:
     """One step on the coordinates of a band: batches, noise, and what it adds to the scores.
 
-    ``row`` and ``column`` are those of the included canaries: only they can be in a batch.
+    ``members`` are the rows and columns of the included canaries: only they can be in a batch.
     """
+    row, column = members
+    low, step, values = table
     rows = score.size // width
     turn = rng.integers(0, width, rows)
     noisy = np.zeros(2 * width)  # twice, so that a turned row is contiguous
@@ -369,18 +336,10 @@ _KEYS, _KEYS_PER_UNIT = 8192, 1024.0
 
 
 @jit
-def _sort(
-    active: int,
-    wanted: int,
-    who: Array,
-    score: Array,
-    coin: Array,
-    dropped_scores: Array,
-    spare_who: Array,
-    spare_score: Array,
-    spare_coin: Array,
-) -> None:
+def _sort(active: int, wanted: int, canaries: Any, spare: Any, dropped_scores: Array) -> None:
     """Sort the active canaries by the size of their scores, and drop those beyond ``wanted``."""
+    who, score, coin = canaries
+    spare_who, spare_score, spare_coin = spare
     place = np.zeros(_KEYS + 1, dtype=np.int64)
     for i in range(active):
         place[_key(score[i]) + 1] += 1

@@ -32,10 +32,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import interpolate, optimize, special, stats
 
 from oralib import _check
-from oralib._later import interpolate, optimize, special, stats
-from oralib._shared import read_only
 from oralib.dpsgd.likelihood import SEEN
 from oralib.dpsgd.training import DpSgd
 
@@ -49,8 +48,6 @@ _NEGLIGIBLE = 42.0
 _FARTHEST = 80.0
 #: Points of the integrals along a contour, each of which is a sum over points of y.
 _MOST_WORK = 1e8
-#: Values of a sum of all steps that matter, for each of some thousand outputs.
-_MOST_VALUES = 20_000
 #: A training must show something, but not all, for logarithms of tails to be told apart.
 _SHOWN, _LEAST_SIGMA = (1e-9, 1e5), 0.05
 
@@ -77,13 +74,9 @@ class Confidence:
     log_wrong: Reals
 
     @cached_property
-    def _splines(self) -> tuple[Any, Any, Any]:
-        tail = np.logaddexp(self.log_right, self.log_wrong)
-        right, wrong, either = (
-            interpolate.CubicSpline(self.level, logs)
-            for logs in (self.log_right, self.log_wrong, tail)
-        )
-        return right, wrong, either
+    def _splines(self) -> list[Any]:
+        tails = self.log_right, self.log_wrong, np.logaddexp(self.log_right, self.log_wrong)
+        return [interpolate.CubicSpline(self.level, logs) for logs in tails]
 
     def at(self, level: Any) -> tuple[Reals, Reals]:
         """(P[\\|Λ\\| > level, right], P[\\|Λ\\| > level, wrong])."""
@@ -152,7 +145,7 @@ def _confidence(steps: int, rate: float, sigma: float, sees: str) -> Confidence:
     above1, above0, below0, below1 = logs
     half = log(2)
     right, wrong = np.logaddexp(above1, below0) - half, np.logaddexp(above0, below1) - half
-    return Confidence(*read_only((level, right, wrong)))
+    return Confidence(*_check.read_only((level, right, wrong)))
 
 
 def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, delta: float) -> float:
@@ -228,14 +221,7 @@ def _totals(steps: int, rate: float) -> Reals:
     # A deviation t from the mean has a log-probability of at most -t² / (2 variance + 2 t / 3).
     mean, variance, least = steps * rate, steps * rate * (1 - rate), 2 * _FARTHEST
     far = least / 3 + sqrt((least / 3) ** 2 + 2 * least * variance)
-    first, last = max(0, int(mean - far)), min(steps, int(mean + far) + 1)
-    if last - first > _MOST_VALUES:
-        raise ValueError(
-            f"dpsgd must have a sum with at most {_MOST_VALUES:,} values that matter, to be "
-            f"integrated in a minute, got {last - first:,} with steps={steps} and "
-            f"sample_rate={rate:g}"
-        )
-    return np.arange(first, last + 1)
+    return np.arange(max(0, int(mean - far)), min(steps, int(mean + far) + 1) + 1)
 
 
 def _merged(
@@ -281,13 +267,12 @@ def _step_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Real
 def _end(step: "_Step", sign: int, pole: int) -> float:
     """A saddle point beyond which the tail is negligible, by Chernoff's bound."""
     theta = pole + 0.5 * sign
-    while True:
+    while abs(theta) <= 1e4:  # Λ has a least value, which has hardly any tail
         value, x, _ = step.slopes(theta)
         if (theta - pole) * x - value > _FARTHEST:
-            return theta
+            break
         theta = pole + 1.25 * (theta - pole)
-        if abs(theta) > 1e4:
-            return theta  # Λ has a least value, which has hardly any tail
+    return theta
 
 
 @dataclass(frozen=True)

@@ -63,11 +63,7 @@ def noisy_gradients(
 
 
 def canary_scores(
-    dpsgd: DpSgd,
-    gradients: ArrayLike,
-    *,
-    sees: str = "steps",
-    places: ArrayLike | None = None,
+    dpsgd: DpSgd, gradients: ArrayLike, *, sees: str = "steps", places: ArrayLike | None = None
 ) -> NDArray[np.float64]:
     """How much the noisy gradients speak for each canary: log-odds that it was included.
 
@@ -203,7 +199,7 @@ def _weigh_all(y: Array, table: Array, low: float, step: float) -> Array:
 def _all_log_odds(likelihood: Array, factorials: Array) -> Array:
     odds = np.empty(likelihood.shape[0])
     for j in range(odds.size):
-        odds[j] = log_odds(likelihood[j], likelihood.shape[1] - 1, 0, factorials)
+        odds[j] = log_odds(likelihood[j], likelihood.shape[1] - 1, np.int64(0), factorials)
     return odds
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
+from oralib._rounding import ROUNDING
 from oralib.bounds import Counts
 from oralib.dpsgd.training import DpSgd, ones_among, play_counts
 from oralib.games import FEEDBACK, adaptive_game, check_budget
-from oralib.guessers import ROUNDING
 from oralib.mechanisms import Array
 
 __all__ = ["audit_single_step", "guess_distances"]
@@ -86,11 +86,6 @@ def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
     [inf, 1.0, 1.278]
     """
     tau = _checked(dpsgd, tau)
-    if dpsgd.per_coordinate > _LARGEST:
-        raise ValueError(
-            f"n must be at most {_LARGEST:,} times d, as every number of unknown elements has a "
-            f"distance of its own, got n={dpsgd.n} and d={dpsgd.d}"
-        )
     return _guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau).copy()
 
 
@@ -98,10 +93,6 @@ def guess_distance(dpsgd: DpSgd, tau: float) -> float:
     """The last of :func:`guess_distances`, which is all that a guesser without feedback needs."""
     tau = _checked(dpsgd, tau)
     return float(_guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau, last=True)[-1])
-
-
-#: Elements per coordinate for which all distances can be found, in some minutes.
-_LARGEST = 10_000
 
 
 def _checked(dpsgd: DpSgd, tau: float) -> float:
@@ -209,7 +200,7 @@ def _adaptive_block(
                     r[trial] += taken
                     v[trial] += ones if x > 0 else taken - ones
                     break
-                bit = ones_among(1, ones, unknown, rng)
+                bit = ones_among(np.int64(1), ones, unknown, rng)
                 if guessed:
                     r[trial] += 1
                     v[trial] += bit == (x > 0)

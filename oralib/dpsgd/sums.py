@@ -10,6 +10,7 @@ independently for each coordinate, m being how many of its elements are included
 
 from functools import lru_cache
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -60,13 +61,11 @@ def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int, method: str = "au
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     k = _check.integer("k", k, 1, dpsgd.n)
     _check.one_of("method", method, METHODS)
-    chosen = method
-    if method == "auto":
-        many = dpsgd.used_coordinates >= _MANY_COORDINATES and (
-            dpsgd.used_coordinates >= 8 * coordinates_needed(dpsgd, k)
-        )
-        chosen = "extremes" if many or dpsgd.per_coordinate >= _MANY_ELEMENTS else "collapsed"
-    if chosen == "extremes":
+    used = dpsgd.used_coordinates
+    many = used >= max(_MANY_COORDINATES, 8 * coordinates_needed(dpsgd, k))
+    if method == "extremes" or (
+        method == "auto" and (many or dpsgd.per_coordinate >= _MANY_ELEMENTS)
+    ):
         try:
             extremes = extremes_of(dpsgd, k)
         except ValueError:  # there is too little noise, or there are too many guesses
@@ -94,8 +93,8 @@ def _audit_collapsed(dpsgd: DpSgd, k: int, trials: int, seed: int) -> Counts:
     noise = dpsgd.sigma * sqrt(dpsgd.steps)
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        v = _audit_block(size, dpsgd.used_coordinates, dpsgd.per_coordinate, k, noise, *law, rng)
-        return v, np.full(size, k)
+        d, s = dpsgd.used_coordinates, dpsgd.per_coordinate
+        return _audit_block(size, d, s, k, noise, law, rng), np.full(size, k)
 
     return play_counts("one-run DP-SGD", block, dpsgd, trials, seed, k, r_fixed=True)
 
@@ -174,17 +173,9 @@ def _alias(probability: Array) -> tuple[Array, Array]:
 
 @jit
 def _audit_block(
-    trials: int,
-    d: int,
-    s: int,
-    k: int,
-    noise: float,
-    m: Array,
-    total: Array,
-    cut: Array,
-    alias: Array,
-    rng: Generator,
+    trials: int, d: int, s: int, k: int, noise: float, law: Any, rng: Generator
 ) -> Array:
+    m, total, cut, alias = law
     v = np.empty(trials, dtype=np.int64)
     included = np.empty(d, dtype=np.int64)
     score = np.empty(d)

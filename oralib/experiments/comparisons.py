@@ -2,30 +2,17 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import product
 
 import pandas as pd
 from tqdm import tqdm
 
 from oralib import _check
+from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import Counts, valid_lower_bound, valid_rule
-from oralib.dpsgd import (
-    DpSgd,
-    audit,
-    audit_hopping,
-    audit_likelihood,
-    certified_epsilon,
-    noise_multiplier,
-)
+from oralib.dpsgd import DpSgd, audit, audit_hopping, audit_likelihood
+from oralib.experiments import points
 from oralib.experiments.ceiling import best_guesses
-from oralib.experiments.points import (
-    check_play,
-    elements_of,
-    grid_of,
-    list_of,
-    row_of,
-    sweep,
-    training_for,
-)
 from oralib.experiments.summaries import summary
 from oralib.methods import METHODS, Method, training
 
@@ -58,10 +45,8 @@ def best_bounds(
       method     n    k   rule
     0  paper  8000  100  exact
     """
-    check_play(beta, trials, seed)
-    names = [_check.one_of("methods", name, tuple(METHODS)) for name in list_of(methods)]
-    if not names:
-        raise ValueError("methods must have at least one entry, got methods=[]")
+    points.check_play(beta, trials, seed)
+    names = points.words_of("methods", methods, METHODS)
     d = _check.integer("d", d, max(_least_coordinates(METHODS[name]) for name in names), 10**6)
     sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
     rows = []
@@ -129,27 +114,24 @@ def bound_map(
        epsilon    x    k
     0      2.0  1.0  100
     """
-    check_play(beta, trials, seed)
-    words = [_check.one_of("methods", word, tuple(_MAPPED)) for word in list_of(methods)]
-    sizes, levels = elements_of(ratios, d), grid_of("epsilons", epsilons, 0, 1000, "(]")
-    numbers = row_of("guesses", _check.integers("guesses", list_of(guesses), 1))
-    if numbers and max(numbers) > min(sizes):
+    points.check_play(beta, trials, seed)
+    words, numbers = (
+        points.words_of("methods", methods, _MAPPED),
+        points.integers_of("guesses", guesses),
+    )
+    sizes = points.elements_of(ratios, d)
+    if max(numbers) > min(sizes):
         raise ValueError(
             f"guesses must be at most n, the fewest elements, got guesses={max(numbers)} and "
             f"n={min(sizes)}"
         )
-    if not words or not numbers:
-        raise ValueError("methods and guesses must have at least one entry each")
-    points = []
-    for epsilon in levels:
-        for n in sizes:
-            dpsgd = training_for(epsilon, delta, n, d, steps, sample_rate)
-            for word in words:
-                for k in numbers:
-                    labels = {"epsilon": epsilon, "method": word, "x": n / d, "n": n, "k": k}
-                    play = partial(_MAPPED[word], dpsgd, k, trials=trials, seed=seed)
-                    points.append((labels, play))
-    return sweep(points, beta, delta)
+    played = []
+    levels = points.reals_of("epsilons", epsilons, 0, 1000, "(]")
+    for epsilon, n, word, k in product(levels, sizes, words, numbers):
+        dpsgd = points.training_for(epsilon, delta, n, d, steps, sample_rate)
+        labels = {"epsilon": epsilon, "method": word, "x": n / d, "n": n, "k": k}
+        played.append((labels, partial(_MAPPED[word], dpsgd, k, trials=trials, seed=seed)))
+    return points.sweep(played, beta, delta)
 
 
 _MAPPED: dict[str, Callable[..., Counts]] = {

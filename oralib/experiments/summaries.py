@@ -68,11 +68,10 @@ def summary(counts: Counts, beta: float, delta: float) -> dict[str, Any]:
         valid = np.full(counts.trials, np.nan)
     else:
         valid = valid_lower_bound(counts, beta=beta, delta=delta)
-    estimation = epsilon_estimate(counts.v, counts.r)
     return {
         **_mean("bound", bound),
         **_mean("valid", valid),
-        **_mean("estimation", estimation),
+        **_mean("estimation", epsilon_estimate(counts.v, counts.r)),
         **_mean("efficacy", counts.accuracy),
         "guesses": float(counts.r.mean()),
         "all_right": int(((counts.v == counts.r) & (counts.r > 0)).sum()),

@@ -9,6 +9,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
+from oralib._rounding import first_largest
 from oralib.figures.data import note, note_cells
 from oralib.figures.style import (
     BLUE,
@@ -242,7 +243,7 @@ def _draw_map(
     axes.set_xticks(range(len(columns)), [f"{x:.12g}" for x in columns])
     axes.set_yticks(range(len(rows)), [f"{y:.12g}" for y in rows])
     axes.grid(visible=False)
-    best = np.unravel_index(np.nanargmax(shown), shown.shape)
+    best = np.unravel_index(first_largest(shown), shown.shape)
     corner = best[1] - 0.5, best[0] - 0.5
     axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=RED, linewidth=2))
     note_cells(axes, columns, rows, shown)

@@ -89,7 +89,7 @@ def _of_hopping(training: Training, included: ArrayLike, k: int) -> Counts:
     """The k canaries with the largest log-likelihood ratios, guessed by their signs."""
     claim = training.dpsgd
     scores = canary_scores(claim, training.gradients, places=training.places)
-    best = np.argsort(-np.abs(scores))[:k]
+    best = np.argsort(-np.abs(scores), kind="stable")[:k]
     right = int(((scores[best] > 0) == np.asarray(included)[best]).sum())
     return Counts(np.array([right]), np.array([k]), n=claim.n, r_fixed=True)
 
