@@ -76,7 +76,8 @@ def test_pictures():
         png, _ = picture._repr_png_()
         assert len(png) < 120_000
         assert picture.get_facecolor() == (1, 1, 1, 1)  # opaque: readable on a dark page
-        assert getattr(drawings, name)()._repr_png_()[0] == png
+        if name == "one_run_game":  # which has noise
+            assert getattr(drawings, name)()._repr_png_()[0] == png
     assert dict(matplotlib.rcParams) == before
 
 
