@@ -54,11 +54,6 @@ def record(**values: Any) -> None:
     shell.display_pub.publish({"text/plain": text, "text/html": html}, metadata=noted)
 
 
-def is_text(word: str) -> bool:
-    """Whether a word can be written to a file; names of files may have bytes that cannot."""
-    return word.encode(errors="ignore").decode() == word
-
-
 def as_json(values: Any) -> Any:
     """Values with words for the numbers that JSON does not have."""
     if isinstance(values, Mapping):
