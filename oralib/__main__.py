@@ -169,8 +169,7 @@ def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
         from oralib import figures
 
         if file.kind == "guess":
-            v_and_r: Any = audit.v, audit.r
-            counts = Counts(*v_and_r, n=audit.n, r_fixed=audit.number == "fixed")
+            counts = Counts(audit.v, audit.r, n=audit.n, r_fixed=audit.number == "fixed")
             picture = figures.guess_audit(
                 *scores.bounds_by_beta(counts, delta=audit.delta),
                 shown=(audit.beta, audit.bound),

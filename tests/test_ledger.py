@@ -69,6 +69,7 @@ def test_how_many_of_each():
     }
 
 
+@pytest.mark.slow  # the chapter on claims says the same, and is executed in any case
 @pytest.mark.parametrize("claim", LEDGER, ids=label)
 def test_all_mutants_are_rejected_or_excused(claim):
     """They are mutants of the version that is accepted, which is not checked again."""
