@@ -134,7 +134,7 @@ def _plain_line(n: int, epsilon: float, beta: float) -> Array:
     """As _line, for the plain bound: the least v with P[Bin(r, p(ε)) >= v] < β."""
     q, qc = odds(epsilon)
     line = np.empty(n + 1, dtype=np.int64)
-    c = np.int64(1)  # for a plain 1 Numba would compile the tail once more
+    c: Any = np.int64(1)  # for a plain 1 Numba would compile the tail once more
     for r in range(n + 1):
         # One more guess moves the line up by 0 or 1.
         if tail(c, r, q, qc) >= beta * (1 - _TIE):
@@ -148,7 +148,7 @@ def _anytime_line(n: int, epsilon: float, beta: float) -> Array:
     """As _line, for the anytime bound: it exceeds ε where its e-process still is at least 1/β."""
     level = epsilon + _TIE * (1 + epsilon)
     line = np.empty(n + 1, dtype=np.int64)
-    c = np.int64(1)
+    c: Any = np.int64(1)
     for r in range(n + 1):
         # One more guess moves the line up by 0 or 1.
         if c <= r and not _anytime_exceeds(c, r, level, beta):
