@@ -49,7 +49,7 @@ def page_of(notebook: nbformat.NotebookNode, title: str) -> str:
     settings["extensions"] = [
         extension
         for extension in settings["extensions"]
-        if extension not in {*ours, "sphinx_external_toc", "sphinx_multitoc_numbering"}
+        if extension not in {*ours, "book.build", "sphinx_external_toc"}
     ]
     settings |= {
         **{"root_doc": "page", "nb_execution_mode": "off", "suppress_warnings": ["*"]},

@@ -23,10 +23,8 @@ def appearing(folder: Path) -> Iterator[Path]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     hidden = Path(mkdtemp(prefix=f".{folder.name[:40]}-", dir=folder.parent))
     try:
-        written = (
-            hidden / "written"
-        )  # with the rights of a new folder; mkdtemp gives none to others
-        written.mkdir()
+        written = hidden / "written"
+        written.mkdir()  # with the rights of a new folder; mkdtemp gives none to others
         yield written
         check_new(folder)
         os.rename(written, folder)

@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from oralib import _check, _special
 from oralib._rounding import log_ratio, settled
@@ -532,7 +532,7 @@ def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np
     epsilon, n = _check.real("epsilon", epsilon, 0), _check.integer("n", n, 1, 5000)
     beta, success = _check.real("beta", beta, 0, 1, interval="()"), p(epsilon)
     law = np.zeros((n + 1, n + 1))
-    law[:, n] = 0.5 * stats.binom.pmf(np.arange(n + 1), n, 1 - success)
+    law[:, n] = 0.5 * scipy.stats.binom.pmf(np.arange(n + 1), n, 1 - success)
     going = np.zeros(n + 1)  # P[v right so far, and not stopped]
     going[0] = 0.5
     for r in range(1, n + 1):
@@ -540,7 +540,7 @@ def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np
         going[0] *= 1 - success
         v = np.arange(r + 1)
         # The bound exceeds ε where the tail of Bin(r, p(ε)) is below β, by more than rounding.
-        ahead = (stats.binom.sf(v - 1, r, success) < beta * (1 - 1e-9)) | (r == n)
+        ahead = (scipy.stats.binom.sf(v - 1, r, success) < beta * (1 - 1e-9)) | (r == n)
         law[v[ahead], r] += going[: r + 1][ahead]
         going[: r + 1][ahead] = 0.0
     return law

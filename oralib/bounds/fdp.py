@@ -52,8 +52,8 @@ from math import erfc, exp, expm1, inf, log, log1p, pi, sqrt
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from oralib import _check
 from oralib._binomial import odds
@@ -338,17 +338,17 @@ def _gaussian_epsilon(mu: NDArray[np.float64], delta: NDArray[np.float64]) -> ND
     epsilon = np.zeros(mu.shape)
     epsilon[(delta == 0) & (mu > 0)] = inf
     # erf(x) is P[|N| < x sqrt(2)]: the δ of ε = 0.
-    some = (delta > 0) & (delta < special.erf(mu / (2 * _SQRT_2)))
+    some = (delta > 0) & (delta < scipy.special.erf(mu / (2 * _SQRT_2)))
     if not some.any():
         return epsilon
     m, goal = mu[some], np.log(delta[some])
 
     def mills(t: NDArray[np.float64]) -> NDArray[np.float64]:
-        return special.erfcx(t / _SQRT_2) * (_SQRT_2_PI / 2)
+        return scipy.special.erfcx(t / _SQRT_2) * (_SQRT_2_PI / 2)
 
     def log_delta(t: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """log δ and its derivative in t."""
-        left, right = special.log_ndtr(-t), mills(t + m)
+        left, right = scipy.special.log_ndtr(-t), mills(t + m)
         # For t << 0 the first term is about 1, and Mills's ratio too large for a double.
         with np.errstate(over="ignore", invalid="ignore"):
             start = np.maximum(t, -8.0)

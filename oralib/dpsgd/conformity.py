@@ -16,8 +16,8 @@ numbers that it is nearly normal.
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from oralib import _check
 from oralib.dpsgd.observed import check_places, check_steps
@@ -53,7 +53,7 @@ class Conformity:
         A good approximation with many coordinates and steps.
         """
         largest = max(abs(z) for z in (self.signal, self.spread, self.steps))
-        return float(min(1.0, 3 * 2 * stats.norm.sf(largest)))
+        return float(min(1.0, 3 * 2 * scipy.stats.norm.sf(largest)))
 
 
 def conformity(

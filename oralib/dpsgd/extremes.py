@@ -36,9 +36,9 @@ from math import ceil, log, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy import special
 
 from oralib._jit import jit
 from oralib.dpsgd.training import DpSgd, ones_among
@@ -125,8 +125,8 @@ def _far(d: int) -> float:
 
 def _inner(coordinates: int, d: int) -> float:
     """log-odds that the tail probability of the innermost coordinate of an end does not exceed."""
-    most = special.betainccinv(coordinates, d - coordinates + 1, np.exp(-_NEGLIGIBLE))
-    return min(float(special.logit(most)), _far(d))
+    most = scipy.special.betainccinv(coordinates, d - coordinates + 1, np.exp(-_NEGLIGIBLE))
+    return min(float(scipy.special.logit(most)), _far(d))
 
 
 def play_extremes(extremes: Extremes, trials: int, rng: Generator) -> NDArray[np.int64]:
@@ -161,7 +161,7 @@ class _Score:
         """K, its first and its second derivative, for real arguments."""
         element = self.included(theta)
         tilted = 1 / (1 + (1 - self.rate) / self.rate * np.exp(-theta))
-        w = special.expit(element)
+        w = scipy.special.expit(element)
         mean = self.steps * tilted
         value = self.s * np.log1p(np.expm1(element) / 2) + self.variance * theta**2 / 2
         first = self.s * w * mean + self.variance * theta
@@ -222,7 +222,8 @@ def _contours(law: _Score, farthest: float) -> _Contours:
     theta = np.concatenate([np.linspace(ends[0], 0, 800), np.linspace(0, ends[1], 800)[1:]])
     k, x, spread = law.slopes(theta)
     w = np.sign(theta) * np.sqrt(2 * np.maximum(theta * x - k, 0))
-    y = special.log_ndtr(w) - special.log_ndtr(-w)  # Lugannani and Rice's, to start from
+    # Lugannani and Rice's, to start from.
+    y = scipy.special.log_ndtr(w) - scipy.special.log_ndtr(-w)
     least = 1 / sd
     # The trapezoidal rule adds what is a period away: a tail of 1 there, damped by exp(-c period).
     c = np.maximum(np.abs(theta), least)
@@ -282,7 +283,11 @@ def _integrals(
     if a is not None:
         rest = (law.s - a) * pair - start + noise
         j = np.arange(a + 1)
-        chosen = special.gammaln(a + 1) - special.gammaln(j + 1) - special.gammaln(a - j + 1)
+        chosen = (
+            scipy.special.gammaln(a + 1)
+            - scipy.special.gammaln(j + 1)
+            - scipy.special.gammaln(a - j + 1)
+        )
         chosen -= a * log(2)
         for i in j:
             power = rest + i * element

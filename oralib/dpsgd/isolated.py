@@ -31,8 +31,8 @@ from math import log, log1p, pi, sqrt
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import interpolate, optimize, special, stats
 
 from oralib import _check
 from oralib.dpsgd.likelihood import SEEN
@@ -76,7 +76,7 @@ class Confidence:
     @cached_property
     def _splines(self) -> list[Any]:
         tails = self.log_right, self.log_wrong, np.logaddexp(self.log_right, self.log_wrong)
-        return [interpolate.CubicSpline(self.level, logs) for logs in tails]
+        return [scipy.interpolate.CubicSpline(self.level, logs) for logs in tails]
 
     def at(self, level: Any) -> tuple[Reals, Reals]:
         """(P[\\|Λ\\| > level, right], P[\\|Λ\\| > level, wrong])."""
@@ -176,7 +176,7 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
 
     if excess(0.0) <= 0:
         return 0.0
-    return float(optimize.brentq(excess, 0.0, law.level[-1], xtol=1e-12))
+    return float(scipy.optimize.brentq(excess, 0.0, law.level[-1], xtol=1e-12))
 
 
 # --------------------------------------------------------------------------------------- sum
@@ -186,24 +186,24 @@ def _sum_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals
     """Levels, and the logarithms of four tails of Λ there, for the sum of all steps."""
     noise = sigma * sqrt(steps)
     total = _totals(steps, rate)
-    log_weight = stats.binom.logpmf(total, steps, rate)
+    log_weight = scipy.stats.binom.logpmf(total, steps, rate)
     kept = log_weight > -2 * _FARTHEST
     total, log_weight = total[kept], log_weight[kept]
 
     def ratio(x: Reals) -> Reals:
         """Λ, which rises with the sum x."""
-        return special.logsumexp(
+        return scipy.special.logsumexp(
             log_weight + (2 * x[:, None] * total - total**2) / (2 * noise**2), axis=1
         )
 
     def tail(side: int, included: bool, x: Reals) -> Reals:
         if not included:
-            return special.log_ndtr(-side * x / noise)
-        return special.logsumexp(
-            log_weight + special.log_ndtr(-side * (x[:, None] - total) / noise), axis=1
+            return scipy.special.log_ndtr(-side * x / noise)
+        return scipy.special.logsumexp(
+            log_weight + scipy.special.log_ndtr(-side * (x[:, None] - total) / noise), axis=1
         )
 
-    zero = optimize.brentq(
+    zero = scipy.optimize.brentq(
         lambda x: ratio(np.array([x]))[0], -40 * noise, 40 * noise + steps, xtol=1e-12
     )
     reach = 1.3 * sqrt(2 * _FARTHEST) * noise + steps
@@ -238,7 +238,7 @@ def _merged(
         levels = np.concatenate([[0.0], levels[1:]])  # where Λ is 0, but for rounding
         kept = np.concatenate([[True], np.diff(levels) > 1e-9]) & (logs[0] > -6 * _FARTHEST)
         for each in logs:
-            spline = interpolate.CubicSpline(levels[kept], each[kept])
+            spline = scipy.interpolate.CubicSpline(levels[kept], each[kept])
             inside = level <= levels[kept][-1]
             value = np.full(level.size, -np.inf)
             value[inside] = spline(level[inside])
@@ -252,7 +252,7 @@ def _merged(
 def _step_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals]]:
     """Levels, and the logarithms of four tails of Λ there, for all steps one by one."""
     step = _Step(steps, rate, sigma)
-    middle = optimize.brentq(lambda theta: step.slopes(theta)[1], 0.0, 1.0, xtol=1e-13)
+    middle = scipy.optimize.brentq(lambda theta: step.slopes(theta)[1], 0.0, 1.0, xtol=1e-13)
     sides: list[Any] = []
     for sign, poles in ((1, (1, 0)), (-1, (0, 1))):
         # Saddle points for levels of 0 and more, denser near 0.
@@ -292,7 +292,7 @@ class _Step:
         """L, and the log-weights of excluded y, wherever exp(θ L) between two θ has any weight."""
         low, high = min(least, 0.0) - 10 * self.sigma, max(most, 0.0) + 10 * self.sigma
         y = np.linspace(low, high, int((high - low) / step) + 2)
-        return self.ratio(y), stats.norm.logpdf(y, 0, self.sigma) + log(y[1] - y[0])
+        return self.ratio(y), scipy.stats.norm.logpdf(y, 0, self.sigma) + log(y[1] - y[0])
 
     def slopes(self, theta: float) -> tuple[float, float, float]:
         """K(θ) = T log E[exp(θ L)] of an excluded element, and its first two derivatives."""

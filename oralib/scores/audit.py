@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 from warnings import warn
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib._later import special
 from oralib._streams import stream
 from oralib.bounds import (
     Counts,
@@ -355,7 +355,7 @@ def _audit(
 def _coins(bits: Bits) -> tuple[float, tuple[str, ...]]:
     """The p-value of the exact two-sided test of fair coins, and what is odd about them."""
     n, included = bits.size, int(bits.sum())
-    p_value = float(min(1.0, 2 * special.bdtr(min(included, n - included), n, 0.5)))
+    p_value = float(min(1.0, 2 * scipy.special.bdtr(min(included, n - included), n, 0.5)))
     if p_value < UNFAIR:
         return p_value, (
             f"{included} of {n} canaries were included: fair coins are so odd with probability "
