@@ -166,10 +166,14 @@ def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
             audit = scores.audit_scores(file.values, file.coins, **number, **given)
 
     def draw() -> bytes:
+        import numpy as np
+
         from oralib import figures
 
         if file.kind == "guess":
-            counts = Counts(audit.v, audit.r, n=audit.n, r_fixed=audit.number == "fixed")
+            counts = Counts(
+                np.array(audit.v), np.array(audit.r), n=audit.n, r_fixed=audit.number == "fixed"
+            )
             picture = figures.guess_audit(
                 *scores.bounds_by_beta(counts, delta=audit.delta),
                 shown=(audit.beta, audit.bound),
