@@ -150,6 +150,8 @@ def _audit(chosen: argparse.Namespace) -> int:
 
 def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
     """The audit of a file, and what draws its figure."""
+    import numpy as np
+
     from oralib import Counts, scores
 
     given = {"delta": chosen.delta, "beta": chosen.beta}
@@ -171,9 +173,8 @@ def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
         from oralib import figures
 
         if file.kind == "guess":
-            counts = Counts(
-                np.array(audit.v), np.array(audit.r), n=audit.n, r_fixed=audit.number == "fixed"
-            )
+            fixed = audit.number == "fixed"
+            counts = Counts(np.array([audit.v]), np.array([audit.r]), audit.n, r_fixed=fixed)
             picture = figures.guess_audit(
                 *scores.bounds_by_beta(counts, delta=audit.delta),
                 shown=(audit.beta, audit.bound),
