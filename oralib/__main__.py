@@ -168,7 +168,6 @@ def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
             audit = scores.audit_scores(file.values, file.coins, **number, **given)
 
     def draw() -> bytes:
-        import numpy as np
 
         from oralib import figures
 

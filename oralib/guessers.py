@@ -4,7 +4,7 @@ The loss is ln P[o | -1] - ln P[o | 1], so the likelier value is minus its sign.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from oralib._rounding import ROUNDING, in_order
 __all__ = ["Guesser", "ThresholdGuesser", "TopGuesser", "fixed_number"]
 
 
+@runtime_checkable
 class Guesser(Protocol):
     """Anything that turns losses, shape (..., n), into guesses of that shape: 1, -1 or 0 (none).
 
