@@ -312,7 +312,6 @@ def test_what_cannot_be_drawn_is_refused():
         "channels": lambda: figures.gap_chain({}),
         "laws": lambda: figures.mass({}, "x"),
         "laws must": lambda: figures.law({}),
-        "first": lambda: figures.quantiles([], [1], "x", "y"),
         "second": lambda: figures.quantiles([1], [np.nan], "x", "y"),
         "steps": lambda: figures.quantiles([1], [1], "x", "y", steps=0),
     }.items():

@@ -12,6 +12,7 @@ from oralib.bounds import p
 from oralib.figures.data import note
 from oralib.figures.style import (
     BLUE,
+    DASHED,
     GREEN,
     GREY,
     ORANGE,
@@ -23,6 +24,7 @@ from oralib.figures.style import (
     draw_legend,
     draw_level,
     draw_points,
+    finish,
     in_house_style,
     label_axes,
     look,
@@ -52,15 +54,10 @@ def _band(table: pd.DataFrame, column: str, audits: int | None) -> pd.Series:
     return error if audits is None else 2 * error * np.sqrt(table["trials"] / audits)
 
 
-def _from_zero(
-    axes: Axes, xlabel: str, ylabel: str, *, log_x: bool = True, columns: int = 2
-) -> Picture:
+def _from_zero(axes: Axes, xlabel: str, ylabel: str, **options: Any) -> Picture:
     """The picture of these axes, whose y begins at 0, with labels and a legend."""
-    label_axes(axes, xlabel, ylabel, log_x)
     axes.set_ylim(bottom=0)
-    picture: Any = axes.figure
-    draw_legend(picture, columns)
-    return picture
+    return finish(axes, xlabel, ylabel, **{"log_x": True} | options)
 
 
 @in_house_style
@@ -78,8 +75,7 @@ def tradeoff(
     Parameters
     ----------
     epsilon : the certified privacy level, a dashed line.
-    audits : draw bands in which the mean of so many audits lies in about 95% of all cases, two
-        standard errors, instead of one standard error of the table.
+    audits : draw bands of two standard errors of the mean of so many audits, not of one.
     quoted : values printed in the paper, {x: (mean bound, its error)}.
     curves : further curves, {label: (x, y)}.
 
@@ -89,8 +85,7 @@ def tradeoff(
     >>> table = experiments.elements_per_coordinate([1, 4], trials=5)
     >>> picture = tradeoff(table, "elements per coordinate", epsilon=2.0)
     """
-    needed = ["x", "bound", "bound_se", "estimation", "estimation_se"]
-    _check_columns(table, *needed, *([] if audits is None else ["trials"]))
+    _check_columns(table, "x", "bound", "bound_se", "estimation", "estimation_se")
     _, axes = new_picture()
     draw_level(axes, f"ε = {epsilon:g}", epsilon)
     for name, colour in (("estimation", RED), ("bound", BLUE)):
@@ -101,14 +96,10 @@ def tradeoff(
         draw_curve(axes, *extra, color=colour, linestyle=dashes, label=label)
     if quoted:
         means, errors = zip(*quoted.values(), strict=True)
-        edge: Any = {
-            "markeredgecolor": "black",
-            "markeredgewidth": 0.8,
-            "ecolor": "black",
-            "capsize": 4,
-        }
-        style: Any = {"marker": "*", "markersize": 11, "color": ORANGE, "zorder": 5, **edge}
-        draw_points(axes, list(quoted), means, errors, label="quoted in the paper", **style)
+        edge: Any = {"markeredgecolor": "black", "markeredgewidth": 0.8, "ecolor": "black"}
+        star: Any = {"marker": "*", "markersize": 11, "color": ORANGE, "zorder": 5, "capsize": 4}
+        star |= edge | {"label": "quoted in the paper"}
+        draw_points(axes, list(quoted), means, errors, **star)
     return _from_zero(axes, xlabel, "privacy level ε (nats)")
 
 
@@ -124,17 +115,14 @@ def efficacy(
     >>> table = experiments.elements_per_coordinate([1, 4], trials=5)
     >>> picture = efficacy(table, "elements per coordinate", epsilon=2.0)
     """
-    needed = ["x", "efficacy", "efficacy_se"]
-    _check_columns(table, *needed, *([] if audits is None else ["trials"]))
-    picture, axes = new_picture()
+    _check_columns(table, "x", "efficacy", "efficacy_se")
+    _, axes = new_picture()
     draw_level(axes, "p(ε), perfect", p(epsilon))
     curve = table["x"], table["efficacy"], _band(table, "efficacy", audits)
     draw_curve(axes, *curve, color=GREEN, label="mean of v / r")
     draw_level(axes, "½, blind guessing", 0.5, color=GREY, linestyle=":")
-    label_axes(axes, xlabel, "efficacy E[V/R]", log_x=True)
     axes.set_ylim(0.48, max(0.92, p(epsilon) + 0.02))
-    draw_legend(picture, 3)
-    return picture
+    return finish(axes, xlabel, "efficacy E[V/R]", log_x=True, columns=3)
 
 
 @in_house_style
@@ -162,10 +150,10 @@ def by_epsilon(
         curve, label = (rows[column], rows["bound"], rows["bound_se"]), f"ε = {epsilon:g}"
         draw_curve(axes, *curve, color=colour, marker=marker, label=label)
         if exact is not None:
-            style: Any = {"color": colour, "linestyle": "--", "linewidth": 1.2}
-            draw_curve(axes, rows[column], rows["valid"], series=f"{label}, {exact}", **style)
+            valid: Any = DASHED | {"color": colour, "series": f"{label}, {exact}"}
+            draw_curve(axes, rows[column], rows["valid"], **valid)
     if exact is not None:
-        axes.plot([], [], color="black", linestyle="--", linewidth=1.2, label=exact)
+        axes.plot([], [], label=exact, **DASHED)
     return _from_zero(axes, xlabel, "mean bound on ε (nats)", columns=3)
 
 
@@ -262,17 +250,11 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
                 draw_curve(right, rows["n"], rows["k"], **style, label=label)
             if seen == kinds[0] and np.isfinite(rows["limit"]).any():
                 limit = rows["limit"].iloc[0]
-                long: Any = {
-                    "color": colour,
-                    "linestyle": (0, (8, 4)),
-                    "linewidth": 0.9,
-                    "label": None,
-                }
-                draw_level(left, f"limit of {label}", limit, **long)
+                long: Any = {"color": colour, "linestyle": (0, (8, 4)), "linewidth": 0.9}
+                draw_level(left, f"limit of {label}", limit, label=None, **long)
                 _say(left, f"limit {limit:.3f}", start, limit, color=colour)
     n = np.array([table["n"].min(), table["n"].max()])
-    dashed: Any = {"color": "black", "linestyle": "--", "linewidth": 1.2}
-    draw_curve(right, n, n * delta / beta, label="nδ/β, which may be given away", **dashed)
+    draw_curve(right, n, n * delta / beta, label="nδ/β, which may be given away", **DASHED)
     for seen, dashes in zip(kinds, ("-", ":"), strict=False):
         left.plot([], [], color="black", linestyle=dashes, label=SEEN[seen])
     label_axes(left, "isolated elements n", "mean bound on ε (nats)", log_x=True)
@@ -327,10 +309,9 @@ def score_audit(
 
 def _draw_valid(axes: Axes, place: float, bound: float, how: str) -> None:
     """The one point of an audit that is a bound, rounded so that it does not overclaim."""
+    dot: Any = {"color": BLUE, "marker": "o", "linestyle": "none", "markersize": 9}
     label = f"valid: ε ≥ {np.floor(bound * 1000) / 1000:.3f}, {how}"
-    draw_curve(
-        axes, [place], [bound], color=BLUE, marker="o", linestyle="none", markersize=9, label=label
-    )
+    draw_curve(axes, [place], [bound], label=label, **dot)
 
 
 @in_house_style
@@ -355,11 +336,8 @@ def guess_audit(
 
     Examples
     --------
-    >>> picture = guess_audit(
-    ...     [0.01, 0.1], [0.5, 0.8], shown=(0.05, 0.7), right=(75, 100), estimate=1.1
-    ... )
-    >>> len(picture.axes)
-    1
+    >>> shown = {"shown": (0.05, 0.7), "right": (75, 100), "estimate": 1.1}
+    >>> picture = guess_audit([0.01, 0.1], [0.5, 0.8], **shown)
     """
     _, axes = new_picture()
     if claim is not None:

@@ -13,6 +13,7 @@ from oralib._rounding import first_largest
 from oralib.figures.data import note, note_cells
 from oralib.figures.style import (
     BLUE,
+    DASHED,
     RED,
     Curve,
     Picture,
@@ -20,6 +21,7 @@ from oralib.figures.style import (
     draw_legend,
     draw_points,
     draw_references,
+    finish,
     in_house_style,
     ink_on,
     label_axes,
@@ -47,23 +49,18 @@ def lines(
     Parameters
     ----------
     curves : {label: (x, y)}, or with the standard error of y.
-    points : {label: (x, y, standard error)}; one with the label of a curve has its colour. Several
-        of these have one entry in the legend.
+    points : {label: (x, y, standard error)}; one with the label of a curve has its colour.
     references : levels to draw as dashed lines, {label: y}.
 
     Examples
     --------
     >>> picture = lines({"p(ε)": ([0, 1, 2], [0.5, 0.73, 0.88])}, "ε", "accuracy")
     """
-    picture, axes = new_picture()
+    _, axes = new_picture()
     _draw(axes, curves, points or {}, references)
-    label_axes(axes, xlabel, ylabel, log_x)
-    if log_y:
-        axes.set_yscale("log")
-    if ylim is not None:
-        axes.set_ylim(*ylim)
-    draw_legend(picture)
-    return picture
+    axes.set_yscale("log" if log_y else "linear")
+    axes.set_ylim(ylim)
+    return finish(axes, xlabel, ylabel, log_x=log_x)
 
 
 @in_house_style
@@ -77,8 +74,8 @@ def stacked(
 ) -> Picture:
     """Panels above each other with one x-axis, for quantities that differ: {y-label: curves}.
 
-    ``points`` and ``references`` are as in :func:`lines`, by the y-label of their panel. A label
-    that occurs in several panels has the same colour in all of them.
+    ``points`` and ``references`` are as in :func:`lines`, by the y-label of their panel; a label
+    has the same colour in all panels.
 
     Examples
     --------
@@ -113,14 +110,13 @@ def _draw(
         colour, dashes, _ = look(order.index(label))
         draw_curve(axes, *curve, label=label, color=colour, linestyle=dashes)
     of_curves = [label for label in points if label in curves]
+    several = len(of_curves) > 1  # which have one entry in the legend
     for label, curve in points.items():
         colour, _, marker = look(order.index(label))
-        shown: str | None = label
-        if label in of_curves:
-            shown = f"{label} (simulated)" if len(of_curves) == 1 else None
-        series = shown or f"{label} (simulated)"
+        series = f"{label} (simulated)" if label in curves else label
+        shown = None if several and label in curves else series
         draw_points(axes, *curve, label=shown, series=series, color=colour, marker=marker)
-    if len(of_curves) > 1:
+    if several:
         draw_points(axes, [], [], [], label="simulated, ± one s.e.", color="black")
 
 
@@ -135,25 +131,15 @@ def quantiles(
     >>> picture = quantiles(range(100), range(100), "one sample", "another")
     """
     levels = np.linspace(0, 1, _check.integer("steps", steps, 1) + 2)[1:-1]
-    samples = {"first": first, "second": second}
-    x, y = (np.quantile(_sample(name, sample), levels) for name, sample in samples.items())
-    picture, axes = new_picture(width=5.0, height=4.6)
+    x = np.quantile(_check.reals("first", first, interval="()"), levels)
+    y = np.quantile(_check.reals("second", second, interval="()"), levels)
+    _, axes = new_picture(width=5.0, height=4.6)
     ends = [min(x[0], y[0]), max(x[-1], y[-1])]
-    dashed: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2}
-    draw_curve(axes, ends, ends, label="equal laws", **dashed)
+    draw_curve(axes, ends, ends, label="equal laws", **DASHED)
     label = f"quantiles, {100 * levels[0]:.3g}% to {100 * levels[-1]:.3g}%"
     draw_curve(axes, x, y, color=BLUE, marker="o", linestyle="none", markersize=4, label=label)
-    label_axes(axes, xlabel, ylabel)
     axes.set_aspect("equal")
-    draw_legend(picture)
-    return picture
-
-
-def _sample(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    sample = _check.reals(name, values, interval="()").ravel()
-    if not sample.size:
-        raise ValueError(f"{name} must have at least one number, got none")
-    return sample
+    return finish(axes, xlabel, ylabel)
 
 
 @in_house_style
@@ -187,19 +173,16 @@ def ranking(
         style: Any = {"color": colour, "marker": marker, "markerfacecolor": "white", "label": label}
         axes.plot(list(extra.values()), [places[row] for row in extra], linestyle="none", **style)
         note(axes, series=label, x=list(extra.values()), y=list(extra))
-    label = "mean valid bound, ± 2 s.e."
+    label, heights = "mean valid bound, ± 2 s.e.", list(places.values())
     x, error = np.array(list(values.values()), dtype=float).T
-    bars: Any = {"xerr": 2 * error, "capsize": 3}
-    axes.errorbar(x, list(places.values()), fmt="o", color=BLUE, label=label, **bars)
+    axes.errorbar(x, heights, xerr=2 * error, fmt="o", color=BLUE, capsize=3, label=label)
     note(axes, series=label, x=x, y=list(values), low=x - 2 * error, high=x + 2 * error)
-    for value, place in zip(x, places.values(), strict=True):
-        above: dict[str, Any] = {"xytext": (0, 7), "textcoords": "offset points"}
-        axes.annotate(f"{value:.2f}", (value, place), ha="center", color=BLUE, **above)
-    axes.set_yticks(list(places.values()), list(places))
-    axes.set_ylim(-len(values) + 0.4, 0.75)
-    axes.set_xlim(left=0)
+    above: Any = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center", "color": BLUE}
+    for place in zip(x, heights, strict=True):
+        axes.annotate(f"{place[0]:.2f}", place, **above)
+    axes.set_yticks(heights, list(places))
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel(xlabel)
+    axes.set(xlabel=xlabel, xlim=(0, None), ylim=(-len(values) + 0.4, 0.75))
     draw_legend(picture, spare=2)
     return picture
 
@@ -229,8 +212,7 @@ def heatmap(
         weight = "bold" if place == best else "normal"
         colour = "white" if shown[place] < middle else "black"
         write(axes, place, f"{shown[place]:.2f}", colour, fontweight=weight)
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
+    label_axes(axes, xlabel, ylabel)
     picture.colorbar(image, ax=axes, label=label)
     return picture
 
@@ -256,9 +238,8 @@ def _mapped(values: ArrayLike, columns: Sequence[float], rows: Sequence[float]) 
     shape = (len(rows), len(columns))
     if shown.shape != shape or not np.isfinite(shown).any() or np.isinf(shown).any():
         raise ValueError(
-            f"values must be numbers of shape {shape}, a row for each of rows and a column for "
-            f"each of columns, finite or nan, and not all nan, got values={shown} of shape "
-            f"{shown.shape}"
+            f"values must be numbers of shape {shape} (rows, columns), finite or nan, and not all "
+            f"nan, got values={shown} of shape {shown.shape}"
         )
     return shown
 
@@ -297,10 +278,8 @@ def maps(
             _, best = _draw_map(panel, values, columns, rows, vmin=floor, vmax=top)
             colour = "black" if values[best] > (floor + top) / 2 else "white"
             write(panel, best, f"{values[best]:.2f}", colour, fontsize=8.5)
-            if i == 0:
-                panel.set_title(name)
-            panel.set_xlabel(xlabel)
-            panel.set_ylabel(f"{row}\n{ylabel}")
+            panel.set_title("" if i else name)
+            label_axes(panel, xlabel, f"{row}\n{ylabel}")
             panel.label_outer()
     return picture
 
@@ -315,25 +294,18 @@ def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str,
     >>> picture = tiles(rows, {"holds": "#009E73", "fails": "#D55E00"})
     """
     require_some("groups", groups, "row")
-    for name, row in groups.items():
-        if unknown := [kind for _, kind in row if kind not in colours]:
-            raise ValueError(
-                f"colours must have every kind, got none for {unknown[0]!r} in {name!r}"
-            )
-    widest = max(len(row) for row in groups.values())
+    if unknown := {kind for row in groups.values() for _, kind in row} - set(colours):
+        raise ValueError(f"colours must have every kind, got none for {sorted(unknown)}")
     picture, axes = new_picture(width=7.5, height=0.9 + 0.42 * len(groups))
     for place, row in enumerate(groups.values()):
         for x, (text, kind) in enumerate(row):
             axes.add_patch(Rectangle((x, place), 0.92, 0.86, color=colours[kind], linewidth=0))
             write(axes, (place + 0.43, x + 0.46), text, ink_on(colours[kind]), fontsize=11.5)
-    axes.set_xlim(-0.1, widest)
-    axes.set_ylim(len(groups), -0.1)
+    axes.set(xlim=(-0.1, max(map(len, groups.values()))), ylim=(len(groups), -0.1), xticks=[])
     axes.set_yticks(np.arange(len(groups)) + 0.43, list(groups))
-    axes.set_xticks([])
     axes.tick_params(length=0)
     axes.grid(visible=False)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    axes.spines[:].set_visible(False)
     handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
     picture.legend(handles, list(colours), loc="outside upper center", ncols=len(colours))
     return picture

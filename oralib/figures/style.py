@@ -48,14 +48,15 @@ STYLE: Any = {
     "text.usetex": False,
 }
 
+#: How a line of reference is drawn.
+DASHED: Any = {"color": "black", "linestyle": "--", "linewidth": 1.2}
+
 #: Dots an inch in the file and on the page: screens of today show more than one dot a pixel.
 _DOTS, _SHOWN = 200, 100
 
 
 class Picture(Figure):
-    """A figure that belongs to nobody but its caller, and that a notebook shows as PNG.
-
-    A Matplotlib figure with all that one can do with it, ``savefig`` for instance.
+    """A Matplotlib figure that belongs to nobody but its caller, and that a notebook shows as PNG.
 
     Examples
     --------
@@ -74,8 +75,8 @@ class Picture(Figure):
         image = Image.open(buffer).convert("RGB")
         # A drawing has few colours; a palette of them takes a third of the room.
         small = with_data(image.quantize(128, dither=Image.Dither.NONE), self.table())
-        size = {"width": image.width * _SHOWN // _DOTS, "height": image.height * _SHOWN // _DOTS}
-        return small, size
+        width, height = (pixels * _SHOWN // _DOTS for pixels in image.size)
+        return small, {"width": width, "height": height}
 
     def table(self) -> pd.DataFrame:
         """The numbers that it shows, a row for each; the PNG of a notebook carries them, too."""
@@ -142,8 +143,7 @@ def require_some(name: str, given: Mapping[Any, Any], what: str) -> None:
 
 def draw_level(axes: Axes, series: str, level: float, upright: bool = False, **style: Any) -> None:
     """A line across the axes."""
-    look: Any = {"color": "black", "linestyle": "--", "linewidth": 1.2, "label": series} | style
-    (axes.axvline if upright else axes.axhline)(level, **look)
+    (axes.axvline if upright else axes.axhline)(level, **DASHED | {"label": series} | style)
     note(axes, series=series, **{"x" if upright else "y": [level]})
 
 
@@ -154,15 +154,18 @@ def draw_references(axes: Axes, levels: Mapping[str, float] | None, **style: Any
         draw_level(axes, label, level, linestyle=dashes, **style)
 
 
-#: The height of a row of a legend, in inches.
-_ROW = 0.25
+def finish(
+    axes: Axes, xlabel: str, ylabel: str, *, log_x: bool = False, columns: int = 2
+) -> Picture:
+    """The picture of these axes, with labels and a legend."""
+    label_axes(axes, xlabel, ylabel, log_x)
+    picture: Any = axes.figure
+    draw_legend(picture, columns)
+    return picture
 
 
 def draw_legend(picture: Picture, columns: int = 2, *, spare: int = 4) -> None:
-    """Above the axes, where it hides nothing; each label once.
-
-    The picture has room for ``spare`` rows of it, and grows for more.
-    """
+    """Above the axes; each label once. There is room for ``spare`` rows, and it grows for more."""
     found: dict[str, Any] = {}
     for axes in picture.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -170,15 +173,11 @@ def draw_legend(picture: Picture, columns: int = 2, *, spare: int = 4) -> None:
     if found:
         picture.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns)
     rows = -(-len(found) // columns)
-    if rows > spare:
-        picture.set_figheight(picture.get_figheight() + _ROW * (rows - spare))
+    picture.set_figheight(picture.get_figheight() + 0.25 * max(rows - spare, 0))  # in inches
 
 
 def draw_curve(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> None:
-    """A curve with a band of one standard error; points without a finite value are left out.
-
-    In the table it is called by its label, or ``series``.
-    """
+    """A curve with a band of one standard error; points without a finite value are left out."""
     x, y, *error = (np.asarray(part, dtype=float) for part in curve)
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(f"x and y of a curve must be as long, got shapes {x.shape} and {y.shape}")
@@ -188,8 +187,8 @@ def draw_curve(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) ->
     if error:
         spread = np.where(np.isfinite(error[0]), error[0], 0.0)
         low, high = (y - spread)[shown], (y + spread)[shown]
-        colour = line.get_color()
-        axes.fill_between(x[shown], low, high, color=colour, linewidth=0).set_alpha(0.25)
+        band: Any = {"color": line.get_color(), "linewidth": 0, "alpha": 0.25}
+        axes.fill_between(x[shown], low, high, **band)
         columns |= {"low": low, "high": high}
     note(axes, series=series or style["label"], **columns)
 
@@ -211,9 +210,7 @@ def write(axes: Axes, cell: Any, words: str, colour: str, **style: Any) -> None:
 
 def ink_on(colour: str) -> str:
     """Black or white, whichever is easier to read on a colour."""
-    red, green, blue = (
-        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4
-        for c in matplotlib.colors.to_rgb(colour)
-    )
-    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    parts = np.array(matplotlib.colors.to_rgb(colour))
+    linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ [0.2126, 0.7152, 0.0722]
     return "black" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "white"
