@@ -71,7 +71,8 @@ def play(
     try:
         todo = zip(sizes, streams, strict=True)
         begun = deque(pool.submit(block, *given) for given in islice(todo, 4 * threads))
-        with _bar(trials) as bar:
+        shown = {"unit": "trial", "disable": None, "leave": False, "delay": _SILENCE}
+        with tqdm(total=trials, **shown) as bar:
             while begun:
                 task = begun.popleft()
                 while not wait([task], timeout=_SILENCE).done:
@@ -85,7 +86,3 @@ def play(
         raise
     pool.shutdown()
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
-
-
-def _bar(trials: int) -> "tqdm[Any]":
-    return tqdm(total=trials, unit="trial", disable=None, leave=False, delay=_SILENCE)

@@ -75,10 +75,6 @@ PARAMETERS: Mapping[str, Parameter] = {
 }
 
 
-#: What a namespace has in which a chapter's parameters were checked before.
-_CHECKED = "_parameters_checked"
-
-
 def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) -> None:
     """Check and convert a chapter's parameters, where they are.
 
@@ -97,8 +93,10 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
     (2.0, 10000)
     """
     names = list(namespace.get("__annotations__", {}))
-    for name, value in () if namespace.get(_CHECKED) else namespace.items():
-        if name not in names and not name.startswith("_") and _is_plain(name, value):
+    plain = int | float | str | list | tuple | dict | None  # what papermill may have put there
+    for name, value in () if namespace.get("_parameters_checked") else namespace.items():
+        known = name in (*names, "In", "Out") or name.startswith("_")  # as IPython's own are
+        if not known and isinstance(value, plain):
             close = get_close_matches(name, names, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise ValueError(
@@ -123,7 +121,7 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
             allowed = f"[{least:g}, {most:g}] in this chapter"
             raise ValueError(f"{name} must lie in {allowed}, got {name}={value}")
     namespace.update(values)
-    namespace[_CHECKED] = True
+    namespace["_parameters_checked"] = True
 
 
 def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
@@ -139,13 +137,6 @@ def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
         raise ValueError(
             f"{name} must be at most {limit_name}, got {name}={value:g} and {limit_name}={limit:g}"
         )
-
-
-def _is_plain(name: str, value: Any) -> bool:
-    """Whether a variable is a value that papermill may have put there; IPython has In and Out."""
-    return name not in ("In", "Out") and isinstance(
-        value, int | float | str | list | tuple | dict | None
-    )
 
 
 def book_file(name: str) -> Path:

@@ -110,9 +110,8 @@ class Shown:
 
         head = row(self.heads, "th", ' scope="col"')
         rows = "\n".join(row(texts, "td") for texts in self.rows)
-        return (
-            f'<table class="house">\n<thead>\n{head}\n</thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
-        )
+        body = f"<thead>\n{head}\n</thead>\n<tbody>\n{rows}\n</tbody>"
+        return f'<table class="house">\n{body}\n</table>'
 
 
 def show(
@@ -141,9 +140,6 @@ def show(
     """
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"frame must be a data frame, got frame={frame!r}")
-    if not frame.columns.is_unique:
-        names = ", ".join(map(str, frame.columns))
-        raise ValueError(f"frame must have columns of different names, got {names}")
     if columns is not None and not isinstance(columns, Mapping):
         raise TypeError(f'columns must be like {{"n": "elements"}}, got columns={columns!r}')
     given = digits if isinstance(digits, Mapping) else dict.fromkeys(frame.columns, digits)
