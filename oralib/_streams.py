@@ -33,11 +33,7 @@ def stream(seed: int, *key: object) -> np.random.Generator:
 
 
 def _name(part: object) -> str:
-    """What a part of a key is called: its repr, or its class if that is none of ours.
-
-    The repr of somebody else's object may have a memory address, sets in any order, or arrays that
-    are printed as NumPy is set to print them.
-    """
+    """What a part of a key is called: its repr, or its class, if its repr may have an address."""
     if isinstance(part, str):
         return repr(str(part))  # also of NumPy's words
     kind = type(part)

@@ -108,9 +108,8 @@ def certified_epsilon(dpsgd: _Training, delta: float, *, accountant: str = "pld"
     ----------
     dpsgd : the training, a :class:`oralib.DpSgd`; its n and d do not matter.
     delta : the δ, in [1e-12, 1).
-    accountant : ``"pld"``, which follows the law of the privacy loss through all steps and is exact
-        but for a discretisation on the safe side, of less than 0.001 (coarser where there is hardly
-        any privacy, at an ε of a hundred and more); or ``"rdp"``, which is larger, and which
+    accountant : ``"pld"``, which is exact but for a discretisation on the safe side, of less than
+        0.001 (coarser at an ε of a hundred and more); or ``"rdp"``, which is larger, and which
         :func:`noise_multiplier` uses, as the paper does.
 
     Examples

@@ -30,8 +30,6 @@ __all__ = [
 
 #: Outcomes that are rarer than this are left out.
 _NEGLIGIBLE = 1e-15
-#: By how much probabilities may miss 1 in all: large laws are summed in strides.
-_ROUGHLY = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +53,11 @@ class Law:
         probability = np.atleast_1d(_check.reals("probability", self.probability, 0, 1))
         n = _check.integer("n", self.n, 0)
         if not v.shape == r.shape == probability.shape or v.ndim != 1:
-            raise ValueError(
-                "v, r and probability must have one entry for each outcome, "
-                f"got shapes {v.shape}, {r.shape} and {probability.shape}"
-            )
+            got = f"got shapes {v.shape}, {r.shape} and {probability.shape}"
+            raise ValueError(f"v, r and probability must have one entry for each outcome, {got}")
         _check.at_most("v", v, "r", r)
         _check.at_most("r", r, "n", np.broadcast_to(n, r.shape))
-        if not abs(probability.sum() - 1) <= _ROUGHLY:
+        if not abs(probability.sum() - 1) <= 1e-3:  # large laws are summed in strides
             raise ValueError(f"probability must sum to 1, got a sum of {probability.sum():.6g}")
         _check.store(self, v=v, r=r, probability=probability, n=n)
 
@@ -69,9 +65,7 @@ class Law:
 def mean_bound(
     law: Law, *, beta: float = 0.05, delta: float = 0.0, method: str = "steinke"
 ) -> float:
-    """The exact mean of the bound ε'_β(V, R).
-
-    The sum of P[V = v, R = r] ε'_β(v, r) over all outcomes.
+    """The exact mean of the bound ε'_β(V, R), over all outcomes.
 
     Parameters
     ----------
@@ -163,8 +157,6 @@ def _without_ends(first: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np
 
 def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
     """One full-batch step of DP-SGD, plain auditing with threshold tau.
-
-    The guessed coordinates are binomial in number, and the right guesses in them independent.
 
     Examples
     --------

@@ -82,7 +82,7 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
     ----------
     namespace : the chapter's variables, ``globals()``. Its parameters are those that were declared
         with a type. Another plain value in it is a parameter that the chapter does not have, unless
-        the chapter has run in it before, as when somebody changes a parameter in JupyterLab.
+        the chapter has run in it before.
     limits : for some of them, the least and the most that this chapter can take.
 
     Examples
@@ -109,12 +109,8 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
                 f"{name} is not among the parameters that chapters share and this can check, "
                 f"{', '.join(PARAMETERS)}; a notebook with others checks its own, without this call"
             )
-        if name not in namespace:
-            raise ValueError(f"{name} must have a value, and is only declared")
     values = {name: PARAMETERS[name].convert(name, namespace[name]) for name in names}
     for name, (least, most) in limits.items():
-        if name not in values:
-            raise ValueError(f"limits must be those of parameters, got one of {name}")
         value = values[name]
         entries = value if isinstance(value, list) else [value]
         if min(entries) < least or max(entries) > most:
@@ -127,8 +123,6 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
 def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
     """Refuse a parameter that is too large for the others, before any work.
 
-    It is a ValueError that names both, and nothing if all is well.
-
     Examples
     --------
     >>> at_most("k", 100, "n", 1000)
@@ -140,10 +134,7 @@ def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
 
 
 def book_file(name: str) -> Path:
-    """A file of the book that a chapter reads, wherever the chapter is run.
-
-    It lies in the repository of this library, or, where the library is installed, in the folder
-    of the chapter, or in ``book`` below the current one.
+    """A file of the book that a chapter reads: beside this library, or here, or below in ``book``.
 
     Examples
     --------
