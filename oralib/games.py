@@ -42,9 +42,6 @@ FEEDBACK = ("one-way", "full")
 _ALONE = "ThresholdGuesser(1.0), which decides on each element by itself"
 
 
-# --------------------------------------------------------------------------- played at random
-
-
 def one_run(
     mechanism: Mechanism, guesser: Guesser, n: int, *, trials: int = 1, seed: int
 ) -> Counts:
@@ -101,13 +98,12 @@ def classic(
     (1000, 'classic')
     """
     rounds = _check.integer("rounds", rounds, 1)
-    base = _check_base(base)
+    base, index = _check_base(base, index)
     _check_players(mechanism, guesser, rounds)
     try:
         mechanism.check_size(len(base))
     except ValueError as error:
         raise ValueError(f"base has a length that {mechanism!r} cannot take: {error}") from None
-    index = _check.integer("index", index, 0, len(base) - 1)
 
     def guess(signs: Signs, rng: Generator) -> Signs:
         datasets = np.tile(base, (*signs.shape, 1))
@@ -272,14 +268,11 @@ def _check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
         _check.integer("k", guesser.k, 1, most)
 
 
-def _check_base(base: ArrayLike) -> Signs:
+def _check_base(base: ArrayLike, index: int) -> tuple[Signs, int]:
     signs = np.array(_check.integers("base", base, -1, 1), dtype=np.int8)
-    if signs.ndim != 1 or not signs.all():
+    if signs.ndim != 1 or not signs.size or not signs.all():
         raise ValueError(f"base must be a vector of signs -1 and 1, got base={signs.tolist()}")
-    return signs
-
-
-# ----------------------------------------------------------------------------------- exactly
+    return signs, _check.integer("index", index, 0, len(signs) - 1)
 
 
 def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
@@ -352,10 +345,9 @@ def classic_law(
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.instance("guesser", guesser, ThresholdGuesser, _ALONE)
     rounds = _check.integer("rounds", rounds, 1, 200)
-    base = _check_base(base)
+    base, index = _check_base(base, index)
     if len(base) != channel.n:
         raise ValueError(f"base must have {channel.n} signs, got {len(base)}")
-    index = _check.integer("index", index, 0, channel.n - 1)
     others = np.delete(channel.signs == base, index, axis=1).all(axis=1)
     given = channel.table[:, others].T  # for the sign -1 at the index, and for 1
     guesses = _guesses(guesser, log_ratio(*given))
@@ -383,8 +375,8 @@ def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64
 def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> float:
     """The largest mean of value[V, R] of all guessers: every strategy there is, not only some rule.
 
-    With feedback the guesser may take the elements in any order, and decide on each from all that
-    it knows. Dynamic programming over everything it can know: for tables of at most 5 elements.
+    With feedback the guesser may take the elements in any order. Dynamic programming over all that
+    it can know: for tables of at most 5 elements.
 
     Parameters
     ----------
@@ -420,9 +412,8 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
             taken = r + (np.abs(entries) == 2).sum()
             return (joint * agrees) @ worth[right, taken]
         choices = []
-        # Without feedback the order does not matter.
         unseen = [i for i, entry in enumerate(state) if entry == 0]
-        for i in unseen[:1] if feedback == "none" else unseen:
+        for i in unseen[:1] if feedback == "none" else unseen:  # without it the order is all one
 
             def then(entry: int, i: int = i, v: int = v, r: int = r) -> Any:
                 return best((*state[:i], entry, *state[i + 1 :]), v, r)
