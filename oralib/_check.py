@@ -130,8 +130,7 @@ def truth(name: str, value: Any) -> bool:
 
 def coins(name: str, value: Any, n: int) -> NDArray[np.bool_]:
     """``value`` as n truth values."""
-    what = f"a boolean vector of length n={n}"
-    bits = array(name, value, what)
+    bits = array(name, value, what := f"a boolean vector of length n={n}")
     if bits.dtype != bool or bits.shape != (n,):
         raise ValueError(f"{name} must be {what}, got {bits.dtype} of shape {bits.shape}")
     return bits

@@ -41,11 +41,6 @@ FEEDBACK = ("one-way", "full")
 #: Whose decision on an element depends on no other.
 _ALONE = "ThresholdGuesser(1.0), which decides on each element by itself"
 
-_COIN = np.int8(-1), np.int8(1)
-
-
-# --------------------------------------------------------------------------- played at random
-
 
 def one_run(
     mechanism: Mechanism, guesser: Guesser, n: int, *, trials: int = 1, seed: int
@@ -103,13 +98,12 @@ def classic(
     (1000, 'classic')
     """
     rounds = _check.integer("rounds", rounds, 1)
-    base = _check_base(base)
+    base, index = _check_base(base, index)
     _check_players(mechanism, guesser, rounds)
     try:
         mechanism.check_size(len(base))
     except ValueError as error:
         raise ValueError(f"base has a length that {mechanism!r} cannot take: {error}") from None
-    index = _check.integer("index", index, 0, len(base) - 1)
 
     def guess(signs: Signs, rng: Generator) -> Signs:
         datasets = np.tile(base, (*signs.shape, 1))
@@ -137,9 +131,8 @@ def adaptive(
     ----------
     guesser : decides on each element by itself, from its loss given the signs revealed so far.
     feedback : ``"one-way"`` reveals the signs of abstained elements only, which keeps the bounds
-        valid; ``"full"`` reveals every sign, as in the paper's definition of AORA, and then the
-        number of guesses may depend on earlier successes, which the plain bound does not cover:
-        the counts are ``unsafe``, and :func:`oralib.valid_lower_bound` takes another one.
+        valid; ``"full"`` reveals every sign, as the paper's AORA does. Then the number of guesses
+        may depend on earlier successes, and the counts are ``unsafe`` for the plain bound.
     budget : a number of guesses fixed in advance. Guessing ends there, guesses that were not
         taken count as wrong, and r is the budget, which makes the bounds valid again for δ = 0.
 
@@ -166,9 +159,8 @@ def adaptive(
             known[:, i] = np.where((guesses[:, i] == 0) | full, signs[:, i], 0)
         return guesses
 
-    fixed = () if budget is None else (most,)
+    game, fixed = adaptive_game(feedback, budget), () if budget is None else (most,)
     players = (mechanism, guesser, *fixed)
-    game = adaptive_game(feedback, budget)
     return _counts(game, guess, n, trials, seed, *players, feedback=feedback, budget=fixed)
 
 
@@ -187,9 +179,8 @@ def full_knowledge(
 ) -> Counts:
     """Full-knowledge auditing: each element is guessed knowing all others. Not a valid audit.
 
-    Element i is guessed from ln P[o | s, s_i = -1] - ln P[o | s, s_i = 1] with all other signs
-    known. As each sign is also used to guess the others, no bound above 0 is valid for its counts,
-    for β below 1/2.
+    As each sign is also used to guess the others, no bound above 0 is valid for its counts, for β
+    below 1/2.
 
     Examples
     --------
@@ -230,9 +221,10 @@ def _counts(
     def block(size: int, rng: Generator) -> tuple[Any, Any]:
         # Always as many as fit, so that the first trials do not depend on how many are asked for.
         # Read-only, as a mechanism must not change the signs by which guesses are judged.
-        signs = _check.read_only(np.where(rng.random((largest, n)) < 0.5, *_COIN))
-        v, r = _score(guess(signs, rng), signs)
-        return v[:size], (np.full_like(r, fixed) if budget else r)[:size]
+        signs = _check.read_only(np.where(rng.random((largest, n)) < 0.5, np.int8(-1), np.int8(1)))
+        guesses = guess(signs, rng)[:size]
+        r = np.count_nonzero(guesses, axis=1)
+        return (guesses == signs[:size]).sum(axis=1), np.full_like(r, fixed) if budget else r
 
     # What keeps a working array, or random numbers, of its own cannot play in several threads.
     alone = not all(type(x).__module__.startswith("oralib.") for x in (mechanism, guesser))
@@ -267,11 +259,6 @@ def _guesses(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:
     return guesses
 
 
-def _score(guesses: Signs, signs: Signs) -> tuple[Any, Any]:
-    """(v, r): right and taken guesses along the last axis."""
-    return (guesses == signs).sum(axis=-1), (guesses != 0).sum(axis=-1)
-
-
 def _check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
     """The two must be able to play for at most so many guesses."""
     _check.instance("mechanism", mechanism, Mechanism, "Count()")
@@ -281,20 +268,15 @@ def _check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
         _check.integer("k", guesser.k, 1, most)
 
 
-def _check_base(base: ArrayLike) -> Signs:
+def _check_base(base: ArrayLike, index: int) -> tuple[Signs, int]:
     signs = np.array(_check.integers("base", base, -1, 1), dtype=np.int8)
-    if signs.ndim != 1 or not signs.all():
+    if signs.ndim != 1 or not signs.size or not signs.all():
         raise ValueError(f"base must be a vector of signs -1 and 1, got base={signs.tolist()}")
-    return signs
-
-
-# ----------------------------------------------------------------------------------- exactly
+    return signs, _check.integer("index", index, 0, len(signs) - 1)
 
 
 def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
-    """The exact law of (V, R) of one-run auditing.
-
-    Entry [v, r] is P[V = v, R = r], shape (n + 1, n + 1), summed over all coins and outputs.
+    """The exact law of (V, R) of one-run auditing, entry [v, r] being P[V = v, R = r].
 
     Examples
     --------
@@ -317,8 +299,6 @@ def adaptive_law(
 ) -> NDArray[np.float64]:
     """The exact law of (V, R) of adaptive one-run auditing; parameters as in :func:`adaptive`.
 
-    Entry [v, r] is P[V = v, R = r].
-
     Examples
     --------
     >>> from oralib import Xor, ThresholdGuesser, channel
@@ -329,15 +309,14 @@ def adaptive_law(
     _check.one_of("feedback", feedback, FEEDBACK)
     _check.instance("guesser", guesser, ThresholdGuesser, _ALONE)
     most, n = check_budget(budget, channel.n), channel.n
-    cube = channel.table.reshape(-1, *[2] * n)
     guesses = np.zeros((*channel.table.shape, n), dtype=np.int8)
     told = np.zeros(channel.table.shape, dtype=np.int64)  # as bits: whose signs are revealed
     for i in range(n):
         loss = np.empty(told.shape)
         for known in np.unique(told).tolist():
             hidden = tuple(j + 1 for j in range(n) if j != i and not known >> j & 1)
-            minus, plus = np.split(cube.sum(axis=hidden, keepdims=True), 2, axis=i + 1)
-            given = np.broadcast_to(log_ratio(minus, plus), cube.shape)
+            minus, plus = np.split(channel.cube.sum(axis=hidden, keepdims=True), 2, axis=i + 1)
+            given = np.broadcast_to(log_ratio(minus, plus), channel.cube.shape)
             loss = np.where(told == known, given.reshape(told.shape), loss)
         taken = np.count_nonzero(guesses, axis=2)
         guesses[:, :, i] = np.where(taken < most, _guesses(guesser, loss), 0)
@@ -366,10 +345,9 @@ def classic_law(
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.instance("guesser", guesser, ThresholdGuesser, _ALONE)
     rounds = _check.integer("rounds", rounds, 1, 200)
-    base = _check_base(base)
+    base, index = _check_base(base, index)
     if len(base) != channel.n:
         raise ValueError(f"base must have {channel.n} signs, got {len(base)}")
-    index = _check.integer("index", index, 0, channel.n - 1)
     others = np.delete(channel.signs == base, index, axis=1).all(axis=1)
     given = channel.table[:, others].T  # for the sign -1 at the index, and for 1
     guesses = _guesses(guesser, log_ratio(*given))
@@ -382,8 +360,6 @@ def classic_law(
 
 def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     """The exact law of (V, R) of full-knowledge auditing.
-
-    Entry [v, r] is P[V = v, R = r].
 
     Examples
     --------
@@ -399,8 +375,8 @@ def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64
 def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> float:
     """The largest mean of value[V, R] of all guessers: every strategy there is, not only some rule.
 
-    With feedback the guesser may take the elements in any order, and decide on each from all that
-    it knows. Dynamic programming over everything it can know: for tables of at most 5 elements.
+    With feedback the guesser may take the elements in any order. Dynamic programming over all that
+    it can know: for tables of at most 5 elements.
 
     Parameters
     ----------
@@ -409,11 +385,9 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
 
     Examples
     --------
-    The best guesser of the exclusive or of two bits is right once, if it may see the other bit.
-
     >>> from oralib import Xor, best_mean, channel
-    >>> right_alone = [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
-    >>> [best_mean(channel(Xor(), 2), right_alone, feedback=f) for f in ("none", "one-way")]
+    >>> one_right_guess = [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    >>> [best_mean(channel(Xor(), 2), one_right_guess, feedback=f) for f in ("none", "one-way")]
     [0.5, 1.0]
     """
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
@@ -438,9 +412,8 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
             taken = r + (np.abs(entries) == 2).sum()
             return (joint * agrees) @ worth[right, taken]
         choices = []
-        # Without feedback the order does not matter.
         unseen = [i for i, entry in enumerate(state) if entry == 0]
-        for i in unseen[:1] if feedback == "none" else unseen:
+        for i in unseen[:1] if feedback == "none" else unseen:  # without it the order is all one
 
             def then(entry: int, i: int = i, v: int = v, r: int = r) -> Any:
                 return best((*state[:i], entry, *state[i + 1 :]), v, r)
@@ -459,9 +432,9 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
 def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np.float64]:
     """The law of (V, R) of an adaptive audit of randomized response that tosses a private coin.
 
-    On heads it guesses what it sees and abstains for the rest once its bound exceeds ε. On tails
-    it guesses the opposite of what it sees, everywhere. So V is stochastically dominated by
-    Bin(R, p(ε)), and yet the bound fails too often: Lemma A.7 needs a correction.
+    On heads it guesses what it sees, until its bound exceeds ε. On tails it guesses the opposite,
+    everywhere. So V is stochastically dominated by Bin(R, p(ε)), and yet the bound fails too often:
+    Lemma A.7 needs a correction.
 
     Parameters
     ----------
@@ -469,8 +442,6 @@ def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np
 
     Examples
     --------
-    At ε = 0 it stops as soon as five of five guesses are right.
-
     >>> from oralib.games import stop_or_oppose_law
     >>> float(stop_or_oppose_law(0.0, 6)[5, 5])
     0.015625
@@ -492,7 +463,7 @@ def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np
 
 def _law(channel: Channel, guesses: NDArray[np.int8]) -> NDArray[np.float64]:
     """Add up P[o, s] over the counts that ``guesses`` (outputs x datasets x n) lead to."""
-    v, r = _score(guesses, channel.signs)
+    v, r = (guesses == channel.signs).sum(axis=-1), np.count_nonzero(guesses, axis=-1)
     law = np.zeros((channel.n + 1, channel.n + 1))
     probability = channel.table / channel.table.shape[1]
     np.add.at(law, tuple(np.broadcast_arrays(v, r)), probability)
