@@ -182,8 +182,10 @@ def epsilon_lower_bound_fdp(
     n, delta = _check.integers("n", n), _check.reals("delta", delta, 0, 1)
     beta = _check.reals("beta", beta, 0, 1, interval="()")
     if not isinstance(curve, GaussianCurve | SubsampledGaussianCurve):
-        curves = "GaussianCurve() or SubsampledGaussianCurve(100, 0.1)"
-        raise TypeError(f"curve must be like {curves}, got curve={curve!r}")
+        raise TypeError(
+            "curve must be like GaussianCurve() or SubsampledGaussianCurve(100, 0.1), "
+            f"got curve={curve!r}"
+        )
     v, r, n, delta, beta = _check.broadcast(v=v, r=r, n=n, delta=delta, beta=beta)
     _check.at_most("r", r, "n", n)
     # flatten copies, so that kernels see one type of array: contiguous and writable.

@@ -128,7 +128,8 @@ def audit_gradients(
     likelihood, factorials = _likelihoods(dpsgd, y, sees)
     rows = np.ascontiguousarray(coins.reshape(dpsgd.per_coordinate, dpsgd.used_coordinates).T)
     (v,) = count_right(likelihood, rows, np.array([k]), feedback == "one-way", factorials)
-    return Counts(v, k, dpsgd.n, "observed training", r_fixed=True, feedback=feedback)
+    how: Any = {"game": "observed training", "r_fixed": True, "feedback": feedback}
+    return Counts(np.array([v]), np.array([k]), dpsgd.n, **how)
 
 
 def check_places(dpsgd: DpSgd, places: ArrayLike) -> NDArray[np.int64]:

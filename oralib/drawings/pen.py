@@ -50,8 +50,9 @@ class Page:
 
     def sign(self, place: Any, size: Any, words: str, colour: str, points: int = TEXT) -> None:
         """A coloured box with words in it."""
-        self.box(*place, *size, facecolor=colour, linewidth=0)
-        self.say(*place, words, points, color=ink_on(colour), fontweight="bold", zorder=4)
+        x, y = place
+        self.box(x, y, *size, facecolor=colour, linewidth=0)
+        self.say(x, y, words, points, color=ink_on(colour), fontweight="bold", zorder=4)
 
     def arrow(self, start: Any, end: Any, **style: Any) -> None:
         look: Any = {"color": GREY, "linewidth": 1.8, "arrowstyle": "-|>", "mutation_scale": 15}

@@ -70,7 +70,7 @@ def compare_views(
     scores = canary_scores(hopping.dpsgd, hopping.gradients, places=hopping.places)
     best = np.argsort(-np.abs(scores), kind="stable")[:k]
     right = ((scores[best] > 0) == coins[best]).sum()
-    hopped = Counts(right, k, n=claim.n, r_fixed=True)
+    hopped = Counts(np.array([right]), np.array([k]), n=claim.n, r_fixed=True)
     rows["hopping, all steps"] = hopped, audit_hopping(claim, k, **played)
     known = among.gradients - among.expected_from_digits
     for name, seen in (("knows the digits", known), ("does not", among.gradients)):
