@@ -86,6 +86,7 @@ PICTURES = {
         others={"more": {"one": 1.5}},
         references={"a": 1, "b": 2},
     ),
+    "swept": lambda: figures.swept(levels(), ["epsilon", "n"], "bound"),
     "tiles": lambda: figures.tiles(
         {"one": [("1", "good"), ("2", "bad")], "two": [("3", "good")]},
         {"good": figures.GREEN, "bad": figures.RED},
