@@ -8,18 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib.bounds import p
 from oralib.channel import Channel
+from oralib.figures import draw
 from oralib.figures.data import note, note_cells
-from oralib.figures.style import (
-    GREY,
-    Picture,
-    finish,
-    in_house_style,
-    label_axes,
-    look,
-    new_picture,
-    require_some,
-    write,
-)
+from oralib.figures.style import GREY, Picture, in_house_style, require_some
 
 #: What is reached, and the three gaps up to what privacy allows, in light tones of the colours that
 #: ``oralib.drawings.three_gaps`` has for them.
@@ -48,7 +39,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
     >>> picture = gap_chain({"Count": channel(Count(), 4), "XOR": channel(Xor(), 4)})
     """
     require_some("channels", channels, "row")
-    _, axes = new_picture(height=1.5 + 0.46 * len(channels))
+    _, axes = draw.picture(height=1.5 + 0.46 * len(channels))
     if k is not None and not isinstance(k, Sequence | np.ndarray):
         k = _check.integer("k", k, 1)
     guesses = [k] * len(channels) if k is None or isinstance(k, int) else list(k)
@@ -77,7 +68,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     of = f" of the best {'guess' if k == 1 else f'{k} guesses'}" if isinstance(k, int) else ""
-    return finish(axes, f"accuracy{of}", "", columns=3)
+    return draw.finish(axes, f"accuracy{of}", "", columns=3)
 
 
 @in_house_style
@@ -94,17 +85,17 @@ def mass(
     >>> picture = mass({"fair coin": ([0, 1], [0.5, 0.5])}, "heads")
     """
     require_some("laws", laws, "law")
-    _, axes = new_picture(height=3.6)
+    _, axes = draw.picture(height=3.6)
     every = np.concatenate([np.ravel(values) for values, _ in laws.values()])
     beside = len(laws) if np.unique(every).size < every.size else 1
     for j, (label, law) in enumerate(laws.items()):
         values, chances = (np.asarray(part, dtype=float) for part in law)
         shift = (j % beside - (beside - 1) / 2) * 0.8 / beside
-        axes.bar(values + shift, chances, 0.8 / beside, color=look(j)[0], label=label)
+        axes.bar(values + shift, chances, 0.8 / beside, color=draw.look(j)[0], label=label)
         note(axes, series=label, x=values, y=chances)
     axes.grid(visible=False, axis="x")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    return finish(axes, xlabel, ylabel)
+    return draw.finish(axes, xlabel, ylabel)
 
 
 @in_house_style
@@ -117,7 +108,7 @@ def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
     >>> picture = law({"Count": one_run_law(channel(Count(), 3), ThresholdGuesser(1.0))})
     """
     require_some("laws", laws, "law")
-    picture, axes = new_picture(len(laws), width=max(5.0, 3.5 * len(laws)), height=3.5)
+    picture, axes = draw.picture(len(laws), width=max(5.0, 3.5 * len(laws)), height=3.5)
     panels = np.atleast_1d(axes)
     most = max(table.max() for table in laws.values())
     for panel, (title, table) in zip(panels, laws.items(), strict=True):
@@ -129,7 +120,7 @@ def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
         note_cells(panel, ticks, ticks, shown)
         for place in map(tuple, np.argwhere(table > _EMPTY) if len(table) <= 6 else ()):
             colour = "white" if table[place] > 0.6 * most else "black"
-            write(panel, place, f"{table[place]:.2g}", colour)
+            draw.write(panel, place, f"{table[place]:.2g}", colour)
     panels[0].set_ylabel("right guesses v")
     picture.colorbar(image, ax=list(panels), shrink=0.9, label="probability")
     return picture
@@ -156,7 +147,7 @@ def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
     >>> picture = outputs(channel(Count(), 3))
     """
     rows, columns = channel.table.shape
-    picture, axes = new_picture(height=1.6 + 0.33 * rows)
+    picture, axes = draw.picture(height=1.6 + 0.33 * rows)
     image = axes.imshow(channel.table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     between = _THIN if columns <= 8 else "\n"  # stacked where they do not fit side by side
     axes.set_xticks(range(columns), [_signs(s, between) for s in channel.signs])
@@ -168,7 +159,7 @@ def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
     names = names or [str(i) for i in range(rows)]
     axes.set_yticks(range(rows), names)
     note_cells(axes, [_signs(s, between.strip("\n")) for s in channel.signs], names, channel.table)
-    label_axes(axes, "dataset s", "output o")
+    draw.labels(axes, "dataset s", "output o")
     axes.grid(visible=False)
     picture.colorbar(image, ax=axes, label="P[o | s]")
     return picture

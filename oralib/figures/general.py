@@ -10,26 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._rounding import first_largest
+from oralib.figures import draw
 from oralib.figures.data import note, note_cells
-from oralib.figures.style import (
-    BLUE,
-    DASHED,
-    RED,
-    Curve,
-    Picture,
-    draw_curve,
-    draw_legend,
-    draw_points,
-    draw_references,
-    finish,
-    in_house_style,
-    ink_on,
-    label_axes,
-    look,
-    new_picture,
-    require_some,
-    write,
-)
+from oralib.figures.style import BLUE, RED, Curve, Picture, in_house_style, ink_on, require_some
 
 
 @in_house_style
@@ -56,11 +39,11 @@ def lines(
     --------
     >>> picture = lines({"p(ε)": ([0, 1, 2], [0.5, 0.73, 0.88])}, "ε", "accuracy")
     """
-    _, axes = new_picture()
+    _, axes = draw.picture()
     _draw(axes, curves, points or {}, references)
     axes.set_yscale("log" if log_y else "linear")
     axes.set_ylim(ylim)
-    return finish(axes, xlabel, ylabel, log_x=log_x)
+    return draw.finish(axes, xlabel, ylabel, log_x=log_x)
 
 
 @in_house_style
@@ -84,15 +67,15 @@ def stacked(
     >>> picture = stacked(panels, "n")
     """
     require_some("panels", panels, "panel")
-    picture, axes = new_picture(rows=len(panels), height=1.0 + 2.2 * len(panels), sharex=True)
+    picture, axes = draw.picture(rows=len(panels), height=1.0 + 2.2 * len(panels), sharex=True)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     for panel, (ylabel, curves) in zip(np.atleast_1d(axes), panels.items(), strict=True):
         of_panel, levels = (points or {}).get(ylabel, {}), (references or {}).get(ylabel)
         _draw(panel, curves, of_panel, levels, names)
-        label_axes(panel, xlabel, ylabel, log_x)
+        draw.labels(panel, xlabel, ylabel, log_x)
         panel.locator_params(axis="y", nbins=5)  # else ticks change once labels have their room
         panel.label_outer()
-    draw_legend(picture)
+    draw.legend(picture)
     return picture
 
 
@@ -105,19 +88,19 @@ def _draw(
 ) -> None:
     """Curves and points, each in the style of the place of its label among the names."""
     order = list(dict.fromkeys([*(names or ()), *curves, *points]))
-    draw_references(axes, references)
+    draw.references(axes, references)
     for label, curve in curves.items():
-        colour, dashes, _ = look(order.index(label))
-        draw_curve(axes, *curve, label=label, color=colour, linestyle=dashes)
+        colour, dashes, _ = draw.look(order.index(label))
+        draw.curve(axes, *curve, label=label, color=colour, linestyle=dashes)
     of_curves = [label for label in points if label in curves]
     several = len(of_curves) > 1  # which have one entry in the legend
     for label, curve in points.items():
-        colour, _, marker = look(order.index(label))
+        colour, _, marker = draw.look(order.index(label))
         series = f"{label} (simulated)" if label in curves else label
         shown = None if several and label in curves else series
-        draw_points(axes, *curve, label=shown, series=series, color=colour, marker=marker)
+        draw.points(axes, *curve, label=shown, series=series, color=colour, marker=marker)
     if several:
-        draw_points(axes, [], [], [], label="simulated, ± one s.e.", color="black")
+        draw.points(axes, [], [], [], label="simulated, ± one s.e.", color="black")
 
 
 @in_house_style
@@ -133,13 +116,13 @@ def quantiles(
     levels = np.linspace(0, 1, _check.integer("steps", steps, 1) + 2)[1:-1]
     x = np.quantile(_check.reals("first", first, interval="()"), levels)
     y = np.quantile(_check.reals("second", second, interval="()"), levels)
-    _, axes = new_picture(width=5.0, height=4.6)
+    _, axes = draw.picture(width=5.0, height=4.6)
     ends = [min(x[0], y[0]), max(x[-1], y[-1])]
-    draw_curve(axes, ends, ends, label="equal laws", **DASHED)
+    draw.curve(axes, ends, ends, label="equal laws", **draw.DASHED)
     label = f"quantiles, {100 * levels[0]:.3g}% to {100 * levels[-1]:.3g}%"
-    draw_curve(axes, x, y, color=BLUE, marker="o", linestyle="none", markersize=4, label=label)
+    draw.curve(axes, x, y, color=BLUE, marker="o", linestyle="none", markersize=4, label=label)
     axes.set_aspect("equal")
-    return finish(axes, xlabel, ylabel)
+    return draw.finish(axes, xlabel, ylabel)
 
 
 @in_house_style
@@ -165,11 +148,11 @@ def ranking(
     for label, extra in (others or {}).items():
         if unknown := [row for row in extra if row not in values]:
             raise ValueError(f"others must have rows of values, got {unknown[0]!r} in {label!r}")
-    picture, axes = new_picture(width=7.0, height=1.3 + 0.45 * len(values))
+    _, axes = draw.picture(width=7.0, height=1.3 + 0.45 * len(values))
     places = {row: -place for place, row in enumerate(values)}
-    draw_references(axes, references, upright=True)
+    draw.references(axes, references, upright=True)
     for place, (label, extra) in enumerate((others or {}).items(), start=1):
-        colour, _, marker = look(place)
+        colour, _, marker = draw.look(place)
         style: Any = {"color": colour, "marker": marker, "markerfacecolor": "white", "label": label}
         axes.plot(list(extra.values()), [places[row] for row in extra], linestyle="none", **style)
         note(axes, series=label, x=list(extra.values()), y=list(extra))
@@ -178,13 +161,12 @@ def ranking(
     axes.errorbar(x, heights, xerr=2 * error, fmt="o", color=BLUE, capsize=3, label=label)
     note(axes, series=label, x=x, y=list(values), low=x - 2 * error, high=x + 2 * error)
     above: Any = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center", "color": BLUE}
-    for place in zip(x, heights, strict=True):
-        axes.annotate(f"{place[0]:.2f}", place, **above)
+    for value, height in zip(x, heights, strict=True):
+        axes.annotate(f"{value:.2f}", (value, height), **above)
     axes.set_yticks(heights, list(places))
     axes.grid(visible=False, axis="y")
-    axes.set(xlabel=xlabel, xlim=(0, None), ylim=(-len(values) + 0.4, 0.75))
-    draw_legend(picture, spare=2)
-    return picture
+    axes.set(xlim=(0, None), ylim=(-len(values) + 0.4, 0.75))
+    return draw.finish(axes, xlabel, "", spare=2)
 
 
 @in_house_style
@@ -203,7 +185,7 @@ def heatmap(
     >>> picture = heatmap([[1, 2], [3, 4]], [1, 8], [50, 100], "n/d", "guesses", "bound")
     """
     shown = _mapped(values, columns, rows)
-    picture, axes = new_picture(
+    picture, axes = draw.picture(
         width=max(5.0, 1.8 + 0.62 * len(columns)), height=1.4 + 0.42 * len(rows)
     )
     image, best = _draw_map(axes, shown, columns, rows)
@@ -211,8 +193,8 @@ def heatmap(
     for place in map(tuple, np.argwhere(np.isfinite(shown))):
         weight = "bold" if place == best else "normal"
         colour = "white" if shown[place] < middle else "black"
-        write(axes, place, f"{shown[place]:.2f}", colour, fontweight=weight)
-    label_axes(axes, xlabel, ylabel)
+        draw.write(axes, place, f"{shown[place]:.2f}", colour, fontweight=weight)
+    draw.labels(axes, xlabel, ylabel)
     picture.colorbar(image, ax=axes, label=label)
     return picture
 
@@ -265,7 +247,7 @@ def maps(
     missing = [(row, name) for row in down for name in across if (row, name) not in panels]
     if missing or not panels:
         raise ValueError(f"panels must have a map for each row and column, got none for {missing}")
-    picture, axes = new_picture(
+    picture, axes = draw.picture(
         len(across), rows=len(down), width=7.0, height=0.9 + 1.75 * len(down), squeeze=False
     )
     for i, row in enumerate(down):
@@ -277,9 +259,9 @@ def maps(
             panel.set_gid(f"{row}, {name}")
             _, best = _draw_map(panel, values, columns, rows, vmin=floor, vmax=top)
             colour = "black" if values[best] > (floor + top) / 2 else "white"
-            write(panel, best, f"{values[best]:.2f}", colour, fontsize=8.5)
+            draw.write(panel, best, f"{values[best]:.2f}", colour, fontsize=8.5)
             panel.set_title("" if i else name)
-            label_axes(panel, xlabel, f"{row}\n{ylabel}")
+            draw.labels(panel, xlabel, f"{row}\n{ylabel}")
             panel.label_outer()
     return picture
 
@@ -296,11 +278,11 @@ def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str,
     require_some("groups", groups, "row")
     if unknown := {kind for row in groups.values() for _, kind in row} - set(colours):
         raise ValueError(f"colours must have every kind, got none for {sorted(unknown)}")
-    picture, axes = new_picture(width=7.5, height=0.9 + 0.42 * len(groups))
+    picture, axes = draw.picture(width=7.5, height=0.9 + 0.42 * len(groups))
     for place, row in enumerate(groups.values()):
         for x, (text, kind) in enumerate(row):
             axes.add_patch(Rectangle((x, place), 0.92, 0.86, color=colours[kind], linewidth=0))
-            write(axes, (place + 0.43, x + 0.46), text, ink_on(colours[kind]), fontsize=11.5)
+            draw.write(axes, (place + 0.43, x + 0.46), text, ink_on(colours[kind]), fontsize=11.5)
     axes.set(xlim=(-0.1, max(map(len, groups.values()))), ylim=(len(groups), -0.1), xticks=[])
     axes.set_yticks(np.arange(len(groups)) + 0.43, list(groups))
     axes.tick_params(length=0)
