@@ -183,6 +183,8 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
     numbers = array(name, value, what)
     if numbers.dtype.kind == "O" and {type(entry) for entry in numbers.flat} <= _NUMBERS:
         numbers = np.array(numbers.tolist())
+        if numbers.dtype.kind == "O":  # an integer beyond those of NumPy
+            raise ValueError(f"{name} must lie in [0, {LARGEST_COUNT}], got {name}={value!r}")
     if numbers.dtype.kind not in "iuf":
         why = f" (of dtype {numbers.dtype})" if numbers.ndim else ""
         raise TypeError(f"{name} must be {what}, got {name}={shown(value)}{why}")

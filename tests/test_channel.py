@@ -78,9 +78,9 @@ def check_chain(table):
     assert efficacy[-1] == pytest.approx(0.5 + table.total_variation.mean() / 2)
 
 
-@pytest.mark.parametrize(("name", "n"), MEMBERS)
-def test_chain_of_the_zoo(name, n):
-    check_chain(channel(ZOO[name][0], n))
+def test_chain_of_the_zoo():
+    for name, n in MEMBERS:
+        check_chain(channel(ZOO[name][0], n))
 
 
 random_tables = st.tuples(
@@ -129,9 +129,7 @@ def test_levels_of_random_mechanisms_by_loops(parameters):
 
 def test_impossible_outputs_are_dropped():
     table = Channel(np.array([[0.5, 1.0], [0.0, 0.0], [0.5, 0.0]]), outputs=["a", "b", "c"])
-    assert table.outputs.tolist() == ["a", "c"]
-    assert table.n == 1
-    assert table.epsilon == np.inf
+    assert (table.outputs.tolist(), table.n, table.epsilon) == (["a", "c"], 1, np.inf)
     assert len(channel(oralib.AllOrNothing(0.0), 2).table) == 1
 
 
