@@ -37,12 +37,5 @@ from oralib.scores.audit import (
 )
 from oralib.scores.result import UNFAIR, ScoreAudit
 
-__all__ = [
-    "UNFAIR",
-    "ScoreAudit",
-    "audit_counts",
-    "audit_guesses",
-    "audit_scores",
-    "bounds_by_beta",
-    "bounds_by_guesses",
-]
+__all__ = ["UNFAIR", "ScoreAudit", "audit_counts", "audit_guesses", "audit_scores"]
+__all__ += ["bounds_by_beta", "bounds_by_guesses"]
