@@ -224,7 +224,7 @@ def _warn_if_blind(file: Any, chosen: argparse.Namespace) -> None:
     """Say so before the audit if no outcome of it could refute the claim."""
     from math import isnan
 
-    from oralib.scores.result import best_bound
+    from oralib.scores.result import best_bound, down
 
     n, level = file.coins.size, chosen.beta
     fixed = chosen.guesses is not None or chosen.grid is not None
@@ -241,7 +241,7 @@ def _warn_if_blind(file: Any, chosen: argparse.Namespace) -> None:
     best = best_bound(most, n, delta=chosen.delta, level=level, fixed=fixed)
     if best <= chosen.claim:
         print(
-            f"warning: even {most:,} right of {most:,} guesses would show {best:.3f}, so that this "
+            f"warning: even {most:,} right of {most:,} guesses would show {down(best)}, so that this "
             f"audit cannot test a claim of ε = {chosen.claim:g}",
             file=sys.stderr,
         )
