@@ -241,8 +241,8 @@ def _warn_if_blind(file: Any, chosen: argparse.Namespace) -> None:
     best = best_bound(most, n, delta=chosen.delta, level=level, fixed=fixed)
     if best <= chosen.claim:
         print(
-            f"warning: even {most:,} right of {most:,} guesses would show {down(best)}, so that this "
-            f"audit cannot test a claim of ε = {chosen.claim:g}",
+            f"warning: even {most:,} right of {most:,} guesses would show {down(best)}, so that "
+            f"this audit cannot test a claim of ε = {chosen.claim:g}",
             file=sys.stderr,
         )
 
