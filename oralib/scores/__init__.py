@@ -27,8 +27,8 @@ taken for that design, unless ``coins="independent"`` says that it was chance. N
 the output of the training enter the scores that depends on the coins, nor may the seed, the number
 of guesses or the sign of the scores be chosen by what comes out.
 
-**What an audit could have seen.** All of r guesses right is its best outcome, and the bound for that
-is the most that it could have shown. A claim above it is not tested by the audit.
+**What an audit could have seen.** Its best outcome is that all guesses are right, and the bound for
+that is the most that it could have shown. A claim above it is not tested by the audit.
 """
 
 from oralib.scores.audit import (

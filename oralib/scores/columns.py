@@ -26,14 +26,13 @@ def column(name: str, value: ArrayLike) -> Reals:
     """One number per canary; truth values are 1 and 0, and what is missing is nan."""
     why = ""
     try:
-        array = np.asarray(value)
-        if array.dtype.kind == "O":  # as columns of pandas and lists in which something is missing
+        array = np.asarray(None if np.ma.is_masked(value) else value)
+        if array.dtype.kind == "O" and array.ndim == 1:  # as where something is missing
             missing = ("NoneType", "NAType")
             array = np.array([nan if type(x).__name__ in missing else x for x in array.flat])
     except (ValueError, TypeError, RuntimeError) as error:  # lists of lists, or tensors
         array, why = np.asarray(None), _check.reason(value, error)
-    good = array.dtype.kind in "biuf" and array.ndim == 1 and array.size
-    if not good or np.ma.is_masked(value):
+    if array.dtype.kind not in "biuf" or array.ndim != 1 or not array.size:
         first = value[0] if isinstance(value, list | tuple) and value else value
         if getattr(first, "requires_grad", False):
             why = " (a tensor that follows gradients: give it as .detach().cpu().numpy())"
@@ -130,7 +129,8 @@ def check_ids(ids: Sequence[Any] | None, n: int) -> None:
     if ids is None:
         return
     try:
-        names = [None if x != x else x for x in np.asarray(list(ids)).tolist()]  # nan is not nan
+        array = np.asarray(None if np.ma.is_masked(ids) else list(ids))
+        names = [None if x != x else x for x in array.tolist()]  # nan is not nan
         twice = [name for name, times in Counter(names).items() if times > 1]
     except (TypeError, ValueError, RuntimeError):  # no list, or of what is no word or number
         shown = _check.shown(ids)
