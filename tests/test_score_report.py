@@ -336,3 +336,32 @@ def test_what_to_do_about_tensors_and_words():
             audit_scores(scores, coins, delta=0.0, guesses=20)
         with pytest.raises(TypeError, match="included must be a list of numbers or truth values"):
             audit_scores(np.arange(101.0), scores, delta=0.0, guesses=20)
+
+
+class _Array:
+    """As those of PyTorch: a dtype that is none of NumPy's, equal to nothing but itself."""
+
+    dtype = object()
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values.astype(dtype or self.values.dtype)
+
+    def __len__(self):
+        return len(self.values)
+
+
+def test_tensors_and_columns_of_pandas_are_as_good_as_arrays():
+    included, scores = np.arange(100) % 2 == 0, np.arange(100.0)
+    included[1] = True
+    expected = audit_scores(scores, included, delta=1e-5, guesses=20)
+    for kind in (np.float32, np.float16, np.int64, object):
+        found = audit_scores(_Array(scores.astype(kind)), _Array(included), delta=1e-5, guesses=20)
+        assert found == expected
+    guesses = [*included[:-2].tolist(), None, None]
+    expected = audit_guesses(guesses, included, delta=0.0)
+    assert (expected.v, expected.r) == (98, 98)
+    for dtype in ("boolean", "Int64"):  # what is missing there is no guess
+        assert audit_guesses(pd.Series(guesses, dtype=dtype), included, delta=0.0) == expected

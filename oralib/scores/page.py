@@ -49,7 +49,7 @@ def page(audit: Any, claim: float | None, figure: bytes | None, made: dict[str, 
             f"That the training is {said['claim'].replace('-DP', '')}-differentially private. "
             "Differential privacy limits what a trained model can reveal about a single record of "
             f"its training data. ε = {claim:g} is the strength of the promise, and smaller is "
-            f"stronger; δ = {plain(audit.delta)} is how far it may fail.",
+            f"stronger; δ = {plain(audit.delta)} allows for rare exceptions.",
         )
     section(
         "What was tested",

@@ -320,7 +320,7 @@ def _power(audit: ScoreAudit, claim: float | None) -> str:
     needed = audit.guesses_needed(claim)
     if needed is None:
         return f"{said}; no number of guesses could refute ε = {claim:g} in such an audit"
-    return f"{said}; to refute ε = {claim:g} takes {needed:,} guesses if all of them are right"
+    return f"{said}; to refute ε = {claim:g} takes {needed:,} guesses, all of them right"
 
 
 def _hints(audit: ScoreAudit) -> list[str]:
