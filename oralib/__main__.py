@@ -58,8 +58,9 @@ def _add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="audit a training of your own by the scores of its canaries",
         description="A valid lower bound on ε from a file of canaries, CSV or Parquet, with the "
         "columns score and included, or guess and truth, and, if canaries have names, id. The exit "
-        "status is 0, or 1 if --claim is refuted, or 2 if the audit cannot be made or cannot judge "
-        "the claim.",
+        "status is 0 if --claim is not refuted (or not given), 1 if it is refuted, 2 if the audit "
+        "cannot be made or is not valid, and 3 if the audit cannot test the claim: if none of its "
+        "outcomes would have refuted it.",
         epilog="Each canary must have been included by a fair coin of its own; to include just "
         "half of them is not covered. Coins are 1 or 0, true or false, yes or no, or 1 or -1. "
         "Scores are high for canaries that seem to have been included. A guess is written like a "
@@ -91,14 +92,29 @@ def _add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument(
         "--side",
-        choices=("both", "included"),
+        choices=("both", "included", "farthest"),
         help="guess the highest scores as included and the lowest as left out, which is the "
-        "default, or only the former",
+        "default, or only the former; or those farthest from 0, by their sign",
     )
     parser.add_argument("--claim", type=float, metavar="EPSILON", help="the ε that is claimed")
+    parser.add_argument(
+        "--coins",
+        choices=("independent",),
+        help="say that coins of which just half are heads have balanced by chance",
+    )
+    parser.add_argument(
+        "--curve",
+        type=_curve,
+        metavar="gaussian|STEPS,RATE",
+        help="the trade-off curve of the f-DP bound: that of a Gaussian mechanism, the default, or "
+        "of DP-SGD with so many steps at this sample rate",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
-        "--out", type=_path, metavar="DIR", help="a new folder for report.json and a figure"
+        "--out",
+        type=_path,
+        metavar="DIR",
+        help="a new folder for report.html, report.txt, report.json and figure.png",
     )
     parser.add_argument(
         "--seed", type=int, help="of the split, and of the order of equal scores, by default 0"
@@ -114,61 +130,111 @@ def _numbers(word: str) -> list[int]:
         raise argparse.ArgumentTypeError(said) from None
 
 
+def _curve(word: str) -> Any:
+    from oralib import GaussianCurve, SubsampledGaussianCurve
+
+    if word == "gaussian":
+        return GaussianCurve()
+    try:
+        steps, rate = word.split(",")
+        return SubsampledGaussianCurve(int(steps), float(rate))
+    except ValueError as error:
+        said = (
+            f"must be gaussian, or steps and a sample rate such as 100,0.1, got {word!r} ({error})"
+        )
+        raise argparse.ArgumentTypeError(said) from None
+
+
 def _audit(chosen: argparse.Namespace) -> int:
     """Status 1 is kept for a claim that is refuted, so all troubles have status 2."""
     import json
 
     from oralib import _folders
     from oralib.scores.file import read_scores
+    from oralib.scores.page import page
 
     if chosen.claim is not None:
         _check.real("claim", chosen.claim, 0, interval="[)")
     if chosen.out is not None:
         _folders.check_new(chosen.out)
     file = read_scores(chosen.file)
+    if chosen.claim is not None:
+        _warn_if_blind(file, chosen)
     audit, draw = _audit_of(file, chosen)
-    content = {
-        **{"file": str(chosen.file), "sha256": file.digest, "oralib": version("oralib")},
-        **{"claim": chosen.claim, "refuted": None, **audit.as_dict()},
-    }
-    if chosen.claim is not None and audit.plausible_coins:
-        content["refuted"] = audit.refutes(chosen.claim)
-    text = json.dumps(content, indent=2, allow_nan=False)
+    made = {"file": str(chosen.file), "sha256": file.digest, "oralib": version("oralib")}
+    content = {**made, "claim": None, "verdict": None, "refuted": None}
+    text = json.dumps(content | audit.as_dict(chosen.claim), indent=2, allow_nan=False)
     if chosen.out is not None:
-        files = {"report.json": f"{text}\n".encode()}
-        if audit.plausible_coins:
-            files["figure.png"] = draw()
+        figure = None if audit.problem else draw()
+        files = {
+            "report.html": page(audit, chosen.claim, figure, made).encode(),
+            "report.txt": f"{audit.report(chosen.claim)}\n".encode(),
+            "report.json": f"{text}\n".encode(),
+            **({} if figure is None else {"figure.png": figure}),
+        }
         _folders.write_new(chosen.out, files)
     print(text if chosen.json else audit.report(chosen.claim))
     if chosen.out is not None and not chosen.json:
         print(f"written   {chosen.out}")
-    if not audit.plausible_coins:
-        print(f"error: {audit.notes[0]}", file=sys.stderr)
+    if audit.problem:
+        print(f"error: {audit.problem}", file=sys.stderr)
         return 2
-    return 1 if content["refuted"] else 0
+    return 0 if chosen.claim is None else STATUS[audit.verdict(chosen.claim)]
+
+
+#: The exit status of a verdict.
+STATUS = {"not refuted": 0, "refuted": 1, "invalid": 2, "cannot test": 3}
+
+
+def _warn_if_blind(file: Any, chosen: argparse.Namespace) -> None:
+    """Say so before the audit if no outcome of it could refute the claim."""
+    from math import isnan
+
+    from oralib.scores.result import best_bound, down
+
+    n, level = file.coins.size, chosen.beta
+    fixed = chosen.guesses is not None or chosen.grid is not None
+    if file.kind == "guess":
+        most = chosen.guesses or sum(not isnan(guess) for guess in file.values)
+    elif chosen.grid is not None:
+        most, level = max(chosen.grid), level / len({*chosen.grid})
+    elif chosen.guesses is not None:
+        most = chosen.guesses
+    else:
+        most = n = n - round(n * (0.2 if chosen.split is None else chosen.split))
+    if not 0 < most <= n or not 0 < level < 1:
+        return  # which the audit will refuse
+    best = best_bound(most, n, delta=chosen.delta, level=level, fixed=fixed)
+    if best <= chosen.claim:
+        print(
+            f"warning: even {most:,} right of {most:,} guesses would show {down(best)}, so that "
+            f"this audit cannot test a claim of ε = {chosen.claim:g}",
+            file=sys.stderr,
+        )
 
 
 def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
     """The audit of a file, and what draws its figure."""
     import numpy as np
 
-    from oralib import Counts, scores
+    from oralib import Counts, GaussianCurve, scores
 
     given = {"delta": chosen.delta, "beta": chosen.beta}
+    how = {"coins": chosen.coins, "curve": chosen.curve or GaussianCurve()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says it
         if file.kind == "guess":
             for name in ("split", "grid", "side", "seed"):
                 if getattr(chosen, name) is not None:
                     raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
-            audit = scores.audit_guesses(file.values, file.coins, guesses=chosen.guesses, **given)
+            how["guesses"] = chosen.guesses
+            audit = scores.audit_guesses(file.values, file.coins, **given, **how)
         else:
             given |= {"side": chosen.side or "both", "seed": chosen.seed or 0}
-            number = {name: getattr(chosen, name) for name in ("guesses", "split", "grid")}
-            audit = scores.audit_scores(file.values, file.coins, **number, **given)
+            how |= {name: getattr(chosen, name) for name in ("guesses", "split", "grid", "claim")}
+            audit = scores.audit_scores(file.values, file.coins, **given, **how)
 
     def draw() -> bytes:
-
         from oralib import figures
 
         if file.kind == "guess":
