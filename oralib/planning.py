@@ -26,6 +26,9 @@ GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500,
 #: The shape of the best schedule that we found in the paper's main setting.
 SHAPE = {"until": 0.9, "bend": 1.65, "crowding": (3.0, 20.0)}
 
+#: Noise that gradients may show, as shares of the stated one: guessers look for it before they score.
+SEEN_NOISE = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 2.0, 5.0, 20.0, 100.0)
+
 #: Simulated audits move at most so many canaries in all, a matter of seconds.
 _WORK = 2e8
 

@@ -256,10 +256,12 @@ def _simulated(dpsgd: DpSgd, dropping: Dropping | None) -> Plan:
     return plan
 
 
-def _hop(plan: Plan, rng: Generator) -> Any:
+def _hop(plan: Plan, rng: Generator, size: float = 1.0) -> Any:
+    """One training; canaries of another size than 1 are those that nobody has clipped."""
     dpsgd = plan.dpsgd
     return _hop_kernel(
-        dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, plan.loads, plan.widths, *plan.tables, rng
+        *(dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, size, plan.loads, plan.widths),
+        *(*plan.tables, rng),
     )
 
 
@@ -268,6 +270,7 @@ def _hop_kernel(
     n: int,
     sample_rate: float,
     sigma: float,
+    size: float,
     loads: Array,
     widths: Array,
     table: Array,
@@ -306,7 +309,7 @@ def _hop_kernel(
             end = start + loads[t, band] * widths[band]
             entry, ones = table[t, band], slice(first[band], first[band + 1])
             _step(
-                *(score[start:end], row[ones], column[ones], widths[band], gap, sigma),
+                *(score[start:end], row[ones], column[ones], widths[band], gap, sigma, size),
                 *(low[entry], step[entry], values[entry], rng),
             )
             start = end
@@ -338,6 +341,7 @@ def _step(
     width: int,
     gap: float,
     sigma: float,
+    size: float,
     low: float,
     step: float,
     values: Array,
@@ -353,7 +357,7 @@ def _step(
     # The gaps between members of a batch are geometric: jump from member to member.
     i = np.floor(gap * rng.standard_exponential())
     while i < row.size:
-        noisy[column[int(i)] + turn[row[int(i)]]] += 1
+        noisy[column[int(i)] + turn[row[int(i)]]] += size
         i += 1 + np.floor(gap * rng.standard_exponential())
     for j in range(width):
         y = noisy[j] + noisy[j + width] + sigma * rng.standard_normal()
@@ -402,6 +406,12 @@ def _sort(
 def _key(score: float) -> int:
     """Small for a large score."""
     return _KEYS - 1 - int(min(abs(score) * _KEYS_PER_UNIT, _KEYS - 1.0))
+
+
+def by_promise(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The order in which :func:`_sort` puts canaries with these scores."""
+    size = np.minimum(np.abs(scores) * _KEYS_PER_UNIT, _KEYS - 1.0).astype(np.int16)
+    return np.argsort(-size, kind="stable")
 
 
 @jit
