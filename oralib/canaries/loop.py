@@ -17,7 +17,7 @@ from oralib._binomial import log_pmf
 from oralib._streams import stream
 from oralib.bounds import Counts
 from oralib.dpsgd import DpSgd, Dropping
-from oralib.dpsgd.hopping import loads_and_widths, by_promise
+from oralib.dpsgd.hopping import by_promise, loads_and_widths
 from oralib.dpsgd.likelihood import likelihood_tables
 from oralib.dpsgd.observed import all_log_odds, weigh_all
 from oralib.dpsgd.tables import ratio_table, window
@@ -230,8 +230,14 @@ class Canaries:
         }
         partial = target.with_name(f"{target.name}.partial")
         with partial.open("wb") as file:
-            state = {"scores": self.scores, "who": self._who, "fit": self._fit}
-            np.savez(file, given=json.dumps(given), weighed=self._weighed, **state)
+            np.savez(
+                file,
+                given=json.dumps(given),
+                scores=self.scores,
+                who=self._who,
+                fit=self._fit,
+                weighed=self._weighed,
+            )
         partial.replace(target)
 
     @classmethod

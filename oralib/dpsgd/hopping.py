@@ -168,6 +168,7 @@ def hopping_counts(
     guesses: Sequence[int],
     *,
     dropping: Dropping | None = None,
+    norm: float = 1.0,
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
@@ -176,6 +177,7 @@ def hopping_counts(
     Parameters
     ----------
     guesses : the numbers of guesses, each smaller than the one before.
+    norm : that of a canary's gradient; above 1 if nobody clips it.
     """
     plan = _simulated(dpsgd, dropping)
     ks = falling(guesses, int(plan.active[-1]))
@@ -183,7 +185,7 @@ def hopping_counts(
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
         v = np.empty((size, ks.size), dtype=np.int64)
         for trial in range(size):
-            included, scores, who = _hop(plan, rng)
+            included, scores, who = _hop(plan, rng, norm)
             v[trial] = [_count_right(included, scores, who, k) for k in ks.tolist()]
         return (v,)
 
@@ -256,11 +258,10 @@ def _simulated(dpsgd: DpSgd, dropping: Dropping | None) -> Plan:
     return plan
 
 
-def _hop(plan: Plan, rng: Generator, size: float = 1.0) -> Any:
-    """One training; canaries of another size than 1 are those that nobody has clipped."""
+def _hop(plan: Plan, rng: Generator, norm: float = 1.0) -> Any:
     dpsgd = plan.dpsgd
     return _hop_kernel(
-        *(dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, size, plan.loads, plan.widths),
+        *(dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, norm, plan.loads, plan.widths),
         *(*plan.tables, rng),
     )
 
@@ -270,7 +271,7 @@ def _hop_kernel(
     n: int,
     sample_rate: float,
     sigma: float,
-    size: float,
+    norm: float,
     loads: Array,
     widths: Array,
     table: Array,
@@ -309,7 +310,7 @@ def _hop_kernel(
             end = start + loads[t, band] * widths[band]
             entry, ones = table[t, band], slice(first[band], first[band + 1])
             _step(
-                *(score[start:end], row[ones], column[ones], widths[band], gap, sigma, size),
+                *(score[start:end], row[ones], column[ones], widths[band], gap, sigma, norm),
                 *(low[entry], step[entry], values[entry], rng),
             )
             start = end
@@ -341,7 +342,7 @@ def _step(
     width: int,
     gap: float,
     sigma: float,
-    size: float,
+    norm: float,
     low: float,
     step: float,
     values: Array,
@@ -357,7 +358,7 @@ def _step(
     # The gaps between members of a batch are geometric: jump from member to member.
     i = np.floor(gap * rng.standard_exponential())
     while i < row.size:
-        noisy[column[int(i)] + turn[row[int(i)]]] += size
+        noisy[column[int(i)] + turn[row[int(i)]]] += norm
         i += 1 + np.floor(gap * rng.standard_exponential())
     for j in range(width):
         y = noisy[j] + noisy[j + width] + sigma * rng.standard_normal()
