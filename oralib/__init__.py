@@ -92,7 +92,17 @@ if TYPE_CHECKING:
 
 
 _LATER = (
-    *("claims", "drawings", "experiments", "figures", "laws", "methods", "parameters", "results"),
+    *(
+        "canaries",
+        "claims",
+        "drawings",
+        "experiments",
+        "figures",
+        "laws",
+        "methods",
+        "parameters",
+        "results",
+    ),
     *("runs", "tables", "trainings"),
 )
 

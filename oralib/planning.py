@@ -20,7 +20,6 @@ from oralib.bounds import Counts, p_value, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping, audit_hopping, certified_epsilon, noise_multiplier
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.prediction import predicted_accuracy
-from oralib.dpsgd.training import ACCOUNTANTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +101,8 @@ class AuditPlan:
     @property
     def best(self) -> float:
         """The bound if every guess is right: no audit by this plan can show more."""
-        counts = Counts(self.k, self.k, self.dpsgd.n, r_fixed=True)
+        k = np.array([self.k])
+        counts = Counts(k, k, self.dpsgd.n, r_fixed=True)
         return float(valid_lower_bound(counts, beta=self.beta, delta=self.delta)[0])
 
     def __str__(self) -> str:
@@ -152,7 +152,7 @@ def plan_audit(
     sample_rate = _check.real("sample_rate", sample_rate, 1e-12, 1)
     most = _check.integer("most", min(150 * d, _MANY) if most is None else most, 1)
     trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
-    _check.one_of("accountant", accountant, ACCOUNTANTS)
+    _check.one_of("accountant", accountant, ("rdp", "pld"))
     _check.one_of("aim", aim, AIMS)
     epsilon, sigma = _claimed(epsilon, delta, steps, sample_rate, sigma, accountant)
     trained = DpSgd(1, d, steps, sample_rate, sigma)
@@ -344,10 +344,10 @@ def _to_refute(
             break
     if most_sure[0] < 0:
         raise ValueError(
-            f"d must be larger: {most_sure[2].used_coordinates:,} coordinates are too few to refute "
-            f"an epsilon of {epsilon:g} even with {_LESS[-1]:g} of the stated noise. That takes "
-            f"{int(able[0][2][0]):,} guesses, all of them right; plan for more coordinates than that "
-            "(oralib.canaries adds weights of its own, as many as you like)"
+            f"d must be larger: {most_sure[2].used_coordinates:,} coordinates are too few to "
+            f"refute an epsilon of {epsilon:g}, even with {_LESS[-1]:g} of the stated noise. It "
+            f"takes {int(able[0][2][0]):,} guesses, all of them right; plan for more coordinates "
+            "than that (oralib.canaries adds weights of its own, as many as you like)"
         )
     return most_sure[1:]
 

@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 from warnings import warn
 
@@ -21,6 +20,7 @@ from oralib.dpsgd.hopping import by_promise, loads_and_widths
 from oralib.dpsgd.likelihood import likelihood_tables
 from oralib.dpsgd.observed import all_log_odds, weigh_all
 from oralib.dpsgd.tables import ratio_table, window
+from oralib.mechanisms import Array
 from oralib.planning import SEEN_NOISE, AuditPlan
 
 __all__ = ["Canaries", "write_scores"]
@@ -33,6 +33,11 @@ _ENOUGH = 1000
 
 #: So much more likely, in nats, must another noise be before it is taken for that of the training.
 _SURE = 20.0
+
+#: What changes from step to step, beside the step.
+_HELD = ("scores", "_who", "_fit", "_weighed")
+
+Where = str | os.PathLike[str]
 
 
 class Canaries:
@@ -85,10 +90,6 @@ class Canaries:
         self.hop = _check.truth("hop", hop)
         if dropping is not None and not hop:
             raise ValueError(f"dropping must be None for canaries that stay, got {dropping=}")
-        if dpsgd.per_coordinate > 1000:
-            raise ValueError(
-                f"n / d must be at most 1000, to weigh every count, got {dpsgd.per_coordinate}"
-            )
         self.k = _check.integer("k", k, 1, int(self._loads[-1] @ self._widths))
         self.seed, self.public_seed = _check.seed(seed), _check.seed(public_seed)
         self.included = stream(self.seed, "canaries", "coins").random(dpsgd.n) < 0.5
@@ -97,18 +98,16 @@ class Canaries:
         self._who = np.arange(dpsgd.n)  # those that are active, in the order of their places
         self._fit = np.zeros(len(SEEN_NOISE))  # log-likelihoods of the gradients by their noise
         self._told = False  # that the noise is not as stated
-        shared = not hop and dpsgd.per_coordinate > 1
-        self._weighed = np.zeros(
-            (dpsgd.used_coordinates, dpsgd.per_coordinate + 1) if shared else 0
-        )
+        s, shared = dpsgd.per_coordinate, not hop and dpsgd.per_coordinate > 1
+        self._weighed = np.zeros((dpsgd.used_coordinates, s + 1) if shared else 0)
 
     @classmethod
     def from_plan(cls, plan: AuditPlan, *, seed: int, public_seed: int = 0) -> "Canaries":
         """The canaries of a plan by :func:`oralib.plan_audit`."""
         _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-        hop = plan.dpsgd.per_coordinate > 1
-        given: dict[str, Any] = {"dropping": plan.dropping, "hop": hop, "public_seed": public_seed}
-        return cls(plan.dpsgd, plan.k, seed=seed, **given)
+        made = cls(plan.dpsgd, plan.k, seed=seed, dropping=plan.dropping, public_seed=public_seed)
+        made.hop = plan.dpsgd.per_coordinate > 1
+        return made
 
     def places(self, step: int) -> NDArray[np.int64]:
         """The coordinate of each canary in this step, -1 for one that has been dropped."""
@@ -187,12 +186,8 @@ class Canaries:
     def guesses(self, k: int | None = None) -> NDArray[np.int64]:
         """For each canary 1 for included, -1 for left out, 0 for no guess.
 
-        Guessed are the k with scores farthest from 0 among those that are active; of equal ones
-        those that come first.
-
-        Parameters
-        ----------
-        k : the number of guesses; by default the one that was fixed in advance.
+        Guessed are the k with scores farthest from 0 among those that are active, of equal ones
+        the first; by default as many as were fixed in advance.
         """
         k = self.k if k is None else _check.integer("k", k, 1, self._who.size)
         best = self._who[np.argsort(-np.abs(self.scores[self._who]), kind="stable")[:k]]
@@ -207,7 +202,7 @@ class Canaries:
         r = np.array([np.count_nonzero(guess)])
         return Counts(np.array([right]), r, self.dpsgd.n, "canaries", r_fixed=True)
 
-    def write_scores(self, path: str | os.PathLike[str]) -> None:
+    def write_scores(self, path: Where) -> None:
         """Write a file with the columns id, score, included, for ``oralib audit``.
 
         ``--side farthest --guesses K`` makes the same guesses as :meth:`guesses` does, since the
@@ -217,47 +212,34 @@ class Canaries:
             raise ValueError("there are no scores yet: observe has not been called")
         write_scores(path, range(self.dpsgd.n), self.scores, self.included)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: Where) -> None:
         """Write all that is needed to go on, with the coins; an earlier file is replaced at once.
 
         Save it whenever you save the model, so that both are of the same step.
         """
         target = _check.path("path", path)
-        given = {
-            **{"dpsgd": asdict(self.dpsgd), "k": self.k, "seed": self.seed, "hop": self.hop},
-            "dropping": None if self.dropping is None else asdict(self.dropping),
-            **{"public_seed": self.public_seed, "step": self.step},
-        }
         partial = target.with_name(f"{target.name}.partial")
+        given = {name: getattr(self, name) for name in ("k", "seed", "hop", "public_seed", "step")}
+        given["dpsgd"] = asdict(self.dpsgd)
+        given["dropping"] = None if self.dropping is None else asdict(self.dropping)
+        held: dict[str, Any] = {name: getattr(self, name) for name in _HELD}
         with partial.open("wb") as file:
-            np.savez(
-                file,
-                given=json.dumps(given),
-                scores=self.scores,
-                who=self._who,
-                fit=self._fit,
-                weighed=self._weighed,
-            )
+            np.savez(file, given=json.dumps(given), **held)
         partial.replace(target)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Canaries":
+    def load(cls, path: Where) -> "Canaries":
         """The canaries of a file by :meth:`save`."""
         try:
             with np.load(_check.path("path", path), allow_pickle=False) as file:
-                held = {name: file[name] for name in ("given", "scores", "who", "fit", "weighed")}
-            given = json.loads(str(held["given"]))
+                given, held = json.loads(str(file["given"])), {name: file[name] for name in _HELD}
         except (ValueError, KeyError, EOFError) as error:
             raise ValueError(f"path must be a file by save, got {path}: {error}") from None
-        dropping = given.pop("dropping")
+        if given["dropping"] is not None:
+            given["dropping"] = Dropping(**given["dropping"])
         step = given.pop("step")
-        made = cls(
-            DpSgd(**given.pop("dpsgd")),
-            **given,
-            dropping=None if dropping is None else Dropping(**dropping),
-        )
-        made.scores, made._who, made.step = held["scores"], held["who"], step
-        made._fit, made._weighed = held["fit"], held["weighed"]
+        made = cls(DpSgd(**given.pop("dpsgd")), **given)
+        _check.store(made, step=step, **held)
         return made
 
     @property
@@ -267,10 +249,11 @@ class Canaries:
         return min(SEEN_NOISE[best], 1.0) if sure else 1.0
 
     def _now(self, step: int) -> int:
-        step = _check.integer("step", step, 0, self.dpsgd.steps - 1)
+        step, steps = _check.integer("step", step), self.dpsgd.steps
+        if self.step == steps:
+            raise ValueError(f"step must be less than {steps}, as planned, got step={step}")
         if step != self.step:
-            said = "all have been observed" if self.step == self.dpsgd.steps else "the next one"
-            raise ValueError(f"step must be {self.step}, {said}, got step={step}")
+            raise ValueError(f"step must be {self.step}, the next one, got step={step}")
         return step
 
     def _vector(self, name: str, value: ArrayLike) -> NDArray[np.float64]:
@@ -312,16 +295,11 @@ class Canaries:
             self.scores[dropped] = 0.0
 
 
-def write_scores(
-    path: str | os.PathLike[str],
-    ids: Iterable[Any],
-    scores: NDArray[np.float64],
-    included: NDArray[np.bool_],
-) -> None:
+def write_scores(path: Where, ids: Iterable[int], scores: Array, included: Array) -> None:
     """A file for ``oralib audit``: a line for each canary."""
     rows = zip(ids, scores.tolist(), included.tolist(), strict=True)
     lines = [f"{name},{score!r},{int(coin)}\n" for name, score, coin in rows]
-    Path(_check.path("path", path)).write_text("id,score,included\n" + "".join(lines))
+    _check.path("path", path).write_text("id,score,included\n" + "".join(lines))
 
 
 @lru_cache(maxsize=4096)

@@ -19,9 +19,9 @@ stays in the data, so that the number of examples does not depend on the coins.
 ...     optimizer.step()
 >>> audit.write_scores("scores.csv")  # doctest: +SKIP
 
-Nothing inside of Opacus is touched: sampling, clipping and noise are all audited. Any optimiser
-will do, since the noisy gradients are read and not the weights. Gradients must be clipped as one,
-example by example, by Opacus's hooks; ghost clipping is not supported.
+The training must have as many steps as the plan. Nothing inside of Opacus is touched: sampling,
+clipping and noise are all audited. Any optimiser will do, since noisy gradients are read and not
+weights. Ghost clipping and clipping by layers are not supported.
 """
 
 from math import ceil
@@ -46,13 +46,9 @@ SIZE = 3.0
 class WithCanaries(nn.Module):
     """Your model, with weights for the canaries.
 
-    Its inputs are those of your model, and last the number of each canary, -1 for your own
-    examples. Without that last input, as for predictions, it is your model.
-
-    Parameters
-    ----------
-    model : your model, which returns a tensor with a row for each example.
-    canaries : the canaries.
+    Its inputs are that of your model, which must return a tensor with a row for each example, and
+    who they are: the number of a canary, -1 for your own examples. Without the second input, as for
+    predictions, it is your model.
     """
 
     def __init__(self, model: nn.Module, canaries: Canaries) -> None:
@@ -65,13 +61,13 @@ class WithCanaries(nn.Module):
         self.mean = True  # whether the loss is a mean over the batch
 
     def forward(self, inputs: Any, who: Tensor | None = None) -> Tensor:
-        outputs = self.model(inputs)
         if who is None:
-            return outputs
-        if not isinstance(outputs, Tensor):
-            raise TypeError(f"model must return a tensor, got {type(outputs).__name__}")
+            return self.model(inputs)
         if self.push is None:
             raise ValueError("attach(model, optimizer, loader) must come before the first step")
+        outputs = self.model(inputs)
+        if not isinstance(outputs, Tensor):
+            raise TypeError(f"model must return a tensor, got {type(outputs).__name__}")
         number = torch.as_tensor(who, dtype=torch.long, device="cpu")
         canaries = self.canaries
         where = torch.from_numpy(canaries.places(canaries.step))[number.clamp(min=0)]
@@ -100,13 +96,8 @@ class _Gradients(torch.autograd.Function):
 class CanaryData(Dataset[Any]):
     """Your examples, and after them the canaries: each with one entry more, who it is.
 
-    A canary has the entries of your first example, which do not matter, and its number; your own
-    examples have -1.
-
-    Parameters
-    ----------
-    data : your examples, tuples such as an input and a label.
-    canaries : the canaries.
+    That is -1 for your own examples, tuples such as an input and a label. The other entries of a
+    canary are those of your first example, and do not matter.
     """
 
     def __init__(self, data: Any, canaries: Canaries) -> None:
@@ -135,12 +126,7 @@ def batch_size(data: CanaryData, canaries: Canaries) -> int:
 
 
 def attach(model: Any, optimizer: Any, loader: Any) -> None:
-    """Show the noisy gradients of each step to the canaries: after ``make_private``.
-
-    Parameters
-    ----------
-    model, optimizer, loader : as ``make_private`` returned them.
-    """
+    """Show each noisy gradient to the canaries; all three are as ``make_private`` returned them."""
     ours = [module for module in model.modules() if isinstance(module, WithCanaries)]
     if len(ours) != 1:
         raise ValueError(f"model must contain one WithCanaries, got {len(ours)}")
