@@ -92,18 +92,8 @@ if TYPE_CHECKING:
 
 
 _LATER = (
-    *(
-        "canaries",
-        "claims",
-        "drawings",
-        "experiments",
-        "figures",
-        "laws",
-        "methods",
-        "parameters",
-        "results",
-    ),
-    *("runs", "tables", "trainings"),
+    *("claims", "drawings", "experiments", "figures", "laws", "methods", "parameters", "results"),
+    *("canaries", "runs", "tables", "trainings"),
 )
 
 

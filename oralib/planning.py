@@ -450,16 +450,12 @@ def _report(plan: AuditPlan) -> str:
 
 
 def _meaning(plan: AuditPlan) -> str:
-    """What the best outcome would mean for the claim, and whether the plan can bring it about."""
+    """What the best outcome would mean for the claim, and when it is to be hoped for."""
     if plan.best <= plan.epsilon:
-        return (
-            f": this plan can refute no claim of {plan.epsilon:g}; aim to refute, for one that can"
-        )
+        return f": this plan can never refute {plan.epsilon:g}; --aim refute looks for one that can"
     if plan.noise < 1:
-        return (
-            f": a plan to refute a claim of {plan.epsilon:g} if the noise is {plan.noise:g} of it"
-        )
-    return f": more than the claimed {plan.epsilon:g}"
+        return f"; made to refute {plan.epsilon:g} if the noise is {plan.noise:g} of what is stated"
+    return f", more than the claimed {plan.epsilon:g}"
 
 
 def _commands(plan: AuditPlan) -> list[str]:

@@ -7,7 +7,7 @@ gradients of those that are included and in the batch, and shows the noisy gradi
 
 >>> import numpy as np
 >>> from oralib import DpSgd
->>> rng = np.random.default_rng(1)  # that of the training
+>>> rng = np.random.default_rng(1)
 >>> audit = Canaries(DpSgd(n=400, d=100, steps=50, sample_rate=0.2, sigma=1.0), k=40, seed=7)
 >>> for step in range(50):
 ...     sampled = rng.random(400) < 0.2

@@ -47,11 +47,9 @@ class Mislabelled:
         return kept, wrong[kept]
 
     def write_scores(self, path: str | os.PathLike[str], losses: ArrayLike) -> None:
-        """Write a file for ``oralib audit``; a score is minus the loss.
+        """Write a file for ``oralib audit``: a score is minus the loss.
 
-        Parameters
-        ----------
-        losses : the losses of the trained model on all canaries, with their wrong labels.
+        These are the losses of the trained model on all canaries, with their wrong labels.
         """
         found = _check.reals("losses", losses, -1e300, 1e300)
         if found.shape != self.rows.shape:
