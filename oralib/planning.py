@@ -5,6 +5,7 @@ It is found by predicting many audits (:mod:`oralib.dpsgd.prediction`), a heuris
 on simulated audits, which say what to expect, of an honest training and of some that are not.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, inf, sqrt
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oralib import _check
+from oralib._later import optimize
 from oralib.bounds import Counts, p_value, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping, audit_hopping, certified_epsilon, noise_multiplier
 from oralib.dpsgd.hopping import hopping_counts
@@ -232,21 +234,21 @@ def _claimed(
     accountant: str,
 ) -> tuple[float, float]:
     """The ε and the noise multiplier of a claim in which one of them may be missing."""
+
+    def excess(noise: float) -> float:
+        assert epsilon is not None
+        return certified_epsilon(DpSgd(1, 1, steps, sample_rate, noise), delta) - epsilon
+
     if epsilon is not None:
         epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
     if sigma is None:
         if epsilon is None:
             raise ValueError("epsilon or sigma must be given, got neither")
         sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
-        if accountant == "pld":  # which asks for less noise than RDP does
-            low, high = 0.25 * sigma, sigma
-            while high - low > 1e-4 * high:
-                middle = (low + high) / 2
-                of = DpSgd(1, 1, steps, sample_rate, middle)
-                low, high = (
-                    (low, middle) if certified_epsilon(of, delta) <= epsilon else (middle, high)
-                )
-            sigma = ceil(high * 1e6) / 1e6
+        if accountant == "pld":  # which asks for a little less noise
+            tolerance = 1e-5 * sigma
+            sigma = optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=tolerance) + tolerance
+            sigma = ceil(sigma * 1e6) / 1e6
     else:
         sigma = DpSgd(1, 1, steps, sample_rate, sigma).sigma
         if epsilon is None:
@@ -357,21 +359,25 @@ def _least_guesses(n: int, most: int, epsilon: float, delta: float, beta: float)
 
     More are not always better: for δ > 0 the p-value of few guesses may never be small.
     """
-    k = np.unique(np.geomspace(1, most, 400).astype(np.int64))
-    able = p_value(k, k, epsilon, delta=delta, n=n, method="exact") < beta
-    return int(k[np.argmax(able)]) if able.any() else None
+
+    def able(k: int) -> bool:
+        return bool(p_value(k, k, epsilon, delta=delta, n=n, method="exact") < beta)
+
+    tried = np.unique(np.geomspace(1, most, 200).astype(np.int64)).tolist()
+    high = next((k for k in tried if able(k)), None)
+    if high is None:
+        return None
+    low = max([k for k in tried if k < high], default=0) + 1
+    return bisect_left(range(low, high), True, key=able) + low
 
 
 def _least_right(k: int, n: int, epsilon: float, delta: float, beta: float) -> int:
     """The least number of right guesses among k that refutes a claim; k + 1 if none does."""
-    low, high = 0, k + 1
-    while low < high:
-        v = (low + high) // 2
-        if p_value(v, k, epsilon, delta=delta, n=n, method="exact") < beta:
-            high = v
-        else:
-            low = v + 1
-    return low
+    return bisect_left(
+        range(k + 1),
+        True,
+        key=lambda v: bool(p_value(v, k, epsilon, delta=delta, n=n, method="exact") < beta),
+    )
 
 
 def _affordable(dpsgd: DpSgd, dropping: Dropping | None, trials: int) -> int:
