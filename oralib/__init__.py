@@ -87,7 +87,7 @@ from oralib.universe import SampledChannel
 
 _LATER = (
     *("drawings", "experiments", "figures", "laws", "methods", "parameters", "results"),
-    *("runs", "tables", "trainings"),
+    *("canaries", "runs", "tables", "trainings"),
 )
 
 #: Every function and class that is imported above, and the experiments, which are imported later.

@@ -266,7 +266,9 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         description="How to audit a training with DP-SGD in one run: how many canaries, where, how "
         "many guesses, and the bound to expect.",
     )
-    parser.add_argument("--epsilon", type=float, required=True, help="the claimed privacy level")
+    parser.add_argument(
+        "--epsilon", type=float, help="the claimed privacy level; by default that of --sigma"
+    )
     parser.add_argument("--delta", type=float, required=True, help="its δ")
     parser.add_argument("--d", type=int, required=True, help="the number of coordinates")
     parser.add_argument("--steps", type=int, required=True, help="the number of steps")
@@ -277,7 +279,26 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05"
     )
     parser.add_argument(
-        "--most", type=int, metavar="N", help="the largest number of canaries, by default 150 d"
+        *("--most", "--canaries"),
+        type=int,
+        metavar="N",
+        help="the largest number of canaries, by default 150 d, and at most a million",
+    )
+    parser.add_argument(
+        "--sigma", type=float, help="the claimed noise multiplier; by default that of --epsilon"
+    )
+    parser.add_argument(
+        "--accountant",
+        choices=("rdp", "pld"),
+        default="rdp",
+        help="which makes the noise from ε, or ε from the noise, by default rdp",
+    )
+    parser.add_argument(
+        "--aim",
+        choices=("bound", "refute"),
+        default="bound",
+        help="the largest bound for an honest training, which is the default; or to refute the "
+        "claim if the noise is half of what is stated, or less",
     )
     parser.add_argument("--trials", type=int, default=40, help="simulated audits, by default 40")
     parser.add_argument("--seed", type=int, default=0, help="of the simulation, by default 0")
@@ -285,10 +306,21 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def _plan(chosen: argparse.Namespace) -> int:
-    from oralib.planning import plan_audit
+    from oralib import _jit
+    from oralib.planning import expected_outcomes, plan_audit
+    from oralib.tables import show
 
+    if _jit._FOLDER is None or not any(_jit._FOLDER.rglob("hopping.*.nbi")):
+        print("at first use kernels are compiled, which takes about a minute", file=sys.stderr)
     given = {name: value for name, value in vars(chosen).items() if name != "command"}
-    print(plan_audit(given.pop("epsilon"), given.pop("delta"), **given))
+    plan = plan_audit(given.pop("epsilon"), given.pop("delta"), **given)
+    print(plan)
+    if plan.trials:
+        outcomes = expected_outcomes(plan, trials=min(plan.trials, 20), seed=chosen.seed)
+        trials = outcomes.pop("trials").iloc[0]
+        heads = {"right": f"right of {plan.k}", "bound": "bound", "refuted": "share refuted"}
+        print(f"\nWhat to expect, by {trials} simulated audits of each kind, ± standard error:\n")
+        print(show(outcomes, heads, digits={"right": 1, "bound": 2, "refuted": 2}, index="bug"))
     return 0
 
 

@@ -160,17 +160,24 @@ def hopping_counts(
     guesses: Sequence[int],
     *,
     dropping: Dropping | None = None,
+    norm: float = 1.0,
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """As :func:`audit_hopping`, for several numbers of guesses, the largest first, at once."""
+    """As :func:`audit_hopping`, for several numbers of guesses on the very same trainings.
+
+    Parameters
+    ----------
+    guesses : the numbers of guesses, the largest first.
+    norm : that of a canary's gradient; above 1 if nobody clips it.
+    """
     plan = _plan(dpsgd, dropping)
     ks = numbers_of_guesses(guesses, int(plan.loads[-1] @ plan.widths))
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
         v = np.empty((size, ks.size), dtype=np.int64)
         for trial in range(size):
-            included, scores, who = _hop(plan, rng)
+            included, scores, who = _hop(plan, rng, norm)
             v[trial] = [_count_right(included, scores, who, k) for k in ks.tolist()]
         return (v,)
 
@@ -239,7 +246,7 @@ def _plan(dpsgd: DpSgd, dropping: Dropping | None) -> _Plan:
 
 
 @jit
-def _hop(plan: _Plan, rng: Generator) -> tuple[Array, Array, Array]:
+def _hop(plan: _Plan, rng: Generator, norm: float = 1.0) -> tuple[Array, Array, Array]:
     """One training: the coins, all scores, and who is active in the end.
 
     Active canaries lie in the order of their promise, band by band. Within a band they lie in rows
@@ -272,7 +279,7 @@ def _hop(plan: _Plan, rng: Generator) -> tuple[Array, Array, Array]:
             entry, ones = plan.table[t, band], slice(first[band], first[band + 1])
             table = plan.low[entry], plan.step[entry], plan.values[entry]
             members = row[ones], column[ones]
-            _step(score[start:end], members, widths[band], gap, plan.sigma, table, rng)
+            _step(score[start:end], members, widths[band], gap, (plan.sigma, norm), table, rng)
             start = end
     for i in range(active):
         dropped_scores[who[i]] = score[i]
@@ -296,13 +303,14 @@ def _line_up(
 
 @jit
 def _step(
-    score: Array, members: Any, width: int, gap: float, sigma: float, table: Any, rng: Generator
+    score: Array, members: Any, width: int, gap: float, sizes: Any, table: Any, rng: Generator
 ) -> None:
     """One step on the coordinates of a band: batches, noise, and what it adds to the scores.
 
     ``members`` are the rows and columns of the included canaries: only they can be in a batch.
     """
     row, column = members
+    sigma, norm = sizes  # of the noise, and of a canary's gradient
     low, step, values = table
     rows = score.size // width
     turn = rng.integers(0, width, rows)
@@ -310,7 +318,7 @@ def _step(
     # The gaps between members of a batch are geometric: jump from member to member.
     i = np.floor(gap * rng.standard_exponential())
     while i < row.size:
-        noisy[column[int(i)] + turn[row[int(i)]]] += 1
+        noisy[column[int(i)] + turn[row[int(i)]]] += norm
         i += 1 + np.floor(gap * rng.standard_exponential())
     for j in range(width):
         y = noisy[j] + noisy[j + width] + sigma * rng.standard_normal()
@@ -351,6 +359,12 @@ def _sort(active: int, wanted: int, canaries: Any, spare: Any, dropped_scores: A
 def _key(score: float) -> int:
     """Small for a large score."""
     return _KEYS - 1 - int(min(abs(score) * _KEYS_PER_UNIT, _KEYS - 1.0))
+
+
+def by_promise(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The order in which :func:`_sort` puts canaries with these scores."""
+    size = np.minimum(np.abs(scores) * _KEYS_PER_UNIT, _KEYS - 1.0).astype(np.int16)
+    return np.argsort(-size, kind="stable")
 
 
 @jit

@@ -85,7 +85,7 @@ def canary_scores(
     """
     y = _observed(dpsgd, gradients, sees)
     if places is None:
-        scores = _all_log_odds(*_likelihoods(dpsgd, y, sees))
+        scores = all_log_odds(*_likelihoods(dpsgd, y, sees))
         return scores[np.arange(dpsgd.n) % dpsgd.used_coordinates]
     if sees != "steps":
         raise ValueError(f"sees must be 'steps' for canaries that hop, got sees={sees!r}")
@@ -169,11 +169,11 @@ def _likelihoods(dpsgd: DpSgd, y: NDArray[np.float64], sees: str) -> tuple[Any, 
     low, step, table, factorials = likelihood_tables(
         dpsgd.per_coordinate, draws, dpsgd.sample_rate, dpsgd.sigma * sqrt(draws)
     )
-    return _weigh_all(y, table, low, step), factorials
+    return weigh_all(y, table, low, step), factorials
 
 
 @jit
-def _weigh_all(y: Array, table: Array, low: float, step: float) -> Array:
+def weigh_all(y: Array, table: Array, low: float, step: float) -> Array:
     likelihood = np.zeros((y.shape[1], table.shape[0]))
     for t in range(y.shape[0]):
         for j in range(y.shape[1]):
@@ -182,7 +182,7 @@ def _weigh_all(y: Array, table: Array, low: float, step: float) -> Array:
 
 
 @jit
-def _all_log_odds(likelihood: Array, factorials: Array) -> Array:
+def all_log_odds(likelihood: Array, factorials: Array) -> Array:
     odds = np.empty(likelihood.shape[0])
     for j in range(odds.size):
         odds[j] = log_odds(likelihood[j], likelihood.shape[1] - 1, np.int64(0), factorials)
