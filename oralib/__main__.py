@@ -118,8 +118,8 @@ def _add_conformity(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     parser = commands.add_parser(
         "conformity",
         help="ask whether released gradients look like those of the stated training",
-        description="Compare the noisy gradients of a training, in units of its clipping threshold, "
-        "with what the stated noise and sample rate would give. It says nothing about privacy, and "
+        description="Compare the noisy gradients of a training, in units of its clipping "
+        "threshold, with what the stated noise and sample rate would give. It says nothing about privacy, and "
         "finds a wrong noise long before a bound on ε does. The exit status is 1 if the training "
         "does not look like the stated one, and 2 if that cannot be said.",
     )
@@ -127,8 +127,8 @@ def _add_conformity(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         "file",
         type=path,
         metavar="FILE.npz",
-        help="arrays gradients, a row for each step and a column for each coordinate, and included, "
-        "the coins; for canaries that hop also places, a row for each step",
+        help="arrays gradients, a row for each step and a column for each coordinate, and "
+        "included, the coins; for canaries that hop also places, a row for each step",
     )
     parser.add_argument("--sigma", type=float, required=True, help="the stated noise multiplier")
     parser.add_argument(
