@@ -119,9 +119,9 @@ def _add_conformity(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         "conformity",
         help="ask whether released gradients look like those of the stated training",
         description="Compare the noisy gradients of a training, in units of its clipping "
-        "threshold, with what the stated noise and sample rate would give. It says nothing about privacy, and "
-        "finds a wrong noise long before a bound on ε does. The exit status is 1 if the training "
-        "does not look like the stated one, and 2 if that cannot be said.",
+        "threshold, with what the stated noise and sample rate would give. It says nothing about "
+        "privacy, and finds a wrong noise long before a bound on ε does. The exit status is 1 if "
+        "the training does not look like the stated one, and 2 if that cannot be said.",
     )
     parser.add_argument(
         "file",
@@ -220,7 +220,9 @@ def _runs() -> Any:
     try:
         from oralib import runs
     except ModuleNotFoundError as error:
-        raise ValueError(f"{error.name} is not installed: pip install 'oralib[runs]'") from None
+        raise ValueError(
+            f"{error.name} is not installed: pip install '.[runs]' in the repository"
+        ) from None
     return runs
 
 

@@ -12,6 +12,6 @@ def needed(*packages: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"real trainings need {' and '.join(packages)}, and there is no {error.name}: "
-            "pip install 'oralib[torch]', or make torch in the repository",
+            "make torch, or pip install '.[torch]', in the repository",
             name=error.name,
         ) from None

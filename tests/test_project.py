@@ -57,7 +57,7 @@ def test_missing_packages_are_named_with_their_extra(monkeypatch, capsys):
     monkeypatch.delattr("oralib.runs", raising=False)
     monkeypatch.setitem(sys.modules, "papermill", None)  # as if it were not installed
     assert main(["run", "x.ipynb"]) == 2
-    said = "error: papermill is not installed: pip install 'oralib[runs]'\n"
+    said = "error: papermill is not installed: pip install '.[runs]' in the repository\n"
     assert capsys.readouterr().err == said
 
 
