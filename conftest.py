@@ -1,19 +1,29 @@
 """What all tests share."""
 
-import signal
 from importlib.util import find_spec
 
-from book._ext import committed
+import pytest
+from hypothesis import settings
 
-# Under nohup, or in the background of a script, these are ignored, and so they would be by every
-# process that a test starts and then stops.
-for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-    if signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, signal.SIG_DFL)
+from book._ext import stored_outputs
+
+# How many examples Hypothesis tries; `pytest --hypothesis-profile more` tries more of them.
+settings.register_profile("few", deadline=None, max_examples=40)
+settings.register_profile("more", deadline=None, max_examples=300)
+settings.load_profile("few")
 
 # Chapters with real trainings are compared with their outputs only where what they need is there.
-collect_ignore = [str(path) for path in committed.chapters()]
+collect_ignore = [str(path) for path in stored_outputs.chapters()]
 if find_spec("torch") is None or find_spec("opacus") is None:
-    collect_ignore.append("oralib/trainings/_opacus.py")
+    collect_ignore += ["oralib/canaries/opacus.py", "oralib/trainings/_opacus.py"]
 # It runs in an environment of its own.
 collect_ignore.append("book/tf_privacy.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the cells of chapters with real trainings, which nbval collects without any marker."""
+    trained = {path for path in stored_outputs.BOOK.glob("*.ipynb") if stored_outputs.extras(path)}
+    for item in items:
+        if item.path in trained:
+            item.add_marker("torch")

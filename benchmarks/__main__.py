@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 import oralib
 from benchmarks import reference
-from oralib.dpsgd import single_step, training
+from oralib.dpsgd import training
 
 DELTA = 1e-5
 POINT = oralib.DpSgd(n=8000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
@@ -56,55 +56,6 @@ def many_bounds() -> tuple[float, float]:
     return seconds(loops, 1) / 2, fast
 
 
-def exact_bounds() -> tuple[float, float]:
-    """The exact p-value against that of Steinke et al., both ours, 10,000 counts at r = 1000."""
-    v = np.random.default_rng(0).integers(500, 1001, size=10_000)
-    times = [
-        seconds(
-            lambda m=method: oralib.epsilon_lower_bound(v, 1000, delta=DELTA, n=5000, method=m),  # type: ignore[misc]
-            3,
-        )
-        for method in ("steinke", "exact")
-    ]
-    return times[0] / v.size, times[1] / v.size
-
-
-def fdp_bound() -> tuple[float, float]:
-    """The f-DP bound with the Gaussian curve against its plain loop."""
-    plain = seconds(lambda: reference.epsilon_lower_bound_fdp(700, 1000, 5000, DELTA), 2)
-    fast = seconds(lambda: oralib.epsilon_lower_bound_fdp(700, 1000, n=5000, delta=DELTA), 50)
-    return plain, fast
-
-
-def worst_case() -> tuple[float, float]:
-    """W_n at n = 1000 against a walk over NumPy arrays."""
-    plain = seconds(lambda: reference.adaptive_failure_probability(1.0, 1000, 0.05), 1)
-    fast = seconds(lambda: oralib.adaptive_failure_probability(1.0, 1000, 0.05), 5)
-    return plain, fast
-
-
-def collapsed() -> tuple[float, float]:
-    plain = seconds(lambda: reference.audit_dpsgd(POINT, 100, 10, 1), 3) / 10
-    fast = seconds(lambda: oralib.audit(POINT, 100, trials=1000, seed=1), 5) / 1000
-    return plain, fast
-
-
-def extremes() -> tuple[float, float]:
-    """Only the coordinates that are guessed against all of them, both ours; tables are ready."""
-    times = []
-    for method, trials in (("collapsed", 1000), ("extremes", 20_000)):
-        oralib.audit(POINT, 100, seed=1, method=method)
-        play = partial(oralib.audit, POINT, 100, trials=trials, seed=1, method=method)
-        times.append(seconds(play, 5) / trials)
-    return times[0], times[1]
-
-
-def step_by_step() -> tuple[float, float]:
-    plain = seconds(lambda: reference.audit_dpsgd(POINT, 100, 10, 1), 3) / 10
-    fast = seconds(lambda: oralib.audit_training(POINT, 100, trials=256, seed=1), 3) / 256
-    return plain, fast
-
-
 def hopping() -> tuple[float, float]:
     point = oralib.DpSgd(n=32_000, sigma=2.422402)
     plain = seconds(lambda: reference.audit_hopping(point, 300, 2, 1), 2) / 2
@@ -121,16 +72,6 @@ def calibration() -> tuple[float, float]:
         return oralib.noise_multiplier(2.0, 1e-5, 100, 0.1)
 
     return plain, seconds(fast, 2)
-
-
-def distances() -> tuple[float, float]:
-    """Where one step of DP-SGD guesses, 50 elements on a coordinate, against root finding."""
-
-    def fast() -> object:
-        single_step._guess_distances.cache_clear()
-        return single_step._guess_distances(50, 2.0, 2.5)
-
-    return seconds(lambda: reference.guess_distances(50, 2.0, 2.5), 1), seconds(fast, 3)
 
 
 def command(*arguments: str) -> None:
@@ -156,43 +97,6 @@ def small_run() -> tuple[float, float]:
         return plain, seconds(lambda: command("-m", "oralib", "run", files[0], *out), 3)
 
 
-#: What the chapters on DP-SGD do before their own work.
-BEFORE_WORK = """import pandas as pd
-import oralib
-from oralib import experiments, figures, parameters, results, tables
-
-parameters.check(globals())
-sigma = oralib.noise_multiplier(epsilon=epsilon, delta=1e-5, steps=100, sample_rate=0.1)
-results.record(sigma=sigma)"""
-
-
-def sweep_point() -> tuple[float, float]:
-    """One more point of a sweep: a kernel, the accountant, a page and a record; against papermill.
-
-    The sweep has one worker, and its own start does not count: four points more are timed.
-    """
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "point.ipynb"
-        cells = [
-            nbformat.v4.new_code_cell(
-                "epsilon: float = 2.0  # privacy level", metadata={"tags": ["parameters"]}
-            ),
-            nbformat.v4.new_code_cell(BEFORE_WORK),
-        ]
-        nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-        files = str(path), str(Path(folder) / "out.ipynb")
-        plain = seconds(lambda: command("-m", "papermill", "-k", "python3", *files), 3)
-        times = []
-        for points in (2, 6):
-            grid = Path(folder) / f"{points}.yml"
-            levels = [1 + place / 10 for place in range(points)]
-            grid.write_text(f"chapter: {path}\nproduct: {{epsilon: {levels}}}\n")
-            out = ("--workers", "1", "--out", str(Path(folder) / str(points)))
-            sweep = partial(command, "-m", "oralib", "sweep", str(grid), *out)
-            times.append(seconds(sweep, 1))
-        return plain, (times[1] - times[0]) / 4
-
-
 def threads() -> tuple[float, float]:
     """One thread against two, with the same numbers."""
     results, times = [], []
@@ -207,43 +111,47 @@ def threads() -> tuple[float, float]:
     return times[0], times[1]
 
 
+def trial(play: Callable[..., object]) -> tuple[float, float]:
+    """A trial of DP-SGD, against one with NumPy that draws each batch."""
+    plain = seconds(lambda: reference.audit_dpsgd(POINT, 100, 10, 1), 3) / 10
+    return plain, seconds(lambda: play(POINT, 100, trials=512, seed=1), 5) / 512
+
+
 COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
     ("(ε, δ) bound at v, r, n = 75, 100, 1000", 100, lambda: one_bound(75, 100, 1000, 5)),
-    ("(ε, δ) bound at v, r, n = 700, 1000, 5000", 20, lambda: one_bound(700, 1000, 5000, 5)),
     (
         "(ε, δ) bound at v, r, n = 700 000, 10⁶, 10⁶",
         1000,
-        lambda: one_bound(700_000, 1_000_000, 1_000_000, 1),
+        lambda: one_bound(7 * 10**5, 10**6, 10**6, 1),
     ),
     ("(ε, δ) bounds of 10 000 counts, against a loop", 200, many_bounds),
-    ("exact (ε, δ) bounds, against Steinke et al. in oralib", 20, exact_bounds),
-    ("f-DP bound at v, r, n = 700, 1000, 5000", 100, fdp_bound),
-    ("worst case W_n of full feedback, n = 1000", 20, worst_case),
-    ("DP-SGD trial, n = 8000, collapsed", 150, collapsed),
-    ("DP-SGD trial, n = 8000, extremes, against collapsed in oralib", 10, extremes),
-    ("DP-SGD trial, n = 8000, step by step", 10, step_by_step),
+    (
+        "f-DP bound at v, r, n = 700, 1000, 5000",
+        100,
+        lambda: (
+            seconds(lambda: reference.epsilon_lower_bound_fdp(700, 1000, 5000, DELTA), 2),
+            seconds(lambda: oralib.epsilon_lower_bound_fdp(700, 1000, n=5000, delta=DELTA), 50),
+        ),
+    ),
+    (
+        "worst case W_n of full feedback, n = 1000",
+        20,
+        lambda: (
+            seconds(lambda: reference.adaptive_failure_probability(1.0, 1000, 0.05), 1),
+            seconds(lambda: oralib.adaptive_failure_probability(1.0, 1000, 0.05), 5),
+        ),
+    ),
+    ("DP-SGD trial, n = 8000, collapsed", 150, lambda: trial(oralib.audit)),
+    ("DP-SGD trial, n = 8000, step by step", 10, lambda: trial(oralib.audit_training)),
     ("DP-SGD trial, n = 32 000, hopping", 20, hopping),
     ("noise multiplier, against dp-accounting alone", 2.5, calibration),
-    ("where one step guesses, 50 elements a coordinate", 50, distances),
     ("import, against Numba and scipy.stats", 1.4, imports),
     ("run of a small chapter, against papermill", 1.2, small_run),
-    ("a point of a sweep before its work, against papermill", 2.5, sweep_point),
     ("one thread against two, the same numbers", 1.7, threads),
 ]
 
 
 def growth() -> list[str]:
-    lines = []
-    for d in (10**3, 10**4, 10**5, 10**6):
-        point = oralib.DpSgd(n=8 * d, d=d, sigma=2.422402)
-        trials = 64 * max(1, 10**4 // d)
-        play = partial(oralib.audit, point, 100, trials=trials, seed=1, method="collapsed")
-        time = seconds(play, 1)
-        lines.append(f"  d = {d:>9,}   {time / trials / d * 1e9:6.1f} ns a trial and coordinate")
-    return lines
-
-
-def growth_of_extremes() -> list[str]:
     """A trial that draws what is guessed, for elements of their own and for shared coordinates."""
     lines = []
     for n in (10**3, 10**6, 10**9, 10**12):
@@ -299,10 +207,8 @@ def main() -> None:
             f"{name:{width}}  {plain * 1e6:8.0f}µs  {fast * 1e6:8.1f}µs  "
             f"{plain / fast:7.1f}x  {target:5g}x{'' if plain / fast >= target else '  missed'}"
         )
-    print("\nGrowth of a DP-SGD trial, collapsed:")
+    print("\nGrowth of a DP-SGD trial, extremes, and a large one of all coordinates:")
     print("\n".join([*growth(), largest()]))
-    print("\nGrowth of a DP-SGD trial, extremes:")
-    print("\n".join(growth_of_extremes()))
 
 
 main()

@@ -9,7 +9,7 @@ from math import ceil
 import dp_accounting
 import numpy as np
 from dp_accounting import rdp
-from scipy import optimize, special, stats
+from scipy import optimize, stats
 
 
 def p_value_vectorised(v, r, epsilon, delta, n):
@@ -143,22 +143,3 @@ def noise_multiplier(epsilon, delta, steps, sample_rate):
         rdp.RdpAccountant, training, epsilon, delta, tol=1e-9
     )
     return ceil(sigma * 1e6) / 1e6
-
-
-def guess_distances(s, sigma, tau):
-    """How far below u/2 the noisy count of u coins makes the loss tau, for u = 1, ..., s."""
-
-    def loss(x, u):
-        others = np.arange(u)
-        log_weight = stats.binom.logpmf(others, u - 1, 0.5)
-        entry = u / 2 - x
-        one, other = (
-            special.logsumexp(log_weight - (e - others) ** 2 / (2 * sigma**2))
-            for e in (entry, entry - 1)
-        )
-        return one - other
-
-    most = 2 * tau * sigma**2 + s
-    return np.array(
-        [optimize.brentq(lambda x, u=u: loss(x, u) - tau, 0, most) for u in range(1, s + 1)]
-    )

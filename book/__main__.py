@@ -1,29 +1,20 @@
 """Execute the chapters in place: ``python -m book``, or ``python -m book 04-the-gaps``.
 
 Only what belongs into a commit is kept: outputs, execution counts, tags and the numbers in prose,
-no timings. Without names, the picture of the README is drawn again as well. A notebook that
-somebody has saved in the meantime is left as it is.
+no timings. Without names, the picture of the README is drawn again as well.
 """
 
-import signal
 import sys
-
-if __name__ == "__main__":  # Ctrl-C is an exception only where there is something to say
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from oralib.runs import _lean  # noqa: F401  # which lets nbformat be imported in less time
-
-import logging
-from io import BytesIO
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
 from tqdm import tqdm
 
-from book._ext import committed
+from book._ext import stored_outputs
 from book.contents import contents
-from oralib._folders import replace
-from oralib.runs import prose
+from oralib import experiments, figures
+from oralib.runs.prose import VALUES, evaluate, fill_in, text_of
 
 BOOK = Path(__file__).parent
 METADATA = {
@@ -33,67 +24,65 @@ METADATA = {
 
 
 def execute(path: Path) -> None:
-    before = path.read_bytes()
-    notebook = nbformat.reads(before.decode(), 4)
+    notebook = nbformat.read(path, 4)
     resources = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(
         notebook, timeout=600, record_timing=False, coalesce_streams=True, resources=resources
     )
     with client.setup_kernel():
         for index, cell in enumerate(notebook.cells):
-            prose.fill_in(client, cell)
+            fill_in(client, cell)
             client.execute_cell(cell, index)
-        prose.check_unchanged(client, notebook)
+        check_unchanged(client, notebook)
     notebook.metadata = nbformat.from_dict(METADATA)
-    replace(path, before, (nbformat.writes(notebook) + "\n").encode())
+    path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+
+
+def check_unchanged(client: NotebookClient, notebook: nbformat.NotebookNode) -> None:
+    """Refuse prose with a number that has another value at the end of the notebook.
+
+    JupyterLab evaluates all numbers in prose when all cells have been run: its readers would see
+    other ones than those of the book if a name that prose mentions were assigned twice.
+    """
+    entries = [entry for cell in notebook.cells for entry in cell.metadata.get(VALUES, [])]
+    at_end = evaluate(client, [entry["expression"] for entry in entries])
+    for entry in entries:
+        before, after = text_of(entry["result"]), text_of(at_end[entry["expression"]])
+        if before != after:
+            raise ValueError(
+                f"{{eval}}`{entry['expression']}` is {before} in its place and {after} at the end: "
+                "a name that prose mentions must be assigned once"
+            )
 
 
 def draw_readme_picture() -> None:
     """The paper's Figure 2, with the two means that it quotes and the bands of its 200 audits."""
-    from oralib import experiments, figures  # take long to import, and chapters do so by themselves
-
     ratios = (*(0.1, 0.2, 0.3, 0.5, 0.7), *range(1, 9), *(10, 12, 16, 24, 32, 48, 64))
     table = experiments.elements_per_coordinate(ratios, trials=10_000)
     quoted = {1: (0.49, 0.01), 8: (0.62, 0.01)}
     label = "elements per coordinate n/d"
     picture = figures.tradeoff(table, label, epsilon=2.0, quoted=quoted, audits=200)
-    drawn = BytesIO()
-    picture.savefig(drawn, format="png", dpi=144)
-    replace(BOOK / "figure-2.png", None, drawn.getvalue())
+    picture.savefig(BOOK / "figure-2.png", dpi=144)
 
 
 def main() -> None:
     # A notebook that is not in the contents is somebody's own, and is not written over.
     pages = {Path(page).name for _, part in contents(BOOK.parent) for page in part}
     chapters = {path.stem: path for path in sorted(BOOK.glob("*.ipynb")) if path.stem in pages}
-    names = sys.argv[1:] or list(chapters)
-    for name in names:
+    for name in sys.argv[1:]:
         if name not in chapters:
             sys.exit(f"there is no chapter {name}; the chapters are {', '.join(chapters)}")
-    paths = [chapters[name] for name in dict.fromkeys(names)]
-    for path in [path for path in paths if committed.missing(path)]:
-        print(
-            f"{path.stem} needs {', '.join(committed.missing(path))}: make torch", file=sys.stderr
-        )
-        paths.remove(path)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for path in (bar := tqdm(paths)):
-        bar.set_description(path.stem)
+    for name in (bar := tqdm(sys.argv[1:] or list(chapters))):
+        bar.set_description(name)
+        if missing := stored_outputs.missing(chapters[name]):
+            bar.write(f"{name} needs {', '.join(missing)}: make torch", file=sys.stderr)
+            continue
         try:
-            execute(path)
-        except KeyboardInterrupt:
-            logging.disable()  # asyncio would tell at the end what the cell raised when it was cut
-            sys.exit(f"interrupted; {path.stem} is as it was")
-        # Of the chapter, its kernel, which may die or be unknown, or the disk.
-        except Exception as error:
-            said = str(error) or type(error).__name__
-            sys.exit(f"{path.stem} failed: {said}")
+            execute(chapters[name])
+        except Exception as error:  # of the chapter, its kernel or the disk
+            sys.exit(f"{name} failed: {str(error) or type(error).__name__}")
     if not sys.argv[1:]:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        try:
-            draw_readme_picture()
-        except OSError as error:
-            sys.exit(f"the picture of the README cannot be written: {error}")
+        draw_readme_picture()
 
 
 if __name__ == "__main__":

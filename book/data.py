@@ -6,12 +6,7 @@ Beside the result of many audits there is that of the first few, ``first``, whic
 again: a table that no longer belongs to the library is found.
 """
 
-import signal
 import sys
-
-if __name__ == "__main__":  # a table appears as a whole or not at all, so Ctrl-C may just end it
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,9 +17,8 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from book._ext import committed
+from book._ext import stored_outputs
 from oralib import Counts, DpSgd, audit, experiments, noise_multiplier, valid_lower_bound
-from oralib._folders import replace
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.likelihood import likelihood_counts
 from oralib.methods import METHODS
@@ -120,7 +114,7 @@ def planted_bugs() -> pd.DataFrame:
 
 def lacking() -> bool:
     """Whether a package of the real trainings is missing."""
-    _, needed = committed.NEEDS["torch"]
+    _, needed = stored_outputs.NEEDS["torch"]
     return any(find_spec(name) is None for name in needed)
 
 
@@ -140,13 +134,9 @@ def main() -> None:
     if "planted-bugs" in names and lacking():
         print("planted-bugs needs PyTorch: make torch", file=sys.stderr)
         names.remove("planted-bugs")
-    FOLDER.mkdir(exist_ok=True)
     for name in names:
-        text = MAKERS[name]().round(6).to_csv(index=False, lineterminator="\n")
-        try:
-            replace(FOLDER / f"{name}.csv", None, text.encode())
-        except OSError as error:
-            sys.exit(f"{name}.csv cannot be written: {error}")
+        table = MAKERS[name]().round(6)
+        table.to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ table, its *channel*, from which everything can be computed exactly.
 True
 """
 
-# First of all, as the other imports take seconds in which somebody may press Ctrl-C.
-from oralib import _signals  # noqa: F401
+# ruff: noqa: F401 (what is imported here is what others import from here)
 
-# isort: split
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import Any
 
+from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import (
     Counts,
     GaussianCurve,
@@ -48,11 +48,9 @@ from oralib.dpsgd import (
     audit_single_step,
     audit_training,
     canary_scores,
-    certified_epsilon,
     conformity,
     hopping_scores,
     isolated_limit,
-    noise_multiplier,
     noisy_gradients,
     train,
 )
@@ -87,14 +85,14 @@ from oralib.planning import plan_audit
 from oralib.scores import audit_counts, audit_guesses, audit_scores
 from oralib.universe import SampledChannel
 
-if TYPE_CHECKING:
-    from oralib import experiments
-
-
 _LATER = (
-    *("claims", "drawings", "experiments", "figures", "laws", "methods", "parameters", "results"),
+    *("drawings", "experiments", "figures", "laws", "methods", "parameters", "results"),
     *("canaries", "runs", "tables", "trainings"),
 )
+
+#: Every function and class that is imported above, and the experiments, which are imported later.
+__all__ = [name for name, thing in globals().items() if isinstance(thing, FunctionType | type)]
+__all__ = sorted({*__all__, "experiments"} - {"Any", "FunctionType", "import_module"})
 
 
 def __getattr__(name: str) -> Any:
@@ -102,72 +100,3 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return import_module(f"oralib.{name}")
     raise AttributeError(f"module 'oralib' has no attribute {name!r}")
-
-
-__all__ = [
-    "AllOrNothing",
-    "Channel",
-    "Count",
-    "CountInSets",
-    "Counts",
-    "DpSgd",
-    "Dropping",
-    "ExtremalResponse",
-    "GaussianCurve",
-    "LocalLaplace",
-    "LocalRandomizedResponse",
-    "NameAndShame",
-    "NoisyCountInSets",
-    "SampledChannel",
-    "SelfMutingResponse",
-    "SubsampledGaussianCurve",
-    "ThresholdGuesser",
-    "TopGuesser",
-    "Xor",
-    "XorInPairs",
-    "XorRandomizedResponse",
-    "adaptive",
-    "adaptive_failure_probability",
-    "adaptive_law",
-    "audit",
-    "audit_counts",
-    "audit_gradients",
-    "audit_guesses",
-    "audit_hopping",
-    "audit_likelihood",
-    "audit_scores",
-    "audit_single_step",
-    "audit_training",
-    "best_mean",
-    "canary_scores",
-    "certified_epsilon",
-    "channel",
-    "classic",
-    "classic_law",
-    "clopper_pearson_lower",
-    "conformity",
-    "epsilon_estimate",
-    "epsilon_lower_bound",
-    "epsilon_lower_bound_anytime",
-    "epsilon_lower_bound_fdp",
-    "epsilon_lower_bound_random_r",
-    "experiments",
-    "full_knowledge",
-    "full_knowledge_law",
-    "hopping_scores",
-    "isolated_limit",
-    "noise_multiplier",
-    "noisy_gradients",
-    "one_run",
-    "one_run_law",
-    "p",
-    "p_inv",
-    "p_value",
-    "plan_audit",
-    "sign_vectors",
-    "split_for",
-    "train",
-    "valid_lower_bound",
-    "valid_rule",
-    "worst_case_rejection",
-]

@@ -1,38 +1,28 @@
 """The command line: ``python -m oralib``, or ``oralib``, and a command."""
 
 import argparse
-import contextlib
 import os
 import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from errno import EMFILE, ENFILE, ENOMEM
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oralib import _check, _extra, _signals
+from oralib import _check
 
-# What a command needs is imported when it is called: none of them needs all. Until all of it is
-# there, Ctrl-C ends the process at once; then a command that has something to clean up calls
-# raise_from_now_on. Those that only compute do not: an exception that comes while Numba compiles or
-# runs a kernel turns into another one.
-
-#: A kernel and a worker have about fifty files open at once; where they cannot, they end without a
-#: word, or never begin.
-OPEN_FILES = 64
+# What a command needs is imported when it is called: none of them needs all.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status."""
-    started = "oralib" if _signals.is_script() else "python -m oralib"
     parser = argparse.ArgumentParser(
-        prog=started, description="Rerun the book's work, or audit a training of your own."
+        prog="oralib" if Path(sys.argv[0]).stem == "oralib" else "python -m oralib",
+        description="Rerun the book's work, or audit a training of your own.",
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_audit(commands)
-    _add_claims(commands)
     _add_plan(commands)
     _add_run(commands)
     _add_sweep(commands)
@@ -49,11 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f": {error.filename}" if error.filename else ""
         print(f"error: {error.strerror or error}{where}", file=sys.stderr)
         return trouble
-    except MemoryError:
-        print("error: this needs more memory than there is", file=sys.stderr)
-        return trouble
-    except KeyboardInterrupt as error:
-        return _signals.ended(error)
 
 
 def _path(word: str) -> Path:
@@ -62,23 +47,6 @@ def _path(word: str) -> Path:
         return Path(word).expanduser()
     except RuntimeError as error:  # there is no such user
         raise argparse.ArgumentTypeError(f"{word}: {error}") from None
-
-
-def _check_ready(command: str) -> None:
-    """That what chapters need is installed, and that their processes can open enough files."""
-    try:
-        _extra.check_runs(command)
-    except ModuleNotFoundError as error:
-        raise ValueError(str(error)) from None
-    with contextlib.suppress(ImportError):  # Windows has no such limit
-        import resource
-
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        if 0 <= most < OPEN_FILES:  # infinity is -1 in some systems
-            raise ValueError(
-                f"{command} opens up to {OPEN_FILES} files at once in each of its processes, and "
-                f"{most} are allowed here; allow more, for example by ulimit -n 1024"
-            )
 
 
 # ------------------------------------------------------------------------------------ audit
@@ -150,51 +118,42 @@ def _audit(chosen: argparse.Namespace) -> int:
     """Status 1 is kept for a claim that is refuted, so all troubles have status 2."""
     import json
 
-    from oralib import _folders, scores
-    from oralib._score_file import read_scores
+    from oralib import _folders
+    from oralib.scores.file import read_scores
 
     if chosen.claim is not None:
         _check.real("claim", chosen.claim, 0, interval="[)")
-    try:
-        if chosen.out is not None:
-            _folders.check_new(chosen.out)
-        file = read_scores(chosen.file)
-        audit, figure = _audit_of(file, chosen, scores)
-        content = {
-            **{"file": str(chosen.file), "sha256": file.digest, "oralib": version("oralib")},
-            **{"claim": chosen.claim, "refuted": None, **audit.as_dict()},
-        }
-        if chosen.claim is not None and audit.plausible_coins:
-            content["refuted"] = audit.refutes(chosen.claim)
-        text = json.dumps(content, indent=2, allow_nan=False)
-        if chosen.out is not None:
-            pictures = {} if figure is None else {"figure.png": figure()}
-            _signals.raise_from_now_on()
-            try:
-                _folders.write_new(chosen.out, {"report.json": f"{text}\n".encode(), **pictures})
-            except OSError as error:  # which may name no file, or one that is unseen
-                said = error.strerror or error
-                raise ValueError(f"{chosen.out} cannot be written: {said}") from None
-            _signals.end_from_now_on()
-        print(text if chosen.json else audit.report(chosen.claim))
-        if chosen.out is not None and not chosen.json:
-            print(f"written   {chosen.out}")
-        sys.stdout.flush()
-    except MemoryError:
-        raise ValueError(f"the audit of {chosen.file} needs more memory than there is") from None
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        raise ValueError(f"{error.strerror or error}{where}") from None
+    if chosen.out is not None:
+        _folders.check_new(chosen.out)
+    file = read_scores(chosen.file)
+    audit, draw = _audit_of(file, chosen)
+    content = {
+        **{"file": str(chosen.file), "sha256": file.digest, "oralib": version("oralib")},
+        **{"claim": chosen.claim, "refuted": None, **audit.as_dict()},
+    }
+    if chosen.claim is not None and audit.plausible_coins:
+        content["refuted"] = audit.refutes(chosen.claim)
+    text = json.dumps(content, indent=2, allow_nan=False)
+    if chosen.out is not None:
+        files = {"report.json": f"{text}\n".encode()}
+        if audit.plausible_coins:
+            files["figure.png"] = draw()
+        _folders.write_new(chosen.out, files)
+    print(text if chosen.json else audit.report(chosen.claim))
+    if chosen.out is not None and not chosen.json:
+        print(f"written   {chosen.out}")
     if not audit.plausible_coins:
         print(f"error: {audit.notes[0]}", file=sys.stderr)
         return 2
     return 1 if content["refuted"] else 0
 
 
-def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, Any]:
-    """The audit of a file, and what draws its figure, if it is valid."""
+def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
+    """The audit of a file, and what draws its figure."""
+    import numpy as np
+
+    from oralib import Counts, scores
+
     given = {"delta": chosen.delta, "beta": chosen.beta}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says it
@@ -208,12 +167,13 @@ def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, 
             number = {name: getattr(chosen, name) for name in ("guesses", "split", "grid")}
             audit = scores.audit_scores(file.values, file.coins, **number, **given)
 
-    def figure() -> bytes:
+    def draw() -> bytes:
+
         from oralib import figures
 
         if file.kind == "guess":
             fixed = audit.number == "fixed"
-            counts = scores.Counts(audit.v, audit.r, n=audit.n, r_fixed=fixed)
+            counts = Counts(np.array([audit.v]), np.array([audit.r]), audit.n, r_fixed=fixed)
             picture = figures.guess_audit(
                 *scores.bounds_by_beta(counts, delta=audit.delta),
                 shown=(audit.beta, audit.bound),
@@ -225,52 +185,9 @@ def _audit_of(file: Any, chosen: argparse.Namespace, scores: Any) -> tuple[Any, 
             curve = scores.bounds_by_guesses(file.values, file.coins, **given)
             shown = (audit.r, audit.bound)
             picture = figures.score_audit(*curve, shown=shown, tried=audit.grid, claim=chosen.claim)
-        return picture._repr_png_()[0]
+        return bytes(picture._repr_png_()[0])
 
-    return audit, figure if audit.plausible_coins else None
-
-
-# ----------------------------------------------------------------------------------- claims
-
-
-def _add_claims(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "claims",
-        help="check the claims of the paper",
-        description="Check the claims of the paper and print the verdicts. The exit status is 1 "
-        "if one of them is not as expected.",
-    )
-    parser.add_argument(
-        "--only",
-        metavar="LABEL",
-        action="append",
-        help="check this claim alone (or its number); give it again for another one",
-    )
-    parser.add_argument(
-        "--mutants",
-        action="store_true",
-        help="also try small changes of every constant and direction, which each check must reject",
-    )
-    parser.set_defaults(command=_claims)
-
-
-def _claims(chosen: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
-    from oralib import claims
-
-    asked = claims.ledger()
-    if chosen.only is not None:
-        wanted = [claims.find(name).number for name in chosen.only]
-        asked = [claim for claim in asked if claim.number in wanted]
-    verdicts = [
-        claim.verdict(mutants=chosen.mutants)
-        for claim in tqdm(asked, desc="checking", unit="claim", disable=None, leave=False)
-    ]
-    print(claims.Page(verdicts))
-    if chosen.mutants:
-        print(claims.score(verdicts))
-    return 0 if all(verdict.as_expected for verdict in verdicts) else 1
+    return audit, draw
 
 
 # ------------------------------------------------------------------------------------- plan
@@ -364,48 +281,65 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     )
     parser.add_argument("--out", type=_path, metavar="DIR", help="where to write")
     parser.add_argument(
-        "--force", action="store_true", help="replace an earlier run; other folders never are"
+        "--force", action="store_true", help="rename an existing folder of this name aside"
     )
     parser.add_argument("--list", action="store_true", help="show chapters and their parameters")
     parser.set_defaults(command=_run)
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    _check_ready("run")
-    from oralib import runs
-
+    runs = _runs()
     if chosen.list:
-        asked = runs.chapters() if chosen.chapter is None else [runs.find_chapter(chosen.chapter)]
-        if not asked:
-            raise ValueError(
-                "there is no book beside this installation, so no chapter has a name; "
-                "give the path of a notebook"
-            )
-        print("\n\n".join(runs.described(chapter) for chapter in asked))
+        asked = [runs.find_chapter(chosen.chapter)] if chosen.chapter else runs.chapters()
+        print("\n\n".join(_described(chapter) for chapter in asked))
         return 0
     if chosen.chapter is None:
         raise ValueError("run needs a chapter; --list shows them")
-    chapter = runs.find_chapter(str(_path(chosen.chapter)))
-    values = runs.check_parameters(chapter, runs.parse_assignments(chosen.parameters))
-    folder = runs.default_folder(chapter, values) if chosen.out is None else chosen.out
+    chapter = runs.find_chapter(_path(chosen.chapter))
+    given = _assignments(chosen.parameters)
     try:
-        if runs.check_free(folder, chosen.force):
-            print(f"the run in {folder} will be replaced", file=sys.stderr)
-        import oralib.runs.kernel
-        import oralib.runs.page  # noqa: F401
-
-        _signals.raise_from_now_on()
-        record = runs.run_chapter(chapter, values, folder, force=chosen.force, progress=True)
+        folder, record = runs.run_chapter(
+            chapter, given, chosen.out, force=chosen.force, progress=True
+        )
     except runs.RunFailed as error:
-        print(f"{chapter.name} failed: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{chapter.name} failed: {error}", file=sys.stderr)
         return 1
-    except OSError as error:
-        if error.errno in (EMFILE, ENFILE, ENOMEM):
-            raise  # not the fault of a folder
-        print(f"{folder} cannot be written: {error.strerror or error}", file=sys.stderr)
-        return 1
-    runs.show(record, folder)
+    width = max(map(len, record["results"]), default=0)
+    for name, value in record["results"].items():
+        print(f"{name:<{width}}  {value}")
+    print(f"{folder} ({record['provenance']['seconds']} s)")
     return 0
+
+
+def _runs() -> Any:
+    try:
+        from oralib import runs
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{error.name} is not installed: pip install 'oralib[runs]'") from None
+    return runs
+
+
+def _described(chapter: Any) -> str:
+    """The chapter and its parameters, one a line."""
+    width = max(map(len, chapter.parameters), default=0)
+    lines = [
+        f"  {entry.name:<{width}}  {entry.type:<5}  {entry.default}  {entry.meaning}"
+        for entry in chapter.parameters.values()
+    ]
+    return "\n".join([chapter.name, *lines])
+
+
+def _assignments(words: Sequence[str]) -> dict[str, str]:
+    """``["epsilon=4", "trials=50"]`` as a dictionary of texts."""
+    given: dict[str, str] = {}
+    for word in words:
+        name, _, value = (part.strip() for part in word.partition("="))
+        if not name or not value:
+            raise ValueError(f"-p needs name=value, got -p {word}")
+        if name in given:
+            raise ValueError(f"{name} is given twice")
+        given[name] = value
+    return given
 
 
 # ------------------------------------------------------------------------------------ sweep
@@ -428,77 +362,32 @@ def _add_sweep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _sweep(chosen: argparse.Namespace) -> int:
-    _check_ready("sweep")
-    import distributed  # noqa: F401
-
-    from oralib import runs
-
-    _signals.raise_from_now_on()
+    runs = _runs()
     grid = runs.read_grid(chosen.grid)
     out = Path("runs") / chosen.grid.stem if chosen.out is None else chosen.out
-    try:
-        done = runs.sweep_grid(grid, out, workers=chosen.workers, scheduler=chosen.scheduler)
-    except KeyboardInterrupt as error:
-        return _signals.ended(error, "; the same command goes on from here")
-    except OSError as error:
-        if error.errno in (EMFILE, ENFILE, ENOMEM):
-            raise
-        if interrupt := _interrupt_behind(error):
-            return _signals.ended(interrupt, "; the same command goes on from here")
-        if error.errno is None:  # of Dask, about a connection
-            print(f"the sweep has ended: {error}; the same command goes on", file=sys.stderr)
-        else:
-            print(f"{out} cannot be written: {error.strerror or error}", file=sys.stderr)
-        return 1
-    if len(done.table):
-        print(runs.as_text(done.table))
-    print(f"{len(done.table)} of {len(grid.points)} points: {done.path}")
-    if done.failures:
-        print(f"{len(done.failures)} of {len(grid.points)} points failed", file=sys.stderr)
+    done = runs.sweep_grid(grid, out, workers=chosen.workers, scheduler=chosen.scheduler)
+    print(done.table.to_string(index=False, max_rows=60, float_format="{:.6g}".format))
+    print(f"{len(done.table)} of {len(grid.points)} points: {done.folder}")
     return 1 if done.failures else 0
-
-
-def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interrupt while a cluster that was closed because of it has failed to close."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error
 
 
 def console() -> NoReturn:
     """The whole process: ``python -m oralib``, and the script ``oralib``."""
-    status = 0
-    sys.excepthook = sys.__excepthook__  # all is imported
-    _write_into_nothing()
-    for stream in (sys.stdout, sys.stderr):
-        # A name of a folder may have bytes that are no text.
+    for stream in (sys.stdout, sys.stderr):  # names of folders may have bytes that are no text
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         status = main()
         sys.stdout.flush()
-    except OSError as error:
-        # Somebody has read enough, as head does; or there is no room for the output.
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        status = 130
+    except OSError as error:  # somebody has read enough, as head does; or the disk is full
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 141 if isinstance(error, BrokenPipeError) else 2
     except Exception:  # a mistake of ours; Python's own status, 1, is that of a refuted claim
         traceback.print_exc()
         status = 2
-    _signals.end_from_now_on()
-    if status in (129, 130, 143):
-        # All is cleaned up. What a kernel's client has left undone would only print tracebacks.
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError):  # of a terminal that is gone
-                stream.flush()
-        os._exit(status)
     sys.exit(status)
-
-
-def _write_into_nothing() -> None:
-    """Have an output and an error to write to, for bars and messages, where they were closed."""
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 if __name__ == "__main__":

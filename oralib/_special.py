@@ -3,33 +3,33 @@
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from oralib._binomial import log_pmf
 from oralib._jit import jit
-from oralib._later import special
 
 Array = NDArray[Any]
 
 
 def expit(x: ArrayLike) -> Any:
     """The logistic function."""
-    return special.expit(x)
+    return scipy.special.expit(x)
 
 
 def logit(x: ArrayLike) -> Any:
     """The inverse of the logistic function."""
-    return special.logit(x)
+    return scipy.special.logit(x)
 
 
 def logsumexp(x: ArrayLike, **options: Any) -> Any:
     """log Σ exp(x), as in SciPy."""
-    return special.logsumexp(x, **options)
+    return scipy.special.logsumexp(x, **options)
 
 
 def normal_cdf(x: ArrayLike) -> Any:
     """P[N <= x] for a standard normal N; P[N > x] is that of -x."""
-    return special.ndtr(x)
+    return scipy.special.ndtr(x)
 
 
 def binomial_log_pmf(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> Array:

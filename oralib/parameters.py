@@ -32,30 +32,24 @@ class Parameter:
     convert: Callable[[str, Any], Any]
 
 
-def _list_of(convert: Callable[..., Any], name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+def _list_of(convert: Callable[[str, Any], Any], name: str, value: Any) -> list[Any]:
     if not isinstance(value, list | tuple) or not value:
         raise TypeError(f"{name} must be a list with at least one entry, got {name}={value!r}")
-    entries = [convert(name, entry, *args, **kwargs) for entry in value]
+    entries = [convert(name, entry) for entry in value]
     if len(set(entries)) < len(entries):
         raise ValueError(f"{name} must hold no number twice, got {name}={value!r}")
     return entries
 
 
-def _integer(low: int, high: int = _check.LARGEST_COUNT) -> Callable[[str, Any], Any]:
-    return partial(_check.integer, low=low, high=high)
+def _range(
+    check: Callable[..., Any], low: float, high: float = _check.LARGEST_COUNT, *, many: bool = False
+) -> Callable[[str, Any], Any]:
+    one = partial(check, low=low, high=high)
+    return partial(_list_of, one) if many else one
 
 
-def _real(low: float, high: float) -> Callable[[str, Any], Any]:
-    return partial(_check.real, low=low, high=high)
-
-
-def _reals(low: float, high: float) -> Callable[[str, Any], Any]:
-    return partial(_list_of, _check.real, low=low, high=high)
-
-
-def _integers(low: int, high: int) -> Callable[[str, Any], Any]:
-    return partial(_list_of, _check.integer, low=low, high=high)
-
+_integer, _integers = partial(_range, _check.integer), partial(_range, _check.integer, many=True)
+_real, _reals = partial(_range, _check.real), partial(_range, _check.real, many=True)
 
 #: Every parameter that a chapter may have. Within these ranges a chapter works, or refuses in its
 #: first cells; they are wide, and keep out only what no chapter is made for.
@@ -81,10 +75,6 @@ PARAMETERS: Mapping[str, Parameter] = {
 }
 
 
-#: What a namespace has in which a chapter's parameters were checked before.
-_CHECKED = "_parameters_checked"
-
-
 def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) -> None:
     """Check and convert a chapter's parameters, where they are.
 
@@ -92,7 +82,7 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
     ----------
     namespace : the chapter's variables, ``globals()``. Its parameters are those that were declared
         with a type. Another plain value in it is a parameter that the chapter does not have, unless
-        the chapter has run in it before, as when somebody changes a parameter in JupyterLab.
+        the chapter has run in it before.
     limits : for some of them, the least and the most that this chapter can take.
 
     Examples
@@ -103,8 +93,10 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
     (2.0, 10000)
     """
     names = list(namespace.get("__annotations__", {}))
-    for name, value in () if namespace.get(_CHECKED) else namespace.items():
-        if name not in names and not name.startswith("_") and _is_plain(name, value):
+    plain = int | float | str | list | tuple | dict | None  # what papermill may have put there
+    for name, value in () if namespace.get("_parameters_checked") else namespace.items():
+        known = name in (*names, "In", "Out") or name.startswith("_")  # as IPython's own are
+        if not known and isinstance(value, plain):
             close = get_close_matches(name, names, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise ValueError(
@@ -117,26 +109,19 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
                 f"{name} is not among the parameters that chapters share and this can check, "
                 f"{', '.join(PARAMETERS)}; a notebook with others checks its own, without this call"
             )
-        if name not in namespace:
-            raise ValueError(f"{name} must have a value, and is only declared")
     values = {name: PARAMETERS[name].convert(name, namespace[name]) for name in names}
     for name, (least, most) in limits.items():
-        if name not in values:
-            raise ValueError(f"limits must be those of parameters, got one of {name}")
-        entries = values[name] if isinstance(values[name], list) else [values[name]]
+        value = values[name]
+        entries = value if isinstance(value, list) else [value]
         if min(entries) < least or max(entries) > most:
-            raise ValueError(
-                f"{name} must lie in [{least:g}, {most:g}] in this chapter, "
-                f"got {name}={values[name]}"
-            )
+            allowed = f"[{least:g}, {most:g}] in this chapter"
+            raise ValueError(f"{name} must lie in {allowed}, got {name}={value}")
     namespace.update(values)
-    namespace[_CHECKED] = True
+    namespace["_parameters_checked"] = True
 
 
 def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
     """Refuse a parameter that is too large for the others, before any work.
-
-    It is a ValueError that names both, and nothing if all is well.
 
     Examples
     --------
@@ -148,28 +133,15 @@ def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
         )
 
 
-def _is_plain(name: str, value: Any) -> bool:
-    """Whether a variable is a value that papermill may have put there; IPython has In and Out."""
-    return name not in ("In", "Out") and isinstance(
-        value, int | float | str | list | tuple | dict | None
-    )
-
-
 def book_file(name: str) -> Path:
-    """A file of the book that a chapter reads, wherever the chapter is run.
-
-    It lies in the repository of this library, or, where the library is installed, in the folder
-    of the chapter, or in ``book`` below the current one.
+    """A file of the book that a chapter reads: beside this library, or here, or below in ``book``.
 
     Examples
     --------
     >>> book_file("data/explorer.csv").name
     'explorer.csv'
     """
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"name must be a file of the book such as data/explorer.csv, got {name=}")
-    places = Path(__file__).resolve().parents[1] / "book", Path(), Path("book")
-    for place in places:
+    for place in (Path(__file__).resolve().parents[1] / "book", Path(), Path("book")):
         if (place / name).is_file():
             return place / name
     raise FileNotFoundError(

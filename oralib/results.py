@@ -47,72 +47,40 @@ def record(**values: Any) -> None:
     if shell is None:
         print(text)
         return
-    # A run sees at the end whether an output has got lost, by clear_output for example.
-    noted = getattr(sys, "recorded_in_oralib", [])
-    sys.recorded_in_oralib = [*noted, *kept]  # type: ignore[attr-defined]
-    _publisher(shell).publish(
-        {"text/plain": text, "text/html": _as_html(rows)},
-        # A notebook's file has names in the order of the alphabet.
-        metadata={SECTION: {"results": as_json(kept), "order": list(kept)}},
-    )
+    cells = (f"<tr><th>{escape(x)}</th><td>{escape(word)}</td></tr>" for x, word in rows.items())
+    html = "\n".join(['<table class="dataframe results">', *cells, "</table>"])
+    # A notebook's file has names in the order of the alphabet.
+    noted = {SECTION: {"results": as_json(kept), "order": list(kept)}}
+    shell.display_pub.publish({"text/plain": text, "text/html": html}, metadata=noted)
 
 
-def _publisher(shell: Any) -> Any:
-    """What shows outputs in the notebook, also in a cell whose outputs are captured."""
-    # IPython puts another one in its place for a while; kernels without IPython's parts do not.
-    kind = getattr(shell, "display_pub_class", ())
-    own = [part for part in getattr(shell, "configurables", ()) if isinstance(part, kind)]
-    return own[0] if own else shell.display_pub
-
-
-def is_text(word: str) -> bool:
-    """Whether a word can be written to a file; names of files may have bytes that cannot."""
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+def as_json(values: Any) -> Any:
     """Values with words for the numbers that JSON does not have."""
-    return {name: _json_value(value) for name, value in values.items()}
+    if isinstance(values, Mapping):
+        return {name: as_json(value) for name, value in values.items()}
+    if isinstance(values, list):
+        return [as_json(value) for value in values]
+    return str(values) if isinstance(values, float) and not math.isfinite(values) else values
 
 
 def from_json(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that :func:`as_json` was given."""
-    return {
-        name: NOT_FINITE.get(value, value) if isinstance(value, str) else value
-        for name, value in values.items()
-    }
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_json_value(entry) for entry in value]
-    if isinstance(value, dict):
-        return {name: _json_value(entry) for name, entry in value.items()}
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    words = {name: value for name, value in values.items() if isinstance(value, str)}
+    return {**values, **{name: NOT_FINITE.get(word, word) for name, word in words.items()}}
 
 
 def _plain(name: str, value: Any) -> int | float | str | bool:
     """A value of Python's own, a float to 12 significant digits."""
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return float(f"{float(value):.12g}")
-    if isinstance(value, str):
-        if value in NOT_FINITE:
-            raise ValueError(f"{name} must not be the word {value!r}; give the number")
-        if not is_text(value):
-            raise ValueError(f"{name} must be a text in UTF-8, got {name}={value!r}")
-        return str(value)
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    if isinstance(value, str) and value in NOT_FINITE:
+        raise ValueError(f"{name} must not be the word {value!r}; give the number")
+    if isinstance(value, bool | int | str):
+        return value
     raise TypeError(
-        f"{name} must be a number, a word or a boolean, got {name}={shown}, "
+        f"{name} must be a number, a word or a boolean, got {name}={repr(value)[:60]}, "
         f"which is of type {type(value).__name__}"
     )
 
@@ -121,18 +89,34 @@ def _rounded(value: int | float | str | bool) -> str:
     """A text that is the same on every machine on which the value is nearly the same."""
     if isinstance(value, str | bool):
         return str(value)
-    size = abs(value)
-    if isinstance(value, int) or not math.isfinite(value):
-        text = str(value)
-    elif size != 0 and not 0.1 <= size < 1e6:
-        text = f"{value:.3g}"
-    else:
-        text = f"{value:.3f}" if size < 1000 else f"{value:.0f}"
+    size, text = abs(value), str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        odd = size != 0 and not 0.1 <= size < 1e6
+        text = f"{value:.3g}" if odd else f"{value:.3f}" if size < 1000 else f"{value:.0f}"
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
-def _as_html(rows: Mapping[str, str]) -> str:
-    lines = [
-        f"<tr><th>{escape(name)}</th><td>{escape(word)}</td></tr>" for name, word in rows.items()
-    ]
-    return "\n".join(['<table class="dataframe results">', *lines, "</table>"])
+def results_of(notebook: Any) -> dict[str, Any]:
+    """The results that an executed notebook has recorded, in their order."""
+    found: dict[str, Any] = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if section := output.get("metadata", {}).get(SECTION):
+                values = from_json(section["results"])
+                found |= {name: values[name] for name in section["order"]}
+    return found
+
+
+def recorded(chapter: str) -> dict[str, Any]:
+    """The results of a chapter of the book as they are committed, for pages that quote them.
+
+    Examples
+    --------
+    >>> sorted(recorded("06-dp-sgd"))[:1]
+    ['best_bound']
+    """
+    import nbformat
+
+    from oralib.parameters import book_file
+
+    return results_of(nbformat.read(book_file(f"{chapter}.ipynb"), 4))

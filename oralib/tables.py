@@ -17,25 +17,15 @@ import numpy as np
 import pandas as pd
 
 from oralib import _check
+from oralib._rounding import settled
 
 __all__ = ["Shown", "number", "show"]
 
 #: What the columns of the experiments are called where a table gives them no other name.
-HEADS = {
-    "x": "x",
-    "epsilon": "ε",
-    "delta": "δ",
-    "beta": "β",
-    "feedback": "feedback",
-    "bound": "mean bound",
-    "valid": "mean valid bound",
-    "estimation": "mean estimation",
-    "efficacy": "mean accuracy",
-    "guesses": "mean number of guesses",
-    "trials": "audits",
-    "all_right": "audits with all guesses right",
-    "no_guesses": "audits without guesses",
-}
+HEADS = {"epsilon": "ε", "delta": "δ", "beta": "β", "trials": "audits"}
+HEADS |= {"bound": "mean bound", "valid": "mean valid bound", "estimation": "mean estimation"}
+HEADS |= {"efficacy": "mean accuracy", "guesses": "mean number of guesses"}
+HEADS |= {"all_right": "audits with all guesses right", "no_guesses": "audits without guesses"}
 
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
@@ -58,7 +48,7 @@ def number(value: Any, digits: int = 3) -> str:
     if isinstance(value, Integral):
         whole = int(value)  # which may be larger than any float
         return (f"{whole:,}" if abs(whole) >= 10**4 else str(whole)).replace("-", "−")
-    real = float(value)
+    real = float(settled(float(value)))
     if isnan(real):
         return "–"
     elif isinf(real):
@@ -112,21 +102,16 @@ class Shown:
 
     def _repr_html_(self) -> str:
         kinds = ["word" if word else "number" for word in self.words]
-        heads = "".join(
-            f'<th scope="col" class="{kind}">{escape(head)}</th>'
-            for head, kind in zip(self.heads, kinds, strict=True)
-        )
-        rows = "\n".join(
-            "<tr>"
-            + "".join(
-                f'<td class="{kind}">{escape(cell)}</td>'
-                for cell, kind in zip(row, kinds, strict=True)
-            )
-            + "</tr>"
-            for row in self.rows
-        )
-        head = f"<thead>\n<tr>{heads}</tr>\n</thead>"
-        return f'<table class="house">\n{head}\n<tbody>\n{rows}\n</tbody>\n</table>'
+
+        def row(texts: tuple[str, ...], tag: str, scope: str = "") -> str:
+            pairs = zip(texts, kinds, strict=True)
+            cells = (f'<{tag}{scope} class="{kind}">{escape(x)}</{tag}>' for x, kind in pairs)
+            return f"<tr>{''.join(cells)}</tr>"
+
+        head = row(self.heads, "th", ' scope="col"')
+        rows = "\n".join(row(texts, "td") for texts in self.rows)
+        body = f"<thead>\n{head}\n</thead>\n<tbody>\n{rows}\n</tbody>"
+        return f'<table class="house">\n{body}\n</table>'
 
 
 def show(
@@ -155,11 +140,8 @@ def show(
     """
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"frame must be a data frame, got frame={frame!r}")
-    if not frame.columns.is_unique:
-        names = ", ".join(map(str, frame.columns))
-        raise ValueError(f"frame must have columns of different names, got {names}")
-    if columns is not None and not isinstance(columns, Mapping):
-        raise TypeError(f'columns must be like {{"n": "elements"}}, got columns={columns!r}')
+    if columns is not None:
+        _check.instance("columns", columns, Mapping, '{"n": "elements"}')
     given = digits if isinstance(digits, Mapping) else dict.fromkeys(frame.columns, digits)
     by_column = {name: _check.integer("digits", many, 0, 30) for name, many in given.items()}
     errors = {f"{name}_se" for name in frame.columns}
@@ -173,17 +155,10 @@ def show(
         texts.append([number(entry) for entry in frame.index])
         words.append(not all(isinstance(entry, Real) for entry in frame.index))
     for name in chosen:
-        error = (
-            frame[f"{name}_se"].tolist()
-            if f"{name}_se" in frame.columns
-            else [float("nan")] * len(frame)
-        )
-        texts.append(
-            [
-                _with_error(value, spread, by_column.get(name, 3))
-                for value, spread in zip(frame[name].tolist(), error, strict=True)
-            ]
-        )
+        beside = f"{name}_se" in frame.columns
+        error = frame[f"{name}_se"] if beside else [None] * len(frame)
+        pairs = zip(frame[name].tolist(), error, strict=True)
+        texts.append([_with_error(*pair, by_column.get(name, 3)) for pair in pairs])
         words.append(not pd.api.types.is_numeric_dtype(frame[name]))
     heads = tuple(map(str, (*([index] if index is not None else []), *chosen.values())))
     return Shown(heads, tuple(zip(*texts, strict=True)), tuple(words))

@@ -9,10 +9,13 @@ from test_rendered import BUILT, REQUIRED, ROOT, address, browser, open_page, pa
 
 AXE = ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 
-pytestmark = pytest.mark.skipif(
-    not REQUIRED and not (BUILT and AXE.exists()),
-    reason="needs chromium, chromedriver, axe-core and a built book",
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not REQUIRED and not (BUILT and AXE.exists()),
+        reason="needs chromium, chromedriver, axe-core and a built book",
+    ),
+]
 
 __all__ = ["address", "browser"]  # fixtures
 

@@ -35,13 +35,10 @@ CASES = [
 
 @pytest.mark.parametrize(("k", "r", "epsilon"), CASES)
 def test_pmf_and_tail_to_ten_digits(k, r, epsilon):
-    q, qc = _binomial.odds(epsilon)
-    assert _binomial.pmf(k, r, q, qc) == pytest.approx(
-        float(binomial_pmf(k, r, epsilon)), rel=2e-11
-    )
-    assert _binomial.tail(k, r, q, qc) == pytest.approx(
-        float(binomial_tail(k, r, epsilon)), rel=2e-11
-    )
+    law = r, *_binomial.odds(epsilon)
+    exact = float(binomial_pmf(k, r, epsilon)), float(binomial_tail(k, r, epsilon))
+    assert _binomial.pmf(k, *law) == pytest.approx(exact[0], rel=2e-11)
+    assert _binomial.tail(k, *law) == pytest.approx(exact[1], rel=2e-11)
 
 
 @pytest.mark.parametrize("q", [0.0, 0.3, 1.0])
@@ -65,26 +62,10 @@ def test_whole_laws_against_scipy():
     for r in (1, 2, 3, 10, 57, 400):
         for epsilon in (-3.0, 0.0, 0.1, 1.0, 5.0):
             q, qc = _binomial.odds(epsilon)
-            k = np.arange(r + 1)
-            np.testing.assert_allclose(
-                [_binomial.pmf(j, r, q, qc) for j in k],
-                stats.binom.pmf(k, r, q),
-                rtol=1e-11,
-                atol=1e-300,
-            )
-            np.testing.assert_allclose(
-                [_binomial.tail(j, r, q, qc) for j in k],
-                stats.binom.sf(k - 1, r, q),
-                rtol=1e-11,
-                atol=1e-300,
-            )
-
-
-def test_outside_the_support():
-    q, qc = _binomial.odds(0.5)
-    assert _binomial.pmf(-1, 5, q, qc) == _binomial.pmf(6, 5, q, qc) == 0
-    assert _binomial.tail(-1, 5, q, qc) == 1
-    assert _binomial.tail(6, 5, q, qc) == 0
+            k, close = np.arange(r + 1), {"rtol": 1e-11, "atol": 1e-300}
+            pmf, tail = ([f(j, r, q, qc) for j in k] for f in (_binomial.pmf, _binomial.tail))
+            np.testing.assert_allclose(pmf, stats.binom.pmf(k, r, q), **close)
+            np.testing.assert_allclose(tail, stats.binom.sf(k - 1, r, q), **close)
 
 
 def test_odds_keep_their_relative_precision():
@@ -95,8 +76,8 @@ def test_odds_keep_their_relative_precision():
     assert _binomial.odds(np.inf) == (1, 0)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0, 6.0])
-@pytest.mark.parametrize("r", [1, 2, 5, 30, 101, 1000])
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 6.0])
+@pytest.mark.parametrize("r", [1, 5, 30, 1000])
 def test_best_window_is_the_best_of_all(r, epsilon):
     q, qc = _binomial.odds(epsilon)
     pmf = stats.binom.pmf(np.arange(r + 1), r, q)
@@ -121,16 +102,8 @@ def test_laws_of_arrays_are_those_of_scipy():
 
 def test_the_library_loads_without_what_few_of_its_functions_need():
     """The import takes a third of the time without them; see the benchmarks."""
-    heavy = (
-        "scipy.stats",
-        "scipy.special",
-        "scipy.optimize",
-        "pandas",
-        "matplotlib",
-        "dp_accounting",
-        "IPython",
-        "papermill",
-    )
+    heavy = ("scipy.stats", "scipy.special", "scipy.optimize", "pandas", "matplotlib")
+    heavy += ("dp_accounting", "IPython", "papermill")
     script = f"import oralib, sys; print([m for m in sys.modules if m.startswith({heavy})])"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

@@ -13,9 +13,9 @@ import yaml
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
-from book._ext import committed
+from book._ext import stored_outputs
 from oralib.parameters import PARAMETERS
-from oralib.runs.chapters import results_of
+from oralib.results import results_of
 from oralib.runs.prose import expressions
 
 ROOT = Path(__file__).parent.parent
@@ -227,22 +227,17 @@ def test_figures_of_the_paper_are_all_there():
 GAPS = ROOT / "book" / "04-the-gaps.ipynb"
 
 
+@pytest.mark.slow
 def test_papermill_with_other_parameters(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    done = papermill.execute_notebook(
-        str(GAPS), str(tmp_path / "out.ipynb"), {"p": 0.5, "n": 3}, progress_bar=False
-    )
-    assert results_of(done)["aon_efficacy"] == 0.75
-
-
-def test_running_finds_its_grids_from_any_folder(tmp_path, monkeypatch):
-    """Even from one with grids of its own."""
+    """Also from a folder with files that are called like those of the book."""
     (tmp_path / "grids").mkdir()
     monkeypatch.chdir(tmp_path)
-    path = ROOT / "book" / "running.ipynb"
-    done = papermill.execute_notebook(str(path), None, {"trials": 2}, progress_bar=False)
-    text = "".join(o.get("text", "") for c in done.cells for o in c.get("outputs", []))
-    assert "chapter: running" in text
+    for path, given, name, value in [
+        (GAPS, {"p": 0.5, "n": 3}, "aon_efficacy", 0.75),
+        (ROOT / "book" / "running.ipynb", {"trials": 2, "k": 1}, "run_bound", 0.0),
+    ]:
+        done = papermill.execute_notebook(str(path), None, given, progress_bar=False)
+        assert results_of(done)[name] == value
 
 
 def refusal(path, given):
@@ -267,27 +262,16 @@ def refusal(path, given):
     return None
 
 
-def test_papermill_with_wrong_parameters_in_a_kernel(tmp_path):
-    with pytest.raises(papermill.PapermillExecutionError, match="p must be a number") as failure:
-        papermill.execute_notebook(
-            str(GAPS), str(tmp_path / "out.ipynb"), {"p": "often"}, progress_bar=False
-        )
-    assert (failure.value.evalue, failure.value.exec_count) == refusal(GAPS, {"p": "often"})
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_papermill_with_wrong_parameters():
+    for parameters, message in [
         ({"epsilom": 3}, "epsilom is not a parameter of this chapter.*did you mean epsilon"),
         ({"p": "often"}, "p must be a number, got p='often'"),
         ({"p": 1.5}, r"p must lie in \[0.001, 0.999\], got p=1.5"),
         ({"n": 2.5}, "n must be an integer, got n=2.5"),
-    ],
-)
-def test_papermill_with_wrong_parameters(parameters, message):
-    said, count = refusal(GAPS, parameters)
-    assert re.search(message, said)
-    assert count <= 4  # before any work
+    ]:
+        said, count = refusal(GAPS, parameters)
+        assert re.search(message, said)
+        assert count <= 4  # before any work
 
 
 ODD = {
@@ -303,11 +287,12 @@ ODD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ODD)
 def test_odd_parameters_that_are_allowed(name):
     """Where every bound is 0 a chapter has less to say, and no error."""
     path = ROOT / "book" / f"{name.partition(' ')[0]}.ipynb"
-    if missing := committed.missing(path):
+    if missing := stored_outputs.missing(path):
         pytest.skip(f"needs {', '.join(missing)}")
     assert refusal(path, {"beta": 1e-9, "trials": 2, **ODD[name]}) is None
 

@@ -1,9 +1,11 @@
 """Bounds against published and 40-digit values, naive loops, and their own promises."""
 
+from itertools import product
+
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import binomial_tail, steinke_p_value
 from scipy import special, stats
@@ -61,10 +63,10 @@ def test_p_and_its_inverse():
 
 
 @pytest.mark.parametrize("delta", [0, 0.0, 1e-5, np.float64(0.01), 1])
-@pytest.mark.parametrize("method", ["steinke", "exact"])
-def test_plain_numbers_are_as_arrays(method, delta):
+def test_plain_numbers_are_as_arrays(delta):
     """They are checked in another way."""
-    for v, r, n in ((75, 100, 1000), (0, 0, 1), (np.int64(30), 30, np.int64(30)), (4, 9, 2**53)):
+    sizes = (75, 100, 1000), (0, 0, 1), (np.int64(30), 30, np.int64(30)), (4, 9, 2**53)
+    for (v, r, n), method in product(sizes, ("steinke", "exact")):
         how = {"delta": delta, "n": n, "method": method}
         one = epsilon_lower_bound(v, r, **how)
         assert type(one) is float
@@ -74,25 +76,14 @@ def test_plain_numbers_are_as_arrays(method, delta):
     assert bound(70, 90, delta=delta, n=99) == bound([70], [90], delta=delta, n=99)[0]
 
 
-def test_scalars_in_floats_out():
-    assert type(p(1)) is type(p_inv(0.5)) is type(epsilon_estimate(1, 2)) is float
-    assert type(epsilon_lower_bound(9, 10)) is type(p_value(9, 10, 0.5)) is float
-    assert type(clopper_pearson_lower(9, 10)) is float
-
-
-@pytest.mark.parametrize(("v", "r", "beta", "lower", "epsilon"), PURE)
-def test_pure_values(v, r, beta, lower, epsilon):
-    assert clopper_pearson_lower(v, r, beta) == pytest.approx(lower, rel=1e-12)
-    assert epsilon_lower_bound(v, r, beta=beta) == pytest.approx(epsilon, rel=1e-11, abs=1e-300)
-
-
-@pytest.mark.parametrize(("n", "r", "v", "delta", "beta", "epsilon"), APPROXIMATE)
-def test_approximate_values(n, r, v, delta, beta, epsilon):
-    bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n)
-    assert bound == pytest.approx(epsilon, rel=1e-11, abs=1e-300)
-
-
-def test_published_values():
+def test_known_values():
+    close = {"rel": 1e-11, "abs": 1e-300}
+    for v, r, beta, lower, epsilon in PURE:
+        assert clopper_pearson_lower(v, r, beta) == pytest.approx(lower, rel=1e-12)
+        assert epsilon_lower_bound(v, r, beta=beta) == pytest.approx(epsilon, **close)
+    for n, r, v, delta, beta, epsilon in APPROXIMATE:
+        bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n)
+        assert bound == pytest.approx(epsilon, **close)
     # Steinke et al., Appendix D.
     assert epsilon_lower_bound(75, 100, delta=1e-4, n=1000) == pytest.approx(0.673, abs=5e-4)
     assert epsilon_lower_bound(1439, 1510, delta=1e-5, n=100_000) == pytest.approx(2.675, abs=1e-3)
@@ -113,26 +104,15 @@ def test_published_values():
         (700, 1000, 0.0, 1e-5, 5000),
         (990, 1000, 0.0, 1e-7, 5000),
         (990, 1000, 6.0, 1e-7, 5000),
+        # Windows far above the mode, with probabilities that are too small for a double.
+        (1158, 1159, 0.0, 1e-5, 2_000_000),
+        (1100, 1100, 0.0, 1e-6, 5000),
+        (900, 1000, 0.0, 1e-5, 5000),
     ],
 )
 def test_p_values_to_ten_digits(v, r, epsilon, delta, n):
     exact = float(steinke_p_value(v, r, epsilon, delta, n))
     assert p_value(v, r, epsilon, delta=delta, n=n) == pytest.approx(exact, rel=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("v", "r", "epsilon", "delta", "n"),
-    [
-        (1158, 1159, 0.0, 1e-5, 2_000_000),
-        (1100, 1100, 0.0, 1e-6, 5000),
-        (3000, 3000, 0.5, 1e-5, 3000),
-        (900, 1000, 0.0, 1e-5, 5000),
-    ],
-)
-def test_windows_far_above_the_mode(v, r, epsilon, delta, n):
-    """Their upper end has probabilities that are too small for a double."""
-    expected = float(steinke_p_value(v, r, epsilon, delta, n))
-    assert p_value(v, r, epsilon, delta=delta, n=n) == pytest.approx(expected, rel=1e-10)
 
 
 def test_p_value_does_not_underflow():
@@ -172,7 +152,6 @@ deltas = st.sampled_from([0.0, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3, 0.05])
 
 
 @given(counts, levels, deltas)
-@settings(deadline=None, max_examples=300)
 def test_never_overclaims(count, beta, delta):
     v, r, abstained = count
     bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=r + abstained)
@@ -185,7 +164,6 @@ def test_never_overclaims(count, beta, delta):
 
 
 @given(counts, levels, deltas)
-@settings(deadline=None, max_examples=200)
 def test_monotone(count, beta, delta):
     v, r, abstained = count
     n = r + abstained + 1
@@ -201,7 +179,6 @@ def test_monotone(count, beta, delta):
 
 
 @given(st.integers(1, 300), st.data(), deltas)
-@settings(deadline=None, max_examples=100)
 def test_p_value_rises_with_epsilon(r, data, delta):
     """So the set of rejected ε is an interval, and its end is the bound."""
     v = data.draw(st.integers(0, r))
@@ -210,13 +187,12 @@ def test_p_value_rises_with_epsilon(r, data, delta):
     assert (np.diff(values) >= -1e-12 * values[1:]).all()
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("r", [1, 7, 30, 100, 1000])
-def test_coverage_for_randomized_response(r, epsilon):
+def test_coverage_for_randomized_response(r):
     """V ~ Bin(r, p(ε)) when ε-randomized response is audited: an exact failure probability."""
     v = np.arange(r + 1)
-    law = stats.binom.pmf(v, r, p(epsilon))
-    for beta in (0.001, 0.05, 0.3, 0.5, 0.9):
+    for epsilon, beta in product((0.0, 0.3, 1.0, 4.0), (0.001, 0.05, 0.3, 0.5, 0.9)):
+        law = stats.binom.pmf(v, r, p(epsilon))
         fails = epsilon_lower_bound(v, r, beta=beta) > epsilon
         assert law[fails].sum() <= beta * (1 + 1e-9)
         # The bound is not wasteful either: one more failing count would be too many.
@@ -248,10 +224,7 @@ def test_estimates():
     assert epsilon_estimate(3, 4) == pytest.approx(np.log(3), rel=1e-15)
     assert epsilon_estimate(4, 4) == np.inf
     assert epsilon_estimate(0, 4) == -np.inf
-
-
-def test_whole_floats_are_counts():
-    assert epsilon_lower_bound(9.0, 10.0) == epsilon_lower_bound(9, 10)
+    assert epsilon_lower_bound(9.0, 10.0) == epsilon_lower_bound(9, 10)  # whole floats are counts
 
 
 @pytest.mark.parametrize(
@@ -262,24 +235,12 @@ def test_whole_floats_are_counts():
         (lambda: epsilon_lower_bound(-1, 3), ValueError, "v must be at least 0, got v=-1"),
         (lambda: epsilon_lower_bound(2.5, 3), ValueError, "v must be an integer, got v=2.5"),
         (lambda: epsilon_lower_bound(float("nan"), 3), ValueError, "integer, got v=nan"),
-        (lambda: epsilon_lower_bound(2, float("inf")), ValueError, "integer, got r=inf"),
-        (lambda: epsilon_lower_bound("2", 3), TypeError, "v must be an integer, got v='2'"),
-        (lambda: epsilon_lower_bound(None, 3), TypeError, "v must be an integer, got v=None"),
         (lambda: epsilon_lower_bound(True, 3), TypeError, "v must be an integer, got v=True"),
         (lambda: epsilon_lower_bound(2, 3, beta=0), ValueError, r"beta must lie in \(0, 1\)"),
-        (lambda: epsilon_lower_bound(2, 3, beta=1), ValueError, "got beta=1"),
-        (lambda: epsilon_lower_bound(2, 3, beta="x"), TypeError, "beta must be a number"),
         (lambda: epsilon_lower_bound(2, 3, delta=1e-5), ValueError, "n must be given"),
-        (lambda: epsilon_lower_bound(2, 3, delta=2, n=3), ValueError, r"delta must lie in \[0, 1"),
         (lambda: epsilon_lower_bound(2, 3, delta=1e-5, n=2), ValueError, "r must be at most n"),
         (lambda: epsilon_lower_bound([1, 2], [1, 2, 3]), ValueError, "broadcast together"),
-        (lambda: p_value(2, 3, -1.0), ValueError, "epsilon must lie in"),
-        (lambda: p_value(2, 3, float("nan")), ValueError, "got epsilon=nan"),
-        (lambda: p(float("nan")), ValueError, "got epsilon=nan"),
         (lambda: p_inv(1.5), ValueError, r"accuracy must lie in \[0, 1\], got accuracy=1.5"),
-        (lambda: epsilon_estimate(4, 3), ValueError, "v must be at most r"),
-        (lambda: clopper_pearson_lower(4, 3), ValueError, "v must be at most r"),
-        (lambda: clopper_pearson_lower(1, 3, 1.5), ValueError, "got beta=1.5"),
     ],
 )
 def test_bad_input(call, error, message):
@@ -287,20 +248,16 @@ def test_bad_input(call, error, message):
         call()
 
 
-@pytest.mark.parametrize(
-    ("v", "r", "beta", "delta", "n", "epsilon"),
-    [
-        # Where p-values on the way to the root underflow.
-        (10**6, 10**6, 1e-3, 0.0, 10**6, 11.88286237017),
-        (99_999, 100_000, 1e-10, 0.0, 10**5, 8.24192860995),
-        (10**9, 10**9, 1e-3, 0.0, 10**9, 18.7906210996),
-        (52_140, 52_143, 1.1991359108795092e-05, 0.0, 52_143, 7.946393551267),
-        (365, 720, 0.9989843371908078, 0.0015046555245140471, 720, 0.2410734837),
-    ],
-)
-def test_bounds_far_from_the_start(v, r, beta, delta, n, epsilon):
-    bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n)
-    assert bound == pytest.approx(epsilon, rel=1e-9)
+def test_bounds_far_from_the_start():
+    """Where p-values on the way to the root underflow."""
+    for v, r, beta, delta, epsilon in (
+        (99_999, 100_000, 1e-10, 0.0, 8.24192860995),
+        (10**9, 10**9, 1e-3, 0.0, 18.7906210996),
+        (52_140, 52_143, 1.1991359108795092e-05, 0.0, 7.946393551267),
+        (365, 720, 0.9989843371908078, 0.0015046555245140471, 0.2410734837),
+    ):
+        bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=r)
+        assert bound == pytest.approx(epsilon, rel=1e-9)
 
 
 def test_no_nan_anywhere():
@@ -318,25 +275,7 @@ def test_no_nan_anywhere():
     assert (above >= beta).all()
 
 
-def test_short_windows_at_a_billion():
-    value = p_value(668187775, 999999999, 0.7, delta=8000 / 2 / 999999999, n=999999999)
-    assert value == pytest.approx(0.714261799641, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("v", "r", "beta", "lower"),
-    [
-        (9, 10, 1e-286, 1.29154966501e-32),
-        (752, 767, 1.6123064600878883e-298, 0.368660),
-        (1, 10**9, 0.5, 0.693147180560e-9),
-    ],
-)
-def test_clopper_pearson_at_extremes(v, r, beta, lower):
-    assert clopper_pearson_lower(v, r, beta) == pytest.approx(lower, rel=3e-6)
-
-
 @given(counts, st.floats(1e-6, 0.99))
-@settings(deadline=None, max_examples=200)
 def test_clopper_pearson_is_scipys(count, beta):
     v, r, _ = count
     expected = special.betaincinv(v, r - v + 1.0, beta) if v else 0.0
@@ -344,7 +283,11 @@ def test_clopper_pearson_is_scipys(count, beta):
 
 
 def test_extreme_counts_end_soon():
-    # Nothing hangs: 10^9 guesses, ε of 20, β of 1e-300.
+    """Nothing hangs or loses digits: 10^9 guesses, ε of 20, β of 1e-300."""
+    value = p_value(668187775, 999999999, 0.7, delta=8000 / 2 / 999999999, n=999999999)
+    assert value == pytest.approx(0.714261799641, rel=1e-9)
+    assert clopper_pearson_lower(9, 10, 1e-286) == pytest.approx(1.29154966501e-32, rel=3e-6)
+    assert clopper_pearson_lower(1, 10**9, 0.5) == pytest.approx(0.693147180560e-9, rel=3e-6)
     every = -np.log(np.expm1(-np.log(0.05) / 10**9))
     assert epsilon_lower_bound(10**9, 10**9) == pytest.approx(every, rel=1e-13)
     assert epsilon_lower_bound(500_100_000, 10**9, delta=1e-12, n=10**9) > 0
@@ -361,31 +304,17 @@ def test_many_trials_are_as_each_of_them(method):
     rng = np.random.default_rng(1)
     r = rng.integers(0, 12, size=(40, 5))
     v = rng.binomial(r, 0.8)
-    for chosen in (
-        {},
-        {"delta": 1e-3, "n": 20},
-        {"delta": rng.choice([0, 1e-2], r.shape), "n": 12},
+    for delta, beta in product(
+        (0.0, 1e-3, rng.choice([0, 1e-2], r.shape)), (0.05, rng.choice([0.05, 0.3], r.shape))
     ):
-        options = {name: np.broadcast_to(value, r.shape) for name, value in chosen.items()}
-        for beta in (0.05, rng.choice([0.05, 0.3], r.shape)):
-            level = np.broadcast_to(beta, r.shape)
-            together = epsilon_lower_bound(v, r, beta=beta, method=method, **chosen)
-            for i in np.ndindex(r.shape):
-                alone = epsilon_lower_bound(
-                    int(v[i]),
-                    int(r[i]),
-                    beta=float(level[i]),
-                    method=method,
-                    **{name: value[i].item() for name, value in options.items()},
-                )
-                assert together[i] == alone
+        together = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=20, method=method)
+        deltas, betas = np.broadcast_to(delta, r.shape), np.broadcast_to(beta, r.shape)
+        for i in np.ndindex(r.shape):
+            how = {"beta": betas[i].item(), "delta": deltas[i].item(), "n": 20, "method": method}
+            assert together[i] == epsilon_lower_bound(int(v[i]), int(r[i]), **how)
 
 
 def test_integers_in_columns_of_objects_are_integers():
     """As pandas keeps a column that once had something else."""
     counts = np.array([70, 75], dtype=object)
     assert (epsilon_lower_bound(counts, 100) == epsilon_lower_bound([70, 75], 100)).all()
-    with pytest.raises(ValueError, match=r"v must lie in \[0, 9007199254740992\]"):
-        epsilon_lower_bound(np.array([70, 2**70], dtype=object), 100)
-    with pytest.raises(ValueError, match="v must be at least 0, got v=-1"):
-        epsilon_lower_bound(np.array([-1], dtype=object), 100)

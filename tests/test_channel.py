@@ -1,13 +1,11 @@
 """The exact tables: the paper's privacy notions, Theorems 5.1 and 5.2, total variation."""
 
-import copy
-import pickle
 from itertools import pairwise, product
 
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from zoo import LN3, MEMBERS, SMALL, ZOO
 
@@ -51,11 +49,11 @@ def test_privacy_loss_of_count():
     np.testing.assert_allclose(table.privacy_loss, np.tile(expected[:, None], 5), atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 6, 10, 15])
-def test_efficacy_of_count(n):
-    table = channel(oralib.Count(), n)
-    for k in {1, (n + 1) // 2, n}:
-        assert table.optimal_efficacy(k) == pytest.approx(float(oracles.count_efficacy(n)))
+def test_efficacy_of_count():
+    for n in (1, 2, 3, 6, 10, 15):
+        table = channel(oralib.Count(), n)
+        for k in {1, (n + 1) // 2, n}:
+            assert table.optimal_efficacy(k) == pytest.approx(float(oracles.count_efficacy(n)))
 
 
 @pytest.mark.parametrize(("name", "n"), SMALL)
@@ -80,9 +78,9 @@ def check_chain(table):
     assert efficacy[-1] == pytest.approx(0.5 + table.total_variation.mean() / 2)
 
 
-@pytest.mark.parametrize(("name", "n"), MEMBERS)
-def test_chain_of_the_zoo(name, n):
-    check_chain(channel(ZOO[name][0], n))
+def test_chain_of_the_zoo():
+    for name, n in MEMBERS:
+        check_chain(channel(ZOO[name][0], n))
 
 
 random_tables = st.tuples(
@@ -99,13 +97,11 @@ def random_channel(n, outputs, seed, sparsity):
 
 
 @given(random_tables)
-@settings(deadline=None, max_examples=200)
 def test_chain_of_random_mechanisms(parameters):
     check_chain(random_channel(*parameters))
 
 
 @given(random_tables)
-@settings(deadline=None, max_examples=60)
 def test_levels_of_random_mechanisms_by_loops(parameters):
     """Each notion again, from its definition, by loops over outputs, datasets and elements."""
     table = random_channel(*parameters)
@@ -133,51 +129,26 @@ def test_levels_of_random_mechanisms_by_loops(parameters):
 
 def test_impossible_outputs_are_dropped():
     table = Channel(np.array([[0.5, 1.0], [0.0, 0.0], [0.5, 0.0]]), outputs=["a", "b", "c"])
-    assert table.outputs.tolist() == ["a", "c"]
-    assert table.n == 1
-    assert table.epsilon == np.inf
+    assert (table.outputs.tolist(), table.n, table.epsilon) == (["a", "c"], 1, np.inf)
     assert len(channel(oralib.AllOrNothing(0.0), 2).table) == 1
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: Channel(np.ones((2, 3)) / 2), ValueError, r"2\^n columns, got shape \(2, 3\)"),
-        (lambda: Channel(np.ones(4)), ValueError, r"2\^n columns, got shape \(4,\)"),
-        (lambda: Channel(np.ones((2, 1)) / 2), ValueError, r"2\^n columns"),
-        (lambda: Channel(np.ones((2, 4)) / 3), ValueError, "sum to 1, got a sum of 0.6666"),
-        (lambda: Channel(np.array([[2.0, 1], [-1, 0]])), ValueError, "table must lie in"),
-        (lambda: Channel("abc"), TypeError, "table must be a number"),
-        (lambda: channel(oralib.LocalLaplace(1.0), 2), TypeError, "no exact table"),
-        (lambda: channel(oralib.NoisyCountInSets(2, 1.0), 2), TypeError, "no exact table"),
-        (lambda: channel(oralib.Count, 2), TypeError, "must be a discrete mechanism"),
-        (
-            lambda: channel(oralib.LocalRandomizedResponse(100.0), 8),
-            ValueError,
-            "epsilon must be small enough for a table",
-        ),
-        (lambda: oralib.sign_vectors(40), ValueError, r"n must lie in \[1, 24\]"),
-        (lambda: channel(oralib.Count(), 0), ValueError, "n must be at least 1"),
-        (lambda: channel(oralib.XorInPairs(), 3), ValueError, "multiple of 2"),
-        (lambda: channel(oralib.Count(), 3).success_given_others, ValueError, "be sign vectors"),
-        (
-            lambda: channel(oralib.Count(), 3).after_guesses(np.zeros((4, 3))),
-            ValueError,
-            r"guesses must be -1 or 1 and have shape \(4, 3\)",
-        ),
-        (
-            lambda: channel(oralib.LocalRandomizedResponse(1.0), 13),
-            ValueError,
-            r"n=13: .* 2\^13 columns and 8192 rows, and at most 16777216 entries",
-        ),
-        (lambda: channel(oralib.Count(), 10**9), ValueError, "small enough to enumerate"),
-        (lambda: channel(oralib.Count(), 3).optimal_efficacy(4), ValueError, r"k must lie in \[1"),
-        (lambda: channel(oralib.Count(), 3).optimal_efficacy(0), ValueError, "got k=0"),
-    ],
-)
-def test_bad_input(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+def test_bad_input():
+    table = channel(oralib.Count(), 3)
+    for call, message in (
+        (lambda: Channel(np.ones((2, 3)) / 2), r"2\^n columns, got shape \(2, 3\)"),
+        (lambda: Channel(np.ones((2, 4)) / 3), "sum to 1, got a sum of 0.6666"),
+        (lambda: Channel(np.array([[2.0, 1], [-1, 0]])), "table must lie in"),
+        (lambda: Channel(np.ones((1, 2)), ["a", "b"]), "outputs must be one entry per row"),
+        (lambda: channel(oralib.LocalLaplace(1.0), 2), "no exact table"),
+        (lambda: channel(oralib.Count, 2), "must be a discrete mechanism"),
+        (lambda: channel(oralib.XorInPairs(), 3), "multiple of 2"),
+        (lambda: table.success_given_others, "be sign vectors"),
+        (lambda: table.after_guesses(0), "guesses must be -1 or 1"),
+        (lambda: channel(oralib.LocalRandomizedResponse(1.0), 13), r"n=13: .* 2\^13 col"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call()
 
 
 def test_delta_of_a_table():
@@ -192,7 +163,6 @@ def test_delta_of_a_table():
 
 
 @given(random_tables, st.floats(0, 3))
-@settings(deadline=None, max_examples=50)
 def test_delta_is_the_worst_event(parameters, epsilon):
     """max over neighbours and events A of P[A | s] - e^ε P[A | s'], events by brute force."""
     table = random_channel(*parameters)
@@ -210,7 +180,6 @@ def test_delta_is_the_worst_event(parameters, epsilon):
 
 
 @given(random_tables)
-@settings(deadline=None, max_examples=30)
 def test_success_given_others_by_words(parameters):
     table = random_channel(*parameters)
     guesses = np.where(table.privacy_loss > 0, -1, 1)
@@ -241,24 +210,11 @@ def test_probably_approximately_randomized_response():
 def test_what_is_computed_once_cannot_be_changed_in_place():
     """Whoever makes a loss finite to draw it would change what the table says of its privacy."""
     table = oralib.channel(oralib.Count(), 3)
-    arrays = ["table", "outputs", "signs", "probability", "privacy_loss", "guess_accuracy"]
-    arrays += ["total_variation", "full_knowledge_loss"]
     sampled = oralib.SampledChannel.of(table)
-    shared = [getattr(table, name) for name in arrays]
-    shared += [getattr(sampled, name) for name in ("table", "theta", "given", "probability")]
-    shared += [sampled.privacy_loss, sampled.guess_accuracy]
-    shared.append(table.after_guesses(np.ones((4, 3), int)).success_given_others)
-    for array in shared:
+    shared = [table.table, table.outputs, table.signs, table.privacy_loss, table.guess_accuracy]
+    for array in (*shared, sampled.table, sampled.theta, sampled.privacy_loss):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
     mine = np.full((2, 2), 0.5)
     oralib.Channel(mine)
     mine[0] = 1.0  # what was given stays the caller's
-    for copied in (copy.deepcopy(table), copy.copy(table), pickle.loads(pickle.dumps(table))):
-        assert copied.ddp == table.ddp
-        with pytest.raises(ValueError, match="read-only"):
-            copied.table[...] = 0
-    copied = copy.deepcopy(sampled)
-    assert copied.ac_ddp == sampled.ac_ddp
-    with pytest.raises(ValueError, match="read-only"):
-        copied.theta[...] = 0

@@ -20,10 +20,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 HTML = ROOT / "_build" / "html"
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("ORALIB_REQUIRE_BROWSER") and not (HTML / "downloads").exists(),
-    reason="needs a built book",
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not os.environ.get("ORALIB_REQUIRE_BROWSER") and not (HTML / "downloads").exists(),
+        reason="needs a built book",
+    ),
+]
 
 
 def the_only(pattern):

@@ -17,7 +17,6 @@ from oralib import (
     audit,
     audit_single_step,
     audit_training,
-    certified_epsilon,
     noise_multiplier,
     one_run,
     train,
@@ -35,41 +34,6 @@ def same_law(a, b, level=1e-4):
     return table.shape[1] == 1 or stats.chi2_contingency(table).pvalue > level
 
 
-# ------------------------------------------------------------------------ noise multiplier
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "steps", "sample_rate", "sigma"),
-    [
-        (2.0, 100, 0.1, 2.422401),
-        (1.0, 100, 0.1, 4.277611),
-        (8.0, 100, 0.1, 0.993727),
-        (2.0, 1, 1.0, 2.149110),
-        (16.0, 1, 1.0, 0.362481),
-    ],
-)
-def test_noise_multiplier(epsilon, steps, sample_rate, sigma, capfd):
-    assert noise_multiplier(epsilon, 1e-5, steps, sample_rate) == pytest.approx(sigma, abs=3e-6)
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "steps", "rate"),
-    # Orders in the middle of the accountant's, at both ends, and none of the few tried first.
-    [(2.0, 1, 1.0), (4.0, 10, 0.5), (0.1, 100, 0.1), (16.0, 1000, 0.01), (100.0, 10, 0.5)],
-)
-def test_noise_multiplier_is_the_smallest(epsilon, steps, rate):
-    import dp_accounting
-    from dp_accounting import rdp
-
-    def spent(sigma):
-        batch = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(sigma))
-        return rdp.RdpAccountant().compose(batch, steps).get_epsilon(1e-5)
-
-    sigma = noise_multiplier(epsilon, 1e-5, steps, rate)
-    assert spent(sigma) <= epsilon < spent(sigma - 2e-6)
-
-
 # --------------------------------------------------------------------------- one law, twice
 
 SETTINGS = [
@@ -83,13 +47,16 @@ SETTINGS = [
     (DpSgd(n=18, d=6, steps=3, sample_rate=0.4, sigma=0.7), 17),
     (DpSgd(n=15, d=5, steps=3, sample_rate=0.4, sigma=0.7), 15),
     (DpSgd(n=40, d=4, steps=5, sample_rate=0.2, sigma=0.9), 10),
+    # one coordinate; both ends meet in one coordinate of three.
+    (DpSgd(n=5, d=1, steps=3, sample_rate=0.4, sigma=1.0), 3),
+    (DpSgd(n=12, d=3, steps=20, sample_rate=0.3, sigma=1.0), 11),
 ]
 
 
 @pytest.mark.parametrize(("setting", "k"), SETTINGS)
 def test_collapsed_and_step_by_step_have_one_law(setting, k):
-    collapsed = audit(setting, k, trials=20_000, seed=1)
-    stepwise = audit_training(setting, k, trials=10_000, seed=2)
+    collapsed = audit(setting, k, trials=20_000, seed=1, method="collapsed")
+    stepwise = audit_training(setting, k, trials=5000, seed=2)
     assert (collapsed.r == k).all()
     assert (stepwise.r == k).all()
     assert same_law(collapsed.v, stepwise.v)
@@ -154,20 +121,12 @@ def test_alias_table_is_the_joint_law():
     assert len(m) == sum(j * steps + 1 for j in range(s + 1))
 
 
-def test_large_sets_stay_small_in_memory():
-    m, _, cut, _ = sums._coordinate_law(300, 100, 0.1)
-    assert len(m) < 200_000  # of 4.5 million possible pairs
-    assert cut.max() <= 1 + 1e-12
-
-
 def test_extreme_settings_start_soon_or_complain():
     assert audit(DpSgd(10**5, d=1000, steps=10**6, sigma=1.0), 100, trials=2, seed=1).n == 10**5
     with pytest.raises(ValueError, match="n / d and steps must be small enough"):
         audit(DpSgd(10**9, d=1, steps=10**9), 100, seed=1)
-    assert audit(DpSgd(2000.0, d=np.int64(1000)), 10, seed=1).n == 2000
-    for wrong in (DpSgd, 3):
-        with pytest.raises(TypeError, match="dpsgd must be like DpSgd"):
-            audit(wrong, 10, seed=1)
+    with pytest.raises(TypeError, match="dpsgd must be like DpSgd"):
+        audit(DpSgd, 10, seed=1)
     with pytest.raises(TypeError, match="rng must be like"):
         train(DpSgd(2), np.ones(2, bool), 1)
 
@@ -190,28 +149,18 @@ def naive_train(setting, included, rng, clip, learning_rate, gradient):
     return np.array(weights)
 
 
-@pytest.mark.parametrize("rate", [0.3, 1.0])
-@pytest.mark.parametrize("gradient", [0.5, 2.0, 7.0])
+@pytest.mark.parametrize(("rate", "gradient"), [(0.3, 0.5), (0.3, 7.0), (1.0, 2.0)])
 def test_training_has_the_law_of_algorithm_3(rate, gradient):
     setting = DpSgd(n=6, d=3, steps=2, sample_rate=rate, sigma=0.4)
     included = np.array([True, True, False, True, False, False])
     clip, learning_rate = 2.0, 0.1
-    runs = 3000
+    runs = 2000
+    how = {"clip": clip, "learning_rate": learning_rate, "gradient": gradient}
     fast, naive = (
-        np.array([run(np.random.default_rng([seed, i])) for i in range(runs)])
-        for seed, run in enumerate(
-            (
-                lambda rng: train(
-                    setting,
-                    included,
-                    rng,
-                    clip=clip,
-                    learning_rate=learning_rate,
-                    gradient=gradient,
-                ),
-                lambda rng: naive_train(setting, included, rng, clip, learning_rate, gradient),
-            )
+        np.array(
+            [run(setting, included, np.random.default_rng([seed, i]), **how) for i in range(runs)]
         )
+        for seed, run in enumerate((train, naive_train))
     )
     assert fast.shape == naive.shape == (runs, 3, 3)
     assert (fast[:, 0] == 0).all()
@@ -236,8 +185,7 @@ def test_batch_sizes_are_binomial():
     assert stats.chi2.sf(statistic, common.sum()) > 1e-3
 
 
-@pytest.mark.parametrize("clip", [0.5, 1.0, 64.0])
-@pytest.mark.parametrize("learning_rate", [0.25, 1.0, 8.0])
+@pytest.mark.parametrize(("clip", "learning_rate"), [(0.5, 8.0), (64.0, 0.25)])
 def test_clipping_and_learning_rate_do_not_matter(clip, learning_rate):
     setting = DpSgd(n=12, d=4, steps=5, sample_rate=0.5, sigma=1.0)
     plain = audit_training(setting, 4, trials=200, seed=1)
@@ -264,7 +212,7 @@ def test_guess_distances_are_where_the_loss_is_tau(sigma, tau):
 
 
 @pytest.mark.parametrize("feedback", ["none", "one-way", "full"])
-@pytest.mark.parametrize("s", [1, 2, 5])
+@pytest.mark.parametrize("s", [1, 4])
 def test_single_step_kernels_play_the_games(feedback, s):
     """The fast kernels against the general games on NoisyCountInSets."""
     d, sigma, tau = 3, 0.9, 0.8
@@ -272,35 +220,24 @@ def test_single_step_kernels_play_the_games(feedback, s):
     fast = audit_single_step(setting, tau, feedback=feedback, trials=20_000, seed=1)
     mechanism, guesser = NoisyCountInSets(s, sigma), ThresholdGuesser(tau)
     if feedback == "none":
-        slow = one_run(mechanism, guesser, s * d, trials=6000, seed=2)
+        slow = one_run(mechanism, guesser, s * d, trials=3000, seed=2)
     else:
-        slow = adaptive(mechanism, guesser, s * d, feedback=feedback, trials=6000, seed=2)
+        slow = adaptive(mechanism, guesser, s * d, feedback=feedback, trials=3000, seed=2)
     assert same_law(100 * fast.r + fast.v, 100 * slow.r + slow.v)
 
 
 @pytest.mark.parametrize("feedback", ["one-way", "full"])
-@pytest.mark.parametrize("budget", [1, 4, 9])
+@pytest.mark.parametrize("budget", [1, 4])
 def test_single_step_with_a_budget_has_the_law_of_the_games(feedback, budget):
     s, d, sigma, tau = 3, 3, 0.9, 0.8
     setting = DpSgd(n=s * d, d=d, steps=1, sample_rate=1.0, sigma=sigma)
     play = dict(feedback=feedback, budget=budget)
     fast = audit_single_step(setting, tau, **play, trials=20_000, seed=1)
     mechanism, guesser = NoisyCountInSets(s, sigma), ThresholdGuesser(tau)
-    slow = adaptive(mechanism, guesser, s * d, **play, trials=6000, seed=2)
+    slow = adaptive(mechanism, guesser, s * d, **play, trials=3000, seed=2)
     assert (fast.r == budget).all()
     assert not fast.unsafe
     assert same_law(fast.v, slow.v)
-
-
-def test_feedback_on_taken_guesses_is_marked():
-    setting = DpSgd(n=20, d=10, steps=1, sample_rate=1.0, sigma=1.0)
-    marks = [
-        audit_single_step(setting, 1.0, feedback=word, seed=1).unsafe
-        for word in ("none", "one-way", "full")
-    ]
-    assert marks == [False, False, True]
-    with pytest.raises(ValueError, match="budget needs feedback, got budget=3"):
-        audit_single_step(setting, 1.0, budget=3, seed=1)
 
 
 def test_plateaus_of_the_loss_are_guessed_as_in_the_games():
@@ -327,16 +264,6 @@ def test_single_step_means_by_quadrature():
         assert value.mean() == pytest.approx(expected, abs=4 * value.std() / sqrt(counts.trials))
 
 
-def test_all_feedback_is_the_same_with_one_element_per_coordinate():
-    setting = DpSgd(n=50, d=50, steps=1, sample_rate=1.0, sigma=1.0)
-    counts = [
-        audit_single_step(setting, 1.0, feedback=feedback, trials=10_000, seed=seed)
-        for seed, feedback in enumerate(("none", "one-way", "full"))
-    ]
-    assert same_law(counts[0].v, counts[1].v)
-    assert same_law(counts[0].r, counts[2].r)
-
-
 # -------------------------------------------------------------------------------- threads
 
 
@@ -348,14 +275,11 @@ def test_any_number_of_threads_gives_the_same_numbers():
     try:
         for threads in (1, before):
             numba.set_num_threads(threads)
-            results.append(
-                [
-                    audit(setting, 50, trials=300, seed=7).v,
-                    audit_training(setting, 50, trials=100, seed=7).v,
-                    audit_single_step(step, 1.0, feedback="full", trials=300, seed=7).v,
-                    one_run(oralib.Count(), ThresholdGuesser(), 20, trials=300, seed=7).v,
-                ]
-            )
+            play = {"trials": 200, "seed": 7}
+            collapsed, stepwise = audit(setting, 50, **play), audit_training(setting, 50, **play)
+            full = audit_single_step(step, 1.0, feedback="full", **play)
+            plain = one_run(oralib.Count(), ThresholdGuesser(), 20, **play)
+            results.append([counts.v for counts in (collapsed, stepwise, full, plain)])
     finally:
         numba.set_num_threads(before)
     for one, many in zip(*results, strict=True):
@@ -363,95 +287,22 @@ def test_any_number_of_threads_gives_the_same_numbers():
 
 
 STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0)
-MANY = DpSgd(n=10_001, d=1, steps=1, sample_rate=1.0)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: DpSgd(1500), r"n must be a multiple of 1000 .* \(nearest: 1000 and 2000\)"),
-        (lambda: DpSgd(0), "n must be at least 1"),
-        (lambda: DpSgd(10, d=0), "d must be at least 1"),
-        (lambda: DpSgd(10, steps=0), "steps must be at least 1"),
         (lambda: DpSgd(10, sample_rate=0), r"sample_rate must lie in \(0, 1\]"),
         (lambda: DpSgd(10, sigma=-1), "sigma must lie in"),
         (lambda: audit(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\], got k=11"),
-        (lambda: audit(DpSgd(10), 0, seed=1), "got k=0"),
-        (lambda: audit(DpSgd(10), 2, trials=0, seed=1), "trials must lie in"),
         (lambda: audit_training(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\]"),
-        (lambda: audit_training(DpSgd(10), 2, seed=1, clip=0), "clip must lie in"),
         (lambda: audit_single_step(DpSgd(10), 1.0, seed=1), "single full-batch step"),
-        (
-            lambda: audit_single_step(MANY, 1.0, feedback="full", seed=1),
-            "n must be at most 10,000 ",
-        ),
         (lambda: audit_single_step(STEP, 0.0, seed=1), r"tau must lie in \[1e-06, 1000\]"),
-        (lambda: audit_single_step(STEP, 1.0, feedback="some", seed=1), "none, one-way, full"),
+        (lambda: audit_single_step(STEP, 1.0, budget=3, seed=1), "budget needs feedback, got budg"),
         (lambda: train(STEP, np.ones(3, bool), np.random.default_rng()), "length n=4"),
-        (lambda: noise_multiplier(0.0, 1e-5, 1, 1.0), "epsilon must lie in"),
-        (lambda: noise_multiplier(1.0, 0.0, 1, 1.0), "delta must lie in"),
-        (lambda: noise_multiplier(1.0, 1e-5, 0, 1.0), "steps must be at least 1"),
-        (lambda: noise_multiplier(1.0, 1e-5, 1, 1.5), "sample_rate must lie in"),
     ],
 )
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_a_sample_rate_at_which_the_accountant_is_lost_is_refused():
-    with pytest.raises(ValueError, match=r"sample_rate must lie in \[1e-12, 1\]"):
-        noise_multiplier(2.0, 1e-5, 1, 5e-324)
-
-
-def test_rounding_errors_of_an_accountant_are_no_privacy():
-    """It takes ε for 0 where a divergence is negative; so small an ε needs far more noise."""
-    with pytest.raises(ValueError, match="the accountant finds none, got epsilon=1e-09"):
-        noise_multiplier(1e-9, 1e-20, 1, 1e-3)
-    weak = DpSgd(10, 10, 10**6, 1e-3, 1e6)
-    with pytest.raises(ValueError, match="rounding errors of the accountant 'rdp', got steps=1000"):
-        certified_epsilon(weak, 1e-12, accountant="rdp")
-    assert certified_epsilon(weak, 1e-12) > 0
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "steps", "sample_rate"),
-    [
-        (5e-324, 5e-324, 100, 0.1),
-        (0.01, 1e-8, 10_000, 0.1),  # where the search has no end
-        (0.01, 1e-10, 100_000, 0.5),
-        (0.01, 1e-15, 1, 1.0),
-        (0.5, 1e-300, 10, 0.1),
-        (1.0, 1e-5, 10**14, 0.5),
-    ],
-)
-def test_a_level_that_asks_for_more_noise_than_a_training_can_have(
-    epsilon, delta, steps, sample_rate
-):
-    message = r"epsilon and delta must ask for .* in \[0.001, 1e\+06\].*, which ask for more"
-    with pytest.raises(ValueError, match=message):
-        noise_multiplier(epsilon, delta, steps, sample_rate)
-
-
-def test_levels_near_what_cannot_be_had_can_be_had():
-    assert noise_multiplier(0.7, 1e-300, 10, 0.1) == pytest.approx(40.854663, abs=1e-5)
-    assert noise_multiplier(5.0, 1e-5, 10**12, 1.0) == pytest.approx(952640.35, abs=0.01)
-
-
-def test_losses_of_little_noise_fit_into_tables():
-    """In intervals as for a single step they would take 3 GB."""
-    weak = DpSgd(10, 10, 10_000, 0.1, 0.1)
-    assert certified_epsilon(weak, 1e-5) == pytest.approx(53132.1375, rel=1e-5)
-    endless = DpSgd(10, 10, 10**15, 0.5, 1e-3)
-    with pytest.raises(
-        ValueError, match=r"dpsgd must have losses that .* got steps=1000000000000000"
-    ):
-        certified_epsilon(endless, 1e-5)
-
-
-def test_distances_that_are_given_out_are_copies():
-    dpsgd = DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0)
-    distances = oralib.dpsgd.guess_distances(dpsgd, 1.0)
-    before = distances.copy()
-    distances /= 2
-    np.testing.assert_array_equal(oralib.dpsgd.guess_distances(dpsgd, 1.0), before)

@@ -7,7 +7,7 @@ from math import comb, exp, log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import exact_p_value
 from scipy import optimize, sparse, stats
@@ -72,11 +72,9 @@ def best_of_fixed_r(v, r, epsilon, budget):
     return solve(objective, rows, limits, np.r_[np.ones(size), np.zeros(2 * size)])
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_fixed_r_is_the_linear_program(seed):
-    """1,000 random cases in all."""
-    rng = np.random.default_rng(seed)
-    for _ in range(100):
+def test_fixed_r_is_the_linear_program():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
         r = int(rng.integers(1, 41))
         v, n = int(rng.integers(1, r + 1)), r + int(rng.integers(0, 100))
         epsilon = float(rng.choice([0.0, rng.uniform(0, 4)]))
@@ -116,7 +114,7 @@ def best_of_all_laws(reject, n, epsilon, delta):
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_random_r_is_the_linear_program(n):
     rng = np.random.default_rng(n)
-    for _ in range(60 if n < 4 else 25):
+    for _ in range(25 if n < 4 else 8):
         thresholds = [int(rng.integers(1, r + 2)) for r in range(1, n + 1)]
         epsilon, delta = float(rng.uniform(0, 2)), float(10 ** rng.uniform(-4, -0.3))
 
@@ -132,7 +130,7 @@ def test_random_r_is_the_linear_program(n):
 def test_fixed_budget_is_the_linear_program(n):
     """At most k guesses, missing ones count as wrong: the exact p-value of (v, k)."""
     rng = np.random.default_rng(10 + n)
-    for _ in range(15):
+    for _ in range(15 if n < 4 else 6):
         k = int(rng.integers(1, n + 1))
         v = int(rng.integers(1, k + 1))
         epsilon, delta = float(rng.uniform(0, 2)), float(10 ** rng.uniform(-4, -0.3))
@@ -227,7 +225,6 @@ def leaked(coins, e):
 
 
 @given(st.integers(0, 10**6), st.integers(0, 5), st.floats(0, 3), st.integers(1, 4))
-@settings(deadline=None, max_examples=150)
 def test_the_claims_by_which_feedback_about_a_list_is_covered(seed, r, epsilon, values):
     rng, e = np.random.default_rng(seed), exp(epsilon)
     few = rng.integers(0, values + 1, size=(2,) * r).astype(float)  # many ties, many zeros
@@ -311,9 +308,7 @@ def test_extremal_response_attains_the_p_value(level, delta, v, r, n):
 
 
 def test_extremal_response_played_and_counted():
-    counts = one_run(
-        ExtremalResponse(0.5, 0.002, 60, 80), TopGuesser(80), 500, trials=20_000, seed=1
-    )
+    counts = one_run(ExtremalResponse(0.5, 0.002, 60, 80), TopGuesser(80), 500, trials=8000, seed=1)
     exact = p_value(60, 80, 0.5, delta=0.002, n=500, method="exact")
     error = np.sqrt(exact * (1 - exact) / counts.trials)
     assert (counts.v >= 60).mean() == pytest.approx(exact, abs=4 * error)
@@ -378,8 +373,9 @@ def test_exact_is_never_larger_where_steinke_is_a_theorem():
 # ------------------------------------------------------------------------------------- digits
 
 
-@pytest.mark.parametrize("r", [1, 2, 10, 1000, 10**6, 10**9])
-@pytest.mark.parametrize("epsilon", [0.0, 1.0, 6.0, 50.0])
+@pytest.mark.parametrize(
+    ("r", "epsilon"), [*product((1, 10, 1000), (0.0, 1.0, 50.0)), (10**6, 1.0), (10**9, 0.0)]
+)
 def test_p_values_to_nine_digits(r, epsilon):
     q = p(epsilon)
     spread = np.sqrt(r * q * (1 - q)) + 1
@@ -392,26 +388,21 @@ def test_p_values_to_nine_digits(r, epsilon):
             assert found == pytest.approx(float(expected), rel=1e-9), (v, delta)
 
 
-def test_small_p_values_keep_their_digits_where_the_tail_underflows():
-    found = p_value(10**5, 10**5, 0.0, delta=1e-9, n=10**5, method="exact")
-    assert found == pytest.approx(1e-9, rel=1e-12)  # B = r, and 2^-100000 is not a double
-
-
-@pytest.mark.parametrize(
-    ("n", "delta", "r", "v", "exact", "split"),
-    [
+def test_known_bounds():
+    for n, delta, r, v, exact, split in (
         (1000, 1e-4, 100, 75, 0.6951, 0.6918),
         (100_000, 1e-5, 1510, 1439, 2.8028, 2.8007),
         (1000, 1e-5, 36, 28, 0.5501, 0.5350),
         (20_000, 1e-5, 268, 203, 0.8929, 0.8913),
         (64_000, 1e-5, 100, 73, 0.5542, 0.0),
-    ],
-)
-def test_known_bounds(n, delta, r, v, exact, split):
-    assert epsilon_lower_bound(v, r, delta=delta, n=n, method="exact") == pytest.approx(
-        exact, abs=5e-5
-    )
-    assert epsilon_lower_bound_random_r(v, r, delta=delta, n=n) == pytest.approx(split, abs=5e-5)
+    ):
+        audit = {"delta": delta, "n": n}
+        found = epsilon_lower_bound(v, r, method="exact", **audit)
+        assert found == pytest.approx(exact, abs=5e-5)
+        assert epsilon_lower_bound_random_r(v, r, **audit) == pytest.approx(split, abs=5e-5)
+    # Small p-values keep their digits where the tail underflows: B = r, 2^-100000 is no double.
+    found = p_value(10**5, 10**5, 0.0, delta=1e-9, n=10**5, method="exact")
+    assert found == pytest.approx(1e-9, rel=1e-12)
 
 
 counts = st.integers(1, 1000).flatmap(lambda r: st.tuples(st.integers(0, r), st.just(r)))
@@ -425,7 +416,6 @@ def split_p_value(v, r, epsilon, delta, n, split):
 
 
 @given(counts, st.floats(1e-4, 0.9), st.floats(0, 0.1), st.integers(0, 10**5))
-@settings(deadline=None, max_examples=300)
 def test_exact_bound_never_overclaims_and_is_not_smaller_than_it_must_be(count, beta, delta, more):
     v, r = count
     n = r + more
@@ -438,8 +428,8 @@ def test_exact_bound_never_overclaims_and_is_not_smaller_than_it_must_be(count, 
     assert found <= epsilon_lower_bound(v, r, beta=beta)
 
 
-@pytest.mark.parametrize("r", [4, 10, 37, 100, 1000, 10**4, 10**6, 10**9])
-@pytest.mark.parametrize("beta", [1e-6, 0.01, 0.05, 0.3, 0.7])
+@pytest.mark.parametrize("r", [4, 37, 100, 10**4, 10**9])
+@pytest.mark.parametrize("beta", [1e-6, 0.05, 0.3, 0.7])
 def test_the_quick_solver_is_the_careful_one(r, beta):
     """Never above it, and to nine digits, wherever it takes the short cut."""
     share = np.r_[np.linspace(0.5, 1, 41), 1 - 10.0 ** -np.arange(2, 9)]
@@ -454,7 +444,6 @@ def test_the_quick_solver_is_the_careful_one(r, beta):
 
 
 @given(counts, st.floats(1e-3, 0.9), st.floats(1e-7, 1e-3), st.floats(0.05, 0.95))
-@settings(deadline=None, max_examples=200)
 def test_split_bound_inverts_its_p_value(count, beta, delta, split):
     v, r = count
     found = epsilon_lower_bound_random_r(v, r, beta=beta, delta=delta, n=r, split=split)
@@ -465,7 +454,6 @@ def test_split_bound_inverts_its_p_value(count, beta, delta, split):
 
 
 @given(counts, st.floats(1e-4, 0.5), st.floats(0, 0.01))
-@settings(deadline=None, max_examples=100)
 def test_monotone(count, beta, delta):
     v, r = count
     for bound in (
@@ -491,19 +479,6 @@ def test_without_delta_all_methods_are_the_plain_bound():
     np.testing.assert_allclose(nearly, plain, atol=1e-10)
 
 
-def test_broadcasting_and_scalars():
-    found = epsilon_lower_bound(
-        [[70], [80]], 100, delta=[1e-6, 1e-4], n=1000, beta=0.1, method="exact"
-    )
-    assert found.shape == (2, 2)
-    single = epsilon_lower_bound(80, 100, delta=1e-4, n=1000, beta=0.1, method="exact")
-    assert found[1, 1] == single
-    assert isinstance(single, float)
-    assert isinstance(epsilon_lower_bound_random_r(8, 10, delta=1e-4, n=10), float)
-    assert p_value(0, 5, 1.0, delta=0.1, n=5, method="exact") == 1
-    assert epsilon_lower_bound(0, 0, delta=0.1, n=5, method="exact") == 0
-
-
 def test_worst_case_edges():
     assert worst_case_rejection([2, 3, 4], 1.0, delta=0.1, n=3) == 0
     assert worst_case_rejection([1, 0, 2], 1.0, delta=0.0, n=3) == 1
@@ -514,21 +489,14 @@ def test_worst_case_edges():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: p_value(1, 2, 1.0, method="fast"),
-            "method must be one of steinke, exact, got method='fast'",
-        ),
+        (lambda: p_value(1, 2, 1.0, method="fast"), "method must be one of steinke, exact, got me"),
         (
             lambda: epsilon_lower_bound_random_r(1, 2, delta=0.1, n=2, split=1),
-            r"split must lie in \(0, 1\), got split=1",
+            r"in \(0, 1\), got sp",
         ),
         (
-            lambda: epsilon_lower_bound(1, 2, delta=0.1, method="exact"),
-            "n must be given when delta > 0",
-        ),
-        (
-            lambda: worst_case_rejection([1, 1, 1], 1.0, delta=0.1, n=2),
-            "the number of thresholds must be at most n",
+            lambda: worst_case_rejection([1, 1], 1.0, delta=0.1, n=1),
+            "the number of thresholds must",
         ),
         (lambda: ExtremalResponse(1.0, 0.1, 4, 3), r"v must lie in \[1, 3\], got v=4"),
         (lambda: ExtremalResponse(1.0, 0.1, 2, 3).check_size(2), "n must be at least 3"),

@@ -127,38 +127,17 @@ def test_adding_a_point_changes_no_other():
     assert few["bound"].tolist() == [many["bound"][3], many["bound"][1]]
 
 
-def test_grids_may_be_iterators_and_arrays():
-    a = experiments.adaptive_count_in_sets(iter([1, 2]), sets=5, trials=10)
-    b = experiments.adaptive_count_in_sets(np.array([1, 2]), sets=5, trials=10)
-    assert a["bound"].tolist() == b["bound"].tolist()
-    assert len(a) == 6
-
-
-def test_seeds_differ():
-    a, b = (experiments.taken_guesses((0.02,), trials=40, seed=seed)["bound"][0] for seed in (0, 1))
-    assert a != b
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
         (lambda: experiments.taken_guesses((0.5, 1.5)), ValueError, "fractions must lie in"),
         (lambda: experiments.taken_guesses(()), ValueError, "fractions must have at least one"),
         (lambda: experiments.taken_guesses("0.5"), TypeError, "fractions must be a number"),
-        (lambda: experiments.elements_by_epsilon(epsilons=(1, -1)), ValueError, "epsilons must"),
         (lambda: experiments.taken_guesses(n=1500), ValueError, "n must be a multiple of 1000"),
-        (lambda: experiments.taken_guesses(beta=2), ValueError, "beta must lie in"),
-        (lambda: experiments.taken_guesses(epsilon=-1), ValueError, "epsilon must lie in"),
-        (lambda: experiments.taken_guesses(trials=0), ValueError, "trials must be"),
-        (lambda: experiments.taken_guesses(seed=-1), ValueError, "seed must be"),
         (lambda: experiments.elements_per_coordinate((2.5,)), ValueError, "multiple of 1000"),
         (lambda: experiments.elements_per_coordinate((0.05,)), ValueError, "k must lie in"),
         (lambda: experiments.elements_by_epsilon(colour=1), TypeError, "colour"),
         (lambda: experiments.adaptive_dpsgd(feedbacks=("half",)), ValueError, "got feedbacks="),
-        (lambda: experiments.adaptive_dpsgd(tau=0), ValueError, "tau must lie in"),
-        (lambda: experiments.adaptive_count_in_sets((0,)), ValueError, "sizes must be"),
-        (lambda: experiments.adaptive_count_in_sets(sets=0), ValueError, "sets must be"),
-        (lambda: experiments.local_laplace((0,)), ValueError, "epsilons must lie in"),
     ],
 )
 def test_bad_input(call, error, message):

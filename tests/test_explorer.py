@@ -23,13 +23,17 @@ TABLE = pd.read_csv(explorer.TABLE)
 POINTS = TABLE.set_index(["method", "epsilon", "x", "k"]).sort_index()
 PAGE = HTML / "book" / "explorer.html"
 
-needs_browser = pytest.mark.skipif(
-    not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
-)
-needs_page = pytest.mark.skipif(
-    not REQUIRED and not (BROWSER and DRIVER and PAGE.exists()),
-    reason="needs chromium, chromedriver and a built book",
-)
+
+def needs_browser(test):
+    skip = pytest.mark.skipif(
+        not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
+    )
+    return pytest.mark.browser(skip(test))
+
+
+def needs_page(test):
+    skip = pytest.mark.skipif(not REQUIRED and not PAGE.exists(), reason="needs a built book")
+    return needs_browser(skip(test))
 
 
 # ------------------------------------------------------------------------------------ the numbers
@@ -39,9 +43,8 @@ def test_every_position_of_the_sliders_has_its_numbers():
     grid = [data.WAYS, *(data.EXPLORED[name] for name in ("epsilon", "x", "k"))]
     assert set(POINTS.index) == set(pd.MultiIndex.from_product(grid))
     assert POINTS.index.is_unique
-    assert (
-        TABLE["trials"] == TABLE["method"].map({w: data.WAYS[w].trials for w in data.WAYS})
-    ).all()
+    trials = {name: way.trials for name, way in data.WAYS.items()}
+    assert (TABLE["trials"] == TABLE["method"].map(trials)).all()
     assert TABLE["accuracy"].between(0.5, 1).all()
     assert (TABLE["bound"] + 3 * TABLE["bound_se"] < TABLE["epsilon"]).all()
     assert explorer.TABLE.stat().st_size < 80_000
@@ -192,7 +195,15 @@ def test_the_largest_mean_bound_is_found(page):
 
 
 @needs_browser
-def test_the_stars_of_the_paper_are_where_they_belong(page):
+def test_curves_are_the_numbers_of_the_table_and_stars_those_of_the_paper(page):
+    drawn = page.execute_script(
+        "return document.getElementById('explorer-by-elements').data"
+        ".filter(trace => trace.mode === 'lines+markers').map(trace => [trace.x, trace.y])"
+    )
+    rows = [POINTS.loc[(way, 2.0)].xs(100, level="k")["bound"] for way in POINTS.index.levels[0]]
+    assert len(drawn) == 3
+    for x, y in drawn:
+        assert any(x == list(row.index) and y == row.tolist() for row in rows)
     stars = (
         "return document.getElementById(arguments[0]).data"
         ".filter(trace => trace.marker?.symbol === 'star').map(trace => [trace.x, trace.y])"
@@ -203,18 +214,6 @@ def test_the_stars_of_the_paper_are_where_they_belong(page):
     assert page.execute_script(stars, "explorer-by-elements") == []
     find(page, "#explorer-epsilon").send_keys(Keys.ARROW_RIGHT)
     assert page.execute_script(stars, "explorer-by-guesses") == []
-
-
-@needs_browser
-def test_curves_are_the_numbers_of_the_table(page):
-    drawn = page.execute_script(
-        "return document.getElementById('explorer-by-elements').data"
-        ".filter(trace => trace.mode === 'lines+markers').map(trace => [trace.x, trace.y])"
-    )
-    rows = [POINTS.loc[(way, 2.0)].xs(100, level="k")["bound"] for way in POINTS.index.levels[0]]
-    assert len(drawn) == 3
-    for x, y in drawn:
-        assert any(x == list(row.index) and y == row.tolist() for row in rows)
 
 
 @needs_browser
@@ -230,24 +229,11 @@ def test_curves_follow_the_theme(page):
 def test_nothing_is_asked_of_another_host(page):
     press(page, "Next step")
     messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
-    asked = [
-        m["params"]["request"]["url"]
-        for m in messages
-        if m["method"] == "Network.requestWillBeSent"
-    ]
+    sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    asked = [params["request"]["url"] for params in sent]
     assert len([url for url in asked if url.endswith(".js")]) >= len(explorer.SCRIPTS)
     assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:", "chrome"))]
     assert not [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
-
-
-@needs_browser
-def test_without_scripts_the_page_says_where_to_look(browser, bare):
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        browser.get(f"{bare}/page.html")
-        assert find(browser, "#explorer").text == find(browser, "#game").text == "no script"
-    finally:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 # -------------------------------------------------------------------------------------- the game
@@ -308,9 +294,8 @@ def test_the_game_goes_step_by_step_to_its_bound(game, name):
         seen.append(state(game))
     assert seen == ["ready", "coins", "run", "guesses", "counts", "bound"]
     said = find(game, "#game [role=status]").text
-    v, r, bound = re.search(
-        r"v = (\d+) of r = (\d+) gives the lower bound ([\d.]+) on ε", said
-    ).groups()
+    numbers = r"v = (\d+) of r = (\d+) gives the lower bound ([\d.]+) on ε"
+    v, r, bound = re.search(numbers, said).groups()
     counts = oralib.Counts(int(v), int(r), n=32)
     assert -1e-9 <= oralib.valid_lower_bound(counts)[0] - float(bound) < 0.01  # rounded down
     press(game, "Next step")  # which is at its end

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, optimize, special, stats
 from test_dpsgd import SETTINGS, same_law
 
-from oralib import DpSgd, audit, audit_training, experiments
+from oralib import DpSgd, audit, experiments
 from oralib.dpsgd import extremes
 
 SIGMA = 2.422402
@@ -13,42 +13,32 @@ SIGMA = 2.422402
 #: With k even and odd, one end only, all elements, both ends in one coordinate, borders in part.
 MORE = [
     (DpSgd(n=1, d=3, steps=3, sample_rate=0.4, sigma=1.0), 1),
-    (DpSgd(n=2, d=5, steps=3, sample_rate=0.4, sigma=1.0), 2),
-    (DpSgd(n=5, d=1, steps=3, sample_rate=0.4, sigma=1.0), 3),
     (DpSgd(n=12, d=3, steps=20, sample_rate=0.3, sigma=1.0), 12),
-    (DpSgd(n=12, d=3, steps=20, sample_rate=0.3, sigma=1.0), 11),
     (DpSgd(n=12, d=2, steps=20, sample_rate=0.3, sigma=0.8), 9),
-    (DpSgd(n=21, d=7, steps=10, sample_rate=0.5, sigma=1.0), 13),
     (DpSgd(n=40, d=4, steps=4, sample_rate=1.0, sigma=1.2), 7),
-    (DpSgd(n=200, d=200, steps=100, sample_rate=0.1, sigma=1.0), 31),
+    (DpSgd(n=500, sigma=SIGMA), 100),
+    (DpSgd(n=1000, sigma=SIGMA), 101),
+    (DpSgd(n=5000, sigma=SIGMA), 1000),
+    (DpSgd(n=64_000, sigma=SIGMA), 7),
 ]
 
 
 @pytest.mark.parametrize(("setting", "k"), SETTINGS + MORE)
-def test_extremes_and_step_by_step_have_one_law(setting, k):
+def test_extremes_and_collapsed_have_one_law(setting, k):
+    """And so do collapsed audits and those step by step, see the tests of these."""
     drawn = audit(setting, k, trials=20_000, seed=1, method="extremes")
-    stepwise = audit_training(setting, k, trials=4000, seed=2)
+    trials = 20_000 if setting.n < 100 else 4000
+    collapsed = audit(setting, k, trials=trials, seed=2, method="collapsed")
     assert (drawn.r == k).all()
     assert drawn.r_fixed
-    assert same_law(drawn.v, stepwise.v)
-
-
-@pytest.mark.parametrize(
-    ("n", "d", "k"),
-    [(500, 1000, 100), (1000, 1000, 101), (5000, 1000, 1000), (8000, 1000, 100), (64_000, 1000, 7)],
-)
-def test_extremes_and_collapsed_have_one_law(n, d, k):
-    setting = DpSgd(n, d, sigma=SIGMA)
-    drawn = audit(setting, k, trials=20_000, seed=1, method="extremes")
-    collapsed = audit(setting, k, trials=5000, seed=2, method="collapsed")
     assert same_law(drawn.v, collapsed.v)
 
 
 def test_the_comparison_can_fail():
     """It notices an audit whose two ends are drawn as if they did not know of each other."""
     setting = DpSgd(4, 4, steps=3, sample_rate=0.9, sigma=0.6)
-    honest = audit(setting, 4, trials=40_000, seed=1, method="extremes").v
-    ends = [audit(setting, 4, trials=40_000, seed=s, method="extremes").v // 2 for s in (2, 3)]
+    honest = audit(setting, 4, trials=20_000, seed=1, method="extremes").v
+    ends = [audit(setting, 4, trials=20_000, seed=s, method="extremes").v // 2 for s in (2, 3)]
     assert not same_law(honest, ends[0] + ends[1])
 
 
@@ -92,7 +82,7 @@ def mixture(s, a, steps, rate):
     return table
 
 
-@pytest.mark.parametrize("y", [-35.0, -9.0, -0.3, 0.0, 1.7, 20.0, 41.0])
+@pytest.mark.parametrize("y", [-35.0, -0.3, 0.0, 1.7, 41.0])
 @pytest.mark.parametrize(
     ("s", "a", "steps", "rate", "sigma"),
     [(1, 1, 100, 0.1, SIGMA), (8, 2, 100, 0.1, SIGMA), (8, 8, 100, 0.1, SIGMA), (3, 2, 1, 1, 0.7)],
@@ -125,7 +115,7 @@ def test_tables_are_posteriors(s, a, steps, rate, sigma, y):
 def test_tables_are_interpolated():
     """Between its rows a table errs by less than 1e-9: the kernel draws what the table says."""
     score = extremes._Score(8, 100, 0.1, 100 * SIGMA**2)
-    start, step, (rows, _) = extremes._tabulate(score, (8, 8), 0.0, 45.0)
+    start, step, rows, _ = extremes._tabulate(score, 8, 8, 0.0, 45.0)
     on = extremes._contours(score, 50.0)
     y = np.random.default_rng(1).uniform(0, 45, 300)
     expected = extremes._cumulative(on, y, [8])[0]
@@ -170,12 +160,6 @@ def test_the_default_draws_extremes_only_of_many():
         np.testing.assert_array_equal(
             default.v, audit(large, 100, trials=50, seed=1, method="extremes").v
         )
-
-
-def test_first_trials_do_not_depend_on_their_number():
-    setting = DpSgd(10**9, 10**9, sigma=SIGMA)
-    few, many = (audit(setting, 10, trials=trials, seed=1).v for trials in (40, 100))
-    np.testing.assert_array_equal(few, many[:40])
 
 
 def test_little_noise_is_left_to_the_collapsed_form():

@@ -5,7 +5,7 @@ from itertools import product
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
@@ -54,19 +54,10 @@ def naive_bound(v, r, n, delta, beta):
     return optimize.brentq(lambda e: delta_of(low, e) - delta, 0, 50 * (low + low**2), xtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("v", "r", "n", "expected"), [(75, 100, 1000, 1.00592), (700, 1000, 5000, 1.07608)]
-)
-def test_known_values(v, r, n, expected):
-    assert oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5) == pytest.approx(
-        expected, abs=5.1e-6
-    )
-
-
-@pytest.mark.parametrize(("r", "n"), [(1, 1), (7, 7), (12, 300), (40, 40), (60, 90), (100, 10**7)])
+@pytest.mark.parametrize(("r", "n"), [(1, 1), (7, 7), (12, 300), (60, 90), (100, 10**7)])
 @pytest.mark.parametrize(("delta", "beta"), [(1e-5, 0.05), (0.01, 0.3), (1e-9, 1e-4)])
 def test_naive_twin(r, n, delta, beta):
-    v = np.unique(np.linspace(r // 2, r, 5).astype(int))
+    v = np.unique(np.linspace(r // 2, r, 4).astype(int))
     fast = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=beta)
     slow = np.array([naive_bound(int(x), r, n, delta, beta) for x in v])
     np.testing.assert_allclose(fast, slow, rtol=1e-7, atol=1e-8)
@@ -74,7 +65,7 @@ def test_naive_twin(r, n, delta, beta):
 
 
 def test_naive_twin_with_many_guesses():
-    for v, r, n in [(700, 1000, 5000), (900, 1000, 1000), (5300, 10_000, 20_000)]:
+    for v, r, n in [(700, 1000, 5000), (900, 1000, 1000)]:
         fast = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5)
         assert fast == pytest.approx(naive_bound(v, r, n, 1e-5, 0.05), rel=1e-7)
 
@@ -123,7 +114,7 @@ def test_recursion_is_the_linear_program(r, n, lines):
             assert fdp._reach(v, r, n, worst * (1 - 1e-4), 0.0, lines) <= 0
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_every_mechanism_obeys_the_inequality(seed):
     """Random mechanisms on three elements, with random guessers that take a fixed number."""
     rng = np.random.default_rng(seed)
@@ -137,7 +128,7 @@ def test_every_mechanism_obeys_the_inequality(seed):
     law = np.array([(table * (right == k)).sum() for k in range(r + 1)]) / 2**n
     k = np.arange(r + 1)
     neighbours = [(s, s ^ (1 << j)) for s in range(2**n) for j in range(n)]
-    for epsilon in np.linspace(0, 6, 61):
+    for epsilon in np.linspace(0, 6, 25):
         delta = max(
             np.maximum(table[s] - np.exp(epsilon) * table[t], 0).sum() for s, t in neighbours
         )
@@ -151,21 +142,19 @@ def test_every_mechanism_obeys_the_inequality(seed):
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 20, 100])
-@pytest.mark.parametrize("mu", [0.0, 0.3, 1.0, 2.5])
-@pytest.mark.parametrize("beta", [0.05, 0.4])
-def test_coverage_is_exact_for_gaussian_noise_on_each_element(n, mu, beta):
+def test_coverage_is_exact_for_gaussian_noise_on_each_element(n):
     """All are guessed: each guess is right with probability Φ(μ / 2), independently."""
-    truth = GAUSSIAN.epsilon(mu, 1e-5)
     v = np.arange(n + 1)
-    over = oralib.epsilon_lower_bound_fdp(v, n, n=n, delta=1e-5, beta=beta) > truth
-    assert stats.binom.pmf(v, n, stats.norm.cdf(mu / 2))[over].sum() <= beta
+    for mu, beta in product((0.0, 0.3, 1.0, 2.5), (0.05, 0.4)):
+        truth = GAUSSIAN.epsilon(mu, 1e-5)
+        over = oralib.epsilon_lower_bound_fdp(v, n, n=n, delta=1e-5, beta=beta) > truth
+        assert stats.binom.pmf(v, n, stats.norm.cdf(mu / 2))[over].sum() <= beta
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("n", [1, 4, 12])
-def test_coverage_is_exact_for_randomized_response(n, epsilon):
+def test_coverage_is_exact_for_randomized_response(n):
     """Here the curve has two lines; the level at which a count rejects it is never too small."""
-    for v in range(n + 1):
+    for epsilon, v in product((0.0, 0.5, 2.0), range(n + 1)):
         reached = stats.binom.sf(v - 1, n, oralib.p(epsilon))
         assert fdp._reach(v, n, n, reached * (1 - 1e-9), 0.0, pure_lines(epsilon)) <= 1e-12
 
@@ -192,8 +181,8 @@ def test_best_guesses_on_gaussian_noise(n, r):
 # ---------------------------------------------------------------------------- Gaussian curves
 
 
-@pytest.mark.parametrize("mu", [1e-8, 9e-6, 1.1e-5, 1e-3, 0.1, 1.0, 5.0, 30.0])
-@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-12, 1e-5, 1e-3, 0.3])
+@pytest.mark.parametrize("mu", [1e-8, 9e-6, 1.1e-5, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("delta", [1e-300, 1e-12, 1e-5, 0.3])
 def test_epsilon_of_a_gaussian_curve(mu, delta):
     found = GAUSSIAN.epsilon(mu, delta)
     with mpmath.workdps(400):
@@ -209,16 +198,9 @@ def test_epsilon_of_a_gaussian_curve(mu, delta):
             assert exact(found * (1 + 1e-8)) < delta
 
 
-def test_odd_curves():
-    assert GAUSSIAN.epsilon(0.0, 0.0) == 0
-    assert GAUSSIAN.epsilon(1e-9, 0.0) == np.inf
-    assert GAUSSIAN.epsilon(3.0, 1.0) == 0
-    assert GAUSSIAN.epsilon([1.0, 2.0], [[1e-5], [1e-6]]).shape == (2, 2)
-
-
-@pytest.mark.parametrize("x", [1e-289, 1e-30, 1e-3, 0.3, 0.5, 0.7, 1 - 1e-9])
-def test_quantiles(x):
-    assert fdp._upper_quantile(x) == pytest.approx(stats.norm.isf(x), rel=1e-13, abs=1e-15)
+def test_quantiles():
+    for x in (1e-289, 1e-30, 1e-3, 0.3, 0.5, 0.7, 1 - 1e-9):
+        assert fdp._upper_quantile(x) == pytest.approx(stats.norm.isf(x), rel=1e-13, abs=1e-15)
 
 
 # ------------------------------------------------------------------- curves of subsampled noise
@@ -245,7 +227,7 @@ def test_tangents_lie_below_the_curve_of_a_step(rate, sigma):
         assert max(gap.max() for gap in gaps) < 1e-4
 
 
-@pytest.mark.parametrize(("v", "r", "n"), [(75, 100, 1000), (700, 1000, 1000), (40, 40, 40)])
+@pytest.mark.parametrize(("v", "r", "n"), [(75, 100, 1000), (40, 40, 40)])
 def test_all_of_the_data_in_each_step_is_a_gaussian_mechanism(v, r, n):
     exact = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5)
     curve = oralib.SubsampledGaussianCurve(4, 1.0)
@@ -275,8 +257,6 @@ def test_the_papers_setting():
 
 
 def test_subsampled_edges():
-    rare = oralib.SubsampledGaussianCurve(1, 1e-6)  # no noise explains so many right guesses
-    assert oralib.epsilon_lower_bound_fdp(99, 100, n=100, delta=1e-5, curve=rare) == 0
     curve = oralib.SubsampledGaussianCurve(1, 0.5)
     assert oralib.epsilon_lower_bound_fdp(90, 100, n=100, delta=0.0, curve=curve) == np.inf
     assert oralib.epsilon_lower_bound_fdp(50, 100, n=100, delta=0.0, curve=curve) == 0
@@ -288,43 +268,27 @@ def test_subsampled_edges():
 
 
 def test_no_evidence_no_claim():
+    assert (GAUSSIAN.epsilon(0.0, 0.0), GAUSSIAN.epsilon(1e-9, 0.0)) == (0, np.inf)
     bound = oralib.epsilon_lower_bound_fdp
     assert bound(0, 0, n=0, delta=1e-5) == 0
     assert bound(0, 0, n=10, delta=0.0) == 0
     for beta in (1e-9, 0.05, 0.99):
-        assert (bound(np.arange(51), 100, n=1000, delta=1e-5, beta=beta) == 0).all()
-        assert (bound(np.arange(51), 100, n=1000, delta=0.0, beta=beta) == 0).all()
+        assert (bound(np.arange(51), 100, n=1000, delta=[[1e-5], [0.0]], beta=beta) == 0).all()
+    # Without δ any Gaussian noise is infinitely bad.
+    assert bound([75, 52], 100, n=1000, delta=0.0).tolist() == [np.inf, 0]
+    assert bound(75, 100, n=1000, delta=1.0) == 0
 
 
-def test_without_delta_any_gaussian_noise_is_infinitely_bad():
-    assert oralib.epsilon_lower_bound_fdp(75, 100, n=1000, delta=0.0) == np.inf
-    assert oralib.epsilon_lower_bound_fdp(52, 100, n=1000, delta=0.0) == 0
-    assert oralib.epsilon_lower_bound_fdp(75, 100, n=1000, delta=1.0) == 0
+def test_extreme_counts():
+    v = [1, 1, 1000, 10**6, 10**6 - 1, 501_000, 700_000]
+    r = [1, 1, 1000, 10**6, 10**6, 10**6, 10**6]
+    n = [1, 2**53, 1000, 10**6, 10**6, 10**6, 2**53]
+    beta = np.array([5e-324, 1e-12, 0.05, 1 - 1e-12])[:, None]
+    for delta in (5e-324, 1e-5, 1 - 1e-12):
+        found = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=beta)
+        assert ((found >= 0) & (found < np.inf)).all()
 
 
-@pytest.mark.parametrize(
-    ("v", "r", "n"),
-    [
-        (1, 1, 1),
-        (1, 1, 2**53),
-        (1000, 1000, 1000),
-        (10**6, 10**6, 10**6),
-        (10**6 - 1, 10**6, 10**6),
-        (501_000, 10**6, 10**6),
-        (700_000, 10**6, 2**53),
-        (10**8, 10**8, 10**8),
-        (51 * 10**6, 10**8, 2**53),
-        (10**8, 10**8, 2**53),
-    ],
-)
-@pytest.mark.parametrize("beta", [5e-324, 1e-300, 1e-12, 0.05, 1 - 1e-12])
-@pytest.mark.parametrize("delta", [5e-324, 1e-5, 1 - 1e-12])
-def test_extreme_counts(v, r, n, beta, delta):
-    found = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=beta)
-    assert 0 <= found < np.inf
-
-
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 300), st.integers(0, 3000), st.floats(1e-6, 0.5), st.floats(1e-9, 0.1))
 def test_monotone(r, others, beta, delta):
     def bound(v=r, n=r + others, delta=delta, beta=beta):
@@ -343,18 +307,11 @@ def test_monotone(r, others, beta, delta):
 
 def test_more_guesses_do_not_help_beyond_the_edge():
     """A mechanism may be bad with probability β: then g(β v / n) = β (r - v) / n is the end."""
-    r = 10 ** np.arange(2, 9)
+    r = 10 ** np.arange(2, 8)
     found = oralib.epsilon_lower_bound_fdp(7 * r // 10, r, n=r, delta=1e-5)
     edge = stats.norm.ppf(0.05 * 0.7) - stats.norm.ppf(0.05 * 0.3)
     assert found[-1] == pytest.approx(GAUSSIAN.epsilon(edge, 1e-5), rel=1e-6)
     assert (np.diff(found) >= 0).all()
-
-
-def test_arrays():
-    found = oralib.epsilon_lower_bound_fdp([[60], [75]], 100, n=[100, 1000], delta=1e-5)
-    assert found.shape == (2, 2)
-    assert found[1, 1] == oralib.epsilon_lower_bound_fdp(75, 100, n=1000, delta=1e-5)
-    assert oralib.epsilon_lower_bound_fdp([], [], n=[], delta=[]).shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -363,10 +320,7 @@ def test_arrays():
         ({"v": 5, "r": 4}, "v must be at most r, got v=5 and r=4"),
         ({"r": 2000}, "r must be at most n"),
         ({"r": 10**9, "n": 10**12}, r"r must lie in \[0, 100000000\]"),
-        ({"delta": -0.1}, r"delta must lie in \[0, 1\]"),
-        ({"beta": 0.0}, r"beta must lie in \(0, 1\)"),
         ({"curve": "gaussian"}, "curve must be like GaussianCurve"),
-        ({"curve": oralib.GaussianCurve}, "curve must be like GaussianCurve"),
     ],
 )
 def test_bad_input(call, message):

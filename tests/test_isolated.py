@@ -1,17 +1,17 @@
 """Isolated elements: laws against closed forms, an accountant and simulation, and the ceiling."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
-import oralib
 from oralib import (
     DpSgd,
     audit,
     audit_likelihood,
     certified_epsilon,
     experiments,
-    figures,
     isolated_limit,
     laws,
 )
@@ -26,9 +26,10 @@ def isolated_training(n, **setting):
     return DpSgd(n, n, **{"sigma": SIGMA, **setting})
 
 
-def simulated(dpsgd, trials, rng):
+@cache
+def simulated(dpsgd, trials):
     """The coins of all elements, and Λ of their sums and of their trajectories."""
-    shape = (trials, dpsgd.n)
+    shape, rng = (trials, dpsgd.n), np.random.default_rng(1)
     included = rng.random(shape) < 0.5
     total, trajectory = np.zeros(shape), np.zeros(shape)
     for _ in range(dpsgd.steps):
@@ -76,10 +77,7 @@ def test_contours_find_normal_tails(steps, sigma):
 
 
 @pytest.mark.parametrize("sees", SEEN)
-@pytest.mark.parametrize(
-    "dpsgd",
-    [MAIN, DpSgd(9, 9, 20, 0.3, 1.5), DpSgd(9, 9, 1000, 0.02, 1.0), DpSgd(9, 9, 1, 0.2, 1.0)],
-)
+@pytest.mark.parametrize("dpsgd", [MAIN, DpSgd(9, 9, 1000, 0.02, 1.0), DpSgd(9, 9, 1, 0.2, 1.0)])
 def test_probabilities_are_whole_and_monotone(dpsgd, sees):
     law = confidence(dpsgd, sees)
     right, wrong = law.at(law.level)
@@ -93,13 +91,6 @@ def test_probabilities_are_whole_and_monotone(dpsgd, sees):
     shares = np.array([0.9, 0.1, 1e-3, 1e-9])
     back = sum(law.at(law.level_of(shares)))
     np.testing.assert_allclose(back, shares, rtol=1e-9)
-
-
-def test_trajectories_tell_more_than_sums():
-    by_sum, by_step = confidence(MAIN, "sum"), confidence(MAIN, "steps")
-    for share in (0.5, 0.1, 1e-3, 1e-6):
-        (right, _), (more, _) = (law.at(law.level_of(share)) for law in (by_sum, by_step))
-        assert more > right
 
 
 def test_trajectories_have_the_profile_of_an_accountant():
@@ -121,7 +112,7 @@ def test_trajectories_have_the_profile_of_an_accountant():
 def test_laws_against_simulation(sees):
     """With k guesses and with a threshold, by chi-square tests."""
     dpsgd = isolated_training(60, steps=30, sample_rate=0.3, sigma=2.5)
-    included, scores = simulated(dpsgd, 8000, np.random.default_rng(1))
+    included, scores = simulated(dpsgd, 8000)
     loss = scores[sees]
     is_right = (loss > 0) == included
     k = 9
@@ -139,9 +130,9 @@ def test_laws_against_simulation(sees):
 
 @pytest.mark.parametrize("sees", SEEN)
 def test_laws_against_the_played_audit(sees):
-    dpsgd = isolated_training(300)
-    counts = audit_likelihood(dpsgd, 30, sees=sees, trials=4000, seed=1)
-    check(counts.v, laws.isolated_law(dpsgd, 30, sees=sees), lambda law: law.v)
+    dpsgd = isolated_training(100)
+    counts = audit_likelihood(dpsgd, 20, sees=sees, trials=2000, seed=1)
+    check(counts.v, laws.isolated_law(dpsgd, 20, sees=sees), lambda law: law.v)
 
 
 def check(values, law, key):
@@ -195,7 +186,7 @@ def test_the_best_guesser_beats_half_on_each_side(k):
     assert counts.v.mean() > best - 0.02 * k - 4 * error
 
 
-@pytest.mark.parametrize(("n", "k"), [(10**4, 300), (10**6, 3000), (10**6, 50_000)])
+@pytest.mark.parametrize(("n", "k"), [(10**4, 300), (10**6, 50_000)])
 def test_some_counts_are_as_good_as_all(n, k):
     dpsgd = isolated_training(n)
     for method, delta in (("exact", 0.0), ("steinke", 1e-5), ("exact", 1e-5)):
@@ -230,9 +221,11 @@ def test_accountants():
 
 def test_the_ceiling():
     """Against 60 simulated audits a point, played independently: means and standard errors."""
-    played = {8000: (0.847, 0.017), 32_000: (1.040, 0.016), 96_000: (1.146, 0.014)}
-    table = experiments.isolated_ceiling([*played, 10**9], rules=("exact", "steinke"))
-    best = table[(table["sees"] == "steps") & (table["rule"] == "exact")].set_index("n")
+    played = {8000: (0.847, 0.017), 96_000: (1.146, 0.014)}
+    table = experiments.isolated_ceiling(
+        [*played, 10**9], sees=("steps",), rules=("exact", "steinke")
+    )
+    best = table[table["rule"] == "exact"].set_index("n")
     for n, (mean, error) in played.items():
         assert best["bound"][n] == pytest.approx(mean, abs=3 * error)
     limit = isolated_limit(MAIN, delta=1e-5)
@@ -242,10 +235,7 @@ def test_the_ceiling():
     # At the limit the audit is that of δ / β, in the mean of both directions.
     assert limit < certified_epsilon(MAIN, 1e-5 / 0.05) < certified_epsilon(MAIN, 1e-5)
     assert certified_epsilon(MAIN, 2 * 1e-5 / 0.05) - 0.01 < limit
-    by_rule = table[table["sees"] == "steps"].groupby("rule")["bound"]
-    assert (by_rule.get_group("exact").to_numpy() > by_rule.get_group("steinke").to_numpy()).all()
-    picture = figures.ceiling(table, epsilon=2.0, delta=1e-5)
-    assert len(picture.axes) == 2
+    assert (best["bound"] > table[table["rule"] == "steinke"].set_index("n")["bound"]).all()
 
 
 def test_the_best_k_is_the_best():
@@ -254,7 +244,7 @@ def test_the_best_k_is_the_best():
     dpsgd = isolated_training(5000)
     others = [
         laws.mean_bound(laws.isolated_law(dpsgd, k), delta=1e-5, method="exact")
-        for k in range(20, 800, 13)
+        for k in range(20, 800, 40)
     ]
     assert max(others) < table["bound"][0] + 0.003
 
@@ -263,21 +253,10 @@ def test_the_best_k_is_the_best():
     ("call", "error", "message"),
     [
         (lambda: confidence(DpSgd(2000)), ValueError, "n <= d, got n=2000 and d=1000"),
-        (lambda: confidence(MAIN, "step"), ValueError, "sees must be one of sum, steps"),
-        (lambda: laws.isolated_law(MAIN, 1001), ValueError, r"k must lie in \[1, 1000\]"),
         (lambda: laws.isolated_law(MAIN, 5, counts=3), ValueError, "counts must be at least 50"),
-        (lambda: laws.isolated_threshold_law(MAIN, -1), ValueError, "tau must lie in"),
-        (
-            lambda: laws.isolated_threshold_law(DpSgd(10**9, 10**9), 0.1),
-            ValueError,
-            "tau must leave",
-        ),
-        (lambda: isolated_limit(MAIN, delta=0), ValueError, "delta must lie in"),
         (lambda: certified_epsilon(MAIN, 0), ValueError, "delta must lie in"),
         (lambda: certified_epsilon(MAIN, 1e-5, accountant="gdp"), ValueError, "pld, rdp"),
-        (lambda: experiments.isolated_ceiling(()), ValueError, "sizes must have at least one"),
         (lambda: experiments.isolated_ceiling(rules=()), ValueError, "rules must have at least"),
-        (lambda: experiments.isolated_ceiling(sees=("x",)), ValueError, "sees must be one of"),
     ],
 )
 def test_bad_input(call, error, message):
@@ -287,18 +266,11 @@ def test_bad_input(call, error, message):
 
 def test_a_limit_of_zero():
     assert isolated_limit(DpSgd(10, 10, sigma=1000.0), delta=0.1) == 0
-    assert oralib.isolated_limit is isolated_limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("steps", "rate", "sigma"),
-    [
-        (1, 0.1, 1e-3),
-        (1, 1.0, 0.1),
-        (100, 1.0, 1e-3),
-        (100, 1e-6, 0.1),
-        (10**6, 1.0, 1.0),
-    ],
+    ("steps", "rate", "sigma"), [(1, 0.1, 1e-3), (1, 1.0, 0.1), (100, 1e-6, 0.1), (10**6, 1.0, 1.0)]
 )
 def test_accountants_agree_where_there_is_hardly_any_privacy(steps, rate, sigma):
     """The tables of the one would not fit into memory, if they were as fine as elsewhere."""
@@ -307,23 +279,14 @@ def test_accountants_agree_where_there_is_hardly_any_privacy(steps, rate, sigma)
     assert 0.7 < epsilon / certified_epsilon(dpsgd, 1e-5, accountant="rdp") <= 1
     if rate == 1:  # a single Gaussian mechanism, whose δ is known
         sigma = sigma / steps**0.5
-        low, high = 0.999 * epsilon - 1e-3, epsilon
-        exact = [
-            stats.norm.logsf(sigma * level - 0.5 / sigma)
-            + np.log1p(
-                -np.exp(
-                    level
-                    + stats.norm.logsf(sigma * level + 0.5 / sigma)
-                    - stats.norm.logsf(sigma * level - 0.5 / sigma)
-                )
-            )
-            for level in (low, high)
-        ]
-        assert exact[1] <= np.log(1e-5) + 1e-6
-        assert exact[0] > np.log(1e-5)
+        level = np.array([0.999 * epsilon - 1e-3, epsilon])
+        one, other = (stats.norm.logsf(sigma * level + side / sigma) for side in (-0.5, 0.5))
+        below, at = one + np.log1p(-np.exp(level + other - one)) - np.log(1e-5)
+        assert at <= 1e-6
+        assert below > 0
 
 
-@pytest.mark.parametrize(("steps", "sigma"), [(1, 0.05), (1, 0.2), (100, 0.05), (100, 1.0)])
+@pytest.mark.parametrize(("steps", "sigma"), [(1, 0.05), (100, 1.0)])
 @pytest.mark.parametrize("delta", [1e-5, 1e-12])
 def test_limits_of_full_batches_have_a_closed_form(steps, sigma, delta):
     """Also where next to everything is shown: the profile of a Gaussian mechanism."""
@@ -338,32 +301,11 @@ def test_limits_of_full_batches_have_a_closed_form(steps, sigma, delta):
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_limit_with_hardly_any_noise_by_hand():
-    """One step, half of all batches: Λ rises with y, so each tail is that of a mixture."""
-    rate, sigma = 0.5, 0.1
-
-    def excess(epsilon):
-        total = -2e-4
-        for sign in (1, -1):
-            odds = np.log((np.exp(sign * epsilon) - (1 - rate)) / rate + 0j).real
-            y = sigma**2 * odds + 0.5 if np.exp(sign * epsilon) > 1 - rate else -np.inf
-            out, within = (stats.norm.sf(sign * (y - mean) / sigma) for mean in (0, 1))
-            tails = (1 - rate) * out + rate * within, out  # included, excluded
-            total += 0.5 * (tails[sign < 0] - np.exp(epsilon) * tails[sign > 0])
-        return total
-
-    found = isolated_limit(DpSgd(5, 5, 1, rate, sigma), delta=1e-5)
-    assert found == pytest.approx(optimize.brentq(excess, 0.01, 300), rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("steps", "rate"),
-    [(1, 0.5), (7, 1e-12), (100, 0.1), (100, 0.999), (5000, 0.5), (100_000, 1e-3), (9, 1.0)],
-)
-def test_no_value_of_a_sum_that_matters_is_left_out(steps, rate):
-    every = np.arange(steps + 1)
-    matters = every[stats.binom.logpmf(every, steps, rate) > -160]
-    assert np.isin(matters, isolated._totals(steps, rate)).all()
+def test_no_value_of_a_sum_that_matters_is_left_out():
+    for steps, rate in ((1, 0.5), (7, 1e-12), (100, 0.999), (100_000, 1e-3), (9, 1.0)):
+        every = np.arange(steps + 1)
+        matters = every[stats.binom.logpmf(every, steps, rate) > -160]
+        assert np.isin(matters, isolated._totals(steps, rate)).all()
 
 
 @pytest.mark.parametrize(
@@ -371,10 +313,8 @@ def test_no_value_of_a_sum_that_matters_is_left_out(steps, rate):
     [
         (1, 0.1, 1e-3, "sum", "sigma be at least 0.05, got steps=1, sample_rate=0.1 and sigma=0.0"),
         (100, 1e-12, 1.0, "steps", "must show something .* sample_rate=1e-12"),
-        (100, 1.0, 1e6, "steps", "must show something .* sigma=1e"),
         (10**6, 1.0, 0.1, "sum", "must show something and not everything"),
         (10, 0.5, 0.3, "steps", "smooth enough .* got steps=10, sample_rate=0.5 and sigma=0.3"),
-        (10**9, 0.5, 3e4, "sum", "values that matter, .* got 565,794 with steps=1000000000 and"),
     ],
 )
 def test_trainings_that_show_next_to_nothing_or_next_to_everything(
@@ -382,12 +322,3 @@ def test_trainings_that_show_next_to_nothing_or_next_to_everything(
 ):
     with pytest.raises(ValueError, match=message):
         isolated_limit(DpSgd(5, 5, steps, rate, sigma), delta=1e-5, sees=sees)
-
-
-def test_what_is_remembered_cannot_be_changed_in_place():
-    dpsgd = DpSgd(n=1000, sigma=2.4224)
-    law, before = confidence(dpsgd), isolated_limit(dpsgd, delta=1e-5)
-    for array in (law.level, law.log_right, law.log_wrong):
-        with pytest.raises(ValueError, match="read-only"):
-            array -= 1.0
-    assert isolated_limit(dpsgd, delta=1e-5) == before

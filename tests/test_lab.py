@@ -17,9 +17,12 @@ from test_rendered import BROWSER, DRIVER, REQUIRED, start_browser
 
 ROOT = Path(__file__).parent.parent
 
-pytestmark = pytest.mark.skipif(
-    not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
+    ),
+]
 
 STORY = """# A small chapter
 

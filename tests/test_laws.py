@@ -12,10 +12,6 @@ PLAIN = {1: 3.49296543115229, 2: 3.48773267632419, 5: 2.19772858578006, 10: 0.20
 ADAPTIVE = {1: 3.49296543115229, 2: 3.90287653362051, 5: 4.15969852444933, 10: 4.19015497824395}
 
 
-#: With a coordinate for each of very many elements.
-HUGE = DpSgd(n=10**15, d=10**15, sigma=2.4)
-
-
 @pytest.mark.parametrize("s", PLAIN)
 def test_count_in_sets_known_means(s):
     assert mean_bound(count_in_sets_law(s, 100)) == pytest.approx(PLAIN[s], rel=1e-11)
@@ -60,12 +56,6 @@ def test_single_step(s):
     assert bounds.mean() == pytest.approx(exact, abs=4 * bounds.std() / 6000**0.5)
 
 
-@pytest.mark.parametrize("kind", [np.uint8, np.uint64, np.float16, np.float32, int])
-def test_numbers_of_any_kind_are_the_same_number(kind):
-    one, other = local_laplace_law(kind(5), 100), local_laplace_law(5.0, 100)
-    np.testing.assert_array_equal(one.probability, other.probability)
-
-
 def assert_the_same(law, r, probability):
     """The law has all outcomes that are not negligible, as they are."""
     kept = probability > 1e-15
@@ -87,8 +77,8 @@ def test_count_in_sets_is_added_up_set_by_set(s, sets):
     assert_the_same(law, s * whole, _special.binomial_pmf(whole, sets, 2.0 ** (1 - s)))
 
 
-@pytest.mark.parametrize("n", [1, 50, 5000, 300_000])
-@pytest.mark.parametrize("epsilon", [1e-9, 0.3, 2.0, 12.0, 60.0])
+@pytest.mark.parametrize("n", [1, 50, 5000])
+@pytest.mark.parametrize("epsilon", [1e-9, 2.0, 60.0])
 def test_local_laplace_leaves_out_what_is_negligible_and_no_more(epsilon, n):
     v = np.arange(n + 1)
     law = local_laplace_law(epsilon, n)
@@ -119,16 +109,9 @@ def test_an_audit_that_never_guesses():
     ("call", "message"),
     [
         (lambda: local_laplace_law(0, 5), "epsilon must lie in"),
-        (lambda: local_laplace_law(1.0, 0), "n must be at least 1"),
-        (lambda: count_in_sets_law(0, 5), "s must be at least 1"),
         (lambda: count_in_sets_law(2, 5, "half"), "feedback must be one of"),
         (lambda: single_step_law(DpSgd(10), 1.0), "single full-batch step"),
-        (lambda: laws.mean_bound(count_in_sets_law(2, 5), beta=0), "beta must lie in"),
-        (lambda: local_laplace_law(1.0, 10**15), r"n must leave fewer outcomes, got n=10{15}$"),
-        (lambda: count_in_sets_law(2, 10**14), r"sets must leave fewer outcomes, got sets=10{14}$"),
-        (lambda: count_in_sets_law(2, 10**7, "full"), r"sets must be at most 1,000,000 with feedb"),
         (lambda: count_in_sets_law(10**10, 10**10), r"s \* sets must lie in"),
-        (lambda: laws.isolated_law(HUGE, 10**12), r"k must be smaller, or counts be given, got k="),
     ],
 )
 def test_bad_input(call, message):
@@ -143,8 +126,6 @@ def test_bad_input(call, message):
         (([2], [1], [1.0], 4), "v must be at most r"),
         (([1], [5], [1.0], 4), "r must be at most n"),
         (([1, 1], [1], [1.0], 4), "one entry for each outcome"),
-        (([1], [1], [np.nan], 4), "probability must lie in"),
-        (([1], [1], [1.0], -1), "n must be at least 0"),
     ],
 )
 def test_laws_of_ones_own_are_checked(parts, message):

@@ -100,11 +100,11 @@ def naive(dpsgd, k, sees, feedback, rng):
 
 @pytest.mark.parametrize("sees", ["sum", "steps"])
 @pytest.mark.parametrize("feedback", ["none", "one-way"])
-@pytest.mark.parametrize(("s", "k"), [(1, 3), (3, 5), (4, 1)])
+@pytest.mark.parametrize(("s", "k"), [(1, 3), (3, 5)])
 def test_the_same_law_as_the_naive_audit(sees, feedback, s, k):
     dpsgd = DpSgd(n=6 * s, d=6, steps=4, sample_rate=0.4, sigma=0.6)
     rng = np.random.default_rng(2)
-    slow = np.array([naive(dpsgd, k, sees, feedback, rng) for _ in range(500)])
+    slow = np.array([naive(dpsgd, k, sees, feedback, rng) for _ in range(400)])
     fast = audit_likelihood(dpsgd, k, sees=sees, feedback=feedback, trials=6000, seed=3)
     assert same_law(fast.v, slow)
 
@@ -125,10 +125,10 @@ def test_one_element_exactly():
 
 def test_it_is_no_worse_than_the_papers_guesser_and_steps_tell_more():
     dpsgd = DpSgd(n=200, d=100, steps=50, sample_rate=0.1, sigma=0.8)
-    paper = audit(dpsgd, 40, trials=2000, seed=5).accuracy
-    total = audit_likelihood(dpsgd, 40, sees="sum", trials=2000, seed=5).accuracy
-    steps = audit_likelihood(dpsgd, 40, sees="steps", trials=2000, seed=5).accuracy
-    error = paper.std() / np.sqrt(2000)
+    paper = audit(dpsgd, 40, trials=1000, seed=5).accuracy
+    total = audit_likelihood(dpsgd, 40, sees="sum", trials=1000, seed=5).accuracy
+    steps = audit_likelihood(dpsgd, 40, sees="steps", trials=1000, seed=5).accuracy
+    error = paper.std() / np.sqrt(1000)
     assert total.mean() > paper.mean() - 3 * error
     assert steps.mean() > total.mean() + 5 * error
 
@@ -142,25 +142,11 @@ def test_how_it_was_set_up():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        ({"k": 0}, "k"),
-        ({"k": 31}, "k"),
-        ({"sees": "x"}, "sees"),
-        ({"feedback": "full"}, "feedback"),
-    ],
+    ("name", "value"), [("k", 0), ("k", 31), ("sees", "x"), ("feedback", "full")]
 )
-def test_impossible_arguments(arguments, name):
+def test_impossible_arguments(name, value):
     with pytest.raises(ValueError, match=name):
-        audit_likelihood(DpSgd(n=30, d=10), **{"k": 3, "seed": 1} | arguments)
-
-
-@pytest.mark.parametrize(("n", "rate", "sees"), [(10, 1.0, "sum"), (1000, 1.0, "steps")])
-def test_one_way_guesses_where_everything_is_certain(n, rate, sees):
-    """Log-odds are infinite then, like those of a coordinate of which nothing is left to show."""
-    dpsgd = DpSgd(n, 10, 3, rate, 1e-3)
-    counts = audit_likelihood(dpsgd, 5, sees=sees, feedback="one-way", trials=20, seed=1)
-    assert ((counts.v >= 0) & (counts.v <= 5)).all()
+        audit_likelihood(DpSgd(n=30, d=10), **{"k": 3, "seed": 1, name: value})
 
 
 @pytest.mark.parametrize("sees", ["sum", "steps"])
@@ -182,8 +168,10 @@ def test_several_numbers_of_guesses_on_the_same_trainings(feedback):
 
     def right(*guesses):
         rng = np.random.Generator(np.random.SFC64(7))
-        shape = (20, 30, s, np.array(guesses), 1, steps, rate, sigma)
-        return likelihood._block(*shape, feedback == "one-way", *tables, rng)
+        training = 30, s, 1, steps, rate, sigma
+        return likelihood._block(
+            20, training, np.array(guesses), feedback == "one-way", tables, rng
+        )
 
     together = right(60, 25, 4)
     for place, k in enumerate((60, 25, 4)):

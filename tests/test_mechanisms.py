@@ -29,113 +29,110 @@ def log_ratio(ratio):
     return np.inf if ratio is None else -np.inf if ratio == 0 else np.log(float(ratio))
 
 
-@pytest.mark.parametrize(("name", "n"), MEMBERS)
-def test_table_is_the_definition(name, n):
-    mechanism, definition, _, as_defined = ZOO[name]
-    channel, exact = oralib.channel(mechanism, n), oracles.table(definition, n)
-    outputs = [as_defined(tuple(o)) for o in channel.outputs.tolist()]
-    assert set(outputs) == oracles.outputs(exact)
-    assert len(outputs) == len(set(outputs))
-    for column, s in enumerate(channel.signs.tolist()):
-        for row, o in enumerate(outputs):
-            assert channel.table[row, column] == pytest.approx(
-                float(exact[tuple(s)].get(o, 0)), abs=1e-15
-            )
-
-
-@pytest.mark.parametrize(("name", "n"), SMALL)
-def test_loss_given_all_that_may_be_known(name, n):
-    """For every possible output and every set of known signs that is consistent with it."""
-    mechanism, definition, _, as_defined = ZOO[name]
-    exact = oracles.table(definition, n)
-    outputs = oralib.channel(mechanism, n).outputs
-    for o in outputs:
-        losses = mechanism.privacy_loss(o, n)
-        for known in product((-1, 0, 1), repeat=n):
-            known_signs = {i: sign for i, sign in enumerate(known) if sign}
-            for i in range(n):
-                minus, plus = (
-                    oracles.joint(exact, as_defined(tuple(o.tolist())), known_signs, i, sign)
-                    for sign in (-1, 1)
+def test_table_is_the_definition():
+    for name, n in MEMBERS:
+        mechanism, definition, _, as_defined = ZOO[name]
+        channel, exact = oralib.channel(mechanism, n), oracles.table(definition, n)
+        outputs = [as_defined(tuple(o)) for o in channel.outputs.tolist()]
+        assert set(outputs) == oracles.outputs(exact)
+        assert len(outputs) == len(set(outputs))
+        for column, s in enumerate(channel.signs.tolist()):
+            for row, o in enumerate(outputs):
+                assert channel.table[row, column] == pytest.approx(
+                    float(exact[tuple(s)].get(o, 0)), abs=1e-15
                 )
-                if minus == plus == 0:
-                    continue
-                expected = log_ratio(minus / plus if plus else None)
-                loss = mechanism.conditional_loss(o, np.array(known, dtype=np.int8), i)
-                assert loss == pytest.approx(expected, abs=1e-12)
-                if not any(known):
-                    assert losses[i] == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize(("name", "n"), MEMBERS)
-def test_privacy_level(name, n):
-    mechanism = ZOO[name][0]
-    assert oralib.channel(mechanism, n).epsilon == pytest.approx(mechanism.epsilon, rel=1e-12)
+def test_loss_given_all_that_may_be_known():
+    """For every possible output and every set of known signs that is consistent with it."""
+    for name, n in SMALL:
+        mechanism, definition, _, as_defined = ZOO[name]
+        exact = oracles.table(definition, n)
+        outputs = oralib.channel(mechanism, n).outputs
+        for o in outputs:
+            losses = mechanism.privacy_loss(o, n)
+            for known in product((-1, 0, 1), repeat=n):
+                known_signs = {i: sign for i, sign in enumerate(known) if sign}
+                for i in range(n):
+                    minus, plus = (
+                        oracles.joint(exact, as_defined(tuple(o.tolist())), known_signs, i, sign)
+                        for sign in (-1, 1)
+                    )
+                    if minus == plus == 0:
+                        continue
+                    expected = log_ratio(minus / plus if plus else None)
+                    loss = mechanism.conditional_loss(o, np.array(known, dtype=np.int8), i)
+                    assert loss == pytest.approx(expected, abs=1e-12)
+                    if not any(known):
+                        assert losses[i] == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize(("name", "n"), MEMBERS)
-def test_sampler_has_the_law_of_the_table(name, n):
+def test_privacy_level():
+    for name, n in MEMBERS:
+        mechanism = ZOO[name][0]
+        assert oralib.channel(mechanism, n).epsilon == pytest.approx(mechanism.epsilon, rel=1e-12)
+
+
+def test_sampler_has_the_law_of_the_table():
     """A chi-square test of the joint law of dataset and output."""
-    mechanism = ZOO[name][0]
-    channel = oralib.channel(mechanism, n)
-    rng = np.random.default_rng(2024)
-    trials = 20_000
-    signs = channel.signs[rng.integers(2**n, size=trials)]
-    outputs = mechanism.run(signs, rng)
-    rows = {tuple(o): i for i, o in enumerate(channel.outputs.tolist())}
-    columns = {tuple(s): i for i, s in enumerate(channel.signs.tolist())}
-    observed = np.zeros_like(channel.table)
-    for o, s in zip(outputs.tolist(), signs.tolist(), strict=True):
-        observed[rows[tuple(o)], columns[tuple(s)]] += 1
-    assert observed[channel.table == 0].sum() == 0
-    expected = channel.table * observed.sum(axis=0)  # given the datasets that were drawn
-    possible = channel.table > 0
-    if possible.sum() > 2**n:  # else the mechanism is deterministic, and all is checked
-        statistic = ((observed - expected)[possible] ** 2 / expected[possible]).sum()
-        assert stats.chi2.sf(statistic, possible.sum() - 2**n) > 1e-3
-    else:
-        np.testing.assert_array_equal(observed[possible], expected[possible])
+    for name, n in MEMBERS:
+        mechanism = ZOO[name][0]
+        channel = oralib.channel(mechanism, n)
+        rng = np.random.default_rng(2024)
+        trials = 20_000
+        signs = channel.signs[rng.integers(2**n, size=trials)]
+        outputs = mechanism.run(signs, rng)
+        rows = {tuple(o): i for i, o in enumerate(channel.outputs.tolist())}
+        columns = {tuple(s): i for i, s in enumerate(channel.signs.tolist())}
+        observed = np.zeros_like(channel.table)
+        for o, s in zip(outputs.tolist(), signs.tolist(), strict=True):
+            observed[rows[tuple(o)], columns[tuple(s)]] += 1
+        assert observed[channel.table == 0].sum() == 0
+        expected = channel.table * observed.sum(axis=0)  # given the datasets that were drawn
+        possible = channel.table > 0
+        if possible.sum() > 2**n:  # else the mechanism is deterministic, and all is checked
+            statistic = ((observed - expected)[possible] ** 2 / expected[possible]).sum()
+            assert stats.chi2.sf(statistic, possible.sum() - 2**n) > 1e-3
+        else:
+            np.testing.assert_array_equal(observed[possible], expected[possible])
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
-def test_local_laplace(epsilon):
-    mechanism = LocalLaplace(epsilon)
-    rng = np.random.default_rng(5)
-    signs = np.tile(np.array([-1, 1], dtype=np.int8), (20_000, 1))
-    output = mechanism.run(signs, rng)
-    for column, sign in enumerate((-1, 1)):
-        law = stats.laplace(loc=sign, scale=2 / epsilon)
-        assert stats.kstest(output[:, column], law.cdf).pvalue > 1e-3
-    x = np.linspace(-5, 5, 101)
-    loss = stats.laplace.logpdf(x, -1, 2 / epsilon) - stats.laplace.logpdf(x, 1, 2 / epsilon)
-    np.testing.assert_allclose(mechanism.privacy_loss(x, len(x)), loss, atol=1e-12)
-    assert np.abs(loss).max() == pytest.approx(mechanism.epsilon)
+def test_local_laplace():
+    for epsilon in (0.3, 1.0, 4.0):
+        mechanism = LocalLaplace(epsilon)
+        signs = np.tile(np.array([-1, 1], dtype=np.int8), (20_000, 1))
+        output = mechanism.run(signs, np.random.default_rng(5))
+        for column, sign in enumerate((-1, 1)):
+            law = stats.laplace(loc=sign, scale=2 / epsilon)
+            assert stats.kstest(output[:, column], law.cdf).pvalue > 1e-3
+        x = np.linspace(-5, 5, 101)
+        loss = stats.laplace.logpdf(x, -1, 2 / epsilon) - stats.laplace.logpdf(x, 1, 2 / epsilon)
+        np.testing.assert_allclose(mechanism.privacy_loss(x, len(x)), loss, atol=1e-12)
+        assert np.abs(loss).max() == pytest.approx(mechanism.epsilon)
 
 
 def test_noisy_count_in_sets():
-    mechanism = NoisyCountInSets(3, 1.7)
-    rng = np.random.default_rng(6)
     signs = np.tile(np.array([1, 1, -1, -1, 1, -1], dtype=np.int8), (20_000, 1))
-    output = mechanism.run(signs, rng)
+    output = NoisyCountInSets(3, 1.7).run(signs, np.random.default_rng(6))
     for column, ones in enumerate((2, 1)):
         assert stats.kstest(output[:, column], stats.norm(ones, 1.7).cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("known", list(product((-1, 0, 1), repeat=2)))
-def test_noisy_count_loss_is_the_ratio_of_mixtures(known):
+def test_noisy_count_loss_is_the_ratio_of_mixtures():
     """Element 0 of a set of three, the other two known or not, by adding up densities."""
     mechanism = NoisyCountInSets(3, 0.8)
-    for x in (-1.0, 0.4, 1.5, 3.3):
-        density = {
-            sign: sum(
-                stats.norm.pdf(x, sum(b == 1 for b in (sign, *others)), 0.8)
-                for others in product((-1, 1), repeat=2)
-                if all(k in (0, b) for k, b in zip(known, others, strict=True))
-            )
-            for sign in (-1, 1)
-        }
-        loss = mechanism.conditional_loss(np.array([x]), np.array([0, *known], dtype=np.int8), 0)
-        assert loss == pytest.approx(np.log(density[-1] / density[1]), abs=1e-12)
+    for known in product((-1, 0, 1), repeat=2):
+        for x in (-1.0, 0.4, 1.5, 3.3):
+            density = {
+                sign: sum(
+                    stats.norm.pdf(x, sum(b == 1 for b in (sign, *others)), 0.8)
+                    for others in product((-1, 1), repeat=2)
+                    if all(k in (0, b) for k, b in zip(known, others, strict=True))
+                )
+                for sign in (-1, 1)
+            }
+            loss = mechanism.conditional_loss(np.array([x]), np.array([0, *known]), 0)
+            assert loss == pytest.approx(np.log(density[-1] / density[1]), abs=1e-12)
 
 
 def test_noisy_count_is_a_valid_density_ratio():
@@ -152,27 +149,18 @@ def test_noisy_count_is_a_valid_density_ratio():
 def test_runs_keep_leading_axes():
     rng = np.random.default_rng(0)
     signs = np.ones((3, 5, 6), dtype=np.int8)
-    for mechanism, width in [
-        (LocalRandomizedResponse(1.0), 6),
-        (oralib.NameAndShame(), 6),
-        (AllOrNothing(0.5), 6),
-        (LocalLaplace(1.0), 6),
-        (Xor(), 1),
-        (XorInPairs(), 3),
-        (XorRandomizedResponse(1.0), 1),
-        (Count(), 1),
-        (CountInSets(2), 3),
-        (NoisyCountInSets(3, 1.0), 2),
-    ]:
+    one_each = (LocalRandomizedResponse(1.0), oralib.NameAndShame(), AllOrNothing(0.5))
+    widths = {**dict.fromkeys((*one_each, LocalLaplace(1.0)), 6), Xor(): 1, XorInPairs(): 3}
+    widths |= {XorRandomizedResponse(1.0): 1, Count(): 1, CountInSets(2): 3}
+    for mechanism, width in {**widths, NoisyCountInSets(3, 1.0): 2}.items():
         output = mechanism.run(signs, rng)
         assert output.shape == (3, 5, width)
         assert mechanism.privacy_loss(output, 6).shape == (3, 5, 6)
         assert mechanism.conditional_loss(output, signs, 4).shape == (3, 5)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def test_bad_input():
+    for call, message in [
         (lambda: LocalRandomizedResponse(-1), "epsilon must lie in"),
         (lambda: LocalRandomizedResponse(float("nan")), "got epsilon=nan"),
         (lambda: LocalLaplace(0), r"epsilon must lie in \(0, inf\)"),
@@ -191,21 +179,18 @@ def test_runs_keep_leading_axes():
             "known must hold all signs before index",
         ),
         (lambda: Count().check_size(0), "n must be at least 1"),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
 
 
 def test_checked_values_are_stored():
     assert CountInSets(2.0) == CountInSets(2)
     assert repr(CountInSets(np.float64(2))) == "CountInSets(s=2)"
     assert repr(LocalRandomizedResponse(np.int64(1))) == "LocalRandomizedResponse(epsilon=1.0)"
-    with pytest.raises(TypeError, match="epsilon must be a number, got epsilon='1'"):
-        LocalRandomizedResponse("1")
-    with pytest.raises(TypeError, match="epsilon must be a number, got epsilon=True"):
-        LocalRandomizedResponse(True)
+    for odd in ("1", True):
+        with pytest.raises(TypeError, match=f"epsilon must be a number, got epsilon={odd!r}"):
+            LocalRandomizedResponse(odd)
 
 
 # --------------------------------------------------------- a response that turns into fair coins
@@ -226,20 +211,18 @@ def muting_by_words(rate, line, n):
     return table
 
 
-@pytest.mark.parametrize(
-    ("rate", "line"), [(0.7, (2, 2, 2, 3)), (0.05, (1, 9, 9, 9)), (1, (9,) * 4)]
-)
-def test_self_muting_response_is_its_words(rate, line):
-    mechanism = SelfMutingResponse(rate, line)
-    table = channel(mechanism, 4)
-    assert np.allclose(table.table, muting_by_words(rate, line, 4))
-    assert np.allclose(mechanism.privacy_loss(table.outputs, 4), table.privacy_loss)
-    for o, s in product(range(16), range(16)):
-        for i in range(4):
-            known = np.where(np.arange(4) < i, table.signs[s], 0)
-            loss = mechanism.conditional_loss(table.outputs[o], known, i)
-            assert loss == pytest.approx(table.conditional_loss(o, known, i))
-            assert any(abs(loss) == pytest.approx(x) for x in (0, rate))
+def test_self_muting_response_is_its_words():
+    for rate, line in ((0.7, (2, 2, 2, 3)), (0.05, (1, 9, 9, 9)), (1, (9,) * 4)):
+        mechanism = SelfMutingResponse(rate, line)
+        table = channel(mechanism, 4)
+        assert np.allclose(table.table, muting_by_words(rate, line, 4))
+        assert np.allclose(mechanism.privacy_loss(table.outputs, 4), table.privacy_loss)
+        for o, s in product(range(16), range(16)):
+            for i in range(4):
+                known = np.where(np.arange(4) < i, table.signs[s], 0)
+                loss = mechanism.conditional_loss(table.outputs[o], known, i)
+                assert loss == pytest.approx(table.conditional_loss(o, known, i))
+                assert any(abs(loss) == pytest.approx(x) for x in (0, rate))
 
 
 def test_self_muting_response_plays_its_table():
@@ -265,16 +248,13 @@ def test_sets_of_unequal_size():
 # ------------------------------------------------------------------------- extremal responses
 
 
-@pytest.mark.parametrize(("n", "r"), [(3, 1), (4, 2), (4, 4)])
-def test_outputs_of_the_extremal_response(n, r):
-    mechanism = oralib.ExtremalResponse(1.0, 0.01, 1, r)
-    outputs = {tuple(o) for o in mechanism.outputs(n).tolist()}
-    assert outputs == {o for o in product((-1, 0, 1), repeat=n) if sum(map(abs, o)) == r}
-    assert len(mechanism.outputs(n)) == mechanism.count_outputs(n) == len(outputs)
-
-
-def test_only_what_is_printed_is_enumerated():
-    """One printed sign of eighteen elements: 36 outputs, not 3^18."""
+def test_outputs_of_the_extremal_response():
+    for n, r in ((3, 1), (4, 2), (4, 4)):
+        mechanism = oralib.ExtremalResponse(1.0, 0.01, 1, r)
+        outputs = {tuple(o) for o in mechanism.outputs(n).tolist()}
+        assert outputs == {o for o in product((-1, 0, 1), repeat=n) if sum(map(abs, o)) == r}
+        assert len(mechanism.outputs(n)) == mechanism.count_outputs(n) == len(outputs)
+    # One printed sign of eighteen elements: 36 outputs, not 3^18.
     assert channel(oralib.ExtremalResponse(1.0, 0.01, 1, 1), 18).table.shape == (36, 2**18)
 
 

@@ -113,7 +113,7 @@ def test_counts_have_the_law_of_the_simulated_game(sees, feedback):
     dpsgd, k = DpSgd(n=60, d=20, steps=10, sample_rate=0.2, sigma=1.0), 12
     counts = [
         audit_gradients(dpsgd, *observed(dpsgd, seed)[::-1], k, sees=sees, feedback=feedback)
-        for seed in range(2000)
+        for seed in range(1000)
     ]
     assert {(c.r_fixed, c.feedback, int(c.n)) for c in counts} == {(True, feedback, 60)}
     played = audit_likelihood(dpsgd, k, sees=sees, feedback=feedback, trials=4000, seed=1)
@@ -133,34 +133,20 @@ def test_plain_guesses_are_those_of_the_scores():
     ("call", "message"),
     [
         (lambda y, _: noisy_gradients(y[:1]), "weights must be a matrix with a row for each"),
-        (lambda y, _: noisy_gradients(y * np.nan), "weights must lie in"),
         (lambda y, _: noisy_gradients(0 * y + 1), "weights must change from step to step"),
-        (lambda y, _: noisy_gradients(y, clip=0), "clip must lie in"),
         (lambda y, _: canary_scores(SMALL, y[:2]), r"gradients must have shape \(3, 2\)"),
-        (lambda y, _: canary_scores(SMALL, y * np.inf), "gradients must lie in"),
-        (lambda y, _: canary_scores(SMALL, y, sees="all"), "sees must be one of sum, steps"),
+        (lambda y, _: canary_scores(SMALL, y, places=[[0] * 6]), r"must have shape \(3, 6\)"),
+        (lambda y, _: canary_scores(SMALL, y, places=[[2] * 6] * 3), r"places must lie in \[-1, 1"),
         (
-            lambda y, _: canary_scores(SMALL, y, places=[[0] * 6]),
-            r"places must have shape \(3, 6\)",
-        ),
-        (
-            lambda y, _: canary_scores(SMALL, y, places=[[2] * 6] * 3),
-            r"places must lie in \[-1, 1\]",
-        ),
-        (
-            lambda y, _: canary_scores(SMALL, y, sees="sum", places=[[0] * 6] * 3),
-            "sees must be 'steps' for canaries that hop",
+            lambda y, _: canary_scores(SMALL, y, sees="sum", places=[[0]]),
+            "sees must be 'steps' for",
         ),
         (lambda y, _: audit_gradients(SMALL, y, [True], 2), "included must be a boolean vector"),
-        (lambda y, coins: audit_gradients(SMALL, y, coins, 7), r"k must lie in \[1, 6\]"),
         (
             lambda y, coins: audit_gradients(SMALL, y, coins, 2, feedback="full"),
-            "feedback must be one of none, one-way",
+            "one of none, one-way",
         ),
-        (
-            lambda y, _: canary_scores(DpSgd(4002, 2, 3), y),
-            "n / d must be at most 1000",
-        ),
+        (lambda y, _: canary_scores(DpSgd(4002, 2, 3), y), "n / d must be at most 1000"),
     ],
 )
 def test_bad_input(call, message):
@@ -183,9 +169,3 @@ def test_coins_elsewhere_are_refused_with_the_reason():
     ):
         with pytest.raises(TypeError, match=r"included must be .*Use Tensor.cpu\(\)"):
             call()
-
-
-def test_masked_coins_are_refused():
-    coins = np.ma.array(np.arange(4) % 2 == 0, mask=[0, 1, 0, 0])
-    with pytest.raises(ValueError, match="included must have no masked entries"):
-        audit_gradients(DpSgd(n=4, d=4, steps=2), np.zeros((2, 4)), coins, 2)

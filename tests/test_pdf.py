@@ -8,6 +8,8 @@ from bs4 import BeautifulSoup
 
 from book import pdf
 
+pytestmark = pytest.mark.browser
+
 
 def soup(html):
     return BeautifulSoup(html, "html.parser")

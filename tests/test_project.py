@@ -1,6 +1,5 @@
 """The ground: files that must agree with each other, and promises of the README."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -9,15 +8,15 @@ import tomllib
 import zipfile
 from email.parser import HeaderParser
 from importlib.util import module_from_spec, spec_from_file_location
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 import yaml
 
 import oralib
-from oralib.__main__ import main
-from oralib._extra import RUNS
-from oralib._folders import replace
+from oralib.__main__ import console, main
+from oralib._folders import write_new
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -52,55 +51,14 @@ def names(entries):
     return {re.split(r"[<>=!~\[; ]", entry)[0].lower().replace("_", "-") for entry in entries}
 
 
-def test_commands_know_what_their_extra_installs():
-    assert set(RUNS) == names(PROJECT["optional-dependencies"]["runs"])
-    for extra in ("book", "runs"):  # what executes a chapter is the same for both
-        (kernel,) = (e for e in PROJECT["optional-dependencies"][extra] if "ipykernel" in e)
-        assert kernel == "ipykernel>=6.29,<7"
-
-
-@pytest.mark.parametrize("arguments", [["run", "x.ipynb"], ["run", "--list"], ["sweep", "x.yml"]])
-def test_missing_packages_are_named_with_their_extra(monkeypatch, capsys, arguments):
-    for module in ("papermill", "pybtex"):
-        monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
-    assert main(arguments) == 2
-    assert capsys.readouterr().err == (
-        f"error: {arguments[0]} needs packages that are not installed (papermill, pybtex): "
-        "pip install 'oralib[runs]'\n"
-    )
-
-
-#: Hides the packages of the extra, as a plain install would.
-HIDE = """import sys
-from importlib.abc import MetaPathFinder
-
-class Hidden(MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {hidden}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-
-sys.meta_path.insert(0, Hidden())
-from oralib.__main__ import main
-sys.exit(main({arguments}))
-"""
-
-
-@pytest.mark.parametrize("name", ["oralib.runs", "oralib.runs.kernel", "oralib.runs.grid"])
-def test_the_module_names_its_extra_as_commands_do(name):
-    code = HIDE.format(hidden={"dask", "filelock"}, arguments=[]).partition("from oralib")[0]
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}import {name}"], capture_output=True, text=True
-    )
-    assert done.stderr.splitlines()[-1] == (
-        "ModuleNotFoundError: oralib.runs needs packages that are not installed (dask, filelock): "
-        "pip install 'oralib[runs]'"
-    )
-
-
-def test_claims_need_no_extra():
-    code = HIDE.format(hidden=set(RUNS.values()), arguments=["claims", "--only", "1"])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_missing_packages_are_named_with_their_extra(monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.startswith("oralib.runs")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("oralib.runs", raising=False)
+    monkeypatch.setitem(sys.modules, "papermill", None)  # as if it were not installed
+    assert main(["run", "x.ipynb"]) == 2
+    said = "error: papermill is not installed: pip install 'oralib[runs]'\n"
+    assert capsys.readouterr().err == said
 
 
 def test_a_wheel_has_the_package_its_extras_and_nothing_else(tmp_path):
@@ -116,7 +74,7 @@ def test_a_wheel_has_the_package_its_extras_and_nothing_else(tmp_path):
     assert files == kept
     assert set(header.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
     required = [entry for entry in header.get_all("Requires-Dist") if "extra == 'runs'" in entry]
-    assert names(required) == set(RUNS)
+    assert names(required) == names(PROJECT["optional-dependencies"]["runs"])
 
 
 def test_conda_environment_is_the_same_lock():
@@ -187,123 +145,23 @@ def test_data_walks_one_way():
         assert not (ROOT / "oralib" / f"{name}.py").exists() or name not in imported, name
 
 
-def test_the_library_needs_neither_its_ledger_nor_its_runs():
+def test_the_library_does_not_need_its_runs():
     for source in (ROOT / "oralib").glob("*.py"):
         if source.name != "__main__.py":  # which imports them when they are asked for
-            assert not re.search(r"import (claims|runs)|oralib\.(claims|runs)", source.read_text())
+            assert not re.search(r"import runs|oralib\.runs", source.read_text())
 
 
 def test_readme_lists_every_module():
     readme = (ROOT / "README.md").read_text()
     names = {path.stem for path in (ROOT / "oralib").glob("*.py") if not path.stem.startswith("_")}
-    for name in names | {"bounds", "claims", "runs"}:
+    for name in names | {"bounds", "runs"}:
         assert f"| `{name}` |" in readme, name
 
 
-@pytest.mark.parametrize("target", ["lint", "clean"])
-def test_make_removes_no_environment_of_somebody_else(tmp_path, target):
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
-    (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / "mine").touch()
-    done = subprocess.run(["make", target], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert ".venv is there and was not made by make" in done.stderr
-    assert (tmp_path / ".venv" / "mine").exists()
-
-
-@pytest.mark.parametrize("name", ["VENV", "TF"])
-def test_make_wants_folders_without_blanks(tmp_path, name):
-    """The shell would take them for two, and remove the first."""
-    shutil.copy(ROOT / "Makefile", tmp_path)
-    (tmp_path / "My").mkdir()
-    line = ["make", "clean", f"{name}={tmp_path}/My Projects"]
-    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "without blanks" in done.stderr
-    assert (tmp_path / "My").exists()
-
-
-@pytest.mark.parametrize("name", ["VENV", "TF"])
-@pytest.mark.parametrize("folder", ["~/env", "~", "my*", "$(HOME)/x;y", "a'b", "a#b", "(x)"])
-def test_make_wants_folders_that_no_shell_takes_for_others(tmp_path, name, folder):
-    shutil.copy(ROOT / "Makefile", tmp_path)
-    (tmp_path / "env").mkdir()
-    (tmp_path / "mystery").mkdir()
-    env = {**os.environ, "HOME": str(tmp_path)}
-    line = ["make", "clean", f"{name}={folder}"]
-    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, env=env)
-    assert done.returncode == 2
-    assert "without blanks and signs such as ~" in done.stderr
-    assert {"env", "mystery"} <= {path.name for path in tmp_path.iterdir()}
-
-
-@pytest.mark.parametrize("words", [["lint"], ["clean"], ["-i", "clean"]])
-def test_make_removes_no_environment_that_another_make_is_making(tmp_path, words):
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
-    venv = tmp_path / ".venv"
-    venv.mkdir()
-    (venv / "made-here").touch()
-    (venv / "maker").write_text(f"{os.getpid()}\n")
-    done = subprocess.run(["make", *words], cwd=tmp_path, capture_output=True, text=True)
-    assert f"another make, process {os.getpid()}, is setting up .venv" in done.stderr
-    assert (venv / "maker").exists()
-    mine = "echo $$ > .venv/maker; exec make clean"  # its own number, as in a new container
-    subprocess.run(["sh", "-c", mine], cwd=tmp_path, check=True, capture_output=True)
-    assert not venv.exists()
-    venv.mkdir()
-    (venv / "made-here").touch()
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    (venv / "maker").write_text(f"{ended.pid}\n")
-    subprocess.run(["make", "clean"], cwd=tmp_path, check=True, capture_output=True)
-    assert not venv.exists()
-
-
 def test_modules_of_the_reference_are_there_after_the_first_import():
-    names = "claims, drawings, experiments, figures, laws, methods, parameters, results, tables"
+    names = "drawings, experiments, figures, laws, methods, parameters, results, tables"
     look = [f"oralib.{name}.__doc__" for name in f"{names}, runs, trainings".split(", ")]
     subprocess.run([sys.executable, "-c", f"import oralib; {'; '.join(look)}"], check=True)
-
-
-def test_no_module_has_the_name_of_one_of_pythons_own():
-    """In the folder of the package Python would take it for its own."""
-    names = {path.stem for path in (ROOT / "oralib").glob("*.py")}
-    assert not names & (sys.stdlib_module_names - {"__main__"})
-
-
-def test_make_goes_on_after_no_refusal(tmp_path):
-    shutil.copy(ROOT / "Makefile", tmp_path)
-    (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / "mine").touch()
-    subprocess.run(["make", "-i", "clean"], cwd=tmp_path, capture_output=True)
-    assert (tmp_path / ".venv" / "mine").exists()
-
-
-@pytest.mark.parametrize("case", ["here", "moved", "older lock", "other Python"])
-def test_an_environment_of_another_folder_or_python_is_made_again(tmp_path, case):
-    """A copy of a clone would go on with the library of the first one."""
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
-    venv = tmp_path / ".venv"
-    (venv / "bin").mkdir(parents=True)
-    (venv / "bin" / "python").symlink_to(sys.executable)
-    mark = "pwd -P && cat requirements.lock pyproject.toml | cksum"
-    made = subprocess.check_output(["sh", "-c", mark], cwd=tmp_path, text=True)
-    (venv / "made-here").write_text(made if case != "moved" else made.replace("/", "/old/"))
-    if case == "older lock":
-        with (tmp_path / "requirements.lock").open("a") as file:
-            file.write("# another\n")
-        os.utime(tmp_path / "requirements.lock", (1, 1))
-    (venv / "ready").touch()
-    line = ["make", "-n", "lint", *(["PYTHON=echo"] if case == "other Python" else [])]
-    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True)
-    assert ("-m venv .venv" in done.stdout) == (case != "here"), done.stderr
-
-
-def test_settings_of_uv_end_at_this_folder():
-    assert "uv" in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
 
 
 @pytest.fixture
@@ -327,20 +185,6 @@ def test_without_git_only_what_belongs_to_the_project_is_carried(downloads):
     assert [name for name in downloads.files() if "__pycache__" not in name] == OURS_ALONE
 
 
-@pytest.mark.parametrize("case", ["no commit", "another repository", "damaged", "no git"])
-def test_git_that_cannot_say_is_no_error(downloads, tmp_path, monkeypatch, case):
-    subprocess.run(["git", "init", "-q"], cwd=downloads.ROOT, check=True)
-    if case == "another repository":
-        subprocess.run(["git", "init", "-q", str(tmp_path / "other")], check=True)
-        monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
-    elif case == "damaged":
-        (downloads.ROOT / ".git" / "HEAD").write_text("no")
-    elif case == "no git":
-        monkeypatch.setenv("PATH", "")
-    assert downloads.files() == OURS_ALONE
-    assert downloads.asked_of_git("log", "-1", "--format=%ct") == ""
-
-
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs a clone")
 def test_what_belongs_to_the_project_is_what_git_tracks():
     program = module_from_spec(
@@ -350,18 +194,26 @@ def test_what_belongs_to_the_project_is_what_git_tracks():
     assert {name.partition("/")[0] for name in program.files()} == set(program.PROJECT)
 
 
-def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "chapter.ipynb"
-    path.write_bytes(b"old")
-    path.chmod(0o640)
-    replace(path, b"old", b"new")
-    assert path.read_bytes() == b"new"
-    assert path.stat().st_mode & 0o777 == 0o640
-    path.write_bytes(b"saved by somebody")
-    with pytest.raises(ValueError, match="was changed in the meantime, and is left as it is"):
-        replace(path, b"new", b"newer")
+def test_a_new_folder_is_complete_and_replaces_nothing(tmp_path):
+    write_new(tmp_path / "a" / "new", {"one": b"1"})
+    assert [x.read_bytes() for x in (tmp_path / "a" / "new").iterdir()] == [b"1"]
+    for taken in ("new", "new/one"):
+        with pytest.raises(ValueError, match="exists; give another folder"):
+            write_new(tmp_path / "a" / taken, {"two": b"2"})
     with pytest.raises(TypeError):
-        replace(path, None, "no bytes")
-    assert path.read_bytes() == b"saved by somebody"
-    replace(tmp_path / "other", None, b"1")
-    assert sorted(x.name for x in tmp_path.iterdir()) == ["chapter.ipynb", "other"]
+        write_new(tmp_path / "a" / "other", {"one": "no bytes"})
+    assert [x.name for x in (tmp_path / "a").iterdir()] == ["new"]
+
+
+def test_ctrl_c_is_one_line_and_status_130(monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("oralib.__main__.main", interrupted)
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(BytesIO()))
+    monkeypatch.setattr("sys.stderr", told := TextIOWrapper(BytesIO()))
+    with pytest.raises(SystemExit) as ended:
+        console()
+    assert ended.value.code == 130
+    told.seek(0)
+    assert told.read() == "interrupted\n"

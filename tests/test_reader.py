@@ -9,10 +9,13 @@ import csv
 import pytest
 from test_rendered import BUILT, HTML, REQUIRED, address, browser, open_page
 
-pytestmark = pytest.mark.skipif(
-    not REQUIRED and not BUILT,
-    reason="needs chromium, chromedriver and a built book",
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not REQUIRED and not BUILT,
+        reason="needs chromium, chromedriver and a built book",
+    ),
+]
 
 __all__ = ["address", "browser"]  # fixtures
 

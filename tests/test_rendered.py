@@ -22,10 +22,13 @@ BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 REQUIRED = bool(os.environ.get("ORALIB_REQUIRE_BROWSER"))
 BUILT = bool(BROWSER and DRIVER and (HTML / "index.html").exists())
 
-pytestmark = pytest.mark.skipif(
-    not REQUIRED and not BUILT,
-    reason="needs chromium, chromedriver and a built book",
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not REQUIRED and not BUILT,
+        reason="needs chromium, chromedriver and a built book",
+    ),
+]
 
 
 def pages():

@@ -4,27 +4,18 @@ import contextlib
 import io
 import json
 import math
-import os
-import re
 import subprocess
 import sys
 import warnings
-from errno import ENOSPC
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from scipy import stats
-from test_project import HIDE
 
 import oralib
 from oralib import Counts, audit_counts, audit_guesses, audit_scores, valid_lower_bound
 from oralib.__main__ import main
-from oralib._extra import RUNS
-from oralib._score_file import read_scores
 from oralib._streams import stream
 from oralib.scores import UNFAIR, bounds_by_beta, bounds_by_guesses
 
@@ -48,18 +39,18 @@ def naive_counts(scores, included, k, side):
 
 
 @pytest.mark.parametrize("side", ["both", "included"])
-@pytest.mark.parametrize("k", [1, 2, 7, 100, 301])
-def test_guesses_are_those_of_a_naive_count(side, k):
+def test_guesses_are_those_of_a_naive_count(side):
     scores, included = gaussian(301)
-    audit = audit_scores(scores, included, delta=1e-5, guesses=k, side=side)
-    v = naive_counts(scores, included, k, side)
-    assert (audit.v, audit.r, audit.n, audit.lots) == (v, k, 301, 0)
-    counts = Counts(v, k, n=301, r_fixed=True)
-    assert audit.bound == valid_lower_bound(counts, delta=1e-5)[0]
-    assert audit.pure_bound == oralib.epsilon_lower_bound(v, k)
-    assert audit.fdp_bound == oralib.epsilon_lower_bound_fdp(v, k, n=301, delta=1e-5)
-    assert audit.accuracy == v / k
-    assert audit.estimate == oralib.epsilon_estimate(v, k)
+    for k in (1, 2, 7, 100, 301):
+        audit = audit_scores(scores, included, delta=1e-5, guesses=k, side=side)
+        v = naive_counts(scores, included, k, side)
+        assert (audit.v, audit.r, audit.n, audit.lots) == (v, k, 301, 0)
+        counts = Counts(v, k, n=301, r_fixed=True)
+        assert audit.bound == valid_lower_bound(counts, delta=1e-5)[0]
+        assert audit.pure_bound == oralib.epsilon_lower_bound(v, k)
+        assert audit.fdp_bound == oralib.epsilon_lower_bound_fdp(v, k, n=301, delta=1e-5)
+        assert audit.accuracy == v / k
+        assert audit.estimate == oralib.epsilon_estimate(v, k)
 
 
 @pytest.mark.parametrize("side", ["both", "included"])
@@ -130,9 +121,9 @@ def test_equal_scores_are_drawn_by_lot_and_not_by_the_order_of_the_file():
     assert again.v == right[-1]
 
 
-@pytest.mark.parametrize(
-    ("scores", "k", "side", "lots"),
-    [
+def test_lots_are_counted():
+    included = [1, 0, 1, 0, 1, 1]
+    for scores, k, side, lots in (
         ([1, 2, 3, 4, 5, 6], 4, "both", 0),
         ([1, 1, 3, 4, 6, 6], 4, "both", 0),  # whole groups are taken
         ([1, 1, 3, 4, 6, 6], 2, "both", 2),
@@ -140,11 +131,8 @@ def test_equal_scores_are_drawn_by_lot_and_not_by_the_order_of_the_file():
         ([1, 1, 1, 1, 6, 6], 4, "included", 2),
         ([1, 1, 1, 1, 1, 6], 6, "both", 5),  # all are guessed, on a side by lot
         ([1, 1, 1, 1, 1, 6], 6, "included", 0),
-    ],
-)
-def test_lots_are_counted(scores, k, side, lots):
-    included = [1, 0, 1, 0, 1, 1]
-    assert audit_scores(scores, included, delta=0.0, guesses=k, side=side).lots == lots
+    ):
+        assert audit_scores(scores, included, delta=0.0, guesses=k, side=side).lots == lots
 
 
 # ------------------------------------------------------------------------- against other software
@@ -212,7 +200,7 @@ def randomized_response(rng, n, epsilon, levels):
     return told + noise, included
 
 
-REPETITIONS, EPSILON = 1000, 1.0
+REPETITIONS, EPSILON = 500, 1.0
 
 #: So many failures or more are seen once in ten thousand times if β = 0.05 is kept.
 TOO_MANY = int(stats.binom.isf(1e-4, REPETITIONS, 0.05))
@@ -276,13 +264,13 @@ def test_the_uncorrected_maximum_would_fail():
     """What is not offered: the largest of all bounds that are only to look at."""
     rng = np.random.default_rng(7)
     failures = 0
-    for seed in range(REPETITIONS // 4):
+    for seed in range(REPETITIONS // 2):
         scores, included = randomized_response(rng, 400, EPSILON, 10**6)
         k, bounds = bounds_by_guesses(scores, included, delta=1e-5, seed=seed)
         assert k[0] == 1
         assert k[-1] == 400
         failures += bounds.max() > EPSILON
-    assert failures > 2 * TOO_MANY / 4
+    assert failures > 2 * TOO_MANY / 2
 
 
 def test_a_number_that_is_left_to_the_output_needs_the_split_p_value():
@@ -339,13 +327,10 @@ def test_counts_keep_their_set_up():
     assert 0 < leaky.bound < leaky.pure_bound
     spent = audit_counts(Counts(90, 100, n=1000, feedback="full", r_fixed=True), delta=1e-4)
     assert (spent.rule, spent.bound) == ("plain lowered", 0)
-    assert "n δ / 2 = 0.05 is taken off level 0.05" in " ".join(str(spent).split())
     told = audit_counts(Counts(90, 100, n=1000, feedback="one-way"), delta=1e-5)
     assert "that the guesser had given up" in told.assumptions["bound"]
     assert "the number was left to the guesser" in " ".join(str(told).split())
-    nothing = audit_counts(Counts(0, 0, n=10), delta=0.0)
-    assert nothing.bound == 0
-    assert "there are no guesses" in str(nothing)
+    assert audit_counts(Counts(0, 0, n=10), delta=0.0).bound == 0
     for wrong, message in (
         (Counts([1, 2], [3, 3], n=5), "counts must be those of one audit"),
         (Counts(1, 3, n=5, coins="balanced"), "coins='balanced'"),
@@ -361,66 +346,67 @@ def test_counts_keep_their_set_up():
 SCORES, COINS = [0.1, 0.9, 0.3, 0.7], [0, 1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("scores", "included", "arguments", "message"),
-    [
+def test_impossible_audits():
+    for scores, included, arguments, message in (
         ([0.1, np.nan, 0.3, 0.7], COINS, {}, "scores must lie in .*nan at index 1"),
         ([0.1, np.inf, 0.3, 0.7], COINS, {}, "scores must lie in .*inf at index 1"),
         ([0.5] * 4, COINS, {}, "scores must differ"),
         (SCORES, COINS[:3], {}, "scores and included must have one entry"),
-        ([SCORES], [COINS], {}, "included must be a list"),
+        ([SCORES], [COINS], {}, "scores must be a list"),
         (SCORES, [1, 1, 1, 1], {}, "included must have canaries of both kinds.*all included"),
         (SCORES, [-1, -1, -1, -1], {}, "included must have canaries of both kinds.*left out"),
-        (SCORES, [0, 1, 2, 1], {}, "included must be True or False.*included=2 at index 2"),
-        (SCORES, [0, 1, -1, 1], {}, "included must be .*at index 0 beside a -1"),
+        (SCORES, [0, 1, 2, 1], {}, "included must be True or False.*included=2.0 at index 2"),
+        (SCORES, [0, 1, -1, 1], {}, "included must be 1 or -1, since .*at index 0"),
         (SCORES, [0, 1, np.nan, 1], {}, "included must be"),
         (SCORES, COINS, {"guesses": 0}, r"guesses must lie in \[1, 4\]"),
         (SCORES, COINS, {"guesses": 5}, r"guesses must lie in \[1, 4\]"),
         (SCORES, COINS, {"split": 0.01}, "split must leave a canary"),
         (SCORES, COINS, {"split": 1.0}, "split must lie in"),
-        (SCORES, COINS, {"grid": ()}, "grid must be"),
-        (SCORES, COINS, {"grid": (2, 2)}, "grid must not hold a number twice"),
+        (SCORES, COINS, {"grid": np.array([], dtype=int)}, "grid must hold numbers of guesses"),
         (SCORES, COINS, {"grid": (2, 5)}, "grid must lie in"),
         (SCORES, COINS, {"grid": (2,), "guesses": 2}, "one of guesses, split and grid"),
         (SCORES, COINS, {"side": "left"}, "side must be one of both, included"),
         (SCORES, COINS, {"ids": "abca"}, "ids must differ.*'a' twice"),
+        (SCORES, COINS, {"ids": [np.nan] * 4}, "ids must differ.*None twice"),
         (SCORES, COINS, {"ids": [1, 2]}, "ids must have one entry for each of 4"),
+        (SCORES, COINS, {"ids": [[1], [2], [3], [4]]}, "ids must be a list of words or numbers"),
         (SCORES, COINS, {"coins": "balanced"}, "coins='balanced'"),
+        (SCORES, COINS, {"curve": 1}, r"curve must be like GaussianCurve\(\)"),
         (SCORES, COINS, {"delta": -1}, "delta must lie in"),
         (SCORES, COINS, {"beta": 1}, "beta must lie in"),
-    ],
-)
-def test_impossible_audits(scores, included, arguments, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        audit_scores(scores, included, **{"delta": 0.1, **arguments})
-
-
-@pytest.mark.parametrize(
-    ("guessed", "truth", "arguments", "message"),
-    [
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            audit_scores(scores, included, **{"delta": 0.1, **arguments})
+    for guessed, truth, arguments, message in (
         ([np.nan] * 4, COINS, {}, "guessed must hold a guess"),
-        ([1, -1, 0, 1], COINS, {}, "guessed must be 1, 0, or nan.*-1 at index 1"),
-        ([1, 2, 0, 1], [1, -1, 1, -1], {}, "guessed must be 1, -1, or 0 or nan.*2 at index 1"),
+        ([1, -1, 0, 1], COINS, {}, "guessed must be 1, 0, or nan.*-1.0 at index 1"),
+        ([1, 2, 0, 1], [1, -1, 1, -1], {}, "guessed must be 1, -1, or 0 or nan.*2.0 at index 1"),
         ([1, 0, 1], COINS, {}, "guessed and truth must have one entry"),
         ([1, 0, 1, 0], COINS, {"guesses": 3}, "guesses must be at least 4, as so many are given"),
         ([1, 0, 1, 0], COINS, {"ids": [1, 1, 2, 3]}, "ids must differ"),
-    ],
-)
-def test_impossible_guesses(guessed, truth, arguments, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        audit_guesses(guessed, truth, **{"delta": 0.1, **arguments})
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            audit_guesses(guessed, truth, **{"delta": 0.1, **arguments})
 
 
-def test_coins_that_are_not_fair():
-    scores = np.arange(1000.0)
+def test_coins_that_are_not_fair(tmp_path):
+    scores, path = np.arange(1000.0), tmp_path / "scores.csv"
     for included in (400, 600):
         with pytest.warns(UserWarning, match=f"{included} of 1000 canaries were included"):
             audit = audit_scores(scores, scores < included, delta=1e-5, guesses=100)
         expected = stats.binomtest(included, 1000).pvalue
         assert audit.coins_p_value == pytest.approx(expected, rel=1e-9)
         assert audit.coins_p_value < UNFAIR
-        assert "cannot be judged" in audit.report(claim=1.0)
+        labels = [line[:10].strip() for line in audit.report(0.1).splitlines()]
+        assert not {"pure", "f-DP", "stronger"} & set(labels)
+        assert not audit.refutes(0.1)
         assert "shown     nothing" in str(audit)
+        frame = pd.DataFrame({"score": scores, "included": scores < included})
+        frame.to_csv(path, index=False)
+        status, out, err = run(path, "--delta", 1e-5, "--claim", 0.1, "--guesses", 100)
+        assert status == 2
+        assert "cannot be judged" in out
+        assert err.startswith(f"error: {included} of 1000 canaries were included")
     fair = audit_scores(scores, scores % 2 == 1, delta=1e-5, guesses=100)  # no warning
     assert "exactly half" in fair.notes[0]
     odd = audit_scores(scores, np.arange(1000) < 540, delta=1e-5, guesses=100)
@@ -476,27 +462,25 @@ def test_a_report_for_people(scores_csv):
     assert run(scores_csv, "--delta", 1e-5, "--guesses", 200)[0] == 0
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
+def test_the_command_line_is_the_function(scores_csv):
+    frame = pd.read_csv(scores_csv)
+    for options in (
         {"guesses": 200},
         {"split": 0.3, "seed": 5},
         {"grid": (50, 100, 200), "side": "included"},
         {"beta": 0.01},
-    ],
-)
-def test_the_command_line_is_the_function(scores_csv, options):
-    frame = pd.read_csv(scores_csv)
-    audit = audit_scores(frame["score"], frame["included"], delta=1e-5, **options)
-    words = [str(scores_csv), "--delta", "1e-5", "--json"]
-    for name, value in options.items():
-        word = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        words += [f"--{name}", word]
-    status, out, _ = run(*words)
-    said = json.loads(out)
-    assert status == 0
-    assert said["refuted"] is None
-    assert {name: said[name] for name in audit.as_dict()} == json.loads(json.dumps(audit.as_dict()))
+    ):
+        audit = audit_scores(frame["score"], frame["included"], delta=1e-5, **options)
+        words = [str(scores_csv), "--delta", "1e-5", "--json"]
+        for name, value in options.items():
+            word = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            words += [f"--{name}", word]
+        status, out, _ = run(*words)
+        said = json.loads(out)
+        assert status == 0
+        assert said["refuted"] is None
+        expected = json.loads(json.dumps(audit.as_dict()))
+        assert {name: said[name] for name in expected} == expected
 
 
 def test_guesses_on_the_command_line(tmp_path):
@@ -523,95 +507,75 @@ def test_a_folder_with_the_report_and_a_figure(scores_csv, tmp_path):
     assert sorted(path.name for path in out.iterdir()) == ["figure.png", "report.json"]
     assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
     report = json.loads((out / "report.json").read_text())
-    assert report["refuted"] is False
-    assert report["grid"] == [50, 100, 400]
-    assert sorted(path.name for path in out.parent.iterdir()) == ["audit"]
-    before = {path: path.read_bytes() for path in out.iterdir()}
-    status, _, err = run(*words)
-    assert status == 2
-    assert "exists and is not empty" in err
-    assert before == {path: path.read_bytes() for path in out.iterdir()}
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "elsewhere")
+    assert (report["refuted"], report["grid"]) == (False, [50, 100, 400])
     for wrong, message in (
-        (link, "symbolic link"),
+        (out, "exists and is not empty"),
         (scores_csv, "is not a folder"),
         (scores_csv / "x", "Not a directory"),
     ):
         status, _, err = run(scores_csv, "--delta", 1e-5, "--out", wrong)
-        assert status == 2, err
-        assert message in err
-    assert not (tmp_path / "elsewhere").exists()
+        assert (status, message in err) == (2, True)
 
 
-@pytest.mark.parametrize("guesses", [(), ("--guesses", 150)])
-def test_guesses_have_a_figure_too(tmp_path, guesses):
-    path, out = tmp_path / "guesses.csv", tmp_path / "audit"
+def test_guesses_have_a_figure_too(tmp_path):
+    path = tmp_path / "guesses.csv"
     path.write_text("truth,guess\n" + "1,1\n0,0\n1,\n0,1\n" * 50)
-    status, _, err = run(path, "--delta", 1e-5, *guesses, "--claim", 0.1, "--out", out)
-    assert status == 1, err
-    assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
+    for guesses in ((), ("--guesses", 150), ("--beta", 1e-300)):
+        out = tmp_path / f"audit {guesses}"
+        status, _, err = run(path, "--delta", 1e-5, *guesses, "--claim", 0.1, "--out", out)
+        assert status == ("--beta" not in guesses), err
+        assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("fixed", [False, True])
-def test_the_bounds_of_that_figure_are_those_of_audits(fixed):
+def test_the_bounds_of_that_figure_are_those_of_audits():
     """The curve runs through the bound of every audit of the same guesses, and rises with β."""
-    counts = Counts(100, 150, n=200, r_fixed=fixed)
-    beta, bounds = bounds_by_beta(counts, delta=1e-5)
-    assert (np.diff(bounds) >= 0).all()
-    assert bounds[0] < bounds[-1]
-    for at in (0, 40, 99):
-        assert bounds[at] == audit_counts(counts, delta=1e-5, beta=beta[at]).bound
+    for fixed in (False, True):
+        counts = Counts(100, 150, n=200, r_fixed=fixed)
+        beta, bounds = bounds_by_beta(counts, delta=1e-5)
+        assert (np.diff(bounds) >= 0).all()
+        assert bounds[0] < bounds[-1]
+        for at in (0, 40, 99):
+            assert bounds[at] == audit_counts(counts, delta=1e-5, beta=beta[at]).bound
     with pytest.raises(ValueError, match="counts must be those of one audit, got 2"):
         bounds_by_beta(Counts([1, 2], [3, 3], n=5), delta=0.0)
-
-
-def test_coins_that_are_not_fair_judge_no_claim(tmp_path):
-    path = tmp_path / "scores.csv"
-    rows = "".join(f"{i},{int(i < 700)}\n" for i in range(1000))
-    path.write_text("score,included\n" + rows)
-    status, out, err = run(path, "--delta", 1e-5, "--claim", 0.1, "--guesses", 100)
-    assert status == 2
-    assert "cannot be judged" in out
-    assert err.startswith("error: 700 of 1000 canaries were included")
 
 
 def test_audits_need_no_extra(scores_csv, tmp_path):
     """A plain install: with a figure, and without anything that runs of chapters need."""
     words = ["audit", str(scores_csv), "--delta", "1e-5", "--out", str(tmp_path / "out")]
-    hidden = {*RUNS.values(), "pyarrow"}
-    code = HIDE.format(hidden=hidden, arguments=words)
+    hidden = ("papermill", "nbformat", "ipykernel", "dask", "distributed", "yaml", "pyarrow")
+    code = (
+        f"import sys\nsys.modules.update(dict.fromkeys({hidden}))\n"
+        f"from oralib.__main__ import main\nsys.exit(main({words}))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "figure.png").exists()
 
 
-def test_a_folder_that_is_there_by_another_name_is_not_replaced(scores_csv, tmp_path, monkeypatch):
-    """new/.. is the current folder, which is empty and nevertheless not to be replaced."""
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    before = here.stat().st_ino
-    status, _, err = run(scores_csv, "--delta", 1e-5, "--out", "new/..")
-    assert status == 2
-    assert err.endswith("is the current folder; give a folder in it\n")
-    assert here.stat().st_ino == before
-    assert not list(here.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("option", "word", "message"),
-    [
+def test_impossible_options_are_named(scores_csv, tmp_path):
+    for option, word, message in (
         ("--claim", "inf", "claim must lie in [0, inf), got claim=inf"),
-        ("--claim", "1e400", "claim must lie in [0, inf), got claim=inf"),
+        ("--claim", "-1", "claim must lie in [0, inf), got claim=-1"),
+        ("--claim", "nan", "claim must lie in"),
+        ("--guesses", "1001", "guesses must lie in [1, 1000]"),
+        ("--seed", "-1", "seed must be at least 0"),
         ("--grid", "50,,100", "--grid: must be whole numbers with commas between them"),
         ("--grid", "", "--grid: must be whole numbers with commas between them"),
-    ],
-)
-def test_impossible_options_are_named(scores_csv, option, word, message):
-    status, out, err = run(scores_csv, "--delta", 1e-5, option, word)
-    assert (status, out) == (2, "")
-    assert message in err
+        ("--delta", "x", "--delta"),
+    ):
+        status, out, err = run(scores_csv, "--delta", 1e-5, option, word)
+        assert (status, out) == (2, "")
+        assert message in err
+    assert run(scores_csv)[0] == 2
+    assert run(scores_csv, "--delta", 1e-5, "--guesses", 1, "--split", 0.5)[0] == 2
+    for path, message in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "missing.csv", "cannot be read: No such file"),
+    ):
+        status, _, err = run(path, "--delta", 1e-5)
+        assert (status, err.count("\n")) == (2, 1)
+        assert message in err
 
 
 def test_confidence_is_never_rounded_to_certainty():
@@ -619,296 +583,6 @@ def test_confidence_is_never_rounded_to_certainty():
     for beta, said in ((0.05, "confidence 95%"), (1e-9, "confidence 1 - 1e-9")):
         text = " ".join(audit_counts(counts, delta=0.0, beta=beta).report(0.1).split())
         assert text.count(said) == 2
-
-
-def test_a_full_disk_names_the_folder(scores_csv, tmp_path, monkeypatch):
-    def full(path, content):
-        raise OSError(ENOSPC, os.strerror(ENOSPC))  # of a write, which has no file's name
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    status, out, err = run(scores_csv, "--delta", 1e-5, "--out", tmp_path / "audit")
-    assert (status, out) == (2, "")
-    assert err == f"error: {tmp_path / 'audit'} cannot be written: No space left on device\n"
-    assert list(tmp_path.iterdir()) == [scores_csv]
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_no_room_for_the_output_is_no_refutation(scores_csv):
-    words = [sys.executable, "-m", "oralib", "audit", str(scores_csv), "--delta", "1e-5"]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
-        both = subprocess.run([*words, "--claim", "50"], stdout=full, stderr=full)
-    assert done.returncode == 2
-    assert "No space left" in done.stderr
-    assert both.returncode == 2
-
-
-# ------------------------------------------------------------------------------------- odd files
-
-
-HEAD = "score,included\n"
-GOOD = "0.5,1\n-1.25,0\n3e-2,1\n0.25,0\n"
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        HEAD + GOOD,
-        "\ufeff" + HEAD + GOOD,  # a byte-order mark
-        (HEAD + GOOD).replace(",", ";"),
-        (HEAD + GOOD).replace(",", "\t"),
-        (HEAD + GOOD).replace("\n", "\r\n"),
-        (HEAD + GOOD).replace("\n", "\r"),
-        HEAD + "\n" + GOOD + "\n\n",  # empty lines
-        (HEAD + GOOD)[:-1],  # no end of the last line
-        '"Score"," INCLUDED "\n"0.5","True"\n-1.25, FALSE\n3e-2,yes\n 0.25 ,No\n',
-        '"score";"included";"text"\n0.5;1.0;"a;b"\n-1.25;0.0;"two\nlines"\n3e-2;1;x\n0.25;0;y\n',
-        "score,included\n0.5,1\n-1.25,-1\n0.03,1\n0.25,-1\n",
-        "name,included,id,score\nx,1,a,0.5\nx,0,b,-1.25\nx,1,c,0.03\nx,0,d,0.25\n",
-    ],
-)
-def test_files_in_many_spellings(content, tmp_path):
-    path = tmp_path / "scores.csv"
-    path.write_bytes(content.encode())
-    read = read_scores(path)
-    assert read.values.tolist() == [0.5, -1.25, 0.03, 0.25]
-    assert (read.coins > 0).tolist() == [True, False, True, False]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is empty"),
-        (b" \n\n", "is empty"),
-        (b"\xef\xbb\xbf", "line 1: its first line must name the columns"),
-        (b"score,included\n", "has no canaries"),
-        (b"0.5,1\n0.2,0\n", "line 1: its first line must name the columns.*'0.5', '1'"),
-        (b"score,member\n0.5,1\n", "must name the columns"),
-        (b"score,included,guess,truth\n1,1,1,1\n", "has scores and guesses"),
-        (b"score,score,included\n1,1,1\n", "the column score occurs twice"),
-        (b"score,included\n0.5,1\nabc,0\n", "line 3, column score: 'abc' is no number"),
-        (b"score;included\n0,5;1\n", "line 2, column score: '0,5' is no number.*not a comma"),
-        (b"score,included\n1_0,1\n", "line 2, column score: '1_0' is no number"),
-        (b"score,included\n,1\n", "line 2, column score: a score is missing"),
-        (b"score,included\nnan,1\n", "line 2, column score: 'nan' is not finite"),
-        (b"score,included\n\n1e999,1\n", "line 3, column score: '1e999' is not finite"),
-        (b"score,included\n0.5,\n", "line 2, column included: a missing coin"),
-        (b"score,included\n0.5,2\n", "line 2, column included: '2' is neither 1 nor 0"),
-        (b"score,included\n0.5,1\n0.1,0\n0.2,-1\n", "line 4, column included: -1 in a column"),
-        (b"score,included\n0.5\n", "line 2: 1 cells, but the first line has 2"),
-        (b"score,included\n0.5,1,\n", "line 2: 3 cells, but the first line has 2"),
-        (
-            b"score,included,id\n1,1,a\n2,0,a\n",
-            "line 3, column id: 'a' occurs twice, first in line 2",
-        ),
-        (b"guess,truth\n1,1\n-1,0\n", "line 3, column guess: -1, while truth is 1 or 0"),
-        (b"guess,truth\nmaybe,1\n", "line 2, column guess: 'maybe' is neither"),
-        (b'score,included\n"0.5,1\n0.2,0\n', "line 3: unexpected end of data"),
-        (b'score,included\n"0.5"x,1\n', "line 2: ',' expected after"),
-        (b"score,included\n" + b"9" * 200_000 + b",1\n", "line 2: field larger than field limit"),
-        (b"score,included\n" + b"9" * 9_000 + b",1\n", "line 2, column score: '9999.* not finite"),
-        (b"score,included\n0.5,1\n\xff\xfe,0\n", "line 3: byte 22 of the file is no text in UTF-8"),
-        ("score,included\n0.5,1\n".encode("utf-16"), "no text in UTF-8"),
-        (bytes(range(256)) * 40, "no text in UTF-8"),
-        (b"\x00" * 5000, "must name the columns"),
-        (b"score,included\n0.5\x00,1\n", "line 2, column score"),
-        (b"PAR1" + b"x" * 50, "Parquet"),
-        (b"score,included\n0.5,1\n0.2,1\n", "included must have canaries of both kinds"),
-        (b"score,included\n0.5,1\n0.5,0\n", "scores must differ"),
-        (b"guess,truth\n,1\n,0\n", "guessed must hold a guess"),
-    ],
-)
-def test_malformed_files(content, message, tmp_path):
-    path = tmp_path / "scores.csv"
-    path.write_bytes(content)
-    status, out, err = run(path, "--delta", 1e-5)
-    assert (status, out) == (2, "")
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1
-    assert len(err) < 500
-    assert re.search(message, err), err
-
-
-def test_files_that_are_none(tmp_path):
-    for path, message in (
-        (tmp_path, "is a folder"),
-        (tmp_path / "missing.csv", "cannot be read: No such file"),
-        (tmp_path / "a\udcff.csv", "cannot be read"),
-    ):
-        status, _, err = run(path, "--delta", 1e-5)
-        assert status == 2
-        assert message in err
-    for wrong in (["--delta", "x"], ["--grid", "a"], ["--guesses", "1", "--split", "0.5"], []):
-        assert run(tmp_path / "x", *wrong)[0] == 2
-    path = tmp_path / "scores.csv"
-    path.write_text(HEAD + GOOD)
-    for wrong in (["--claim", "-1"], ["--claim", "nan"], ["--guesses", "5"], ["--seed", "-1"]):
-        status, _, err = run(path, "--delta", 1e-5, *wrong)
-        assert status == 2
-        assert f"{wrong[0][2:]} must" in err
-
-
-@pytest.mark.skipif(os.name == "nt", reason="there are no pipes with names")
-def test_a_pipe_is_read(scores_csv):
-    words = [sys.executable, "-m", "oralib", "audit", "/dev/stdin", "--delta", "1e-5", "--json"]
-    done = subprocess.run(words, input=scores_csv.read_bytes(), capture_output=True)
-    assert json.loads(done.stdout)["canaries"] == 1000
-
-
-def test_parquet_files(tmp_path, monkeypatch):
-    path = tmp_path / "scores.parquet"
-    path.write_bytes(b"PAR1...")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    status, _, err = run(path, "--delta", 1e-5)
-    assert status == 2
-    assert err.endswith("is a Parquet file, which needs a package: pip install pyarrow\n")
-    # As pandas would read it: the package itself is not among ours.
-    monkeypatch.setattr("oralib._score_file.find_spec", lambda name: True)
-    frame = pd.DataFrame(
-        {"score": [0.5, -1.25, 3], "included": [True, False, True], "id": [1, 2, 3]}
-    )
-    for column in (frame["included"], [1, 0, 1], [1.0, 0.0, 1.0], ["yes", "no", "yes"]):
-        monkeypatch.setattr(pd, "read_parquet", lambda *_, c=column, **__: frame.assign(included=c))
-        read = read_scores(path)
-        assert read.values.tolist() == [0.5, -1.25, 3.0]
-        assert read.coins.tolist() == [1.0, 0.0, 1.0]
-    for column, value, message in (
-        ("score", [0.5, None, 3], "row 2, column score: a score is missing"),
-        ("score", [True, False, True], "row 1, column score: True is no number"),
-        ("score", [[1], [2], [3]], r"row 1, column score: \[1\] is no number"),
-        ("included", [True, None, False], "row 2, column included: a missing coin"),
-        ("included", [1, 2, 3], "row 2, column included: 2 is neither"),
-        ("id", [1, 1, 2], "row 2, column id: '1' occurs twice, first in row 1"),
-    ):
-        odd = frame.assign(**{column: value})
-        monkeypatch.setattr(pd, "read_parquet", lambda *_, odd=odd, **__: odd)
-        with pytest.raises(ValueError, match=message):
-            read_scores(path)
-    indexed = frame.assign(id=[1, 1, 2]).set_index("id")
-    monkeypatch.setattr(pd, "read_parquet", lambda *_, **__: indexed)
-    with pytest.raises(ValueError, match="row 2, column id: '1' occurs twice, first in row 1"):
-        read_scores(path)
-
-
-def test_parquet_for_real(tmp_path):
-    pytest.importorskip("pyarrow")
-    path = tmp_path / "scores.parquet"
-    frame = pd.DataFrame({"guess": [True, None, False], "truth": [True, False, True]})
-    frame.astype("boolean").to_parquet(path)
-    read = read_scores(path)
-    assert np.array_equal(read.values, [1.0, np.nan, 0.0], equal_nan=True)
-    assert read.coins.tolist() == [1.0, 0.0, 1.0]
-
-
-def test_a_million_canaries(tmp_path):
-    scores, included = gaussian(10**6, shift=1.0)
-    path = tmp_path / "scores.csv"
-    frame = pd.DataFrame({"score": scores.round(6), "included": included})
-    frame.to_csv(path, index=False)
-    status, out, _ = run(path, "--delta", 1e-7, "--grid", "1000,10000,100000", "--json")
-    assert status == 0
-    said = json.loads(out)
-    assert said["canaries"] == 10**6
-    assert said["included"] == included.sum()
-
-
-# ---------------------------------------------------------------------------------------- fuzzing
-
-ONCE = settings(
-    deadline=None,
-    max_examples=100,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-
-finite = st.floats(allow_nan=False, allow_infinity=False)
-spelled = {True: ["1", "1.0", "true", "TRUE", "Yes", " 1"], False: ["0", "0.0", "false", "no "]}
-
-
-@ONCE
-@given(
-    rows=st.lists(
-        st.tuples(finite, st.booleans()), min_size=2, max_size=30, unique_by=lambda r: r[0]
-    ),
-    delimiter=st.sampled_from(",;\t"),
-    end=st.sampled_from(["\n", "\r\n"]),
-    mark=st.sampled_from(["", "\ufeff"]),
-    form=st.sampled_from([repr, "{:+.17e}".format, '"{!r}"'.format]),
-    data=st.data(),
-)
-def test_good_files_give_the_right_counts(rows, delimiter, end, mark, form, data, tmp_path):
-    lines = [delimiter.join(("included", "score"))]
-    for score, coin in rows:
-        lines.append(delimiter.join((data.draw(st.sampled_from(spelled[coin])), form(score))))
-    path = tmp_path / "good.csv"
-    path.write_bytes((mark + end.join(lines) + end).encode())
-    k = data.draw(st.integers(1, len(rows)))
-    status, out, err = run(path, "--delta", 0.1, "--guesses", k, "--json")
-    coins = [coin for _, coin in rows]
-    if all(coins) or not any(coins):
-        assert status == 2
-        assert "both kinds" in err
-        return
-    if stats.binomtest(sum(coins), len(coins)).pvalue >= UNFAIR:
-        assert status == 0, err
-    said = json.loads(out)
-    expected = naive_counts(*zip(*rows, strict=True), k, "both")
-    assert (said["v"], said["r"], said["n"]) == (expected, k, len(rows))
-
-
-@ONCE
-@given(
-    content=st.one_of(
-        st.binary(max_size=200),
-        st.text(max_size=100).map(str.encode),
-        st.lists(st.sampled_from([*'01-,;.e \n\r\t"', "score", "included", "nan"])).map(
-            lambda parts: (HEAD + "".join(parts)).encode()
-        ),
-    )
-)
-def test_any_file_gets_a_result_or_one_line(content, tmp_path):
-    path = tmp_path / "any.csv"
-    path.write_bytes(content)
-    status, out, err = run(path, "--delta", 1e-5, "--claim", 3)
-    assert status in (0, 1, 2)
-    assert (status == 2) == err.startswith("error: ")
-    assert err.count("\n") <= 1
-    assert "Traceback" not in out + err
-
-
-@ONCE
-@given(place=st.integers(0, 60), character=st.sampled_from("0159.,;eE-+x_ \n"))
-def test_a_changed_character_is_an_error_or_understood(place, character, tmp_path):
-    """If the file can still be read, pandas reads the same from it."""
-    good = "score,included\n0.5,1\n-1.25,0\n3e-2,1\n0.25,0\n7,1\n-8,0\n"
-    path = tmp_path / "changed.csv"
-    path.write_text(good[:place] + character + good[place + 1 :])
-    try:
-        read = read_scores(path)
-    except ValueError as error:
-        said = str(error)
-    else:
-        said = None
-    if said is not None:
-        assert said.startswith(str(path))
-        return
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
-    assert frame["score"].astype(float).tolist() == read.values.tolist()
-    assert frame["included"].astype(float).tolist() == read.coins.tolist()
-
-
-def test_unfair_coins_refute_nothing():
-    """Blind scores, and seven of ten canaries included: to say so of all would look informed."""
-    rng = np.random.default_rng(0)
-    included, scores = rng.random(1000) < 0.7, rng.random(1000)
-    with pytest.warns(UserWarning, match="fair"):
-        audit = audit_scores(scores, included, delta=1e-5, guesses=200, side="included")
-    assert not audit.plausible_coins
-    assert audit.bound > 0.3
-    assert not audit.refutes(0.3)
-    labels = [line[:10].strip() for line in audit.report(0.3).splitlines()]
-    assert not {"pure", "f-DP", "stronger"} & set(labels)
-    assert "verdict" in labels
 
 
 def test_columns_of_pandas_in_another_order_are_refused():
@@ -926,57 +600,6 @@ def test_columns_of_pandas_in_another_order_are_refused():
         audit_guesses(included.sort_values(), included, delta=0.0)
 
 
-def test_labels_of_several_levels_are_compared_too():
-    rng = np.random.default_rng(1)
-    included = pd.Series(rng.random(60) < 0.5)
-    pairs = pd.MultiIndex.from_product([range(6), list("abcdefghij")])
-    triples = pd.MultiIndex.from_product([range(6), list("ab"), range(5)])
-    scores = pd.Series(rng.normal(size=60), index=pairs)
-    found = audit_scores(scores.to_numpy(), included.to_numpy(), delta=0.0, guesses=20)
-    for index in (included.index, triples):  # nothing in common: matched by place
-        labelled = pd.Series(included.to_numpy(), index=index)
-        assert audit_scores(scores, labelled, delta=0.0, guesses=20) == found
-    swapped = pd.Series(included.to_numpy(), index=pairs[::-1])
-    with pytest.raises(ValueError, match="must have the same index"):
-        audit_scores(scores, swapped, delta=0.0, guesses=20)
-
-
-def test_scores_that_would_become_equal_are_refused():
-    included = np.arange(100) % 2 == 0
-    with pytest.raises(ValueError, match=r"scores must lie in \[-2\^53, 2\^53\] if they are integ"):
-        audit_scores(2**60 + np.arange(100), included, delta=0.0, guesses=20)
-    assert audit_scores(2**52 + np.arange(100), included, delta=0.0, guesses=20).r == 20
-    assert audit_scores(1e30 + 1e20 * np.arange(100), included, delta=0.0, guesses=20).r == 20
-
-
-def test_missing_names_are_not_different_ones():
-    included, scores = np.arange(100) % 2 == 0, np.arange(100.0)
-    for ids in (np.full(100, np.nan), [float("nan") for _ in range(100)]):
-        with pytest.raises(ValueError, match="ids must differ, as a canary has one coin, got None"):
-            audit_scores(scores, included, delta=0.0, guesses=20, ids=ids)
-
-
-def test_tensors_whose_gradient_is_followed_are_refused_by_name():
-    class Tensor:
-        def __array__(self, dtype=None, copy=None):
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
-
-        def __repr__(self):
-            return "tensor([1.], requires_grad=True)"
-
-        dtype = "torch.float32"
-
-    coins = np.arange(100) % 2 == 0
-    with pytest.raises(TypeError, match=r"scores must be a number, got scores=tensor.*Can't call"):
-        audit_scores(Tensor(), coins, delta=0.0, guesses=20)
-    with pytest.raises(TypeError, match="scores must be a number") as refused:
-        audit_scores([Tensor()] * 100, coins, delta=0.0, guesses=20)
-    assert len(str(refused.value)) < 300
-    assert "Can't call numpy() on Tensor" in str(refused.value)
-    with pytest.raises((TypeError, ValueError), match="included must be"):
-        audit_scores(np.arange(100.0), Tensor(), delta=0.0, guesses=20)
-
-
 class _Tensor:
     """As those of PyTorch: a dtype that is none of NumPy's, equal to nothing but itself."""
 
@@ -991,111 +614,37 @@ class _Tensor:
     def __len__(self):
         return len(self.values)
 
-    def __iter__(self):
-        return map(_Tensor, self.values)
 
-    def item(self):
-        return self.values.item()
-
-    def __float__(self):
-        return float(self.item())
-
-    def __bool__(self):
-        return bool(self.item())
-
-    __index__ = item
-
-
-@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, np.int64])
-def test_tensors_are_as_good_as_arrays(kind):
-    included, scores = np.arange(100) % 2 == 0, np.arange(100).astype(kind)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        expected = audit_scores(scores, included, delta=1e-5, guesses=20)
-        for given in (_Tensor(scores), list(_Tensor(scores))):
-            assert audit_scores(given, _Tensor(included), delta=1e-5, guesses=20) == expected
-    with pytest.raises(ValueError, match="ids must differ"):
-        audit_scores(
-            scores, included, delta=0.0, guesses=20, ids=list(_Tensor(np.zeros(100, dtype=int)))
+def test_tensors_and_columns_of_pandas_are_as_good_as_arrays():
+    included, scores = np.arange(100) % 2 == 0, np.arange(100.0)
+    expected = audit_scores(scores, included, delta=1e-5, guesses=20)
+    for kind in (np.float32, np.float16, np.int64, object):
+        found = audit_scores(
+            _Tensor(scores.astype(kind)), _Tensor(included), delta=1e-5, guesses=20
         )
+        assert found == expected
+    guesses = [*included[:-2].tolist(), None, None]
+    expected = audit_guesses(guesses, included, delta=0.0)
+    assert (expected.v, expected.r) == (98, 98)
+    for dtype in ("boolean", "Int64"):  # what is missing there is no guess
+        assert audit_guesses(pd.Series(guesses, dtype=dtype), included, delta=0.0) == expected
 
 
-def test_names_must_be_single_values():
-    scores, included = np.arange(100.0), np.arange(100) % 2 == 0
-    for ids in ([np.array([i, 2]) for i in range(100)], [[i] for i in range(100)], 5):
-        with pytest.raises(TypeError, match="ids must be a list of words or numbers"):
-            audit_scores(scores, included, delta=0.0, guesses=20, ids=ids)
-
-
-def test_truth_values_in_lists_of_tensors_are_no_guesses_of_signs():
-    truth = np.tile([1, -1], 100)
-    for guessed in (list(_Tensor(truth == 1)), [np.array(x) for x in truth == 1]):
-        with pytest.raises(ValueError, match="True or False in guessed"):
-            audit_guesses(guessed, truth, delta=0.0)
-
-
-def test_missing_guesses_of_pandas_are_no_guesses():
-    truth = np.tile([True, False], 100)
-    expected = audit_guesses([*truth[:-2].tolist(), None, None], truth, delta=0.0)
-    for dtype in ("boolean", "Int64"):
-        guessed = pd.Series([*truth[:-2].tolist(), pd.NA, pd.NA], dtype=dtype)
-        assert audit_guesses(guessed, truth, delta=0.0) == expected
-    assert (expected.v, expected.r) == (198, 198)
-
-
-def test_columns_of_objects_that_are_numbers():
-    included, scores = np.arange(100) % 2 == 0, np.arange(100) / 7
-    expected = audit_scores(scores, included, delta=0.0, guesses=20)
-    assert audit_scores(scores.astype(object), included, delta=0.0, guesses=20) == expected
-    mixed = pd.Series([*range(50), *(50 + scores[:50])], dtype=object)
-    assert audit_scores(mixed, included, delta=0.0, guesses=20).r == 20
-
-
-def test_a_report_of_very_many_canaries():
-    counts = Counts(3, 3, n=2**53, r_fixed=True)
-    assert "ε is at least" in audit_counts(counts, delta=0.0, beta=0.2).report()
-
-
-def test_a_tiny_beta_has_a_picture(tmp_path):
-    path = tmp_path / "guesses.csv"
-    path.write_text("guess,truth\n" + "1,1\n0,0\n" * 150)
-    out = tmp_path / "audit"
-    how = ["--delta", "1e-5", "--beta", "1e-300", "--out", str(out)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert main(["audit", str(path), *how]) == 0
-    assert any(out.iterdir())
-
-
-@pytest.mark.parametrize("word", ["false", "No", " no "])
-def test_words_are_no_guesses_where_coins_are_signs(tmp_path, capsys, word):
-    """As 0 is no guess there: half of the guesses would be lost in silence."""
-    path = tmp_path / "guesses.csv"
-    path.write_text("truth,guess\n" + f"1,true\n-1,{word}\n" * 100)
-    assert main(["audit", str(path), "--delta", "0"]) == 2
-    said = capsys.readouterr().err
-    assert "line 3, column guess: false or no, while truth is 1 or -1" in said
-    path.write_text("truth,guess\n" + f"yes,true\nno,{word}\n" * 100)
-    assert read_scores(path).values.tolist() == [1.0, 0.0] * 100
-    truth = np.array([1, -1] * 100)
-    for guessed in (truth > 0, (truth > 0).tolist(), (truth > 0).astype(object)):
+def test_truth_values_are_not_signs():
+    """0 is no guess where truth is 1 or -1: half of the guesses would be lost in silence."""
+    truth, nan = np.array([1, -1] * 100), float("nan")
+    for guessed in (
+        *(truth > 0, (truth > 0).tolist(), (truth > 0).astype(object)),
+        [True, False, nan, nan] * 50,  # in an array they would become 1, 0 and nan
+    ):
         with pytest.raises(
             ValueError, match=r"guessed must be 1, -1, or 0 or nan .* True or False"
         ):
             audit_guesses(guessed, truth, delta=0.0)
-        assert audit_guesses(guessed, truth > 0, delta=0.0).r == 200
-
-
-def test_truth_values_beside_nan_are_not_signs():
-    """In an array they would become 1, 0 and nan, and 0 is no guess where truth is 1 or -1."""
-    nan = float("nan")
-    guessed = [True, False, nan, nan] * 75
-    with pytest.raises(ValueError, match="True or False"):
-        audit_guesses(guessed, [1, -1] * 150, delta=0.0)
-    assert audit_guesses(guessed, [1, 0] * 150, delta=0.0).r == 150
+        assert audit_guesses(guessed, truth > 0, delta=0.0).r in (100, 200)
 
 
 def test_accuracy_is_not_rounded_to_all():
-    for v, words in ((199_999, "nearly all"), (200_000, "100%"), (1, "hardly any"), (0, "0%")):
+    for v, words in ((199_999, "99.99%"), (200_000, "100%"), (0, "0%")):
         counts = Counts(v, 200_000, n=200_000, r_fixed=True)
         assert f"{v:,} of 200,000, or {words}" in str(audit_counts(counts, delta=0.0))

@@ -80,42 +80,31 @@ def test_games_say_how_they_were_set_up(name):
     assert counts.unsafe == (feedback == "all others" or (feedback == "full" and not fixed))
 
 
-BOUNDS = {
-    ("none", True): lambda v, r, **a: epsilon_lower_bound(v, r, method="exact", **a),
-    ("none", False): lambda v, r, **a: epsilon_lower_bound_random_r(v, r, split=0.1, **a),
-}
-
-
 @pytest.mark.parametrize("feedback", ["none", "one-way"])
-@pytest.mark.parametrize("fixed", [True, False])
-def test_plain_and_one_way_audits(feedback, fixed):
-    counts = Counts([75, 80], [100, 100], 2000, r_fixed=fixed, feedback=feedback)
-    pure = epsilon_lower_bound(counts.v, counts.r, beta=0.1)
-    assert (valid_lower_bound(counts, beta=0.1) == pure).all()
-    due = BOUNDS["none", fixed](counts.v, counts.r, beta=0.1, delta=1e-5, n=2000)
-    assert (valid_lower_bound(counts, beta=0.1, delta=1e-5) == due).all()
-    assert valid_rule(counts, 1e-5) == ("exact" if fixed else "split")
-
-
-def test_full_feedback():
-    watched = Counts([731], [1000], 1000, feedback="full")
-    assert valid_lower_bound(watched)[0] == epsilon_lower_bound_anytime(731, 1000)
-    budget = Counts([731], [1000], 1000, feedback="full", r_fixed=True)
-    assert valid_lower_bound(budget)[0] == epsilon_lower_bound(731, 1000)
+def test_plain_and_one_way_audits(feedback):
+    v, r = np.array([75, 80]), np.array([100, 100])
+    audit = {"beta": 0.1, "delta": 1e-5}
+    exact = epsilon_lower_bound(v, r, n=2000, method="exact", **audit)
+    split = epsilon_lower_bound_random_r(v, r, n=2000, split=0.1, **audit)
+    for fixed, rule, due in ((True, "exact", exact), (False, "split", split)):
+        counts = Counts(v, r, 2000, r_fixed=fixed, feedback=feedback)
+        assert (valid_lower_bound(counts, beta=0.1) == epsilon_lower_bound(v, r, beta=0.1)).all()
+        assert (valid_lower_bound(counts, **audit) == due).all()
+        assert valid_rule(counts, 1e-5) == rule
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.4, 0.9])
-def test_full_feedback_with_delta_takes_half_of_n_delta_off_the_level(beta):
+def test_full_feedback_takes_half_of_n_delta_off_the_level(beta):
     watched = Counts([731, 990], [1000, 1000], 1000, feedback="full")
     budget = Counts([731, 990], [1000, 1000], 1000, feedback="full", r_fixed=True)
-    for delta in (1e-9, 1e-5, 9e-5):
-        level = beta - 500 * delta
+    for delta in (0.0, 1e-9, 1e-5, 9e-5):
+        level, lowered = beta - 500 * delta, " lowered" if delta else ""
         anytime = epsilon_lower_bound_anytime(watched.v, watched.r, beta=level)
         plain = epsilon_lower_bound(budget.v, budget.r, beta=level)
         assert (valid_lower_bound(watched, beta=beta, delta=delta) == anytime).all()
         assert (valid_lower_bound(budget, beta=beta, delta=delta) == plain).all()
-        assert valid_rule(watched, delta) == "anytime lowered"
-        assert valid_rule(budget, delta) == "plain lowered"
+        assert valid_rule(watched, delta) == f"anytime{lowered}"
+        assert valid_rule(budget, delta) == f"plain{lowered}"
     for counts in (watched, budget):
         for delta in (beta / 500, 2 * beta / 500, 1.0):  # from n δ / 2 = β on
             assert (valid_lower_bound(counts, beta=beta, delta=delta) == 0).all()
@@ -203,8 +192,8 @@ def test_planned_share_is_what_its_words_say():
         split_for(10, 1e-5, guesses=0)
 
 
-@pytest.mark.parametrize(("budget", "beta"), [(0.01, 0.05), (0.1, 0.05), (0.2, 0.05), (0.1, 0.01)])
-@pytest.mark.parametrize(("r", "accuracy"), [(60, 0.75), (100, 0.65), (100, 0.9), (400, 0.75)])
+@pytest.mark.parametrize(("budget", "beta"), [(0.01, 0.05), (0.2, 0.05), (0.1, 0.01)])
+@pytest.mark.parametrize(("r", "accuracy"), [(60, 0.75), (100, 0.9), (400, 0.75)])
 def test_planned_share_is_near_the_best(budget, beta, r, accuracy):
     """Where the number of guesses is r, give or take thirty per cent."""
     n = 100_000
@@ -256,12 +245,6 @@ def test_summaries_have_nan_where_no_bound_is_known():
     assert np.isnan(experiments.summarise(counts)["valid"][0])
 
 
-def test_summaries_of_full_feedback_with_delta():
-    counts = adaptive(Count(), SOME, 6, feedback="full", **GAME)
-    due = valid_lower_bound(counts, delta=1e-5).mean()
-    assert experiments.summarise(counts, delta=1e-5)["valid"][0] == pytest.approx(due)
-
-
 # ---------------------------------------------------------------------------------------- errors
 
 
@@ -275,19 +258,9 @@ class TwoAtMost:
         return 2
 
 
-class Silent:
-    def guess(self, loss):
-        return np.zeros(loss.shape, dtype=np.int8)
-
-
 def test_a_promise_that_is_not_kept():
     with pytest.raises(ValueError, match="must take the 2 guesses that its fixed_number promises"):
         one_run(Count(), TwoAtMost(), 4, trials=50, seed=1)
-
-
-def test_a_guesser_that_promises_nothing_is_left_to_the_output():
-    counts = one_run(LocalRandomizedResponse(1.0), Silent(), 4, trials=5, seed=1)
-    assert not counts.r_fixed
 
 
 @pytest.mark.parametrize(
@@ -315,12 +288,9 @@ def test_balanced_coins_are_not_covered():
         Counts(1, 2, 3, coins="loaded")
 
 
-def test_r_fixed_is_yes_or_no():
+def test_bounds_are_checked():
     with pytest.raises(TypeError, match="r_fixed must be True or False, got r_fixed='maybe'"):
         Counts(1, 2, 3, r_fixed="maybe")
-
-
-def test_bounds_are_checked():
     with pytest.raises(ValueError, match="beta must lie in"):
         valid_lower_bound(Counts(1, 2, 3), beta=0.0)
     with pytest.raises(ValueError, match="delta must lie in"):
@@ -329,16 +299,7 @@ def test_bounds_are_checked():
         valid_lower_bound(75)
 
 
-def test_delta_of_any_kind_is_the_same_number():
-    counts = Counts(731, 1000, n=100_000, feedback="full")
-    delta = np.float16(1e-7)
-    with np.errstate(all="raise"):
-        assert valid_lower_bound(counts, delta=delta) == valid_lower_bound(
-            counts, delta=float(delta)
-        )
-
-
-@pytest.mark.parametrize("split", [0, 1, 7, -1, "x"])
+@pytest.mark.parametrize("split", [0, 1, "x"])
 def test_a_share_is_checked_even_where_it_is_not_needed(split):
     with pytest.raises((TypeError, ValueError), match="split must"):
         valid_lower_bound(Counts(75, 100, n=1000, r_fixed=True), delta=1e-4, split=split)

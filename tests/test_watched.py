@@ -1,12 +1,14 @@
 """Watched counts: the worst case against walks in fractions, the repair against its integral."""
 
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from math import comb, log
 
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from test_channel import random_channel
@@ -50,10 +52,10 @@ def walk(n, success, beta):
     return met
 
 
-@pytest.mark.parametrize(("epsilon", "expected"), WORST)
-def test_known_worst_cases(epsilon, expected):
-    found = adaptive_failure_probability(epsilon, [100, 1000, 10**4, 10**5])
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+def test_known_worst_cases():
+    for epsilon, expected in WORST:
+        found = adaptive_failure_probability(epsilon, [100, 1000, 10**4, 10**5])
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -84,19 +86,18 @@ def test_smallest_counterexamples():
             assert adaptive_failure_probability(epsilon, 2, beta) <= beta + 1e-12
 
 
-@pytest.mark.parametrize("beta", [0.05, 0.25, 0.5, 0.9])
+@pytest.mark.parametrize("beta", [0.01, 0.05, 0.3, 0.9])
 def test_any_bound_may_be_given(beta):
-    def plain(v, r):
-        return epsilon_lower_bound(v, r, beta=beta)
-
-    for epsilon in (0.0, 0.7, 3.0):
-        fast = adaptive_failure_probability(epsilon, [1, 5, 300], beta)
-        slow = adaptive_failure_probability(epsilon, [1, 5, 300], beta, bound=plain)
-        np.testing.assert_allclose(fast, slow, rtol=0, atol=1e-15)
+    """The lines of both named bounds, which have kernels of their own, are those of the bounds."""
+    for name, bound in (("plain", epsilon_lower_bound), ("anytime", epsilon_lower_bound_anytime)):
+        for epsilon in (0.0, 0.3, 1.0, 4.0):
+            sizes = np.arange(300)
+            fast = adaptive_failure_probability(epsilon, sizes, beta, bound=name)
+            slow = adaptive_failure_probability(epsilon, sizes, bound=partial(bound, beta=beta))
+            np.testing.assert_allclose(fast, slow, rtol=0, atol=1e-15)
 
 
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(0, 2**32), st.floats(0.2, 0.9))
-@settings(deadline=None, max_examples=40)
 def test_no_adaptive_guesser_exceeds_the_worst_case(n, outputs, seed, beta):
     table = random_channel(n, outputs, seed, 0.0)
     v, r = np.indices((n + 1, n + 1))
@@ -118,7 +119,7 @@ def test_randomized_response_attains_the_worst_case(epsilon, beta):
     assert best_mean(table, value, feedback="one-way") <= beta
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_full_feedback_gains_little_from_delta(seed):
     """The coupling with δ: the worst case rises by at most n δ (1 - p), and it does rise."""
     n, rng = 3, np.random.default_rng(seed)
@@ -183,17 +184,12 @@ def test_known_anytime_values():
     np.testing.assert_allclose(found, [0.7737, 1.8627, 3.0791], atol=5e-5)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 3.0])
-@pytest.mark.parametrize("beta", [0.01, 0.05, 0.4, 0.9])
-def test_anytime_bound_survives_the_worst_case(epsilon, beta):
-    def bound(v, r):
-        return epsilon_lower_bound_anytime(v, r, beta=beta)
-
-    assert adaptive_failure_probability(epsilon, 2000, bound=bound) <= beta
+def test_anytime_bound_survives_the_worst_case():
+    for epsilon, beta in product((0.0, 0.5, 1.0, 3.0), (0.01, 0.05, 0.4, 0.9)):
+        assert adaptive_failure_probability(epsilon, 2000, beta, bound="anytime") <= beta
 
 
 @given(st.integers(1, 2000), st.data(), st.floats(1e-4, 0.3))
-@settings(deadline=None, max_examples=100)
 def test_anytime_bound_is_below_the_plain_one_and_rises_with_v(r, data, beta):
     v = np.sort(data.draw(st.lists(st.integers(0, r), min_size=1, max_size=8)))
     anytime = epsilon_lower_bound_anytime(v, r, beta=beta)
@@ -215,34 +211,12 @@ def test_anytime_edges():
     [
         (lambda: adaptive_failure_probability(-1, 10), r"epsilon must lie in \[0, inf\]"),
         (lambda: adaptive_failure_probability(1, 10**7), r"n must lie in \[0, 1000000\]"),
-        (lambda: adaptive_failure_probability(1, 10, 0), r"beta must lie in \(0, 1\)"),
         (lambda: epsilon_lower_bound_anytime(3, 2), "v must be at most r, got v=3 and r=2"),
-        (lambda: epsilon_lower_bound_anytime(1, 2, beta=1), r"beta must lie in \(0, 1\)"),
     ],
 )
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-# ------------------------------------------------------------------- the line of the anytime bound
-
-
-@pytest.mark.parametrize("beta", [0.01, 0.05, 0.3, 0.9])
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 4.0])
-def test_the_anytime_line_is_that_of_the_bound(epsilon, beta):
-    def bound(v, r):
-        return epsilon_lower_bound_anytime(v, r, beta=beta)
-
-    sizes = np.arange(300)
-    quick = adaptive_failure_probability(epsilon, sizes, beta, bound="anytime")
-    careful = adaptive_failure_probability(epsilon, sizes, bound=bound)
-    assert (quick == careful).all()
-
-
-def test_the_function_itself_stands_for_its_name():
-    named = adaptive_failure_probability(1.0, 200, 0.05, bound="anytime")
-    assert adaptive_failure_probability(1.0, 200, bound=epsilon_lower_bound_anytime) == named
 
 
 @pytest.mark.parametrize(

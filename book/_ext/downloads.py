@@ -18,8 +18,15 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = (
     *(".ci", ".github", ".gitignore", ".pre-commit-config.yaml"),
     *("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"),
-    *("_config.yml", "_toc.yml", "benchmarks", "book", "conftest.py", "environment.yml", "oralib"),
-    *("pyproject.toml", "requirements-tf.txt", "requirements-torch.txt", "requirements.lock"),
+    *("_config.yml", "_toc.yml", "benchmarks", "book", "conftest.py", "environment.yml"),
+    *(
+        "ledger",
+        "oralib",
+        "pyproject.toml",
+        "requirements-tf.txt",
+        "requirements-torch.txt",
+        "requirements.lock",
+    ),
     "tests",
 )
 

@@ -1,5 +1,5 @@
 // A statement or figure that a link leads to, shown beside the link while the pointer or the focus
-// is on it. Escape closes it. What there is to show comes from previews-data.js (see previews.py).
+// is on it. Escape closes it. What there is to show comes from previews-data.js (see hover_previews.py).
 (() => {
   const root = new URL(document.documentElement.dataset.content_root ?? "./", document.baseURI);
   let data = null; // a promise

@@ -23,15 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check, _special
-from oralib._binomial import (
-    best_window,
-    deviance,
-    log_pmf_at_mean,
-    odds,
-    pmf,
-    tail,
-    tail_over_pmf,
-)
+from oralib._binomial import best_window, deviance, log_pmf_at_mean, odds, pmf, tail, tail_over_pmf
 from oralib._jit import jit
 from oralib.bounds.logistic import counts_of, plain
 
@@ -48,8 +40,8 @@ Array = NDArray[Any]
 
 METHODS = ("steinke", "exact")
 
-# The rules, as kernels know them.
-_STEINKE, _EXACT, _SPLIT = 0, 1, 2
+# The rules, as kernels know them. For plain integers Numba would compile kernels once for each.
+_STEINKE, _EXACT, _SPLIT = np.arange(3)
 
 
 def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) -> Any:
@@ -121,12 +113,10 @@ def epsilon_lower_bound(
 ) -> Any:
     """The paper's ε'_β(v, r), for plain and one-way audits: valid for δ = 0, or for r fixed before.
 
-    For δ > 0 the number of guesses r must have been fixed in advance, and ``method="steinke"`` is
-    valid for β <= 1/2.
-
-    It is the largest ε whose p-value is at most β, or 0 if none is. With probability 1 - β a plain
-    or one-way audit returns no more than the true privacy level. It never overclaims by rounding:
-    :func:`p_value` at a returned ε > 0 is at most β.
+    It is the largest ε whose :func:`p_value` is at most β, also after rounding, or 0 if none is.
+    With probability 1 - β a plain or one-way audit returns no more than the true privacy level. For
+    δ > 0 the number of guesses r must have been fixed in advance, and ``method="steinke"`` is valid
+    for β <= 1/2.
 
     Parameters
     ----------
@@ -228,21 +218,14 @@ def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float,
 
 
 def _over_counts(
-    kernel: Callable[..., NDArray[np.float64]],
-    v: Any,
-    r: Any,
-    delta: Any,
-    n: Any,
-    rule: int,
-    split: float,
-    **level: NDArray[np.float64],
+    kernel: Callable[..., Array], v: Any, r: Any, delta: Any, n: Any, *rule: Any, **level: Array
 ) -> Any:
-    """Check the counts of an audit and run a kernel over (v, r, level, n δ)."""
+    """Check the counts of an audit and run a kernel over (v, r, level, n δ), by a rule."""
     ((name, x),) = level.items()
     if x.ndim == 0 and _is_one_audit(v, r, delta, n):
         budget = 0.0 if n is None else float(n * delta)
         one = np.array([v]), np.array([r]), np.array([float(x)]), np.array([budget])
-        return float(kernel(*one, rule, split)[0])
+        return float(kernel(*one, *rule)[0])
     v, r = counts_of(v, r)
     delta = _check.reals("delta", delta, 0, 1)
     if n is None and (delta > 0).any():
@@ -255,7 +238,7 @@ def _over_counts(
     _check.at_most("r", r, "n", n)
     # flatten copies, so that the kernel sees one type of array: contiguous and writable.
     arrays = v.flatten(), r.flatten(), x.flatten(), (n * delta).flatten()
-    return plain(_once(kernel, *arrays, rule, split).reshape(v.shape))
+    return plain(_once(kernel, *arrays, *rule).reshape(v.shape))
 
 
 def _is_one_audit(v: Any, r: Any, delta: Any, n: Any) -> bool:
@@ -263,36 +246,22 @@ def _is_one_audit(v: Any, r: Any, delta: Any, n: Any) -> bool:
 
     What is odd is none, goes the long way, and gets its error there.
     """
-    return (
-        _check.is_plain_integer(v)
-        and _check.is_plain_integer(r)
-        and _check.is_plain_real(delta)
-        and 0 <= v <= r <= _check.LARGEST_COUNT
-        and 0 <= delta <= 1
-        and (
-            delta == 0
-            if n is None
-            else _check.is_plain_integer(n) and r <= n <= _check.LARGEST_COUNT
-        )
-    )
+    whole, most = _check.is_plain_integer, _check.LARGEST_COUNT
+    if not (whole(v) and whole(r) and _check.is_plain_real(delta)):
+        return False
+    in_order = 0 <= v <= r <= most and 0 <= delta <= 1
+    return in_order and (delta == 0 if n is None else whole(n) and r <= n <= most)
 
 
 def _once(
-    kernel: Callable[..., Array],
-    v: Array,
-    r: Array,
-    x: Array,
-    budget: Array,
-    rule: int,
-    split: float,
+    kernel: Callable[..., Array], v: Array, r: Array, x: Array, budget: Array, *rule: Any
 ) -> Array:
     """As the kernel, but once for each (v, r) where all else is the same: trials repeat counts."""
     if v.size and r.max() < 2**31 and (x == x[0]).all() and (budget == budget[0]).all():
         _, first, back = np.unique(v * 2**31 + r, return_index=True, return_inverse=True)
-        return np.asarray(
-            kernel(v[first], r[first], x[first], budget[first], rule, split)[back.ravel()]
-        )
-    return kernel(v, r, x, budget, rule, split)
+        distinct: Array = kernel(v[first], r[first], x[first], budget[first], *rule)
+        return distinct[back.ravel()]
+    return kernel(v, r, x, budget, *rule)
 
 
 @jit

@@ -1,7 +1,4 @@
-"""The logistic function, which links privacy levels and accuracies, and counts (v, r).
-
-Arguments are always (v, r), as scalars or as arrays that broadcast together.
-"""
+"""The logistic function, which links privacy levels and accuracies, and counts (v, r)."""
 
 from typing import Any
 
@@ -16,9 +13,7 @@ __all__ = ["epsilon_estimate", "p", "p_inv"]
 def p(epsilon: ArrayLike) -> Any:
     """The logistic function: how often ε-randomized response tells the truth.
 
-    Extended by p(-inf) = 0 and p(inf) = 1.
-
-    p(ε) = e^ε / (1 + e^ε) = 1 / (1 + e^-ε).
+    p(ε) = e^ε / (1 + e^ε) = 1 / (1 + e^-ε), with p(-inf) = 0 and p(inf) = 1.
 
     Examples
     --------
@@ -31,9 +26,7 @@ def p(epsilon: ArrayLike) -> Any:
 def p_inv(accuracy: ArrayLike) -> Any:
     """The logit, inverse of :func:`p`: the ε at which randomized response has this accuracy.
 
-    Extended by p_inv(0) = -inf and p_inv(1) = inf.
-
-    p_inv(a) = ln(a / (1 - a)).
+    p_inv(a) = ln(a / (1 - a)), with p_inv(0) = -inf and p_inv(1) = inf.
 
     Examples
     --------

@@ -23,22 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib.bounds.approximate import (
-    epsilon_lower_bound,
-    epsilon_lower_bound_random_r,
-    p_value,
-)
+from oralib.bounds.approximate import epsilon_lower_bound, epsilon_lower_bound_random_r, p_value
 from oralib.bounds.logistic import counts_of
 from oralib.bounds.watched import epsilon_lower_bound_anytime
 
 __all__ = ["Counts", "split_for", "valid_lower_bound", "valid_rule"]
 
-#: What a guesser is told on its way: nothing, the signs of elements that it abstained from, those
-#: of all elements that it is done with, where a list of what will be guessed was settled before or
-#: not, or, for each guess, the signs of all other elements.
+#: What a guesser may be told on its way, as :class:`Counts` explains.
 FEEDBACKS = ("none", "one-way", "list", "full", "all others")
 
-#: The rules, by name. Those after the first one are for δ > 0, or for full feedback.
 PLAIN, EXACT, SPLIT, ANYTIME = "plain", "exact", "split", "anytime"
 #: The rules for full feedback and δ > 0: the same bounds at level β - n δ / 2.
 LOWERED = {PLAIN: "plain lowered", ANYTIME: "anytime lowered"}
@@ -120,15 +113,13 @@ class Counts:
 def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     """The rule whose bound is proved for an audit that was set up like this one.
 
-    ``"plain"``, ``"exact"``, ``"split"``, ``"anytime"``, or, for full feedback and δ > 0,
-    ``"plain lowered"`` or ``"anytime lowered"``, which are the bounds for δ = 0 at the lower level
-    β - n δ / 2. A ValueError where the library has none.
-
     - ``"plain"`` for δ = 0, :func:`oralib.epsilon_lower_bound`;
-    - ``"exact"`` for δ > 0 and a number of guesses fixed in advance, the same with
-      ``method="exact"``;
+    - ``"exact"`` for δ > 0 and r fixed in advance, the same with ``method="exact"``;
     - ``"split"`` for δ > 0 where the output decided, :func:`oralib.epsilon_lower_bound_random_r`;
-    - ``"anytime"`` for δ = 0 and full feedback, :func:`oralib.epsilon_lower_bound_anytime`.
+    - ``"anytime"`` for δ = 0 and full feedback, :func:`oralib.epsilon_lower_bound_anytime`;
+    - ``"plain lowered"`` and ``"anytime lowered"`` for δ > 0 and full feedback, at β - n δ / 2.
+
+    A ValueError where the library has none.
 
     Examples
     --------
@@ -163,11 +154,8 @@ def valid_lower_bound(
     """For each trial a lower bound on ε that is valid for the way in which the audit was set up.
 
     With probability 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where the library has
-    no such bound, it raises a ValueError that says so. Each element must have been chosen by a fair
-    coin of its own: including just half of them is another matter, and not covered.
-
-    With full feedback and δ > 0 the bound is crude, and 0 where n δ / 2 >= β. One-way feedback has
-    better ones.
+    no such bound, it raises a ValueError that says so. With full feedback and δ > 0 the bound is
+    crude, and 0 where n δ / 2 >= β; one-way feedback has better ones.
 
     Parameters
     ----------

@@ -30,11 +30,8 @@ Bound = Callable[[Array, Array], Array]
 
 #: As many guesses take seconds.
 LARGEST_WALK = 10**6
-
-#: Probabilities of the walk that are smaller than this are forgotten. All of them together, over
-#: every step, stay far below 1e-12.
+#: Smaller probabilities of the walk are forgotten: all of them together stay far below 1e-12.
 _NEGLIGIBLE = 1e-25
-
 #: A tail or bound that differs from β or ε by no more than this counts as equal to it.
 _TIE = 1e-12
 
@@ -71,11 +68,9 @@ def adaptive_failure_probability(
     if epsilon == inf or not sizes.size:
         return plain(np.zeros(sizes.shape))
     most = int(sizes.max())
-    if bound is epsilon_lower_bound_anytime:  # as called with its own level
-        return adaptive_failure_probability(epsilon, n, 0.05, bound="anytime")
     if isinstance(bound, str):
-        name = _check.one_of("bound", bound, ("plain", "anytime"))
-        line = (_plain_line if name == "plain" else _anytime_line)(most, epsilon, beta)
+        lines = {"plain": _plain_line, "anytime": _anytime_line}
+        line = lines[_check.one_of("bound", bound, tuple(lines))](most, epsilon, beta)
     elif callable(bound):
         line = _line(bound, most, epsilon)
     else:
@@ -118,8 +113,7 @@ def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
     r = np.arange(n + 1)
     low, high = np.full(n + 1, -1), r + 1  # the bound exceeds ε at high, not at low
     while (high - low > 1).any():
-        middle = np.minimum((low + high) // 2, r)
-        middle = np.maximum(middle, 0)
+        middle = np.clip((low + high) // 2, 0, r)
         try:
             values = bound(middle, r)
         except TypeError as error:
@@ -140,7 +134,7 @@ def _plain_line(n: int, epsilon: float, beta: float) -> Array:
     """As _line, for the plain bound: the least v with P[Bin(r, p(ε)) >= v] < β."""
     q, qc = odds(epsilon)
     line = np.empty(n + 1, dtype=np.int64)
-    c = 1
+    c: Any = np.int64(1)  # for a plain 1 Numba would compile the tail once more
     for r in range(n + 1):
         # One more guess moves the line up by 0 or 1.
         if tail(c, r, q, qc) >= beta * (1 - _TIE):
@@ -154,13 +148,12 @@ def _anytime_line(n: int, epsilon: float, beta: float) -> Array:
     """As _line, for the anytime bound: it exceeds ε where its e-process still is at least 1/β."""
     level = epsilon + _TIE * (1 + epsilon)
     line = np.empty(n + 1, dtype=np.int64)
-    c = 1
+    c: Any = np.int64(1)
     for r in range(n + 1):
         # One more guess moves the line up by 0 or 1.
         if c <= r and not _anytime_exceeds(c, r, level, beta):
             c += 1
-        c = min(c, r + 1)
-        line[r] = c
+        line[r] = c = min(c, np.int64(r + 1))
     return line
 
 

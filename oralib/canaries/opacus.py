@@ -29,7 +29,7 @@ from typing import Any
 
 from oralib import _check
 from oralib.canaries.loop import Canaries
-from oralib.trainings._extra import needed
+from oralib.trainings.digits import needed
 
 with needed("torch", "opacus"):
     import torch

@@ -4,7 +4,7 @@ Each of the n elements is a gradient that is zero but for one coordinate. Elemen
 by the auditor's coins, the model trains on them alone, and all its weights are seen. With n <= d
 every element has a coordinate of its own, with n > d each coordinate has n / d of them.
 
-- :mod:`~oralib.dpsgd.training`: the training step by step, its noise, and its audit as written;
+- :mod:`~oralib.dpsgd.training`: the training step by step, and its audit as written;
 - :mod:`~oralib.dpsgd.sums`: the same audit, drawing only what its guesser looks at;
 - :mod:`~oralib.dpsgd.extremes`: and of that only the coordinates that are guessed, in O(k);
 - :mod:`~oralib.dpsgd.isolated`: elements with coordinates of their own, and how sure one can be;
@@ -13,12 +13,9 @@ every element has a coordinate of its own, with n > d each coordinate has n / d 
 - :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped;
 - :mod:`~oralib.dpsgd.observed`: guesses from the weights of a training that somebody has run;
 - :mod:`~oralib.dpsgd.conformity`: and whether it looks like the stated one.
-
-See Also
---------
-oralib.mechanisms.NoisyCountInSets : a single full-batch step as a mechanism for any game.
 """
 
+from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.dpsgd.conformity import Conformity, conformity
 from oralib.dpsgd.hopping import Dropping, audit_hopping, hopping_scores
 from oralib.dpsgd.isolated import Confidence, confidence, isolated_limit
@@ -26,33 +23,9 @@ from oralib.dpsgd.likelihood import audit_likelihood
 from oralib.dpsgd.observed import audit_gradients, canary_scores, noisy_gradients
 from oralib.dpsgd.single_step import audit_single_step, guess_distances
 from oralib.dpsgd.sums import audit
-from oralib.dpsgd.training import (
-    DpSgd,
-    audit_training,
-    certified_epsilon,
-    noise_multiplier,
-    train,
-)
+from oralib.dpsgd.training import DpSgd, audit_training, train
 
-__all__ = [
-    "Confidence",
-    "Conformity",
-    "DpSgd",
-    "Dropping",
-    "audit",
-    "audit_gradients",
-    "audit_hopping",
-    "audit_likelihood",
-    "audit_single_step",
-    "audit_training",
-    "canary_scores",
-    "certified_epsilon",
-    "confidence",
-    "conformity",
-    "guess_distances",
-    "hopping_scores",
-    "isolated_limit",
-    "noise_multiplier",
-    "noisy_gradients",
-    "train",
-]
+__all__ = ["Confidence", "Conformity", "DpSgd", "Dropping", "audit", "audit_gradients"]
+__all__ += ["audit_hopping", "audit_likelihood", "audit_single_step", "audit_training"]
+__all__ += ["canary_scores", "certified_epsilon", "confidence", "conformity", "guess_distances"]
+__all__ += ["hopping_scores", "isolated_limit", "noise_multiplier", "noisy_gradients", "train"]

@@ -25,26 +25,23 @@ the score of tail probability P, and the right guesses have the law of the whole
 
 What is tabulated is P[J <= j] at equal steps of y = log((1 - P) / P). The densities and tails have
 closed characteristic functions, and are integrated on a contour through the saddle point, which
-keeps all digits also far out in the tail and for any s: no binomial is replaced by a normal. The
-steps are halved until interpolation errs by less than 1e-9; no sample that fits on a machine shows
-that.
+keeps all digits also far out in the tail: no binomial is replaced by a normal. The steps are halved
+until interpolation errs by less than 1e-9, which no sample that fits on a machine shows.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, log, pi, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from oralib._jit import jit
-from oralib._later import special
 from oralib.dpsgd.training import DpSgd, ones_among
 from oralib.mechanisms import Array
-
-__all__ = ["End", "Extremes", "coordinates_needed", "extremes_of", "play_extremes"]
 
 Reals = NDArray[Any]  # of doubles
 
@@ -52,16 +49,13 @@ Reals = NDArray[Any]  # of doubles
 _ERROR = 1e-9
 #: Exponents below it are left out of integrals, and log-probabilities of draws out of tables.
 _NEGLIGIBLE = 42.0
-#: What is too large to tabulate: points of an integral, and entries of a table.
-_MOST_POINTS, _MOST_ENTRIES = 4 * 10**6, 2 * 10**7
-#: How many integrands may be evaluated for a table: some seconds.
-_MOST_WORK = 3 * 10**8
+#: What takes too long to tabulate: points of an integral, and integrands of a whole table.
+_MOST_POINTS, _MOST_WORK = 4 * 10**6, 3 * 10**8
 #: How many numbers are worked on at once.
 _AT_ONCE = 2 * 10**5
 
 
-@dataclass(frozen=True, eq=False)
-class End:
+class End(NamedTuple):
     """One end of the order: how many coordinates are guessed there, and their tables.
 
     Of the innermost coordinate ``part`` elements are guessed, of the others all. Tables hold
@@ -108,25 +102,17 @@ def extremes_of(dpsgd: DpSgd, k: int) -> Extremes:
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
     law = _Score(s, dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma**2 * dpsgd.steps)
     top, bottom = ceil_ratio(k - k // 2, s), ceil_ratio(k // 2, s)
-    parts = [k - k // 2 - (top - 1) * s, k // 2 - (bottom - 1) * s]
+    high, low = k - k // 2 - (top - 1) * s, k // 2 - (bottom - 1) * s
     if top + bottom > d:  # one coordinate is drawn for both ends, anywhere in the order
-        sizes = sum(parts), s if d > 1 else sum(parts)
-        start, step, (border, whole) = _tabulate(law, sizes, -_far(d), _far(d))
-        return Extremes(
-            *(s, d),
-            End(top, parts[0], start, step, border, whole),
-            End(bottom, parts[1], start, step, border, whole),
-        )
-    start, step, (border, whole) = _tabulate(
-        law, (parts[0], s if top > 1 else parts[0]), -_inner(top, d), _far(d)
-    )
-    high = End(top, parts[0], start, step, border, whole)
+        both = high + low
+        tables = _tabulate(law, both, s if d > 1 else both, -_far(d), _far(d))
+        return Extremes(s, d, End(top, high, *tables), End(bottom, low, *tables))
+    tables = _tabulate(law, high, s if top > 1 else high, -_inner(top, d), _far(d))
+    upper = End(top, high, *tables)
     if bottom == 0:
-        return Extremes(s, d, high, End(0, 0, start, step, border, whole))
-    start, step, (border, whole) = _tabulate(
-        law, (parts[1], s if bottom > 1 else parts[1]), -_far(d), _inner(bottom, d)
-    )
-    return Extremes(s, d, high, End(bottom, parts[1], start, step, border, whole))
+        return Extremes(s, d, upper, End(0, 0, *tables))
+    tables = _tabulate(law, low, s if bottom > 1 else low, -_far(d), _inner(bottom, d))
+    return Extremes(s, d, upper, End(bottom, low, *tables))
 
 
 def _far(d: int) -> float:
@@ -136,17 +122,13 @@ def _far(d: int) -> float:
 
 def _inner(coordinates: int, d: int) -> float:
     """log-odds that the tail probability of the innermost coordinate of an end does not exceed."""
-    most = special.betainccinv(coordinates, d - coordinates + 1, np.exp(-_NEGLIGIBLE))
-    return min(float(special.logit(most)), _far(d))
+    most = scipy.special.betainccinv(coordinates, d - coordinates + 1, np.exp(-_NEGLIGIBLE))
+    return min(float(scipy.special.logit(most)), _far(d))
 
 
-def play_extremes(extremes: Extremes, trials: int, rng: Generator) -> NDArray[np.int64]:
+def play_extremes(both: Extremes, trials: int, rng: Generator) -> NDArray[np.int64]:
     """The number of right guesses of so many audits."""
-    high, low = (
-        (e.coordinates, e.part, e.start, e.step, e.border, e.whole)
-        for e in (extremes.high, extremes.low)
-    )
-    return _play(trials, extremes.s, extremes.d, extremes.meet, *high, *low, rng)
+    return _play(trials, both.s, both.d, both.meet, both.high, both.low, rng)
 
 
 # --------------------------------------------------------------------- the law of a coordinate
@@ -175,7 +157,7 @@ class _Score:
         """K, its first and its second derivative, for real arguments."""
         element = self.included(theta)
         tilted = 1 / (1 + (1 - self.rate) / self.rate * np.exp(-theta))
-        w = special.expit(element)
+        w = scipy.special.expit(element)
         mean = self.steps * tilted
         value = self.s * np.log1p(np.expm1(element) / 2) + self.variance * theta**2 / 2
         first = self.s * w * mean + self.variance * theta
@@ -236,7 +218,8 @@ def _contours(law: _Score, farthest: float) -> _Contours:
     theta = np.concatenate([np.linspace(ends[0], 0, 800), np.linspace(0, ends[1], 800)[1:]])
     k, x, spread = law.slopes(theta)
     w = np.sign(theta) * np.sqrt(2 * np.maximum(theta * x - k, 0))
-    y = special.log_ndtr(w) - special.log_ndtr(-w)  # Lugannani and Rice's, to start from
+    # Lugannani and Rice's, to start from.
+    y = scipy.special.log_ndtr(w) - scipy.special.log_ndtr(-w)
     least = 1 / sd
     # The trapezoidal rule adds what is a period away: a tail of 1 there, damped by exp(-c period).
     c = np.maximum(np.abs(theta), least)
@@ -267,7 +250,8 @@ def _points(law: _Score, theta: Reals, least: float, step: float, most: int) -> 
 
 def _too_small(law: _Score) -> str:
     return (
-        "sigma must be large enough to blur the counts of a coordinate, or method='collapsed', "
+        "sigma must be large enough to blur the counts of a coordinate, and k small enough to "
+        "tabulate them, or method='collapsed', "
         f"got sigma={sqrt(law.variance / law.steps):g} with steps={law.steps}, "
         f"sample_rate={law.rate:g} and n / d = {law.s}"
     )
@@ -295,7 +279,11 @@ def _integrals(
     if a is not None:
         rest = (law.s - a) * pair - start + noise
         j = np.arange(a + 1)
-        chosen = special.gammaln(a + 1) - special.gammaln(j + 1) - special.gammaln(a - j + 1)
+        chosen = (
+            scipy.special.gammaln(a + 1)
+            - scipy.special.gammaln(j + 1)
+            - scipy.special.gammaln(a - j + 1)
+        )
         chosen -= a * log(2)
         for i in j:
             power = rest + i * element
@@ -330,43 +318,32 @@ def _scores_at(on: _Contours, y: Reals) -> tuple[Reals, Reals]:
 
 
 def _tabulate(
-    law: _Score, parts: tuple[int, int], start: float, end: float
-) -> tuple[float, float, list[Reals]]:
-    """(first y, step, tables of P[J <= j | y] for so many elements), in small enough steps.
+    law: _Score, border: int, whole: int, start: float, end: float
+) -> tuple[float, float, Reals, Reals]:
+    """(first y, step, and tables of P[J <= j | y] for both numbers of elements).
 
-    Tables of equal numbers of elements are one.
+    Tables of equal numbers of elements are one. Their step is halved until it is small enough.
     """
     step = 0.25
-    sizes = sorted(set(parts))
-    if (sizes[-1] + 1) * (end - start) / step > _MOST_ENTRIES:
-        raise ValueError(
-            f"k must be small enough to tabulate {sizes[-1]} guesses in a coordinate, "
-            f"got k >= {sizes[-1]}"
-        )
+    sizes = sorted({border, whole})
     on = _contours(law, max(abs(start), abs(end)) + 3)
     start -= 2 * step
     y = start + step * np.arange(ceil((end - start) / step) + 4)
-    if len(y) * on.t.size * (sum(sizes) + 2) > _MOST_WORK:
-        raise ValueError(_too_small(law))
-    tables = _cumulative(on, y, sizes)
+    tables: list[Reals] | None = None
     while True:
+        if len(y) * on.t.size * (sum(sizes) + 2) > _MOST_WORK:
+            raise ValueError(_too_small(law))
+        if tables is None:
+            tables = _cumulative(on, y, sizes)
         middle = y[:-1] + step / 2
         between = _cumulative(on, middle, sizes)
-        missed = max(
-            float(np.abs(_midpoints(rows) - new[2:-2]).max())
-            for rows, new in zip(tables, between, strict=True)
-        )
+        pairs = list(zip(tables, between, strict=True))
+        missed = max(float(np.abs(_midpoints(rows) - new[2:-2]).max()) for rows, new in pairs)
         places = np.arange(1, len(y))
-        tables = [
-            np.insert(rows, places, new, axis=0) for rows, new in zip(tables, between, strict=True)
-        ]
+        tables = [np.insert(rows, places, new, axis=0) for rows, new in pairs]
         y, step = np.insert(y, places, middle), step / 2
         if missed < 32 * _ERROR:  # halving the step has divided it by 64
-            made = dict(zip(sizes, tables, strict=True))
-            return start, step, [made[a] for a in parts]
-        work = len(y) * on.t.size * (sum(sizes) + 2)
-        if work > _MOST_WORK or 2 * tables[-1].size > _MOST_ENTRIES:
-            raise ValueError(_too_small(law))
+            return start, step, tables[sizes.index(border)], tables[sizes.index(whole)]
 
 
 def _cumulative(on: _Contours, y: Reals, sizes: list[int]) -> list[Reals]:
@@ -385,49 +362,32 @@ def _midpoints(rows: Reals) -> Reals:
 
 
 @jit
-def _play(
-    trials: int,
-    s: int,
-    d: int,
-    meet: bool,
-    top: int,
-    part_high: int,
-    high_start: float,
-    high_step: float,
-    high: Array,
-    whole_high: Array,
-    bottom: int,
-    part_low: int,
-    low_start: float,
-    low_step: float,
-    low: Array,
-    whole_low: Array,
-    rng: Generator,
-) -> Array:
+def _play(trials: int, s: int, d: int, meet: bool, high: End, low: End, rng: Generator) -> Array:
     v = np.empty(trials, dtype=np.int64)
     weights = np.empty(6)
+    top, bottom = high.coordinates, low.coordinates
     for trial in range(trials):
         # The innermost coordinate of the high end, its share of the line above and below it.
         one, other = rng.standard_gamma(top), rng.standard_gamma(d - top + 1)
         above, below = one / (one + other), other / (one + other)
-        right = _draw(log(other / one), high_start, high_step, high, weights, rng)
+        right = _draw(log(other / one), high.start, high.step, high.border, weights, rng)
         if meet:
-            drawn = ones_among(part_high, right, part_high + part_low, rng)
-            right = drawn + part_low - (right - drawn)
+            drawn = ones_among(high.part, right, high.part + low.part, rng)
+            right = drawn + low.part - (right - drawn)
         for _ in range(top - 1):
             share = above * (1 - rng.random())
             y = log((1 - share) / share)
-            right += _draw(y, high_start, high_step, whole_high, weights, rng)
+            right += _draw(y, high.start, high.step, high.whole, weights, rng)
         if bottom > 0 and not meet:
             # The innermost of the low end is one of those below.
             one, other = rng.standard_gamma(bottom), rng.standard_gamma(d - top - bottom + 1)
             below *= one / (one + other)
             y = log(below / (1 - below))
-            right += part_low - _draw(y, low_start, low_step, low, weights, rng)
+            right += low.part - _draw(y, low.start, low.step, low.border, weights, rng)
         for _ in range(bottom - 1):
             share = below * (1 - rng.random())
             y = log(share / (1 - share))
-            right += s - _draw(y, low_start, low_step, whole_low, weights, rng)
+            right += s - _draw(y, low.start, low.step, low.whole, weights, rng)
         v[trial] = right
     return v
 

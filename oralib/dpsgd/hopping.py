@@ -18,7 +18,7 @@ from it at the end: this is plain one-run auditing with a number of guesses fixe
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -28,11 +28,9 @@ from oralib import _check
 from oralib._jit import jit
 from oralib._streams import play
 from oralib.bounds import Counts
-from oralib.dpsgd.tables import interpolate, ratio_table
-from oralib.dpsgd.training import DpSgd, falling, fixed_counts
+from oralib.dpsgd.noisy_counts import interpolate, ratio_table
+from oralib.dpsgd.training import DpSgd, fixed_counts, numbers_of_guesses
 from oralib.mechanisms import Array
-
-__all__ = ["Dropping", "Plan", "audit_hopping", "hopping_counts", "hopping_scores", "plan_of"]
 
 #: Coordinates are crowded in so many bands of equal width.
 BANDS = 10
@@ -48,18 +46,17 @@ MOST_STEPS = 10**6
 class Dropping:
     """How the number of active canaries falls, and how unevenly they share the coordinates.
 
+    Loads are whole numbers of at least 1, so that what is aimed at is met only roughly.
+
     Attributes
     ----------
-    final : the number of active canaries per coordinate in the end that is aimed at, from 1 on;
-        loads are whole numbers, so that it may be a little more.
+    final : the number of active canaries per coordinate that is aimed at in the end, from 1 on.
     until : the share of the training after which no more are dropped, in (0, 1].
     bend : in [0.1, 10]. With 1 the number of active canaries falls by the same factor in each
         step; above 1 it falls slowly at first.
     crowding : the ratio between the most and the least crowded coordinates that is aimed at, early
-        and at the end, each at least 1; in between it changes geometrically. The first step has
-        equal loads, and loads are whole numbers of at least 1, so that the ratio may be smaller,
-        above all at the end. The most promising canaries, by the size of their scores, have the
-        least crowded coordinates.
+        and at the end, each at least 1; in between it changes geometrically. The most promising
+        canaries, by the size of their scores, have the least crowded coordinates.
 
     Examples
     --------
@@ -90,8 +87,7 @@ class Dropping:
         """How many canaries share a coordinate: a row for each step, a column for each band.
 
         The first band is that of the most promising ones. All loads are equal in the first step,
-        before anything is known. A training of more than a thousand steps has a thousand stages,
-        in each of which the loads stay the same.
+        before anything is known, and stay the same in each stage of a training.
         """
         check_steps(dpsgd)
         s, width = dpsgd.per_coordinate, _widths(dpsgd)
@@ -147,10 +143,6 @@ def audit_hopping(
     k : the number of guesses, at most the number of canaries that are active in the end.
     dropping : which canaries to drop and to crowd; None for no dropping.
 
-    See Also
-    --------
-    audit : canaries that stay on one coordinate.
-
     Examples
     --------
     >>> dpsgd = DpSgd(n=16_000, sigma=2.4224)
@@ -172,20 +164,17 @@ def hopping_counts(
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """As :func:`audit_hopping`, for several numbers of guesses on the very same trainings.
+    """As :func:`audit_hopping`, for several numbers of guesses, the largest first, at once.
 
-    Parameters
-    ----------
-    guesses : the numbers of guesses, each smaller than the one before.
-    norm : that of a canary's gradient; above 1 if nobody clips it.
+    Canaries whose gradients nobody clips have a ``norm`` above 1.
     """
-    plan = _simulated(dpsgd, dropping)
-    ks = falling(guesses, int(plan.active[-1]))
+    plan = _plan(dpsgd, dropping, norm)
+    ks = numbers_of_guesses(guesses, int(plan.loads[-1] @ plan.widths))
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
         v = np.empty((size, ks.size), dtype=np.int64)
         for trial in range(size):
-            included, scores, who = _hop(plan, rng, norm)
+            included, scores, who = _hop(plan, rng)
             v[trial] = [_count_right(included, scores, who, k) for k in ks.tolist()]
         return (v,)
 
@@ -197,11 +186,9 @@ def hopping_counts(
 def hopping_scores(
     dpsgd: DpSgd, *, dropping: Dropping | None = None, seed: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.bool_]]:
-    """One audited training: which canaries were included, their scores, who was active in the end.
+    """One training as :func:`audit_hopping` plays it: who is included, all scores, who is active.
 
     The score of a canary that was dropped is the one that it had when it was.
-
-    For a look at the scores: :func:`audit_hopping` plays the same audit.
 
     Examples
     --------
@@ -209,26 +196,28 @@ def hopping_scores(
     >>> bool(scores[included].mean() > scores[~included].mean()), int(active.sum())
     (True, 4000)
     """
-    plan = _simulated(dpsgd, dropping)
-    rng = np.random.default_rng(_check.seed(seed))
-    included, scores, who = _hop(plan, rng)
+    included, scores, who = _hop(_plan(dpsgd, dropping), np.random.default_rng(_check.seed(seed)))
     active = np.zeros(dpsgd.n, dtype=bool)
     active[who] = True
     return included, scores, active
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What every trial of an audit shares."""
+class _Plan(NamedTuple):
+    """What every trial of an audit shares.
 
-    dpsgd: DpSgd
+    The table of the log-likelihood ratio in step t and band b begins at ``low[table[t, b]]``.
+    """
+
+    n: int
+    sample_rate: float
+    sigma: float
+    norm: float
     loads: NDArray[np.int64]
     widths: NDArray[np.int64]
-    tables: tuple[Array, Array, Array, Array]
-
-    @property
-    def active(self) -> NDArray[np.int64]:
-        return self.loads @ self.widths
+    table: NDArray[np.int64]
+    low: NDArray[np.float64]
+    step: NDArray[np.float64]
+    values: NDArray[np.float64]
 
 
 def loads_and_widths(
@@ -243,49 +232,27 @@ def loads_and_widths(
     return dropping.loads(dpsgd), _widths(dpsgd)
 
 
-def plan_of(dpsgd: DpSgd, dropping: Dropping | None) -> Plan:
+def _plan(dpsgd: DpSgd, dropping: Dropping | None, norm: float = 1.0) -> _Plan:
     loads, widths = loads_and_widths(dpsgd, dropping)
-    distinct, index = np.unique(loads, return_inverse=True)
-    made = [ratio_table(int(load), dpsgd.sample_rate, dpsgd.sigma)[:3] for load in distinct]
-    low, step, values = (np.array(part) for part in zip(*made, strict=True))
-    return Plan(dpsgd, loads, widths, (index.reshape(loads.shape), low, step, values))
-
-
-def _simulated(dpsgd: DpSgd, dropping: Dropping | None) -> Plan:
-    plan = plan_of(dpsgd, dropping)
     if dpsgd.n > 10**8:
         raise ValueError(f"n must be at most 10**8, as each canary is simulated, got n={dpsgd.n}")
-    return plan
-
-
-def _hop(plan: Plan, rng: Generator, norm: float = 1.0) -> Any:
-    dpsgd = plan.dpsgd
-    return _hop_kernel(
-        *(dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, norm, plan.loads, plan.widths),
-        *(*plan.tables, rng),
-    )
+    distinct, index = np.unique(loads, return_inverse=True)
+    made = [ratio_table(int(load), dpsgd.sample_rate, dpsgd.sigma)[:3] for load in distinct]
+    tables = (np.array(part) for part in zip(*made, strict=True))
+    index = index.reshape(loads.shape)
+    trained = dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, norm
+    return _Plan(*trained, loads, widths, index, *tables)
 
 
 @jit
-def _hop_kernel(
-    n: int,
-    sample_rate: float,
-    sigma: float,
-    norm: float,
-    loads: Array,
-    widths: Array,
-    table: Array,
-    low: Array,
-    step: Array,
-    values: Array,
-    rng: Generator,
-) -> tuple[Array, Array, Array]:
+def _hop(plan: _Plan, rng: Generator) -> tuple[Array, Array, Array]:
     """One training: the coins, all scores, and who is active in the end.
 
     Active canaries lie in the order of their promise, band by band. Within a band they lie in rows
     as wide as the band has coordinates, and each row is turned by an amount of its own in each
     step: so each coordinate of a band has one canary of each of its rows.
     """
+    n, loads, widths = plan.n, plan.loads, plan.widths
     included = np.empty(n, dtype=np.bool_)
     for i in range(n):
         included[i] = rng.random() < 0.5
@@ -295,24 +262,24 @@ def _hop_kernel(
     spare = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.bool_)
     row, column = np.empty(n + 1, dtype=np.int32), np.empty(n + 1, dtype=np.int32)
     first = np.zeros(widths.size + 1, dtype=np.int64)
-    gap = -1 / np.log1p(-sample_rate)  # 0 for a full batch: nobody is left out
+    gap = -1 / np.log1p(-plan.sample_rate)  # 0 for a full batch: nobody is left out
     active = n
     for t in range(loads.shape[0]):
         wanted = int((loads[t] * widths).sum())
         moved = t > 0 and (wanted < active or loads.shape[1] > 1)
         if moved:
-            _sort(active, wanted, who, score, coin, dropped_scores, *spare)
+            _sort(active, wanted, (who, score, coin), spare, dropped_scores)
             active = wanted
         if moved or t == 0:
             _line_up(coin, loads[t], widths, row, column, first)
         start = 0
         for band in range(widths.size):
             end = start + loads[t, band] * widths[band]
-            entry, ones = table[t, band], slice(first[band], first[band + 1])
-            _step(
-                *(score[start:end], row[ones], column[ones], widths[band], gap, sigma, norm),
-                *(low[entry], step[entry], values[entry], rng),
-            )
+            entry, ones = plan.table[t, band], slice(first[band], first[band + 1])
+            table = plan.low[entry], plan.step[entry], plan.values[entry]
+            members = row[ones], column[ones]
+            noise = plan.sigma, plan.norm
+            _step(score[start:end], members, widths[band], gap, noise, table, rng)
             start = end
     for i in range(active):
         dropped_scores[who[i]] = score[i]
@@ -336,22 +303,15 @@ def _line_up(
 
 @jit
 def _step(
-    score: Array,
-    row: Array,
-    column: Array,
-    width: int,
-    gap: float,
-    sigma: float,
-    norm: float,
-    low: float,
-    step: float,
-    values: Array,
-    rng: Generator,
+    score: Array, members: Any, width: int, gap: float, noise: Any, table: Any, rng: Generator
 ) -> None:
     """One step on the coordinates of a band: batches, noise, and what it adds to the scores.
 
-    ``row`` and ``column`` are those of the included canaries: only they can be in a batch.
+    ``members`` are the rows and columns of the included canaries: only they can be in a batch.
     """
+    row, column = members
+    sigma, norm = noise
+    low, step, values = table
     rows = score.size // width
     turn = rng.integers(0, width, rows)
     noisy = np.zeros(2 * width)  # twice, so that a turned row is contiguous
@@ -374,18 +334,10 @@ _KEYS, _KEYS_PER_UNIT = 8192, 1024.0
 
 
 @jit
-def _sort(
-    active: int,
-    wanted: int,
-    who: Array,
-    score: Array,
-    coin: Array,
-    dropped_scores: Array,
-    spare_who: Array,
-    spare_score: Array,
-    spare_coin: Array,
-) -> None:
+def _sort(active: int, wanted: int, canaries: Any, spare: Any, dropped_scores: Array) -> None:
     """Sort the active canaries by the size of their scores, and drop those beyond ``wanted``."""
+    who, score, coin = canaries
+    spare_who, spare_score, spare_coin = spare
     place = np.zeros(_KEYS + 1, dtype=np.int64)
     for i in range(active):
         place[_key(score[i]) + 1] += 1

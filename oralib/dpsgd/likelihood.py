@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heapreplace
 from math import lgamma, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -27,30 +28,15 @@ from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib._streams import play
 from oralib.bounds import Counts
-from oralib.dpsgd.tables import POINTS, interpolate, log_mixture, window
-from oralib.dpsgd.training import DpSgd, falling, fixed_counts
+from oralib.dpsgd.noisy_counts import POINTS, interpolate, log_mixture, window
+from oralib.dpsgd.training import DpSgd, fixed_counts, numbers_of_guesses
 from oralib.mechanisms import Array
-
-__all__ = [
-    "audit_likelihood",
-    "count_right",
-    "likelihood_counts",
-    "likelihood_tables",
-    "log_odds",
-    "weigh",
-]
 
 SEEN = ("sum", "steps")
 
 
 def audit_likelihood(
-    dpsgd: DpSgd,
-    k: int,
-    *,
-    sees: str = "steps",
-    feedback: str = "none",
-    trials: int = 1,
-    seed: int,
+    dpsgd: DpSgd, k: int, *, sees: str = "steps", feedback: str = "none", trials: int = 1, seed: int
 ) -> Counts:
     """Audit DP-SGD with k guesses at the elements whose coins are best known from the outputs.
 
@@ -58,14 +44,9 @@ def audit_likelihood(
     ----------
     dpsgd : the training; its canaries stay on their coordinates.
     k : the number of guesses, fixed in advance.
-    sees : whether the guesser looks at the ``"sum"`` of the noisy gradients, as with the first and
-        the last weights, or at all ``"steps"``.
+    sees : whether the guesser looks at the ``"sum"`` of the noisy gradients or at all ``"steps"``.
     feedback : ``"none"``, or ``"one-way"``: it is shown the coins of elements that it abstains
         from, the least promising first, until k are left.
-
-    See Also
-    --------
-    audit : the paper's guesser, which looks at the sum and takes k/2 elements from each end.
 
     Examples
     --------
@@ -88,30 +69,19 @@ def likelihood_counts(
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """As :func:`audit_likelihood`, for several numbers of guesses on the very same trainings.
-
-    Parameters
-    ----------
-    guesses : the numbers of guesses, each smaller than the one before.
-    """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
-    ks = falling(guesses, dpsgd.n)
+    """As :func:`audit_likelihood`, for several numbers of guesses, the largest first, at once."""
+    ks = numbers_of_guesses(guesses, dpsgd.n)
     _check.one_of("sees", sees, SEEN)
     _check.one_of("feedback", feedback, ("none", "one-way"))
     s, steps = dpsgd.per_coordinate, dpsgd.steps
-    if s > 1000:
-        raise ValueError(f"n / d must be at most 1000, to weigh every count, got n / d = {s}")
     # A sum is one step with T draws of each element, and with the noise of T steps.
     draws, rounds = (steps, 1) if sees == "sum" else (1, steps)
     noise = dpsgd.sigma * sqrt(draws)
-    table = likelihood_tables(s, draws, dpsgd.sample_rate, noise)
+    tables = likelihood_tables(s, draws, dpsgd.sample_rate, noise)
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
-        v = _block(
-            *(size, dpsgd.used_coordinates, s, ks, draws, rounds, dpsgd.sample_rate, noise),
-            *(feedback == "one-way", *table, rng),
-        )
-        return (v,)
+        training = dpsgd.used_coordinates, s, draws, rounds, dpsgd.sample_rate, noise
+        return (_block(size, training, ks, feedback == "one-way", tables, rng),)
 
     game = "one-run DP-SGD, likelihood" if feedback == "none" else "one-way DP-SGD, likelihood"
     (v,) = play(block, trials, seed, game, dpsgd, *ks.tolist(), sees)
@@ -123,6 +93,8 @@ def likelihood_tables(
     s: int, draws: int, sample_rate: float, noise: float
 ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]]:
     """Log-likelihoods of a noisy gradient for m = 0, ..., s, and the logarithms of factorials."""
+    if s > 1000:
+        raise ValueError(f"n / d must be at most 1000, to weigh every count, got n / d = {s}")
     reach = 8 * sqrt(noise**2 + s * draws * sample_rate)
     low, high = -reach, s * draws * sample_rate + reach
     step = (high - low) / (POINTS - 1)
@@ -147,21 +119,10 @@ def _log_likelihoods(
 
 @jit
 def _block(
-    trials: int,
-    d: int,
-    s: int,
-    ks: Array,
-    draws: int,
-    rounds: int,
-    sample_rate: float,
-    noise: float,
-    one_way: bool,
-    low: float,
-    step: float,
-    table: Array,
-    factorials: Array,
-    rng: Generator,
+    trials: int, training: Any, ks: Array, one_way: bool, tables: Any, rng: Generator
 ) -> Array:
+    d, s, draws, rounds, sample_rate, noise = training
+    low, step, table, factorials = tables
     v = np.empty((trials, ks.size), dtype=np.int64)
     likelihood = np.empty((d, s + 1))
     coins = np.empty((d, s), dtype=np.bool_)
@@ -189,14 +150,11 @@ def weigh(likelihood: Array, table: Array, low: float, step: float, y: float) ->
 def count_right(
     likelihood: Array, coins: Array, ks: Array, one_way: bool, factorials: Array
 ) -> Array:
-    """How many of k guesses are right, for falling numbers k of them.
-
-    The coins of the elements have a row for each coordinate.
-    """
+    """How many of k guesses are right, for each k; the coins have a row for each coordinate."""
     d, s = coins.shape
     belief = np.empty(d)
     for j in range(d):
-        belief[j] = log_odds(likelihood[j], s, 0, factorials)
+        belief[j] = log_odds(likelihood[j], s, np.int64(0), factorials)
     if one_way:
         return _reveal(likelihood, coins, belief, ks, factorials)
     right = np.empty(ks.size, dtype=np.int64)
@@ -217,9 +175,11 @@ def log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> f
         included += m * weight
         excluded += (unknown - m) * weight
     if included == 0:  # beyond what an exponential can hold
-        return _log_sum(likelihood, unknown, seen, factorials, 1) - top - np.log(excluded)
+        level = _log_sum(likelihood, unknown, seen, factorials, np.int64(1))
+        return level - top - np.log(excluded)
     if excluded == 0:
-        return np.log(included) + top - _log_sum(likelihood, unknown, seen, factorials, 0)
+        level = _log_sum(likelihood, unknown, seen, factorials, np.int64(0))
+        return np.log(included) + top - level
     return np.log(included) - np.log(excluded)
 
 

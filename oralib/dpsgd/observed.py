@@ -16,11 +16,9 @@ from oralib import _check
 from oralib._jit import jit
 from oralib.bounds import Counts
 from oralib.dpsgd.likelihood import SEEN, count_right, likelihood_tables, log_odds, weigh
-from oralib.dpsgd.tables import interpolate, ratio_table
+from oralib.dpsgd.noisy_counts import interpolate, ratio_table
 from oralib.dpsgd.training import DpSgd
 from oralib.mechanisms import Array
-
-__all__ = ["audit_gradients", "canary_scores", "noisy_gradients"]
 
 #: Weights and gradients beyond it are those of a training that has failed.
 _LARGEST = 1e12
@@ -63,11 +61,7 @@ def noisy_gradients(
 
 
 def canary_scores(
-    dpsgd: DpSgd,
-    gradients: ArrayLike,
-    *,
-    sees: str = "steps",
-    places: ArrayLike | None = None,
+    dpsgd: DpSgd, gradients: ArrayLike, *, sees: str = "steps", places: ArrayLike | None = None
 ) -> NDArray[np.float64]:
     """How much the noisy gradients speak for each canary: log-odds that it was included.
 
@@ -81,8 +75,7 @@ def canary_scores(
         also one row with their sum.
     sees : ``"sum"`` or ``"steps"``: what the scores are made of.
     places : None for canaries that stay, canary i on coordinate i % d. For canaries that hop, the
-        coordinate of each in each step, T rows and n columns; ``"steps"`` only. -1 stands
-        for a canary that has been dropped.
+        coordinate of each in each step, T rows and n columns, or -1 if dropped; ``"steps"`` only.
 
     Examples
     --------
@@ -92,8 +85,7 @@ def canary_scores(
     """
     y = _observed(dpsgd, gradients, sees)
     if places is None:
-        likelihood, factorials = _likelihoods(dpsgd, y, sees)
-        scores = all_log_odds(likelihood, factorials)
+        scores = all_log_odds(*_likelihoods(dpsgd, y, sees))
         return scores[np.arange(dpsgd.n) % dpsgd.used_coordinates]
     if sees != "steps":
         raise ValueError(f"sees must be 'steps' for canaries that hop, got sees={sees!r}")
@@ -119,11 +111,6 @@ def audit_gradients(
     feedback : ``"none"``, or ``"one-way"``: the coins of elements are shown, the least promising
         first, until k are left, and those are guessed.
 
-    See Also
-    --------
-    audit_likelihood : the same guesser on simulated trainings.
-    audit_scores : any scores, and how many guesses to take.
-
     Examples
     --------
     >>> from oralib import train
@@ -141,9 +128,8 @@ def audit_gradients(
     likelihood, factorials = _likelihoods(dpsgd, y, sees)
     rows = np.ascontiguousarray(coins.reshape(dpsgd.per_coordinate, dpsgd.used_coordinates).T)
     (v,) = count_right(likelihood, rows, np.array([k]), feedback == "one-way", factorials)
-    return Counts(
-        np.array([v]), np.array([k]), dpsgd.n, "observed training", r_fixed=True, feedback=feedback
-    )
+    how: Any = {"game": "observed training", "r_fixed": True, "feedback": feedback}
+    return Counts(np.array([v]), np.array([k]), dpsgd.n, **how)
 
 
 def check_places(dpsgd: DpSgd, places: ArrayLike) -> NDArray[np.int64]:
@@ -174,10 +160,6 @@ def _observed(dpsgd: DpSgd, gradients: ArrayLike, sees: str) -> NDArray[np.float
     """What the guesser looks at; the sum is a single row."""
     _check.one_of("sees", sees, SEEN)
     y = check_steps(dpsgd, gradients, or_sum=sees == "sum")
-    if dpsgd.per_coordinate > 1000:
-        raise ValueError(
-            f"n / d must be at most 1000, to weigh every count, got n / d = {dpsgd.per_coordinate}"
-        )
     return y.sum(axis=0, keepdims=True) if sees == "sum" else y
 
 
@@ -203,7 +185,7 @@ def weigh_all(y: Array, table: Array, low: float, step: float) -> Array:
 def all_log_odds(likelihood: Array, factorials: Array) -> Array:
     odds = np.empty(likelihood.shape[0])
     for j in range(odds.size):
-        odds[j] = log_odds(likelihood[j], likelihood.shape[1] - 1, 0, factorials)
+        odds[j] = log_odds(likelihood[j], likelihood.shape[1] - 1, np.int64(0), factorials)
     return odds
 
 

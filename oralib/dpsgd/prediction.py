@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib.dpsgd.hopping import Dropping, loads_and_widths, stages
-from oralib.dpsgd.tables import ratio_table
+from oralib.dpsgd.noisy_counts import ratio_table
 from oralib.dpsgd.training import DpSgd
-
-__all__ = ["predicted_accuracy"]
 
 
 def predicted_accuracy(

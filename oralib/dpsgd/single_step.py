@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
+from oralib._rounding import ROUNDING
 from oralib.bounds import Counts
 from oralib.dpsgd.training import DpSgd, ones_among, play_counts
 from oralib.games import FEEDBACK, adaptive_game, check_budget
-from oralib.guessers import ROUNDING
 from oralib.mechanisms import Array
-
-__all__ = ["audit_single_step", "guess_distances"]
 
 
 def audit_single_step(
@@ -40,10 +38,6 @@ def audit_single_step(
         (``"one-way"``), or all coins (``"full"``, the paper's adaptive auditing).
     budget : with feedback, a number of guesses fixed in advance, as in :func:`oralib.adaptive`.
 
-    See Also
-    --------
-    oralib.adaptive : the same game played slowly with :class:`oralib.NoisyCountInSets`.
-
     Examples
     --------
     >>> dpsgd = DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0)
@@ -62,16 +56,13 @@ def audit_single_step(
     def block(size: int, rng: Generator) -> Any:
         if plain:
             return _plain_block(size, d, s, dpsgd.sigma, distance, rng)
-        v, r = _adaptive_block(size, d, s, dpsgd.sigma, distance, full, most, rng)
+        v, r = _adaptive_block(size, d, s, (dpsgd.sigma, distance), full, most, rng)
         return v, r if budget is None else np.full_like(r, most)
 
     game = "one-run" if plain else f"{adaptive_game(feedback, budget)},"
     key = (float(tau),) if budget is None else (float(tau), most)
-    return play_counts(
-        *(f"{game} DP-SGD", block, dpsgd, trials, seed, *key),
-        r_fixed=budget is not None,
-        feedback=feedback,
-    )
+    how: Any = {"r_fixed": budget is not None, "feedback": feedback}
+    return play_counts(f"{game} DP-SGD", block, dpsgd, trials, seed, *key, **how)
 
 
 def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
@@ -86,11 +77,6 @@ def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
     [inf, 1.0, 1.278]
     """
     tau = _checked(dpsgd, tau)
-    if dpsgd.per_coordinate > _LARGEST:
-        raise ValueError(
-            f"n must be at most {_LARGEST:,} times d, as every number of unknown elements has a "
-            f"distance of its own, got n={dpsgd.n} and d={dpsgd.d}"
-        )
     return _guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau).copy()
 
 
@@ -98,10 +84,6 @@ def guess_distance(dpsgd: DpSgd, tau: float) -> float:
     """The last of :func:`guess_distances`, which is all that a guesser without feedback needs."""
     tau = _checked(dpsgd, tau)
     return float(_guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau, last=True)[-1])
-
-
-#: Elements per coordinate for which all distances can be found, in some minutes.
-_LARGEST = 10_000
 
 
 def _checked(dpsgd: DpSgd, tau: float) -> float:
@@ -181,15 +163,9 @@ def _plain_block(
 
 @jit
 def _adaptive_block(
-    trials: int,
-    d: int,
-    s: int,
-    sigma: float,
-    distance: Array,
-    full: bool,
-    budget: int,
-    rng: Generator,
+    trials: int, d: int, s: int, step: Any, full: bool, budget: int, rng: Generator
 ) -> tuple[Array, Array]:
+    sigma, distance = step
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):
@@ -209,7 +185,7 @@ def _adaptive_block(
                     r[trial] += taken
                     v[trial] += ones if x > 0 else taken - ones
                     break
-                bit = ones_among(1, ones, unknown, rng)
+                bit = ones_among(np.int64(1), ones, unknown, rng)
                 if guessed:
                     r[trial] += 1
                     v[trial] += bit == (x > 0)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import product
 from math import log, nan
 
 import numpy as np
@@ -9,21 +10,11 @@ import pandas as pd
 from tqdm import tqdm
 
 from oralib import _check
-from oralib.dpsgd import (
-    DpSgd,
-    certified_epsilon,
-    confidence,
-    isolated_limit,
-    noise_multiplier,
-)
+from oralib.accounting import certified_epsilon, noise_multiplier
+from oralib.dpsgd import DpSgd, confidence, isolated_limit
 from oralib.dpsgd.likelihood import SEEN
-from oralib.experiments.points import (
-    list_of,
-    row_of,
-)
+from oralib.experiments.points import integers_of, words_of
 from oralib.laws import Law, isolated_law, isolated_threshold_law, mean_bound
-
-__all__ = ["best_guesses", "isolated_ceiling"]
 
 ISOLATED_SIZES = tuple(round(10 ** (third / 3)) for third in range(9, 28))
 
@@ -73,34 +64,18 @@ def isolated_ceiling(
     0  1000  119  0.493
     """
     beta = _check.real("beta", beta, 0, 1, interval="()")
-    listed = row_of("sizes", _check.integers("sizes", list_of(sizes), 1))
-    if not listed:
-        raise ValueError("sizes must have at least one entry, got sizes=[]")
-    words = {"sees": SEEN, "rules": RULES}
-    chosen = {
-        name: [_check.one_of(name, word, words[name]) for word in list_of(given)]
-        for name, given in (("sees", sees), ("rules", rules))
-    }
-    for name, given in chosen.items():
-        if not given:
-            raise ValueError(f"{name} must have at least one entry, got {name}=[]")
+    trained = integers_of("sizes", sizes)
+    points = product(words_of("sees", sees, SEEN), words_of("rules", rules, RULES), trained)
     sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
     rows = []
-    points = [(seen, rule) for seen in chosen["sees"] for rule in chosen["rules"]]
-    for n in tqdm(listed, disable=None, leave=False):
+    for seen, rule, n in tqdm(list(points), disable=None, leave=False):
         dpsgd = DpSgd(n, n, steps, sample_rate, sigma)
-        certified = certified_epsilon(dpsgd, delta)
-        for seen, rule in points:
-            k, bound = best_guesses(dpsgd, seen, rule, beta, delta)
-            limit = nan
-            if rule == "exact":
-                limit = isolated_limit(dpsgd, sees=seen, beta=beta, delta=delta)
-            row = {"sees": seen, "rule": rule, "n": n, "k": k, "bound": bound}
-            rows.append({**row, "limit": limit, "certified": certified})
-    table = pd.DataFrame(rows)
-    order = [(seen, rule) for seen, rule in points]
-    keys = [order.index(pair) for pair in zip(table["sees"], table["rule"], strict=True)]
-    return table.iloc[np.argsort(keys, kind="stable")].reset_index(drop=True)
+        k, bound = best_guesses(dpsgd, seen, rule, beta, delta)
+        limits = rule == "exact"
+        limit = isolated_limit(dpsgd, sees=seen, beta=beta, delta=delta) if limits else nan
+        row = {"sees": seen, "rule": rule, "n": n, "k": k, "bound": bound, "limit": limit}
+        rows.append({**row, "certified": certified_epsilon(dpsgd, delta)})
+    return pd.DataFrame(rows)
 
 
 def best_guesses(

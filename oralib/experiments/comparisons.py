@@ -2,34 +2,19 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import product
 
 import pandas as pd
 from tqdm import tqdm
 
 from oralib import _check
+from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import Counts, valid_lower_bound, valid_rule
-from oralib.dpsgd import (
-    DpSgd,
-    audit,
-    audit_hopping,
-    audit_likelihood,
-    certified_epsilon,
-    noise_multiplier,
-)
+from oralib.dpsgd import DpSgd, audit, audit_hopping, audit_likelihood
+from oralib.experiments import points
 from oralib.experiments.ceiling import best_guesses
-from oralib.experiments.points import (
-    check_play,
-    elements_of,
-    grid_of,
-    list_of,
-    row_of,
-    sweep,
-    training_for,
-)
 from oralib.experiments.summaries import summary
 from oralib.methods import METHODS, Method, training
-
-__all__ = ["best_bounds", "bound_map"]
 
 
 def best_bounds(
@@ -58,10 +43,8 @@ def best_bounds(
       method     n    k   rule
     0  paper  8000  100  exact
     """
-    check_play(beta, trials, seed)
-    names = [_check.one_of("methods", name, tuple(METHODS)) for name in list_of(methods)]
-    if not names:
-        raise ValueError("methods must have at least one entry, got methods=[]")
+    points.check_play(beta, trials, seed)
+    names = points.words_of("methods", methods, METHODS)
     d = _check.integer("d", d, max(_least_coordinates(METHODS[name]) for name in names), 10**6)
     sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
     rows = []
@@ -69,30 +52,18 @@ def best_bounds(
         method = METHODS[name]
         dpsgd = training(method, d, steps, sample_rate, sigma)
         counts = method.play(dpsgd, method.guesses, trials=trials, seed=seed)
-        row = summary(counts, beta, delta)
+        means = summary(counts, beta, delta)
         bounds = valid_lower_bound(counts, beta=beta, delta=delta)
         alone = DpSgd(counts.n, counts.n, steps, sample_rate, sigma)
         certified = certified_epsilon(alone, delta)
-        rows.append(
-            {
-                "method": name,
-                "words": method.words,
-                "n": counts.n,
-                "k": method.guesses,
-                "feedback": counts.feedback,
-                "rule": valid_rule(counts, delta),
-                "bound": row["valid"],
-                "bound_se": row["valid_se"],
-                "usual": row["bound"],
-                "usual_se": row["bound_se"],
-                "estimation": row["estimation"],
-                "efficacy": row["efficacy"],
-                "ceiling": best_guesses(alone, "steps", "exact", beta, delta)[1],
-                "certified": certified,
-                "above": float((bounds > certified).mean()),
-                "trials": counts.trials,
-            }
-        )
+        row = {"method": name, "words": method.words, "n": counts.n, "k": method.guesses}
+        row |= {"feedback": counts.feedback, "rule": valid_rule(counts, delta)}
+        row |= {"bound": means["valid"], "bound_se": means["valid_se"]}
+        row |= {"usual": means["bound"], "usual_se": means["bound_se"]}
+        row |= {name: means[name] for name in ("estimation", "efficacy")}
+        row["ceiling"] = best_guesses(alone, "steps", "exact", beta, delta)[1]
+        row |= {"certified": certified, "above": float((bounds > certified).mean())}
+        rows.append({**row, "trials": counts.trials})
     return pd.DataFrame(rows)
 
 
@@ -129,27 +100,22 @@ def bound_map(
        epsilon    x    k
     0      2.0  1.0  100
     """
-    check_play(beta, trials, seed)
-    words = [_check.one_of("methods", word, tuple(_MAPPED)) for word in list_of(methods)]
-    sizes, levels = elements_of(ratios, d), grid_of("epsilons", epsilons, 0, 1000, "(]")
-    numbers = row_of("guesses", _check.integers("guesses", list_of(guesses), 1))
-    if numbers and max(numbers) > min(sizes):
+    points.check_play(beta, trials, seed)
+    words = points.words_of("methods", methods, _MAPPED)
+    numbers = points.integers_of("guesses", guesses)
+    sizes = points.elements_of(ratios, d)
+    if max(numbers) > min(sizes):
         raise ValueError(
             f"guesses must be at most n, the fewest elements, got guesses={max(numbers)} and "
             f"n={min(sizes)}"
         )
-    if not words or not numbers:
-        raise ValueError("methods and guesses must have at least one entry each")
-    points = []
-    for epsilon in levels:
-        for n in sizes:
-            dpsgd = training_for(epsilon, delta, n, d, steps, sample_rate)
-            for word in words:
-                for k in numbers:
-                    labels = {"epsilon": epsilon, "method": word, "x": n / d, "n": n, "k": k}
-                    play = partial(_MAPPED[word], dpsgd, k, trials=trials, seed=seed)
-                    points.append((labels, play))
-    return sweep(points, beta, delta)
+    played = []
+    levels = points.reals_of("epsilons", epsilons, 0, 1000, "(]")
+    for epsilon, n, word, k in product(levels, sizes, words, numbers):
+        dpsgd = points.training_for(epsilon, delta, n, d, steps, sample_rate)
+        labels = {"epsilon": epsilon, "method": word, "x": n / d, "n": n, "k": k}
+        played.append((labels, partial(_MAPPED[word], dpsgd, k, trials=trials, seed=seed)))
+    return points.sweep(played, beta, delta)
 
 
 _MAPPED: dict[str, Callable[..., Counts]] = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import product
 from math import inf
 from typing import Any
 
@@ -9,35 +10,15 @@ import pandas as pd
 
 from oralib import _check
 from oralib.dpsgd import audit, audit_single_step
-from oralib.experiments.points import (
-    by_epsilon,
-    check_play,
-    elements_of,
-    feedback_words,
-    grid_of,
-    list_of,
-    row_of,
-    sweep,
-    training_for,
-)
+from oralib.experiments import points
 from oralib.games import adaptive, one_run
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import CountInSets, LocalLaplace
 
-__all__ = [
-    "FIGURES",
-    "adaptive_count_in_sets",
-    "adaptive_dpsgd",
-    "elements_by_epsilon",
-    "elements_per_coordinate",
-    "local_laplace",
-    "taken_guesses",
-    "taken_guesses_by_epsilon",
-]
-
 ELEMENTS_PER_COORDINATE = (0.1, 0.2, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 16, 32, 64)
 FRACTIONS_OF_GUESSES = (0.002, 0.004, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
+_FEEDBACKS = ("none", "one-way", "full")
 
 
 def taken_guesses(
@@ -61,16 +42,13 @@ def taken_guesses(
     >>> table["x"].tolist()
     [0.02, 0.2]
     """
-    check_play(beta, trials, seed)
-    shares = grid_of("fractions", fractions, 0, 1, "(]")
-    dpsgd = training_for(epsilon, delta, n, d, steps, sample_rate)
+    points.check_play(beta, trials, seed)
+    shares = points.reals_of("fractions", fractions, 0, 1, "(]")
+    dpsgd = points.training_for(epsilon, delta, n, d, steps, sample_rate)
     guesses = [max(1, round(share * dpsgd.n)) for share in shares]
     play = partial(audit, dpsgd, trials=trials, seed=seed)
-    return sweep(
-        [({"x": k / dpsgd.n, "n": dpsgd.n, "k": k}, partial(play, k)) for k in guesses],
-        beta,
-        delta,
-    )
+    played = [({"x": k / dpsgd.n, "n": dpsgd.n, "k": k}, partial(play, k)) for k in guesses]
+    return points.sweep(played, beta, delta)
 
 
 def elements_per_coordinate(
@@ -89,8 +67,7 @@ def elements_per_coordinate(
     """Figures 2 and 6: DP-SGD against the number n/d of elements per coordinate, column ``x``.
 
     For many elements the bound falls for two reasons: they hide each other, and the correction
-    for δ grows like 2nδ. In column ``valid``, by the exact p-value, most of the second loss is
-    gone: with 64 elements per coordinate a fifth of the bound for δ = 0 is lost, not nine tenths.
+    for δ grows like 2nδ. In column ``valid``, by the exact p-value, most of the latter is gone.
 
     Examples
     --------
@@ -98,14 +75,13 @@ def elements_per_coordinate(
     >>> bool(table["bound"][1] > table["bound"][0])
     True
     """
-    check_play(beta, trials, seed)
-    sizes = elements_of(ratios, d)
+    points.check_play(beta, trials, seed)
+    sizes = points.elements_of(ratios, d)
     k = _check.integer("k", k, 1, min(sizes))
-    trainings = [training_for(epsilon, delta, n, d, steps, sample_rate) for n in sizes]
+    trainings = [points.training_for(epsilon, delta, n, d, steps, sample_rate) for n in sizes]
     play = partial(audit, k=k, trials=trials, seed=seed)
-    return sweep(
-        [({"x": t.n / t.d, "n": t.n, "k": k}, partial(play, t)) for t in trainings], beta, delta
-    )
+    played = [({"x": t.n / t.d, "n": t.n, "k": k}, partial(play, t)) for t in trainings]
+    return points.sweep(played, beta, delta)
 
 
 def taken_guesses_by_epsilon(
@@ -122,8 +98,8 @@ def taken_guesses_by_epsilon(
     >>> taken_guesses_by_epsilon([0.02], epsilons=[1.0, 4.0], trials=5)["epsilon"].tolist()
     [1.0, 4.0]
     """
-    grid = grid_of("fractions", fractions, 0, 1, "(]")
-    return by_epsilon(taken_guesses, epsilons, grid, trials=trials, **setting)
+    grid = points.reals_of("fractions", fractions, 0, 1, "(]")
+    return points.by_epsilon(taken_guesses, epsilons, grid, trials=trials, **setting)
 
 
 def elements_by_epsilon(
@@ -140,8 +116,8 @@ def elements_by_epsilon(
     >>> elements_by_epsilon([4], epsilons=[1.0, 4.0], trials=5)["epsilon"].tolist()
     [1.0, 4.0]
     """
-    grid = grid_of("ratios", ratios, 0, inf, "()")
-    return by_epsilon(elements_per_coordinate, epsilons, grid, trials=trials, **setting)
+    grid = points.reals_of("ratios", ratios, 0, inf, "()")
+    return points.by_epsilon(elements_per_coordinate, epsilons, grid, trials=trials, **setting)
 
 
 # ------------------------------------------------------------------- plain against adaptive
@@ -164,27 +140,23 @@ def adaptive_dpsgd(
     Column ``feedback``: ``none`` is the paper's ORA, ``full`` its AORA, ``one-way`` reveals the
     coins of abstained elements only. Column ``bound`` is what the paper plots, with δ > 0 and a
     number of guesses that depends on the output, which the theorem behind it does not cover.
-    Column ``valid`` is a bound that is proved for the audit. For ``full`` and δ > 0 it is a crude
-    one, and 0 where n δ / 2 is β or more.
+    ``valid`` is proved for the audit; for ``full`` it is 0 where n δ / 2 is β or more.
 
     Examples
     --------
     >>> adaptive_dpsgd([4], trials=5)["feedback"].tolist()
     ['none', 'one-way', 'full']
     """
-    check_play(beta, trials, seed)
-    words = feedback_words(feedbacks)
-    trainings = [training_for(epsilon, delta, n, d, 1, 1.0) for n in elements_of(ratios, d)]
+    points.check_play(beta, trials, seed)
+    words = points.words_of("feedbacks", feedbacks, _FEEDBACKS)
+    sizes = points.elements_of(ratios, d)
+    trainings = [points.training_for(epsilon, delta, n, d, 1, 1.0) for n in sizes]
     play = partial(audit_single_step, tau=tau, trials=trials, seed=seed)
-    return sweep(
-        [
-            ({"feedback": word, "x": t.n / t.d, "n": t.n}, partial(play, t, feedback=word))
-            for word in words
-            for t in trainings
-        ],
-        beta,
-        delta,
-    )
+    played = [
+        ({"feedback": word, "x": t.n / t.d, "n": t.n}, partial(play, t, feedback=word))
+        for word, t in product(words, trainings)
+    ]
+    return points.sweep(played, beta, delta)
 
 
 def adaptive_count_in_sets(
@@ -209,21 +181,15 @@ def adaptive_count_in_sets(
     1  2  one-way
     2  2     full
     """
-    check_play(beta, trials, seed)
+    points.check_play(beta, trials, seed)
     sets, guesser = _check.integer("sets", sets, 1), ThresholdGuesser(tau)
-    words, s_values = (
-        feedback_words(feedbacks),
-        row_of("sizes", _check.integers("sizes", list_of(sizes), 1)),
-    )
-    if not s_values:
-        raise ValueError("sizes must have at least one entry, got sizes=[]")
-    points = []
-    for word in words:
+    words = points.words_of("feedbacks", feedbacks, _FEEDBACKS)
+    played = []
+    for word, s in product(words, points.integers_of("sizes", sizes)):
         game: Any = one_run if word == "none" else partial(adaptive, feedback=word)
-        for s in s_values:
-            play = partial(game, CountInSets(s), guesser, sets * s, trials=trials, seed=seed)
-            points.append(({"feedback": word, "x": s, "n": sets * s}, play))
-    return sweep(points, beta, 0.0)
+        play = partial(game, CountInSets(s), guesser, sets * s, trials=trials, seed=seed)
+        played.append(({"feedback": word, "x": s, "n": sets * s}, play))
+    return points.sweep(played, beta, 0.0)
 
 
 def local_laplace(
@@ -242,11 +208,12 @@ def local_laplace(
     >>> bool(0 < table["bound"][0] < 2)
     True
     """
-    check_play(beta, trials, seed)
+    points.check_play(beta, trials, seed)
     n = _check.integer("n", n, 1)
-    mechanisms = [LocalLaplace(epsilon) for epsilon in grid_of("epsilons", epsilons, 0, inf, "()")]
+    levels = points.reals_of("epsilons", epsilons, 0, inf, "()")
     play = partial(one_run, guesser=ThresholdGuesser(), n=n, trials=trials, seed=seed)
-    return sweep([({"x": m.epsilon, "n": n}, partial(play, m)) for m in mechanisms], beta, 0.0)
+    played = [({"x": level, "n": n}, partial(play, LocalLaplace(level))) for level in levels]
+    return points.sweep(played, beta, 0.0)
 
 
 #: The function that computes the data of each figure of the paper.

@@ -14,20 +14,6 @@ from oralib.bounds import Counts
 from oralib.dpsgd import DpSgd, noise_multiplier
 from oralib.experiments.summaries import summary
 
-__all__ = [
-    "by_epsilon",
-    "check_play",
-    "elements_of",
-    "feedback_words",
-    "grid_of",
-    "list_of",
-    "row_of",
-    "sweep",
-    "training_for",
-]
-
-_FEEDBACKS = ("none", "one-way", "full")
-
 
 def check_play(beta: float, trials: int, seed: int) -> None:
     """What every experiment takes, checked before any work."""
@@ -44,56 +30,51 @@ def training_for(
     return DpSgd(n, d, steps, sample_rate, noise_multiplier(epsilon, delta, steps, sample_rate))
 
 
-def list_of(values: Iterable[Any]) -> Any:
-    """A grid as a list, or as the array that it is; one value is a grid of one point."""
-    if isinstance(values, np.ndarray):
-        return np.atleast_1d(values)
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        return [values]
-    return list(values)
-
-
-def grid_of(
+def reals_of(
     name: str, values: Iterable[float], low: float, high: float, interval: str
 ) -> list[float]:
-    """A grid as a list of numbers in an interval, with at least one point."""
-    listed = list_of(values)
+    """A grid of numbers in an interval."""
+    return _row(name, _check.reals(name, _listed(name, values), low, high, interval=interval))
+
+
+def integers_of(name: str, values: Iterable[int]) -> list[int]:
+    """A grid of integers from 1 on."""
+    return _row(name, _check.integers(name, _listed(name, values), 1))
+
+
+def words_of(name: str, values: Iterable[str], allowed: Iterable[str]) -> list[str]:
+    """A grid of some of the allowed words."""
+    return [_check.one_of(name, word, tuple(allowed)) for word in _listed(name, values)]
+
+
+def _listed(name: str, values: Any) -> Any:
+    """A grid as a list, or as the array that it is; one value is a grid of one point."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        values = [values]
+    listed: Any = np.atleast_1d(values) if isinstance(values, np.ndarray) else list(values)
     if not len(listed):
         raise ValueError(f"{name} must have at least one entry, got {name}=[]")
-    return row_of(name, _check.reals(name, listed, low, high, interval=interval))
+    return listed
 
 
-def row_of(name: str, values: NDArray[Any]) -> list[Any]:
-    """The entries of a grid, which has one axis."""
+def _row(name: str, values: NDArray[Any]) -> list[Any]:
     if values.ndim != 1:
         raise ValueError(f"{name} must be a row of numbers, got shape {values.shape}")
     return values.tolist()
 
 
-def feedback_words(feedbacks: Iterable[str]) -> list[str]:
-    """The kinds of feedback that are asked for, at least one."""
-    words = [_check.one_of("feedbacks", word, _FEEDBACKS) for word in list_of(feedbacks)]
-    if not words:
-        raise ValueError("feedbacks must have at least one entry, got feedbacks=[]")
-    return words
-
-
 def elements_of(ratios: Iterable[float], d: int) -> list[int]:
     """The numbers of elements n with these ratios n / d."""
     d = _check.integer("d", d, 1)
-    return [max(1, round(ratio * d)) for ratio in grid_of("ratios", ratios, 0, 1e12, "(]")]
+    return [max(1, round(ratio * d)) for ratio in reals_of("ratios", ratios, 0, 1e12, "(]")]
 
 
 def sweep(
     points: Sequence[tuple[dict[str, Any], Callable[[], Counts]]], beta: float, delta: float
 ) -> pd.DataFrame:
     """Play every point and summarise it in a row, with a progress bar on a terminal."""
-    return pd.DataFrame(
-        [
-            {**labels, **summary(play(), beta, delta)}
-            for labels, play in tqdm(points, disable=None, leave=False)
-        ]
-    )
+    played = tqdm(points, disable=None, leave=False)
+    return pd.DataFrame([labels | summary(play(), beta, delta) for labels, play in played])
 
 
 def by_epsilon(
@@ -103,6 +84,6 @@ def by_epsilon(
     **setting: Any,
 ) -> pd.DataFrame:
     """An experiment at several levels ε, one below the other."""
-    levels = grid_of("epsilons", epsilons, 0, inf, "()")
+    levels = reals_of("epsilons", epsilons, 0, inf, "()")
     tables = {level: experiment(grid, epsilon=level, **setting) for level in levels}
     return pd.concat(tables, names=["epsilon"]).reset_index("epsilon").reset_index(drop=True)

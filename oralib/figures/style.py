@@ -4,37 +4,23 @@ Colours are those of Okabe and Ito, which colour-blind readers can tell apart; t
 opaque, so that axes stay readable on a dark page.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import wraps
 from io import BytesIO
-from itertools import cycle
-from threading import RLock
 from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib import ticker
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from PIL import Image
 
-from oralib.figures.data import band_of, table_of, with_data
+from oralib.figures.data import Note, table_of, with_data
 
-BLUE, ORANGE, GREEN, RED, SKY, PINK, GREY = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#56B4E9",
-    "#CC79A7",
-    "#555555",
-)
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+SKY, PINK, GREY = "#56B4E9", "#CC79A7", "#555555"
 CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY)
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
-MARKERS = "osD^v<>"
 
 #: A curve: x and y, or x, y and the standard error of y.
 Curve = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
@@ -61,24 +47,8 @@ STYLE: Any = {
 _DOTS, _SHOWN = 200, 100
 
 
-_one_thread = RLock()
-
-
-@contextmanager
-def _house_style() -> Iterator[None]:
-    """The settings of the house, for one thread at a time.
-
-    Matplotlib's settings belong to the process. Two threads that change them and put them back in
-    turns would leave those of the house to the caller.
-    """
-    with _one_thread, matplotlib.rc_context(STYLE):
-        yield
-
-
 class Picture(Figure):
-    """A figure that belongs to nobody but its caller, and that a notebook shows as PNG.
-
-    A Matplotlib figure with all that one can do with it, ``savefig`` for instance.
+    """A Matplotlib figure that belongs to nobody but its caller, and that a notebook shows as PNG.
 
     Examples
     --------
@@ -86,19 +56,23 @@ class Picture(Figure):
     [6.0, 2.0]
     """
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.notes: list[Note] = []
+
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         buffer = BytesIO()
-        with _house_style():
+        with matplotlib.rc_context(STYLE):
             self.savefig(buffer, format="png", dpi=_DOTS)
         image = Image.open(buffer).convert("RGB")
         # A drawing has few colours; a palette of them takes a third of the room.
-        small = with_data(image.quantize(128, dither=Image.Dither.NONE), self)
-        size = {"width": image.width * _SHOWN // _DOTS, "height": image.height * _SHOWN // _DOTS}
-        return small, size
+        small = with_data(image.quantize(128, dither=Image.Dither.NONE), self.table())
+        width, height = (pixels * _SHOWN // _DOTS for pixels in image.size)
+        return small, {"width": width, "height": height}
 
     def table(self) -> pd.DataFrame:
         """The numbers that it shows, a row for each; the PNG of a notebook carries them, too."""
-        return table_of(self)
+        return table_of(self.notes)
 
 
 def in_house_style(draw: Callable[..., Picture]) -> Callable[..., Picture]:
@@ -106,49 +80,10 @@ def in_house_style(draw: Callable[..., Picture]) -> Callable[..., Picture]:
 
     @wraps(draw)
     def styled(*args: Any, **kwargs: Any) -> Picture:
-        with _house_style():
+        with matplotlib.rc_context(STYLE):
             return draw(*args, **kwargs)
 
     return styled
-
-
-def new_picture(
-    columns: int = 1, *, rows: int = 1, width: float = 7.0, height: float = 4.0, **options: Any
-) -> tuple[Picture, Any]:
-    picture = Picture(figsize=(width, height), layout="constrained")
-    return picture, picture.subplots(rows, columns, **options)
-
-
-def label_axes(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
-    if log_x:
-        axes.set_xscale("log")
-        low, high = axes.get_xlim()
-        subs = (1, 2, 5) if high < 2000 * low else (1,)  # as many labels as there is room for
-        axes.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
-        axes.xaxis.set_major_formatter(ticker.FuncFormatter(_plain))
-        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
-
-
-def _plain(x: float, place: int) -> str:
-    """1000 as it is, and 1e-05 as a power of ten."""
-    if 1e-3 <= x < 1e5:
-        return f"{x:g}"
-    if x <= 0:  # the place of a tick that is too small for a double
-        return ""
-    power = round(np.log10(x))
-    return f"$10^{{{power}}}$" if np.isclose(x, 10.0**power) else ""
-
-
-def look(place: int) -> tuple[str, Any, str]:
-    """Colour, dashes and marker of a curve: colours that come back have other dashes and markers.
-
-    >>> look(0), look(7)
-    (('#0072B2', '-', 'o'), ('#0072B2', '--', 's'))
-    """
-    turned = place + place // len(CYCLE)
-    return CYCLE[place % len(CYCLE)], DASHES[turned % len(DASHES)], MARKERS[turned % len(MARKERS)]
 
 
 def require_some(name: str, given: Mapping[Any, Any], what: str) -> None:
@@ -159,65 +94,9 @@ def require_some(name: str, given: Mapping[Any, Any], what: str) -> None:
         raise ValueError(f"{name} must have at least one {what}, got {given!r}")
 
 
-def draw_references(
-    axes: Axes, levels: Mapping[str, float] | None, *, upright: bool = False
-) -> None:
-    """Reference lines across the axes, each with dashes of its own."""
-    draw = axes.axvline if upright else axes.axhline
-    styles = cycle(("--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))))
-    for dashes, (label, level) in zip(styles, (levels or {}).items(), strict=False):
-        draw(level, color="black", linestyle=dashes, linewidth=1.2, label=label)
-
-
-#: The height of a row of a legend, in inches.
-_ROW = 0.25
-
-
-def draw_legend(picture: Picture, columns: int = 2, *, spare: int = 4) -> None:
-    """Above the axes, where it hides nothing; each label once.
-
-    The picture has room for ``spare`` rows of it, and grows for more.
-    """
-    found: dict[str, Any] = {}
-    for axes in picture.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    if found:
-        picture.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns)
-    rows = -(-len(found) // columns)
-    if rows > spare:
-        picture.set_figheight(picture.get_figheight() + _ROW * (rows - spare))
-
-
-def draw_curve(
-    axes: Axes, x: ArrayLike, y: ArrayLike, error: ArrayLike | None = None, **style: Any
-) -> None:
-    """A curve with a band of one standard error; points without a finite value are left out."""
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"x and y of a curve must be as long, got shapes {x.shape} and {y.shape}")
-    finite = np.isfinite(y)
-    (line,) = axes.plot(x[finite], y[finite], **style)
-    if error is not None:
-        error = np.where(np.isfinite(error), error, 0.0)
-        low, high = (y - error)[finite], (y + error)[finite]
-        band = axes.fill_between(x[finite], low, high, color=line.get_color(), linewidth=0)
-        band.set_alpha(0.25)
-        band.set_gid(band_of(line))
-
-
-def draw_points(
-    axes: Axes, x: ArrayLike, y: ArrayLike, error: ArrayLike | None = None, **style: Any
-) -> None:
-    """Simulated values with bars of one standard error, and no line between them."""
-    axes.errorbar(x, y, error, fmt=style.pop("marker", "o"), capsize=3, linestyle="none", **style)
-
-
 def ink_on(colour: str) -> str:
     """Black or white, whichever is easier to read on a colour."""
-    red, green, blue = (
-        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4
-        for c in matplotlib.colors.to_rgb(colour)
-    )
-    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    parts = np.array(matplotlib.colors.to_rgb(colour))
+    linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ [0.2126, 0.7152, 0.0722]
     return "black" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "white"

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from math import isqrt
 from typing import Any
@@ -19,24 +18,6 @@ CANARY = 3.0
 
 #: Inputs, wanted outputs, sizes of canaries (nan for digits), and places in the data.
 Batch = tuple[Tensor, Tensor, Tensor, Tensor]
-
-
-@contextmanager
-def usual_settings() -> Iterator[None]:
-    """PyTorch as it starts, whatever the caller has set: else one seed would give other numbers."""
-    dtype = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float32)
-    try:
-        with (
-            torch.device("cpu"),
-            torch.inference_mode(False),
-            torch.enable_grad(),
-            torch.autocast("cpu", enabled=False),
-            torch.random.fork_rng(devices=[]),  # the caller's random numbers are left alone
-        ):
-            yield
-    finally:
-        torch.set_default_dtype(dtype)
 
 
 class Examples(Dataset[Any]):
@@ -87,6 +68,7 @@ def loss(outputs: Tensor, wanted: Tensor, sizes: Tensor) -> Tensor:
     return torch.where(sizes.isnan(), usual, linear).mean()
 
 
+@torch.random.fork_rng(devices=[])  # the caller's random numbers are left alone
 def train(
     data: Examples,
     places: Sequence[NDArray[np.int64]],
@@ -102,19 +84,17 @@ def train(
     model = nn.Linear(data.digits.shape[1], data.classes, bias=False)
     nn.init.zeros_(model.weight)
     noise = torch.Generator().manual_seed(2 * seed)
+    shuffled = bug == "shuffled batches"
     with warnings.catch_warnings():
         # That its random numbers are not those for production, and about the hooks of PyTorch.
         warnings.simplefilter("ignore")
+        order = torch.Generator().manual_seed(2 * seed + 1)
+        how: Any = {"shuffle": shuffled, "collate_fn": lambda batch: batch, "generator": order}
+        loader = DataLoader(data, batch_size=-(-len(data) // batches), **how)
+        how = {"max_grad_norm": clip, "noise_generator": noise, "poisson_sampling": not shuffled}
+        noise_multiplier = sigma * NOISE.get(bug, 1.0)
         private, optimizer, loader = make_private(
-            *(model, learning_rate, clip, sigma * NOISE.get(bug, 1.0), noise),
-            DataLoader(
-                data,
-                batch_size=-(-len(data) // batches),
-                shuffle=bug == "shuffled batches",
-                collate_fn=lambda batch: batch,
-                generator=torch.Generator().manual_seed(2 * seed + 1),
-            ),
-            poisson_sampling=bug != "shuffled batches",
+            model, loader, learning_rate, noise_multiplier, **how
         )
         if bug == "no clipping for a tenth":
             optimizer.attach_step_hook(without_clipping(data, clip))
@@ -136,33 +116,16 @@ NOISE: dict[str | None, float] = {"half the noise": 0.5, "a quarter of the noise
 
 
 def make_private(
-    model: nn.Module,
-    learning_rate: float,
-    clip: float,
-    sigma: float,
-    noise: torch.Generator,
-    loader: Any,
-    poisson_sampling: bool = True,
-    ghost: bool = False,
+    model: nn.Module, loader: Any, learning_rate: float, sigma: float, **options: Any
 ) -> tuple[Any, ...]:
-    """Model, optimiser and loader as Opacus makes them, for plain gradient descent.
-
-    With ghost clipping, which keeps no gradient of a single example in memory, there is also the
-    loss, before the loader.
-    """
-    made: tuple[Any, ...] = PrivacyEngine(accountant="rdp").make_private(
-        module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=learning_rate),
-        data_loader=loader,
-        noise_multiplier=sigma,
-        max_grad_norm=clip,
-        poisson_sampling=poisson_sampling,
-        noise_generator=noise,
-        grad_sample_mode="ghost" if ghost else "hooks",
-    )
-    return made
+    """Model, optimiser, with ghost clipping the loss, and loader as Opacus makes them."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+    options |= {"module": model, "optimizer": optimizer, "data_loader": loader}
+    made = PrivacyEngine(accountant="rdp").make_private(noise_multiplier=sigma, **options)
+    return tuple(made)
 
 
+@torch.random.fork_rng(devices=[])
 def release_noise(
     examples: int, weights: int, batch_size: int, sigma: float, steps: int, seed: int, ghost: bool
 ) -> NDArray[np.float64]:
@@ -174,15 +137,12 @@ def release_noise(
     inputs, labels = torch.zeros(1, weights // outputs), torch.zeros(1, dtype=torch.long)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        private, optimizer, *with_ghosts, loader = make_private(
-            *(model, 1.0, 1.0, sigma, torch.Generator().manual_seed(2 * seed)),
-            DataLoader(
-                TensorDataset(inputs.expand(examples, -1), labels.expand(examples)),
-                batch_size=batch_size,
-                generator=torch.Generator().manual_seed(2 * seed + 1),
-            ),
-            ghost=ghost,
-        )
+        noise, order = (torch.Generator().manual_seed(2 * seed + i) for i in (0, 1))
+        data = TensorDataset(inputs.expand(examples, -1), labels.expand(examples))
+        given = DataLoader(data, batch_size=batch_size, generator=order)
+        how: Any = {"max_grad_norm": 1.0, "noise_generator": noise}
+        how["grad_sample_mode"] = "ghost" if ghost else "hooks"
+        private, optimizer, *with_ghosts, loader = make_private(model, given, 1.0, sigma, **how)
         (loss_of,) = with_ghosts or [nn.CrossEntropyLoss()]
         done = 0
         while done < steps:

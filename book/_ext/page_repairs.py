@@ -1,0 +1,163 @@
+"""What other extensions and the theme write, put right.
+
+Punctuation stays with the formula before it, columns of numbers are known as such to the style
+sheet, and a screen reader does not stumble. A page with ``:::{div} calculator`` loads the
+calculator's script and style sheet; no other page does.
+"""
+
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx_proof.nodes import proof_node
+
+
+def keep_punctuation(app, doctree, docname):
+    """No line begins with the full stop that follows a formula, or ends with its bracket."""
+    for formula in list(doctree.findall(nodes.math)):
+        parent = formula.parent
+        place = parent.index(formula)
+        before, after = parent[max(place - 1, 0) : place], parent[place + 1 : place + 2]
+        start = re.search(r"[(\[“‘]*$", before[0])[0] if is_text(before) else ""
+        stop = re.match(r"[^\s\w]*", after[0])[0] if is_text(after) else ""
+        if not start and not stop:
+            continue
+        together = nodes.inline(classes=["nowrap"])
+        parent.replace(formula, together)
+        together += [nodes.Text(start), formula, nodes.Text(stop)]
+        if start:
+            parent.replace(before[0], nodes.Text(before[0].removesuffix(start)))
+        if stop:
+            parent.replace(after[0], nodes.Text(after[0].removeprefix(stop)))
+
+
+def is_text(neighbours):
+    return any(isinstance(node, nodes.Text) for node in neighbours)
+
+
+ROW, CELL = (
+    re.compile(r"<tr.*?</tr>", re.DOTALL),
+    re.compile(r"<(t[hd])\b([^>]*)>(.*?)</\1>", re.DOTALL),
+)
+NUMERAL = re.compile(
+    r"[-−+±<>≤≥≈]?\s*(\d[\d., \u202f]*(e[-+]?\d+)?\s*%?|inf|∞|nan|[-–—]|)", re.IGNORECASE
+)
+
+
+def mark_numbers(html: str) -> str:
+    """Give the cells of every column of numbers, and its heading, the class ``number``.
+
+    >>> mark_numbers("<tr><th>n</th><th>who</th></tr><tr><td>1</td><td>x</td></tr>")[:37]
+    '<tr><th class="number">n</th><th>who<'
+    """
+    rows = [CELL.findall(row) for row in ROW.findall(html)]
+    bodies = [row for row in rows if any(tag == "td" for tag, _, _ in row)]
+    width = max(map(len, bodies), default=0)
+    numeric = {
+        column
+        for column in range(width)
+        if all(len(row) == width and is_numeral(row[column][2]) for row in bodies)
+    }
+
+    def mark_row(row):
+        columns = iter(range(width))
+
+        def mark_cell(cell):
+            column = next(columns, None)
+            marked = column in numeric and "class=" not in cell[2]
+            attributes = cell[2] + (' class="number"' if marked else "")
+            return f"<{cell[1]}{attributes}>{cell[3]}</{cell[1]}>"
+
+        return CELL.sub(mark_cell, row[0])
+
+    return ROW.sub(mark_row, html)
+
+
+def is_numeral(cell: str) -> bool:
+    return NUMERAL.fullmatch(re.sub(r"<[^>]*>", "", cell).strip()) is not None
+
+
+def improve_tables(app, doctree, docname):
+    """Numbers of tables in HTML, of pandas (class dataframe) and our own (class house)."""
+    for raw in doctree.findall(nodes.raw):
+        if "html" in raw.get("format", "") and re.search(r'class="(dataframe|house)', raw.astext()):
+            raw.children = [nodes.Text(mark_numbers(raw.astext()))]
+
+
+def drop_repeated_ids(app, doctree, docname):
+    """The same id for every box of a page is none; after Sphinx has numbered what has one."""
+    for proof in doctree.findall(proof_node):
+        proof[0]["classes"].append("proof-text")
+        proof[0]["ids"] = []
+    for section in doctree.findall(nodes.section):
+        if section["ids"] and section["ids"][0].endswith("-content") and not section["names"]:
+            section["ids"] = []
+
+
+#: What is wrong in the HTML of docutils and of the theme, and what is right.
+REPAIRS = (
+    # A megabyte and a half that draws the icons again, which the style sheet has drawn already.
+    (r"<script[^>]*fontawesome\.js[^>]*></script>", ""),
+    # The references are a list, so each of them is an item.
+    ('role="doc-biblioentry"', 'role="listitem"'),
+    # What a button shows is its name; its icons say nothing.
+    (r'(search-button-field[^>]*?) title="Search" aria-label="Search"', r"\1"),
+    (r'(<i class="theme-switch [^>]*?) title="[^"]*"', r'\1 aria-hidden="true"'),
+    # The name of the book and the search are a part of the page, too.
+    (
+        '<div class="sidebar-primary-items__start',
+        r'<div role="region" aria-label="Book" class="sidebar-primary-items__start',
+    ),
+    # The arrow beside a page that has pages below it says what it opens.
+    (
+        '<summary>(<span class="toctree-toggle")',
+        r'<summary aria-label="Pages below this one">\1',
+    ),
+    # A heading of nothing is no heading.
+    (r"<th( [^>]*)?>(\s*<p>\s*</p>\s*)?</th>", r"<td\1></td>"),
+)
+
+
+def repair_pages(app, exception):
+    if exception is None and app.builder.format == "html":
+        for path in Path(app.outdir).rglob("*.html"):
+            html = path.read_text(encoding="utf-8")
+            path.write_text(repair(html), encoding="utf-8")
+
+
+def repair(html):
+    """A page without what a screen reader would stumble over.
+
+    >>> repair('<div class="citation" role="doc-biblioentry">')
+    '<div class="citation" role="listitem">'
+    """
+    for wrong, right in REPAIRS:
+        html = re.sub(wrong, right, html)
+    if 'class="math' not in html:  # the first page has it for the formulas of all others
+        html = re.sub(r"<script[^>]*mathjax/[^>]*></script>", "", html)
+    return re.sub(
+        r'(<th(?: [^>]*)?>\s*<p>)(<span class="math[^>]*>(.*?)</span></p></th>)', say, html
+    )
+
+
+def say(heading):
+    """A heading that is nothing but a formula gets words for those who hear the page."""
+    words = re.sub(r"[\\(){}$]", "", heading[3])
+    return f'{heading[1]}<span class="visually-hidden">{words}: </span>{heading[2]}'
+
+
+def load_calculator(app, pagename, templatename, context, doctree):
+    """Its files, where there is a place for it (see _static/calculator.js)."""
+    boxes = doctree.findall(nodes.container) if doctree else ()
+    if any("calculator" in box["classes"] for box in boxes):
+        app.add_js_file("calculator.js", loading_method="defer")
+        app.add_css_file("calculator.css")
+
+
+def setup(app):
+    app.connect("doctree-resolved", keep_punctuation)
+    app.connect("doctree-resolved", improve_tables)
+    app.connect("doctree-resolved", drop_repeated_ids)
+    app.connect("html-page-context", load_calculator)
+    app.connect("build-finished", repair_pages)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,61 @@
+"""Check the claims of the paper: ``python -m ledger``."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from tqdm import tqdm
+
+import ledger
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the verdicts; 1 if one is not as expected, 2 for a claim that is not in the ledger."""
+    parser = argparse.ArgumentParser(
+        prog="python -m ledger",
+        description="Check the claims of the paper and print the verdicts. The exit status is 1 "
+        "if one of them is not as expected.",
+    )
+    parser.add_argument(
+        "--only",
+        metavar="LABEL",
+        action="append",
+        help="check this claim alone (or its number); give it again for another one",
+    )
+    parser.add_argument(
+        "--mutants",
+        action="store_true",
+        help="also try small changes of every constant and direction, which each check must reject",
+    )
+    chosen = parser.parse_args(arguments)
+    try:
+        return _print(chosen.only, chosen.mutants)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # somebody has read enough, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _print(only: Sequence[str] | None, mutants: bool) -> int:
+    asked = ledger.claims()
+    if only is not None:
+        wanted = [ledger.find(name).number for name in only]
+        asked = [claim for claim in asked if claim.number in wanted]
+    verdicts = [
+        claim.verdict(mutants=mutants)
+        for claim in tqdm(asked, desc="checking", unit="claim", disable=None, leave=False)
+    ]
+    print(ledger.Page(verdicts), flush=True)
+    if mutants:
+        print(ledger.score(verdicts))
+    return 0 if all(verdict.as_expected for verdict in verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,412 @@
+"""Bounds and estimations of ever more guesses: the paper's Section 3 and Appendix A."""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+from math import inf, log
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from ledger.counts_and_bounds import above, almost_all, bounds_tend, success_of_all
+from ledger.entries import (
+    CLOSED,
+    COUNTEREXAMPLE,
+    WEAKER,
+    Cases,
+    Finding,
+    Function,
+    all_of,
+    at_most,
+    each,
+    equal,
+    first_largest,
+    replaced,
+    same_answers,
+    shifted,
+    statement,
+    tends,
+    towards,
+    varied,
+)
+from ledger.small_channels import LN3, graded_response, private
+from ledger.validity import classic_successes
+from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p
+from oralib.channel import channel
+from oralib.games import one_run_law
+from oralib.guessers import ThresholdGuesser, TopGuesser
+from oralib.mechanisms import LocalRandomizedResponse, NameAndShame
+
+
+def laplace_success(epsilon: float, tau: float) -> tuple[float, float]:
+    """(success, chance to guess) on Local Laplace where the loss is at least τ in size.
+
+    From the densities: the loss of an output o is -ε o, cut at ±ε.
+    """
+    edge, scale = tau / epsilon, 2 / epsilon
+    right = stats.laplace.sf(edge, 1, scale)  # of a sign 1, by symmetry
+    wrong = stats.laplace.cdf(-edge, 1, scale)
+    return float(right / (right + wrong)), float(right + wrong)
+
+
+@cache
+def _strategies() -> dict[str, tuple[float, float, bool]]:
+    """(level of the mechanism, limit of the accuracy, unlimited guesses?) of strategies.
+
+    Successes are independent and the accuracy tends to the success probability.
+    """
+    found = {}
+    for epsilon in (0.5, 2.0):
+        response = channel(LocalRandomizedResponse(epsilon), 1)
+        found[f"LRR_{epsilon:g}"] = (response.epsilon, success_of_all(response), True)
+        for part in (0.0, 0.5, 0.8, 1.0):
+            success, _ = laplace_success(epsilon, part * epsilon)
+            found[f"LLP_{epsilon:g}, τ = {part:g}ε"] = (epsilon, success, True)
+    # Two levels that differ by a per cent: guessing both, or the higher one only.
+    graded = graded_response((1.0, 0.99), (0.5, 0.5))
+    found["graded, all"] = (graded.epsilon, graded.optimal_efficacy(), True)
+    found["graded, higher"] = (graded.epsilon, float(graded.guess_accuracy.max()), True)
+    shame = channel(NameAndShame(), 4)
+    one = one_run_law(shame, TopGuesser(1))
+    found["NAS, one guess"] = (shame.epsilon, float(one[1, 1]), False)
+    return found
+
+
+@statement(
+    24,
+    "lem:ora-efficacy-and-tightness",
+    "Lemmas 3.3, A.4 and A.17",
+    "Bounds approach ε(M) if and only if the efficacy approaches p(ε(M)), with unlimited guesses.",
+    kind=CLOSED,
+    stated={"level": 1.0, "tolerance": 0.0, "unlimited": True},
+    mutants=[
+        varied("level"),
+        replaced("tolerance", three_per_cent=0.03),
+        replaced("unlimited", not_asked_for=False),
+    ],
+    remark="Lemma A.4 says 'auditor with unlimited guesses'. It is read of the strategy whose "
+    "efficacy tends to the limit, as in Lemma 3.3; one guess of Name and Shame shows why.",
+)
+def tight_if_accurate(level: float, tolerance: float, unlimited: bool) -> Finding:
+    answers = {}
+    for name, (epsilon, accuracy, many) in _strategies().items():
+        distance = abs(accuracy - p(level * epsilon))
+        claimed = distance <= tolerance + 1e-9 and (many or not unlimited)
+        if many:
+            tight = bounds_tend(accuracy, epsilon).holds
+        else:  # one right guess of one, for ever
+            tight = epsilon_lower_bound(1, 1) >= epsilon
+        answers[name] = (claimed, bool(tight))
+    return same_answers(answers)
+
+
+@statement(
+    33,
+    "lem:convergence-of-clopper-pearson-lower",
+    "Lemma A.10",
+    "The Clopper-Pearson limit differs from v/r by at most the square root of ln(1/β) / 2r.",
+    kind=CLOSED,
+    stated={"level": "β", "two": 2.0, "power": 0.5},
+    corrected={"level": "min(β, 1 − β)"},
+    correction="With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.",
+    mutants=[
+        varied("two", 1, down=WEAKER),
+        varied("power", 1, down="weaker up to 1, and no distance is larger than that"),
+        replaced("level", fourth_root="min(β, 1 − β)^(1/4)"),
+    ],
+    remark="Where β is as small as a double can hold the inequality is an equality to 0.7% in the "
+    "constant 2; a smaller change is not seen.",
+)
+def limit_is_near_the_accuracy(level: str, two: float, power: float) -> Finding:
+    log_of: dict[str, Function] = {
+        "β": lambda b: -log(b),
+        "min(β, 1 − β)": lambda b: -log(min(b, 1 - b)),
+        "min(β, 1 − β)^(1/4)": lambda b: -log(min(b, 1 - b)) / 4,
+    }
+
+    def cases() -> Any:
+        for r, beta in product((1, 2, 3, 10, 40), (0.01, 0.05, 0.5, 0.9, 0.99)):
+            v = np.arange(r + 1)
+            gap = np.abs(v / r - clopper_pearson_lower(v, r, beta)).max()
+            yield f"r = {r}, β = {beta}", float(gap), (log_of[level](beta) / (two * r)) ** power
+        for r in (10**6, 10**8):  # where the inequality is almost an equality
+            gap = abs(0.5 - clopper_pearson_lower(r // 2, r, 1e-280))
+            limit = (log_of[level](1e-280) / (two * r)) ** power
+            yield f"r = {r}, β = 1e-280", float(gap), limit
+
+    return at_most(cases())
+
+
+@cache
+def _farthest(r: int, beta: float) -> float:
+    """The largest |accuracy − limit| of all v, whatever their law is."""
+    v = np.unique(np.linspace(0, r, 2001).astype(np.int64))
+    return float(np.abs(v / r - clopper_pearson_lower(v, r, beta)).max())
+
+
+_NUMBERS_OF_GUESSES: dict[str, Function] = {
+    "tends to infinity": lambda c: c,
+    "ten for ever": lambda c: 10,
+    "often ten": lambda c: (10, c),  # with probability one half each
+}
+
+
+@statement(
+    34,
+    "lem:convergence-of-clopper-pearson-lower-for-random-variables",
+    "Lemma A.11",
+    "If the number of guesses tends to infinity in probability, the Clopper-Pearson limit at a "
+    "fixed level tends to the accuracy in probability.",
+    kind=CLOSED,
+    stated={"limit": 0.0, "guesses": "tends to infinity", "level": "fixed"},
+    mutants=[
+        shifted("limit", 0.03),
+        replaced("guesses", ten_for_ever="ten for ever", often_ten="often ten"),
+        replaced("level", falling_with_r="falling with r"),
+    ],
+)
+def limit_follows_the_accuracy(limit: float, guesses: str, level: str) -> Finding:
+    findings = []
+    for beta in (0.01, 0.05, 0.5, 0.95):
+        values = []
+        for c in (10**2, 10**4, 10**6):
+            sizes = np.atleast_1d(_NUMBERS_OF_GUESSES[guesses](c)).tolist()
+            spent = [beta if level == "fixed" else max(10.0 ** (-r / 50), 1e-290) for r in sizes]
+            # With probability one half each: the larger one has to vanish.
+            values.append(max(_farthest(r, b) for r, b in zip(sizes, spent, strict=True)))
+        findings.append(tends(values, limit, 0.005))
+    return all_of(*findings)
+
+
+_SEQUENCES_OF_RIGHT_GUESSES: dict[str, Function] = {
+    "1/2": lambda r: r // 2,
+    "0.6": lambda r: r * 3 // 5,
+    "0.99": lambda r: r * 99 // 100,
+    "0.485": lambda r: r * 485 // 1000,
+    "1/4": lambda r: r // 4,
+    "one wrong": lambda r: r - 1,
+    "all right": lambda r: r,
+}
+
+_INSIDE = ("1/2", "0.6", "0.99")
+
+
+@statement(
+    35,
+    "lem:privacy-estimations-and-bounds",
+    "Lemma A.12",
+    "If the number of guesses tends to infinity, estimation minus bound tends to 0.",
+    kind=COUNTEREXAMPLE,
+    stated={"accuracies": tuple(_SEQUENCES_OF_RIGHT_GUESSES), "limit": 0.0},
+    corrected={"accuracies": _INSIDE},
+    correction="If the accuracy stays between 1/2 and some 1 − η; near 1 the gap in nats can "
+    "stay, or be infinite, and below 1/2 the estimation is negative, as no bound is.",
+    mutants=[
+        replaced(
+            "accuracies",
+            also_a_little_below_one_half=(*_INSIDE, "0.485"),
+            one_wrong_guess=(*_INSIDE, "one wrong"),
+            all_right=(*_INSIDE, "all right"),
+        ),
+        shifted("limit", 0.03),
+    ],
+)
+def gap_vanishes(accuracies: Sequence[str], limit: float) -> Finding:
+    findings = []
+    for name in accuracies:
+        right = _SEQUENCES_OF_RIGHT_GUESSES[name]
+        sizes = (10**3, 10**5, 10**7)
+        gaps = [epsilon_estimate(right(r), r) - epsilon_lower_bound(right(r), r) for r in sizes]
+        finding = tends(gaps, limit, 0.02)
+        findings.append(Finding(finding.holds, f"accuracy {name}: {finding.evidence}"))
+    bad = [finding for finding in findings if not finding.holds]
+    return bad[0] if bad else findings[-1]
+
+
+#: Levels of success around that of ε(M) + a = 1.1.
+_AROUND = (0.0, 1.0, 1.07, 1.085, 1.095, 1.105, 1.115, 1.13, 1.3)
+
+
+def _stays_below(success: float, level: float, bound: Function, r: int) -> bool:
+    """Whether the bound, which grows with v, is below the level but for rare luck."""
+    return bool(bound(almost_all(success, r)[1], r) <= level)
+
+
+@statement(
+    36,
+    "prop:asymptotic-validity-estimations-and-bounds",
+    "Proposition A.13",
+    "With unlimited guesses, estimations stay below ε(M) + a in the limit for every a > 0 if and "
+    "only if bounds do.",
+    kind=CLOSED,
+    stated={"level": 1.0, "guesses": 10**8},
+    mutants=[varied("level", 1), replaced("guesses", one_for_ever=1)],
+)
+def estimations_and_bounds_stay_below(level: float, guesses: int) -> Finding:
+    return same_answers(
+        {
+            f"accuracy p({x:g})": (
+                _stays_below(p(x), 1.1 * level, epsilon_lower_bound, guesses),
+                _stays_below(p(x), 1.1, epsilon_estimate, guesses),
+            )
+            for x in _AROUND
+        }
+    )
+
+
+@statement(
+    37,
+    "prop:validity-implies-asymptotic-validity",
+    "Proposition A.14",
+    "A valid auditor is asymptotically valid.",
+    kind=COUNTEREXAMPLE,
+    stated={"guesses": 1, "level": 1.0},
+    corrected={"guesses": None},
+    correction="If the number of guesses tends to infinity; one guess of LRR_1 is right with "
+    "probability p(1) for every n, and its estimation is then infinite.",
+    mutants=[
+        replaced("guesses", three_for_ever=3, a_thousand_for_ever=1000),
+        varied("level", 1, up=WEAKER),
+    ],
+)
+def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
+    success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
+    found = [above(success, level + 0.002, guesses or n) for n in (10**4, 10**6, 10**8)]
+    return Finding(found[-1] < 1e-3, towards(found, 0.0))
+
+
+@statement(
+    38,
+    "prop:characterization-of-asymptotic-tightness-of-valid-auditors",
+    "Proposition A.15",
+    "A valid auditor is asymptotically tight if and only if, with unlimited guesses, its bounds "
+    "at every level tend to ε(M).",
+    kind=CLOSED,
+    stated={"level": 1.0, "guesses": 10**10, "auditors": "guessing games"},
+    mutants=[
+        varied("level", 1),
+        replaced("guesses", ten_for_ever=10),
+        replaced("auditors", also_one_that_is_always_wrong="any that is valid"),
+    ],
+    remark="At ε(M) = 0 the coins of a guessing game are independent of its guesses, so half of "
+    "them come out right. An auditor that plays no such game could always be wrong: its bounds "
+    "would be 0 and its estimations would not, so for any valid auditor ε(M) > 0 is needed.",
+)
+def bounds_tend_to_the_level(level: float, guesses: int, auditors: str) -> Finding:
+    # (ε(M), limit of the accuracy); at ε(M) = 0 it is 1/2, whatever is guessed.
+    played = [(1.0, p(x)) for x in (0.6, 0.97, 0.99, 0.995, 1.0)] + [(0.0, 0.5)]
+    if auditors != "guessing games":
+        played.append((0.0, 0.0))
+    answers = {}
+    for (epsilon, accuracy), beta in product(played, (1e-6, 0.05, 0.5)):
+        bounds = epsilon_lower_bound(almost_all(accuracy, guesses), guesses, beta=beta)
+        lowest = epsilon_estimate(almost_all(accuracy, 10**10)[0], 10**10)
+        answers[f"ε(M) = {epsilon:g}, accuracy {accuracy:.4g}, β = {beta:g}"] = (
+            bool((np.abs(bounds - level * epsilon) < 0.002).all()),
+            bool(lowest >= epsilon - 0.002),
+        )
+    return same_answers(answers)
+
+
+#: Laws on [0, 1] for a parameter n: ({value: probability}, does it stay below 0.6 in the limit?).
+_SEQUENCES: dict[str, tuple[Function, bool]] = {
+    "constant": (lambda n: {0.6: 1.0}, True),
+    "rarely far below": (lambda n: {0.6: 1 - 1 / n, 0.0: 1 / n}, True),
+    "3% far below": (lambda n: {0.6: 0.97, 0.0: 0.03}, True),
+    "a little below": (lambda n: {0.597: 1.0}, True),
+    "often far below": (lambda n: {0.6: 0.5, 0.1: 0.5}, True),
+    "ever less above": (lambda n: {0.6 + 1 / n: 1.0}, True),
+    "on both sides": (lambda n: {0.9: 0.5, 0.3: 0.5}, False),
+    "a little on both sides": (lambda n: {0.603: 0.5, 0.597: 0.5}, False),
+}
+
+
+@statement(
+    39,
+    "lem:lower-boundedness-sandwich",
+    "Lemma A.16",
+    "Bounded variables that stay below a level in the limit reach it in probability if and only "
+    "if their means tend to it.",
+    stated={"stays_below": True, "mean": 1.0, "reached": 1.0},
+    mutants=[replaced("stays_below", not_asked_for=False), varied("mean", 1), varied("reached", 1)],
+)
+def sandwich(stays_below: bool, mean: float, reached: float) -> Finding:
+    answers = {}
+    for name, (law, below) in _SEQUENCES.items():
+        if below or not stays_below:
+            values = law(10**9)
+            average = sum(value * weight for value, weight in values.items())
+            level = 0.6 * reached - 1e-3
+            reach = sum(weight for value, weight in values.items() if value >= level)
+            answers[name] = (abs(average - 0.6 * mean) < 1e-6, reach > 0.999)
+    return same_answers(answers)
+
+
+@statement(
+    40,
+    "lem:classic-auditing-is-tight",
+    "Lemma A.18",
+    "Classic auditing is asymptotically tight: guessing only where the loss is ε(M), if that "
+    "has a positive probability, succeeds with probability p(ε(M)).",
+    stated={"threshold": 1.0, "level": 1.0},
+    mutants=[varied("threshold", 1), varied("level", 1)],
+)
+@each(equal)
+def classic_is_tight(threshold: float, level: float) -> Cases:
+    tables = {**private(), "graded": graded_response((1.0, 0.995), (0.5, 0.5))}
+    for name, table in tables.items():
+        found = classic_successes(table, threshold)
+        yield f"{name}, guesses", float(bool(found)), 1.0
+        # Of all bases and indices the worst one is meant.
+        yield name, max((s for s, _ in found), default=inf), p(level * table.epsilon)
+
+
+@statement(
+    41,
+    "prop:ora-is-tight-for-local-randomized-response",
+    "Proposition B.1",
+    "Guessing the output of LRR_ε has efficacy p(ε) for every n, so ORA is tight for it.",
+    stated={"orientation": 1, "level": 1.0},
+    mutants=[replaced("orientation", pairs_the_other_way_round=-1), varied("level")],
+)
+def randomized_response_is_tight(orientation: int, level: float) -> Finding:
+    def cases() -> Any:
+        for epsilon, n in product((0.5, 1.0, LN3), (1, 2, 4)):
+            table = channel(LocalRandomizedResponse(epsilon), n)
+            assert table.outputs is not None
+            right = (orientation * table.outputs[:, None, :] == table.signs[None]).mean(axis=2)
+            name = f"ε = {epsilon:.3g}, n = {n}"
+            yield name, float((table.table * right).sum() / 2**n), p(level * epsilon)
+            law = one_run_law(table, ThresholdGuesser())
+            yield name, float(law.sum(axis=1) @ np.arange(n + 1) / n), p(level * epsilon)
+
+    tight = bounds_tend(success_of_all(channel(LocalRandomizedResponse(1.0), 1)), level)
+    return all_of(equal(cases()), tight)
+
+
+@statement(
+    79,
+    "text:bound-below-estimation",
+    "Section 3",
+    "'The lower bound on the privacy level is a lower bound on the privacy estimation with the "
+    "required confidence interval', read as an inequality for all counts.",
+    kind=COUNTEREXAMPLE,
+    explained="03-problem-setting#prop-problem-below",
+    stated={"largest_beta": 0.99, "least_accuracy": 0.0},
+    corrected={"largest_beta": 0.5, "least_accuracy": 0.5},
+    correction="If β ≤ 1/2 and at least half of the guesses are right.",
+    mutants=[varied("largest_beta", down=WEAKER), varied("least_accuracy", up=WEAKER)],
+)
+@each(at_most)
+def bound_is_below_estimation(largest_beta: float, least_accuracy: float) -> Cases:
+    for r in (1, 2, 5, 20, 101, 1000, 10**6):
+        v = np.unique(np.linspace(1, r, 200).astype(np.int64))
+        v = np.union1d(v, [r // 2] if r > 1 else [])
+        v = v[v >= least_accuracy * r]
+        for beta in (0.01, 0.05, 0.5, largest_beta):
+            if beta <= largest_beta:
+                bound = epsilon_lower_bound(v, r, beta=beta)
+                estimation = epsilon_estimate(v, r)
+                worst = first_largest(bound - estimation)
+                yield f"({v[worst]}, {r}), β = {beta:g}", bound[worst], estimation[worst]

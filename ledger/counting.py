@@ -1,0 +1,368 @@
+"""Counting queries and Count-in-Sets: the paper's Section 6.1 and Appendix D."""
+
+from collections.abc import Callable
+from functools import cache
+from itertools import product
+from math import comb, exp, log, log2, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special, stats
+
+from ledger.entries import (
+    CLOSED,
+    COUNTEREXAMPLE,
+    WEAKER,
+    Cases,
+    Finding,
+    Function,
+    all_of,
+    at_most,
+    each,
+    equal,
+    ours,
+    replaced,
+    same_answers,
+    statement,
+    tends,
+    varied,
+)
+from ledger.small_channels import geometric_count
+from oralib.channel import Channel, channel
+from oralib.mechanisms import Count, CountInSets, XorInPairs, sign_vectors
+from oralib.universe import SampledChannel
+
+
+@statement(
+    57,
+    "lem:bound-of-the-mad-of-a-binomial",
+    "Lemma D.1",
+    "The mean absolute deviation of Bin(n, p) is at most the square root of n p (1 − p).",
+    stated={"factor": 1.0, "power": 0.5},
+    mutants=[varied("factor", up=WEAKER), varied("power")],
+)
+def mean_absolute_deviation(factor: float, power: float) -> Finding:
+    def deviation(n: int, q: float) -> float:
+        """De Moivre's formula: 2 k (1 − q) P[Bin(n, q) = k] with k the first count above nq."""
+        k = int(n * q) + 1
+        return float(2 * k * (1 - q) * stats.binom.pmf(k, n, q))
+
+    def sums() -> Any:
+        for n, q in product((1, 2, 5, 20, 200), (0.1, 0.5, 0.9)):
+            v = np.arange(n + 1)
+            value = stats.binom.pmf(v, n, q) @ np.abs(v - n * q)
+            yield f"n = {n}, p = {q}", float(value), deviation(n, q)
+
+    limits = (
+        (f"n = {n}, p = {q}", deviation(n, q), factor * (n * q * (1 - q)) ** power)
+        for n, q in product((1, 2, 5, 20, 200, 10**10), (0.1, 0.5, 0.9))
+    )
+    return all_of(equal(sums()), at_most(limits))
+
+
+@cache
+def _mean_accuracy_of_count(n: int) -> float:
+    """1/2 + E|O - n/2| / n, the paper's expression, as a sum over the binomial law."""
+    o = np.arange(n + 1)
+    return 0.5 + float(stats.binom.pmf(o, n, 0.5) @ np.abs(o - n / 2)) / n
+
+
+@statement(
+    58,
+    "prop:ora-efficacy-for-count-approaches-half",
+    "Proposition D.2",
+    "The best efficacy for Count is 1/2 + E|O − n/2|/n, at most 1/2 + 1/(2√n), for any number of "
+    "guesses, and tends to 1/2.",
+    stated={"coefficient": 1.0, "factor": 0.5, "limit": 0.5},
+    mutants=[varied("coefficient"), varied("factor", up=WEAKER), varied("limit")],
+)
+def efficacy_of_count(coefficient: float, factor: float, limit: float) -> Finding:
+    def exact() -> Any:
+        for n in range(1, 11):
+            for k in {1, max(1, n // 2), n}:
+                best = channel(Count(), n).optimal_efficacy(k)
+                deviation = _mean_accuracy_of_count(n) - 0.5
+                yield f"n = {n}, k = {k}", 0.5 + coefficient * deviation, best
+                closed = 0.5 + comb(n - 1, n // 2) / 2**n
+                yield f"n = {n}, closed form", closed, best
+
+    sizes = (*range(1, 11), 100, 1000, 10**5)
+    bounds = ((f"n = {n}", _mean_accuracy_of_count(n), 0.5 + factor / sqrt(n)) for n in sizes)
+    values = [_mean_accuracy_of_count(n) for n in (100, 10**4, 10**6)]
+    return all_of(equal(exact()), at_most(bounds), tends(values, limit, 0.001))
+
+
+#: Symmetric mechanisms: from n to P[output | number of ones], outputs x (n + 1).
+_KERNELS: dict[str, Callable[[int], NDArray[Any]]] = {
+    "Count itself": lambda n: np.eye(n + 1),
+    "halves": lambda n: np.vstack([np.arange(n + 1) > n / 2, np.arange(n + 1) <= n / 2]) * 1.0,
+    "response on the share": lambda n: np.vstack([np.arange(n + 1) / n, 1 - np.arange(n + 1) / n]),
+    "random": lambda n: np.random.default_rng(7).dirichlet(np.ones(5), n + 1).T,
+}
+
+
+def _symmetric_efficacy(kernel: NDArray[Any], n: int) -> float:
+    """The best efficacy of a mechanism that depends on the number of ones alone, for any k."""
+    others = np.arange(n)
+    weight = stats.binom.pmf(others, n - 1, 0.5)
+    given = np.stack([kernel[:, :n] @ weight, kernel[:, 1:] @ weight])
+    return float(given.max(axis=0).sum() / 2)
+
+
+@statement(
+    59,
+    "cor:symmetric-algorithms",
+    "Corollary D.3",
+    "No symmetric algorithm on bits has a larger efficacy than Count, so all tend to 1/2.",
+    stated={"factor": 1.0, "limit": 0.5, "pairs": "different"},
+    mutants=[
+        varied("factor", up=WEAKER),
+        varied("limit"),
+        replaced("pairs", a_single_element="a single element"),
+    ],
+)
+def symmetric_algorithms(factor: float, limit: float, pairs: str) -> Finding:
+    def tables() -> Any:
+        for name, kernel in _KERNELS.items():
+            for n in (2, 4, 6):
+                ones = (sign_vectors(n) > 0).sum(axis=1)
+                table = Channel(kernel(n)[:, ones])
+                for k in (1, n // 2, n):
+                    yield f"{name}, n = {n}", _symmetric_efficacy(kernel(n), n), table, k
+        table = geometric_count(4, 1 / 3)
+        yield "geometric", table.optimal_efficacy(), table, 2
+
+    same = ((name, value, table.optimal_efficacy(k)) for name, value, table, k in tables())
+    most = (
+        (name, value, factor * channel(Count(), table.n).optimal_efficacy())
+        for name, value, table, k in tables()
+    )
+    sizes = (100, 1000, 2000) if pairs == "different" else (1, 1, 1)
+    limits = (
+        Finding(bool(values[-1] - limit < 0.0095 and limit <= values[-1] + 1e-9), name)
+        for name, kernel in _KERNELS.items()
+        for values in [[_symmetric_efficacy(kernel(n), n) for n in sizes]]
+    )
+    return all_of(equal(same), at_most(most), *limits)
+
+
+@statement(
+    60,
+    "lemma:privacy-loss-of-count",
+    "Lemma D.4",
+    "The size of the loss of Count is at least a where the output is at least "
+    "n (e^a − 1)/(2 (e^a + 1)) away from its mean.",
+    stated={"two": 2.0, "rate": 1.0},
+    mutants=[varied("two"), varied("rate")],
+)
+@each(equal)
+def loss_of_count(two: float, rate: float) -> Cases:
+    for n, a in product((1, 4, 12, 51, 200, 1001), (0.05, 0.2, 0.4, 1.0, 2.5)):
+        # Counts that lie on the border but for rounding are on neither side of it.
+        loss = np.abs(Count().privacy_loss(np.arange(n + 1)[:, None], n)[:, 0])
+        away = np.abs(np.arange(n + 1) - n / 2)
+        edge = n * (exp(rate * a) - 1) / (two * (exp(rate * a) + 1))
+        yield (
+            f"n = {n}, a = {a}",
+            float((loss >= a - 1e-12).sum()),
+            float((away >= edge - 1e-9).sum()),
+        )
+    table = channel(Count(), 8)
+    own = Count().privacy_loss(np.arange(9)[:, None], 8)
+    finite = np.isfinite(own)
+    yield "table", float(np.abs(own[finite] - table.privacy_loss[finite]).max()), 0.0
+
+
+def _log2_exposed_sets(log2_n: float, s: int, a: float) -> float:
+    """log2 of the expected number of sets of size s, of 2^log2_n elements, with a loss >= a."""
+    far = np.arange(int(np.floor(s / (1 + exp(a)) + 1e-9)) + 1)
+    log_binomial = special.gammaln(s + 1) - special.gammaln(far + 1) - special.gammaln(s - far + 1)
+    return float(log2_n - log2(s) + special.logsumexp(log_binomial) / log(2) + 1 - s)
+
+
+#: Sizes of sets: name, s as a function of log2 n, limit of s / log2 n.
+_SIZES: dict[str, tuple[Function, float]] = {
+    "s = 5": (lambda x: 5, 0.0),
+    "s = sqrt(log2 n)": (lambda x: round(sqrt(x)), 0.0),
+    "s = log2(n) / 2": (lambda x: round(x / 2), 0.5),
+    "s = 0.995 log2 n": (lambda x: round(0.995 * x), 0.995),
+    "s = log2 n": (lambda x: round(x), 1.0),
+    "s = 1.005 log2 n": (lambda x: round(1.005 * x), 1.005),
+    "s = 1.25 log2 n": (lambda x: round(1.25 * x), 1.25),
+    "s = 2 log2 n": (lambda x: round(2 * x), 2.0),
+}
+
+
+@cache
+def _tight_sizes() -> dict[str, bool]:
+    """Whether the number of exposed sets grows at every level that is tried.
+
+    The larger the level the later it grows, or the slower it falls: we compare log2 n = 10^5
+    and 10^6.
+    """
+    return {
+        name: all(
+            _log2_exposed_sets(1e6, size(1e6), a) > _log2_exposed_sets(1e5, size(1e5), a)
+            for a in (1.0, 3.0, 5.0, 7.0, 9.0)
+        )
+        for name, (size, _) in _SIZES.items()
+    }
+
+
+@statement(
+    61,
+    "prop:condition-for-tightness-of-ora-for-count-in-sets",
+    "Proposition D.5",
+    "ORA is tight for Count-in-Sets if and only if s(n) = o(log n).",
+    kind=COUNTEREXAMPLE,
+    stated={"largest": 0.0},
+    corrected={"largest": 1.0},
+    correction="If and only if limsup s(n) / log2 n ≤ 1; o(log n) suffices and is not needed.",
+    mutants=[varied("largest", 1)],
+    remark="Differences below half a per cent are not seen.",
+)
+def tight_sizes_of_sets(largest: float) -> Finding:
+    return same_answers(
+        {
+            name: (share <= largest + 1e-12, _tight_sizes()[name])
+            for name, (_, share) in _SIZES.items()
+        }
+    )
+
+
+@statement(
+    81,
+    "text:small-sets-suffice",
+    "Section 6.1",
+    "ORA is tight for Count-in-Sets so long as s(n) = o(log n).",
+    kind=CLOSED,
+    explained="06-dp-sgd#paper-definition-6-1",
+    stated={"largest": 0.0},
+    mutants=[
+        replaced(
+            "largest",
+            "true as well: up to log2 n is allowed",
+            half_of_log2_n=0.5,
+            all_of_log2_n=1.0,
+        ),
+        replaced("largest", half_a_per_cent_more_than_log2_n=1.005, twice_log2_n=2.0),
+    ],
+    remark="Differences below half a per cent are not seen.",
+)
+def small_sets_suffice(largest: float) -> Finding:
+    return same_answers(
+        {
+            name: (True, _tight_sizes()[name])
+            for name, (_, share) in _SIZES.items()
+            if share <= largest
+        }
+    )
+
+
+def _is_product(table: Channel, part: Channel) -> bool:
+    """Whether a table of two elements is the product of two copies of one of a single element."""
+    if len(table.table) != len(part.table) ** 2:
+        return False
+    return bool(np.allclose(np.sort(np.kron(part.table, part.table)), np.sort(table.table)))
+
+
+def _block_efficacy(block: Channel, blocks: int, k: int) -> float:
+    """E*_k of many independent copies of a block, all its elements equally exposed."""
+    accuracy, probability = block.guess_accuracy[:, 0], block.probability
+    levels = np.unique(accuracy.round(12))[::-1]
+    wanted = np.arange(1, k + 1)
+    total, above = 0.0, np.zeros(k)
+    for level in levels:
+        often = float(probability[accuracy >= level - 1e-9].sum())
+        # The j-th best guess is at least this good if enough blocks are.
+        reached = stats.binom.sf(np.ceil(wanted / block.n) - 1, blocks, min(often, 1.0))
+        total += float(level * (reached - above).sum())
+        above = reached
+    return total / k
+
+
+@statement(
+    78,
+    "text:constant-sets-are-local",
+    "Section 6.1",
+    "Count-in-Sets with sets of a constant size is local, and hence ORA is tight for it.",
+    kind=COUNTEREXAMPLE,
+    explained="corrections#sec-corr-slips",
+    stated={"reason": "local", "block": Count(), "limit": 1.0},
+    corrected={"reason": "exposed sets"},
+    correction="It is not local for sets of two or more, but tight by Theorem 5.3: ever more sets "
+    "are exposed. Blocks of a constant size alone do not suffice, as Xor-in-Pairs shows.",
+    mutants=[replaced("block", parity_of_a_block=XorInPairs()), varied("limit")],
+)
+def constant_sets(reason: str, block: Any, limit: float) -> Finding:
+    if reason == "local":
+        table, part = channel(CountInSets(2), 2), channel(CountInSets(2), 1)
+        return Finding(_is_product(table, part), "sets of two: the table is not a product")
+    findings = [
+        tends([_block_efficacy(channel(block, s), m, 100) for m in (10, 10**3, 10**5)], limit, 1e-3)
+        for s in (2, 4)
+        if s == 2 or not isinstance(block, XorInPairs)
+    ]
+    small = _block_efficacy(channel(Count(), 2), 3, 4)
+    return all_of(
+        equal([("six elements", small, channel(CountInSets(2), 6).optimal_efficacy(4))]), *findings
+    )
+
+
+@ours(
+    94,
+    "ours:equal-pairs",
+    "This book",
+    "Pairs of two equal elements change the picture: with one live pair in each set of "
+    "Count-in-Sets the live ones are given away, E*_2 = 1 at n = 4, s = 2, against 7/8 with "
+    "different elements in every pair.",
+    explained="D-dp-sgd-in-detail#prop-detail-equal",
+    stated={"equal_allowed": 1.0, "different": 0.875},
+    mutants=[varied("equal_allowed"), varied("different")],
+)
+@each(equal)
+def equal_pairs(equal_allowed: float, different: float) -> Cases:
+    for s, sets in ((2, 2), (3, 2), (2, 3)):
+        counts = SampledChannel.of(channel(CountInSets(s), s * sets))
+        live = [(0, 1) if i % s == 0 else (0, 0) for i in range(s * sets)]
+        best = counts.restricted(live).optimal_efficacy(sets)
+        yield f"s = {s}, one live pair a set", best, equal_allowed
+    yield "n = 4, s = 2", channel(CountInSets(2), 4).optimal_efficacy(2), different
+
+
+@cache
+def _median_best_set(c: float, log2_n: float) -> float:
+    """The accuracy that the best set reaches with probability 1/2, at s = c log2 n."""
+    s = round(c * log2_n)
+    rare = np.arange(s // 2 + 1)
+    log_weight = special.gammaln(s + 1) - special.gammaln(rare + 1) - special.gammaln(s - rare + 1)
+    log_tail = np.logaddexp.accumulate(log_weight) / np.log(2) - s + 1
+    expected = log2_n - log2(s) + log_tail  # log2 of the number of sets that are so extreme
+    return float(1 - rare[np.searchsorted(expected, log2(np.log(2)))] / s)
+
+
+@ours(
+    98,
+    "ours:beyond-the-border",
+    "This book",
+    "For sets of c log2 n elements, c > 1, all of one size, the best efficacy of few guesses tends "
+    "to 1 − h⁻¹(1 − 1/c), h the binary entropy.",
+    kind=CLOSED,
+    explained="D-dp-sgd-in-detail#prop-detail-beyond",
+    stated={"one": 1.0, "reciprocal": 1.0},
+    mutants=[varied("one"), varied("reciprocal")],
+)
+def beyond_the_border(one: float, reciprocal: float) -> Finding:
+    findings = []
+    for c in (1.5, 2.0, 4.0):
+        goal = min(one - reciprocal / c, 1.0)
+
+        def excess(x: float, goal: float = goal) -> float:
+            entropy = special.entr(x) + special.entr(1 - x)
+            return float(entropy / np.log(2) - goal)
+
+        limit = 1 - optimize.brentq(excess, 1e-12, 0.5)
+        values = [_median_best_set(c, x) for x in (10**3, 10**4, 10**5)]
+        findings.append(tends(values, limit, 0.002))
+    return all_of(*findings)

@@ -1,0 +1,309 @@
+"""From counts to ε: the bound, validity, efficacy and tightness, as the paper defines them."""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+from math import exp
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special, stats
+
+from ledger.entries import (
+    CLOSED,
+    WEAKER,
+    Cases,
+    Finding,
+    Function,
+    all_of,
+    at_most,
+    chance,
+    critical_levels,
+    definition,
+    each,
+    equal,
+    replaced,
+    same_answers,
+    shifted,
+    tends,
+    towards,
+    varied,
+)
+from ledger.small_channels import LN3, randomized_response, shown_or_noisy
+from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p, p_inv
+from oralib.channel import Channel, channel
+from oralib.games import full_knowledge_law, one_run_law
+from oralib.guessers import ThresholdGuesser
+from oralib.mechanisms import LocalRandomizedResponse, XorRandomizedResponse
+
+
+@definition(
+    2,
+    "eq:lower-bound",
+    "Section 2",
+    "The bound of v right of r guesses, the largest ε with P[Bin(r, p(ε)) ≥ v] ≤ β, is the "
+    "logit of the β-quantile of Beta(v, r − v + 1), or 0 if that is negative or v = 0.",
+    kind=CLOSED,
+    explained="02-preliminaries#prop-prelim-closed",
+    stated={"first": 0.0, "second": 1.0, "level": 1.0},
+    mutants=[shifted("first", 0.03), varied("second"), varied("level")],
+)
+@each(equal, 1e-6)
+def bound_is_a_beta_quantile(first: float, second: float, level: float) -> Cases:
+    for r, beta in product((1, 5, 10, 100), (0.01, 0.05, 0.3)):
+        for v in {1, (r + 1) // 2, r - r // 10, r}:
+            q = optimize.brentq(
+                lambda q, v=v, r=r, beta=beta: stats.binom.sf(v - 1, r, q) - beta, 0, 1
+            )
+            quantile = special.betaincinv(v + first, r - v + second, level * beta)
+            closed = max(0.0, float(special.logit(quantile)))
+            yield f"({v}, {r})", closed, max(0.0, float(special.logit(q)))
+            yield f"({v}, {r})", closed, epsilon_lower_bound(v, r, beta=beta)
+
+
+@definition(
+    3,
+    "eq:logistic",
+    "Section 2",
+    "p(ε) = e^ε / (e^ε + 1) is how often randomized response of level ε tells the truth, and "
+    "the logit inverts it.",
+    kind=CLOSED,
+    explained="02-preliminaries#ch-prelim",
+    stated={"rate": 1.0, "inverse_rate": 1.0},
+    mutants=[varied("rate"), varied("inverse_rate")],
+)
+@each(equal)
+def logistic(rate: float, inverse_rate: float) -> Cases:
+    for epsilon in (0.1, 1.0, 2.0, 4.0):
+        q = 1 / (1 + exp(-rate * epsilon))
+        yield f"ε = {epsilon}", Channel(randomized_response(2, q)).epsilon, epsilon
+        yield f"ε = {epsilon}", q, p(epsilon)
+        yield f"ε = {epsilon}", np.log(q / (1 - q)) / inverse_rate, p_inv(q)
+
+
+def success_of_all(table: Channel) -> float:
+    """How often the better guess of the one element of a table is right."""
+    assert table.n == 1
+    return table.optimal_efficacy()
+
+
+def almost_all(success: float, r: int) -> NDArray[np.int64]:
+    """Between which counts V ~ Bin(r, success) lies with probability above 0.999, r large."""
+    spread = 3.5 * np.sqrt(r * success * (1 - success))
+    return np.clip(np.round(r * success + np.array([-spread, spread])), 0, r).astype(np.int64)
+
+
+@cache
+def _bound_range(success: float, r: int, beta: float) -> tuple[float, float]:
+    """Between which values the bound of r such guesses lies with probability above 0.999."""
+    low, high = epsilon_lower_bound(almost_all(success, r), r, beta=beta)
+    return float(low), float(high)
+
+
+def bounds_tend(
+    success: float, level: float, betas: Sequence[float] = (0.01, 0.05, 0.5)
+) -> Finding:
+    """At every β the bounds of ever more guesses of this quality tend to a level in probability.
+
+    They are computed, up to a million million guesses: there all but one in a thousand are within
+    1e-4 of the level.
+    """
+    return all_of(
+        *(
+            tends(
+                [_bound_range(success, r, beta)[end] for r in (10**6, 10**9, 10**12)], level, 1e-4
+            )
+            for beta in betas
+            for end in (0, 1)
+        )
+    )
+
+
+@definition(
+    4,
+    "def:ora-asymptotic-tightness",
+    "Definition 3.1",
+    "ORA is asymptotically tight if with ever more guesses the bounds of some guesser tend to "
+    "ε(M) in probability, at every β: guessing the output of randomized response is the example.",
+    kind=CLOSED,
+    stated={"level": 1.0, "mechanism": LocalRandomizedResponse},
+    mutants=[
+        varied("level"),
+        replaced("mechanism", at_97_per_cent_of_ε=lambda e: LocalRandomizedResponse(0.97 * e)),
+    ],
+)
+def bounds_approach_the_level(level: float, mechanism: Function) -> Finding:
+    return all_of(
+        *(bounds_tend(success_of_all(channel(mechanism(e), 1)), level * e) for e in (0.5, 1.0, 2.0))
+    )
+
+
+@definition(
+    5,
+    "def:ora-efficacy",
+    "Definition 3.2",
+    "The efficacy is the mean of V/R over coins and outputs (not the ratio of the means).",
+    stated={"power": 1.0, "functional": "mean of ratios"},
+    mutants=[varied("power"), replaced("functional", ratio_of_means="ratio of means")],
+)
+def efficacy(power: float, functional: str) -> Finding:
+    table = shown_or_noisy()
+    law = one_run_law(table, ThresholdGuesser(LN3))
+    v, r = np.nonzero(law)
+    weight = law[v, r]
+    ratio = weight @ (v / r) ** power
+    value = ratio if functional == "mean of ratios" else (weight @ v) / (weight @ r)
+    # By the words of the definition: over every output and dataset.
+    guesses = ThresholdGuesser(LN3).guess(table.privacy_loss)
+    right = guesses[:, None, :] == table.signs[None]
+    accuracy = right.sum(axis=2) / np.abs(guesses).sum(axis=1)[:, None]
+    return equal([("shown or noisy", float(value), float((table.table * accuracy).sum() / 16))])
+
+
+@definition(
+    13,
+    "def:validity",
+    "Definition A.1",
+    "A valid auditor's bound exceeds the privacy level with probability at most β; the bound ε' "
+    "does so for randomized response, the estimation does not.",
+    stated={"level": 1.0, "bound": epsilon_lower_bound},
+    mutants=[
+        varied("level", 1, down=WEAKER),
+        replaced("bound", estimation=lambda v, r, beta: epsilon_estimate(v, r)),
+    ],
+)
+@each(at_most)
+def bound_rarely_exceeds(level: float, bound: Function) -> Cases:
+    for epsilon, n in product((0.0, 0.5, 1.0, 2.0), (1, 7, 20, 60)):
+        v = np.arange(n + 1)
+        weight = stats.binom.pmf(v, n, p(epsilon))
+        for beta in critical_levels(n, p(epsilon)):
+            found = bound(v, n, beta=min(level * beta, 0.999))
+            fails = weight @ (found > epsilon * (1 + 1e-9) + 1e-9)
+            yield f"ε = {epsilon}, n = {n}", float(fails), beta
+
+
+#: How much may be missing in the limits of definitions A.2 and A.3, in nats.
+_SLACK = 0.002
+
+
+def above(success: float, level: float, r: int) -> float:
+    """P[estimation of r guesses of this quality > level]."""
+    return chance(success, r, lambda v: epsilon_estimate(v, r) > level)
+
+
+@definition(
+    14,
+    "def:asymptotic-validity",
+    "Definition A.2",
+    "Asymptotic validity: estimations exceed ε(M) + a with vanishing probability; read, as row 37 "
+    "demands, with unlimited guesses. One-run auditing of LRR_1 has it; knowing all others (XRR_1) "
+    "does not.",
+    stated={"level": 1.0, "audit": "one run"},
+    mutants=[varied("level", 1, up=WEAKER), replaced("audit", all_others_known="all others known")],
+)
+def estimations_rarely_exceed(level: float, audit: str) -> Finding:
+    if audit == "one run":
+        success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
+        return _vanish([above(success, level + _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)])
+    found = []
+    for n in (2, 4, 6):
+        law = full_knowledge_law(channel(XorRandomizedResponse(1.0), n), ThresholdGuesser())
+        v, r = np.nonzero(law)
+        found.append(float(law[v, r] @ (epsilon_estimate(v, r) > level + _SLACK)))
+    return _vanish(found)
+
+
+def _vanish(values: list[float]) -> Finding:
+    """The last of some probabilities is small; the first ones may rise before they fall."""
+    return Finding(values[-1] < 1e-3, towards(values, 0.0))
+
+
+@definition(
+    15,
+    "def:asymptotic-tightness",
+    "Definition A.3",
+    "Asymptotic tightness: estimations reach ε(M) − a with probability tending to 1, as they do "
+    "on randomized response, where every guess succeeds with probability p(ε).",
+    kind=CLOSED,
+    stated={"level": 1.0, "mechanism": LocalRandomizedResponse},
+    mutants=[
+        varied("level", 1, down=WEAKER),
+        replaced("mechanism", at_97_per_cent_of_ε=lambda e: LocalRandomizedResponse(0.97 * e)),
+    ],
+)
+def estimations_reach(level: float, mechanism: Function) -> Finding:
+    success = success_of_all(channel(mechanism(1.0), 1))
+    return _vanish([1 - above(success, level - _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)])
+
+
+@definition(
+    16,
+    "def:clopper-pearson-lower",
+    "Definition A.5",
+    "The Clopper-Pearson lower limit is the largest q with P[Bin(r, q) ≥ v] ≤ β, for v ≥ 1: "
+    "there the tail is β.",
+    stated={"level": 1.0, "count": 0},
+    mutants=[varied("level"), replaced("count", one_more=1)],
+)
+@each(equal, 1e-7)
+def clopper_pearson_covers(level: float, count: int) -> Cases:
+    for r, beta in product((1, 5, 20, 60), (0.01, 0.05, 0.3, 0.9)):
+        v = np.arange(1, r + 1)
+        limit = clopper_pearson_lower(v, r, beta)
+        tails = stats.binom.sf(v - 1 + count, r, limit)
+        yield f"r = {r}, β = {beta}", float(np.abs(tails - level * beta).max()), 0.0
+
+
+@cache
+def _pairs_of_laws() -> list[tuple[NDArray[Any], NDArray[Any], bool]]:
+    """Pairs of laws, close to the border of dominance, and whether they can be coupled X <= Y."""
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(60):
+        y = rng.dirichlet([3.0, 3.0, 3.0, 3.0])
+        x = y.copy()
+        # A few per cent of a mass go down, and perhaps a bit of another goes up.
+        for direction in rng.choice([-1, 1], size=2, p=[0.7, 0.3]):
+            start = int(rng.integers(1, 4) if direction < 0 else rng.integers(0, 3))
+            amount = x[start] * rng.uniform(0.0, 0.02)
+            x[start] -= amount
+            x[start + direction] += amount
+        found.append((x, y, _can_be_coupled(x, y)))
+    return found
+
+
+def _can_be_coupled(x: NDArray[Any], y: NDArray[Any]) -> bool:
+    """Whether some joint law with these margins has X <= Y: the least P[X > Y] is 0."""
+    size = len(x)
+    above = np.tril(np.ones((size, size)), -1).ravel()  # entries with X > Y
+    rows = np.vstack([np.kron(np.eye(size), np.ones(size)), np.kron(np.ones(size), np.eye(size))])
+    found = optimize.linprog(above, A_eq=rows, b_eq=np.r_[x, y], method="highs")
+    return bool(found.fun < 1e-9)
+
+
+@definition(
+    17,
+    "def:stochastic-dominance",
+    "Definition A.6",
+    "X is dominated by Y if P[X > t] ≤ P[Y > t] for all t: then, and only then, the two can be "
+    "coupled with X ≤ Y.",
+    stated={"factor": 1.0, "relation": "all tails"},
+    mutants=[
+        varied("factor"),
+        replaced("relation", larger_mean="means", largest_value_only="last tail"),
+    ],
+)
+def dominance(factor: float, relation: str) -> Finding:
+    answers = {}
+    for j, (x, y, coupled) in enumerate(_pairs_of_laws()):
+        tails_x, tails_y = x[::-1].cumsum()[::-1][1:], y[::-1].cumsum()[::-1][1:]
+        if relation == "all tails":
+            claimed = bool((tails_x <= factor * tails_y + 1e-12).all())
+        elif relation == "means":
+            claimed = bool(tails_x.sum() <= tails_y.sum())
+        else:
+            claimed = bool(tails_x[-1] <= tails_y[-1] + 1e-12)
+        answers[f"pair {j}"] = (claimed, coupled)
+    return same_answers(answers)

@@ -1,0 +1,281 @@
+"""The best efficacy, by its theorems and for Local Laplace: Section 5.1 and Appendices C.1, C.4."""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from math import exp, inf
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import integrate, special, stats
+
+from ledger.counts_and_bounds import bounds_tend
+from ledger.entries import (
+    MONTE_CARLO,
+    QUADRATURE,
+    WEAKER,
+    Cases,
+    Finding,
+    Function,
+    all_of,
+    at_most,
+    each,
+    equal,
+    mean_bound,
+    near,
+    replaced,
+    statement,
+    varied,
+)
+from ledger.small_channels import LN3, best_accuracy, shown_or_noisy, zoo
+from oralib.bounds import p, p_inv
+from oralib.experiments import local_laplace
+from oralib.games import one_run_law
+from oralib.guessers import ThresholdGuesser
+
+
+def _chain(name: str, lowest: float, factors: Sequence[float]) -> Any:
+    """The steps of Theorem 5.1 or 5.2 as cases for at_most, each limit times a factor."""
+    table = zoo()[name]
+    levels = [lowest, table.ac_ddp, p(table.ddp), p(table.epsilon)]
+    for step, (low, high) in enumerate(pairwise(levels)):
+        yield f"{name}, step {step + 1}", low, factors[step] * high
+
+
+@statement(
+    26,
+    "thm:optimal-efficacy-without-abstentions",
+    "Theorems 5.1 and C.1",
+    "Without abstentions the best efficacy is AE-AC-DDP, which is at most AC-DDP, p(DDP), p(DP).",
+    stated={"rate": 1.0, "first": 1.0, "second": 1.0, "third": 1.0},
+    mutants=[
+        varied("rate"),
+        varied("first", up=WEAKER),
+        varied("second", up=WEAKER),
+        varied("third", up=WEAKER),
+    ],
+)
+def best_efficacy_of_all(rate: float, first: float, second: float, third: float) -> Finding:
+    def equalities() -> Any:
+        for name, table in zoo().items():
+            accuracy = special.expit(rate * np.abs(table.privacy_loss)).mean(axis=1)
+            yield name, float(table.probability @ accuracy), best_accuracy(name, table.n)
+            yield name, table.ae_ac_ddp, best_accuracy(name, table.n)
+
+    steps = (
+        step
+        for name, table in zoo().items()
+        for step in _chain(name, table.ae_ac_ddp, (first, second, third))
+    )
+    return all_of(equal(equalities()), at_most(steps))
+
+
+def _at_least_kth(loss: NDArray[Any], k: int) -> NDArray[Any]:
+    """Guess every element whose loss is at least the k-th largest."""
+    size = np.abs(loss)
+    least = np.sort(size, axis=1)[:, loss.shape[1] - k, None]
+    return np.where(size >= least, np.where(loss > 0, -1, 1), 0)
+
+
+def _exactly(k: int, loss: NDArray[Any], order: NDArray[Any]) -> NDArray[Any]:
+    """Guess the first k elements in an order, given by the largest entries."""
+    chosen = np.zeros(loss.shape, dtype=bool)
+    ranked = np.argsort(-order, axis=1, kind="stable")
+    np.put_along_axis(chosen, ranked[:, :k], True, axis=1)
+    return np.where(chosen, np.where(loss > 0, -1, 1), 0)
+
+
+_RULES: dict[str, Function] = {
+    "all that reach the k-th": _at_least_kth,
+    "exactly k": lambda loss, k: _exactly(k, loss, np.abs(loss)),
+    "exactly k, the least": lambda loss, k: _exactly(k, loss, -np.abs(loss)),
+    "exactly k, the first": lambda loss, k: _exactly(k, loss, np.zeros(loss.shape)),
+    "one more than k": lambda loss, k: _exactly(min(k + 1, loss.shape[1]), loss, np.abs(loss)),
+}
+
+
+@statement(
+    27,
+    "thm:optimal-efficacy-with-abstentions",
+    "Theorems 5.2 and C.5",
+    "The best efficacy with at least k guesses is AE-AC-DDP of the k largest losses, which is at "
+    "most AC-DDP, p(DDP), p(DP).",
+    stated={"rate": 1.0, "more": 0, "first": 1.0},
+    mutants=[varied("rate"), replaced("more", one_more=1, one_less=-1), varied("first", up=WEAKER)],
+)
+def best_efficacy_of_k(rate: float, more: int, first: float) -> Finding:
+    def equalities() -> Any:
+        for name, table in zoo().items():
+            ranked = np.sort(special.expit(rate * np.abs(table.privacy_loss)), axis=1)
+            for k in range(1, table.n + 1):
+                best = best_accuracy(name, k)
+                taken = min(max(k + more, 1), table.n)
+                notion = float(table.probability @ ranked[:, table.n - taken :].mean(axis=1))
+                yield f"{name}, k = {k}", notion, best
+                yield f"{name}, k = {k}", table.optimal_efficacy(k), best
+
+    steps = (
+        step
+        for name, table in zoo().items()
+        for k in range(1, table.n + 1)
+        for step in _chain(name, table.optimal_efficacy(k), (first, 1.0, 1.0))
+    )
+    return all_of(equal(equalities()), at_most(steps))
+
+
+@statement(
+    72,
+    "text:threshold-guesser",
+    "Section 5.1, before Theorem 5.2",
+    "With at least k guesses, the guesser that sets its threshold to the k-th largest loss is "
+    "optimal.",
+    explained="05-efficacy#paper-theorem-5-2",
+    stated={"guess": "all that reach the k-th"},
+    corrected={"guess": "exactly k"},
+    correction="Exactly k elements are to be guessed, ties broken in any way: where the k-th loss "
+    "and the next are tied, as in NAS for 2 ≤ k < n, the threshold takes more than k and may do "
+    "worse.",
+    mutants=[
+        replaced(
+            "guess",
+            the_least="exactly k, the least",
+            the_first_k="exactly k, the first",
+            one_more="one more than k",
+        )
+    ],
+)
+@each(equal)
+def optimal_guesser_of_k(guess: str) -> Cases:
+    for name, table in zoo().items():
+        # Without rounding errors, so that ties are ties.
+        loss = np.nan_to_num(table.privacy_loss, posinf=1e3, neginf=-1e3).round(9)
+        for k in range(1, table.n + 1):
+            guesses = _RULES[guess](loss, k)
+            right = (guesses[:, None, :] == table.signs[None]).sum(axis=2)
+            accuracy = right / np.abs(guesses).sum(axis=1)[:, None]
+            mean = float((table.table * accuracy).sum() / table.table.shape[1])
+            yield f"{name}, k = {k}", mean, best_accuracy(name, k)
+
+
+def _pairs() -> list[NDArray[Any]]:
+    rng = np.random.default_rng(6)
+    return [rng.dirichlet(np.ones(6), 2) for _ in range(50)]
+
+
+@statement(
+    42,
+    "lem:log-likelihood-ratio-and-total-variation-distance",
+    "Lemma C.3",
+    "p(|ℓ|) is max{P, Q} / (P + Q), and its mean under P plus that under Q is 1 plus their total "
+    "variation distance.",
+    stated={"rate": 1.0, "one": 1.0, "distance": 1.0},
+    mutants=[varied("rate"), varied("one"), varied("distance")],
+)
+@each(equal)
+def accuracy_and_distance(rate: float, one: float, distance: float) -> Cases:
+    for index, (a, b) in enumerate(_pairs()):
+        accuracy = special.expit(rate * np.abs(np.log(a / b)))
+        identity = np.maximum(a, b) / (a + b)
+        yield f"pair {index}", float(np.abs(accuracy - identity).max()), 0.0
+        right = one + distance * float(np.abs(a - b).sum() / 2)
+        yield f"pair {index}", float((a + b) @ identity), right
+
+
+@statement(
+    43,
+    "prop:optimal-efficacy-and-total-variation-distance",
+    "Proposition C.4",
+    "The best efficacy without abstentions is 1/2 plus half the mean total variation distance.",
+    stated={"base": 0.5, "factor": 0.5},
+    mutants=[varied("base"), varied("factor")],
+)
+def efficacy_is_total_variation(base: float, factor: float) -> Finding:
+    return equal(
+        (name, base + factor * float(table.total_variation.mean()), best_accuracy(name, table.n))
+        for name, table in zoo().items()
+    )
+
+
+@statement(
+    44,
+    "lem:efficacy-is-mean-of-success-probabilities",
+    "Lemma C.6",
+    "Without abstentions, the efficacy is the mean over elements of the success probability given "
+    "the others.",
+    stated={"tau": 0.0, "factor": 1.0},
+    mutants=[replaced("tau", with_abstentions=LN3), varied("factor")],
+    remark="That the guesser does not abstain is said before the lemma, by its section, and in "
+    "its proof, but not in the lemma.",
+)
+@each(equal)
+def efficacy_is_mean_success(tau: float, factor: float) -> Cases:
+    for name, table in {**zoo(), "shown or noisy": shown_or_noisy()}.items():
+        guesses = ThresholdGuesser(tau).guess(table.privacy_loss)
+        law = one_run_law(table, ThresholdGuesser(tau))
+        v, r = np.nonzero(law)
+        mean = float(law[v, r] @ (v / np.maximum(r, 1)))
+        if tau == 0:
+            success = table.after_guesses(guesses).success_given_others.mean(axis=0)
+        else:
+            right = (guesses[:, None, :] == table.signs[None]).astype(float)
+            success = np.einsum("os,osi->i", table.table, right) / 2**table.n
+        yield name, mean, factor * float(success.mean())
+
+
+@cache
+def laplace_by_quadrature(epsilon: float) -> float:
+    """The efficacy of Local Laplace without abstentions, from its densities."""
+
+    def larger(x: float, scale: float = 2 / epsilon) -> float:
+        return float(max(stats.laplace.pdf(x, s, scale) for s in (-1, 1)) / 2)
+
+    return float(2 * (integrate.quad(larger, 0, 1)[0] + integrate.quad(larger, 1, inf)[0]))
+
+
+@statement(
+    54,
+    "prop:local-laplace-efficacy-without-abstentions",
+    "Proposition C.13",
+    "Local Laplace without abstentions has efficacy 1 − exp(−ε/2)/2.",
+    kind=QUADRATURE,
+    stated={"half": 0.5, "rate": 0.5},
+    mutants=[varied("half"), varied("rate")],
+)
+def local_laplace_efficacy(half: float, rate: float) -> Finding:
+    return equal(
+        (
+            (f"ε = {epsilon}", 1 - half * exp(-rate * epsilon), laplace_by_quadrature(epsilon))
+            for epsilon in (0.1, 1.0, 2.0, 8.0)
+        ),
+        1e-7,
+    )
+
+
+@cache
+def _figure_4() -> pd.DataFrame:
+    return local_laplace((1.0, 2.0, 4.0, 8.0), n=10_000, trials=200, seed=1)
+
+
+@statement(
+    55,
+    "fig:results-of-ora-for-local-laplace",
+    "Figure 4",
+    "The bounds of ORA of Local Laplace without abstentions stay below ε, at the level p^-1(E) of "
+    "its efficacy, to which they tend.",
+    kind=MONTE_CARLO,
+    explained="C-efficacy-in-detail#fig-effc-laplace",
+    stated={"level": 1.0, "side": "below"},
+    mutants=[varied("level"), replaced("side", above="above")],
+)
+def figure_of_local_laplace(level: float, side: str) -> Finding:
+    rows = _figure_4().to_dict("records")
+    means, limits = [], []
+    for row in rows:
+        success = p(level * p_inv(laplace_by_quadrature(row["x"])))
+        mean = mean_bound(10_000, success)
+        means.append((f"ε = {row['x']:g}", row["bound"], row["bound_se"], mean))
+        limits.append(bounds_tend(laplace_by_quadrature(row["x"]), p_inv(success)))
+    below = all(row["bound"] < row["x"] for row in rows)
+    return all_of(near(means), Finding(below == (side == "below"), "all below ε"), *limits[:1])

@@ -1,0 +1,290 @@
+"""The three gaps and their examples: the paper's Section 4 and Appendix B."""
+
+from functools import cache
+from itertools import combinations, pairwise, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from ledger.entries import (
+    CLOSED,
+    WEAKER,
+    Finding,
+    accuracy_values,
+    all_of,
+    at_most,
+    binomial_counts,
+    chance,
+    equal,
+    replaced,
+    same_answers,
+    shifted,
+    statement,
+    tends,
+    varied,
+)
+from ledger.privacy_notions import sampled_tables
+from ledger.small_channels import zoo
+from ledger.tightness import SIZE, families
+from oralib.bounds import epsilon_lower_bound, p
+from oralib.channel import Channel, channel
+from oralib.games import best_mean, one_run_law
+from oralib.guessers import ThresholdGuesser, TopGuesser
+from oralib.mechanisms import AllOrNothing, NameAndShame, Xor
+from oralib.universe import SampledChannel
+
+
+def _steps(table: Channel) -> tuple[bool, ...]:
+    """Which steps of the chain from the efficacy to p(ε) are strict."""
+    chain = [table.ae_ac_ddp, table.ac_ddp, p(table.ddp), p(table.epsilon)]
+    return tuple(bool(b - a > 1e-9) for a, b in pairwise(chain))
+
+
+@statement(
+    25,
+    "sec:the-gap",
+    "Section 4",
+    "Three gaps: few exposed elements (NAS), rare bad outputs (AON), interference (XOR); each "
+    "example loses at its own step of the chain and at no other.",
+    explained="04-the-gaps#ch-gaps",
+    stated={"examples": ("NAS", "AON", "XOR")},
+    mutants=[
+        replaced(
+            "examples",
+            first_two_exchanged=("AON", "NAS", "XOR"),
+            last_two_exchanged=("NAS", "XOR", "AON"),
+            count_for_interference=("NAS", "AON", "Count"),
+        )
+    ],
+)
+def each_gap_has_its_example(examples: tuple[str, ...]) -> Finding:
+    answers = {}
+    for place, name in enumerate(examples):
+        strict = _steps(zoo()[f"{name} n=3"])
+        answers[f"{name} at step {place + 1}"] = (True, strict == tuple(np.eye(3)[place] == 1))
+    return same_answers(answers)
+
+
+@cache
+def _best_of(mechanism: Any, n: int, k: int) -> float:
+    return best_mean(channel(mechanism, n), accuracy_values(n, k))
+
+
+@statement(
+    46,
+    "prop:ora-efficacy-for-nas",
+    "Proposition B.3",
+    "With unlimited guesses the efficacy for Name and Shame tends to 1/2: with k guesses it is "
+    "1/2 + 1/(2k), where the output names its owner.",
+    stated={"base": 0.5, "gain": 0.5, "power": 1.0},
+    mutants=[varied("base"), varied("gain"), varied("power")],
+)
+def name_and_shame(base: float, gain: float, power: float) -> Finding:
+    return equal(
+        (f"n = {n}, k = {k}", base + gain / k**power, _best_of(NameAndShame(), n, k))
+        for n in (2, 3, 4, 5)
+        for k in range(1, n + 1)
+    )
+
+
+@cache
+def _shame_structure() -> Finding:
+    """With k guesses one is certain, and the others are fair: read off the tables."""
+    v = np.arange(7)
+    return equal(
+        (f"n = 6, k = {k}", float(np.abs(law - stats.binom.pmf(v - 1, k - 1, 0.5)).max()), 0.0)
+        for k in range(1, 7)
+        for law in [one_run_law(channel(NameAndShame(), 6), TopGuesser(k))[:, k]]
+    )
+
+
+def _one_sure_guess(k: int) -> float:
+    """The mean bound of k guesses, one of them right for certain and the others fair."""
+    v, weight = binomial_counts(k - 1, 0.5)
+    return float(weight @ epsilon_lower_bound(v + 1, k))
+
+
+@statement(
+    47,
+    "cor:ora-is-not-tight-for-nas",
+    "Corollary B.4",
+    "ORA is not tight for Name and Shame: with unlimited guesses its efficacy tends to 1/2 and its "
+    "mean bound to 0, where the level is infinite.",
+    kind=CLOSED,
+    stated={"efficacy": 0.5, "limit": 0.0, "guesses": "unlimited"},
+    mutants=[
+        varied("efficacy"),
+        shifted("limit", 0.03),
+        replaced("guesses", one_for_ever="one for ever"),
+    ],
+)
+def name_and_shame_is_not_tight(efficacy: float, limit: float, guesses: str) -> Finding:
+    sizes = (10**2, 10**4, 10**6) if guesses == "unlimited" else (1, 1, 1)
+    taken = (10, 10**3, 10**5) if guesses == "unlimited" else (1, 1, 1)
+    family = families()["1 named"]
+    return all_of(
+        _shame_structure(),
+        tends([family.efficacy(SIZE, k) for k in taken], efficacy, 1e-3),
+        tends([_one_sure_guess(k) for k in sizes], limit, 0.005),
+    )
+
+
+def _efficacy_where_certain(mechanism: Any, n: int) -> float:
+    """E[V/R given R > 0] of the guesser that speaks only when it is certain."""
+    law = one_run_law(channel(mechanism, n), ThresholdGuesser(np.inf))[:, 1:]
+    v, r = np.indices(law.shape)
+    return float((law * v / (r + 1)).sum() / law.sum())
+
+
+@statement(
+    48,
+    "prop:ora-efficacy-for-aon",
+    "Proposition B.6",
+    "All or Nothing has efficacy (1 + p)/2, for any number of guesses.",
+    stated={"base": 0.5, "slope": 0.5, "silent_audits": "not allowed"},
+    mutants=[varied("base"), varied("slope"), replaced("silent_audits", dropped="dropped")],
+)
+def all_or_nothing(base: float, slope: float, silent_audits: str) -> Finding:
+    def best(q: float, n: int, k: int) -> float:
+        if silent_audits == "dropped":  # at least as good as this: it guesses all n, or none
+            return _efficacy_where_certain(AllOrNothing(q), n)
+        return _best_of(AllOrNothing(q), n, k)
+
+    return equal(
+        (f"p = {q}, n = {n}, k = {k}", base + slope * q, best(q, n, k))
+        for q, n in product((0.1, 0.25, 0.7), (1, 2, 3))
+        for k in range(1, n + 1)
+    )
+
+
+@statement(
+    49,
+    "cor:ora-is-not-tight-for-aon",
+    "Corollary B.7",
+    "ORA is not tight for All or Nothing: the bound grows beyond all limits only with probability "
+    "p < 1.",
+    kind=CLOSED,
+    stated={"factor": 1.0},
+    mutants=[varied("factor")],
+)
+def all_or_nothing_is_not_tight(factor: float) -> Finding:
+    def structure() -> Any:
+        for q in (0.25, 0.89):
+            law = one_run_law(channel(AllOrNothing(q), 5), ThresholdGuesser())[:, 5]
+            mixed = q * (np.arange(6) == 5) + (1 - q) * stats.binom.pmf(np.arange(6), 5, 0.5)
+            yield f"p = {q}", float(np.abs(law - mixed).max()), 0.0
+
+    def reaches(q: float, n: int) -> float:
+        return q + (1 - q) * chance(0.5, n, lambda v: epsilon_lower_bound(v, n) >= 3)
+
+    limits = (
+        tends([reaches(q, n) for n in (100, 1000, 10**4)], factor * q, 1e-6)
+        for q in (0.1, 0.25, 0.89, 0.97)
+    )
+    return all_of(equal(structure()), *limits)
+
+
+@statement(
+    50,
+    "prop:ora-efficacy-for-xor",
+    "Proposition B.9",
+    "XOR of n ≥ 2 bits has efficacy 1/2, for any number of guesses.",
+    stated={"least": 2, "efficacy": 0.5},
+    mutants=[replaced("least", from_one_bit_on=1), varied("efficacy")],
+)
+def xor(least: int, efficacy: float) -> Finding:
+    return equal(
+        (f"n = {n}, k = {k}", _best_of(Xor(), n, k), efficacy)
+        for n in range(least, 6)
+        for k in range(1, n + 1)
+    )
+
+
+def _matching_the_parity(n: int) -> tuple[Channel, NDArray[Any]]:
+    """XOR, and guesses whose parity is that of its output: they are right or wrong together."""
+    table, ones = channel(Xor(), n), np.ones(n, dtype=int)
+    assert table.outputs is not None
+    one_minus = np.where(np.arange(n) == 0, -1, 1)
+    # The sign vector of all ones has the parity of one of the two outputs.
+    of_ones = int(np.argmax(table.table[:, (table.signs == 1).all(axis=1)][:, 0]))
+    return table, np.stack([ones if o == of_ones else one_minus for o in range(2)])
+
+
+def _success_laws(n: int) -> dict[str, NDArray[Any]]:
+    """For guessers of XOR: the joint law of their n successes, an axis for each of them."""
+    table, matching = _matching_the_parity(n)
+    found = {}
+    for name, guesses in (
+        ("always 1", np.ones((2, n), dtype=int)),
+        ("matching the parity", matching),
+    ):
+        law = np.zeros((2,) * n)
+        for o, s in product(range(2), range(2**n)):
+            law[tuple((guesses[o] == table.signs[s]).astype(int))] += table.table[o, s] / 2**n
+        found[name] = law
+    return found
+
+
+@statement(
+    51,
+    "cor:ora-is-not-tight-for-xor",
+    "Corollary B.10",
+    "ORA is not tight for XOR: each guess is right with probability 1/2, any n − 1 of them "
+    "independently, and with unlimited guesses the mean bound tends to 0.",
+    kind=CLOSED,
+    stated={"success": 0.5, "left_out": 1, "limit": 0.0},
+    mutants=[
+        varied("success", 1),
+        replaced("left_out", none_so_that_all_are_independent=0),
+        shifted("limit", 0.03),
+    ],
+    remark="Not all n are independent: three guesses whose parity is that of the output are all "
+    "right with probability 1/4, or else one is. The last part is for one sure guess and n − 1 "
+    "fair ones, which is more than XOR allows.",
+)
+def xor_is_not_tight(success: float, left_out: int, limit: float) -> Finding:
+    def structure() -> Any:
+        for n in (2, 3, 4):
+            for name, law in _success_laws(n).items():
+                for out in combinations(range(n), left_out):
+                    joint = law.sum(axis=out)
+                    right = np.indices(joint.shape).sum(axis=0)
+                    taken = n - left_out
+                    product_law = success**right * (1 - success) ** (taken - right)
+                    apart = float(np.abs(joint - product_law).max())
+                    yield f"n = {n}, {name}, all but {left_out}", apart, 0.0
+
+    means = [_one_sure_guess(n) for n in (10**2, 10**4, 10**6)]
+    return all_of(equal(structure()), tends(means, limit, 0.005))
+
+
+@statement(
+    76,
+    "text:sampling-adds-privacy",
+    "Appendix B, closing remark",
+    "Sampling the dataset is a further layer of privacy: for each element the sampled mechanism "
+    "has at most the level of the mechanism, and it may have less.",
+    explained="B-gaps-in-detail#prop-gapsb-sampling",
+    stated={"factor": 1.0, "parity": 1.0},
+    mutants=[varied("factor", up=WEAKER), varied("parity")],
+    remark="The level of the sampled parity of n coins with bias b has the closed form "
+    "2 artanh(|b|^(n−1)), times 1, which the second constant varies.",
+)
+def sampling_adds_privacy(factor: float, parity: float) -> Finding:
+    def limits() -> Any:
+        for name, table in zoo().items():
+            for q in (0.5, 0.8, 0.99):
+                sampled = SampledChannel.of(table, [1 - q, q])
+                yield f"{name}, coins {q}", p(sampled.ddp), p(factor * sampled.epsilon)
+        for sampled in sampled_tables().values():
+            yield "random", sampled.ddp, factor * sampled.epsilon
+
+    def levels() -> Any:
+        for n, q in product((2, 3, 4), (0.6, 0.9, 0.99)):
+            sampled = SampledChannel.of(channel(Xor(), n), [1 - q, q])
+            closed = 2 * np.arctanh(abs(2 * q - 1) ** (n - 1))
+            yield f"XOR, n = {n}, coins {q}", sampled.ddp, parity * float(closed)
+
+    return all_of(at_most(limits()), equal(levels()))

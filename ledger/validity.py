@@ -1,0 +1,167 @@
+"""Validity: the paper's Appendix A.2, and the counterexample to its condition."""
+
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from ledger.entries import (
+    COUNTEREXAMPLE,
+    WEAKER,
+    Cases,
+    Finding,
+    Function,
+    at_most,
+    critical_levels,
+    each,
+    failure,
+    replaced,
+    statement,
+    varied,
+)
+from ledger.small_channels import private, worst_failure
+from oralib.bounds import p
+from oralib.channel import Channel
+from oralib.games import classic_law, stop_or_oppose_law
+from oralib.guessers import ThresholdGuesser
+
+Law = NDArray[np.float64]
+
+
+def binomial_law(sizes: dict[int, float], success: float) -> Law:
+    """Guesses that are right independently, their number drawn beforehand."""
+    most = max(sizes)
+    law = np.zeros((most + 1, most + 1))
+    for r, share in sizes.items():
+        law[: r + 1, r] = share * stats.binom.pmf(np.arange(r + 1), r, success)
+    return law
+
+
+@cache
+def _laws() -> dict[str, tuple[float, Law]]:
+    """(ε, law of (V, R)) of audits, or of guesses that are right independently."""
+    return {
+        "LRR_4, stop or oppose, n = 1000": (4.0, stop_or_oppose_law(4.0, 1000)),
+        "fair guesses": (0.0, binomial_law({10: 0.5, 60: 0.5}, 0.5)),
+        "guesses 0.5% better than fair": (0.0, binomial_law({60: 1.0}, 0.5025)),
+        "poor guesses": (0.0, binomial_law({5: 0.3, 40: 0.7}, 0.4)),
+        "XRR_0.01, all others known": (0.01, _all_or_none(0.01, 20)),
+    }
+
+
+def _all_or_none(epsilon: float, n: int) -> Law:
+    """All of n guesses are right, with probability p(ε), or none is."""
+    law = np.zeros((n + 1, n + 1))
+    law[n, n], law[0, n] = p(epsilon), 1 - p(epsilon)
+    return law
+
+
+def _upper_tail(law: Law) -> Law:
+    """P[V >= v, R = r]."""
+    return law[::-1].cumsum(axis=0)[::-1]
+
+
+def _same_r(law: Law, success: float) -> Law:
+    """The law with the same R and independent guesses."""
+    return binomial_law({r: w for r, w in enumerate(law.sum(axis=0)) if w > 0}, success)
+
+
+_CONDITIONS: dict[str, Function] = {
+    "on the whole": lambda one, other: (one.sum(axis=1) <= other.sum(axis=1) + 1e-12).all(),
+    "given R": lambda one, other: (one <= other + 1e-12).all(),
+    "in the mean": lambda one, other: (one[1:].sum(axis=0) <= other[1:].sum(axis=0) + 1e-12).all(),
+}
+
+
+@statement(
+    30,
+    "lem:condition-for-validity",
+    "Lemma A.7",
+    "If V is stochastically dominated by Bin(R, p(ε)), the bound is valid.",
+    kind=COUNTEREXAMPLE,
+    stated={"dominated": "on the whole", "success": 1.0},
+    corrected={"dominated": "given R"},
+    correction="Dominance given each value of R suffices; dominance on the whole does not.",
+    mutants=[replaced("dominated", in_the_mean="in the mean"), varied("success", 1, down=WEAKER)],
+    remark="The counterexample is an adaptive audit of randomized response: a private coin decides "
+    "whether it guesses what it sees and stops when it is ahead, or guesses against all.",
+)
+@each(at_most)
+def condition_for_validity(dominated: str, success: float) -> Cases:
+    for name, (epsilon, law) in _laws().items():
+        q = min(1.0, success * p(epsilon))
+        one, other = _upper_tail(law), _upper_tail(_same_r(law, q))
+        if not _CONDITIONS[dominated](one, other):
+            continue
+        sizes = np.nonzero(law.sum(axis=0))[0].tolist() if len(law) < 100 else []
+        levels = [1.004 * b for r in sizes for b in critical_levels(r, p(epsilon))]
+        for beta in (0.05, *levels):  # just above a tail, so that a count is rejected
+            yield f"{name}, β = {beta:.3g}", failure(law, epsilon, beta), beta
+
+
+def classic_successes(table: Channel, threshold: float) -> list[tuple[float, float]]:
+    """(success, chance to guess) of classic auditing with a threshold at a share of ε(M).
+
+    For each element and each value of the others, from one round of the exact law.
+    """
+    found = []
+    guesser = ThresholdGuesser(threshold * table.epsilon)
+    for index, base in product(range(table.n), table.signs):
+        if base[index] < 0:
+            law = classic_law(table, guesser, 1, base=base, index=index)
+            if law[:, 1].sum() > 0:
+                found.append((float(law[1, 1] / law[:, 1].sum()), float(law[:, 1].sum())))
+    return found
+
+
+@cache
+def _best_classic() -> dict[str, tuple[float, float]]:
+    """(ε, the best success of classic auditing with a threshold) of each private table."""
+    return {
+        name: (
+            table.epsilon,
+            max(s for share in (0.0, 0.5, 1.0) for s, _ in classic_successes(table, share)),
+        )
+        for name, table in private().items()
+    }
+
+
+@statement(
+    31,
+    "prop:classic-auditing-is-valid",
+    "Proposition A.8",
+    "Classic auditing is valid: its bound exceeds ε(M) with probability at most β.",
+    stated={"level": 1.0},
+    mutants=[varied("level", 1, down=WEAKER)],
+)
+@each(at_most)
+def classic_is_valid(level: float) -> Cases:
+    for name, (epsilon, success) in _best_classic().items():
+        for r in (5, 20, 60):
+            law = binomial_law({r: 1.0}, success)
+            for beta in critical_levels(r, p(epsilon)):
+                yield f"{name}, r = {r}", failure(law, epsilon, level * beta), beta
+
+
+def critical_failures(feedback: str, level: float) -> Any:
+    """(name, worst failure of all guessers at level · β, β) on private tables, at critical β."""
+    for name, table in private().items():
+        levels = {b for r in (1, 2, 3) for b in critical_levels(min(r, table.n), p(table.epsilon))}
+        for beta in sorted({*levels, 0.1, 0.3, 0.55, 0.65, 0.8}):
+            spent = round(level * beta, 12)
+            yield f"{name}, β = {beta:.3g}", worst_failure(name, spent, feedback), beta
+
+
+@statement(
+    32,
+    "prop:one-run-auditing-is-valid",
+    "Proposition A.9",
+    "One-run auditing is valid, whatever the guesser.",
+    stated={"feedback": "none", "level": 1.0},
+    mutants=[replaced("feedback", full="full"), varied("level", 1, down=WEAKER)],
+)
+def one_run_is_valid(feedback: str, level: float) -> Finding:
+    return at_most(critical_failures(feedback, level))

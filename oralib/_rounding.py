@@ -1,0 +1,73 @@
+"""What is 0, or equal, up to rounding is 0, or equal.
+
+Another processor adds up the same numbers in another order, and its logarithms differ in the last
+bit. So a loss that is 0 in theory is 1e-16 on one machine and -1e-16 on the next, and of two equal
+ones now the first is larger and now the second. Nothing that is shown may depend on that: who takes
+a logarithm of a ratio, or adds up probabilities, removes here what rounding has left. The functions
+below keep all digits of numbers that are neither 0 nor equal nor round.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+#: Numbers that differ by no more than this, relative to their size, may differ by rounding only.
+#: For losses, the logarithms of ratios, it is the difference itself.
+ROUNDING = 1e-12
+
+
+def log_ratio(one: ArrayLike, other: ArrayLike) -> Any:
+    """ln(one / other), 0 where the two are equal up to rounding, and nan where both are 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = np.log(one) - np.log(other)
+    return np.where(np.abs(loss) <= ROUNDING, 0.0, loss)[()]
+
+
+def settled(values: ArrayLike) -> Any:
+    """Numbers, of which those that are equal up to rounding are equal, and round ones are round.
+
+    Equal in size: x and -x remain so.
+    Round numbers are those with at most six digits after the point: printed with fewer digits,
+    0.6875 would else be 0.688 or 0.687.
+
+    Examples
+    --------
+    >>> settled([0.1 + 0.2, 0.3, 2 / 3, 1 - 1 / 3, 2 / 3 + 1e-9]).tolist()
+    [0.3, 0.3, 0.6666666666666666, 0.6666666666666666, 0.6666666676666666]
+    """
+    array = np.asarray(values, dtype=np.float64)
+    order = np.argsort(np.abs(array), axis=None, kind="stable")
+    up = np.abs(array).ravel()[order]
+    with np.errstate(invalid="ignore"):  # inf - inf
+        gap = np.diff(up)
+        apart = np.concatenate([[True], ~(np.isfinite(gap) & (gap <= ROUNDING * up[1:]))])[
+            : up.size
+        ]
+        least = up[apart]
+        rounded = np.round(least, 6)
+        least = np.where(np.abs(least - rounded) <= ROUNDING * rounded, rounded, least)
+    size = np.empty_like(up)
+    size[order] = least[np.cumsum(apart) - 1]
+    return np.copysign(size.reshape(array.shape), array)[()]
+
+
+def in_order(sizes: NDArray[Any]) -> NDArray[np.int64]:
+    """The places along the last axis from the largest to the smallest, of equals in order."""
+    order = np.argsort(-sizes, axis=-1, kind="stable")
+    down = np.take_along_axis(sizes, order, axis=-1)
+    with np.errstate(invalid="ignore"):
+        close = -np.diff(down, axis=-1) <= ROUNDING
+    if (close & (down[..., 1:] != down[..., :-1])).any():
+        start = np.zeros((*close.shape[:-1], 1), dtype=np.int64)
+        group = np.concatenate([start, np.cumsum(~close, axis=-1)], axis=-1)
+        rank = np.empty_like(group)
+        np.put_along_axis(rank, order, group, axis=-1)
+        order = np.argsort(rank, axis=-1, kind="stable")
+    return order
+
+
+def first_largest(values: ArrayLike) -> int:
+    """The place of the largest number; of equals the first, in an array of any shape; not nan."""
+    array = np.asarray(values, dtype=np.float64).ravel()
+    return int(np.argmax(array >= np.nanmax(array) - ROUNDING * np.abs(np.nanmax(array))))

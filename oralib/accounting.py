@@ -1,0 +1,187 @@
+"""How much noise a training with DP-SGD needs, and which ε its noise gives: accountants.
+
+Both are those of dp-accounting, for Poisson-sampled batches and neighbours that add or remove one
+element: ``"rdp"``, which follows Rényi divergences, and ``"pld"``, which follows the law of the
+privacy loss itself.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from math import ceil, sqrt
+from typing import Any, Protocol, runtime_checkable
+
+from oralib import _check
+
+__all__ = ["ACCOUNTANTS", "SIGMAS", "certified_epsilon", "noise_multiplier"]
+
+#: The accountants of :func:`certified_epsilon`.
+ACCOUNTANTS = ("pld", "rdp")
+
+#: The smallest and the largest noise multiplier of a training.
+SIGMAS = 1e-3, 1e6
+
+#: How far a noise multiplier may be from the smallest one, before it is rounded up.
+_TOLERANCE = 1e-9
+
+
+@runtime_checkable
+class _Training(Protocol):
+    """What :class:`oralib.DpSgd` has and an accountant needs."""
+
+    @property
+    def steps(self) -> int: ...
+    @property
+    def sample_rate(self) -> float: ...
+    @property
+    def sigma(self) -> float: ...
+
+
+def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: float) -> float:
+    """The smallest noise multiplier that makes DP-SGD (ε, δ)-DP, by an RDP accountant.
+
+    It is rounded up to six decimals, so that it is the same number on every machine.
+
+    Examples
+    --------
+    >>> round(noise_multiplier(2.0, 1e-5, 100, 0.1), 4)
+    2.4224
+    """
+    return _noise_multiplier(
+        _check.real("epsilon", epsilon, 0, 1000, interval="(]"),
+        _check.real("delta", delta, 0, 1, interval="()"),
+        _check.integer("steps", steps, 1),
+        _check.real("sample_rate", sample_rate, 1e-12, 1),  # below it the accountant is lost
+    )
+
+
+@lru_cache(maxsize=1024)
+def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: float) -> float:
+    from dp_accounting import calibrate_dp_mechanism, mechanism_calibration, rdp
+
+    def spent(sigma: float) -> Any:
+        return rdp.RdpAccountant().compose(_event(sigma, steps, sample_rate))
+
+    def calibrated(orders: Any) -> float:
+        accountant = partial(rdp.RdpAccountant, orders)
+        event = partial(_event, steps=steps, sample_rate=sample_rate)
+        return float(calibrate_dp_mechanism(accountant, event, epsilon, delta, tol=_TOLERANCE))
+
+    given = f"got epsilon={epsilon:g}, delta={delta:g}, steps={steps}, sample_rate={sample_rate:g}"
+    limits = f"epsilon and delta must ask for a noise multiplier in [{SIGMAS[0]:g}, {SIGMAS[1]:g}]"
+    orders = rdp.RdpAccountant().orders
+    with _quiet_accountant():
+        if spent(SIGMAS[1]).get_epsilon(delta) > epsilon:  # the search would have no end
+            raise ValueError(f"{limits}, {given}, which ask for more")
+        # The accountant's ε is the least over its orders, so a few of them claim no less. If all of
+        # them say that a hair less noise than the few ask for is too little, the few are right.
+        # That takes half of the time. The second few are those around the best order.
+        try:
+            few = orders[::-10]
+            for _ in range(2):
+                sigma = calibrated(few)
+                if sigma < SIGMAS[0]:
+                    break
+                reached, best = spent(sigma - 2 * _TOLERANCE).get_epsilon_and_optimal_order(delta)
+                if reached > epsilon:
+                    break
+                place = int(abs(orders - best).argmin())
+                few = orders[max(place - 2, 0) : place + 3]
+            else:
+                sigma = calibrated(orders)
+        except mechanism_calibration.NoBracketIntervalFoundError:
+            sigma = calibrated(orders)
+        if sigma < SIGMAS[0]:
+            raise ValueError(f"{limits}, {given}, which ask for {sigma:g}")
+        if _is_lost(spent(sigma)):
+            raise ValueError(
+                f"{limits}; the accountant cannot tell for such small numbers, {given}"
+            )
+    return ceil(sigma * 1e6) / 1e6
+
+
+def certified_epsilon(dpsgd: _Training, delta: float, *, accountant: str = "pld") -> float:
+    """The ε for which an accountant certifies a training as (ε, δ)-DP.
+
+    Parameters
+    ----------
+    dpsgd : the training, a :class:`oralib.DpSgd`; its n and d do not matter.
+    delta : the δ, in [1e-12, 1).
+    accountant : ``"pld"``, which is exact but for a discretisation on the safe side, of less than
+        0.001 (coarser at an ε of a hundred and more); or ``"rdp"``, which is larger, and which
+        :func:`noise_multiplier` uses, as the paper does.
+
+    Examples
+    --------
+    >>> from oralib import DpSgd
+    >>> training = DpSgd(n=1000, sigma=noise_multiplier(2.0, 1e-5, 100, 0.1))
+    >>> round(certified_epsilon(training, 1e-5), 3)
+    1.815
+    >>> round(certified_epsilon(training, 1e-5, accountant="rdp"), 3)
+    2.0
+    """
+    _check.instance("dpsgd", dpsgd, _Training, "DpSgd(n=1000)")
+    delta = _check.real("delta", delta, 1e-12, 1, interval="[)")
+    _check.one_of("accountant", accountant, ACCOUNTANTS)
+    _check.real("the sample_rate of dpsgd", dpsgd.sample_rate, 1e-12, 1)
+    return _certified_epsilon(dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma, delta, accountant)
+
+
+@lru_cache(maxsize=256)
+def _certified_epsilon(
+    steps: int, sample_rate: float, sigma: float, delta: float, accountant: str
+) -> float:
+    from dp_accounting import pld, rdp
+
+    with _quiet_accountant():
+        if accountant == "rdp":
+            spent = rdp.RdpAccountant().compose(_event(sigma, steps, sample_rate))
+            if _is_lost(spent):
+                raise ValueError(
+                    "dpsgd must show more than the rounding errors of the accountant 'rdp', got "
+                    f"steps={steps}, sample_rate={sample_rate:g} and sigma={sigma:g}; "
+                    "'pld' can tell it"
+                )
+            return float(spent.get_epsilon(delta))
+        if sample_rate == 1:  # one step with less noise is the same
+            steps, sigma = 1, sigma / sqrt(steps)
+        # The losses of a step, and of all of them, have to fit into tables.
+        spread = sqrt(sample_rate * (1 - sample_rate) * steps) * max(0.0, 0.5 / sigma**2 - 2)
+        together = max(spread, sample_rate * sqrt(steps) / sigma)
+        interval = 1e-4 * max(1.0, 1 / sigma**2 / 16, together / 16)
+        table = pld.PLDAccountant(value_discretization_interval=interval)
+        return float(table.compose(_event(sigma, steps, sample_rate)).get_epsilon(delta))
+
+
+def _is_lost(accountant: Any) -> bool:
+    """Whether an RDP accountant has only rounding errors before it.
+
+    Where they make a divergence negative, it takes ε for 0, whatever δ is; with so small a δ it
+    never does that for another reason.
+    """
+    return bool(accountant.get_epsilon(1e-300) == 0)
+
+
+def _event(sigma: float, steps: int, sample_rate: float) -> Any:
+    """The training as dp-accounting knows it."""
+    import dp_accounting  # here, because it takes a second to import and few need it
+
+    step = dp_accounting.GaussianDpEvent(sigma)
+    batch = dp_accounting.PoissonSampledDpEvent(sample_rate, step)
+    return dp_accounting.SelfComposedDpEvent(batch, steps)
+
+
+@contextmanager
+def _quiet_accountant() -> Iterator[None]:
+    """Without warnings of orders that are left out on the way: the result stays an upper bound."""
+    logger = logging.getLogger("absl")
+
+    def is_error(record: logging.LogRecord) -> bool:  # one for each call, as threads run at once
+        return record.levelno >= logging.ERROR
+
+    logger.addFilter(is_error)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_error)

@@ -1,0 +1,92 @@
+"""Log-likelihoods of a noisy count, in tables that guessers interpolate.
+
+A guesser may look at any function of the outputs, so interpolation costs no validity, and next to
+no power.
+"""
+
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oralib._binomial import log_pmf
+from oralib._jit import jit
+from oralib.mechanisms import Array
+
+#: Points of a table.
+POINTS = 1024
+
+
+@jit
+def window(r: int, q: float) -> tuple[int, int]:
+    """The counts of Bin(r, q) beyond which nothing is likelier than 1e-18."""
+    if q == 1:
+        return r, r
+    first = last = int(r * q)
+    while first > 0 and log_pmf(first - 1, r, q, 1 - q) > -42.0:
+        first -= 1
+    while last < r and log_pmf(last + 1, r, q, 1 - q) > -42.0:
+        last += 1
+    return first, last
+
+
+@jit
+def log_mixture(y: float, first: int, weight: Array, noise: float) -> float:
+    """The log-density at y of a count plus normal noise, up to a constant.
+
+    ``weight`` has the log-probabilities of the counts from ``first`` on.
+    """
+    top = -np.inf
+    for m in range(weight.size):
+        top = max(top, weight[m] - 0.5 * ((y - first - m) / noise) ** 2)
+    total = 0.0
+    for m in range(weight.size):
+        total += np.exp(weight[m] - 0.5 * ((y - first - m) / noise) ** 2 - top)
+    return top + np.log(total)
+
+
+@jit
+def interpolate(values: Array, low: float, step: float, y: float) -> float:
+    """A table's value at y, linear between its points and beyond its ends."""
+    x = (y - low) / step
+    entry = min(max(int(x), 0), values.size - 2)
+    x -= entry
+    return (1 - x) * values[entry] + x * values[entry + 1]
+
+
+@lru_cache(maxsize=4096)
+def ratio_table(
+    load: int, sample_rate: float, sigma: float
+) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]]:
+    """What the noisy gradient of a coordinate says about one of its ``load`` canaries.
+
+    The first point of the table and its step, the log-likelihood ratios, included against
+    excluded, and the log-densities of the gradient without the canary, up to a constant. Each of
+    the others is in the batch with probability sample_rate / 2.
+    """
+    mean = (load - 1) * sample_rate / 2
+    reach = 8 * sqrt(sigma**2 + mean) + 1
+    low, step = mean - reach, 2 * reach / (POINTS - 1)
+    return low, step, *_log_ratios(load, sample_rate, sigma, low, step)
+
+
+@jit
+def _log_ratios(
+    load: int, sample_rate: float, sigma: float, low: float, step: float
+) -> tuple[Array, Array]:
+    others, q = load - 1, sample_rate / 2
+    first, last = window(others, q)
+    weight = np.array([log_pmf(m, others, q, 1 - q) for m in range(first, last + 1)])
+    ratio, density = np.empty(POINTS), np.empty(POINTS)
+    for i in range(POINTS):
+        y = low + i * step
+        density[i] = log_mixture(y, first, weight, sigma)
+        gain = log_mixture(y - 1, first, weight, sigma) - density[i]
+        if sample_rate == 1:
+            ratio[i] = gain
+        elif gain < 700:
+            ratio[i] = np.log1p(sample_rate * np.expm1(gain))
+        else:  # beyond what an exponential can hold
+            ratio[i] = np.logaddexp(0.0, np.log(sample_rate) + gain)
+    return ratio, density

@@ -1,0 +1,190 @@
+"""Files of scores or guesses: every cell is understood, or an error names its line and column.
+
+A file is CSV, in UTF-8, with a header, cells between commas, semicolons or tabs, and one line per
+canary; or Parquet. Its columns are found by name, in any order, and further ones are ignored:
+
+- ``score`` and ``included``, or
+- ``guess`` and ``truth``,
+- and, if there is one, ``id``, in which no name may occur twice.
+
+Coins (``included``, ``truth``) are 1 or 0, true or false, yes or no, in capitals or not; or, in the
+whole column, 1 or -1. A guess is written as the coins are, and no guess is an empty cell. Where
+coins are 1 or -1, 0 is no guess as well; where they are 1 or 0, it says "left out".
+"""
+
+import csv
+import re
+from hashlib import sha256
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+PAIRS = (("score", "included"), ("guess", "truth"))
+
+KNOWN = {"id", *PAIRS[0], *PAIRS[1]}
+
+COINS = {
+    **dict.fromkeys(("1", "1.0", "+1", "true", "yes"), 1.0),
+    **dict.fromkeys(("0", "0.0", "false", "no"), 0.0),
+    **dict.fromkeys(("-1", "-1.0"), -1.0),
+}
+
+#: How a number is written: not as nan, as inf, with underscores, or with a comma.
+_NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
+
+#: What files of other kinds begin with.
+_OTHERS = {
+    **dict.fromkeys((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), "an Excel file"),
+    **dict.fromkeys((b"{", b"["), "a JSON file"),
+}
+
+
+class ScoreFile(NamedTuple):
+    """The columns of a file, and a digest of its bytes."""
+
+    kind: str  # "score" or "guess"
+    values: NDArray[np.float64]  # scores, or guesses with nan for none
+    coins: NDArray[np.float64]  # 1.0 or 0.0, or 1.0 or -1.0
+    digest: str  # SHA-256
+
+
+def read_scores(path: Path) -> ScoreFile:
+    """The scores or guesses in a CSV or Parquet file; a ValueError says what is wrong with it."""
+    try:
+        content = path.read_bytes()
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a folder; give a file") from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from None
+    for start, kind in _OTHERS.items():
+        if content.lstrip().startswith(start):
+            raise ValueError(f"{path} is {kind}; save it as CSV, with the names of its columns")
+    try:
+        table = _parquet(content) if content[:4] == b"PAR1" else _csv(content)
+        return ScoreFile(*_columns(table), sha256(content).hexdigest())
+    except ValueError as error:
+        raise ValueError(f"{path}{error}") from None
+
+
+def _csv(content: bytes) -> Any:
+    """All cells as words, in a table whose index has their lines; the first line names columns."""
+    import pandas as pd
+
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f", line {line}: this is no text in UTF-8; save it as CSV in UTF-8"
+        ) from None
+    if not text.strip():
+        raise ValueError(" is empty: it must have a line with names of columns and one per canary")
+    text = text.lstrip("\r\n")
+    first = re.split(r"[\r\n]", text, maxsplit=1)[0]
+    headers = {mark: next(csv.reader([first], delimiter=mark)) for mark in ",;\t"}
+    mark = next((mark for mark, names in headers.items() if _pairs(names)), ",")
+    _check_names(headers[mark])
+    try:  # without a header, since pandas renames columns that occur twice, or makes one an index
+        table = pd.read_csv(
+            StringIO(text, newline=""),
+            **{"sep": mark, "header": None, "dtype": object, "keep_default_na": False},
+            skip_blank_lines=False,  # so that lines can be counted
+        )
+    except ValueError as error:
+        raise ValueError(f": {str(error).split('C error: ')[-1].strip()}") from None
+    lines = len(re.findall(r"\r\n|\r|\n", text.rstrip("\r\n"))) + 1
+    if len(table.iloc[:lines]) < lines:  # a quote that is not closed swallows the lines below it
+        raise ValueError(" has a cell in quotes that goes over several lines; leave such cells out")
+    table.columns, table.index = table.iloc[0], pd.RangeIndex(1, len(table) + 1, name="line")
+    return table[(table != "").any(axis=1)].iloc[1:]
+
+
+def _parquet(content: bytes) -> Any:
+    """All cells as words, as in a CSV file, in a table whose index has their rows."""
+    import pandas as pd
+
+    try:
+        table = pd.read_parquet(BytesIO(content), engine="pyarrow")
+    except ImportError:
+        raise ValueError(" is a Parquet file, which needs a package: pip install pyarrow") from None
+    except Exception as error:  # what pyarrow raises has many names
+        said = " ".join(str(error).split())[:200]
+        raise ValueError(f" is no Parquet file that can be read: {said}") from None
+    if any(name is not None for name in table.index.names):
+        table = table.reset_index(allow_duplicates=True)  # pandas may have kept id there
+    _check_names([str(name) for name in table.columns])
+    table = table.loc[:, [str(name).strip().lower() in KNOWN for name in table.columns]]
+    table = table.astype(object).where(table.notna(), "").map(str)
+    table.index = pd.RangeIndex(1, len(table) + 1, name="row")
+    return table
+
+
+def _pairs(names: list[str]) -> list[tuple[str, str]]:
+    """Which of the pairs of columns are there."""
+    return [pair for pair in PAIRS if {name.strip().lower() for name in names}.issuperset(pair)]
+
+
+def _check_names(names: list[str]) -> None:
+    """One pair of columns must be there, and each of them once."""
+    pairs = _pairs(names)
+    if not pairs:
+        listed = ", ".join(map(_quoted, names[:8])) + (", ..." if len(names) > 8 else "")
+        raise ValueError(
+            ": its first line must name the columns, score and included, or guess and truth, "
+            f"got {listed}"
+        )
+    if len(pairs) > 1:
+        raise ValueError(" has scores and guesses; give a file with one of them")
+    lower = [name.strip().lower() for name in names]
+    if twice := [name for name in sorted(KNOWN) if lower.count(name) > 1]:
+        raise ValueError(f": the column {twice[0]} occurs twice")
+
+
+def _columns(table: Any) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
+    """The kind of a table, its scores or guesses, and its coins."""
+    table.columns = [str(name).strip().lower() for name in table.columns]
+    (kind, coin_name), *_ = _pairs(list(table.columns))
+    if not len(table):
+        raise ValueError(" has no canaries: there is nothing below the names of the columns")
+    if "id" in table:
+        names = table["id"].str.strip()
+        _refuse(names, names.duplicated(), "occurs twice, but a canary has one coin")
+    words = table[coin_name].str.strip().str.lower()
+    coins = words.map(COINS).astype(float)
+    _refuse(table[coin_name], coins.isna(), "is neither 1 nor 0 (nor true, false, yes, no)")
+    signs = bool((coins == -1).any())
+    if signs:
+        _refuse(table[coin_name], coins == 0, "beside a -1; write 1 and 0 only")
+    cells = table[kind]
+    if kind == "score":
+        said = "is no finite number like -1.5e-3, with a point and not a comma"
+        _refuse(cells, ~cells.str.fullmatch(_NUMBER), said)
+        values = cells.astype(float)
+        _refuse(cells, ~np.isfinite(values), said)
+    else:
+        words = cells.str.strip().str.lower()
+        values = words.map(COINS).astype(float)
+        none = words == ""
+        _refuse(cells, values.isna() & ~none, "is neither 1 nor 0; an empty cell is no guess")
+        if signs:  # where 0 is no guess, so that false and no would be none
+            said = "while truth is 1 or -1; write -1 for left out, and nothing for no guess"
+            _refuse(cells, words.isin(["false", "no"]), said)
+        else:
+            said = "while truth is 1 or 0; write 0 for left out, and nothing for no guess"
+            _refuse(cells, values == -1, said)
+    return kind, values.to_numpy(dtype=float), coins.to_numpy(dtype=float)
+
+
+def _refuse(cells: Any, bad: Any, why: str) -> None:
+    """An error about the first of the bad cells, if there is one."""
+    if bad.any():
+        line, cell = bad.idxmax(), cells[bad.idxmax()]
+        raise ValueError(f", {cells.index.name} {line}, column {cells.name}: {_quoted(cell)} {why}")
+
+
+def _quoted(cell: Any) -> str:
+    word = repr(cell)
+    return word if len(word) <= 60 else f"{word[:57]}..."

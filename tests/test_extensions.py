@@ -1,0 +1,255 @@
+"""The book's own extensions and settings, on a small book that has everything once."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from book._ext import stored_outputs
+
+ROOT = Path(__file__).parent.parent
+
+INDEX = """# A small book
+
+Start with Proposition E.5.
+
+| where | what |
+| --- | --- |
+| Definitions A.1 and 3.1 | `Theorem 5.2` in code |
+
+By Theorem 5.2 of {cite}`steinke2023` and {cite:t}`steinke2023`, Theorem 5.2.
+
+:::{run-this-book}
+:::
+"""
+
+BOXES = """# Statements
+
+## Theorem 5.2
+
+:::{prf:theorem} Theorem 5.2 of the paper: when $k$ guesses are tight (almost)
+:label: paper-theorem-5-2
+:nonumber:
+Theorem 5.2 says so, unlike Proposition E.5.
+:::
+
+:::{prf:proposition} Proposition E.5 of the paper
+:label: paper-proposition-e-5
+:nonumber:
+It is about $n$.
+:::
+
+:::{prf:definition} Definition 3.1 of the paper: tight
+:label: paper-definition-3-1
+:nonumber:
+A word.
+:::
+
+:::{prf:theorem} Ours, from Theorem 5.2
+:label: thm-ours
+See {prf:ref}`paper-theorem-5-2`, {prf:ref}`the best <paper-theorem-5-2>` and {prf:ref}`thm-ours`.
+:::"""
+
+EXERCISES = """## Exercises
+
+:::{exercise} Twice
+:label: ex-twice
+What is twice {eval}`x`?
+:::
+
+:::{solution} ex-twice
+:label: sol-twice
+:class: dropdown
+It is {eval}`f"{2 * x:.2f}"`.
+:::
+
+:::{exercise}
+:label: ex-thrice
+And thrice?
+:::
+
+:::{solution-start} ex-thrice
+:label: sol-thrice
+:class: dropdown
+:::
+
+So:"""
+
+
+def code(source, *tags):
+    return nbformat.v4.new_code_cell(source, metadata={"tags": list(tags)})
+
+
+text = nbformat.v4.new_markdown_cell
+
+
+def write_book(folder, cells):
+    """A book with an index and one chapter, under the settings of the real one."""
+    (folder / "book").mkdir()
+    for name in ("_ext", "_static"):
+        shutil.copytree(ROOT / "book" / name, folder / "book" / name)
+    for name in ("_config.yml", "book/favicon.png", "book/references.bib", "book/references.md"):
+        shutil.copy(ROOT / name, folder / name)
+    (folder / "_build" / "carried").mkdir(parents=True)
+    files = ("book/chapter", "book/references")
+    chapters = "".join(f"  - file: {name}\n" for name in files)
+    (folder / "_toc.yml").write_text(f"format: jb-book\nroot: book/index\nchapters:\n{chapters}")
+    (folder / "book" / "index.md").write_text(INDEX)
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    nbformat.write(notebook, folder / "book" / "chapter.ipynb")
+
+
+def build(folder, *options):
+    program = str(Path(sys.executable).with_name("jupyter-book"))
+    command = [program, "build", "-W", "-n", *options, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory):
+    """The folder with the rendered book."""
+    folder = tmp_path_factory.mktemp("scratch")
+    cells = [
+        text(BOXES),
+        code("from math import pi", "hide-input"),
+        code("x: float = 1.25  # a number", "parameters", "hide-input"),
+        code("assert x", "hide-input"),
+        code("print(pi)", "hide-input"),
+        code("import pandas as pd\n\npd.DataFrame({'who': ['x', 'y'], 'n': [1, 12]})"),
+        text("There are {eval}`f'{x:.3f}'` of them, as Theorem\n5.2 says."),
+        text(EXERCISES),
+        code("print(3 * x)"),
+        text(":::{solution-end}\n:::\n\nAfter all."),
+        text(":::{div} calculator\nNeeds JavaScript.\n:::"),
+    ]
+    write_book(folder, cells)
+    done = build(folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "_build" / "html"
+
+
+@pytest.fixture(scope="module")
+def pages(html):
+    """The rendered pages by name."""
+    return {path.stem: path.read_text() for path in (html / "book").glob("*.html")}
+
+
+def links(page, target):
+    """The words of all links to a target in the text of a page."""
+    article = re.search(r"<article.*</article>", page, re.DOTALL)[0]
+    anchors = re.findall(rf'<a [^>]*href="[^"]*#{target}"[^>]*>(.*?)</a>', article, re.DOTALL)
+    return [re.sub(r"<.*?>", "", anchor) for anchor in anchors if 'title="Link' not in anchor]
+
+
+def test_a_statement_keeps_the_number_of_the_paper(pages):
+    titles = re.findall(r'<p class="admonition-title"[^>]*>(.*?)</p>', pages["chapter"])
+    titles = [re.sub(r"\s+", " ", re.sub(r"<.*?>", "", title)).strip() for title in titles]
+    assert titles[:4] == [
+        r"Theorem 5.2 of the paper: when \(k\) guesses are tight (almost)",
+        "Proposition E.5 of the paper",
+        "Definition 3.1 of the paper: tight",
+        "Theorem 1 (Ours, from Theorem 5.2)",
+    ]
+
+
+def test_mentions_are_links(pages):
+    assert links(pages["index"], "paper-proposition-e-5") == ["Proposition E.5"]
+    assert links(pages["index"], "paper-definition-3-1") == ["3.1"]
+    assert links(pages["index"], "paper-theorem-5-2") == []  # in code, and of another paper
+    words = [re.sub(r"\s+", " ", link) for link in links(pages["chapter"], "paper-theorem-5-2")]
+    assert words == ["Theorem 5.2", "the best", "Theorem 5.2"]
+    assert links(pages["chapter"], "paper-proposition-e-5") == ["Proposition E.5"]
+
+
+def test_numbers_in_prose_come_from_the_kernel(pages):
+    assert "There are 1.250 of them" in re.sub(r"<.*?>", "", pages["chapter"])
+    assert "It is 2.50." in re.sub(r"<.*?>", "", pages["chapter"])
+
+
+def test_set_up_cells_are_one_block(pages):
+    prompt = "Parameters of this chapter: click to show"
+    assert pages["chapter"].count(prompt) == 1
+    block = pages["chapter"].split(prompt)[1].split("</details>")[0]
+    source = re.sub(r"<.*?>", "", block)
+    assert all(words in source for words in ("from math import pi", "1.25", "assert x"))
+    assert "print" not in source
+    assert "aria-label" not in block.split("</summary>")[0]
+
+
+def test_exercises_and_folded_solutions(pages):
+    page = pages["chapter"]
+    solution = page.split('id="sol-thrice"')[1].split("After all")[0]
+    assert "3.75" in solution  # the output of a cell between the gates
+    assert re.search(r'<div class="[^"]*dropdown[^"]*" id="sol-thrice"', page)
+    assert re.sub(r"<.*?>", "", page).count("Exercise 2") == 1
+
+
+def test_the_search_finds_a_number_of_the_paper(html):
+    """A statement is in the index of the search under its number."""
+    index = (html / "searchindex.js").read_text()
+    assert re.search(r'"proposition e\.5": *\[\[\d+, *"paper-proposition-e-5"', index)
+
+
+def test_how_to_run_a_chapter_stands_at_its_end(pages):
+    box = pages["chapter"].split("Run this chapter")[1].split("</article>")[0]
+    assert "oralib run book/chapter.ipynb -p x=1.25" in box
+    assert ".whl[runs]" in re.sub(r"<.*?>", "", box)
+    assert re.findall(r'href="(../downloads/oralib-[^"]*(?:whl|gz))"', box)
+    assert "Run this book" in pages["index"]
+
+
+def test_the_extras_that_a_chapter_needs():
+    """The box at its end names them."""
+    for name, extras in {
+        "04-the-gaps": [],
+        "auditing-a-real-training": ["torch"],
+        "a-leak-that-one-run-cannot-see": ["torch"],
+        "adapters": ["torch", "jax"],
+    }.items():
+        path = ROOT / "book" / f"{name}.ipynb"
+        assert stored_outputs.extras(path) == extras
+        cells = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+        for word, module in ("torch", "opacus"), ("jax", "jax_privacy"):
+            imports = re.search(rf"^(import|from) {module}\b", "\n".join(cells), re.MULTILINE)
+            assert word in extras or not imports
+
+
+def test_a_column_of_numbers_is_known_as_one(pages):
+    table = pages["chapter"].split('class="dataframe"')[1].split("</table>")[0]
+    assert re.findall(r'class="number">(.*?)<', table) == ["", "n", "0", "1", "1", "12"]
+    assert re.findall(r"<td>(.*?)<", table) == ["x", "y"]
+
+
+def test_only_a_page_with_a_place_for_the_calculator_loads_it(pages):
+    for file in ("calculator.js", "calculator.css"):
+        assert file in pages["chapter"]
+        assert file not in pages["index"]
+
+
+def test_warnings_and_failing_cells_end_a_build(tmp_path):
+    box = ":::{{prf:lemma}} {}\n:label: paper-lemma-{}\n{}So.\n:::\n"
+    boxes = box.format("Lemma 2", 1, ":nonumber:\n") + box.format("Lemma 3", 3, "")
+    for number, (cells, messages) in enumerate(
+        (
+            (
+                [text("# A\n\n{eval}`missing`\n\n" + boxes)],
+                (
+                    "name 'missing' is not defined",
+                    "the title must begin with 'Lemma 1'",
+                    "paper-lemma-3 needs the option :nonumber:",
+                ),
+            ),
+            ([text("# A"), code("1 / 0")], ("ZeroDivisionError",)),
+        )
+    ):
+        (tmp_path / str(number)).mkdir()
+        write_book(tmp_path / str(number), cells)
+        done = build(tmp_path / str(number), "--keep-going")
+        assert done.returncode == 1
+        for message in messages:
+            assert message in done.stdout + done.stderr

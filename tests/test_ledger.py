@@ -1,0 +1,355 @@
+"""The ledger: every check rejects variants that are a little wrong; what the page and words say.
+
+The verdicts themselves are computed by the chapter ``book/claims.ipynb`` alone, which fails if one
+of them is not as expected.
+"""
+
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+from scipy import stats
+
+import ledger
+from ledger import CORRECTED, FAILS, HOLDS, IMPLEMENTED, Finding
+from ledger.__main__ import main
+from ledger.entries import (
+    at_most,
+    equal,
+    first_largest,
+    first_least,
+    near,
+    ours,
+    replaced,
+    same_answers,
+    shifted,
+    tends,
+    varied,
+)
+from ledger.gaps import _success_laws
+from ledger.page import typeset
+from oralib import adaptive_failure_probability, epsilon_lower_bound, p
+from oralib.games import stop_or_oppose_law
+
+ROOT = Path(__file__).parent.parent
+LEDGER = ledger.claims()
+
+
+def label(claim):
+    return claim.label
+
+
+def test_the_library_never_imports_the_ledger():
+    for source in (ROOT / "oralib").rglob("*.py"):
+        assert not re.search(r"^\s*(import|from) ledger", source.read_text(), re.MULTILINE), source
+
+
+def test_every_item_is_there_once():
+    numbers = [claim.number for claim in LEDGER]
+    assert numbers == list(range(1, len(LEDGER) + 1))
+    assert numbers == sorted(number for part in ledger.parts().values() for number in part)
+    assert len({claim.label for claim in LEDGER}) == len(LEDGER)
+    assert all(claim.label.startswith("ours:") == (claim.sort == ledger.OURS) for claim in LEDGER)
+    places = " ".join(claim.place for claim in LEDGER if claim.sort != ledger.OURS)
+    figures = re.findall(r"Figures? (\d)(?: and (\d))?", places)
+    assert {n for pair in figures for n in pair if n} == set("123456789")
+
+
+def test_how_many_of_each():
+    assert Counter((claim.sort, claim.expected) for claim in LEDGER) == {
+        (ledger.STATEMENT, HOLDS): 44,
+        (ledger.STATEMENT, CORRECTED): 15,
+        (ledger.STATEMENT, FAILS): 1,
+        (ledger.DEFINITION, IMPLEMENTED): 23,
+        (ledger.OURS, HOLDS): 16,
+    }
+
+
+@pytest.mark.slow  # the chapter on claims says the same, and is executed in any case
+@pytest.mark.parametrize("claim", LEDGER, ids=label)
+def test_all_mutants_are_rejected_or_excused(claim):
+    """They are mutants of the version that is accepted, which is not checked again."""
+    better = {CORRECTED: claim.corrected, FAILS: claim.control}.get(claim.expected, {})
+    accepted = {**claim.stated, **better}
+    for mutant in claim.mutants:
+        parts = {**accepted, mutant.part: mutant.change(accepted[mutant.part])}
+        assert claim.check(**parts).holds == bool(mutant.excuse), mutant.name
+    assert not all(m.excuse for m in claim.mutants), "a check that rejects nothing says nothing"
+
+
+@pytest.mark.parametrize("claim", LEDGER, ids=label)
+def test_numbers_are_varied_on_both_sides(claim):
+    """Every constant of a statement has mutants above and below it."""
+    for part, value in claim.stated.items():
+        if isinstance(value, float) and value not in (0.0, float("inf")):
+            own = [mutant for mutant in claim.mutants if mutant.part == part]
+            assert own, f"{part} is never varied"
+            moved = [mutant.change(1.0) for mutant in own if "%" in mutant.name]
+            assert not moved or min(moved) < 1 < max(moved), part
+
+
+# Variants that an earlier ledger let pass, and that are no mutants today: (claim, part, value).
+FORMER_GAPS = [
+    ("20", "share", 0.3),
+    ("4", "level", 0.99),
+    ("36", "level", 1.05),
+    ("47", "efficacy", 0.7),
+    ("49", "factor", 0.89 / 0.97),
+    ("52", "lower", 1.01),
+]
+
+
+@pytest.mark.parametrize(("number", "part", "value"), FORMER_GAPS)
+def test_false_variants_that_once_passed_are_rejected(number, part, value):
+    claim = ledger.find(number)
+    assert not claim.check(**{**claim.stated, part: value}).holds
+
+
+def test_claims_are_explained_in_the_book():
+    anchors = {}
+    for claim in LEDGER:
+        assert claim.statement.endswith((".", ")"))
+        assert bool(claim.correction) == (claim.corrected is not None)
+        assert "<=" not in claim.statement + claim.correction, "≤ reads better"
+        page, _, anchor = claim.explained.partition("#")
+        if page not in anchors:
+            cells = nbformat.read(ROOT / "book" / f"{page}.ipynb", 4).cells
+            text = "\n".join(cell.source for cell in cells)
+            figures = [c.metadata.get("mystnb", {}).get("figure", {}).get("name") for c in cells]
+            anchors[page] = {*re.findall(r"^:label: (.+)|^\((.+)\)=", text, re.MULTILINE)}
+            anchors[page] = {name for pair in anchors[page] for name in pair} | set(figures)
+        assert anchor in anchors[page], claim.label
+
+
+# --------------------------------------------------- examples that the texts of the ledger name
+
+
+def test_guesses_that_match_the_parity_are_not_independent():
+    law = _success_laws(3)["matching the parity"]
+    assert law[1, 1, 1] == pytest.approx(1 / 4)
+    assert law[0, 0, 1] + law[0, 1, 0] + law[1, 0, 0] == pytest.approx(3 / 4)
+
+
+def test_stop_or_oppose_is_dominated_on_the_whole_and_fails():
+    law = stop_or_oppose_law(4.0, 1000)
+    assert law.sum() == pytest.approx(1)
+    v, r = np.indices(law.shape)
+    assert not law[v > r].any()
+    played = np.random.default_rng(1).random((4000, 1000)) < p(4.0)
+    right, taken = played.cumsum(axis=1), np.arange(1, 1001)
+    exceeds = epsilon_lower_bound(np.minimum(v, r), r) > 4.0
+    crossed = exceeds[right, taken].any(axis=1).mean()
+    fails = adaptive_failure_probability(4.0, 1000, 0.05) / 2
+    assert law[exceeds].sum() == pytest.approx(fails)
+    assert crossed / 2 == pytest.approx(fails, abs=0.015)
+    assert round(fails, 3) == 0.080
+    weight = law.sum(axis=0)
+    fair = sum(w * stats.binom.sf(np.arange(1000), n, p(4.0)) for n, w in enumerate(weight))
+    tails = law.sum(axis=1)[::-1].cumsum()[::-1][1:]
+    assert (tails <= fair + 1e-12).all()
+
+
+def test_what_the_anytime_bound_leaves_is_as_its_row_says():
+    def unused(epsilon, beta, n):
+        worst = adaptive_failure_probability(epsilon, n, beta, bound="anytime")
+        return round(100 * (1 - worst / beta))
+
+    short = [unused(e, b, 10_000) for e in (0.0, 1.0, 3.0) for b in (0.05, 0.3)]
+    remark = ledger.find("ours:anytime-bound").remark
+    assert f"{min(short)}% to {max(short)}% of β" in remark
+    assert f"only {unused(3.5, 0.35, 200_000)}%" in remark
+
+
+# --------------------------------------------------------------- what the words of checks mean
+
+
+def test_words_of_checks():
+    assert equal([("a", 1.0, 1.0), ("b", float("inf"), float("inf"))]).holds
+    assert not equal([("a", 1.0, 1.1)]).holds
+    assert not equal([]).holds
+    assert not equal([("a", float("nan"), 1.0)]).holds
+    assert at_most([("a", 1.0, 1.0), ("b", float("inf"), float("inf"))]).holds
+    assert not at_most([("a", 1.1, 1.0)]).holds
+    assert not at_most([]).holds
+    assert not at_most([("a", float("nan"), 1.0)]).holds
+    assert tends([1.0, 0.1, 0.01], 0.0, 0.05).holds
+    assert not tends([1.0, 0.1, 0.2], 0.0, 0.5).holds
+    assert not tends([float("inf"), float("inf")], 0.0, 0.5).holds
+    assert same_answers({"a": (True, True)}).holds
+    assert not same_answers({"a": (True, False)}).holds
+    assert not same_answers({}).holds
+    assert near([("a", 1.0, 0.1, 1.2)]).holds
+    assert not near([("a", 1.0, 0.1, 1.5)]).holds
+    assert not near([("a", 1.0, 0.1, 1.2), ("b", float("nan"), 0.1, 1.2)]).holds
+
+
+def test_what_is_equal_up_to_rounding_is_equal_and_the_first_is_taken():
+    third = 0.1 + 0.2  # a little more than 0.3
+    assert (first_least([0.5, third, 0.3]), first_least([0.5, 0.3, third])) == (1, 1)
+    assert (first_largest([0.1, 0.3, third]), first_largest([0.1, third, 0.3])) == (1, 1)
+    assert first_least([0.3, 0.3 - 1e-9]) == 1
+    for cases in ([("a", 0.0, third), ("b", 0.0, 0.3)], [("a", 0.0, 0.3), ("b", 0.0, third)]):
+        assert "closest a" in at_most(cases).evidence
+    assert "farthest a" in near([("a", 0.3, 1.0, 0.0), ("b", third, 1.0, 0.0)]).evidence
+
+
+def test_mutants_change_one_part_a_little():
+    up, down = varied("c")
+    assert (up.part, up.change(2.0), down.change(2.0)) == ("c", 2.06, 1.94)
+    up, down = shifted("c", 0.5, down="weaker")
+    assert (up.change(0.0), down.change(0.0), up.excuse, down.excuse) == (0.5, -0.5, "", "weaker")
+    (other,) = replaced("c", some_word="word")
+    assert (other.name, other.change("x")) == ("c: some word", "word")
+
+
+def test_parts_that_do_not_exist_are_noticed():
+    with pytest.raises(ValueError, match="has no part d"):
+        ours(999, "x", "", "", explained="a#b", stated={"c": 1.0}, mutants=[varied("d")])(None)
+
+
+# ------------------------------------------------------------------------ claims of our own
+
+
+def toy(number, sort=ledger.STATEMENT, value=1.0, right=1.0, **changes):
+    """A claim that c is a number, which is checked at once."""
+    return replace(
+        ledger.find(1),
+        number=number,
+        label=f"toy:{number}",
+        sort=sort,
+        place="Section 5",
+        statement="c is one.",
+        explained="05-efficacy#x",
+        check=lambda c: equal([("c", c, right)]),
+        stated={"c": value},
+        mutants=varied("c"),
+        expected=IMPLEMENTED if sort == ledger.DEFINITION else HOLDS,
+        **changes,
+    )
+
+
+CORRECT = replace(
+    toy(2, value=2.0), corrected={"c": 1.0}, correction="It is one.", expected=CORRECTED
+)
+WRONG = replace(toy(3, value=2.0), control={"c": 1.0}, expected=FAILS)
+LENIENT = replace(
+    toy(4), check=lambda c: Finding(c <= 1, "sure"), mutants=varied("c", down="weaker")
+)
+TOYS = [toy(1, ledger.DEFINITION), CORRECT, WRONG, LENIENT, toy(5, ledger.OURS)]
+
+
+def test_verdicts_follow_from_the_check():
+    for claim in TOYS:
+        found = claim.verdict(mutants=True)
+        assert (found.verdict, found.as_expected) == (claim.expected, True), claim.label
+    assert CORRECT.verdict().evidence == "c: 2 against 1"
+    assert replace(CORRECT, corrected={"c": 1.5}).verdict().verdict == FAILS
+    assert replace(CORRECT, stated={"c": 1.0}).verdict().verdict == HOLDS
+
+
+@pytest.mark.parametrize(
+    "blunt",
+    [
+        replace(toy(1), check=lambda c: Finding(True, "sure")),  # cannot say no
+        replace(WRONG, check=lambda c: Finding(False, "never")),  # cannot say yes
+        replace(toy(1), mutants=varied("c", up="because", down="because")),  # needs no excuse
+        replace(toy(1), expected=FAILS),
+    ],
+)
+def test_what_is_not_as_expected(blunt, capsys, monkeypatch):
+    assert not blunt.verdict(mutants=True).as_expected
+    monkeypatch.setattr(ledger, "claims", lambda: [blunt])
+    assert main(["--mutants"]) == 1
+    assert "NOT AS EXPECTED" in capsys.readouterr().out
+
+
+def test_command(capsys, monkeypatch):
+    monkeypatch.setattr(ledger, "claims", lambda: TOYS)
+    assert main([]) == 0
+    printed = capsys.readouterr().out
+    assert "corrected: It is one. (1 equality to 10⁻⁹)" in printed
+    assert "variants" not in printed
+    counted = "3 statements: 1 holds, 1 holds with a correction, 1 fails as stated; 1 definition "
+    assert f"\n{counted}implemented; 1 claim of this book: 1 holds; as expected\n" in printed
+    assert main(["--only", "5", "--only", "toy:1", "--only", "5"]) == 0
+    printed = capsys.readouterr().out
+    assert "\n  5  holds" in printed.partition("  1  implemented")[2]
+    assert main(["--mutants"]) == 0
+    printed = capsys.readouterr().out
+    assert "rejects 1 of 2 variants\n     passes: c 3% down (weaker)" in printed
+    assert printed.endswith(
+        "\n10 variants: 9 rejected, 1 pass for a reason that their claims give, 0 missed\n"
+    )
+    assert main(["--only", "toys:1"]) == 2
+    assert "did you mean toy:" in capsys.readouterr().err
+
+
+def test_command_can_be_interrupted(capsys, monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ledger, "claims", interrupt)
+    assert main([]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_claim_is_found_by_its_label_or_number_and_nothing_else():
+    assert ledger.find(5) is ledger.find("5") is ledger.find("def:ora-efficacy")
+    for name in (0, -1, None, 2.5, "there is none such"):
+        with pytest.raises(ValueError, match=r"name must be the label of a claim, or a number"):
+            ledger.find(name)
+
+
+def test_page_is_a_table_with_links_and_filters():
+    page = ledger.Page([claim.verdict(mutants=True) for claim in TOYS])
+    html = page._repr_html_()
+    assert html.count("<tr") == 6
+    assert html.count("<td") == 5 * html.count('<th scope="col">') == 25
+    assert '<td class="corrected">holds with a correction</td>' in html
+    assert '<td class="score">1 of 2</td>' in html
+    assert html.count('type="radio"') == html.count("<label for=") == 6
+    for mark in ("implemented", "corrected", "fails", "holds", "holds ours"):
+        assert f'class="row-{mark}"' in html
+    assert "<b>c 3% down</b> passes: weaker" in html
+    assert "<" not in re.sub(r"<[^<>]+>", "", html)
+    frame = page.frame
+    assert frame.index.tolist() == [1, 2, 3, 4, 5]
+    assert frame.query("kind == 'claim of this book'").index.tolist() == [5]
+    assert frame["as_expected"].all()
+    assert frame.loc[4, "variants_rejected"] == frame.loc[4, "variants_passed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "page", "link"),
+    [
+        ("Section 5", "05-efficacy", "Chapter 5"),
+        ("Figure 9", "E-adaptive-auditing", "Appendix E"),
+        ("Theorems 5.1 and C.1", "05-efficacy", ""),
+        ("Algorithm 1", "05-efficacy", ""),
+        ("Lemma A.7", "exact-bound", "Exact bound"),
+    ],
+)
+def test_places_without_a_number_of_the_paper_are_linked(place, page, link):
+    """The others are linked by the book, as everywhere, unless the page goes beyond the paper."""
+    claim = replace(toy(1), place=place, explained=f"{page}#x")
+    shown = f'{place}<br><a href="{page}.html#x">{link}</a>' if link else place
+    assert f"<td>1</td><td>{shown}</td>" in ledger.Page([claim.verdict()])._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("plain", "shown"),
+    [
+        ("accuracy 0.485: -0.06002 towards 0", "accuracy 0.485: −0.06002 towards 0"),
+        ("Clopper-Pearson, k-th, 10⁻⁹", "Clopper–Pearson, k-th, 10⁻⁹"),
+        ("β = 1e-280, to 5e-05", "β = 10⁻²⁸⁰, to 5 · 10⁻⁵"),
+        ("LRR n=1: -inf against 0.75", "LRR n = 1: −∞ against 0.75"),
+        ("r = 100000, s.e. 0.00001", "r = 100,000, s.e. 0.00001"),
+        ("v >= 1 and v <= r", "v ≥ 1 and v ≤ r"),
+    ],
+)
+def test_texts_have_the_signs_of_a_book(plain, shown):
+    assert typeset(plain) == shown
