@@ -99,4 +99,6 @@ def __getattr__(name: str) -> Any:
     """``oralib.figures`` and its like, imported when they are first asked for: they need more."""
     if name in _LATER:
         return import_module(f"oralib.{name}")
+    if name == "__version__":
+        return import_module("importlib.metadata").version("oralib")
     raise AttributeError(f"module 'oralib' has no attribute {name!r}")

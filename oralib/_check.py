@@ -199,7 +199,7 @@ def reason(value: Any, error: Exception) -> str:
 
 def shown(value: Any) -> str:
     """A value as errors show it: not all of a long one."""
-    word = repr(value)
+    word = " ".join(repr(value).split())
     return word if len(word) <= 80 else f"{word[:77]}..."
 
 

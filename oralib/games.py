@@ -21,18 +21,8 @@ from oralib.channel import Channel
 from oralib.guessers import Guesser, ThresholdGuesser, TopGuesser, fixed_number
 from oralib.mechanisms import Mechanism, Signs
 
-__all__ = [
-    "adaptive",
-    "adaptive_law",
-    "best_mean",
-    "classic",
-    "classic_law",
-    "full_knowledge",
-    "full_knowledge_law",
-    "one_run",
-    "one_run_law",
-    "stop_or_oppose_law",
-]
+__all__ = ["adaptive", "adaptive_law", "best_mean", "classic", "classic_law", "full_knowledge"]
+__all__ += ["full_knowledge_law", "one_run", "one_run_law", "stop_or_oppose_law"]
 
 #: What an adaptive guesser is told after each element: the sign of those it abstained from
 #: (``"one-way"``), or of all (``"full"``, the paper's protocol).

@@ -18,15 +18,8 @@ from oralib.dpsgd import DpSgd, confidence
 from oralib.dpsgd.single_step import guess_distance
 from oralib.games import FEEDBACK
 
-__all__ = [
-    "Law",
-    "count_in_sets_law",
-    "isolated_law",
-    "isolated_threshold_law",
-    "local_laplace_law",
-    "mean_bound",
-    "single_step_law",
-]
+__all__ = ["Law", "count_in_sets_law", "isolated_law", "isolated_threshold_law"]
+__all__ += ["local_laplace_law", "mean_bound", "single_step_law"]
 
 #: Outcomes that are rarer than this are left out.
 _NEGLIGIBLE = 1e-15

@@ -13,6 +13,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from tqdm import tqdm
 
@@ -250,7 +251,9 @@ def _claimed(
             from scipy import optimize  # here, because it takes long to import
 
             tolerance = 1e-5 * sigma
-            sigma = optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=tolerance) + tolerance
+            sigma = (
+                scipy.optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=tolerance) + tolerance
+            )
             sigma = ceil(sigma * 1e6) / 1e6
     else:
         sigma = DpSgd(1, 1, steps, sample_rate, sigma).sigma
@@ -342,7 +345,7 @@ def _to_refute(
             less = replace(dpsgd, sigma=max(dpsgd.sigma * noise, 1e-3))
             right = predicted_accuracy(less, k, dropping)
             margin = (k * right - needed + 0.5) / np.sqrt(k * right * (1 - right) + 0.25)
-            i = int(np.argmax(margin))
+            i = first_largest(margin)
             if margin[i] > most_sure[0]:
                 most_sure = float(margin[i]), noise, dpsgd, int(k[i]), dropping
         if most_sure[0] > 2:

@@ -58,16 +58,6 @@ def test_the_numbers_are_those_of_this_library(way):
     assert again["first"].tolist() == pytest.approx(kept["first"].tolist(), abs=1e-4)
 
 
-def test_numbers_agree_with_the_map_of_another_chapter():
-    """Other random numbers, the same law: bound-map.csv has 20 audits a point."""
-    other = pd.read_csv(data.FOLDER / "bound-map.csv").set_index(POINTS.index.names)
-    both = POINTS.join(other[["valid", "valid_se"]], how="inner")
-    away = (both["bound"] - both["valid"]) / np.hypot(both["bound_se"], both["valid_se"])
-    assert len(both) > 200
-    assert abs(away.mean()) < 0.3
-    assert away.std() < 1.4
-
-
 def test_the_page_has_the_same_numbers():
     told = explorer.table()
     for place, row in POINTS.iterrows():
@@ -330,14 +320,6 @@ def test_a_seed_is_a_run(game):
     counts = [(each["v"], each["r"]) for each in game.execute_script(games)]
     bounds = oralib.epsilon_lower_bound(*np.transpose(counts))
     assert float(mean) == pytest.approx(bounds.mean(), abs=0.00501)
-
-
-@needs_browser
-def test_play_and_pause(game):
-    press(game, "Play")
-    assert state(game) == "coins"
-    press(game, "Pause")
-    assert find(game, "#game").text.count("Play") == 1
 
 
 @needs_browser

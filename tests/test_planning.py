@@ -76,6 +76,9 @@ def test_plan_on_the_command_line(capsys):
     [
         (("--epsilon", "-1"), "epsilon must lie in"),
         (("--d", "0"), "d must lie in"),
+        (("--steps", "-5"), "steps must lie in"),
+        (("--sample-rate", "1.5"), "sample_rate must lie in"),
+        (("--beta", "1"), "beta must lie in"),
         (("--most", "0"), "most must be at least"),
         (("--trials", "-1"), "trials must lie in"),
     ],
@@ -158,3 +161,8 @@ def test_fewer_canaries_than_coordinates():
     plan = plan_audit(2.0, 1e-5, d=10**6, steps=20, sample_rate=0.1, most=300, trials=0)
     assert (plan.dpsgd.n, plan.dpsgd.d) == (300, 10**6)
     assert "300 of 1,000,000 coordinates are used" in " ".join(str(plan).split())
+
+
+def test_a_plan_does_not_round_its_confidence_up():
+    plan = plan_audit(2.0, 1e-5, d=2, steps=1, sample_rate=1.0, beta=1e-9, trials=0)
+    assert "confidence 1 - 1e-09 for" in " ".join(str(plan).split())

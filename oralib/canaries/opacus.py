@@ -28,8 +28,8 @@ from math import ceil
 from typing import Any
 
 from oralib import _check
+from oralib._extra import needed
 from oralib.canaries.loop import Canaries
-from oralib.trainings.digits import needed
 
 with needed("torch", "opacus"):
     import torch

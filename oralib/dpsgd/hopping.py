@@ -164,11 +164,14 @@ def hopping_counts(
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """As :func:`audit_hopping`, for several numbers of guesses, the largest first, at once.
+    """As :func:`audit_hopping`, for several numbers of guesses on the very same trainings.
 
-    Canaries whose gradients nobody clips have a ``norm`` above 1.
+    Parameters
+    ----------
+    guesses : the numbers of guesses, the largest first.
+    norm : that of a canary's gradient; above 1 if nobody clips it.
     """
-    plan = _plan(dpsgd, dropping, norm)
+    plan = _plan(dpsgd, dropping)
     ks = numbers_of_guesses(guesses, int(plan.loads[-1] @ plan.widths))
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
@@ -245,7 +248,7 @@ def _plan(dpsgd: DpSgd, dropping: Dropping | None, norm: float = 1.0) -> _Plan:
 
 
 @jit
-def _hop(plan: _Plan, rng: Generator) -> tuple[Array, Array, Array]:
+def _hop(plan: _Plan, rng: Generator, norm: float = 1.0) -> tuple[Array, Array, Array]:
     """One training: the coins, all scores, and who is active in the end.
 
     Active canaries lie in the order of their promise, band by band. Within a band they lie in rows
@@ -278,8 +281,7 @@ def _hop(plan: _Plan, rng: Generator) -> tuple[Array, Array, Array]:
             entry, ones = plan.table[t, band], slice(first[band], first[band + 1])
             table = plan.low[entry], plan.step[entry], plan.values[entry]
             members = row[ones], column[ones]
-            noise = plan.sigma, plan.norm
-            _step(score[start:end], members, widths[band], gap, noise, table, rng)
+            _step(score[start:end], members, widths[band], gap, (plan.sigma, norm), table, rng)
             start = end
     for i in range(active):
         dropped_scores[who[i]] = score[i]
@@ -303,14 +305,14 @@ def _line_up(
 
 @jit
 def _step(
-    score: Array, members: Any, width: int, gap: float, noise: Any, table: Any, rng: Generator
+    score: Array, members: Any, width: int, gap: float, sizes: Any, table: Any, rng: Generator
 ) -> None:
     """One step on the coordinates of a band: batches, noise, and what it adds to the scores.
 
     ``members`` are the rows and columns of the included canaries: only they can be in a batch.
     """
     row, column = members
-    sigma, norm = noise
+    sigma, norm = sizes  # of the noise, and of a canary's gradient
     low, step, values = table
     rows = score.size // width
     turn = rng.integers(0, width, rows)

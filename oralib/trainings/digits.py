@@ -1,7 +1,5 @@
 """A linear model that learns handwritten digits, with canaries among them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -11,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from oralib import _check
+from oralib._extra import needed
 from oralib.dpsgd import DpSgd, noisy_gradients
 
 #: What can be planted: each is the claimed training with one thing wrong.
@@ -26,19 +25,6 @@ CLASSES, PIXELS, DIGITS = 10, 64, 1797
 
 #: Twice a seed, and one more, are seeds of PyTorch, which has no larger ones.
 LARGEST_SEED = 2**62
-
-
-@contextmanager
-def needed(*packages: str) -> Iterator[None]:
-    """Say what to install if one of these packages, which only some need, is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"real trainings need {' and '.join(packages)}, and there is no {error.name}: "
-            "pip install 'oralib[torch]', or make torch in the repository",
-            name=error.name,
-        ) from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib.trainings.digits import LARGEST_SEED, needed
+from oralib._extra import needed
+from oralib.trainings.digits import LARGEST_SEED
 
 
 def expected_batch(examples: int, batch_size: int) -> int:
