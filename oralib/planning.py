@@ -248,8 +248,6 @@ def _claimed(
             raise ValueError("epsilon or sigma must be given, got neither")
         sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
         if accountant == "pld":  # which asks for a little less noise
-            from scipy import optimize  # here, because it takes long to import
-
             tolerance = 1e-5 * sigma
             sigma = (
                 scipy.optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=tolerance) + tolerance

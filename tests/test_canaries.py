@@ -9,7 +9,6 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from oralib._score_file import read_scores
 
 from oralib import (
     DpSgd,

@@ -177,7 +177,7 @@ def hopping_counts(
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
         v = np.empty((size, ks.size), dtype=np.int64)
         for trial in range(size):
-            included, scores, who = _hop(plan, rng)
+            included, scores, who = _hop(plan, rng, norm)
             v[trial] = [_count_right(included, scores, who, k) for k in ks.tolist()]
         return (v,)
 
@@ -214,7 +214,6 @@ class _Plan(NamedTuple):
     n: int
     sample_rate: float
     sigma: float
-    norm: float
     loads: NDArray[np.int64]
     widths: NDArray[np.int64]
     table: NDArray[np.int64]
@@ -235,7 +234,7 @@ def loads_and_widths(
     return dropping.loads(dpsgd), _widths(dpsgd)
 
 
-def _plan(dpsgd: DpSgd, dropping: Dropping | None, norm: float = 1.0) -> _Plan:
+def _plan(dpsgd: DpSgd, dropping: Dropping | None) -> _Plan:
     loads, widths = loads_and_widths(dpsgd, dropping)
     if dpsgd.n > 10**8:
         raise ValueError(f"n must be at most 10**8, as each canary is simulated, got n={dpsgd.n}")
@@ -243,8 +242,7 @@ def _plan(dpsgd: DpSgd, dropping: Dropping | None, norm: float = 1.0) -> _Plan:
     made = [ratio_table(int(load), dpsgd.sample_rate, dpsgd.sigma)[:3] for load in distinct]
     tables = (np.array(part) for part in zip(*made, strict=True))
     index = index.reshape(loads.shape)
-    trained = dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, norm
-    return _Plan(*trained, loads, widths, index, *tables)
+    return _Plan(dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, loads, widths, index, *tables)
 
 
 @jit
