@@ -9,7 +9,6 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from oralib._score_file import read_scores
 
 from oralib import (
     DpSgd,
@@ -23,6 +22,7 @@ from oralib import (
 )
 from oralib.canaries import Canaries, mislabelled
 from oralib.dpsgd.hopping import _sort, by_promise
+from oralib.scores.file import read_scores
 
 TORCH = find_spec("opacus") is not None or os.environ.get("ORALIB_REQUIRE_TORCH")
 missing = pytest.mark.skipif(not TORCH, reason="PyTorch and Opacus are not installed: make torch")
@@ -101,9 +101,8 @@ def test_canaries_are_sorted_as_in_the_simulation():
     scores = np.random.default_rng(1).normal(scale=3, size=500)
     scores[::7] = scores[3]
     who, score, coin = np.arange(500), scores.copy(), np.zeros(500, dtype=bool)
-    _sort(
-        500, 200, who, score, coin, np.zeros(500), *(np.zeros_like(x) for x in (who, score, coin))
-    )
+    spare = tuple(np.zeros_like(part) for part in (who, score, coin))
+    _sort(500, 200, (who, score, coin), spare, np.zeros(500))
     np.testing.assert_array_equal(who[:200], by_promise(scores)[:200])
 
 

@@ -14,7 +14,7 @@ gradients of those that are included and in the batch, and shows the noisy gradi
 ...     gradient = audit.gradient(step, sampled)  # of the canaries alone, in clipping thresholds
 ...     audit.observe(step, gradient + rng.normal(scale=1.0, size=100))
 >>> audit.counts().accuracy.tolist()
-[0.975]
+[0.925]
 
 Where a canary is, and whether it is dropped, follows from public random numbers and from what was
 observed before, never from a coin. So the training with canaries is as private as its accountant

@@ -69,7 +69,7 @@ class Canaries:
     --------
     >>> audit = Canaries(DpSgd(n=4, d=2, steps=2, sample_rate=1.0, sigma=0.3), k=2, seed=4)
     >>> audit.included.tolist(), audit.places(0).tolist()
-    ([True, False, False, True], [0, 1, 1, 0])
+    ([False, False, True, True], [0, 1, 1, 0])
     >>> audit.observe(0, [2.0, 0.1])
     >>> audit.step, audit.guesses().tolist()
     (1, [1, 0, 0, 1])
