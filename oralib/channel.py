@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib._rounding import ROUNDING, log_ratio, settled
+from oralib._rounding import ROUNDING, log_ratio, snap
 from oralib.mechanisms import Array, DiscreteMechanism, Mechanism, Signs, sign_vectors
 
 __all__ = ["Channel", "channel"]
@@ -111,13 +111,13 @@ class Channel:
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """The distributional privacy loss ℓ_i(o), outputs x n, in nats."""
-        return _check.read_only(settled(log_ratio(*self._given)))
+        return _check.read_only(snap(log_ratio(*self._given)))
 
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
         """p(|ℓ_i(o)|), outputs x n: how often the likelier value of S_i is the right one."""
         minus, plus = self._given
-        return _check.read_only(settled(np.maximum(minus, plus) / (minus + plus)))
+        return _check.read_only(snap(np.maximum(minus, plus) / (minus + plus)))
 
     @cached_property
     def ddp(self) -> float:
@@ -127,12 +127,12 @@ class Channel:
     @cached_property
     def ac_ddp(self) -> float:
         """Average-case DDP: the accuracy of the best element, averaged over outputs."""
-        return float(settled(self.probability @ self.guess_accuracy.max(axis=1)))
+        return float(snap(self.probability @ self.guess_accuracy.max(axis=1)))
 
     @cached_property
     def ae_ac_ddp(self) -> float:
         """Average-element average-case DDP: the accuracy averaged over elements and outputs."""
-        return float(settled(self.probability @ self.guess_accuracy.mean(axis=1)))
+        return float(snap(self.probability @ self.guess_accuracy.mean(axis=1)))
 
     def optimal_efficacy(self, k: int | None = None) -> float:
         """The best E[V/R] of any guesser that takes at least k guesses, by default all n.
@@ -149,7 +149,7 @@ class Channel:
         """
         minus, plus = self._given
         difference = np.where(self.privacy_loss == 0, 0.0, np.abs(minus - plus))
-        return _check.read_only(settled(difference.sum(axis=0) / 2))
+        return _check.read_only(snap(difference.sum(axis=0) / 2))
 
     def conditional_loss(self, output: int, known: Signs, index: int) -> float:
         """ℓ_i(o) for the output in row ``output``, given known signs of others (0: unknown).
@@ -192,7 +192,7 @@ class Channel:
         for i in range(self.n):
             entry = success[..., i].mean(axis=i, keepdims=True)
             success[..., i] = np.broadcast_to(entry, success.shape[:-1])
-        return _check.read_only(settled(success.reshape(-1, self.n)))
+        return _check.read_only(snap(success.reshape(-1, self.n)))
 
     def probably_approximately_rr(self, epsilon: float, p: float, a: float) -> NDArray[np.bool_]:
         """For each element whether the table is (p, a)-probably approximately RR_ε in it (C.3).
@@ -216,7 +216,7 @@ class Channel:
         for i in range(self.n):
             ratio = log_ratio(*np.split(self.cube, 2, axis=i + 1))
             loss[:, :, i] = np.broadcast_to(ratio, self.cube.shape).reshape(self.table.shape)
-        return _check.read_only(settled(loss))
+        return _check.read_only(snap(loss))
 
 
 def channel(mechanism: Mechanism, n: int) -> Channel:
@@ -252,11 +252,11 @@ def channel(mechanism: Mechanism, n: int) -> Channel:
 def largest_loss(cube: Array, axis: int) -> float:
     """max |ln a/b| of all probabilities that differ along an axis; inf where only one is 0."""
     pairs = combinations(np.moveaxis(cube, axis, 0), 2)
-    return float(settled(max(np.nanmax(np.abs(log_ratio(*pair))) for pair in pairs)))
+    return float(snap(max(np.nanmax(np.abs(log_ratio(*pair))) for pair in pairs)))
 
 
 def average_of_best(probability: Array, accuracy: Array, k: int | None) -> float:
     """The mean of the k largest accuracies of each output, by default of all."""
     n = accuracy.shape[1]
     k = n if k is None else _check.integer("k", k, 1, n)
-    return float(settled(probability @ np.sort(accuracy, axis=1)[:, n - k :].mean(axis=1)))
+    return float(snap(probability @ np.sort(accuracy, axis=1)[:, n - k :].mean(axis=1)))

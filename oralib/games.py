@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check, _special
-from oralib._rounding import log_ratio, settled
+from oralib._rounding import log_ratio, snap
 from oralib._streams import BLOCK, play
 from oralib.bounds import Counts, p
 from oralib.channel import Channel
@@ -341,11 +341,11 @@ def classic_law(
     others = np.delete(channel.signs == base, index, axis=1).all(axis=1)
     given = channel.table[:, others].T  # for the sign -1 at the index, and for 1
     guesses = _guesses(guesser, log_ratio(*given))
-    right = settled((given[0] @ (guesses == -1) + given[1] @ (guesses == 1)) / 2)
-    taken = settled((given @ (guesses != 0)).mean())
+    right = snap((given[0] @ (guesses == -1) + given[1] @ (guesses == 1)) / 2)
+    taken = snap((given @ (guesses != 0)).mean())
     v, r = np.indices((rounds + 1, rounds + 1))
     number = _special.binomial_pmf(np.arange(rounds + 1), rounds, taken)
-    return settled(number * _special.binomial_pmf(v, r, right / taken if taken else 0.0))
+    return snap(number * _special.binomial_pmf(v, r, right / taken if taken else 0.0))
 
 
 def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
@@ -416,7 +416,7 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
                     choices.append(then(2 * guess))
         return np.max(choices, axis=0)
 
-    return float(settled(best((0,) * n, 0, 0).sum()))
+    return float(snap(best((0,) * n, 0, 0).sum()))
 
 
 def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np.float64]:
@@ -457,4 +457,4 @@ def _law(channel: Channel, guesses: NDArray[np.int8]) -> NDArray[np.float64]:
     law = np.zeros((channel.n + 1, channel.n + 1))
     probability = channel.table / channel.table.shape[1]
     np.add.at(law, tuple(np.broadcast_arrays(v, r)), probability)
-    return settled(law)
+    return snap(law)

@@ -12,7 +12,7 @@ import scipy
 from numpy.typing import NDArray
 
 from oralib import _check, _special
-from oralib._rounding import settled
+from oralib._rounding import snap
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
 from oralib.dpsgd import DpSgd, confidence
 from oralib.dpsgd.single_step import guess_distance
@@ -75,7 +75,7 @@ def mean_bound(
     _check.one_of("method", method, ("steinke", "exact", "split"))
     given: dict[str, Any] = {"beta": beta, "delta": delta, "n": law.n}
     if method == "split":
-        guesses = max(1, round(float(settled(law.probability @ law.r))))
+        guesses = max(1, round(float(snap(law.probability @ law.r))))
         split = split_for(law.n, delta, beta, guesses=min(guesses, law.n))
         bounds = epsilon_lower_bound_random_r(law.v, law.r, split=split, **given)
     else:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from oralib import _check
-from oralib._rounding import settled
+from oralib._rounding import snap
 
 __all__ = ["Shown", "number", "show"]
 
@@ -48,7 +48,7 @@ def number(value: Any, digits: int = 3) -> str:
     if isinstance(value, Integral):
         whole = int(value)  # which may be larger than any float
         return (f"{whole:,}" if abs(whole) >= 10**4 else str(whole)).replace("-", "−")
-    real = float(settled(float(value)))
+    real = float(snap(float(value)))
     if isnan(real):
         return "–"
     elif isinf(real):

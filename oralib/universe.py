@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib._rounding import log_ratio, settled
+from oralib._rounding import log_ratio, snap
 from oralib.channel import Channel, average_of_best, largest_loss
 from oralib.mechanisms import sign_vectors
 
@@ -104,7 +104,7 @@ class SampledChannel:
     def privacy_loss(self) -> NDArray[np.float64]:
         """ℓ_{i,x,y}(o), outputs x n x |X| x |X|, in nats; nan where neither value is possible."""
         loss = log_ratio(self.given[:, :, :, None], self.given[:, :, None, :])
-        return _check.read_only(settled(loss))
+        return _check.read_only(snap(loss))
 
     @property
     def _allowed(self) -> NDArray[np.bool_]:
@@ -118,7 +118,7 @@ class SampledChannel:
             accuracy = np.maximum(one, other) / (one + other)
         # Where neither value is possible, the output says nothing about the pair.
         best = np.where(self._allowed & np.isfinite(accuracy), accuracy, 0.5).max(axis=(2, 3))
-        return _check.read_only(settled(best))
+        return _check.read_only(snap(best))
 
     @cached_property
     def epsilon(self) -> float:
@@ -134,7 +134,7 @@ class SampledChannel:
     @cached_property
     def ac_ddp(self) -> float:
         """Average-case DDP under Θ."""
-        return float(settled(self.probability @ self.guess_accuracy.max(axis=1)))
+        return float(snap(self.probability @ self.guess_accuracy.max(axis=1)))
 
     def ae_ac_ddp(self, k: int | None = None) -> float:
         """Average-element average-case DDP under Θ, over the k most exposed elements (all n)."""

@@ -215,7 +215,7 @@ def test_scores_farthest_from_0():
         audit_scores(np.exp(scores), included, delta=0.0, guesses=2, side="farthest")
     # Equal distances, and zeros, are a matter of lots.
     equal = [1, -1, 1, -1, 1, 0.5]
-    assert audit_scores(equal, included, delta=0.0, guesses=3, side="farthest").lots == 3
+    assert audit_scores(equal, included, delta=0.0, guesses=3, side="farthest").ties_drawn == 3
     coins, zeros = np.arange(101) < 51, np.zeros(101)
     zeros[:2] = 1, -1
     right = [

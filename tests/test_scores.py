@@ -47,7 +47,7 @@ def test_guesses_are_those_of_a_naive_count(side):
     for k in (1, 2, 7, 100, 301):
         audit = audit_scores(scores, included, delta=1e-5, guesses=k, side=side)
         v = naive_counts(scores, included, k, side)
-        assert (audit.v, audit.r, audit.n, audit.lots) == (v, k, 301, 0)
+        assert (audit.v, audit.r, audit.n, audit.ties_drawn) == (v, k, 301, 0)
         counts = Counts(v, k, n=301, r_fixed=True)
         assert audit.bound == valid_lower_bound(counts, delta=1e-5)[0]
         assert audit.pure_bound == oralib.epsilon_lower_bound(v, k)
@@ -115,7 +115,7 @@ def test_equal_scores_are_drawn_by_lot_and_not_by_the_order_of_the_file():
     right = []
     for seed in range(200):
         audit = audit_scores(scores, included, delta=0.0, guesses=100, side="included", seed=seed)
-        assert audit.lots == 100
+        assert audit.ties_drawn == 100
         assert "100 of the 100 guesses were drawn by lot" in str(audit).replace("\n          ", " ")
         right.append(audit.v)
     error = np.sqrt(100 * 0.25 / 200)
@@ -136,7 +136,7 @@ def test_lots_are_counted():
         ([1, 1, 1, 1, 1, 6], 6, "both", 5),  # all are guessed, on a side by lot
         ([1, 1, 1, 1, 1, 6], 6, "included", 0),
     ):
-        assert audit_scores(scores, included, delta=0.0, guesses=k, side=side).lots == lots
+        assert audit_scores(scores, included, delta=0.0, guesses=k, side=side).ties_drawn == lots
 
 
 # ------------------------------------------------------------------------- against other software

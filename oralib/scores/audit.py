@@ -137,12 +137,12 @@ def audit_scores(
     level, fixed = beta / k.size, number != "split"
     # The largest bound; of equal ones that with the best accuracy.
     r = int(k[np.lexsort((right[k - 1] / k, _exact_bounds(right, k, level, delta)))[-1]])
-    v, lots = int(right[r - 1]), _lots(values[audited], r, side)
-    if lots:
-        notes.append(f"{lots} of the {r} guesses were drawn by lot among canaries of equal scores")
+    v, tied = int(right[r - 1]), _ties_drawn(values[audited], r, side)
+    if tied:
+        notes.append(f"{tied} of the {r} guesses were drawn by lot among canaries of equal scores")
     best = max(best_bound(m, right.size, delta=delta, level=level, fixed=fixed) for m in k.tolist())
     more = {"level": level, "number": number, "grid": tuple(k.tolist()), "side": side}
-    more |= {"lots": lots, "seed": seed, "best_bound": best}
+    more |= {"ties_drawn": tied, "seed": seed, "best_bound": best}
     counts = _counts(v, r, audited.size, fixed, coins)
     problem = _problem(bits, coins, v, r, "scores")
     return _audit(counts, delta, beta, curve, problem, bits, tuple(notes), **more)
@@ -294,16 +294,16 @@ def _right(values: Reals, bits: Bits, side: str, seed: int) -> Ints:
     return np.cumsum(right)
 
 
-def _lots(values: Reals, r: int, side: str) -> int:
+def _ties_drawn(values: Reals, r: int, side: str) -> int:
     """How many of r guesses were drawn by lot: their score is also that of one not so guessed."""
     n, up = values.size, np.sort(np.abs(values) if side == "farthest" else values)
     high = (r + 1) // 2 if side == "both" else r
-    low, lots = r - high, 0
+    low, tied = r - high, 0
     if 0 < high < n and up[n - high] == up[n - high - 1]:
-        lots += int((up[n - high :] == up[n - high]).sum())
+        tied += int((up[n - high :] == up[n - high]).sum())
     if 0 < low < n and up[low - 1] == up[low]:
-        lots += int((up[:low] == up[low]).sum())
-    return lots
+        tied += int((up[:low] == up[low]).sum())
+    return tied
 
 
 def _exact_bounds(right: Ints, k: Ints, level: float, delta: float) -> Reals:

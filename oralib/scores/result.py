@@ -54,7 +54,7 @@ class ScoreAudit:
         where the score is positive. None if the guesses were given.
     canaries, included, coins_p_value : the number of all canaries, audited or not, of those that
         were included, and how often fair coins are so odd; None if only counts were given.
-    lots, seed : guesses that were drawn by lot among equal scores, and the seed of that and of the
+    ties_drawn, seed : guesses that were drawn by lot among equal scores, and the seed of that and of the
         split.
     curve : the family of trade-off curves of ``fdp_bound``, in words.
     feedback : what the guesser was told on its way, as :class:`oralib.Counts` names it.
@@ -89,7 +89,7 @@ class ScoreAudit:
     canaries: int | None = None
     included: int | None = None
     coins_p_value: float | None = None
-    lots: int = 0
+    ties_drawn: int = 0
     seed: int | None = None
     curve: str = "a Gaussian mechanism"
     feedback: str = "none"
