@@ -518,9 +518,9 @@ def test_a_folder_with_the_report_and_a_figure(scores_csv, tmp_path):
     report = json.loads((out / "report.json").read_text())
     assert (report["refuted"], report["grid"]) == (False, [50, 100, 400])
     for wrong, message in (
-        (out, "exists and is not empty"),
-        (scores_csv, "is not a folder"),
-        (scores_csv / "x", "Not a directory"),
+        (out, "exists; give another folder"),
+        (scores_csv, "exists; give another folder"),
+        (scores_csv / "x", "File exists"),
     ):
         status, _, err = run(scores_csv, "--delta", 1e-5, "--out", wrong)
         assert (status, message in err) == (2, True)

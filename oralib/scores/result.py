@@ -54,8 +54,8 @@ class ScoreAudit:
         where the score is positive. None if the guesses were given.
     canaries, included, coins_p_value : the number of all canaries, audited or not, of those that
         were included, and how often fair coins are so odd; None if only counts were given.
-    ties_drawn, seed : guesses that were drawn by lot among equal scores, and the seed of that and of the
-        split.
+    ties_drawn, seed : guesses that were drawn by lot among equal scores, and the seed of that and
+        of the split.
     curve : the family of trade-off curves of ``fdp_bound``, in words.
     feedback : what the guesser was told on its way, as :class:`oralib.Counts` names it.
     problem : why nothing has been shown, whatever the numbers say: coins that are not fair, or just
