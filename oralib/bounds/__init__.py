@@ -4,6 +4,7 @@
 - :mod:`~oralib.bounds.approximate`: bounds for ε-DP and (ε, δ)-DP, r fixed in advance or not;
 - :mod:`~oralib.bounds.watched`: bounds for counts that somebody watched while they grew;
 - :mod:`~oralib.bounds.fdp`: a bound for mechanisms whose trade-off curve is one of a known family;
+- :mod:`~oralib.bounds.independent`: a bound for such mechanisms whose scores are independent;
 - :mod:`~oralib.bounds.valid`: which of them is valid for an audit, from how it was set up.
 """
 
@@ -19,6 +20,7 @@ from oralib.bounds.fdp import (
     SubsampledGaussianCurve,
     epsilon_lower_bound_fdp,
 )
+from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.logistic import epsilon_estimate, p, p_inv
 from oralib.bounds.valid import Counts, split_for, valid_lower_bound, valid_rule
 from oralib.bounds.watched import adaptive_failure_probability, epsilon_lower_bound_anytime
@@ -33,6 +35,7 @@ __all__ = [
     "epsilon_lower_bound",
     "epsilon_lower_bound_anytime",
     "epsilon_lower_bound_fdp",
+    "epsilon_lower_bound_independent",
     "epsilon_lower_bound_random_r",
     "p",
     "p_inv",
