@@ -5,7 +5,8 @@
 - :mod:`~oralib.bounds.watched`: bounds for counts that somebody watched while they grew;
 - :mod:`~oralib.bounds.fdp`: a bound for mechanisms whose trade-off curve is one of a known family;
 - :mod:`~oralib.bounds.independent`: a bound for such mechanisms whose scores are independent;
-- :mod:`~oralib.bounds.valid`: which of them is valid for an audit, from how it was set up.
+- :mod:`~oralib.bounds.valid`: which of them is valid for an audit, from how it was set up;
+- :mod:`~oralib.bounds.assumptions`: the same audit under one assumption after the other.
 """
 
 from oralib.bounds.approximate import (

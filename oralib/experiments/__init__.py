@@ -4,13 +4,15 @@
 - :mod:`~oralib.experiments.points`: grids, checked and played point by point;
 - :mod:`~oralib.experiments.paper`: one function per figure of the paper;
 - :mod:`~oralib.experiments.comparisons`: ways of auditing beside each other;
-- :mod:`~oralib.experiments.ceiling`: what isolated elements would show.
+- :mod:`~oralib.experiments.ceiling`: what isolated elements would show;
+- :mod:`~oralib.experiments.assumptions`: how often bounds fail where their assumptions do.
 
 Every point of a grid is played with a random stream of its own, so that adding a point changes
 no other. The defaults are the paper's own parameters; where it gives none (the grids of the
 x-axes, the five ε of Figures 7 and 8, the n of Figure 4) they are ours.
 """
 
+from oralib.experiments.assumptions import common_size, overclaims
 from oralib.experiments.ceiling import isolated_ceiling
 from oralib.experiments.comparisons import best_bounds, bound_map
 from oralib.experiments.paper import (
@@ -31,10 +33,12 @@ __all__ = [
     "adaptive_dpsgd",
     "best_bounds",
     "bound_map",
+    "common_size",
     "elements_by_epsilon",
     "elements_per_coordinate",
     "isolated_ceiling",
     "local_laplace",
+    "overclaims",
     "summarise",
     "taken_guesses",
     "taken_guesses_by_epsilon",
