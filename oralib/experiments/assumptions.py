@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import partial
-from math import exp, log
+from math import exp, log, nan
 from typing import Any
 
 import numpy as np
@@ -49,21 +49,25 @@ class SharedLaw:
         return plain(stats.binom.sf(below, r - self.sure, self.q) @ self.weights)
 
 
-def common_size(mu: float, states: int = 20_001) -> SharedLaw:
-    """One size |y| of all scores, each with a sign of its own: exactly μ-GDP, and not independent.
+def common_size(mu: float, groups: int = 1) -> SharedLaw:
+    """Groups of elements with one size |y| each, and a sign for each element: exactly μ-GDP.
 
-    Y ~ N(μ/2, 1), and given |Y| each sign is right with probability p(μ |Y|), as for Y itself.
+    For each group Y ~ N(μ/2, 1), and given |Y| each sign is right with probability p(μ |Y|), as for
+    Y itself. The group with the largest size is guessed. This is the law of its counts.
 
     Examples
     --------
     >>> law = common_size(0.5)
     >>> round(law.weights @ law.q, 6) == round(stats.norm.cdf(0.25), 6)
     True
+    >>> round(common_size(0.5, groups=10).tail(82, 100), 3)
+    0.084
     """
-    size = np.linspace(0, 9 + mu, states)
-    weights = stats.norm.pdf(size - mu / 2) + stats.norm.pdf(size + mu / 2)
-    weights[0] /= 2  # the trapezoidal rule
-    return SharedLaw(weights / weights.sum(), np.zeros(states, dtype=np.int64), p(mu * size))
+    mu, groups = _check.real("mu", mu, 0, 100), _check.integer("groups", groups, 1)
+    edges = np.linspace(0, 9 + mu, 20_001)
+    below = (stats.norm.cdf(edges - mu / 2) - stats.norm.cdf(-edges - mu / 2)) ** groups
+    weights, size = np.diff(below), (edges[1:] + edges[:-1]) / 2
+    return SharedLaw(weights / weights.sum(), np.zeros(size.size, dtype=np.int64), p(mu * size))
 
 
 def _leaking(epsilon: float, delta: float, n: int, leaked: int) -> SharedLaw:
@@ -86,11 +90,12 @@ def overclaims(
     The probabilities of bounds that look at counts are exact. Column ``normal`` is that of the
     bound from normal scores, from so many audits, and ``normal_se`` its standard error; scores are
     a sign times a size, but for independent Gaussian noise. Column ``truth`` is the mechanism's ε.
+    Ten groups of elements with one size each are guessed as :func:`common_size` says.
 
     Examples
     --------
     >>> table = overclaims(trials=100)
-    >>> table.loc[1, ["exact", "fdp", "independent"]].astype(float).round(3).tolist()
+    >>> table.loc[2, ["exact", "fdp", "independent"]].astype(float).round(3).tolist()
     [0.0, 0.011, 0.125]
     """
     trials = _check.integer("trials", trials, 2)
@@ -98,9 +103,11 @@ def overclaims(
     alone = SharedLaw(np.ones(1), np.zeros(1, dtype=np.int64), np.array([stats.norm.cdf(mu / 2)]))
     response = SharedLaw(np.ones(1), np.zeros(1, dtype=np.int64), np.array([p(epsilon)]))
     certain = log(exp(epsilon) - delta * (1 + exp(epsilon)))  # the ε at δ of randomized response
-    shared, leak = common_size(mu), _leaking(epsilon, delta, 10**6, 50)
+    shared, grouped = common_size(mu), common_size(mu, groups=10)
+    leak = _leaking(epsilon, delta, 10**6, 50)
     settings: list[tuple[str, int, int, float, SharedLaw]] = [
         ("independent Gaussian noise", 1000, 1000, gaussian, alone),
+        ("Gaussian noise, one size a group", 1000, 100, gaussian, grouped),
         ("Gaussian noise, one size", 1000, 500, gaussian, shared),
         ("Gaussian noise, one size", 1000, 1000, gaussian, shared),
         ("Gaussian noise, one size", 10**5, 10**5, gaussian, shared),
@@ -114,8 +121,11 @@ def overclaims(
         for rule, bound in RULES.items():
             above = partial(_above, bound, r, n, delta, beta, truth)
             row[rule] = law.tail(bisect_left(range(r + 1), True, key=above), r)
-        scores = _normal_scores(mu, n, trials, rng) if law is alone else _signs(law, n, trials, rng)
-        share = float((normal_bounds(*scores, delta=delta, beta=beta) > truth).mean())
+        share = nan  # of groups we know the counts only
+        if law is not grouped:
+            draw = partial(_normal_scores, mu) if law is alone else partial(_signs, law)
+            found = normal_bounds(*draw(n, trials, rng), delta=delta, beta=beta)
+            share = float((found > truth).mean())
         rows.append(row | {"normal": share, "normal_se": (share * (1 - share) / trials) ** 0.5})
     return pd.DataFrame(rows)
 
