@@ -12,8 +12,7 @@ with Gaussian noise, for which a = P[N > t - μ/2] and b = P[N > t + μ/2] at a 
 just that. The p-value of v right guesses is E[P[Bin(r, q(C)) >= v]]. It rises with μ, and the bound
 is the ε at δ of the largest μ whose p-value is at most β.
 
-The mean over C, its quantile at Φ(z), is an integral over z: the trapezoidal rule takes it to eight
-digits or more, and what lies outside of its points counts as 1.
+The mean over C, its quantile at Φ(z), is an integral over z, for the trapezoidal rule.
 
 See Also
 --------
@@ -72,7 +71,9 @@ def epsilon_lower_bound_independent(
     mu = np.zeros(v.shape)
     for taken, elements in {*zip(r.flat, n.flat, strict=True)}:
         here = (r == taken) & (n == elements)
-        mu[here] = _largest_mus(v[here], taken, _levels(taken, elements), beta[here])
+        each, back = np.unique([v[here], beta[here]], axis=1, return_inverse=True)  # trials repeat
+        found = _largest_mus(each[0].astype(int), taken, _levels(taken, elements), each[1])
+        mu[here] = found[back.ravel()]
     return plain(_gaussian_epsilon(mu, delta))
 
 
