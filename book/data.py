@@ -112,6 +112,11 @@ def planted_bugs() -> pd.DataFrame:
     return planted.planted_bugs(runs=20)
 
 
+def overclaims() -> pd.DataFrame:
+    """How often bounds claim too much where their assumptions are wrong; half a minute."""
+    return experiments.overclaims()
+
+
 def lacking() -> bool:
     """Whether a package of the real trainings is missing."""
     _, needed = stored_outputs.NEEDS["torch"]
@@ -122,6 +127,7 @@ MAKERS = {
     "best-bounds": best_bounds,
     "bound-map": bound_map,
     "explorer": explorer,
+    "overclaims": overclaims,
     "planted-bugs": planted_bugs,
 }
 

@@ -4,7 +4,9 @@
 - :mod:`~oralib.bounds.approximate`: bounds for ε-DP and (ε, δ)-DP, r fixed in advance or not;
 - :mod:`~oralib.bounds.watched`: bounds for counts that somebody watched while they grew;
 - :mod:`~oralib.bounds.fdp`: a bound for mechanisms whose trade-off curve is one of a known family;
-- :mod:`~oralib.bounds.valid`: which of them is valid for an audit, from how it was set up.
+- :mod:`~oralib.bounds.independent`: a bound for such mechanisms whose scores are independent;
+- :mod:`~oralib.bounds.valid`: which of them is valid for an audit, from how it was set up;
+- :mod:`~oralib.bounds.assumptions`: the same audit under one assumption after the other.
 """
 
 from oralib.bounds.approximate import (
@@ -19,6 +21,7 @@ from oralib.bounds.fdp import (
     SubsampledGaussianCurve,
     epsilon_lower_bound_fdp,
 )
+from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.logistic import epsilon_estimate, p, p_inv
 from oralib.bounds.valid import Counts, split_for, valid_lower_bound, valid_rule
 from oralib.bounds.watched import adaptive_failure_probability, epsilon_lower_bound_anytime
@@ -26,5 +29,12 @@ from oralib.bounds.watched import adaptive_failure_probability, epsilon_lower_bo
 __all__ = ["Counts", "GaussianCurve", "SubsampledGaussianCurve", "adaptive_failure_probability"]
 __all__ += ["clopper_pearson_lower", "epsilon_estimate", "epsilon_lower_bound"]
 __all__ += ["epsilon_lower_bound_anytime", "epsilon_lower_bound_fdp"]
-__all__ += ["epsilon_lower_bound_random_r", "p", "p_inv", "p_value", "split_for"]
+__all__ += [
+    "epsilon_lower_bound_independent",
+    "epsilon_lower_bound_random_r",
+    "p",
+    "p_inv",
+    "p_value",
+    "split_for",
+]
 __all__ += ["valid_lower_bound", "valid_rule", "worst_case_rejection"]
