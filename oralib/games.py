@@ -141,7 +141,8 @@ def adaptive(
         number of guesses may depend on earlier successes, which the plain bound does not cover:
         the counts are ``unsafe``, and :func:`oralib.valid_lower_bound` takes another one.
     budget : a number of guesses fixed in advance. Guessing ends there, guesses that were not
-        taken count as wrong, and r is the budget, which makes the bounds valid again for δ = 0.
+        taken count as wrong, and r is the budget, which makes the bounds valid again: as the order
+        is settled, the feedback of the counts is that about a ``"list"``.
 
     Examples
     --------
@@ -185,6 +186,11 @@ def check_budget(budget: int | None, n: int) -> int:
 def adaptive_game(feedback: str, budget: int | None) -> str:
     """What an adaptive audit is called."""
     return f"adaptive, {feedback} feedback" + ("" if budget is None else ", fixed budget")
+
+
+def in_order(feedback: str, r_fixed: bool) -> str:
+    """The feedback of the counts of a game whose elements come in a settled order."""
+    return "list" if feedback == "full" and r_fixed else feedback
 
 
 def full_knowledge(
@@ -247,7 +253,7 @@ def _counts(
             f"guesser must take the {r} guesses that its fixed_number promises, "
             f"got {taken[taken != r][0]} from {guesser!r}"
         )
-    return Counts(v, taken, n, game, r_fixed=r is not None, feedback=feedback)
+    return Counts(v, taken, n, game, r is not None, in_order(feedback, r is not None))
 
 
 def _coins(rng: Generator, *shape: int) -> Signs:

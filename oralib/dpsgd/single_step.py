@@ -14,7 +14,7 @@ from oralib._jit import jit
 from oralib._rounding import ROUNDING
 from oralib.bounds import Counts
 from oralib.dpsgd.training import DpSgd, ones_among, play_counts
-from oralib.games import FEEDBACK, adaptive_game, check_budget
+from oralib.games import FEEDBACK, adaptive_game, check_budget, in_order
 from oralib.mechanisms import Array
 
 __all__ = ["audit_single_step", "guess_distances"]
@@ -70,7 +70,7 @@ def audit_single_step(
     return play_counts(
         *(f"{game} DP-SGD", block, dpsgd, trials, seed, *key),
         r_fixed=budget is not None,
-        feedback=feedback,
+        feedback=in_order(feedback, budget is not None),
     )
 
 
