@@ -186,7 +186,9 @@ def _plain_single_step(ratio: int, delta: float) -> float:
     mutants=[
         replaced("best", two=2, twelve=12),
         replaced(
-            "best", "the top is flat: it differs by less than the figure's error", four=4, eight=8
+            "best",
+            "the top is flat: it differs by less than the figure's error",
+            **{"four": 4, "six": 6, "seven": 7, "eight": 8},
         ),
         replaced("feedback", none="none"),
         replaced("above", below=False),
@@ -329,7 +331,7 @@ def figure_of_count_in_sets(
 @cache
 def _dpsgd_counts(n: int, k: int) -> Counts:
     sigma = noise_multiplier(2.0, 1e-5, 100, 0.1)
-    return audit(DpSgd(n, sigma=sigma), k, trials=5000 if n < 10_000 else 500, seed=1)
+    return audit(DpSgd(n, sigma=sigma), k, trials=5000 if n < 10_000 else 8000, seed=1)
 
 
 def _kept(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
@@ -380,7 +382,7 @@ def delta_hardly_matters(lost: float) -> Cases:
         varied("usual", up=BELOW, down=BELOW),
         varied("exact"),
         varied("few"),
-        varied("usual", 50),
+        varied("usual", 10),
     ],
 )
 def many_elements_cost(usual: float, exact: float, few: float) -> Finding:

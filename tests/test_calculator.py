@@ -80,10 +80,13 @@ def drawn(rng):
     }
 
 
-# Its p-value is above β at ε = 0, and below at larger levels.
-FALLING = dict(v=95, r=100, n=1000, delta=2e-4, beta=0.05, number="fixed", feedback="full")
-FALLING |= {"coins": "independent"}
-INPUTS = [FALLING, *(drawn(np.random.default_rng([7, i])) for i in range(999))]
+# A p-value that is above β at ε = 0 and below at larger levels, and a level that is lowered.
+TOLD = [
+    dict(v=95, r=100, n=1000, delta=2e-4, beta=0.05, number="fixed", feedback="full"),
+    dict(v=731, r=1000, n=1000, delta=2e-5, beta=0.05, number="output", feedback="full"),
+]
+INPUTS = [case | {"coins": "independent"} for case in TOLD]
+INPUTS += [drawn(np.random.default_rng([7, i])) for i in range(998)]
 
 
 def by_library(v, r, n, delta, beta, number, feedback, coins):

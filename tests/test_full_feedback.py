@@ -83,7 +83,7 @@ def classes(sets, n):
     at = np.array(turns)[:, np.argsort(cube @ powers)]
     left, found = set(sets), []
     while left:
-        one = left.pop()
+        one = min(left)
         wins = np.array([one >> s & 1 for s in range(2**n)])
         found.append(wins)
         weights = np.array([1 << s for s in range(2**n)], dtype=object)
@@ -166,7 +166,7 @@ def test_guessers_who_are_not_told_what_they_skip():
             assert best_constant(winning(tree, 6, v), f, growth) <= most * (1 + 1e-9)
 
 
-# ------------------------------------------------------------------------------- steps of the proofs
+# ------------------------------------------------------------------------------ steps of the proofs
 
 
 def symmetrised(values, first, other=None):
