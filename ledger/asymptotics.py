@@ -243,7 +243,10 @@ def _stays_below(success: float, level: float, bound: Function, r: int) -> bool:
     stated={"level": 1.0, "guesses": 10**8},
     mutants=[
         varied("level", 1),
-        replaced("guesses", **{f"{r} for ever": r for r in (1, 100, 300, 500, 1000, 2000, 10**4)}),
+        *(
+            replaced("guesses", "", **{f"{r} for ever": r})
+            for r in (1, 100, 300, 500, 1000, 2000, 10**4)
+        ),
     ],
 )
 def estimations_and_bounds_stay_below(level: float, guesses: int) -> Finding:
