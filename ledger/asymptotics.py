@@ -241,15 +241,21 @@ def _stays_below(success: float, level: float, bound: Function, r: int) -> bool:
     "only if bounds do.",
     kind=CLOSED,
     stated={"level": 1.0, "guesses": 10**8},
-    mutants=[varied("level", 1), replaced("guesses", one_for_ever=1)],
+    mutants=[
+        varied("level", 1),
+        *(
+            replaced("guesses", "", **{f"{r} for ever": r})
+            for r in (1, 100, 300, 500, 1000, 2000, 10**4)
+        ),
+    ],
 )
 def estimations_and_bounds_stay_below(level: float, guesses: int) -> Finding:
+    # In the limit both are the x of the accuracy p(x), so both stay below 1.1 where x does.
+    rules = {"bounds": (epsilon_lower_bound, 1.1 * level), "estimations": (epsilon_estimate, 1.1)}
     return same_answers(
         {
-            f"accuracy p({x:g})": (
-                _stays_below(p(x), 1.1 * level, epsilon_lower_bound, guesses),
-                _stays_below(p(x), 1.1, epsilon_estimate, guesses),
-            )
+            f"{name} at accuracy p({x:g})": (_stays_below(p(x), limit, rule, guesses), x < 1.1)
+            for name, (rule, limit) in rules.items()
             for x in _AROUND
         }
     )

@@ -355,6 +355,7 @@ _ADVERSARIES = (
     (1.0, 1e-4, 1000, 14, 977),
     (1.0, 1e-5, 5000, 12, 4839),
     (0.0, 4.63e-5, 1000, 9, 784),
+    (0.0, 4.9999e-5, 1000, 10, 838),  # the split rule at a level 0.01% larger would fail here
 )
 
 
@@ -405,6 +406,7 @@ def _mechanism_of_two_faces_is_private() -> Finding:
     mutants=[
         replaced("rule", usual="usual", exact="exact"),
         varied("level", down=WEAKER),
+        varied("level", 1, down=WEAKER),
         replaced("level", a_fifth_more=1.2),
     ],
 )

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable
 from functools import cache
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
+from scipy import optimize, stats
 
 from ledger.adaptive import muting_failure
 from ledger.entries import (
+    LINEAR_PROGRAM,
     WEAKER,
     Cases,
     Finding,
@@ -169,3 +171,112 @@ def one_way_is_plain(feedback: str, factor: float) -> Cases:
             law = _success_law(table, decide, feedback)
             plain = _plain_mechanism(law, table.n)
             yield f"{name}, guesser {j}: δ", plain.delta(epsilon), factor * delta
+
+
+# ------------------------------------------------------------- full feedback and δ: linear programs
+
+
+@cache
+def _winning_sets(n: int, rejects: tuple[tuple[bool, ...], ...], in_order: bool) -> list[Any]:
+    """On which coins a guesser with full feedback can win, but for names and signs of elements.
+
+    ``rejects[r][v]`` says whether it wins if it stops with v right of r guesses; after the last r
+    it must stop. It may skip elements, and is told the coins of all.
+    """
+    cube = np.arange(2**n)
+    ones = [sum(1 << s for s in range(2**n) if s >> i & 1) for i in range(n)]
+
+    @cache
+    def won(unseen: tuple[int, ...], v: int, r: int) -> frozenset[int]:
+        found = {2**2**n - 1 if rejects[r][v] else 0}
+        for i in unseen[:1] if in_order else unseen:
+            rest = tuple(x for x in unseen if x != i)
+            pairs = [*product(won(rest, v, r), repeat=2)]
+            if r + 1 < len(rejects):
+                right, wrong = won(rest, v + 1, r + 1), won(rest, v, r + 1)
+                pairs += [*product(right, wrong), *product(wrong, right)]
+            found |= {a & ones[i] | b & ~ones[i] for a, b in pairs}
+        return frozenset(found)
+
+    bits = cube[:, None] >> np.arange(n) & 1
+    powers = 1 << np.arange(n)
+    turns = np.array([(bits[:, o] ^ s) @ powers for o in permutations(range(n)) for s in bits])
+    left, found = set(won(tuple(range(n)), 0, 0)), []
+    while left:
+        found.append(min(left) >> cube & 1)
+        left -= {*(found[-1][turns] @ (1 << cube)).tolist()}
+    return found
+
+
+def _most_per_leak(wins: Any, luck: float, growth: float) -> float:
+    """The largest (L(wins) − luck |L|) / J(L), J(L) = Σ (L(s) − growth L(s^i))_+, over L ≥ 0."""
+    size, n = len(wins), len(wins).bit_length() - 1
+    losses = [np.eye(size) - growth * np.eye(size)[np.arange(size) ^ 1 << i] for i in range(n)]
+    zeros, all_leaks = np.zeros(size * n), np.append(np.zeros(size), np.ones(size * n))
+    matrix = np.vstack([np.hstack([np.vstack(losses), -np.eye(size * n)]), all_leaks])
+    program = optimize.linprog(np.append(luck - wins, zeros), matrix, np.append(zeros, 1.0))
+    return -program.fun if program.status == 0 else np.inf
+
+
+def _crossing(rejects: tuple[tuple[bool, ...], ...], q: float) -> float:
+    """How likely a walk, with a success of probability q at each step, ever meets the rule."""
+
+    @cache
+    def meets(v: int, r: int) -> float:
+        if rejects[r][v] or r + 1 == len(rejects):
+            return float(rejects[r][v])
+        return q * meets(v + 1, r + 1) + (1 - q) * meets(v, r + 1)
+
+    return meets(0, 0)
+
+
+def _thresholds_as_rule(*least: int) -> tuple[tuple[bool, ...], ...]:
+    """Reject with at least so many right of 0, 1, 2, ... guesses."""
+    return tuple(tuple(v >= c for v in range(r + 1)) for r, c in enumerate(least))
+
+
+@ours(
+    100,
+    "ours:full-feedback-and-delta",
+    "This book",
+    "With full feedback on n elements a rule of an (ε, δ)-DP mechanism rejects with probability at "
+    "most n δ (1 − p(ε)) above the chance that independent guesses of accuracy p(ε) ever meet it.",
+    kind=LINEAR_PROGRAM,
+    explained="valid-adaptive-auditing#prop-valid-delta",
+    stated={"factor": 1.0, "luck": "ever"},
+    mutants=[varied("factor", up=WEAKER), replaced("luck", at_the_last_guess="last")],
+)
+@each(at_most, 1e-7)
+def full_feedback_and_delta(factor: float, luck: str) -> Cases:
+    for least, growth in product(((1, 1, 2, 2), (1, 1, 3, 3), (1, 2, 2, 3)), (1.0, 1.5, 4.0)):
+        rule, q = _thresholds_as_rule(*least), growth / (1 + growth)
+        last = tuple((False,) * (r + 1) for r in range(3)) + rule[3:]
+        chance = _crossing(rule if luck == "ever" else last, q)
+        for j, wins in enumerate(_winning_sets(3, rule, False)):
+            name = f"rule {least[1:]}, e^ε = {growth:g}, guesser {j}"
+            yield name, _most_per_leak(wins, chance, growth), factor * (1 - q)
+
+
+@ours(
+    101,
+    "ours:settled-order",
+    "This book",
+    "With full feedback, an order settled before the first guess and at most k guesses, missing "
+    "ones counted as wrong, no (ε, δ)-DP mechanism makes v right more likely than the exact "
+    "p-value of (v, k), though the guesser may skip elements.",
+    kind=LINEAR_PROGRAM,
+    explained="valid-adaptive-auditing#thm-valid-order",
+    stated={"factor": 1.0, "missing": "wrong"},
+    mutants=[varied("factor", up=WEAKER), replaced("missing", not_counted="not counted")],
+)
+@each(at_most, 1e-7)
+def settled_order(factor: float, missing: str) -> Cases:
+    for (n, k, v), growth in product(((3, 1, 1), (3, 2, 1), (3, 2, 2), (4, 3, 2)), (1.0, 2.0)):
+        q = growth / (1 + growth)
+        luck = float(stats.binom.sf(v - 1, k, q))
+        most = luck * (1 - luck) / (v * stats.binom.pmf(v, k, q))
+        # If missing guesses did not count, it could stop with all of fewer guesses right.
+        fewer = [v if missing == "wrong" else min(v, max(r, 1)) for r in range(k)]
+        for j, wins in enumerate(_winning_sets(n, _thresholds_as_rule(*fewer, v), True)):
+            name = f"{v} of {k}, n = {n}, e^ε = {growth:g}, guesser {j}"
+            yield name, _most_per_leak(wins, luck, growth), factor * most

@@ -124,7 +124,8 @@ def adaptive(
         valid; ``"full"`` reveals every sign, as the paper's AORA does. Then the number of guesses
         may depend on earlier successes, and the counts are ``unsafe`` for the plain bound.
     budget : a number of guesses fixed in advance. Guessing ends there, guesses that were not
-        taken count as wrong, and r is the budget, which makes the bounds valid again for δ = 0.
+        taken count as wrong, and r is the budget, which makes the bounds valid again: as the order
+        is settled, the feedback of the counts is that about a ``"list"``.
 
     Examples
     --------
@@ -162,6 +163,11 @@ def check_budget(budget: int | None, n: int) -> int:
 def adaptive_game(feedback: str, budget: int | None) -> str:
     """What an adaptive audit is called."""
     return f"adaptive, {feedback} feedback" + ("" if budget is None else ", fixed budget")
+
+
+def in_order(feedback: str, r_fixed: bool) -> str:
+    """The feedback of the counts of a game whose elements come in a settled order."""
+    return "list" if feedback == "full" and r_fixed else feedback
 
 
 def full_knowledge(
@@ -225,7 +231,8 @@ def _counts(
             f"guesser must take the {fixed} guesses that its fixed_number promises, "
             f"got {r[r != fixed][0]} from {guesser!r}"
         )
-    return Counts(v, r, n, game, r_fixed=fixed is not None, feedback=feedback)
+    told = in_order(feedback, fixed is not None)
+    return Counts(v, r, n, game, r_fixed=fixed is not None, feedback=told)
 
 
 def _guesses(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:

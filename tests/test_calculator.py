@@ -83,7 +83,13 @@ def drawn(rng):
     }
 
 
-INPUTS = [drawn(np.random.default_rng([7, i])) for i in range(1000)]
+# A p-value that is above β at ε = 0 and below at larger levels, and a level that is lowered.
+TOLD = [
+    dict(v=95, r=100, n=1000, delta=2e-4, beta=0.05, number="fixed", feedback="full"),
+    dict(v=731, r=1000, n=1000, delta=2e-5, beta=0.05, number="output", feedback="full"),
+]
+INPUTS = [case | {"coins": "independent"} for case in TOLD]
+INPUTS += [drawn(np.random.default_rng([7, i])) for i in range(998)]
 
 
 def by_library(v, r, n, delta, beta, number, feedback, coins):
@@ -153,14 +159,14 @@ def test_every_bound_is_that_of_the_library(browser, bare, library):
 def test_the_inputs_try_everything(library):
     rules = Counter(found["rule"] for found in library)
     assert min(rules.values()) >= 30, rules
-    lowered = {"plain lowered", "anytime lowered"}
-    assert set(rules) == {"plain", "exact", "split", "anytime", *lowered, None}
+    full = {"any order", "anytime lowered"}
+    assert set(rules) == {"plain", "exact", "split", "anytime", *full, None}
     assert len({found["reason"] for found in library}) == 3
     for rule in RULES:
         assert 300 < sum(found[rule] > 0 for found in library) < 900, rule
     shown = Counter((found["rule"], found["bound"] > 0) for found in library if found["rule"])
     assert min(shown[rule, True] for rule in ("plain", "exact", "split")) > 60
-    assert min(shown[rule, positive] for rule in lowered for positive in (True, False)) > 15
+    assert min(shown[rule, positive] for rule in full for positive in (True, False)) > 15
     everywhere = {name: [inputs[name] for inputs in INPUTS] for name in INPUTS[0]}
     assert {0, 1, 10**6} <= set(everywhere["r"])
     assert max(everywhere["n"]) >= 10**9
@@ -179,7 +185,9 @@ def test_the_inputs_try_everything(library):
         ("Math.min(0.6, Math.max(0.1,", "Math.min(0.6, Math.max(0.101,"),
         ("Math.min(60, n)", "Math.min(62, n)"),
         ("const wrong = r + 1 - v;", "const wrong = r + 2 - v;"),
-        ('number === "fixed" ? "exact"', 'number !== "fixed" ? "exact"'),
+        ('feedback === "full" ? "any order"', 'feedback !== "full" ? "any order"'),
+        ("(budget * qc * (1 + q)) / 2", "(budget * qc * (1 + q)) / 2.01"),
+        ("[1] < 0) low = middle;", "[1] < 0) high = middle;"),
         ("delta > 0 ?", "delta > 1 ?"),
         ("beta - audit.budget / 2", "beta - audit.budget"),
         ("a fair coin of its own", "a coin of its own"),
@@ -210,10 +218,10 @@ def test_p_values_of_the_chart(browser, bare):
         levels = np.r_[0, rng.uniform(0, 3, size=4)]
         program = "const [rule, c, x] = arguments; return x.map(e => "
         program += "oralibCalculator.pValue(rule, c, e))"
-        lowered = ("plain lowered", "anytime lowered")
+        full = ("any order", "anytime lowered")
         page = {
             rule: np.array(browser.execute_script(program, rule, case, levels.tolist()))
-            for rule in (*RULES, *lowered)
+            for rule in (*RULES, *full)
         }
         q = oralib.p(levels)
         luck = stats.binom.sf(v - 1, r, q)
@@ -232,9 +240,12 @@ def test_p_values_of_the_chart(browser, bare):
                 used = {**case, "share": found["share"]}
                 (at,) = browser.execute_script(program, rule, used, [found[rule]])
                 assert at == pytest.approx(beta, rel=1e-9) or (rule == "anytime" and beta > 0.3)
-        for rule in lowered:
-            higher = page[rule.removesuffix(" lowered")] + n * delta / 2
-            np.testing.assert_allclose(page[rule], np.minimum(higher, 1))
+        for rule, expected in {
+            "anytime lowered": np.minimum(page["anytime"] + n * delta / 2, 1),
+            "any order": oralib.p_value(v, r, levels, delta=delta, n=n, method="any order"),
+        }.items():
+            shown = np.array(browser.execute_script(program, rule, case, levels.tolist()))
+            np.testing.assert_allclose(shown, expected, rtol=1e-8, atol=1e-250)
 
 
 # ------------------------------------------------------------------------------------- the form
@@ -365,7 +376,7 @@ def test_it_refuses_with_a_reason_and_takes_the_chart_away(browser, page):
 
 
 def test_full_feedback_with_delta_has_a_lower_level(browser, page):
-    browser.get(link(page, feedback="full"))
+    browser.get(link(page, feedback="full", number="output"))
     assert seen(browser, ".headline") == "Nothing is shown"
     assert "n δ / 2 = 0.05 is taken off level 0.05" in seen(browser, ".sentence")
     assert "not proved for full feedback" in seen(browser, "table")
@@ -382,8 +393,8 @@ def proved(rule, delta, beta, number, feedback, coins):
     fixed = number == "fixed"
     if coins == "balanced" or feedback == "all others":
         return False
-    if rule.endswith(" lowered"):  # which is shown where it is the one
-        return delta > 0 and feedback == "full" and fixed == (rule == "plain lowered")
+    if rule in ("any order", "anytime lowered"):  # which is shown where it is the one
+        return delta > 0 and feedback == "full" and fixed == (rule == "any order")
     if rule == "anytime":
         return delta == 0
     if delta == 0:  # where all others are the plain one
@@ -405,7 +416,7 @@ def test_the_table_says_what_is_valid(browser, bare):
         for name, value in zip(SETUP, setup, strict=True):
             choose(browser, name, value)
         picked = by_library(75, 100, 1000, float(delta), beta, *setup)["rule"]
-        rules = [*RULES, picked] if picked and picked.endswith("lowered") else RULES
+        rules = RULES if picked in (*RULES, None) else [*RULES, picked]
         for rule, (kind, words) in zip(rules, browser.execute_script(classes), strict=True):
             assert (kind == "picked") == (rule == picked)
             assert (kind != "other") == proved(rule, float(delta), beta, *setup), (rule, setup)

@@ -48,11 +48,11 @@ GAMES = {
     "one-way": (lambda: adaptive(Count(), SOME, 6, **GAME), False, "one-way"),
     "one-way, budget": (lambda: adaptive(Count(), SOME, 6, budget=2, **GAME), True, "one-way"),
     "full": (lambda: adaptive(Count(), SOME, 6, feedback="full", **GAME), False, "full"),
-    "full, all": (lambda: adaptive(Count(), ALL, 6, feedback="full", **GAME), True, "full"),
+    "full, all": (lambda: adaptive(Count(), ALL, 6, feedback="full", **GAME), True, "list"),
     "full, budget": (
         lambda: adaptive(Count(), SOME, 6, feedback="full", budget=2, **GAME),
         True,
-        "full",
+        "list",
     ),
     "all others": (lambda: full_knowledge(Count(), SOME, 6, **GAME), False, "all others"),
     "DP-SGD": (lambda: audit(STEP, 10, **GAME), True, "none"),
@@ -66,7 +66,7 @@ GAMES = {
     "DP-SGD, budget": (
         lambda: audit_single_step(STEP, 0.5, feedback="full", budget=4, **GAME),
         True,
-        "full",
+        "list",
     ),
 }
 
@@ -94,20 +94,24 @@ def test_plain_and_one_way_audits(feedback):
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.4, 0.9])
-def test_full_feedback_takes_half_of_n_delta_off_the_level(beta):
+def test_full_feedback(beta):
+    """Half of n δ is taken off the level if the number is open; if it is fixed, there are rules."""
     watched = Counts([731, 990], [1000, 1000], 1000, feedback="full")
-    budget = Counts([731, 990], [1000, 1000], 1000, feedback="full", r_fixed=True)
+    fixed = {
+        word: Counts([731, 990], [1000, 1000], 1000, feedback=word, r_fixed=True)
+        for word in ("full", "list")
+    }
     for delta in (0.0, 1e-9, 1e-5, 9e-5):
-        level, lowered = beta - 500 * delta, " lowered" if delta else ""
-        anytime = epsilon_lower_bound_anytime(watched.v, watched.r, beta=level)
-        plain = epsilon_lower_bound(budget.v, budget.r, beta=level)
+        anytime = epsilon_lower_bound_anytime(watched.v, watched.r, beta=beta - 500 * delta)
         assert (valid_lower_bound(watched, beta=beta, delta=delta) == anytime).all()
-        assert (valid_lower_bound(budget, beta=beta, delta=delta) == plain).all()
-        assert valid_rule(watched, delta) == f"anytime{lowered}"
-        assert valid_rule(budget, delta) == f"plain{lowered}"
-    for counts in (watched, budget):
-        for delta in (beta / 500, 2 * beta / 500, 1.0):  # from n δ / 2 = β on
-            assert (valid_lower_bound(counts, beta=beta, delta=delta) == 0).all()
+        assert valid_rule(watched, delta) == ("anytime lowered" if delta else "anytime")
+        for word, method in (("full", "any order"), ("list", "exact")):
+            claim = {"beta": beta, "delta": delta, "n": 1000}
+            due = epsilon_lower_bound(watched.v, watched.r, method=method, **claim)
+            assert (valid_lower_bound(fixed[word], beta=beta, delta=delta) == due).all()
+            assert valid_rule(fixed[word], delta) == (method if delta else "plain")
+    for delta in (beta / 500, 2 * beta / 500, 1.0):  # from n δ / 2 = β on
+        assert (valid_lower_bound(watched, beta=beta, delta=delta) == 0).all()
 
 
 @pytest.mark.parametrize("fixed", [True, False])

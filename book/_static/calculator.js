@@ -156,6 +156,9 @@
       slope += ((2 * budget) / (v - start)) * (start * pmf(start, r, q, qc) - slope);
       return [f + 2 * budget * mean, slope * qc];
     }
+    if (rule === "any order" && 1 < v && v < r) {
+      return [f + (budget * qc * (1 + q)) / 2, (slope - budget * q * q) * qc];
+    }
     const x = (budget * ratio) / v; // n δ / B
     const xSlope = x * (r * q - v + (qc * v) / ratio);
     if (rule === "split") {
@@ -167,13 +170,26 @@
     return [f + x * (1 - f), slope * qc * (1 - x) + xSlope * (1 - f)];
   }
 
+  /** Where a p-value is least: that of any order may fall before it rises. */
+  function turning(rule, audit) {
+    const { v, r } = audit;
+    let low = 0;
+    let high = rule === "any order" && v < r && 2 * v > r + 2 ? Math.log((v - 2) / (r - v)) : 0;
+    while (high - low > 1e-9) {
+      const middle = 0.5 * (low + high);
+      if (pValueAndSlope(rule, audit, middle)[1] < 0) low = middle;
+      else high = middle;
+    }
+    return high;
+  }
+
   /** The largest ε >= 0 whose p-value is at most β, or 0: Newton's method inside a bracket. */
   function lowerBound(rule, audit, level) {
     const { v, r } = audit;
     // Lowered by a few units in the last place: a p-value that equals β but for rounding fails.
     const beta = level * (1 - 1e-15);
-    if (v === 0 || !(pValueAndSlope(rule, audit, 0)[0] <= beta)) return 0;
-    let low = 0;
+    let low = turning(rule, audit);
+    if (v === 0 || !(pValueAndSlope(rule, audit, low)[0] <= beta)) return 0;
     // The bound of r right of r guesses without δ, a closed form, exceeds that of any other count.
     let high = -Math.log(Math.expm1(-Math.log(beta) / r)) + 1e-9;
     let x =
@@ -232,22 +248,21 @@
     return Math.min(Math.exp(-logEValue(v, r, epsilon)), 1);
   }
 
-  // With full feedback and δ > 0, n δ / 2 of the level is lost: "plain lowered", "anytime lowered".
-  const isLowered = (rule) => rule !== null && rule.endsWith(" lowered");
-  const basis = (rule) => rule.replace(" lowered", "");
+  // With full feedback, δ > 0 and r left to the output n δ / 2 of the level is lost.
+  const isLowered = (rule) => rule === "anytime lowered";
 
-  /** The bound of a rule; for the anytime bound δ must be 0, or the rule a lowered one. */
+  /** The bound of a rule; for the anytime bound δ must be 0, or the rule the lowered one. */
   function boundOf(rule, audit, beta) {
     const level = isLowered(rule) ? beta - audit.budget / 2 : beta;
     if (!(level > 0)) return 0;
-    if (basis(rule) === "anytime") return anytimeBound(audit, level);
-    return lowerBound(basis(rule), audit, level);
+    if (rule.startsWith("anytime")) return anytimeBound(audit, level);
+    return lowerBound(rule, audit, level);
   }
 
   /** The p-value of a rule at a level ε. */
   function pValue(rule, audit, epsilon) {
     if (isLowered(rule)) {
-      return Math.min(pValue(basis(rule), audit, epsilon) + audit.budget / 2, 1);
+      return Math.min(anytimePValue(audit, epsilon) + audit.budget / 2, 1);
     }
     if (rule === "anytime") return anytimePValue(audit, epsilon);
     return Math.min(pValueAndSlope(rule, audit, epsilon)[0], 1);
@@ -280,12 +295,12 @@
     if (feedback === "all others") {
       return [null, "no bound is valid for a guesser who knows all other elements"];
     }
-    if (feedback === "full") {
-      const rule = number === "fixed" ? "plain" : "anytime";
-      return [delta > 0 ? `${rule} lowered` : rule, null];
+    if (feedback === "full" && number !== "fixed") {
+      return [delta > 0 ? "anytime lowered" : "anytime", null];
     }
     if (delta === 0) return ["plain", null];
-    return [number === "fixed" ? "exact" : "split", null];
+    if (number !== "fixed") return ["split", null];
+    return [feedback === "full" ? "any order" : "exact", null];
   }
 
   /** What a bound is for this audit: [whether it is valid, in words]. */
@@ -312,7 +327,7 @@
     const { v, r, n, delta, beta } = inputs;
     const audit = { ...inputs, budget: n * delta, share: splitFor(n, delta, beta) };
     const [rule, reason] = validRule(audit);
-    const shown = isLowered(rule) ? [...RULES, rule] : RULES;
+    const shown = rule === null || RULES.includes(rule) ? RULES : [...RULES, rule];
     const bounds = Object.fromEntries(shown.map((name) => [name, boundOf(name, audit, beta)]));
     return {
       ...audit,
@@ -352,7 +367,7 @@
       options: {
         none: "nothing",
         "one-way": "one-way: coins of skipped elements",
-        list: "list: all coins so far, on a list settled before",
+        list: "list: all coins so far, in an order settled before",
         full: "full: all coins so far",
         "all others": "all other coins",
       },
@@ -489,7 +504,7 @@
     if (bounds.plain === 0) {
       return `since coins alone do as well with a probability above ${exactly(beta)}`;
     }
-    if (basis(rule) === "anytime" && bounds.anytime === 0) {
+    if (rule.startsWith("anytime") && bounds.anytime === 0) {
       return "since more right guesses are needed where one may stop when it looks good";
     }
     if (isLowered(rule)) {
@@ -537,7 +552,7 @@
     exact: "exact",
     split: "split",
     anytime: "anytime",
-    "plain lowered": "plain lowered",
+    "any order": "any order",
     "anytime lowered": "anytime lowered",
   };
 
@@ -550,7 +565,7 @@
         `feedback none, one-way or list; a share λ\u00a0=\u00a0${roughly(share)} of β was set aside ` +
         "before",
       anytime: "δ = 0; any feedback about elements that are done, any reason to stop",
-      "plain lowered": "r fixed in advance; any feedback about elements that are done",
+      "any order": "r fixed in advance; any feedback about elements that are done",
       "anytime lowered": "any feedback about elements that are done, any reason to stop",
     }[rule];
   }

@@ -2,11 +2,13 @@
 
 Arguments are always (v, r), as scalars or as arrays that broadcast together.
 
-For δ > 0 there are three rules. Which of them is a theorem depends on how the number of guesses r
+For δ > 0 there are four rules. Which of them is a theorem depends on how the number of guesses r
 came about:
 
 - ``method="steinke"``: the p-value of Steinke et al., r fixed in advance. The paper uses it.
 - ``method="exact"``: the smallest p-value for r fixed in advance (that falls with v).
+- ``method="any order"``: for a guesser who was told which guesses were right, and chose by that
+  which elements to guess next; r fixed in advance.
 - :func:`epsilon_lower_bound_random_r`: r may depend on the output, as with a threshold on the loss.
 
 See Also
@@ -38,10 +40,10 @@ __all__ = [
 
 Array = NDArray[Any]
 
-METHODS = ("steinke", "exact")
+METHODS = ("steinke", "exact", "any order")
 
 # The rules, as kernels know them. For plain integers Numba would compile kernels once for each.
-_STEINKE, _EXACT, _SPLIT = np.arange(3)
+_STEINKE, _EXACT, _ANY_ORDER, _SPLIT = np.arange(4)
 
 
 def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) -> Any:
@@ -80,7 +82,9 @@ def p_value(
     - ``method="steinke"`` is f + 2 n δ max_i P[v > W >= v - i] / i, capped at 1, as in the paper's
       experiments: a theorem where it is below 1/2;
     - ``method="exact"`` is 1 - (1 - f) max(0, 1 - n δ / B) with B = v P[W = v] / f: the very
-      probability that the worst mechanism and guesser reach.
+      probability that the worst mechanism and guesser reach;
+    - ``method="any order"`` is the same for v = 1 and v = r, and else f + n δ (1 - p(ε)²) / 2. It
+      also holds with full feedback. At small ε it falls as ε grows.
 
     Parameters
     ----------
@@ -88,7 +92,7 @@ def p_value(
     epsilon : the hypothetical privacy level, >= 0.
     delta : the δ of (ε, δ)-DP, in [0, 1].
     n : the number of elements, taken and abstained, at least r; needed if δ > 0.
-    method : ``"steinke"`` or ``"exact"``; the same for δ = 0.
+    method : ``"steinke"``, ``"exact"`` or ``"any order"``; the same for δ = 0.
 
     Examples
     --------
@@ -125,7 +129,7 @@ def epsilon_lower_bound(
     delta : the δ of (ε, δ)-DP, in [0, 1].
     n : the number of elements, taken and abstained, at least r; needed if δ > 0.
     method : ``"steinke"``, as in the paper, or ``"exact"``, never worse where ``"steinke"`` is a
-        theorem; the same for δ = 0.
+        theorem, or ``"any order"``, valid with full feedback too; the same for δ = 0.
 
     See Also
     --------
@@ -296,6 +300,8 @@ def _p_value(
         # The best window stays the best for a small change of ε, so only its ends matter.
         slope += 2 * budget / (v - start) * (start * pmf(start, r, q, qc) - slope)
         return f, slope * qc
+    if rule == _ANY_ORDER and 1 < v < r:
+        return f + budget * qc * (1 + q) / 2, (slope - budget * q * q) * qc
     x = budget * ratio / v  # n δ / B
     # d/dε log(f / w) = E[W | W >= v] - v, and that mean is r q + (1 - q) B.
     x_slope = x * (r * q - v + qc * v / ratio)
@@ -402,6 +408,28 @@ def _exact_bound(v: int, r: int, beta: float, budget: float) -> float:
 
 
 @jit
+def _any_order_bound(v: int, r: int, beta: float, budget: float) -> float:
+    """As _lower_bound for a p-value that falls before it rises: the largest ε counts.
+
+    Its slope has the sign of v P[W = v] / q² - n δ, which grows until the odds are (v-2) : (r-v).
+    So its least value is found by bisection up to there. Beyond there, once it has begun to fall
+    again, it is at least 1, its limit.
+    """
+    if not 1 < v < r:
+        return _exact_bound(v, r, beta, budget)
+    low, high = 0.0, log((v - 2) / (r - v)) if 2 * v > r + 2 else 0.0
+    while high - low > 1e-9:
+        middle = 0.5 * (low + high)
+        if _p_value(v, r, middle, budget, _ANY_ORDER, 0.0)[1] < 0:
+            low = middle
+        else:
+            high = middle
+    if _p_value(v, r, high, budget, _ANY_ORDER, 0.0)[0] > beta * (1 - 1e-15):
+        return 0.0
+    return _lower_bound(v, r, beta, budget, _ANY_ORDER, 0.0, high)
+
+
+@jit
 def _normal_quantile(beta: float) -> float:
     """z with P[N > z] = beta, to three digits (Hastings, 1955)."""
     t = sqrt(-2 * log(min(beta, 1 - beta)))
@@ -425,6 +453,8 @@ def _lower_bounds(v: Array, r: Array, beta: Array, budget: Array, rule: int, spl
     for i in range(v.size):
         if rule == _EXACT and budget[i] > 0:
             out[i] = _exact_bound(v[i], r[i], beta[i], budget[i])
+        elif rule == _ANY_ORDER and budget[i] > 0:
+            out[i] = _any_order_bound(v[i], r[i], beta[i], budget[i])
         else:
             out[i] = _lower_bound(v[i], r[i], beta[i], budget[i], rule, split, 0.0)
     return out

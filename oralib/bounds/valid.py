@@ -5,14 +5,18 @@ feedback             number of guesses   ε-DP (δ = 0)                 (ε, δ)
 ===================  ==================  ===========================  =============================
 none, one-way, list  fixed in advance    ε'(v, r)                     the exact p-value of (v, r)
 none, one-way, list  left to the output  ε'(v, r)                     the split p-value of (v, r)
-full                 fixed in advance    ε'(v, r)                     ε'(v, r) at level β - n δ / 2
+full                 fixed in advance    ε'(v, r)                     the p-value for any order
 full                 left to the output  the anytime bound of (v, r)  the same at β - n δ / 2
 all others           any                 none: it is not valid        none: it is not valid
 ===================  ==================  ===========================  =============================
 
-With full feedback and δ > 0 the level is lowered because, apart from an event of probability at
-most n δ (1 - p(ε)) <= n δ / 2, the counts are dominated as those of an ε-DP mechanism are. This is
-crude: where n δ / 2 is β or more, it shows nothing.
+A guesser with full feedback that goes through a list, settled before its first guess, and skips
+elements as it likes, loses nothing if the number of its guesses is fixed. One that also chooses on
+its way which element comes next pays n δ (1 - p(ε)²) / 2 in its p-value, unless v is 1 or r;
+whether it must is not known. With full feedback and δ > 0 the level of the anytime bound is lowered
+because, apart from an event of probability at most n δ (1 - p(ε)) <= n δ / 2, the counts are
+dominated as those of an ε-DP mechanism are. This is crude: where n δ / 2 is β or more, it shows
+nothing.
 """
 
 from bisect import bisect_left
@@ -32,9 +36,9 @@ __all__ = ["Counts", "split_for", "valid_lower_bound", "valid_rule"]
 #: What a guesser may be told on its way, as :class:`Counts` explains.
 FEEDBACKS = ("none", "one-way", "list", "full", "all others")
 
-PLAIN, EXACT, SPLIT, ANYTIME = "plain", "exact", "split", "anytime"
-#: The rules for full feedback and δ > 0: the same bounds at level β - n δ / 2.
-LOWERED = {PLAIN: "plain lowered", ANYTIME: "anytime lowered"}
+PLAIN, EXACT, ANY_ORDER, SPLIT = "plain", "exact", "any order", "split"
+#: The last one is the anytime bound at level β - n δ / 2.
+ANYTIME, LOWERED = "anytime", "anytime lowered"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +50,14 @@ class Counts:
     v, r : how many guesses were right, and how many were taken, one entry per trial.
     n : the number of elements, guessed or not, or of rounds of a classic audit.
     game : what was played.
-    r_fixed : whether the number of guesses was fixed before the audit. It says how the audit was
-        set up: that r happens to be the same in all trials does not make it fixed.
+    r_fixed : whether the number of guesses was fixed before the audit: no more are taken, and
+        missing ones count as wrong. It says how the audit was set up: that r happens to be the
+        same in all trials does not make it fixed.
     feedback : what the guesser was told on its way: ``"none"``, ``"one-way"`` (the signs of
         elements that it abstained from), ``"full"`` (of all that it is done with), ``"list"`` (the
-        same, but which elements would be guessed, and in which order, was settled before the first
-        guess, and all of them were guessed) or ``"all others"`` (for each guess, all signs but its
-        own).
+        same, but which elements would come, and in which order, was settled before the first guess;
+        unless their number was fixed, all of them must have been guessed) or ``"all others"`` (for
+        each guess, all signs but its own).
     coins : how the elements were chosen: ``"independent"`` fair coins, as in all games here, or
         ``"balanced"``, just half of them included. Balanced coins depend on each other, and no
         bound here is valid for them.
@@ -115,9 +120,10 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
 
     - ``"plain"`` for δ = 0, :func:`oralib.epsilon_lower_bound`;
     - ``"exact"`` for δ > 0 and r fixed in advance, the same with ``method="exact"``;
+    - ``"any order"`` for the same with full feedback, with ``method="any order"``;
     - ``"split"`` for δ > 0 where the output decided, :func:`oralib.epsilon_lower_bound_random_r`;
     - ``"anytime"`` for δ = 0 and full feedback, :func:`oralib.epsilon_lower_bound_anytime`;
-    - ``"plain lowered"`` and ``"anytime lowered"`` for δ > 0 and full feedback, at β - n δ / 2.
+    - ``"anytime lowered"`` for δ > 0 and full feedback, the same at β - n δ / 2.
 
     A ValueError where the library has none.
 
@@ -140,12 +146,13 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
             "no bound is valid for a guesser who knows all other elements, "
             f"got counts of the game {counts.game!r}"
         )
-    if counts.feedback == "full":
-        rule = PLAIN if counts.r_fixed else ANYTIME
-        return LOWERED[rule] if delta > 0 else rule
+    if counts.feedback == "full" and not counts.r_fixed:
+        return LOWERED if delta > 0 else ANYTIME
     if delta == 0:
         return PLAIN
-    return EXACT if counts.r_fixed else SPLIT
+    if not counts.r_fixed:
+        return SPLIT
+    return ANY_ORDER if counts.feedback == "full" else EXACT
 
 
 def valid_lower_bound(
@@ -154,8 +161,8 @@ def valid_lower_bound(
     """For each trial a lower bound on ε that is valid for the way in which the audit was set up.
 
     With probability 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where the library has
-    no such bound, it raises a ValueError that says so. With full feedback and δ > 0 the bound is
-    crude, and 0 where n δ / 2 >= β; one-way feedback has better ones.
+    no such bound, it raises a ValueError that says so. With full feedback, δ > 0 and r left to the
+    output the bound is crude, and 0 where n δ / 2 >= β; one-way feedback has better ones.
 
     Parameters
     ----------
@@ -180,21 +187,18 @@ def valid_lower_bound(
     rule, delta = valid_rule(counts, delta), float(delta)
     if split is not None:
         split = _check.real("split", split, 0, 1, interval="()")
-    arguments: dict[str, Any] = {"beta": beta}
-    if rule in LOWERED.values():
-        arguments["beta"] = beta - counts.n * delta / 2
-        if arguments["beta"] <= 0:
+    if rule in (ANYTIME, LOWERED):
+        level = beta - counts.n * delta / 2
+        if level <= 0:
             return np.zeros(counts.trials)
-    if rule in (EXACT, SPLIT):
-        arguments |= {"delta": delta, "n": counts.n}
-    if rule in (ANYTIME, LOWERED[ANYTIME]):
-        return np.asarray(epsilon_lower_bound_anytime(counts.v, counts.r, **arguments))
+        return np.asarray(epsilon_lower_bound_anytime(counts.v, counts.r, beta=level))
+    claim: dict[str, Any] = {"beta": beta, "delta": delta, "n": counts.n}
     if rule == SPLIT:
         share = split_for(counts.n, delta, beta) if split is None else split
-        bound = epsilon_lower_bound_random_r(counts.v, counts.r, split=share, **arguments)
+        bound = epsilon_lower_bound_random_r(counts.v, counts.r, split=share, **claim)
     else:
-        method = "exact" if rule == EXACT else "steinke"  # the same for δ = 0
-        bound = epsilon_lower_bound(counts.v, counts.r, method=method, **arguments)
+        method = "steinke" if rule == PLAIN else rule  # the same for δ = 0
+        bound = epsilon_lower_bound(counts.v, counts.r, method=method, **claim)
     return np.asarray(bound)
 
 

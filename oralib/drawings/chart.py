@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oralib.drawings.pen import LARGE, RIGHT, SMALL, TEXT, WIDTH, WRONG, Page
-from oralib.figures.style import BLUE, GREEN, GREY, ORANGE, RED, SKY, Picture, in_house_style
+from oralib.figures.style import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, Picture, in_house_style
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ _SUCCESSES_HIDDEN = _yes_or_no(
 _SUCCESSES_TOLD = _yes_or_no(
     "delta > 0",
     no=_yes_or_no("r_fixed", yes="plain", no="anytime"),
-    yes=_yes_or_no("r_fixed", yes="plain lowered", no="anytime lowered"),
+    yes=_yes_or_no("r_fixed", yes="any order", no="anytime lowered"),
 )
 _FEEDBACK = Question(
     "feedback",
@@ -92,12 +92,13 @@ BOUND_CHART = Question(
 CALLS = {
     "plain": "epsilon_lower_bound",
     "exact": 'epsilon_lower_bound, method="exact"',
+    "any order": 'epsilon_lower_bound, method="any order"',
     "split": "epsilon_lower_bound_random_r",
     "anytime": "epsilon_lower_bound_anytime",
     "lowered": "the same, beta - n * delta / 2",
 }
 #: Colours of the ends; those without a bound are grey.
-ENDS = {"plain": BLUE, "exact": GREEN, "split": ORANGE, "anytime": SKY}
+ENDS = {"plain": BLUE, "exact": GREEN, "any order": PINK, "split": ORANGE, "anytime": SKY}
 
 
 @in_house_style

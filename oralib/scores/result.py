@@ -43,8 +43,8 @@ class ScoreAudit:
     accuracy : v / r.
     v, r, n : right guesses, all guesses, and audited canaries, guessed or not.
     delta, beta : the δ of the claim, and how often a bound may fail.
-    level : the level of each test: β, or β / m with m numbers of guesses; with full feedback and
-        δ > 0, n δ / 2 is still taken off.
+    level : the level of each test: β, or β / m with m numbers of guesses; for the rule "anytime
+        lowered" n δ / 2 is still taken off.
     rule : by which p-value the bound was found, as :func:`oralib.valid_rule` names it.
     number : how the number of guesses came about: ``"fixed"``, ``"grid"``, ``"split"``, or
         ``"output"`` if it was left to the output.
