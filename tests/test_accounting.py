@@ -22,6 +22,7 @@ def test_noise_multiplier(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_noise_multiplier_is_the_smallest():
     """Orders in the middle of the accountant's, at both ends, and none of the few tried first."""
     for epsilon, steps, rate in (
@@ -74,6 +75,7 @@ def test_a_level_that_asks_for_more_noise_than_a_training_can_have():
             noise_multiplier(*given)
 
 
+@pytest.mark.slow
 def test_rounding_errors_of_an_accountant_are_no_privacy():
     """It takes ε for 0 where a divergence is negative; so small an ε needs far more noise."""
     with pytest.raises(ValueError, match=r"the accountant cannot tell .* got epsilon=1e-09"):

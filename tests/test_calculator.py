@@ -381,11 +381,14 @@ def test_full_feedback_with_delta_has_a_lower_level(browser, page):
     assert "n δ / 2 = 0.05 is taken off level 0.05" in seen(browser, ".sentence")
     assert "not proved for full feedback" in seen(browser, "table")
     type_in(browser, delta="1e-5")
-    counts = oralib.Counts(75, 100, n=1000, r_fixed=True, feedback="full")
-    (bound,) = oralib.valid_lower_bound(counts, delta=1e-5)
-    assert seen(browser, "tr.picked th") == "plain lowered"
-    assert seen(browser, "tr.picked td") == f"{np.floor(1000 * bound) / 1000:.3f}"
-    assert "the plain lowered bound" in seen(browser, "figcaption")
+    for number, fixed in (("fixed", True), ("output", False)):
+        choose(browser, "number", number)
+        counts = oralib.Counts(75, 100, n=1000, r_fixed=fixed, feedback="full")
+        rule = oralib.valid_rule(counts, 1e-5)
+        (bound,) = oralib.valid_lower_bound(counts, delta=1e-5)
+        assert seen(browser, "tr.picked th") == rule
+        assert seen(browser, "tr.picked td") == f"{np.floor(1000 * bound) / 1000:.3f}"
+        assert f"the {rule} bound" in seen(browser, "figcaption")
 
 
 def proved(rule, delta, beta, number, feedback, coins):

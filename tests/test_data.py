@@ -23,11 +23,13 @@ def test_best_bounds_are_all_there_and_rise():
     assert (table["above"] <= 0.05).all()
 
 
+@pytest.mark.slow
 def test_best_bounds_are_those_of_this_library():
     """The first block of audits, played again."""
     assert data.first_bounds(METHODS) == pytest.approx(read("best-bounds")["first"], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_map_is_that_of_this_library():
     table = read("bound-map")
     assert len(table) == 4 * 3 * 7 * 5

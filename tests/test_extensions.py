@@ -11,6 +11,8 @@ import pytest
 
 from book._ext import stored_outputs
 
+pytestmark = pytest.mark.slow  # a book is built
+
 ROOT = Path(__file__).parent.parent
 
 INDEX = """# A small book

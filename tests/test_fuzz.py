@@ -136,6 +136,7 @@ CALLS = {
     "epsilon_lower_bound_fdp": {
         **{"v": 8, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "curve": oralib.GaussianCurve()},
     },
+    "epsilon_lower_bound_independent": {"v": 8, "r": 9, "n": 20, "delta": 0.01, "beta": 0.1},
     "epsilon_lower_bound_random_r": {
         **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "split": 0.2},
     },
@@ -248,8 +249,17 @@ def numbers_of(result):
 NAN_IS_AN_ANSWER = {"epsilon_estimate", "summarise"}
 
 
+#: What takes long at each call.
+SLOW = ("plan_audit", "noise_multiplier", "best_bounds")
+
+
 @pytest.mark.parametrize(
-    ("home", "name"), [(home, name) for home, calls in HOMES.items() for name in calls]
+    ("home", "name"),
+    [
+        pytest.param(home, name, marks=[pytest.mark.slow] if name in SLOW else [])
+        for home, calls in HOMES.items()
+        for name in calls
+    ],
 )
 def test_odd_arguments(home, name):
     function, arguments = getattr(home, name), HOMES[home][name]

@@ -49,6 +49,7 @@ def calling(package, place):
     return int(value), bool(hits)
 
 
+@pytest.mark.slow
 def test_an_edit_in_a_called_kernel_is_noticed(package, tmp_path):
     place = tmp_path / "cache"
     assert calling(package, place) == (30, False)

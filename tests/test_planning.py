@@ -117,6 +117,7 @@ def test_a_long_training_is_planned_in_stages():
         dropping.loads(DpSgd(100, 100, 10**6 + 1))
 
 
+@pytest.mark.slow
 def test_a_plan_to_refute_a_claim_refutes_it_if_the_noise_is_too_small():
     """A claim that is out of reach is said to be."""
     setting = {"d": 1000, "steps": 50, "sample_rate": 0.1, "trials": 0}
@@ -144,6 +145,7 @@ def test_a_plan_that_could_refute_is_predicted_to_need_what_it_needs():
         assert bounds[0] > epsilon >= bounds[1]
 
 
+@pytest.mark.slow
 def test_claims_by_their_noise_and_by_another_accountant():
     setting = {"d": 50, "steps": 20, "sample_rate": 0.1, "trials": 0}
     plan = plan_audit(None, 1e-5, sigma=1.5, accountant="pld", **setting)

@@ -147,7 +147,7 @@ class ScoreAudit:
         >>> from oralib import audit_counts
         >>> audit = audit_counts(Counts(190, 200, n=1000, r_fixed=True), delta=1e-5)
         >>> audit.verdict(1.0), audit.verdict(4.0), audit.verdict(8.0), audit.guesses_needed(8.0)
-        ('refuted', 'not refuted', 'cannot test', 8932)
+        ('refuted', 'not refuted', 'cannot test', 8933)
         """
         claim = _check.real("claim", claim, 0)
         if self.problem:
