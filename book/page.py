@@ -1,8 +1,8 @@
-"""The page of a run: ``python -m book.page NOTEBOOK PAGE``.
+"""The page of a run: ``python -m book.page NOTEBOOK PAGE FOLDER``.
 
 Sphinx makes it with the settings of the book, from an executed notebook with its numbers in prose
 filled in; nothing is executed. It is one HTML file that needs no network. Links to other chapters
-become plain words.
+become plain words. Pictures that the notebook mentions are taken from the folder.
 """
 
 import base64
@@ -37,7 +37,7 @@ body {{ max-width: 52rem; margin: 2rem auto; padding: 0 1rem }}
 """
 
 
-def page_of(notebook: nbformat.NotebookNode, title: str) -> str:
+def page_of(notebook: nbformat.NotebookNode, title: str, beside: Path) -> str:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = filled(cell)
@@ -70,8 +70,11 @@ def page_of(notebook: nbformat.NotebookNode, title: str) -> str:
         sheets = [out / link["href"].partition("?")[0] for link in made.select(_SHEETS)]
         article = made.select_one("article")
         for image in article.select("img[src]"):
-            content = base64.b64encode((out / image["src"]).read_bytes()).decode()
-            image["src"] = f"data:{mimetypes.guess_type(image['src'])[0]};base64,{content}"
+            place = out / image["src"]
+            place = place if place.exists() else beside / image["src"]
+            if place.is_file():
+                content = base64.b64encode(place.read_bytes()).decode()
+                image["src"] = f"data:{mimetypes.guess_type(place.name)[0]};base64,{content}"
         return _PAGE.format(
             title=title,
             style="\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets),
@@ -81,5 +84,6 @@ def page_of(notebook: nbformat.NotebookNode, title: str) -> str:
 
 
 if __name__ == "__main__":
-    source, target = map(Path, sys.argv[1:])
-    target.write_text(page_of(nbformat.read(source, 4), target.parent.name), encoding="utf-8")
+    source, target, beside = map(Path, sys.argv[1:])
+    page = page_of(nbformat.read(source, 4), target.parent.name, beside)
+    target.write_text(page, encoding="utf-8")

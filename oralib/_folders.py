@@ -8,10 +8,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 
+class FolderExists(ValueError, FileExistsError):
+    """Something has the name of a folder that is to be new."""
+
+
 def check_new(folder: Path) -> None:
-    """Raise a ValueError if something has this name already: nothing is ever overwritten."""
+    """Raise an error if something has this name already: nothing is ever overwritten."""
     if os.path.lexists(folder):
-        raise ValueError(f"{folder} exists; give another folder")
+        raise FolderExists(f"{folder} exists; give another folder")
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """One audit under stronger and stronger assumptions: each gives a larger bound, and proves less.
 
-An assumption is a name and a sentence, :data:`ASSUMPTIONS`, from the weakest to the strongest. The
+An assumption is a name and a sentence, ``ASSUMPTIONS``, from the weakest to the strongest. The
 chapter *What an assumption buys* says how often each bound claims too much where it is wrong.
 """
 

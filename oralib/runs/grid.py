@@ -121,7 +121,7 @@ def _grid(beside: Path, content: Mapping[str, Any]) -> Grid:
         if found.results and name not in found.results:
             known = ", ".join(found.results)
             raise ValueError(f"{name} is not a result of {found.name} (its results: {known})")
-    files = tuple(beside / name for name in content.get("inputs", []))
+    files = tuple((beside / name).absolute() for name in content.get("inputs", []))
     for file in files:
         if not file.is_file():
             raise ValueError(f"inputs: there is no file {file}")

@@ -124,8 +124,10 @@ def run_chapter(
         table = pd.DataFrame({"name": list(results), "value": list(results.values())}, dtype=object)
         table.to_csv(written / "results.csv", index=False)
         if page and (BOOK / "page.py").exists() and find_spec("jupyter_book"):
-            words = ["-m", "book.page", str(path), str(path.with_name("page.html"))]
-            subprocess.run([sys.executable, *words], cwd=BOOK.parent, check=True)
+            words = ["-m", "book.page", path, path.with_name("page.html"), chapter.path.parent]
+            made = subprocess.run([sys.executable, *map(str, words)], cwd=BOOK.parent)
+            if made.returncode:  # the results are there all the same
+                print(f"the page of {chapter.name} could not be made", file=sys.stderr)
     return folder, {**record, "results": results}
 
 
@@ -161,7 +163,7 @@ def _origin(chapter: Chapter, inputs: Sequence[Path]) -> dict[str, Any]:
         "oralib": _sources_digest(),
         "python": platform.python_version(),
         "packages": {name: version(name) for name in NUMERIC},
-        "inputs": {str(path): sha256(path.read_bytes()).hexdigest()[:16] for path in inputs},
+        "inputs": {path.name: sha256(path.read_bytes()).hexdigest()[:16] for path in inputs},
     }
 
 

@@ -9,8 +9,9 @@ import logging
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -99,6 +100,8 @@ def run_point(grid: Grid, point: Mapping[str, Any], place: Path) -> str:
     if not hasattr(_thread, "context"):
         _thread.context = copy_context()
     run = partial(run_chapter, page=False, inputs=grid.inputs)
+    if run_key(grid.chapter, point, grid.inputs) != place.name:
+        return "an input has changed since the sweep began; the same command runs it anew"
     try:
         _thread.context.run(run, grid.chapter, point, place)
     except (RunFailed, OSError, ValueError) as error:
@@ -110,11 +113,14 @@ def _ended(
     calls: Mapping[int, tuple[Any, ...]], workers: int, cores: int, scheduler: str | None
 ) -> Iterator[tuple[int, str]]:
     """Run all points on Dask; the number of each and what went wrong, as they end."""
+    import dask
     from distributed import Client, LocalCluster, Security, as_completed
 
     with ExitStack() as stack:
         cluster = scheduler
         if cluster is None:
+            stack.enter_context(warnings.catch_warnings(action="ignore"))  # about taken ports
+            stack.enter_context(dask.config.set({"distributed.scheduler.http.routes": []}))
             cluster = stack.enter_context(
                 LocalCluster(
                     n_workers=workers,
@@ -124,7 +130,7 @@ def _ended(
                     security=Security.temporary(),
                     dashboard_address=None,
                     memory_limit=0,  # a kernel is a process of its own, which Dask does not measure
-                    silence_logs=logging.ERROR,
+                    silence_logs=logging.CRITICAL,
                     env={"NUMBA_NUM_THREADS": str(max(1, cores // workers))},
                 )
             )
@@ -153,8 +159,9 @@ def _write_table(grid: Grid, table: pd.DataFrame, places: list[Path], out: Path)
     """The table and its picture in a folder that is named by the points in it and their columns."""
     content = [[place.name for place in places if place.exists()], *grid.axes, grid.show, *table]
     folder = out / f"table-{sha256(json.dumps(content).encode()).hexdigest()[:8]}"
-    if not folder.exists():
-        with appearing(folder) as written:
+    if len(table) and not folder.exists():
+        # Another sweep of the same points may be faster: its table is the same.
+        with suppress(FileExistsError), appearing(folder) as written:
             table.to_csv(written / "table.csv", index=False)
             picture = figures.swept(table, grid.axes, grid.show)
             if picture is not None:
