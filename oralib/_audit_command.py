@@ -75,6 +75,13 @@ def add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="the trade-off curve of the f-DP bound: that of a Gaussian mechanism, the default, or "
         "of DP-SGD with so many steps at this sample rate",
     )
+    parser.add_argument(
+        "--assume",
+        choices=("dp", "gaussian", "independent", "normal"),
+        help="also print the bound under a stronger assumption than (ε, δ)-DP, by which --claim is "
+        "not judged: the trade-off curve of Gaussian noise, Gaussian noise on each canary by "
+        "itself, or independent normal scores; needs --guesses",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
         "--out",
@@ -118,6 +125,7 @@ def audit(chosen: argparse.Namespace) -> int:
     from oralib import _folders
     from oralib.scores.file import read_scores
     from oralib.scores.page import page
+    from oralib.scores.result import down
 
     if chosen.claim is not None:
         _check.real("claim", chosen.claim, 0, interval="[)")
@@ -128,7 +136,8 @@ def audit(chosen: argparse.Namespace) -> int:
         _warn_if_blind(file, chosen)
     found, draw = _audit_of(file, chosen)
     made = {"file": str(chosen.file), "sha256": file.digest, "oralib": version("oralib")}
-    content = {**made, "claim": None, "verdict": None, "refuted": None}
+    assumed = None if chosen.assume is None else _assumed(file, found, chosen)
+    content = {**made, "claim": None, "verdict": None, "refuted": None, "assumed": assumed}
     text = json.dumps(content | found.as_dict(chosen.claim), indent=2, allow_nan=False)
     if chosen.out is not None:
         figure = None if found.problem else draw()
@@ -140,6 +149,9 @@ def audit(chosen: argparse.Namespace) -> int:
         }
         _folders.write_new(chosen.out, files)
     print(text if chosen.json else found.report(chosen.claim))
+    if assumed is not None and not chosen.json:
+        print(f"assuming  {assumed['assumption']}: ε is at least {down(assumed['bound'])}")
+        print("          If that is not so, this number may be too large.")
     if chosen.out is not None and not chosen.json:
         print(f"written   {chosen.out}")
     if found.problem:
@@ -177,6 +189,23 @@ def _warn_if_blind(file: Any, chosen: argparse.Namespace) -> None:
             f"this audit cannot test a claim of ε = {chosen.claim:g}",
             file=sys.stderr,
         )
+
+
+def _assumed(file: Any, found: Any, chosen: argparse.Namespace) -> dict[str, Any]:
+    """The bound under a stronger assumption, and the assumption in words."""
+    import numpy as np
+
+    from oralib import Counts
+    from oralib.bounds.assumptions import bound_assuming
+
+    if chosen.guesses is None or file.kind == "guess":
+        raise ValueError("--assume needs scores, and a number of guesses: give --guesses")
+    counts = Counts(np.array([found.v]), np.array([found.r]), found.n, r_fixed=True)
+    how = {"scores": file.values, "included": file.coins == 1}
+    bound, words = bound_assuming(
+        chosen.assume, counts, delta=chosen.delta, beta=chosen.beta, **how
+    )
+    return {"name": chosen.assume, "bound": bound, "assumption": words}
 
 
 def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
