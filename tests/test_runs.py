@@ -16,6 +16,7 @@ from bs4 import BeautifulSoup
 
 from oralib import figures, runs
 from oralib.__main__ import main
+from oralib._folders import appearing
 from oralib.runs import prose, run, sweep
 
 ROOT = Path(__file__).parent.parent
@@ -39,6 +40,7 @@ def small(tmp_path):
         markdown("# A chapter\n\n:::{prf:theorem} Squares\n:label: thm-a\nAre positive.\n:::"),
         code(PARAMETERS, metadata={"tags": ["parameters"]}),
         code("from oralib import results\ny = x * x + n"),
+        markdown("![a picture](beside.png)"),
         markdown('The square is {eval}`y`, or {eval}`f"{y:.2f} ± {n}"`, by $y = x^2 + n$.'),
         code(last),
     ]
@@ -46,6 +48,7 @@ def small(tmp_path):
     notebook.metadata["kernelspec"] = {"name": "python3", "language": "python", "display_name": "P"}
     path = tmp_path / "small.ipynb"
     nbformat.write(notebook, path)
+    path.with_name("beside.png").write_bytes((ROOT / "book" / "favicon.png").read_bytes())
     return path
 
 
@@ -138,6 +141,7 @@ def test_a_run_leaves_a_folder_with_notebook_results_and_page(small, capsys):
     assert "The square is 11.0, or 11.00 ± 2" in words
     assert "Run with other parameters" in words
     assert not html.select("[src^=http], link[href]")  # all of it is in the file
+    assert html.select_one("img[alt='a picture']")["src"].startswith("data:image/png;base64,")
 
 
 def test_nothing_is_overwritten(small):
@@ -288,11 +292,23 @@ def test_a_sweep_that_is_killed_goes_on_and_a_failed_point_stops_no_other(small)
     assert table.with_name("figure.png").exists()
 
 
-def test_a_point_that_another_sweep_has_finished_is_no_failure(small):
-    grid = runs.read_grid(write_grid(small.parent, "product: {x: [1]}"))
-    place = small.parent / "out" / "point"
+def test_what_another_sweep_has_finished_is_no_failure(small):
+    data = small.with_name("data.csv")
+    data.write_text("1")
+    grid = runs.read_grid(write_grid(small.parent, "product: {x: [1]}\ninputs: [data.csv]"))
+    place = small.parent / "out" / runs.run_key(grid.chapter, grid.points[0], grid.inputs)
     place.mkdir(parents=True)
     assert sweep.run_point(grid, grid.points[0], place) == ""
+    (place / "results.json").write_text('{"results": {"square": 3.0}}')
+    table = pd.DataFrame({"x": [1.0], "square": [3.0]})
+    folder = sweep._write_table(grid, table, [place], place.parent)
+    assert sweep._write_table(grid, table, [place], place.parent) == folder
+    with pytest.raises(FileExistsError, match="exists; give another"), appearing(folder):
+        pass
+    data.write_text("2")
+    assert "an input has changed" in sweep.run_point(grid, grid.points[0], place)
+    nothing = sweep._write_table(grid, table.head(0), [], place.parent)
+    assert not nothing.exists()
 
 
 @pytest.mark.slow
