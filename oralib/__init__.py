@@ -11,8 +11,11 @@ table, its *channel*, from which everything can be computed exactly.
 True
 """
 
+# ruff: noqa: F401 (what is imported here is what others import from here)
+
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import Any
 
 from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import (
@@ -82,87 +85,20 @@ from oralib.planning import plan_audit
 from oralib.scores import audit_counts, audit_guesses, audit_scores
 from oralib.universe import SampledChannel
 
-if TYPE_CHECKING:
-    from oralib import experiments
-
-
 _LATER = (
     *("drawings", "experiments", "figures", "laws", "methods", "parameters", "results"),
-    *("runs", "tables", "trainings"),
+    *("canaries", "runs", "tables", "trainings"),
 )
+
+#: Every function and class that is imported above, and the experiments, which are imported later.
+__all__ = [name for name, thing in globals().items() if isinstance(thing, FunctionType | type)]
+__all__ = sorted({*__all__, "experiments"} - {"Any", "FunctionType", "import_module"})
 
 
 def __getattr__(name: str) -> Any:
     """``oralib.figures`` and its like, imported when they are first asked for: they need more."""
     if name in _LATER:
         return import_module(f"oralib.{name}")
+    if name == "__version__":
+        return import_module("importlib.metadata").version("oralib")
     raise AttributeError(f"module 'oralib' has no attribute {name!r}")
-
-
-__all__ = [
-    "AllOrNothing",
-    "Channel",
-    "Count",
-    "CountInSets",
-    "Counts",
-    "DpSgd",
-    "Dropping",
-    "ExtremalResponse",
-    "GaussianCurve",
-    "LocalLaplace",
-    "LocalRandomizedResponse",
-    "NameAndShame",
-    "NoisyCountInSets",
-    "SampledChannel",
-    "SelfMutingResponse",
-    "SubsampledGaussianCurve",
-    "ThresholdGuesser",
-    "TopGuesser",
-    "Xor",
-    "XorInPairs",
-    "XorRandomizedResponse",
-    "adaptive",
-    "adaptive_failure_probability",
-    "adaptive_law",
-    "audit",
-    "audit_counts",
-    "audit_gradients",
-    "audit_guesses",
-    "audit_hopping",
-    "audit_likelihood",
-    "audit_scores",
-    "audit_single_step",
-    "audit_training",
-    "best_mean",
-    "canary_scores",
-    "certified_epsilon",
-    "channel",
-    "classic",
-    "classic_law",
-    "clopper_pearson_lower",
-    "conformity",
-    "epsilon_estimate",
-    "epsilon_lower_bound",
-    "epsilon_lower_bound_anytime",
-    "epsilon_lower_bound_fdp",
-    "epsilon_lower_bound_random_r",
-    "experiments",
-    "full_knowledge",
-    "full_knowledge_law",
-    "hopping_scores",
-    "isolated_limit",
-    "noise_multiplier",
-    "noisy_gradients",
-    "one_run",
-    "one_run_law",
-    "p",
-    "p_inv",
-    "p_value",
-    "plan_audit",
-    "sign_vectors",
-    "split_for",
-    "train",
-    "valid_lower_bound",
-    "valid_rule",
-    "worst_case_rejection",
-]

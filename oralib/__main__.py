@@ -4,13 +4,13 @@ import argparse
 import os
 import sys
 import traceback
-import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
 from oralib import _check
+from oralib._audit_command import add_audit, audit, path
 
 # What a command needs is imported when it is called: none of them needs all.
 
@@ -21,13 +21,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="oralib" if Path(sys.argv[0]).stem == "oralib" else "python -m oralib",
         description="Rerun the book's work, or audit a training of your own.",
     )
+    parser.add_argument("--version", action="version", version=f"oralib {version('oralib')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add_audit(commands)
+    add_audit(commands)
     _add_plan(commands)
+    _add_conformity(commands)
     _add_run(commands)
     _add_sweep(commands)
     chosen = parser.parse_args(arguments)
-    trouble = 2 if chosen.command is _audit else 1  # where 1 is that of a refuted claim
+    trouble = 2 if chosen.command is audit else 1  # where 1 is that of a refuted claim
     try:
         return int(chosen.command(chosen))
     except ValueError as error:
@@ -41,155 +43,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return trouble
 
 
-def _path(word: str) -> Path:
-    """A path; ``~`` is home also where shells leave it, as in ``--out=~/runs``."""
-    try:
-        return Path(word).expanduser()
-    except RuntimeError as error:  # there is no such user
-        raise argparse.ArgumentTypeError(f"{word}: {error}") from None
-
-
-# ------------------------------------------------------------------------------------ audit
-
-
-def _add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "audit",
-        help="audit a training of your own by the scores of its canaries",
-        description="A valid lower bound on ε from a file of canaries, CSV or Parquet, with the "
-        "columns score and included, or guess and truth, and, if canaries have names, id. The exit "
-        "status is 0, or 1 if --claim is refuted, or 2 if the audit cannot be made or cannot judge "
-        "the claim.",
-        epilog="Each canary must have been included by a fair coin of its own; to include just "
-        "half of them is not covered. Coins are 1 or 0, true or false, yes or no, or 1 or -1. "
-        "Scores are high for canaries that seem to have been included. A guess is written like a "
-        "coin, and an empty cell is no guess (where coins are 1 or -1, so is 0). For guesses, "
-        "--guesses says how many were fixed in advance; without it their number was left to the "
-        "output.",
-    )
-    parser.add_argument("file", type=_path, metavar="FILE", help="a CSV or Parquet file")
-    parser.add_argument("--delta", type=float, required=True, help="the δ of the claim")
-    parser.add_argument(
-        "--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05"
-    )
-    number = parser.add_mutually_exclusive_group()
-    number.add_argument(
-        "--guesses", type=int, metavar="K", help="the number of guesses, fixed in advance"
-    )
-    number.add_argument(
-        "--split",
-        type=float,
-        metavar="SHARE",
-        help="the share of the canaries on which the number of guesses is chosen, while the others "
-        "are audited: the default, 0.2",
-    )
-    number.add_argument(
-        "--grid",
-        type=_numbers,
-        metavar="K,K,...",
-        help="several numbers of guesses, fixed in advance, each tested at β / m",
-    )
-    parser.add_argument(
-        "--side",
-        choices=("both", "included"),
-        help="guess the highest scores as included and the lowest as left out, which is the "
-        "default, or only the former",
-    )
-    parser.add_argument("--claim", type=float, metavar="EPSILON", help="the ε that is claimed")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument(
-        "--out", type=_path, metavar="DIR", help="a new folder for report.json and a figure"
-    )
-    parser.add_argument(
-        "--seed", type=int, help="of the split, and of the order of equal scores, by default 0"
-    )
-    parser.set_defaults(command=_audit)
-
-
-def _numbers(word: str) -> list[int]:
-    try:
-        return [int(part) for part in word.split(",")]
-    except ValueError:
-        said = f"must be whole numbers with commas between them, such as 50,100, got {word!r}"
-        raise argparse.ArgumentTypeError(said) from None
-
-
-def _audit(chosen: argparse.Namespace) -> int:
-    """Status 1 is kept for a claim that is refuted, so all troubles have status 2."""
-    import json
-
-    from oralib import _folders
-    from oralib.scores.file import read_scores
-
-    if chosen.claim is not None:
-        _check.real("claim", chosen.claim, 0, interval="[)")
-    if chosen.out is not None:
-        _folders.check_new(chosen.out)
-    file = read_scores(chosen.file)
-    audit, draw = _audit_of(file, chosen)
-    content = {
-        **{"file": str(chosen.file), "sha256": file.digest, "oralib": version("oralib")},
-        **{"claim": chosen.claim, "refuted": None, **audit.as_dict()},
-    }
-    if chosen.claim is not None and audit.plausible_coins:
-        content["refuted"] = audit.refutes(chosen.claim)
-    text = json.dumps(content, indent=2, allow_nan=False)
-    if chosen.out is not None:
-        files = {"report.json": f"{text}\n".encode()}
-        if audit.plausible_coins:
-            files["figure.png"] = draw()
-        _folders.write_new(chosen.out, files)
-    print(text if chosen.json else audit.report(chosen.claim))
-    if chosen.out is not None and not chosen.json:
-        print(f"written   {chosen.out}")
-    if not audit.plausible_coins:
-        print(f"error: {audit.notes[0]}", file=sys.stderr)
-        return 2
-    return 1 if content["refuted"] else 0
-
-
-def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
-    """The audit of a file, and what draws its figure."""
-    from oralib import Counts, scores
-
-    given = {"delta": chosen.delta, "beta": chosen.beta}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the report says it
-        if file.kind == "guess":
-            for name in ("split", "grid", "side", "seed"):
-                if getattr(chosen, name) is not None:
-                    raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
-            audit = scores.audit_guesses(file.values, file.coins, guesses=chosen.guesses, **given)
-        else:
-            given |= {"side": chosen.side or "both", "seed": chosen.seed or 0}
-            number = {name: getattr(chosen, name) for name in ("guesses", "split", "grid")}
-            audit = scores.audit_scores(file.values, file.coins, **number, **given)
-
-    def draw() -> bytes:
-        import numpy as np
-
-        from oralib import figures
-
-        if file.kind == "guess":
-            counts = Counts(
-                np.array(audit.v), np.array(audit.r), n=audit.n, r_fixed=audit.number == "fixed"
-            )
-            picture = figures.guess_audit(
-                *scores.bounds_by_beta(counts, delta=audit.delta),
-                shown=(audit.beta, audit.bound),
-                right=(audit.v, audit.r),
-                estimate=audit.estimate,
-                claim=chosen.claim,
-            )
-        else:
-            curve = scores.bounds_by_guesses(file.values, file.coins, **given)
-            shown = (audit.r, audit.bound)
-            picture = figures.score_audit(*curve, shown=shown, tried=audit.grid, claim=chosen.claim)
-        return bytes(picture._repr_png_()[0])
-
-    return audit, draw
-
-
 # ------------------------------------------------------------------------------------- plan
 
 
@@ -200,7 +53,9 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         description="How to audit a training with DP-SGD in one run: how many canaries, where, how "
         "many guesses, and the bound to expect.",
     )
-    parser.add_argument("--epsilon", type=float, required=True, help="the claimed privacy level")
+    parser.add_argument(
+        "--epsilon", type=float, help="the claimed privacy level; by default that of --sigma"
+    )
     parser.add_argument("--delta", type=float, required=True, help="its δ")
     parser.add_argument("--d", type=int, required=True, help="the number of coordinates")
     parser.add_argument("--steps", type=int, required=True, help="the number of steps")
@@ -211,7 +66,26 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05"
     )
     parser.add_argument(
-        "--most", type=int, metavar="N", help="the largest number of canaries, by default 150 d"
+        *("--most", "--canaries"),
+        type=int,
+        metavar="N",
+        help="the largest number of canaries, by default 150 d, and at most a million",
+    )
+    parser.add_argument(
+        "--sigma", type=float, help="the claimed noise multiplier; by default that of --epsilon"
+    )
+    parser.add_argument(
+        "--accountant",
+        choices=("rdp", "pld"),
+        default="rdp",
+        help="which makes the noise from ε, or ε from the noise, by default rdp",
+    )
+    parser.add_argument(
+        "--aim",
+        choices=("bound", "refute"),
+        default="bound",
+        help="the largest bound for an honest training, which is the default; or to refute the "
+        "claim if the noise is half of what is stated, or less",
     )
     parser.add_argument("--trials", type=int, default=40, help="simulated audits, by default 40")
     parser.add_argument("--seed", type=int, default=0, help="of the simulation, by default 0")
@@ -219,11 +93,74 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def _plan(chosen: argparse.Namespace) -> int:
-    from oralib.planning import plan_audit
+    from oralib import _jit
+    from oralib.planning import expected_outcomes, plan_audit
+    from oralib.tables import show
 
+    if _jit._FOLDER is None or not any(_jit._FOLDER.rglob("hopping.*.nbi")):
+        print("at first use kernels are compiled, which takes about a minute", file=sys.stderr)
     given = {name: value for name, value in vars(chosen).items() if name != "command"}
-    print(plan_audit(given.pop("epsilon"), given.pop("delta"), **given))
+    plan = plan_audit(given.pop("epsilon"), given.pop("delta"), **given)
+    print(plan)
+    if plan.trials:
+        outcomes = expected_outcomes(plan, trials=min(plan.trials, 20), seed=chosen.seed)
+        trials = outcomes.pop("trials").iloc[0]
+        heads = {"right": f"right of {plan.k}", "bound": "bound", "refuted": "share refuted"}
+        print(f"\nWhat to expect, by {trials} simulated audits of each kind, ± standard error:\n")
+        print(show(outcomes, heads, digits={"right": 1, "bound": 2, "refuted": 2}, index="bug"))
     return 0
+
+
+# ------------------------------------------------------------------------------- conformity
+
+
+def _add_conformity(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "conformity",
+        help="ask whether released gradients look like those of the stated training",
+        description="Compare the noisy gradients of a training, in units of its clipping "
+        "threshold, with what the stated noise and sample rate would give. It says nothing about "
+        "privacy, and finds a wrong noise long before a bound on ε does. The exit status is 1 if "
+        "the training does not look like the stated one, and 2 if that cannot be said.",
+    )
+    parser.add_argument(
+        "file",
+        type=path,
+        metavar="FILE.npz",
+        help="arrays gradients, a row for each step and a column for each coordinate, and "
+        "included, the coins; for canaries that hop also places, a row for each step",
+    )
+    parser.add_argument("--sigma", type=float, required=True, help="the stated noise multiplier")
+    parser.add_argument(
+        "--sample-rate", type=float, required=True, help="how likely an element is in a batch"
+    )
+    parser.add_argument(
+        "--beta", type=float, default=0.05, help="how often an honest training may be doubted"
+    )
+    parser.set_defaults(command=_conformity)
+
+
+def _conformity(chosen: argparse.Namespace) -> int:
+    import numpy as np
+
+    from oralib import DpSgd, conformity
+
+    beta = _check.real("beta", chosen.beta, 0, 1, interval="()")
+    try:
+        arrays = dict(np.load(chosen.file))
+        gradients, included = arrays["gradients"], arrays["included"].astype(bool)
+        steps, d = gradients.shape
+    except (OSError, KeyError, ValueError, AttributeError) as error:
+        said = "must be an .npz file with the arrays gradients, T rows and d columns, and included"
+        raise ValueError(f"{chosen.file} {said}: {error}") from None
+    stated = DpSgd(included.size, d, steps, chosen.sample_rate, chosen.sigma)
+    found = conformity(stated, gradients, included, places=arrays.get("places"))
+    for name in ("signal", "spread", "steps"):
+        print(f"{name:<10}{getattr(found, name):+.2f}")
+    print(f"p-value   {found.p_value:.3g}")
+    doubted = found.p_value < beta
+    print(f"verdict   {'not' if doubted else 'nothing speaks against'} the stated training")
+    return int(doubted)
 
 
 # -------------------------------------------------------------------------------------- run
@@ -247,7 +184,7 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         default=[],
         help="a parameter, for example -p epsilon=4 or -p ratios=1,2,5",
     )
-    parser.add_argument("--out", type=_path, metavar="DIR", help="where to write")
+    parser.add_argument("--out", type=path, metavar="DIR", help="where to write")
     parser.add_argument(
         "--force", action="store_true", help="rename an existing folder of this name aside"
     )
@@ -263,7 +200,7 @@ def _run(chosen: argparse.Namespace) -> int:
         return 0
     if chosen.chapter is None:
         raise ValueError("run needs a chapter; --list shows them")
-    chapter = runs.find_chapter(_path(chosen.chapter))
+    chapter = runs.find_chapter(path(chosen.chapter))
     given = _assignments(chosen.parameters)
     try:
         folder, record = runs.run_chapter(
@@ -283,7 +220,9 @@ def _runs() -> Any:
     try:
         from oralib import runs
     except ModuleNotFoundError as error:
-        raise ValueError(f"{error.name} is not installed: pip install 'oralib[runs]'") from None
+        raise ValueError(
+            f"{error.name} is not installed: pip install '.[runs]' in the repository"
+        ) from None
     return runs
 
 
@@ -320,9 +259,9 @@ def _add_sweep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Run a chapter at every point of a grid file. The same command goes on where "
         "an earlier one was interrupted. The exit status is 1 if a point failed.",
     )
-    parser.add_argument("grid", type=_path, metavar="GRID.yml")
+    parser.add_argument("grid", type=path, metavar="GRID.yml")
     parser.add_argument(
-        "--out", type=_path, metavar="DIR", help="where to write, by default runs/GRID"
+        "--out", type=path, metavar="DIR", help="where to write, by default runs/GRID"
     )
     parser.add_argument("--workers", type=int, metavar="N", help="processes on this machine")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler to use instead")

@@ -12,13 +12,8 @@ T = TypeVar("T")
 #: Largest count that is still exact as a double.
 LARGEST_COUNT = 2**53
 
-#: Single numbers, which are checked without the array operations that would take most of the time
-#: of a call. All that is odd about them, and all else, goes the long way and gets its error there.
-_PLAIN_INTEGER = frozenset({int, np.int64})
-_PLAIN_REAL = frozenset({float, np.float64, np.int64})
-
-#: Numbers that an array of objects may hold; not truth values.
-_WHOLE, _BROKEN = {int, np.int64, np.int32}, {float, np.float64, np.float32}
+#: Numbers that an array of objects may hold, as columns of pandas do; not truth values.
+_NUMBERS = {int, np.int64, np.int32, float, np.float64, np.float32}
 
 
 def path(name: str, value: Any) -> Path:
@@ -30,13 +25,13 @@ def path(name: str, value: Any) -> Path:
 
 def is_plain_integer(value: Any) -> bool:
     """Whether ``value`` is one integer of the usual kinds, of any size."""
-    return type(value) in _PLAIN_INTEGER
+    return type(value) in (int, np.int64)
 
 
 def is_plain_real(value: Any) -> bool:
-    """Whether ``value`` is one number of the usual kinds; nan is."""
-    kind = type(value)  # integers beyond those of NumPy, or even beyond floats, go the long way
-    return kind in _PLAIN_REAL or (kind is int and abs(value) <= LARGEST_COUNT)
+    """Whether ``value`` is one number of the usual kinds; nan is, an integer beyond 2^53 is not."""
+    kind = type(value)
+    return kind in (float, np.float64, np.int64) or (kind is int and abs(value) <= LARGEST_COUNT)
 
 
 def reals(
@@ -48,12 +43,15 @@ def reals(
     interval: str = "[]",
 ) -> NDArray[np.float64]:
     """``value`` as an array of floats in an interval, e.g. ``interval="(]"`` for (low, high]."""
-    if is_plain_real(value) and _between(value, low, high, interval):
-        return np.array(value, dtype=np.float64)
+    if is_plain_real(value) and _inside(value, low, high, interval):
+        return np.array(value, dtype=np.float64)  # one number: what follows takes far longer
     array = _numbers(name, value, "a number").astype(np.float64)
-    above = array > low if interval[0] == "(" else array >= low
-    below = array < high if interval[1] == ")" else array <= high
-    require(above & below, name, array, f"lie in {interval[0]}{low:g}, {high:g}{interval[1]}")
+    require(
+        _inside(array, low, high, interval),
+        name,
+        array,
+        f"lie in {interval[0]}{low:g}, {high:g}{interval[1]}",
+    )
     return array
 
 
@@ -64,9 +62,8 @@ def integers(
     if is_plain_integer(value) and low <= value <= high:  # type: ignore[operator]
         return np.array(value, dtype=np.int64)
     array = _numbers(name, value, "an integer")
-    if array.dtype == np.float16:
-        array = array.astype(np.float64)  # in which the largest count fits
     if array.dtype.kind == "f":
+        array = array.astype(np.float64)
         require(np.isfinite(array) & (array == np.floor(array)), name, array, "be an integer")
     open_ended = high == LARGEST_COUNT and (array <= high).all()
     allowed = f"be at least {low}" if open_ended else f"lie in [{low}, {high}]"
@@ -78,7 +75,7 @@ def real(
     name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, interval: str = "[]"
 ) -> float:
     """``value`` as one float in an interval."""
-    if is_plain_real(value) and _between(value, low, high, interval):
+    if is_plain_real(value) and _inside(value, low, high, interval):
         return float(value)
     return float(_scalar(name, value, reals(name, value, low, high, interval=interval)))
 
@@ -133,13 +130,10 @@ def truth(name: str, value: Any) -> bool:
 
 def coins(name: str, value: Any, n: int) -> NDArray[np.bool_]:
     """``value`` as n truth values."""
-    must = f"{name} must be a boolean vector of length n={n}"
-    array, why = _array(name, value)
-    if array is None:
-        raise TypeError(f"{must}, got {name}={shown(value)}{why}")
-    if array.dtype != bool or array.shape != (n,):
-        raise ValueError(f"{must}, got {array.dtype} of shape {array.shape}")
-    return array
+    bits = array(name, value, what := f"a boolean vector of length n={n}")
+    if bits.dtype != bool or bits.shape != (n,):
+        raise ValueError(f"{name} must be {what}, got {bits.dtype} of shape {bits.shape}")
+    return bits
 
 
 def multiple(name: str, value: int, of: int, meaning: str) -> None:
@@ -155,55 +149,46 @@ def multiple(name: str, value: int, of: int, meaning: str) -> None:
 
 def at_most(name: str, value: NDArray[Any], limit_name: str, limit: NDArray[Any]) -> None:
     """``value`` must not exceed ``limit``, element by element; both have the same shape."""
-    if value.shape == () == limit.shape and value.item() <= limit.item():
-        return
     if (value > limit).any():
-        where = tuple(int(i) for i in np.argwhere(value > limit)[0])
+        where, place = _first(value > limit)
         raise ValueError(
             f"{name} must be at most {limit_name}, "
-            f"got {name}={value[where]} and {limit_name}={limit[where]}{_place(where)}"
+            f"got {name}={value[where]} and {limit_name}={limit[where]}{place}"
         )
 
 
 def broadcast(**arguments: NDArray[Any]) -> list[NDArray[Any]]:
     """The arguments broadcast together."""
-    shapes = {array.shape for array in arguments.values()}
-    if len(shapes) == 1:
-        return list(arguments.values())
     try:
-        shape = np.broadcast_shapes(*shapes)
+        return list(np.broadcast_arrays(*arguments.values()))
     except ValueError:
         listed = ", ".join(f"{name} {array.shape}" for name, array in arguments.items())
         raise ValueError(f"arguments must broadcast together, got shapes {listed}") from None
-    return [np.broadcast_to(array, shape) for array in arguments.values()]
 
 
-def _array(name: str, value: Any) -> tuple[NDArray[Any] | None, str]:
-    """``value`` as an array; or None, if it is none, and why."""
+def array(name: str, value: Any, what: str) -> NDArray[Any]:
+    """``value`` as an array of what the error says that it must be."""
     if np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries, got {name}={value!r}")
     try:
-        return np.asarray(value), ""
+        return np.asarray(value)
     # Rows of different lengths, no array at all, or a tensor whose gradient is followed.
     except (ValueError, TypeError, RuntimeError) as error:
-        return None, reason(value, error)
+        got = f"{name}={shown(value)}{reason(value, error)}"
+        raise TypeError(f"{name} must be {what}, got {got}") from None
 
 
 def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
     """``value`` as an array, if it holds numbers: no strings, truth values, or lists of lists."""
-    array, why = _array(name, value)
-    if array is not None and array.dtype.kind == "O":  # columns of pandas that once had others
-        kinds = {type(entry) for entry in array.flat}
-        if kinds <= _WHOLE and all(abs(x) <= LARGEST_COUNT for x in array.flat):
-            return array.astype(np.int64)
-        if kinds <= _WHOLE:
+    numbers = array(name, value, what)
+    if numbers.dtype.kind == "O" and {type(entry) for entry in numbers.flat} <= _NUMBERS:
+        numbers = np.array(numbers.tolist())
+        if numbers.dtype.kind == "O":  # an integer beyond those of NumPy
             raise ValueError(f"{name} must lie in [0, {LARGEST_COUNT}], got {name}={value!r}")
-        if kinds <= _WHOLE | _BROKEN:
-            return array.astype(np.float64)
-    if array is None or array.dtype.kind not in "iuf":
-        why = f" (of dtype {array.dtype})" if array is not None and array.ndim else why
+    if numbers.dtype.kind not in "iuf":
+        why = f" (of dtype {numbers.dtype})" if numbers.ndim else ""
         raise TypeError(f"{name} must be {what}, got {name}={shown(value)}{why}")
-    return array
+    return numbers
 
 
 def reason(value: Any, error: Exception) -> str:
@@ -214,13 +199,13 @@ def reason(value: Any, error: Exception) -> str:
 
 def shown(value: Any) -> str:
     """A value as errors show it: not all of a long one."""
-    word = repr(value)
+    word = " ".join(repr(value).split())
     return word if len(word) <= 80 else f"{word[:77]}..."
 
 
-def _between(value: Any, low: float, high: float, interval: str) -> bool:
+def _inside(value: Any, low: float, high: float, interval: str) -> Any:
     above = value > low if interval[0] == "(" else value >= low
-    return bool(above and (value < high if interval[1] == ")" else value <= high))
+    return above & (value < high if interval[1] == ")" else value <= high)
 
 
 def _scalar(name: str, value: Any, array: NDArray[Any]) -> Any:
@@ -232,9 +217,11 @@ def _scalar(name: str, value: Any, array: NDArray[Any]) -> Any:
 def require(good: NDArray[np.bool_], name: str, array: NDArray[Any], allowed: str) -> None:
     """All must be good; the error shows the first entry that is not, and where it is."""
     if not good.all():
-        where = tuple(int(i) for i in np.argwhere(~good)[0])
-        raise ValueError(f"{name} must {allowed}, got {name}={array[where]}{_place(where)}")
+        where, place = _first(~good)
+        raise ValueError(f"{name} must {allowed}, got {name}={array[where]}{place}")
 
 
-def _place(where: tuple[int, ...]) -> str:
-    return f" at index {where[0] if len(where) == 1 else where}" if where else ""
+def _first(bad: NDArray[np.bool_]) -> tuple[tuple[int, ...], str]:
+    """Where the first bad entry is, and how errors say it."""
+    where = tuple(np.argwhere(bad)[0].tolist())
+    return where, f" at index {where[0] if len(where) == 1 else where}" if where else ""

@@ -24,7 +24,7 @@ def log_ratio(one: ArrayLike, other: ArrayLike) -> Any:
     return np.where(np.abs(loss) <= ROUNDING, 0.0, loss)[()]
 
 
-def settled(values: ArrayLike) -> Any:
+def snap(values: ArrayLike) -> Any:
     """Numbers, of which those that are equal up to rounding are equal, and round ones are round.
 
     Equal in size: x and -x remain so.
@@ -33,7 +33,7 @@ def settled(values: ArrayLike) -> Any:
 
     Examples
     --------
-    >>> settled([0.1 + 0.2, 0.3, 2 / 3, 1 - 1 / 3, 2 / 3 + 1e-9]).tolist()
+    >>> snap([0.1 + 0.2, 0.3, 2 / 3, 1 - 1 / 3, 2 / 3 + 1e-9]).tolist()
     [0.3, 0.3, 0.6666666666666666, 0.6666666666666666, 0.6666666676666666]
     """
     array = np.asarray(values, dtype=np.float64)

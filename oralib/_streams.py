@@ -33,11 +33,7 @@ def stream(seed: int, *key: object) -> np.random.Generator:
 
 
 def _name(part: object) -> str:
-    """What a part of a key is called: its repr, or its class if that is none of ours.
-
-    The repr of somebody else's object may have a memory address, sets in any order, or arrays that
-    are printed as NumPy is set to print them.
-    """
+    """What a part of a key is called: its repr, or its class, if its repr may have an address."""
     if isinstance(part, str):
         return repr(str(part))  # also of NumPy's words
     kind = type(part)
@@ -71,7 +67,8 @@ def play(
     try:
         todo = zip(sizes, streams, strict=True)
         begun = deque(pool.submit(block, *given) for given in islice(todo, 4 * threads))
-        with _bar(trials) as bar:
+        shown = {"unit": "trial", "disable": None, "leave": False, "delay": _SILENCE}
+        with tqdm(total=trials, **shown) as bar:
             while begun:
                 task = begun.popleft()
                 while not wait([task], timeout=_SILENCE).done:
@@ -85,7 +82,3 @@ def play(
         raise
     pool.shutdown()
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
-
-
-def _bar(trials: int) -> "tqdm[Any]":
-    return tqdm(total=trials, unit="trial", disable=None, leave=False, delay=_SILENCE)

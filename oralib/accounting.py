@@ -8,7 +8,7 @@ privacy loss itself.
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil, sqrt
 from typing import Any, Protocol, runtime_checkable
 
@@ -41,9 +41,7 @@ class _Training(Protocol):
 def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: float) -> float:
     """The smallest noise multiplier that makes DP-SGD (ε, δ)-DP, by an RDP accountant.
 
-    The accountant is that of dp-accounting, for Poisson-sampled batches and neighbours that add
-    or remove one element. The result is rounded up to six decimals, so that it is the same number
-    on every machine.
+    It is rounded up to six decimals, so that it is the same number on every machine.
 
     Examples
     --------
@@ -66,15 +64,9 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
         return rdp.RdpAccountant().compose(_event(sigma, steps, sample_rate))
 
     def calibrated(orders: Any) -> float:
-        return float(
-            calibrate_dp_mechanism(
-                lambda: rdp.RdpAccountant(orders),
-                lambda sigma: _event(sigma, steps, sample_rate),
-                epsilon,
-                delta,
-                tol=_TOLERANCE,
-            )
-        )
+        accountant = partial(rdp.RdpAccountant, orders)
+        event = partial(_event, steps=steps, sample_rate=sample_rate)
+        return float(calibrate_dp_mechanism(accountant, event, epsilon, delta, tol=_TOLERANCE))
 
     given = f"got epsilon={epsilon:g}, delta={delta:g}, steps={steps}, sample_rate={sample_rate:g}"
     limits = f"epsilon and delta must ask for a noise multiplier in [{SIGMAS[0]:g}, {SIGMAS[1]:g}]"
@@ -116,9 +108,8 @@ def certified_epsilon(dpsgd: _Training, delta: float, *, accountant: str = "pld"
     ----------
     dpsgd : the training, a :class:`oralib.DpSgd`; its n and d do not matter.
     delta : the δ, in [1e-12, 1).
-    accountant : ``"pld"``, which follows the law of the privacy loss through all steps and is exact
-        but for a discretisation on the safe side, of less than 0.001 (coarser where there is hardly
-        any privacy, at an ε of a hundred and more); or ``"rdp"``, which is larger, and which
+    accountant : ``"pld"``, which is exact but for a discretisation on the safe side, of less than
+        0.001 (coarser at an ε of a hundred and more); or ``"rdp"``, which is larger, and which
         :func:`noise_multiplier` uses, as the paper does.
 
     Examples
@@ -183,13 +174,10 @@ def _event(sigma: float, steps: int, sample_rate: float) -> Any:
 
 @contextmanager
 def _quiet_accountant() -> Iterator[None]:
-    """Without warnings of orders that are left out on the way: the result stays an upper bound.
-
-    Each call has a filter of its own, so that threads do not disturb each other.
-    """
+    """Without warnings of orders that are left out on the way: the result stays an upper bound."""
     logger = logging.getLogger("absl")
 
-    def is_error(record: logging.LogRecord) -> bool:
+    def is_error(record: logging.LogRecord) -> bool:  # one for each call, as threads run at once
         return record.levelno >= logging.ERROR
 
     logger.addFilter(is_error)

@@ -7,13 +7,13 @@ oralib.games.one_run_law : the exact law of an audit's counts, from a table and 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib._rounding import ROUNDING, log_ratio, settled
+from oralib._rounding import ROUNDING, log_ratio, snap
 from oralib.mechanisms import Array, DiscreteMechanism, Mechanism, Signs, sign_vectors
 
 __all__ = ["Channel", "channel"]
@@ -26,10 +26,8 @@ LARGEST_TABLE = 2**24
 class Channel:
     """P[output | s] for every dataset s in {-1, 1}^n, and the privacy notions of the paper.
 
-    The loss is ℓ_i(o) = ln P[o | s_i = -1] - ln P[o | s_i = 1], all other signs being fair coins.
-    From it come ``ddp``, the largest |ℓ_i(o)|, and the accuracies p(|ℓ_i(o)|) of the best guesses,
-    whose means are ``ac_ddp``, ``ae_ac_ddp`` and ``optimal_efficacy(k)``. Time and memory grow like
-    2^n.
+    From the losses ℓ_i(o) come ``ddp``, the largest, and the accuracies p(|ℓ_i(o)|) of the best
+    guesses, whose means are ``ac_ddp``, ``ae_ac_ddp`` and ``optimal_efficacy(k)``.
 
     Parameters
     ----------
@@ -53,34 +51,29 @@ class Channel:
             raise ValueError(
                 f"table must have one row per output and 2^n columns, got shape {table.shape}"
             )
-        if not np.allclose(table.sum(axis=0), 1, rtol=0, atol=1e-9):
-            worst = np.abs(table.sum(axis=0) - 1).argmax()
-            raise ValueError(
-                "each column of table must sum to 1, "
-                f"got a sum of {table[:, worst].sum():.12g} in column {worst}"
-            )
+        total = table.sum(axis=0)
+        if not np.allclose(total, 1, rtol=0, atol=1e-9):
+            worst = np.abs(total - 1).argmax()
+            got = f"got a sum of {total[worst]:.12g} in column {worst}"
+            raise ValueError(f"each column of table must sum to 1, {got}")
         possible = table.any(axis=1)
-        object.__setattr__(self, "table", _check.read_only(table[possible]))
+        _check.store(self, table=_check.read_only(table[possible]))
         if self.outputs is not None:
-            try:
-                outputs = np.asarray(self.outputs)
-            except ValueError:  # rows of different lengths
-                outputs = np.zeros(0)
-            if outputs.ndim < 1 or len(outputs) != len(table):
-                raise ValueError(
-                    f"outputs must have one entry per row of table, {len(table)}, "
-                    f"got shape {outputs.shape}"
-                )
-            object.__setattr__(self, "outputs", _check.read_only(outputs[possible]))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copies are made anew, read-only as this one, without what was computed from it."""
-        return type(self), (self.table, self.outputs)
+            what = f"one entry per row of table, {len(table)}"
+            outputs = _check.array("outputs", self.outputs, what)
+            if outputs.shape[:1] != (len(table),):
+                raise ValueError(f"outputs must be {what}, got shape {outputs.shape}")
+            _check.store(self, outputs=_check.read_only(outputs[possible]))
 
     @property
     def n(self) -> int:
         """The number of elements."""
         return self.table.shape[1].bit_length() - 1
+
+    @property
+    def cube(self) -> NDArray[np.float64]:
+        """The table with an axis for each element: entry [o, s_1, ..., s_n], -1 first."""
+        return self.table.reshape(-1, *[2] * self.n)
 
     @cached_property
     def signs(self) -> Signs:
@@ -102,18 +95,14 @@ class Channel:
     @cached_property
     def epsilon(self) -> float:
         """The privacy level ε(M): the largest log-ratio between neighbouring datasets, in nats."""
-        return max(
-            _largest_log_ratio(*np.moveaxis(cube, axis, 0))
-            for cube in [self.table.reshape(-1, *[2] * self.n)]
-            for axis in range(1, self.n + 1)
-        )
+        return max(largest_loss(self.cube, axis) for axis in range(1, self.n + 1))
 
     def delta(self, epsilon: float) -> float:
         """The least δ for which the table is (ε, δ)-DP at the given ε."""
         factor = np.exp(_check.real("epsilon", epsilon, 0, 700))
         worst = 0.0
         for axis in range(1, self.n + 1):
-            one, other = np.moveaxis(self.table.reshape(-1, *[2] * self.n), axis, 0)
+            one, other = np.moveaxis(self.cube, axis, 0)
             for a, b in ((one, other), (other, one)):
                 more = np.where(a <= factor * b * (1 + ROUNDING), 0.0, a - factor * b)
                 worst = max(worst, float(more.sum(axis=0).max()))
@@ -122,13 +111,13 @@ class Channel:
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """The distributional privacy loss ℓ_i(o), outputs x n, in nats."""
-        return _check.read_only(settled(log_ratio(*self._given)))
+        return _check.read_only(snap(log_ratio(*self._given)))
 
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
         """p(|ℓ_i(o)|), outputs x n: how often the likelier value of S_i is the right one."""
         minus, plus = self._given
-        return _check.read_only(settled(np.maximum(minus, plus) / (minus + plus)))
+        return _check.read_only(snap(np.maximum(minus, plus) / (minus + plus)))
 
     @cached_property
     def ddp(self) -> float:
@@ -138,21 +127,19 @@ class Channel:
     @cached_property
     def ac_ddp(self) -> float:
         """Average-case DDP: the accuracy of the best element, averaged over outputs."""
-        return float(settled(self.probability @ self.guess_accuracy.max(axis=1)))
+        return float(snap(self.probability @ self.guess_accuracy.max(axis=1)))
 
     @cached_property
     def ae_ac_ddp(self) -> float:
         """Average-element average-case DDP: the accuracy averaged over elements and outputs."""
-        return float(settled(self.probability @ self.guess_accuracy.mean(axis=1)))
+        return float(snap(self.probability @ self.guess_accuracy.mean(axis=1)))
 
     def optimal_efficacy(self, k: int | None = None) -> float:
         """The best E[V/R] of any guesser that takes at least k guesses, by default all n.
 
         It averages the k best accuracies of each output (the paper's AE-AC-DDP with k guesses).
         """
-        k = self.n if k is None else _check.integer("k", k, 1, self.n)
-        best = np.sort(self.guess_accuracy, axis=1)[:, self.n - k :]
-        return float(settled(self.probability @ best.mean(axis=1)))
+        return average_of_best(self.probability, self.guess_accuracy, k)
 
     @cached_property
     def total_variation(self) -> NDArray[np.float64]:
@@ -162,7 +149,7 @@ class Channel:
         """
         minus, plus = self._given
         difference = np.where(self.privacy_loss == 0, 0.0, np.abs(minus - plus))
-        return _check.read_only(settled(difference.sum(axis=0) / 2))
+        return _check.read_only(snap(difference.sum(axis=0) / 2))
 
     def conditional_loss(self, output: int, known: Signs, index: int) -> float:
         """ℓ_i(o) for the output in row ``output``, given known signs of others (0: unknown).
@@ -184,10 +171,8 @@ class Channel:
         """
         array = np.asarray(guesses)
         if array.shape != (len(self.table), self.n) or not (np.abs(array) == 1).all():
-            raise ValueError(
-                f"guesses must be -1 or 1 and have shape {(len(self.table), self.n)}, "
-                f"got shape {array.shape}"
-            )
+            must = f"be -1 or 1 and have shape {(len(self.table), self.n)}"
+            raise ValueError(f"guesses must {must}, got shape {array.shape}")
         row = (array > 0) @ (1 << np.arange(self.n)[::-1])  # the place among all sign vectors
         table = np.zeros((2**self.n, 2**self.n))
         np.add.at(table, row, self.table)
@@ -203,11 +188,11 @@ class Channel:
         if self.outputs is None or self.outputs.shape != (len(self.table), self.n):
             raise ValueError("outputs must be sign vectors of the elements, got other outputs")
         right = (self.outputs[:, None, :] == self.signs[None]).astype(float)
-        success = np.einsum("os,osi->si", self.table, right).reshape(*[2] * self.n, self.n)
+        success = np.einsum("os,osi->si", self.table, right).reshape(*self.cube.shape[1:], self.n)
         for i in range(self.n):
             entry = success[..., i].mean(axis=i, keepdims=True)
             success[..., i] = np.broadcast_to(entry, success.shape[:-1])
-        return _check.read_only(settled(success.reshape(-1, self.n)))
+        return _check.read_only(snap(success.reshape(-1, self.n)))
 
     def probably_approximately_rr(self, epsilon: float, p: float, a: float) -> NDArray[np.bool_]:
         """For each element whether the table is (p, a)-probably approximately RR_ε in it (C.3).
@@ -227,12 +212,11 @@ class Channel:
 
         It is nan where neither is possible.
         """
-        cube = self.table.reshape(-1, *[2] * self.n)
         loss = np.empty((*self.table.shape, self.n))
         for i in range(self.n):
-            ratio = log_ratio(cube.take([0], axis=i + 1), cube.take([1], axis=i + 1))
-            loss[:, :, i] = np.broadcast_to(ratio, cube.shape).reshape(self.table.shape)
-        return _check.read_only(settled(loss))
+            ratio = log_ratio(*np.split(self.cube, 2, axis=i + 1))
+            loss[:, :, i] = np.broadcast_to(ratio, self.cube.shape).reshape(self.table.shape)
+        return _check.read_only(snap(loss))
 
 
 def channel(mechanism: Mechanism, n: int) -> Channel:
@@ -245,10 +229,8 @@ def channel(mechanism: Mechanism, n: int) -> Channel:
     0.6875
     """
     if not isinstance(mechanism, DiscreteMechanism) or isinstance(mechanism, type):
-        raise TypeError(
-            "mechanism must be a discrete mechanism such as Count(), "
-            f"got {mechanism!r}, which has no exact table"
-        )
+        got = f"got {mechanism!r}, which has no exact table"
+        raise TypeError(f"mechanism must be a discrete mechanism such as Count(), {got}")
     n = mechanism.check_size(n)
     # The first test keeps absurd sizes from being computed at all.
     if n > 24 or mechanism.count_outputs(n) * 2**n > LARGEST_TABLE:
@@ -267,7 +249,14 @@ def channel(mechanism: Mechanism, n: int) -> Channel:
     return Channel(table, outputs)
 
 
-def _largest_log_ratio(a: Array, b: Array) -> float:
-    """max |ln a/b| where a + b > 0; inf where only one of them is 0."""
-    possible = (a > 0) | (b > 0)
-    return float(settled(np.abs(log_ratio(a[possible], b[possible])).max()))
+def largest_loss(cube: Array, axis: int) -> float:
+    """max |ln a/b| of all probabilities that differ along an axis; inf where only one is 0."""
+    pairs = combinations(np.moveaxis(cube, axis, 0), 2)
+    return float(snap(max(np.nanmax(np.abs(log_ratio(*pair))) for pair in pairs)))
+
+
+def average_of_best(probability: Array, accuracy: Array, k: int | None) -> float:
+    """The mean of the k largest accuracies of each output, by default of all."""
+    n = accuracy.shape[1]
+    k = n if k is None else _check.integer("k", k, 1, n)
+    return float(snap(probability @ np.sort(accuracy, axis=1)[:, n - k :].mean(axis=1)))

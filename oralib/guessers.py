@@ -4,7 +4,7 @@ The loss is ln P[o | -1] - ln P[o | 1], so the likelier value is minus its sign.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from oralib._rounding import ROUNDING, in_order
 __all__ = ["Guesser", "ThresholdGuesser", "TopGuesser", "fixed_number"]
 
 
+@runtime_checkable
 class Guesser(Protocol):
     """Anything that turns losses, shape (..., n), into guesses of that shape: 1, -1 or 0 (none).
 
@@ -52,11 +53,9 @@ def fixed_number(guesser: Guesser, n: int) -> int | None:
 class ThresholdGuesser:
     """Guess every element whose loss is at least tau in size, and abstain from the others.
 
-    ``tau=0`` guesses all elements, ``tau=inf`` only those that the output gives away. An element
-    with loss 0 is guessed to be 1, if at all.
-
-    The guess is minus the sign of the loss ln P[o | -1] - ln P[o | 1]. With ``tau > 0`` the output
-    decides how many guesses are taken.
+    ``tau=0`` guesses all elements, ``tau=inf`` only those that the output gives away. The guess is
+    minus the sign of the loss, and 1 if it is 0. With ``tau > 0`` the output decides how many
+    guesses are taken.
 
     Examples
     --------
@@ -100,11 +99,8 @@ class TopGuesser:
         n = np.shape(loss)[-1]
         if self.k > n:
             raise ValueError(f"k must be at most n, got k={self.k} and n={n}")
-        guesses = np.zeros(np.shape(loss), dtype=np.int8)
-        taken = in_order(np.abs(loss))[..., : self.k]
-        np.put_along_axis(
-            guesses, taken, np.take_along_axis(_likelier(loss), taken, axis=-1), axis=-1
-        )
+        guesses = _likelier(loss)
+        np.put_along_axis(guesses, in_order(np.abs(loss))[..., self.k :], 0, axis=-1)
         return guesses
 
     def fixed_number(self, n: int) -> int | None:

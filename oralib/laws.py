@@ -12,26 +12,17 @@ import scipy
 from numpy.typing import NDArray
 
 from oralib import _check, _special
-from oralib._rounding import settled
+from oralib._rounding import snap
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
 from oralib.dpsgd import DpSgd, confidence
 from oralib.dpsgd.single_step import guess_distance
 from oralib.games import FEEDBACK
 
-__all__ = [
-    "Law",
-    "count_in_sets_law",
-    "isolated_law",
-    "isolated_threshold_law",
-    "local_laplace_law",
-    "mean_bound",
-    "single_step_law",
-]
+__all__ = ["Law", "count_in_sets_law", "isolated_law", "isolated_threshold_law"]
+__all__ += ["local_laplace_law", "mean_bound", "single_step_law"]
 
 #: Outcomes that are rarer than this are left out.
 _NEGLIGIBLE = 1e-15
-#: By how much probabilities may miss 1 in all: large laws are summed in strides.
-_ROUGHLY = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +46,11 @@ class Law:
         probability = np.atleast_1d(_check.reals("probability", self.probability, 0, 1))
         n = _check.integer("n", self.n, 0)
         if not v.shape == r.shape == probability.shape or v.ndim != 1:
-            raise ValueError(
-                "v, r and probability must have one entry for each outcome, "
-                f"got shapes {v.shape}, {r.shape} and {probability.shape}"
-            )
+            got = f"got shapes {v.shape}, {r.shape} and {probability.shape}"
+            raise ValueError(f"v, r and probability must have one entry for each outcome, {got}")
         _check.at_most("v", v, "r", r)
         _check.at_most("r", r, "n", np.broadcast_to(n, r.shape))
-        if not abs(probability.sum() - 1) <= _ROUGHLY:
+        if not abs(probability.sum() - 1) <= 1e-3:  # large laws are summed in strides
             raise ValueError(f"probability must sum to 1, got a sum of {probability.sum():.6g}")
         _check.store(self, v=v, r=r, probability=probability, n=n)
 
@@ -69,9 +58,7 @@ class Law:
 def mean_bound(
     law: Law, *, beta: float = 0.05, delta: float = 0.0, method: str = "steinke"
 ) -> float:
-    """The exact mean of the bound ε'_β(V, R).
-
-    The sum of P[V = v, R = r] ε'_β(v, r) over all outcomes.
+    """The exact mean of the bound ε'_β(V, R), over all outcomes.
 
     Parameters
     ----------
@@ -86,14 +73,13 @@ def mean_bound(
     """
     _check.instance("law", law, Law, "count_in_sets_law(2, 100)")
     _check.one_of("method", method, ("steinke", "exact", "split"))
+    given: dict[str, Any] = {"beta": beta, "delta": delta, "n": law.n}
     if method == "split":
-        guesses = max(1, round(float(settled(law.probability @ law.r))))
+        guesses = max(1, round(float(snap(law.probability @ law.r))))
         split = split_for(law.n, delta, beta, guesses=min(guesses, law.n))
-        bounds = epsilon_lower_bound_random_r(
-            law.v, law.r, beta=beta, delta=delta, n=law.n, split=split
-        )
+        bounds = epsilon_lower_bound_random_r(law.v, law.r, split=split, **given)
     else:
-        bounds = epsilon_lower_bound(law.v, law.r, beta=beta, delta=delta, n=law.n, method=method)
+        bounds = epsilon_lower_bound(law.v, law.r, method=method, **given)
     return float(law.probability @ bounds)
 
 
@@ -108,7 +94,7 @@ def local_laplace_law(epsilon: float, n: int) -> Law:
     epsilon = _check.real("epsilon", epsilon, 0, np.inf, interval="()")
     n = _check.integer("n", n, 1)
     accuracy = 1 - float(np.exp(-epsilon / 2)) / 2
-    v = _likely(n, accuracy)
+    v, _ = _likely(n, accuracy)
     return _law(v, np.full(v.size, n), _special.binomial_pmf(v, n, accuracy), n)
 
 
@@ -130,7 +116,7 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
     n = _check.integer("s * sets", s * sets, 1)
     if feedback == "none":
         agree = 2.0 ** (1 - s)
-        whole = _likely(sets, agree)
+        whole, _ = _likely(sets, agree)
         r, probability = s * whole, _special.binomial_pmf(whole, sets, agree)
     else:
         most = min(s, 1100)  # more are guessed in a set with a probability below all doubles
@@ -147,13 +133,13 @@ def _sum_of(times: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float
     """The law of the sum of so many independent numbers, without its far ends: where it begins."""
     first, total = 0, np.ones(1)
     start, power = 0, law
-    while times:
+    while True:
         if times & 1:
             first, total = _without_ends(first + start, np.convolve(total, power))
         times >>= 1
-        if times:
-            start, power = _without_ends(2 * start, np.convolve(power, power))
-    return first, total
+        if not times:
+            return first, total
+        start, power = _without_ends(2 * start, np.convolve(power, power))
 
 
 def _without_ends(first: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
@@ -164,8 +150,6 @@ def _without_ends(first: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np
 
 def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
     """One full-batch step of DP-SGD, plain auditing with threshold tau.
-
-    The guessed coordinates are binomial in number, and the right guesses in them independent.
 
     Examples
     --------
@@ -192,8 +176,7 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
             break
         if guessed > 0:
             law = np.convolve(law, right / guessed)
-    v, r, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return _law(v, r, probability, dpsgd.n)
+    return _joined(parts, dpsgd.n)
 
 
 def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | None = None) -> Law:
@@ -231,8 +214,7 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     level = elements.level_of(share)
     right, wrong = elements.at(level)
     accuracy, last = right / (right + wrong), scipy.special.expit(level)
-    spread = _spread(k, accuracy)
-    v, stride = _spaced((k * accuracy - spread).min(), (k * accuracy + spread).max(), k, counts)
+    v, stride = _likely(k, accuracy, counts)
     # Of the k - 1 others v - 1 are right if the last one is, and else v.
     others = [_special.binomial_pmf(v - right, k - 1, accuracy[:, None]) for right in (0, 1)]
     probability = weights @ (others[0] * (1 - last)[:, None] + others[1] * last[:, None])
@@ -246,24 +228,17 @@ def _gauss(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return nodes, weights / weights.sum()
 
 
-def _spaced(
-    low: float, high: float, most: int, counts: int | None
-) -> tuple[NDArray[np.int64], int]:
-    """Integers from low to high, within [0, most], and their distance if only so many may be."""
-    first, last = max(0, int(low)), min(most, int(high) + 1)
+def _likely(most: int, q: Any, counts: int | None = None) -> tuple[NDArray[np.int64], int]:
+    """The values of Bin(most, q), for each q, but for negligible ones; and their distance."""
+    mean, spread = most * q, 8.5 * np.sqrt(most * q * (1 - q)) + 30
+    first, last = max(0, int(np.min(mean - spread))), min(most, int(np.max(mean + spread)) + 1)
     stride = 1 if counts is None else max(1, (last - first) // counts)
     return np.arange(first, last + 1, stride), stride
 
 
-def _spread(trials: int, q: Any) -> Any:
-    """How far from its mean a binomial number can be, but for negligible probabilities."""
-    return 8.5 * np.sqrt(trials * q * (1 - q)) + 30
-
-
-def _likely(most: int, q: float) -> NDArray[np.int64]:
-    """The values of a binomial number of at most so many, but for negligible ones."""
-    mean, spread = most * q, _spread(most, q)
-    return _spaced(mean - spread, mean + spread, most, None)[0]
+def _joined(parts: list[tuple[Any, ...]], n: int) -> Law:
+    v, r, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _law(v, r, probability, n)
 
 
 def isolated_threshold_law(
@@ -285,19 +260,16 @@ def isolated_threshold_law(
     right, wrong = (float(x) for x in elements.at(tau)) if tau <= elements.level[-1] else (0.0, 0.0)
     counts = None if counts is None else _check.integer("counts", counts, 50)
     share = min(right + wrong, 1.0)
-    mean, spread = dpsgd.n * share, _spread(dpsgd.n, share)
     accuracy = right / share if share > 0 else 1.0
     parts = []
-    taken, stride = _spaced(mean - spread, mean + spread, dpsgd.n, counts)
+    taken, stride = _likely(dpsgd.n, share, counts)
     weights = stride * _special.binomial_pmf(taken, dpsgd.n, share)
     for r, weight in zip(taken.tolist(), weights, strict=True):
         if weight > _NEGLIGIBLE:
-            spread = _spread(r, accuracy)
-            v, stride = _spaced(r * accuracy - spread, r * accuracy + spread, r, counts)
+            v, stride = _likely(r, accuracy, counts)
             chances = weight * stride * _special.binomial_pmf(v, r, accuracy)
             parts.append((v, np.full(v.size, r), chances))
-    v, r, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return _law(v, r, probability, dpsgd.n)
+    return _joined(parts, dpsgd.n)
 
 
 def _law(

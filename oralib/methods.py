@@ -38,30 +38,21 @@ class Method:
     play: Callable[..., Counts]
 
 
+_STEPS = partial(audit_likelihood, sees="steps")
+_DROPPING = partial(audit_hopping, dropping=Dropping(final=3, until=0.8))
+_CROWDING = partial(audit_hopping, dropping=Dropping(2, 0.9, 1.65, (3, 20)))
+
 #: The ways that the book compares, by name.
 METHODS = {
     "paper": Method("stay, sums, as in the paper", 8, 100, audit),
     "sum": Method("stay, sums, more guesses", 8, 300, audit),
-    "steps": Method("stay, all steps", 6, 200, partial(audit_likelihood, sees="steps")),
+    "steps": Method("stay, all steps", 6, 200, _STEPS),
     "one-way": Method(
-        "stay, all steps, one-way feedback",
-        12,
-        300,
-        partial(audit_likelihood, sees="steps", feedback="one-way"),
+        "stay, all steps, one-way feedback", 12, 300, partial(_STEPS, feedback="one-way")
     ),
     "hopping": Method("hop", 24, 300, audit_hopping),
-    "dropping": Method(
-        "hop and drop",
-        96,
-        400,
-        partial(audit_hopping, dropping=Dropping(final=3, until=0.8)),
-    ),
-    "crowding": Method(
-        "hop, drop and crowd",
-        100,
-        350,
-        partial(audit_hopping, dropping=Dropping(2, 0.9, 1.65, (3, 20))),
-    ),
+    "dropping": Method("hop and drop", 96, 400, _DROPPING),
+    "crowding": Method("hop, drop and crowd", 100, 350, _CROWDING),
 }
 
 

@@ -75,10 +75,6 @@ PARAMETERS: Mapping[str, Parameter] = {
 }
 
 
-#: What a namespace has in which a chapter's parameters were checked before.
-_CHECKED = "_parameters_checked"
-
-
 def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) -> None:
     """Check and convert a chapter's parameters, where they are.
 
@@ -86,7 +82,7 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
     ----------
     namespace : the chapter's variables, ``globals()``. Its parameters are those that were declared
         with a type. Another plain value in it is a parameter that the chapter does not have, unless
-        the chapter has run in it before, as when somebody changes a parameter in JupyterLab.
+        the chapter has run in it before.
     limits : for some of them, the least and the most that this chapter can take.
 
     Examples
@@ -97,8 +93,10 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
     (2.0, 10000)
     """
     names = list(namespace.get("__annotations__", {}))
-    for name, value in () if namespace.get(_CHECKED) else namespace.items():
-        if name not in names and not name.startswith("_") and _is_plain(name, value):
+    plain = int | float | str | list | tuple | dict | None  # what papermill may have put there
+    for name, value in () if namespace.get("_parameters_checked") else namespace.items():
+        known = name in (*names, "In", "Out") or name.startswith("_")  # as IPython's own are
+        if not known and isinstance(value, plain):
             close = get_close_matches(name, names, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise ValueError(
@@ -111,25 +109,19 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
                 f"{name} is not among the parameters that chapters share and this can check, "
                 f"{', '.join(PARAMETERS)}; a notebook with others checks its own, without this call"
             )
-        if name not in namespace:
-            raise ValueError(f"{name} must have a value, and is only declared")
     values = {name: PARAMETERS[name].convert(name, namespace[name]) for name in names}
     for name, (least, most) in limits.items():
-        if name not in values:
-            raise ValueError(f"limits must be those of parameters, got one of {name}")
         value = values[name]
         entries = value if isinstance(value, list) else [value]
         if min(entries) < least or max(entries) > most:
             allowed = f"[{least:g}, {most:g}] in this chapter"
             raise ValueError(f"{name} must lie in {allowed}, got {name}={value}")
     namespace.update(values)
-    namespace[_CHECKED] = True
+    namespace["_parameters_checked"] = True
 
 
 def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
     """Refuse a parameter that is too large for the others, before any work.
-
-    It is a ValueError that names both, and nothing if all is well.
 
     Examples
     --------
@@ -141,18 +133,8 @@ def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
         )
 
 
-def _is_plain(name: str, value: Any) -> bool:
-    """Whether a variable is a value that papermill may have put there; IPython has In and Out."""
-    return name not in ("In", "Out") and isinstance(
-        value, int | float | str | list | tuple | dict | None
-    )
-
-
 def book_file(name: str) -> Path:
-    """A file of the book that a chapter reads, wherever the chapter is run.
-
-    It lies in the repository of this library, or, where the library is installed, in the folder
-    of the chapter, or in ``book`` below the current one.
+    """A file of the book that a chapter reads: beside this library, or here, or below in ``book``.
 
     Examples
     --------

@@ -2,24 +2,32 @@
 
 The plan is made before the audit, from what is public about the training, so it costs no validity.
 It is found by predicting many audits (:mod:`oralib.dpsgd.prediction`), a heuristic, and then tried
-on simulated audits, which say what to expect.
+on simulated audits, which say what to expect, of an honest training and of some that are not.
 """
 
-from dataclasses import dataclass
-from math import sqrt
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil, inf, sqrt
 from textwrap import fill
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oralib import _check
 from oralib._rounding import first_largest
-from oralib.bounds import Counts, valid_lower_bound
-from oralib.dpsgd import DpSgd, Dropping, audit_hopping, noise_multiplier
+from oralib.bounds import Counts, p_value, valid_lower_bound
+from oralib.dpsgd import DpSgd, Dropping, audit_hopping, certified_epsilon, noise_multiplier
+from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.prediction import predicted_accuracy
 
-__all__ = ["AuditPlan", "plan_audit"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["AuditPlan", "expected_outcomes", "plan_audit"]
 
 PER_COORDINATE = (1, 2, 4, 8, 16, 24, 32, 48, 64, 100, 150)
 GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500, 2000, 3000, 5000)
@@ -27,30 +35,58 @@ GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500,
 #: The shape of the best schedule that we found in the paper's main setting.
 SHAPE = {"until": 0.9, "bend": 1.65, "crowding": (3.0, 20.0)}
 
+#: What a plan may be made for: the largest bound, or a claim that is refuted if the noise is wrong.
+AIMS = ("bound", "refute")
+
+#: Noise that gradients may show, as shares of the stated one: guessers look for it, then score.
+SEEN_NOISE = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 2.0, 5.0, 20.0, 100.0)
+
+#: A plan to refute is made for the first of these shares of the noise that it can refute.
+_LESS = (0.5, 0.35, 0.25, 0.15, 0.1, 0.05)
+
+#: For numbers of guesses that can refute: multiples of the least of them.
+_MORE = (1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
+
+#: What may be wrong with a training: its share of the stated noise, and the size of a canary's
+#: gradient, in clipping thresholds.
+BUGS = {
+    "none": (1.0, 1.0),
+    "half the noise": (0.5, 1.0),
+    "a tenth of the noise": (0.1, 1.0),
+    "no clipping": (1.0, 3.0),
+}
+
 #: Simulated audits move at most so many canaries in all, a matter of seconds.
 _WORK = 2e8
+
+#: Without a word, no more canaries than this are planned.
+_MANY = 10**6
 
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """How to audit a training, and what to expect.
+    """How to audit a training, and what to expect; ``str()`` of it says what to do.
 
     Attributes
     ----------
-    dpsgd : the training with all canaries, and the noise that the accountant asks for.
+    dpsgd : the training with all canaries, and its noise as it is claimed.
     epsilon, delta, beta : the claim, and how often the bound may fail.
     k : the number of guesses.
     dropping : how canaries are dropped and crowded; None if they all stay active.
-    predicted : the bound that the prediction expects.
+    predicted : the bound that the prediction expects of an honest training.
     bound, bound_se : the mean bound of simulated audits and its standard error; nan if there are
         none, or if they would take too long.
     trials : the number of simulated audits.
+    noise : the share of the stated noise for which the plan is the best: 1 for the largest bound,
+        less if the aim is to refute.
 
     Examples
     --------
     >>> plan = plan_audit(2.0, 1e-5, d=100, steps=20, sample_rate=0.1, trials=0)
     >>> plan.dpsgd.d, plan.delta, plan.trials
     (100, 1e-05, 0)
+    >>> round(plan.best, 2)  # with every guess right
+    4.19
     """
 
     dpsgd: DpSgd
@@ -63,13 +99,21 @@ class AuditPlan:
     bound: float
     bound_se: float
     trials: int
+    noise: float = 1.0
+
+    @property
+    def best(self) -> float:
+        """The bound if every guess is right: no audit by this plan can show more."""
+        k = np.array([self.k])
+        counts = Counts(k, k, self.dpsgd.n, r_fixed=True)
+        return float(valid_lower_bound(counts, beta=self.beta, delta=self.delta)[0])
 
     def __str__(self) -> str:
         return _report(self)
 
 
 def plan_audit(
-    epsilon: float,
+    epsilon: float | None,
     delta: float,
     *,
     d: int,
@@ -77,6 +121,9 @@ def plan_audit(
     sample_rate: float,
     beta: float = 0.05,
     most: int | None = None,
+    sigma: float | None = None,
+    accountant: str = "rdp",
+    aim: str = "bound",
     trials: int = 40,
     seed: int = 0,
 ) -> AuditPlan:
@@ -84,10 +131,16 @@ def plan_audit(
 
     Parameters
     ----------
-    epsilon, delta : the claim, which sets the noise.
+    epsilon, delta : the claim; without an ε it is what the accountant says of the noise.
     d, steps, sample_rate : the training, as in :class:`oralib.DpSgd`.
     beta : how often the bound may fail, in (0, 1).
-    most : the largest number of canaries that can be used, from d on; by default 150 d.
+    most : the largest number of canaries that can be used; by default 150 d, and a million. If it
+        is less than d, some coordinates have none.
+    sigma : the noise multiplier that is claimed; by default the accountant makes it from the claim.
+    accountant : ``"rdp"`` or ``"pld"``, as in :func:`oralib.certified_epsilon`.
+    aim : ``"bound"``, the largest bound for an honest training; or ``"refute"``: to refute the
+        claim if the noise is half of what is stated, or the largest share below that for which a
+        plan is found.
     trials, seed : simulated audits, to say what to expect; with fewer than two there are none.
 
     Examples
@@ -96,60 +149,162 @@ def plan_audit(
     >>> plan.k <= plan.dpsgd.n
     True
     """
-    epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
     delta = _check.real("delta", delta, 0, 1, interval="()")
     d, beta = _check.integer("d", d, 1, 10**8), _check.real("beta", beta, 0, 1, interval="()")
     steps = _check.integer("steps", steps, 1, 10**6)
     sample_rate = _check.real("sample_rate", sample_rate, 1e-12, 1)
-    most = _check.integer("most", 150 * d if most is None else most, d)
+    most = _check.integer("most", min(150 * d, _MANY) if most is None else most, 1)
     trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
-    sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
-    best: tuple[float, DpSgd, int, Dropping | None] | None = None
-    loads = [s for s in PER_COORDINATE if s * d <= most or s == 1]
-    tried = [(s, dropping) for s in loads for dropping in _schedules(s)]
-    for s, dropping in tqdm(tried, unit="plan", disable=None, leave=False, delay=2):
-        dpsgd = DpSgd(s * d, d, steps, sample_rate, sigma)
-        value, k = _best_k(dpsgd, dropping, delta, beta)
-        if best is None or value > best[0]:
-            best = value, dpsgd, k, dropping
-    assert best is not None
-    predicted, dpsgd, k, dropping = best
-    moved = dpsgd.n * steps if dropping is None else float(dropping.active(dpsgd).sum())
-    trials = min(trials, int(_WORK / moved))
-    trials = trials if trials > 1 else 0
+    _check.one_of("accountant", accountant, ("rdp", "pld"))
+    _check.one_of("aim", aim, AIMS)
+    epsilon, sigma = _claimed(epsilon, delta, steps, sample_rate, sigma, accountant)
+    trained = DpSgd(1, d, steps, sample_rate, sigma)
+    tried = list(_designs(trained, most))
+    if aim == "bound":
+        noise = 1.0
+        _, dpsgd, k, dropping = max(
+            (_best_k(*design, delta, beta) for design in _shown(tried)), key=lambda best: best[0]
+        )
+    else:
+        noise, dpsgd, k, dropping = _to_refute(tried, epsilon, delta, beta)
+    predicted = float(_predicted_bounds(dpsgd, dropping, np.array([k]), delta, beta)[0])
+    trials = _affordable(dpsgd, dropping, trials)
     bound = error = float("nan")
     if trials:
         counts = audit_hopping(dpsgd, k, dropping=dropping, trials=trials, seed=seed)
-        bounds = valid_lower_bound(counts, beta=beta, delta=delta)
-        bound, error = float(bounds.mean()), float(bounds.std(ddof=1)) / sqrt(trials)
-    return AuditPlan(dpsgd, epsilon, delta, beta, k, dropping, predicted, bound, error, trials)
+        bound, error = _mean(valid_lower_bound(counts, beta=beta, delta=delta))
+    return AuditPlan(
+        *(dpsgd, epsilon, delta, beta, k, dropping, predicted, bound, error, trials, noise)
+    )
 
 
-def _schedules(s: int) -> list[Dropping | None]:
-    finals = [final for final in (1.0, 2.0, 4.0) if final < s]
-    return [None, *(Dropping(final, **SHAPE) for final in finals)]  # type: ignore[arg-type]
+def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> "pd.DataFrame":
+    """What an audit by this plan would show: of an honest training, and of some with bugs.
+
+    By simulation. The guesser sees from the gradients how much noise there is, as
+    :class:`oralib.canaries.Canaries` does. Without clipping a canary's gradient is three times as
+    large as with it.
+
+    Parameters
+    ----------
+    plan : the plan.
+    trials, seed : simulated audits of each kind, from two on; fewer if they would take too long.
+
+    Returns
+    -------
+    A data frame by bug, with the mean number of right guesses, ``right``, the mean ``bound``, and
+    how often the claim is ``refuted``, each with its standard error, ``_se``; and ``trials``.
+
+    Examples
+    --------
+    >>> plan = plan_audit(1.0, 1e-5, d=500, steps=20, sample_rate=0.1, trials=0)
+    >>> table = expected_outcomes(plan, trials=4)
+    >>> honest, wrong = table.loc["none"], table.loc["a tenth of the noise"]
+    >>> float(honest["refuted"]), bool(wrong["bound"] > honest["bound"])
+    (0.0, True)
+    """
+    import pandas as pd
+
+    _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
+    trials = _check.integer("trials", trials, 2, 10**6)
+    trials = max(2, _affordable(plan.dpsgd, plan.dropping, trials))
+    rows, bugs = {}, dict(BUGS)
+    if plan.noise not in [share for share, _ in bugs.values()]:
+        bugs[f"{plan.noise:g} of the noise"] = plan.noise, 1.0
+    for bug, (share, norm) in bugs.items():
+        trained = replace(plan.dpsgd, sigma=plan.dpsgd.sigma * share)
+        (counts,) = hopping_counts(
+            trained, [plan.k], dropping=plan.dropping, norm=norm, trials=trials, seed=seed
+        )
+        bounds = valid_lower_bound(counts, beta=plan.beta, delta=plan.delta)
+        row = {"right": counts.v, "bound": bounds, "refuted": bounds > plan.epsilon}
+        means = {name: _mean(values) for name, values in row.items()}
+        rows[bug] = {
+            **{name: mean for name, (mean, _) in means.items()},
+            **{f"{name}_se": error for name, (_, error) in means.items()},
+            "trials": trials,
+        }
+    return pd.DataFrame(rows).T.astype({"trials": int})
+
+
+def _claimed(
+    epsilon: float | None,
+    delta: float,
+    steps: int,
+    sample_rate: float,
+    sigma: float | None,
+    accountant: str,
+) -> tuple[float, float]:
+    """The ε and the noise multiplier of a claim in which one of them may be missing."""
+
+    def excess(noise: float) -> float:
+        assert epsilon is not None
+        return certified_epsilon(DpSgd(1, 1, steps, sample_rate, noise), delta) - epsilon
+
+    if epsilon is not None:
+        epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
+    if sigma is None:
+        if epsilon is None:
+            raise ValueError("epsilon or sigma must be given, got neither")
+        sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
+        if accountant == "pld":  # which asks for a little less noise
+            tolerance = 1e-5 * sigma
+            sigma = (
+                scipy.optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=tolerance) + tolerance
+            )
+            sigma = ceil(sigma * 1e6) / 1e6
+    else:
+        sigma = DpSgd(1, 1, steps, sample_rate, sigma).sigma
+        if epsilon is None:
+            of = DpSgd(1, 1, steps, sample_rate, sigma)
+            epsilon = certified_epsilon(of, delta, accountant=accountant)
+    return epsilon, sigma
+
+
+def _designs(trained: DpSgd, most: int) -> Iterator[tuple[DpSgd, Dropping | None]]:
+    """Numbers of canaries, and how they are dropped."""
+    d, own = trained.d, min(trained.d, most)
+    yield replace(trained, n=own), None
+    while own >= 2000:  # fewer coordinates, one canary on each
+        own //= 2
+        yield replace(trained, n=own), None
+    for s in PER_COORDINATE:
+        if 1 < s <= most / d:
+            for final in (None, 1.0, 2.0, 4.0):
+                if final is None or final < s:
+                    how = None if final is None else Dropping(final, **SHAPE)  # type: ignore[arg-type]
+                    yield replace(trained, n=s * d), how
+
+
+def _shown(tried: list[tuple[DpSgd, Dropping | None]]) -> Iterator[tuple[DpSgd, Dropping | None]]:
+    return iter(tqdm(tried, unit="plan", disable=None, leave=False, delay=2))
 
 
 def _best_k(
     dpsgd: DpSgd, dropping: Dropping | None, delta: float, beta: float
-) -> tuple[float, int]:
+) -> tuple[float, DpSgd, int, Dropping | None]:
     """The number of guesses with the largest predicted bound."""
-    active = dpsgd.n if dropping is None else int(dropping.active(dpsgd)[-1])
+    active = _last(dpsgd, dropping)
     k = np.array([guesses for guesses in GUESSES if guesses <= active] or [active])
-    right = predicted_accuracy(dpsgd, k, dropping) * k
-    bounds = _bound_at(right, k, dpsgd.n, delta, beta)
-    return float(bounds.max()), int(k[first_largest(bounds)])
+    bounds = _predicted_bounds(dpsgd, dropping, k, delta, beta)
+    return float(bounds.max()), dpsgd, int(k[first_largest(bounds)]), dropping
 
 
-def _bound_at(
-    right: NDArray[np.float64], k: NDArray[np.int64], n: int, delta: float, beta: float
+def _last(dpsgd: DpSgd, dropping: Dropping | None) -> int:
+    """The number of canaries that are active in the end."""
+    return dpsgd.n if dropping is None else int(dropping.active(dpsgd)[-1])
+
+
+def _predicted_bounds(
+    dpsgd: DpSgd, dropping: Dropping | None, k: NDArray[np.int64], delta: float, beta: float
 ) -> NDArray[np.float64]:
-    """The exact bound between two whole numbers of right guesses."""
+    """The exact bounds between two whole numbers of right guesses."""
+    right = predicted_accuracy(dpsgd, k, dropping) * k
     floor = np.minimum(right.astype(np.int64), k - 1)
     low, high = (
         np.array(
             [
-                valid_lower_bound(Counts(v, r, n, r_fixed=True), beta=beta, delta=delta)[0]
+                valid_lower_bound(Counts(v, r, dpsgd.n, r_fixed=True), beta=beta, delta=delta)[0]
                 for v, r in zip(floor + more, k, strict=True)
             ]
         )
@@ -158,14 +313,108 @@ def _bound_at(
     return low + (right - floor) * (high - low)
 
 
+def _to_refute(
+    tried: list[tuple[DpSgd, Dropping | None]], epsilon: float, delta: float, beta: float
+) -> tuple[float, DpSgd, int, Dropping | None]:
+    """The design that most surely refutes the claim if the noise is less than stated, and how much.
+
+    Sure is a number of right guesses that is expected to lie two standard deviations above the
+    least one that refutes.
+    """
+    able = []
+    for dpsgd, dropping in tried:
+        active = _last(dpsgd, dropping)
+        least = _least_guesses(dpsgd.n, active, epsilon, delta, beta)
+        if least is not None:
+            k = np.unique([min(ceil(least * more), active) for more in _MORE])
+            need = [_least_right(int(each), dpsgd.n, epsilon, delta, beta) for each in k]
+            able.append((dpsgd, dropping, k, np.array(need)))
+    if not able:
+        most = max(dpsgd.n for dpsgd, _ in tried)
+        few = _least_guesses(10**7, 10**7, epsilon, 0.0, beta)
+        raise ValueError(
+            f"d and most must allow for more canaries, or beta be larger: to refute an epsilon of "
+            f"{epsilon:g} takes {few or 10**7:,} right guesses at least, and {most:,} "
+            "canaries are too few, or too many for this delta"
+        )
+    most_sure = -inf, 0.0, able[0][0], 0, able[0][1]
+    for noise in _LESS:
+        for dpsgd, dropping, k, needed in able:
+            less = replace(dpsgd, sigma=max(dpsgd.sigma * noise, 1e-3))
+            right = predicted_accuracy(less, k, dropping)
+            margin = (k * right - needed + 0.5) / np.sqrt(k * right * (1 - right) + 0.25)
+            i = first_largest(margin)
+            if margin[i] > most_sure[0]:
+                most_sure = float(margin[i]), noise, dpsgd, int(k[i]), dropping
+        if most_sure[0] > 2:
+            break
+    if most_sure[0] < 0:
+        raise ValueError(
+            f"d must be larger: {most_sure[2].used_coordinates:,} coordinates are too few to "
+            f"refute an epsilon of {epsilon:g}, even with {_LESS[-1]:g} of the stated noise. It "
+            f"takes {int(able[0][2][0]):,} guesses, all of them right; plan for more coordinates "
+            "than that (oralib.canaries adds weights of its own, as many as you like)"
+        )
+    return most_sure[1:]
+
+
+def _least_guesses(n: int, most: int, epsilon: float, delta: float, beta: float) -> int | None:
+    """The least number of guesses that can refute a claim if all are right; None beyond ``most``.
+
+    More are not always better: for δ > 0 the p-value of few guesses may never be small.
+    """
+
+    def able(k: int) -> bool:
+        return bool(p_value(k, k, epsilon, delta=delta, n=n, method="exact") < beta)
+
+    tried = np.unique(np.geomspace(1, most, 200).astype(np.int64)).tolist()
+    high = next((k for k in tried if able(k)), None)
+    if high is None:
+        return None
+    low = max([k for k in tried if k < high], default=0) + 1
+    return bisect_left(range(low, high), True, key=able) + low
+
+
+def _least_right(k: int, n: int, epsilon: float, delta: float, beta: float) -> int:
+    """The least number of right guesses among k that refutes a claim; k + 1 if none does."""
+    return bisect_left(
+        range(k + 1),
+        True,
+        key=lambda v: bool(p_value(v, k, epsilon, delta=delta, n=n, method="exact") < beta),
+    )
+
+
+def _affordable(dpsgd: DpSgd, dropping: Dropping | None, trials: int) -> int:
+    """How many of these trials can be simulated in a short time; none rather than one."""
+    moved = dpsgd.n * dpsgd.steps if dropping is None else float(dropping.active(dpsgd).sum())
+    trials = min(trials, int(_WORK / moved))
+    return trials if trials > 1 else 0
+
+
+def _mean(values: NDArray[Any]) -> tuple[float, float]:
+    """The mean of some trials, and its standard error."""
+    return float(values.mean()), float(values.std(ddof=1)) / sqrt(values.size)
+
+
 def _report(plan: AuditPlan) -> str:
     from oralib.tables import number  # here, because it needs pandas
 
     dpsgd, dropping, s = plan.dpsgd, plan.dropping, plan.dpsgd.per_coordinate
     delta = number(plan.delta) if plan.delta < 1e-3 else f"{plan.delta:g}"
+    used = dpsgd.used_coordinates
+    unused = f"; {used:,} of {dpsgd.d:,} coordinates are used" if used < dpsgd.d else ""
     rows = [
+        (
+            "words",
+            "A coordinate is a weight of the model whose noisy gradient you see in each step; "
+            "oralib.canaries adds such weights to a model. A canary is an example that you make: "
+            "its gradient is the clipping threshold on one coordinate, and 0 elsewhere.",
+        ),
         ("claim", f"({plan.epsilon:g}, {delta})-DP: noise multiplier {dpsgd.sigma:.4f}"),
-        ("canaries", f"{dpsgd.n:,}, {s} per coordinate, each included by a fair coin of its own"),
+        (
+            "canaries",
+            f"{dpsgd.n:,}, {s} per coordinate, each included by a fair coin of its own{unused}",
+        ),
     ]
     if s > 1:
         evenly = ", as many on each coordinate as on any other" if dropping is None else ""
@@ -191,15 +440,55 @@ def _report(plan: AuditPlan) -> str:
         seen = "not simulated here"
     confidence = f"{1 - plan.beta:g}" if plan.beta > 1e-4 else f"1 - {plan.beta:g}"
     rows += [
-        ("guess", f"the {plan.k} with the scores farthest from 0, sums of log-likelihood ratios"),
-        ("expect", f"a bound of about {plan.predicted:.2f} by prediction; {seen}"),
+        ("guess", f"the {plan.k:,} with the scores farthest from 0, sums of log-likelihood ratios"),
+        (
+            "expect",
+            f"of an honest training a bound of about {plan.predicted:.2f} by prediction; {seen}",
+        ),
+        ("at best", f"a bound of {plan.best:.2f}, if every guess is right{_meaning(plan)}"),
         (
             "valid",
             f"with confidence {confidence} for any training that is (ε, δ)-DP, by the exact "
             "p-value: the number of guesses is fixed in advance",
         ),
     ]
-    return "\n".join(
+    told = [
         fill(text, 80, initial_indent=f"{label:<10}", subsequent_indent=" " * 10)
         for label, text in rows
-    )
+    ]
+    return "\n".join([*told, "", *_commands(plan)])
+
+
+def _meaning(plan: AuditPlan) -> str:
+    """What the best outcome would mean for the claim, and when it is to be hoped for."""
+    if plan.best <= plan.epsilon:
+        return f": this plan can never refute {plan.epsilon:g}; --aim refute looks for one that can"
+    if plan.noise < 1:
+        return f"; made to refute {plan.epsilon:g} if the noise is {plan.noise:g} of what is stated"
+    return f", more than the claimed {plan.epsilon:g}"
+
+
+def _commands(plan: AuditPlan) -> list[str]:
+    """What to write into the script of the training, and what to call after it."""
+    dropping = "" if plan.dropping is None else f"\n    dropping={plan.dropping!r},"
+    hop = "\n    hop=False," if plan.dpsgd.per_coordinate == 1 else ""
+    sure = "" if plan.beta == 0.05 else f" --beta {plan.beta:g}"
+    audited = f"--side farthest --guesses {plan.k} --delta {plan.delta:g}{sure}"
+    return [
+        "In the script of the training:",
+        "",
+        "from oralib import DpSgd, Dropping",
+        "from oralib.canaries import Canaries",
+        "audit = Canaries(",
+        f"    {plan.dpsgd!r},",
+        f"    k={plan.k},{dropping}{hop}",
+        "    seed=...,  # a number of your own, which nobody else knows",
+        ")",
+        "",
+        "In each step audit.places(step) says where canaries are, and audit.observe(step,",
+        "gradient) takes the noisy gradient; oralib.canaries.opacus does both for Opacus.",
+        'After the last one, audit.write_scores("scores.csv"), and then:',
+        "",
+        f"oralib audit scores.csv {audited} \\",
+        f"    --claim {plan.epsilon:g}",
+    ]

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from oralib import _check
-from oralib._rounding import settled
+from oralib._rounding import snap
 
 __all__ = ["Shown", "number", "show"]
 
@@ -48,7 +48,7 @@ def number(value: Any, digits: int = 3) -> str:
     if isinstance(value, Integral):
         whole = int(value)  # which may be larger than any float
         return (f"{whole:,}" if abs(whole) >= 10**4 else str(whole)).replace("-", "−")
-    real = float(settled(float(value)))
+    real = float(snap(float(value)))
     if isnan(real):
         return "–"
     elif isinf(real):
@@ -110,9 +110,8 @@ class Shown:
 
         head = row(self.heads, "th", ' scope="col"')
         rows = "\n".join(row(texts, "td") for texts in self.rows)
-        return (
-            f'<table class="house">\n<thead>\n{head}\n</thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
-        )
+        body = f"<thead>\n{head}\n</thead>\n<tbody>\n{rows}\n</tbody>"
+        return f'<table class="house">\n{body}\n</table>'
 
 
 def show(
@@ -141,11 +140,8 @@ def show(
     """
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"frame must be a data frame, got frame={frame!r}")
-    if not frame.columns.is_unique:
-        names = ", ".join(map(str, frame.columns))
-        raise ValueError(f"frame must have columns of different names, got {names}")
-    if columns is not None and not isinstance(columns, Mapping):
-        raise TypeError(f'columns must be like {{"n": "elements"}}, got columns={columns!r}')
+    if columns is not None:
+        _check.instance("columns", columns, Mapping, '{"n": "elements"}')
     given = digits if isinstance(digits, Mapping) else dict.fromkeys(frame.columns, digits)
     by_column = {name: _check.integer("digits", many, 0, 30) for name, many in given.items()}
     errors = {f"{name}_se" for name in frame.columns}
@@ -159,11 +155,10 @@ def show(
         texts.append([number(entry) for entry in frame.index])
         words.append(not all(isinstance(entry, Real) for entry in frame.index))
     for name in chosen:
-        values, error = frame[name].tolist(), [float("nan")] * len(frame)
-        if f"{name}_se" in frame.columns:
-            error = frame[f"{name}_se"].tolist()
-        places = [by_column.get(name, 3)] * len(frame)
-        texts.append(list(map(_with_error, values, error, places)))
+        beside = f"{name}_se" in frame.columns
+        error = frame[f"{name}_se"] if beside else [None] * len(frame)
+        pairs = zip(frame[name].tolist(), error, strict=True)
+        texts.append([_with_error(*pair, by_column.get(name, 3)) for pair in pairs])
         words.append(not pd.api.types.is_numeric_dtype(frame[name]))
     heads = tuple(map(str, (*([index] if index is not None else []), *chosen.values())))
     return Shown(heads, tuple(zip(*texts, strict=True)), tuple(words))

@@ -1,15 +1,12 @@
 """Section 5 of the paper in its general form: any finite universe, any product distribution.
 
-The audit itself needs only coins: its mechanism takes signs, and the signs are fair. The privacy
-notions behind it are wider. A dataset has n elements of a finite universe X, element i drawn from
-a law Θ_i, independently; an adversary knows these laws, sees the output o, and weighs two values
-x and y of an element,
+A dataset has n elements of a finite universe X, element i drawn from a law Θ_i, independently; an
+adversary knows these laws, sees the output o, and weighs two values x and y of an element,
 
     ℓ_{i,x,y}(o) = ln P[O = o | D_i = x] - ln P[O = o | D_i = y].
 
-Fair coins are the special case X = {-1, 1}, Θ_i uniform. In between lies an adversary who knows
-something about the others. The closer the laws are to certainty, the closer it is to one who knows
-them all; differential privacy takes the worst case over what there is to know.
+Fair coins are the special case X = {-1, 1}, Θ_i uniform. The closer the laws are to certainty, the
+closer is the adversary to one who knows all others, as in differential privacy.
 
 See Also
 --------
@@ -19,14 +16,13 @@ oralib.Channel : the special case of fair coins, in which all of the audit is co
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib._rounding import log_ratio, settled
-from oralib.channel import Channel
+from oralib._rounding import log_ratio, snap
+from oralib.channel import Channel, average_of_best, largest_loss
 from oralib.mechanisms import sign_vectors
 
 __all__ = ["SampledChannel"]
@@ -68,9 +64,8 @@ class SampledChannel:
         n, size = table.ndim - 1, table.shape[1]
         theta = _check.reals("theta", self.theta, 0, 1)
         if theta.shape not in ((size,), (n, size)):
-            raise ValueError(
-                f"theta must have shape {(size,)} or {(n, size)}, got shape {theta.shape}"
-            )
+            allowed = f"{(size,)} or {(n, size)}"
+            raise ValueError(f"theta must have shape {allowed}, got shape {theta.shape}")
         theta = np.broadcast_to(theta, (n, size))
         if not np.allclose(theta.sum(axis=1), 1, rtol=0, atol=1e-9):
             raise ValueError(f"each row of theta must sum to 1, got {theta.sum(axis=1)}")
@@ -80,12 +75,7 @@ class SampledChannel:
     def of(cls, channel: Channel, theta: ArrayLike = (0.5, 0.5)) -> "SampledChannel":
         """The table of a mechanism on signs, -1 first, with coins that need not be fair."""
         _check.instance("channel", channel, Channel, "channel(Count(), 4)")
-        cube = channel.table.reshape(-1, *[2] * channel.n)
-        return cls(cube, np.asarray(theta))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copies are made anew, read-only as this one, without what was computed from it."""
-        return type(self), (self.table, self.theta)
+        return cls(channel.cube, np.asarray(theta))
 
     @property
     def n(self) -> int:
@@ -113,9 +103,12 @@ class SampledChannel:
     @cached_property
     def privacy_loss(self) -> NDArray[np.float64]:
         """ℓ_{i,x,y}(o), outputs x n x |X| x |X|, in nats; nan where neither value is possible."""
-        return _check.read_only(
-            settled(log_ratio(self.given[:, :, :, None], self.given[:, :, None, :]))
-        )
+        loss = log_ratio(self.given[:, :, :, None], self.given[:, :, None, :])
+        return _check.read_only(snap(loss))
+
+    @property
+    def _allowed(self) -> NDArray[np.bool_]:
+        return (self.theta[:, :, None] > 0) & (self.theta[:, None, :] > 0)
 
     @cached_property
     def guess_accuracy(self) -> NDArray[np.float64]:
@@ -123,37 +116,29 @@ class SampledChannel:
         one, other = self.given[:, :, :, None], self.given[:, :, None, :]
         with np.errstate(invalid="ignore"):
             accuracy = np.maximum(one, other) / (one + other)
-        allowed = (self.theta[:, :, None] > 0) & (self.theta[:, None, :] > 0)
         # Where neither value is possible, the output says nothing about the pair.
-        best = np.where(allowed & np.isfinite(accuracy), accuracy, 0.5).max(axis=(2, 3))
-        return _check.read_only(settled(best))
+        best = np.where(self._allowed & np.isfinite(accuracy), accuracy, 0.5).max(axis=(2, 3))
+        return _check.read_only(snap(best))
 
     @cached_property
     def epsilon(self) -> float:
         """The privacy level ε(M) over all datasets of X^n, whatever Θ is, in nats."""
-        worst = 0.0
-        for axis in range(1, self.n + 1):
-            one = np.moveaxis(self.table, axis, 0)
-            worst = max(worst, float(np.nanmax(np.abs(log_ratio(one[:, None], one[None])))))
-        return float(settled(worst))
+        return max(largest_loss(self.table, axis) for axis in range(1, self.n + 1))
 
     @cached_property
     def ddp(self) -> float:
         """Distributional DP under Θ: the largest loss over possible outputs, elements and pairs."""
-        allowed = (self.theta[:, :, None] > 0) & (self.theta[:, None, :] > 0)
-        loss = np.where(allowed, np.nan_to_num(np.abs(self.privacy_loss), posinf=np.inf), 0.0)
+        loss = np.where(self._allowed, np.nan_to_num(np.abs(self.privacy_loss), posinf=np.inf), 0.0)
         return float(loss[self.probability > 0].max())
 
     @cached_property
     def ac_ddp(self) -> float:
         """Average-case DDP under Θ."""
-        return float(settled(self.probability @ self.guess_accuracy.max(axis=1)))
+        return float(snap(self.probability @ self.guess_accuracy.max(axis=1)))
 
     def ae_ac_ddp(self, k: int | None = None) -> float:
         """Average-element average-case DDP under Θ, over the k most exposed elements (all n)."""
-        k = self.n if k is None else _check.integer("k", k, 1, self.n)
-        best = np.sort(self.guess_accuracy, axis=1)[:, self.n - k :]
-        return float(settled(self.probability @ best.mean(axis=1)))
+        return average_of_best(self.probability, self.guess_accuracy, k)
 
     def restricted(self, pairs: Sequence[tuple[int, int]]) -> Channel:
         """M_Z: the mechanism as a function of fair coins that choose from each pair.

@@ -1,6 +1,5 @@
 """The exact tables: the paper's privacy notions, Theorems 5.1 and 5.2, total variation."""
 
-import copy
 from itertools import pairwise, product
 
 import numpy as np
@@ -50,11 +49,11 @@ def test_privacy_loss_of_count():
     np.testing.assert_allclose(table.privacy_loss, np.tile(expected[:, None], 5), atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 6, 10, 15])
-def test_efficacy_of_count(n):
-    table = channel(oralib.Count(), n)
-    for k in {1, (n + 1) // 2, n}:
-        assert table.optimal_efficacy(k) == pytest.approx(float(oracles.count_efficacy(n)))
+def test_efficacy_of_count():
+    for n in (1, 2, 3, 6, 10, 15):
+        table = channel(oralib.Count(), n)
+        for k in {1, (n + 1) // 2, n}:
+            assert table.optimal_efficacy(k) == pytest.approx(float(oracles.count_efficacy(n)))
 
 
 @pytest.mark.parametrize(("name", "n"), SMALL)
@@ -79,9 +78,9 @@ def check_chain(table):
     assert efficacy[-1] == pytest.approx(0.5 + table.total_variation.mean() / 2)
 
 
-@pytest.mark.parametrize(("name", "n"), MEMBERS)
-def test_chain_of_the_zoo(name, n):
-    check_chain(channel(ZOO[name][0], n))
+def test_chain_of_the_zoo():
+    for name, n in MEMBERS:
+        check_chain(channel(ZOO[name][0], n))
 
 
 random_tables = st.tuples(
@@ -130,37 +129,26 @@ def test_levels_of_random_mechanisms_by_loops(parameters):
 
 def test_impossible_outputs_are_dropped():
     table = Channel(np.array([[0.5, 1.0], [0.0, 0.0], [0.5, 0.0]]), outputs=["a", "b", "c"])
-    assert table.outputs.tolist() == ["a", "c"]
-    assert table.n == 1
-    assert table.epsilon == np.inf
+    assert (table.outputs.tolist(), table.n, table.epsilon) == (["a", "c"], 1, np.inf)
     assert len(channel(oralib.AllOrNothing(0.0), 2).table) == 1
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: Channel(np.ones((2, 3)) / 2), ValueError, r"2\^n columns, got shape \(2, 3\)"),
-        (lambda: Channel(np.ones((2, 4)) / 3), ValueError, "sum to 1, got a sum of 0.6666"),
-        (lambda: Channel(np.array([[2.0, 1], [-1, 0]])), ValueError, "table must lie in"),
-        (lambda: channel(oralib.LocalLaplace(1.0), 2), TypeError, "no exact table"),
-        (lambda: channel(oralib.Count, 2), TypeError, "must be a discrete mechanism"),
-        (lambda: channel(oralib.XorInPairs(), 3), ValueError, "multiple of 2"),
-        (lambda: channel(oralib.Count(), 3).success_given_others, ValueError, "be sign vectors"),
-        (
-            lambda: channel(oralib.Count(), 3).after_guesses(0),
-            ValueError,
-            "guesses must be -1 or 1",
-        ),
-        (
-            lambda: channel(oralib.LocalRandomizedResponse(1.0), 13),
-            ValueError,
-            r"n=13: .* 2\^13 col",
-        ),
-    ],
-)
-def test_bad_input(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+def test_bad_input():
+    table = channel(oralib.Count(), 3)
+    for call, message in (
+        (lambda: Channel(np.ones((2, 3)) / 2), r"2\^n columns, got shape \(2, 3\)"),
+        (lambda: Channel(np.ones((2, 4)) / 3), "sum to 1, got a sum of 0.6666"),
+        (lambda: Channel(np.array([[2.0, 1], [-1, 0]])), "table must lie in"),
+        (lambda: Channel(np.ones((1, 2)), ["a", "b"]), "outputs must be one entry per row"),
+        (lambda: channel(oralib.LocalLaplace(1.0), 2), "no exact table"),
+        (lambda: channel(oralib.Count, 2), "must be a discrete mechanism"),
+        (lambda: channel(oralib.XorInPairs(), 3), "multiple of 2"),
+        (lambda: table.success_given_others, "be sign vectors"),
+        (lambda: table.after_guesses(0), "guesses must be -1 or 1"),
+        (lambda: channel(oralib.LocalRandomizedResponse(1.0), 13), r"n=13: .* 2\^13 col"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call()
 
 
 def test_delta_of_a_table():
@@ -230,7 +218,3 @@ def test_what_is_computed_once_cannot_be_changed_in_place():
     mine = np.full((2, 2), 0.5)
     oralib.Channel(mine)
     mine[0] = 1.0  # what was given stays the caller's
-    copied = copy.deepcopy(table)
-    assert copied.ddp == table.ddp
-    with pytest.raises(ValueError, match="read-only"):
-        copied.table[...] = 0

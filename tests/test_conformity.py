@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from oralib import DpSgd, conformity, noisy_gradients, train
+from oralib.__main__ import main
 
 STATED = DpSgd(n=120, d=40, steps=30, sample_rate=0.2, sigma=1.0)
 
@@ -69,3 +70,19 @@ def test_bad_input():
         conformity(STATED, y, coins[1:])
     with pytest.raises(ValueError, match="places must have shape"):
         conformity(STATED, y, coins, places=[[1]])
+
+
+def test_the_command_line(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    included = rng.random(100) < 0.5
+    real = DpSgd(n=100, d=50, steps=100, sample_rate=0.1, sigma=1.0)
+    gradients = -np.diff(train(real, included, rng), axis=0)
+    np.savez(tmp_path / "released.npz", gradients=gradients, included=included)
+    words = ["conformity", str(tmp_path / "released.npz"), "--sample-rate", "0.1", "--sigma"]
+    assert main([*words, "1.0"]) == 0
+    assert "nothing speaks against the stated training" in capsys.readouterr().out
+    assert main([*words, "2.0"]) == 1
+    assert "not the stated training" in capsys.readouterr().out
+    np.savez(tmp_path / "released.npz", included=included)
+    assert main([*words, "1.0"]) == 2
+    assert "must be an .npz file with the arrays gradients" in capsys.readouterr().err

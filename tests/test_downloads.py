@@ -57,16 +57,6 @@ def test_the_archive_has_all_chapters_and_nothing_that_git_does_not_track():
         assert names - {"PKG-INFO"} <= set(tracked)
 
 
-def test_files_of_the_archive_have_the_time_of_their_version():
-    """Unpacked over an older one, no module may look as if it had not changed."""
-    with tarfile.open(the_only("*.tar.gz")) as tar:
-        times = {member.mtime for member in tar if member.isfile()}
-    assert len(times) == 1
-    if (ROOT / ".git").exists():
-        versions = subprocess.check_output(["git", "log", "--format=%ct"], cwd=ROOT, text=True)
-        assert times <= set(map(int, versions.split()))
-
-
 def test_a_chapter_runs_from_the_book_alone(tmp_path):
     """As the box at its end says, with the versions that the lock of the archive pins."""
     archive = the_only("*.tar.gz")

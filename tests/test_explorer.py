@@ -43,9 +43,8 @@ def test_every_position_of_the_sliders_has_its_numbers():
     grid = [data.WAYS, *(data.EXPLORED[name] for name in ("epsilon", "x", "k"))]
     assert set(POINTS.index) == set(pd.MultiIndex.from_product(grid))
     assert POINTS.index.is_unique
-    assert (
-        TABLE["trials"] == TABLE["method"].map({w: data.WAYS[w].trials for w in data.WAYS})
-    ).all()
+    trials = {name: way.trials for name, way in data.WAYS.items()}
+    assert (TABLE["trials"] == TABLE["method"].map(trials)).all()
     assert TABLE["accuracy"].between(0.5, 1).all()
     assert (TABLE["bound"] + 3 * TABLE["bound_se"] < TABLE["epsilon"]).all()
     assert explorer.TABLE.stat().st_size < 80_000
@@ -57,16 +56,6 @@ def test_the_numbers_are_those_of_this_library(way):
     again = data.explored(2.0, 2, way, trials=data.FIRST)
     kept = POINTS.loc[way].loc[2.0].loc[2]
     assert again["first"].tolist() == pytest.approx(kept["first"].tolist(), abs=1e-4)
-
-
-def test_numbers_agree_with_the_map_of_another_chapter():
-    """Other random numbers, the same law: bound-map.csv has 20 audits a point."""
-    other = pd.read_csv(data.FOLDER / "bound-map.csv").set_index(POINTS.index.names)
-    both = POINTS.join(other[["valid", "valid_se"]], how="inner")
-    away = (both["bound"] - both["valid"]) / np.hypot(both["bound_se"], both["valid_se"])
-    assert len(both) > 200
-    assert abs(away.mean()) < 0.3
-    assert away.std() < 1.4
 
 
 def test_the_page_has_the_same_numbers():
@@ -196,7 +185,15 @@ def test_the_largest_mean_bound_is_found(page):
 
 
 @needs_browser
-def test_the_stars_of_the_paper_are_where_they_belong(page):
+def test_curves_are_the_numbers_of_the_table_and_stars_those_of_the_paper(page):
+    drawn = page.execute_script(
+        "return document.getElementById('explorer-by-elements').data"
+        ".filter(trace => trace.mode === 'lines+markers').map(trace => [trace.x, trace.y])"
+    )
+    rows = [POINTS.loc[(way, 2.0)].xs(100, level="k")["bound"] for way in POINTS.index.levels[0]]
+    assert len(drawn) == 3
+    for x, y in drawn:
+        assert any(x == list(row.index) and y == row.tolist() for row in rows)
     stars = (
         "return document.getElementById(arguments[0]).data"
         ".filter(trace => trace.marker?.symbol === 'star').map(trace => [trace.x, trace.y])"
@@ -207,18 +204,6 @@ def test_the_stars_of_the_paper_are_where_they_belong(page):
     assert page.execute_script(stars, "explorer-by-elements") == []
     find(page, "#explorer-epsilon").send_keys(Keys.ARROW_RIGHT)
     assert page.execute_script(stars, "explorer-by-guesses") == []
-
-
-@needs_browser
-def test_curves_are_the_numbers_of_the_table(page):
-    drawn = page.execute_script(
-        "return document.getElementById('explorer-by-elements').data"
-        ".filter(trace => trace.mode === 'lines+markers').map(trace => [trace.x, trace.y])"
-    )
-    rows = [POINTS.loc[(way, 2.0)].xs(100, level="k")["bound"] for way in POINTS.index.levels[0]]
-    assert len(drawn) == 3
-    for x, y in drawn:
-        assert any(x == list(row.index) and y == row.tolist() for row in rows)
 
 
 @needs_browser
@@ -234,24 +219,11 @@ def test_curves_follow_the_theme(page):
 def test_nothing_is_asked_of_another_host(page):
     press(page, "Next step")
     messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
-    asked = [
-        m["params"]["request"]["url"]
-        for m in messages
-        if m["method"] == "Network.requestWillBeSent"
-    ]
+    sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    asked = [params["request"]["url"] for params in sent]
     assert len([url for url in asked if url.endswith(".js")]) >= len(explorer.SCRIPTS)
     assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:", "chrome"))]
     assert not [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
-
-
-@needs_browser
-def test_without_scripts_the_page_says_where_to_look(browser, bare):
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        browser.get(f"{bare}/page.html")
-        assert find(browser, "#explorer").text == find(browser, "#game").text == "no script"
-    finally:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 # -------------------------------------------------------------------------------------- the game
@@ -312,9 +284,8 @@ def test_the_game_goes_step_by_step_to_its_bound(game, name):
         seen.append(state(game))
     assert seen == ["ready", "coins", "run", "guesses", "counts", "bound"]
     said = find(game, "#game [role=status]").text
-    v, r, bound = re.search(
-        r"v = (\d+) of r = (\d+) gives the lower bound ([\d.]+) on ε", said
-    ).groups()
+    numbers = r"v = (\d+) of r = (\d+) gives the lower bound ([\d.]+) on ε"
+    v, r, bound = re.search(numbers, said).groups()
     counts = oralib.Counts(int(v), int(r), n=32)
     assert -1e-9 <= oralib.valid_lower_bound(counts)[0] - float(bound) < 0.01  # rounded down
     press(game, "Next step")  # which is at its end
@@ -349,14 +320,6 @@ def test_a_seed_is_a_run(game):
     counts = [(each["v"], each["r"]) for each in game.execute_script(games)]
     bounds = oralib.epsilon_lower_bound(*np.transpose(counts))
     assert float(mean) == pytest.approx(bounds.mean(), abs=0.00501)
-
-
-@needs_browser
-def test_play_and_pause(game):
-    press(game, "Play")
-    assert state(game) == "coins"
-    press(game, "Pause")
-    assert find(game, "#game").text.count("Play") == 1
 
 
 @needs_browser

@@ -219,18 +219,6 @@ def test_the_extras_that_a_chapter_needs():
             assert word in extras or not imports
 
 
-def test_a_column_of_numbers_is_known_as_one(pages):
-    table = pages["chapter"].split('class="dataframe"')[1].split("</table>")[0]
-    assert re.findall(r'class="number">(.*?)<', table) == ["", "n", "0", "1", "1", "12"]
-    assert re.findall(r"<td>(.*?)<", table) == ["x", "y"]
-
-
-def test_only_a_page_with_a_place_for_the_calculator_loads_it(pages):
-    for file in ("calculator.js", "calculator.css"):
-        assert file in pages["chapter"]
-        assert file not in pages["index"]
-
-
 def test_warnings_and_failing_cells_end_a_build(tmp_path):
     box = ":::{{prf:lemma}} {}\n:label: paper-lemma-{}\n{}So.\n:::\n"
     boxes = box.format("Lemma 2", 1, ":nonumber:\n") + box.format("Lemma 3", 3, "")

@@ -7,6 +7,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from test_drawings import luminance
 
 import oralib
 from oralib import drawings, experiments, figures
@@ -30,11 +31,6 @@ def feedbacks():
     return experiments.adaptive_count_in_sets((1, 2), sets=5, **SMALL)
 
 
-@cache
-def isolated():
-    return experiments.isolated_ceiling((100, 1000), rules=("exact", "plain"))
-
-
 PICTURES = {
     "tradeoff": lambda: figures.tradeoff(
         sweep(),
@@ -54,7 +50,9 @@ PICTURES = {
     "guess_audit": lambda: figures.guess_audit(
         *([0.01, 0.1], [0.2, 0.4]), shown=(0.05, 0.3), right=(60, 80), estimate=1.1, claim=1.0
     ),
-    "ceiling": lambda: figures.ceiling(isolated(), epsilon=2, delta=1e-5),
+    "ceiling": lambda: figures.ceiling(
+        experiments.isolated_ceiling((100, 1000), rules=("exact", "plain")), epsilon=2, delta=1e-5
+    ),
     "gap_chain": lambda: figures.gap_chain({"XOR": oralib.channel(oralib.Xor(), 3)}, k=2),
     "lines": lambda: figures.lines(
         {"a": ([1, 10, 1e5], [1, np.inf, 2]), "b": ([1, 2], [1, 2], [0.1, np.nan])},
@@ -88,6 +86,7 @@ PICTURES = {
         others={"more": {"one": 1.5}},
         references={"a": 1, "b": 2},
     ),
+    "swept": lambda: figures.swept(levels(), ["epsilon", "n"], "bound"),
     "tiles": lambda: figures.tiles(
         {"one": [("1", "good"), ("2", "bad")], "two": [("3", "good")]},
         {"good": figures.GREEN, "bad": figures.RED},
@@ -115,8 +114,9 @@ def test_pictures_look_well_and_carry_their_numbers():
         if name in ("stacked", "heatmap"):  # the same picture is the same file
             assert draw()._repr_png_()[0] == png
         table = picture.table()
-        if name == "tiles":  # words alone
+        if name == "tiles":  # words alone, like a drawing
             assert table.empty
+            assert drawings.one_run_game().table().empty
             assert data_in(png) is None
             continue
         assert len(table) >= 4
@@ -161,10 +161,6 @@ def test_numbers_of_bars_and_cells():
     assert rows(PICTURES["maps"](), panel="y, q") == cells
     values = rows(PICTURES["ranking"](), series="mean valid bound, ± 2 s.e.")
     assert values == [[1, "one", 0.8, 1.2], [2, "two"]]
-
-
-def test_a_drawing_has_no_numbers():
-    assert drawings.one_run_game().table().empty
 
 
 def test_frames_that_lack_a_column_are_refused():
@@ -220,11 +216,6 @@ def test_bands_of_another_number_of_audits():
 
 
 def test_text_on_a_colour_can_be_read():
-    def luminance(name):
-        parts = np.array(matplotlib.colors.to_rgb(name))
-        linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-        return linear @ [0.2126, 0.7152, 0.0722]
-
     for colour in figures.CYCLE:
         low, high = sorted([luminance(colour), luminance(figures.style.ink_on(colour))])
         assert (high + 0.05) / (low + 0.05) >= 4.5
@@ -241,21 +232,6 @@ def test_outputs_are_named():
         channel = oralib.Channel(np.full((2, 4), 0.5), outputs=outputs)
         axes = figures.outputs(channel).axes[0]
         assert [label.get_text() for label in axes.get_yticklabels()] == labels
-
-
-def test_what_does_not_fit_is_no_picture():
-    """Numbers without a name, or under that of others, would be drawn and said in silence."""
-    with pytest.raises(ValueError, match=r"values must be numbers of shape \(3, 1\).* \(1, 2\)"):
-        figures.heatmap([[1, 2]], [1], [1, 2, 3], "x", "y", "z")
-    for odd in ([[np.nan, np.nan]], [[1, np.inf]]):
-        with pytest.raises(ValueError, match="finite or nan, and not all nan"):
-            figures.heatmap(odd, [1, 2], [1], "x", "y", "z")
-    with pytest.raises(ValueError, match=r"values must be numbers of shape \(1, 2\)"):
-        figures.maps({("a", "p"): [[1]]}, [1, 2], [1], "x", "y")
-    with pytest.raises(ValueError, match=r"got none for \[\('a', 'q'\), \('b', 'p'\)\]"):
-        figures.maps({("a", "p"): [[1]], ("b", "q"): [[1]]}, [1], [1], "x", "y")
-    with pytest.raises(ValueError, match=r"as long, got shapes \(2,\) and \(1,\)"):
-        figures.lines({"a": ([1, 2], [1])}, "x", "y")
 
 
 def test_ticks_that_are_too_small_for_a_number_have_no_label():
@@ -276,34 +252,28 @@ def test_more_curves_than_colours_are_all_drawn_and_differ():
     assert len(drawn) == len(looks) == len(curves)
     drawn = figures.tradeoff(sweep(), "n/d", epsilon=2, curves=curves).axes[0].lines
     assert set(curves) <= {line.get_label() for line in drawn}
-    picture = figures.ranking(
-        {"ours": (1.0, 0.1)},
-        "bound",
-        others={f"kind {i}": {"ours": 1.0} for i in range(12)},
-        references={f"line {i}": float(i) for i in range(5)},
-    )
-    assert {f"line {i}" for i in range(5)} | {f"kind {i}" for i in range(12)} <= {
-        line.get_label() for line in picture.axes[0].lines
-    }
+    kinds = {f"kind {i}": {"ours": 1.0} for i in range(12)}
+    levels_ = {f"line {i}": float(i) for i in range(5)}
+    picture = figures.ranking({"ours": (1.0, 0.1)}, "bound", others=kinds, references=levels_)
+    assert {*kinds, *levels_} <= {line.get_label() for line in picture.axes[0].lines}
 
 
-def test_each_curve_has_its_own_band_in_the_table():
-    curves = {f"c{i}": ([1, 2], [1, 2], [0.1 * (i + 1)] * 2) for i in range(16)}
-    table = figures.lines(curves, "x", "y").table()
-    for i in range(16):
-        low = table.query("series == @name", local_dict={"name": f"c{i}"})["low"]
-        assert np.allclose(low, np.array([1, 2]) - 0.1 * (i + 1))
+def test_points_at_one_x_have_bands_of_their_own_and_whole_numbers_are_carried_whole():
     twice = figures.lines({"a": ([1, 1, 2], [1, 2, 3], [0.1, 0.2, 0.3])}, "x", "y").table()
     assert np.allclose(twice["high"], [1.1, 2.2, 3.3])
-
-
-def test_whole_numbers_are_carried_whole():
     picture = figures.lines({"a": ([1, 1048576], [1 / 3, 2])}, "n", "y")
     assert data_in(picture._repr_png_()[0]).split()[1:] == ["a,1,0.333333", "a,1048576,2"]
 
 
 def test_what_cannot_be_drawn_is_refused():
+    side = (("a", "p"), ("b", "q"))
     for refused, draw in {
+        r"of shape \(3, 1\).* \(1, 2\)": lambda: figures.heatmap([[1, 2]], [1], [1, 2, 3], *"xyz"),
+        "not all nan, got": lambda: figures.heatmap([[np.nan] * 2], [1, 2], [1], *"xyz"),
+        "finite or nan": lambda: figures.heatmap([[1, np.inf]], [1, 2], [1], *"xyz"),
+        r"of shape \(1, 2\)": lambda: figures.maps({side[0]: [[1]]}, [1, 2], [1], *"xy"),
+        r"none for \[\('a', 'q'\)": lambda: figures.maps({x: [[1]] for x in side}, [1], [1], *"xy"),
+        r"shapes \(2,\) and \(1,\)": lambda: figures.lines({"a": ([1, 2], [1])}, "x", "y"),
         "groups": lambda: figures.tiles({}, {}),
         "colours": lambda: figures.tiles({"row": [("1", "holds")]}, {}),
         "values": lambda: figures.ranking({}, "x"),
@@ -312,7 +282,6 @@ def test_what_cannot_be_drawn_is_refused():
         "channels": lambda: figures.gap_chain({}),
         "laws": lambda: figures.mass({}, "x"),
         "laws must": lambda: figures.law({}),
-        "first": lambda: figures.quantiles([], [1], "x", "y"),
         "second": lambda: figures.quantiles([1], [np.nan], "x", "y"),
         "steps": lambda: figures.quantiles([1], [1], "x", "y", steps=0),
     }.items():

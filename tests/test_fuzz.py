@@ -103,6 +103,7 @@ CALLS = {
         **{"scores": [0.1, 0.9, 0.3, 0.7, 0.5, 0.5], "included": [0, 1, 0, 1, 1, 0]},
         **{"delta": 0.01, "beta": 0.1, "guesses": 3, "split": None, "grid": None, "side": "both"},
         **{"coins": "independent", "curve": oralib.GaussianCurve(), "ids": range(6), "seed": 1},
+        "claim": 1.0,
     },
     "audit_single_step": {
         **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "budget": 1, "trials": 2, "seed": 1},

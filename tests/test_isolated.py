@@ -264,28 +264,6 @@ def test_bad_input(call, error, message):
         call()
 
 
-def test_a_limit_of_zero():
-    assert isolated_limit(DpSgd(10, 10, sigma=1000.0), delta=0.1) == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("steps", "rate", "sigma"), [(1, 0.1, 1e-3), (1, 1.0, 0.1), (100, 1e-6, 0.1), (10**6, 1.0, 1.0)]
-)
-def test_accountants_agree_where_there_is_hardly_any_privacy(steps, rate, sigma):
-    """The tables of the one would not fit into memory, if they were as fine as elsewhere."""
-    dpsgd = DpSgd(10, 10, steps, rate, sigma)
-    epsilon = certified_epsilon(dpsgd, 1e-5)
-    assert 0.7 < epsilon / certified_epsilon(dpsgd, 1e-5, accountant="rdp") <= 1
-    if rate == 1:  # a single Gaussian mechanism, whose δ is known
-        sigma = sigma / steps**0.5
-        level = np.array([0.999 * epsilon - 1e-3, epsilon])
-        one, other = (stats.norm.logsf(sigma * level + side / sigma) for side in (-0.5, 0.5))
-        below, at = one + np.log1p(-np.exp(level + other - one)) - np.log(1e-5)
-        assert at <= 1e-6
-        assert below > 0
-
-
 @pytest.mark.parametrize(("steps", "sigma"), [(1, 0.05), (100, 1.0)])
 @pytest.mark.parametrize("delta", [1e-5, 1e-12])
 def test_limits_of_full_batches_have_a_closed_form(steps, sigma, delta):
@@ -299,26 +277,3 @@ def test_limits_of_full_batches_have_a_closed_form(steps, sigma, delta):
     expected = optimize.brentq(excess, 0, mu**2 + 40 * mu)
     found = isolated_limit(DpSgd(5, 5, steps, 1.0, sigma), delta=delta)
     assert found == pytest.approx(expected, rel=1e-9)
-
-
-def test_no_value_of_a_sum_that_matters_is_left_out():
-    for steps, rate in ((1, 0.5), (7, 1e-12), (100, 0.999), (100_000, 1e-3), (9, 1.0)):
-        every = np.arange(steps + 1)
-        matters = every[stats.binom.logpmf(every, steps, rate) > -160]
-        assert np.isin(matters, isolated._totals(steps, rate)).all()
-
-
-@pytest.mark.parametrize(
-    ("steps", "rate", "sigma", "sees", "message"),
-    [
-        (1, 0.1, 1e-3, "sum", "sigma be at least 0.05, got steps=1, sample_rate=0.1 and sigma=0.0"),
-        (100, 1e-12, 1.0, "steps", "must show something .* sample_rate=1e-12"),
-        (10**6, 1.0, 0.1, "sum", "must show something and not everything"),
-        (10, 0.5, 0.3, "steps", "smooth enough .* got steps=10, sample_rate=0.5 and sigma=0.3"),
-    ],
-)
-def test_trainings_that_show_next_to_nothing_or_next_to_everything(
-    steps, rate, sigma, sees, message
-):
-    with pytest.raises(ValueError, match=message):
-        isolated_limit(DpSgd(5, 5, steps, rate, sigma), delta=1e-5, sees=sees)

@@ -31,7 +31,6 @@ from ledger.entries import (
     varied,
 )
 from ledger.gaps import _success_laws
-from ledger.page import typeset
 from oralib import adaptive_failure_probability, epsilon_lower_bound, p
 from oralib.games import stop_or_oppose_law
 
@@ -321,35 +320,3 @@ def test_page_is_a_table_with_links_and_filters():
     assert frame.query("kind == 'claim of this book'").index.tolist() == [5]
     assert frame["as_expected"].all()
     assert frame.loc[4, "variants_rejected"] == frame.loc[4, "variants_passed"] == 1
-
-
-@pytest.mark.parametrize(
-    ("place", "page", "link"),
-    [
-        ("Section 5", "05-efficacy", "Chapter 5"),
-        ("Figure 9", "E-adaptive-auditing", "Appendix E"),
-        ("Theorems 5.1 and C.1", "05-efficacy", ""),
-        ("Algorithm 1", "05-efficacy", ""),
-        ("Lemma A.7", "exact-bound", "Exact bound"),
-    ],
-)
-def test_places_without_a_number_of_the_paper_are_linked(place, page, link):
-    """The others are linked by the book, as everywhere, unless the page goes beyond the paper."""
-    claim = replace(toy(1), place=place, explained=f"{page}#x")
-    shown = f'{place}<br><a href="{page}.html#x">{link}</a>' if link else place
-    assert f"<td>1</td><td>{shown}</td>" in ledger.Page([claim.verdict()])._repr_html_()
-
-
-@pytest.mark.parametrize(
-    ("plain", "shown"),
-    [
-        ("accuracy 0.485: -0.06002 towards 0", "accuracy 0.485: −0.06002 towards 0"),
-        ("Clopper-Pearson, k-th, 10⁻⁹", "Clopper–Pearson, k-th, 10⁻⁹"),
-        ("β = 1e-280, to 5e-05", "β = 10⁻²⁸⁰, to 5 · 10⁻⁵"),
-        ("LRR n=1: -inf against 0.75", "LRR n = 1: −∞ against 0.75"),
-        ("r = 100000, s.e. 0.00001", "r = 100,000, s.e. 0.00001"),
-        ("v >= 1 and v <= r", "v ≥ 1 and v ≤ r"),
-    ],
-)
-def test_texts_have_the_signs_of_a_book(plain, shown):
-    assert typeset(plain) == shown

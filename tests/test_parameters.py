@@ -75,10 +75,6 @@ def test_names_that_it_does_not_know_are_named():
     space = {"__annotations__": {"learning_rate": float}, "learning_rate": 0.1}
     with pytest.raises(ValueError, match="learning_rate is not among the parameters"):
         parameters.check(space)
-    with pytest.raises(ValueError, match="beta must have a value"):
-        parameters.check({"__annotations__": {"beta": float}})
-    with pytest.raises(ValueError, match="limits must be those of parameters, got one of n"):
-        parameters.check({"__annotations__": {"beta": float}, "beta": 0.1}, n=(1, 2))
 
 
 def test_a_chapter_that_runs_again_in_the_same_kernel():

@@ -15,21 +15,6 @@ def soup(html):
     return BeautifulSoup(html, "html.parser")
 
 
-@pytest.mark.parametrize(("there", "missing"), [((), "Chromium"), (("chromium",), "chromedriver")])
-def test_a_missing_browser_is_named(monkeypatch, there, missing):
-    monkeypatch.setattr(shutil, "which", lambda name: name if name in there else None)
-    with pytest.raises(SystemExit, match=f"error: {missing} is missing"), pdf.printer():
-        pass
-
-
-def test_a_book_that_is_not_built_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(pdf, "HTML", tmp_path)
-    with pytest.raises(SystemExit, match="make book"):
-        pdf.main()
-    with pytest.raises(SystemExit, match="book/index is not built"):
-        pdf.joined()
-
-
 @pytest.mark.parametrize(
     ("href", "expected"),
     [
@@ -60,26 +45,6 @@ def test_folds_are_opened_or_left_out(classes, title, stays):
     pdf.unfold(page.details)
     assert page.get_text() == stays
     assert not page.details
-
-
-def test_formulas_are_set_though_the_first_page_has_none(monkeypatch, tmp_path):
-    monkeypatch.setattr(pdf, "HTML", tmp_path)
-    sheet = '<link rel="stylesheet" href="../_static/{}.css">'
-    formulas = "<script>window.MathJax = {}</script><script src='../_static/mathjax/x.js'></script>"
-    (tmp_path / "book").mkdir()
-    heads = {
-        "book/a": sheet.format("a"),
-        "book/b": sheet.format("b") + formulas,
-        "book/c": formulas,
-    }
-    for name, head in heads.items():
-        (tmp_path / f"{name}.html").write_text(f"<html><head>{head}</head></html>")
-    found = soup(pdf.heads([*heads]))
-    assert [link["href"] for link in found.select("link")] == ["../html/_static/a.css"]
-    assert [script.get("src") for script in found.select("script")] == [
-        None,
-        "../html/_static/mathjax/x.js",
-    ]
 
 
 LITTLE = """<!DOCTYPE html><html><body style="margin: 0"><main style="overflow-wrap: anywhere">

@@ -3,9 +3,19 @@
 import numpy as np
 import pytest
 
-from oralib import DpSgd, Dropping, audit_hopping, noise_multiplier, plan_audit
+from oralib import (
+    Counts,
+    DpSgd,
+    Dropping,
+    audit_hopping,
+    certified_epsilon,
+    noise_multiplier,
+    plan_audit,
+    valid_lower_bound,
+)
 from oralib.__main__ import main
 from oralib.dpsgd.prediction import predicted_accuracy
+from oralib.planning import _least_right, expected_outcomes
 
 SIGMA = noise_multiplier(2.0, 1e-5, 100, 0.1)
 
@@ -49,14 +59,14 @@ def test_a_plan_is_worth_its_while():
 def test_a_training_that_is_too_large_to_simulate(capsys):
     given = ["--d", "10000000", "--steps", "100", "--sample-rate", "0.01", "--epsilon", "1"]
     assert main(["plan", *given, "--delta", "1e-9", "--most", "10000000"]) == 0
-    assert "not simulated here" in capsys.readouterr().out
+    assert "not simulated here" in " ".join(capsys.readouterr().out.split())
 
 
 def test_plan_on_the_command_line(capsys):
     given = ["--d", "50", "--steps", "10", "--sample-rate", "0.2", "--delta", "1e-5"]
     assert main(["plan", *given, "--epsilon", "4", "--trials", "4"]) == 0
     said = capsys.readouterr().out
-    for label in ("claim", "canaries", "guess", "expect", "valid"):
+    for label in ("words", "claim", "canaries", "guess", "expect", "at best", "valid"):
         assert f"\n{label}" in f"\n{said}"
     assert max(map(len, said.splitlines())) <= 80
 
@@ -66,7 +76,10 @@ def test_plan_on_the_command_line(capsys):
     [
         (("--epsilon", "-1"), "epsilon must lie in"),
         (("--d", "0"), "d must lie in"),
-        (("--most", "3"), "most must be at least"),
+        (("--steps", "-5"), "steps must lie in"),
+        (("--sample-rate", "1.5"), "sample_rate must lie in"),
+        (("--beta", "1"), "beta must lie in"),
+        (("--most", "0"), "most must be at least"),
         (("--trials", "-1"), "trials must lie in"),
     ],
 )
@@ -102,3 +115,54 @@ def test_a_long_training_is_planned_in_stages():
     np.testing.assert_allclose(ratio, 1, atol=0.03)
     with pytest.raises(ValueError, match="steps must be at most 1000000, got steps=1000001"):
         dropping.loads(DpSgd(100, 100, 10**6 + 1))
+
+
+def test_a_plan_to_refute_a_claim_refutes_it_if_the_noise_is_too_small():
+    """A claim that is out of reach is said to be."""
+    setting = {"d": 1000, "steps": 50, "sample_rate": 0.1, "trials": 0}
+    plan = plan_audit(1.0, 1e-5, aim="refute", **setting)
+    assert plan.noise == 0.35
+    assert plan.best > 1
+    outcomes = expected_outcomes(plan, trials=8)
+    assert outcomes.loc["0.35 of the noise", "refuted"] >= 0.75
+    assert outcomes.loc["a tenth of the noise", "refuted"] == 1
+    assert outcomes.loc["none", "refuted"] == 0
+    for bug in ("half the noise", "a tenth of the noise"):
+        assert outcomes.loc[bug, "right"] > outcomes.loc["none", "right"]
+    with pytest.raises(ValueError, match=r"d must be larger: .* to refute an epsilon of 8"):
+        plan_audit(8.0, 1e-5, aim="refute", **setting | {"d": 100})
+    with pytest.raises(ValueError, match=r"must allow for more canaries.* takes 8,9"):
+        plan_audit(8.0, 1e-5, aim="refute", most=1000, **setting)
+
+
+def test_a_plan_that_could_refute_is_predicted_to_need_what_it_needs():
+    """The least number of right guesses against the bound itself."""
+    for k, n, epsilon in ((50, 400, 2.0), (200, 1000, 4.0), (200, 10**5, 1.0)):
+        v = _least_right(k, n, epsilon, 1e-5, 0.05)
+        counts = Counts(np.array([v, v - 1]), np.array([k, k]), n, r_fixed=True)
+        bounds = valid_lower_bound(counts, beta=0.05, delta=1e-5)
+        assert bounds[0] > epsilon >= bounds[1]
+
+
+def test_claims_by_their_noise_and_by_another_accountant():
+    setting = {"d": 50, "steps": 20, "sample_rate": 0.1, "trials": 0}
+    plan = plan_audit(None, 1e-5, sigma=1.5, accountant="pld", **setting)
+    assert plan.dpsgd.sigma == 1.5
+    assert plan.epsilon == pytest.approx(certified_epsilon(plan.dpsgd, 1e-5))
+    back = plan_audit(plan.epsilon, 1e-5, accountant="pld", **setting)
+    assert back.dpsgd.sigma == pytest.approx(1.5, rel=2e-3)
+    assert plan_audit(9.0, 1e-5, sigma=1.5, **setting).epsilon == 9.0
+    assert plan_audit(plan.epsilon, 1e-5, **setting).dpsgd.sigma > 1.5  # by RDP
+    with pytest.raises(ValueError, match="epsilon or sigma must be given, got neither"):
+        plan_audit(None, 1e-5, **setting)
+
+
+def test_fewer_canaries_than_coordinates():
+    plan = plan_audit(2.0, 1e-5, d=10**6, steps=20, sample_rate=0.1, most=300, trials=0)
+    assert (plan.dpsgd.n, plan.dpsgd.d) == (300, 10**6)
+    assert "300 of 1,000,000 coordinates are used" in " ".join(str(plan).split())
+
+
+def test_a_plan_does_not_round_its_confidence_up():
+    plan = plan_audit(2.0, 1e-5, d=2, steps=1, sample_rate=1.0, beta=1e-9, trials=0)
+    assert "confidence 1 - 1e-09 for" in " ".join(str(plan).split())

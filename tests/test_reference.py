@@ -15,7 +15,7 @@ HTML = ROOT / "_build" / "html" / "book"
 PAGES = sorted((ROOT / "book").glob("api-*.md"))
 #: Modules with public names of their own, beyond those of ``oralib``.
 MODULES = (
-    *("channel", "dpsgd", "drawings", "experiments", "figures", "games", "guessers"),
+    *("canaries", "channel", "dpsgd", "drawings", "experiments", "figures", "games", "guessers"),
     *("laws", "mechanisms", "methods", "parameters", "planning", "runs", "scores", "tables"),
     *("trainings", "universe"),
 )

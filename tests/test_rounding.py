@@ -19,7 +19,7 @@ from zoo import SMALL, ZOO
 
 import oralib
 from oralib import tables
-from oralib._rounding import ROUNDING, first_largest, in_order, log_ratio, settled
+from oralib._rounding import ROUNDING, first_largest, in_order, log_ratio, snap
 
 BOOK = Path(__file__).parent.parent / "book"
 
@@ -85,8 +85,8 @@ def test_ties_are_broken_by_order():
 
 def test_what_is_not_rounding_stays():
     values = np.array([1e-300, 1e-14, 2e-14, 0.5 + 1e-9, -np.inf, np.inf, np.nan, 1 / 3])
-    assert np.array_equal(settled(values), values, equal_nan=True)
-    assert settled([]).shape == (0,)
+    assert np.array_equal(snap(values), values, equal_nan=True)
+    assert snap([]).shape == (0,)
     assert log_ratio(1.0, 1 + 1e-15) == 0 < log_ratio(1 + 1e-11, 1.0)
     assert np.isnan(log_ratio(0.0, 0.0))
 

@@ -23,22 +23,8 @@ from oralib.bounds.logistic import epsilon_estimate, p, p_inv
 from oralib.bounds.valid import Counts, split_for, valid_lower_bound, valid_rule
 from oralib.bounds.watched import adaptive_failure_probability, epsilon_lower_bound_anytime
 
-__all__ = [
-    "Counts",
-    "GaussianCurve",
-    "SubsampledGaussianCurve",
-    "adaptive_failure_probability",
-    "clopper_pearson_lower",
-    "epsilon_estimate",
-    "epsilon_lower_bound",
-    "epsilon_lower_bound_anytime",
-    "epsilon_lower_bound_fdp",
-    "epsilon_lower_bound_random_r",
-    "p",
-    "p_inv",
-    "p_value",
-    "split_for",
-    "valid_lower_bound",
-    "valid_rule",
-    "worst_case_rejection",
-]
+__all__ = ["Counts", "GaussianCurve", "SubsampledGaussianCurve", "adaptive_failure_probability"]
+__all__ += ["clopper_pearson_lower", "epsilon_estimate", "epsilon_lower_bound"]
+__all__ += ["epsilon_lower_bound_anytime", "epsilon_lower_bound_fdp"]
+__all__ += ["epsilon_lower_bound_random_r", "p", "p_inv", "p_value", "split_for"]
+__all__ += ["valid_lower_bound", "valid_rule", "worst_case_rejection"]

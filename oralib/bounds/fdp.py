@@ -2,9 +2,8 @@
 
 **What is tested.** A mechanism is f-DP if, whatever the other elements are, no test that tells
 "element i is in" from "element i is out" beats the trade-off curve f, in either direction: an event
-of probability x under the one has a probability of at least g(x) = f(1 - x) under the other. Here g
-is convex, rises, and g(0) = 0. A curve of μ-GDP, say, has g(x) = Φ(Φ⁻¹(x) - μ). The null hypothesis
-is that the mechanism is f-DP for *this* f; too many right guesses refute it.
+of probability x under the one has a probability of at least g(x) = f(1 - x) under the other; g is
+convex, rises, and g(0) = 0. For μ-GDP it is Φ(Φ⁻¹(x) - μ). Too many right guesses refute f-DP.
 
 **What f-DP says about counts.** Let n elements be chosen by fair coins of their own, and let r of
 them be guessed, V of them rightly. Pick one of the n elements at random, and look at the event that
@@ -28,15 +27,13 @@ so a + b ends at r / n. If the recursion ends above it, no f-DP mechanism reache
 probability β, and f is rejected at level β. Once b stands still it does so for good.
 
 **From curves to ε.** In a family of curves with one parameter, the curves with enough privacy are
-rejected and the others are not. The bound is the ε at δ of the least private one that is rejected.
+rejected. The bound is the ε at δ of the least private one of these. No curve with
+g(β v / n) <= β (r - v) / n is ever rejected, however large r is: an f-DP mechanism may be bad with
+probability β and silent else.
 
-**What more guesses cannot do.** An f-DP mechanism may be bad with probability β and silent else. So
-no curve with g(β v / n) <= β (r - v) / n is ever rejected, however large r is.
-
-**What it assumes.** It refutes "the mechanism is f-DP" for each curve above the critical one. That
-its ε at δ bounds the mechanism's ε is guaranteed if the mechanism's own curve is one of the family:
-a Gaussian mechanism for :class:`GaussianCurve`, DP-SGD with this number of steps and this sample
-rate for :class:`SubsampledGaussianCurve`. It is not guaranteed for an arbitrary one, and
+**What it assumes.** That ε bounds the mechanism's is guaranteed if its own curve is one of the
+family: a Gaussian mechanism for :class:`GaussianCurve`, DP-SGD with this number of steps and this
+sample rate for :class:`SubsampledGaussianCurve`. It is not guaranteed for an arbitrary one, and
 :func:`oralib.valid_lower_bound` never chooses it. The number of guesses r must be fixed in advance
 (guesses that were not taken count as wrong), without feedback.
 
@@ -83,9 +80,7 @@ _LEAST_SIGMA, _LARGEST_SIGMA = 0.1, 1e6
 class GaussianCurve:
     """The trade-off curves of μ-GDP: those of a Gaussian mechanism with noise 1 / μ.
 
-    The curve of μ is β(α) = Φ(Φ^-1(1 - α) - μ), with Φ the normal law function: the least share of
-    errors of the second kind of a test between neighbours that has a share α of the first kind. It
-    is (ε, δ)-DP for δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ).
+    That of μ is β(α) = Φ(Φ^-1(1 - α) - μ), and (ε, δ)-DP for δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ).
 
     Examples
     --------
@@ -108,15 +103,10 @@ class SubsampledGaussianCurve:
     """The trade-off curves of DP-SGD: Gaussian noise on Poisson-sampled batches, step after step.
 
     The parameter of the family is the noise multiplier σ, from 0.1 to 10^6; neighbours add or
-    remove one element. The curves come from the privacy loss distributions of dp-accounting. What
-    is approximate about them errs to the safe side:
-
-    - the curve that counts must refute is the library's pessimistic one, the worse of adding and
-      removing at each ε, and it enters as the maximum of finitely many of its tangents, which is
-      convex and lies below it;
-    - ε is that of the library's optimistic estimate for a σ that is rejected, up to 1/2048 above
-      the critical one. Each step rounds losses down to multiples of 0.004 / ``steps`` (or of a
-      100,000th part of their range, if that is more), so that ε is about 0.002 too low (or more).
+    remove one element. The privacy loss distributions are those of dp-accounting, and err to the
+    safe side: the curve that counts must refute is its pessimistic one, the worse of adding and
+    removing at each ε, as the maximum of finitely many of its tangents; and ε is its optimistic
+    estimate for a σ that is rejected, up to 1/2048 above the critical one, about 0.002 too low.
 
     Parameters
     ----------
@@ -133,11 +123,9 @@ class SubsampledGaussianCurve:
     sample_rate: float = 0.1
 
     def __post_init__(self) -> None:
-        _check.store(
-            self,
-            steps=_check.integer("steps", self.steps, 1, 10**5),
-            sample_rate=_check.real("sample_rate", self.sample_rate, 1e-6, 1),
-        )
+        steps = _check.integer("steps", self.steps, 1, 10**5)
+        rate = _check.real("sample_rate", self.sample_rate, 1e-6, 1)
+        _check.store(self, steps=steps, sample_rate=rate)
 
     def epsilon(self, sigma: float, delta: float) -> float:
         """An ε that is not above the one at which training with ``sigma`` is (ε, δ)-DP.
@@ -171,10 +159,7 @@ def epsilon_lower_bound_fdp(
     With probability 1 - β it does not exceed the ε at δ of a mechanism in the family, if the number
     of guesses was fixed in advance and the guesser had no feedback. For a mechanism outside of the
     family it only says that no curve of the family up to this ε describes it: that it bounds its ε
-    is *not* guaranteed. See :mod:`oralib.bounds.fdp` for how it works.
-
-    It is 0 if no curve is rejected, and at δ = 0 inf as soon as any is: no amount of Gaussian noise
-    is ε-DP for a finite ε.
+    is *not* guaranteed. It is 0 if no curve is rejected, and at δ = 0 inf as soon as any is.
 
     Parameters
     ----------
@@ -184,10 +169,6 @@ def epsilon_lower_bound_fdp(
     beta : how often the bound may fail, in (0, 1).
     curve : ``GaussianCurve()``, or ``SubsampledGaussianCurve(steps=..., sample_rate=...)``, which
         takes seconds for each new count.
-
-    See Also
-    --------
-    oralib.epsilon_lower_bound : for any (ε, δ)-DP mechanism.
 
     Examples
     --------
@@ -288,10 +269,7 @@ def _largest_mu(v: int, r: int, n: int, beta: float) -> float:
     last, last_value, tolerance = inf, 0.0, 0.1 * _CLOSE * x
     for rounds in range(200):
         value = _reach(v, r, n, beta, x, none)
-        if value > 0:
-            low = x
-        else:
-            high = x
+        low, high = (x, high) if value > 0 else (low, x)
         # Values beyond these say little about where the root is.
         telling = log(beta) + 0.01 < value < log(_FAR)
         slope = (value - last_value) / (x - last) if telling and last < inf else 0.0
@@ -330,7 +308,7 @@ def _largest_mus(v: Array, r: Array, n: Array, beta: Array) -> Array:
 
 
 def _gaussian_epsilon(mu: NDArray[np.float64], delta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The ε of μ-GDP at δ, a 10^-11 part below it: bisection to start with, then Newton's method.
+    """The ε of μ-GDP at δ, a 10^-11 part below it: Newton's method, kept inside a bracket.
 
     With t = ε / μ - μ / 2 it is δ = φ(t) (R(t) - R(t + μ)), R = P[N > t] / φ(t) Mills's ratio, so
     that neither large ε nor tiny δ lose digits.
@@ -392,9 +370,6 @@ def _least_sigma(
     ``mu`` is the largest μ whose Gaussian curve is rejected.
     """
 
-    def reach(k: int) -> float:
-        return float(_reach(v, r, n, beta, 0.0, _tangents(curve, exp(k / _PER_E_FOLD))))
-
     least = round(log(_LEAST_SIGMA) * _PER_E_FOLD) + 1
     most = round(log(_LARGEST_SIGMA) * _PER_E_FOLD) - 1
     # By the central limit theorem, the training is about as private as μ-GDP for this σ.
@@ -404,11 +379,8 @@ def _least_sigma(
     last: tuple[int, float] | None = None
     stride = 16
     while high - low > 1:
-        value = reach(k)
-        if value > 0:
-            high = k
-        else:
-            low = k
+        value = float(_reach(v, r, n, beta, 0.0, _tangents(curve, exp(k / _PER_E_FOLD))))
+        low, high = (low, k) if value > 0 else (k, high)
         step = None
         if last is not None and abs(value) < 1.5 and (value - last[1]) * (k - last[0]) > 0:
             step = round(-value * (k - last[0]) / (value - last[1]))
@@ -430,7 +402,7 @@ def _tangents(curve: SubsampledGaussianCurve, sigma: float) -> NDArray[np.float6
     x <= e^ε y + δ(ε) and, for its complement, 1 - y <= e^ε (1 - x) + δ(ε).
     """
     spread = _step_spread(curve, sigma)
-    pld = _composed(curve, sigma, min(spread / 16, 0.01), pessimistic=True)
+    pld = _composed(curve, sigma, min(spread / 16, 0.01), safe=True)
     most = min(pld.get_epsilon_for_delta(1e-12), 600.0)
     epsilon = np.linspace(0, most, 513)
     delta = np.asarray(pld.get_delta_for_epsilon(epsilon)) + 1e-14  # above all its rounding
@@ -459,13 +431,10 @@ def _hull(lines: NDArray[np.float64]) -> NDArray[np.float64]:
 def _optimistic_epsilon(curve: SubsampledGaussianCurve, sigma: float, delta: float) -> float:
     if delta == 0:
         return inf
-    # The largest loss of a step, ten standard deviations out.
-    most = (1 + 20 * sigma) / (2 * sigma**2)
+    most = (1 + 20 * sigma) / (2 * sigma**2)  # the largest loss, ten standard deviations out
     most = most if curve.sample_rate == 1 else log1p(curve.sample_rate * expm1(min(most, 700.0)))
-    finest = max(0.004 / curve.steps, most / 100_000)
-    pld = _composed(
-        curve, sigma, min(finest, _step_spread(curve, sigma) / 32, 0.01), pessimistic=False
-    )
+    interval = min(max(0.004 / curve.steps, most / 1e5), _step_spread(curve, sigma) / 32, 0.01)
+    pld = _composed(curve, sigma, interval, safe=False)
     # The library moves up to 1e-15 of the tail to infinity, also where it should not.
     return float(pld.get_epsilon_for_delta(min(delta + 2e-15, 1.0)))
 
@@ -475,15 +444,12 @@ def _step_spread(curve: SubsampledGaussianCurve, sigma: float) -> float:
     return curve.sample_rate * sqrt(expm1(min(1 / sigma**2, 100.0)))
 
 
-def _composed(
-    curve: SubsampledGaussianCurve, sigma: float, interval: float, *, pessimistic: bool
-) -> Any:
+def _composed(curve: SubsampledGaussianCurve, sigma: float, interval: float, safe: bool) -> Any:
     """The privacy loss distribution of a training by dp-accounting, for adding and removing."""
     # Here, because it takes a second to import and few need it.
     from dp_accounting.pld import privacy_loss_distribution
 
-    estimate = {"pessimistic_estimate": pessimistic, "use_connect_dots": pessimistic}
-    step = privacy_loss_distribution.from_gaussian_mechanism(
-        sigma, sampling_prob=curve.sample_rate, value_discretization_interval=interval, **estimate
-    )
+    how: Any = {"pessimistic_estimate": safe, "use_connect_dots": safe}
+    how |= {"sampling_prob": curve.sample_rate, "value_discretization_interval": interval}
+    step = privacy_loss_distribution.from_gaussian_mechanism(sigma, **how)
     return step.self_compose(curve.steps)

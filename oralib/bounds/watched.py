@@ -153,8 +153,7 @@ def _anytime_line(n: int, epsilon: float, beta: float) -> Array:
         # One more guess moves the line up by 0 or 1.
         if c <= r and not _anytime_exceeds(c, r, level, beta):
             c += 1
-        c = min(c, r + 1)
-        line[r] = c
+        line[r] = c = min(c, np.int64(r + 1))
     return line
 
 

@@ -13,11 +13,6 @@ every element has a coordinate of its own, with n > d each coordinate has n / d 
 - :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped;
 - :mod:`~oralib.dpsgd.observed`: guesses from the weights of a training that somebody has run;
 - :mod:`~oralib.dpsgd.conformity`: and whether it looks like the stated one.
-
-See Also
---------
-oralib.accounting : how much noise it needs.
-oralib.mechanisms.NoisyCountInSets : a single full-batch step as a mechanism for any game.
 """
 
 from oralib.accounting import certified_epsilon, noise_multiplier
@@ -30,25 +25,7 @@ from oralib.dpsgd.single_step import audit_single_step, guess_distances
 from oralib.dpsgd.sums import audit
 from oralib.dpsgd.training import DpSgd, audit_training, train
 
-__all__ = [
-    "Confidence",
-    "Conformity",
-    "DpSgd",
-    "Dropping",
-    "audit",
-    "audit_gradients",
-    "audit_hopping",
-    "audit_likelihood",
-    "audit_single_step",
-    "audit_training",
-    "canary_scores",
-    "certified_epsilon",
-    "confidence",
-    "conformity",
-    "guess_distances",
-    "hopping_scores",
-    "isolated_limit",
-    "noise_multiplier",
-    "noisy_gradients",
-    "train",
-]
+__all__ = ["Confidence", "Conformity", "DpSgd", "Dropping", "audit", "audit_gradients"]
+__all__ += ["audit_hopping", "audit_likelihood", "audit_single_step", "audit_training"]
+__all__ += ["canary_scores", "certified_epsilon", "confidence", "conformity", "guess_distances"]
+__all__ += ["hopping_scores", "isolated_limit", "noise_multiplier", "noisy_gradients", "train"]

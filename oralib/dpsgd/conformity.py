@@ -17,13 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oralib import _check
 from oralib.dpsgd.observed import check_places, check_steps
 from oralib.dpsgd.training import DpSgd
-
-__all__ = ["Conformity", "conformity"]
 
 
 @dataclass(frozen=True)
@@ -48,10 +46,7 @@ class Conformity:
 
     @property
     def p_value(self) -> float:
-        """How likely the largest of the three, z, is so large: 3 P[|Z| > z], Z normal, at most 1.
-
-        A good approximation with many coordinates and steps.
-        """
+        """How likely the largest of the three, z, is so large: 3 P[|Z| > z], at most 1."""
         largest = max(abs(z) for z in (self.signal, self.spread, self.steps))
         return float(min(1.0, 3 * 2 * scipy.stats.norm.sf(largest)))
 
@@ -86,15 +81,14 @@ def conformity(
     if places is None:
         ones = np.bincount(np.flatnonzero(coins) % used, minlength=used)[None, :]
     else:
-        where = check_places(dpsgd, places)
-        ones = np.array([_count(row[coins], used) for row in where])
+        rows = check_places(dpsgd, places)
+        ones = np.array([np.bincount(row[coins & (row >= 0)], minlength=used) for row in rows])
     luck = q * (1 - q) * ones  # the variance of the batch
     variance = dpsgd.sigma**2 + luck
     error = y - q * ones
     # Fourth moments: of a normal number and of a binomial one, independent of each other.
     fourth = 3 * dpsgd.sigma**4 + 6 * dpsgd.sigma**2 * luck
     fourth = fourth + luck * (1 + (3 * ones - 6) * q * (1 - q))
-    squares = error**2 - variance
     spread = np.broadcast_to(fourth - variance**2, y.shape)
     weight = np.broadcast_to(ones / variance, y.shape)
     steps = 0.0
@@ -104,10 +98,6 @@ def conformity(
     amount = float((weight * ones).sum())
     return Conformity(
         signal=float((weight * error).sum() / np.sqrt(amount)) if amount else 0.0,
-        spread=float(squares.sum() / np.sqrt(spread.sum())),
+        spread=float((error**2 - variance).sum() / np.sqrt(spread.sum())),
         steps=steps,
     )
-
-
-def _count(where: NDArray[np.int64], used: int) -> NDArray[np.int64]:
-    return np.bincount(where[where >= 0], minlength=used)

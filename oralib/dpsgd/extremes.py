@@ -25,9 +25,8 @@ the score of tail probability P, and the right guesses have the law of the whole
 
 What is tabulated is P[J <= j] at equal steps of y = log((1 - P) / P). The densities and tails have
 closed characteristic functions, and are integrated on a contour through the saddle point, which
-keeps all digits also far out in the tail and for any s: no binomial is replaced by a normal. The
-steps are halved until interpolation errs by less than 1e-9; no sample that fits on a machine shows
-that.
+keeps all digits also far out in the tail: no binomial is replaced by a normal. The steps are halved
+until interpolation errs by less than 1e-9, which no sample that fits on a machine shows.
 """
 
 from dataclasses import dataclass
@@ -43,8 +42,6 @@ from numpy.typing import NDArray
 from oralib._jit import jit
 from oralib.dpsgd.training import DpSgd, ones_among
 from oralib.mechanisms import Array
-
-__all__ = ["End", "Extremes", "coordinates_needed", "extremes_of", "play_extremes"]
 
 Reals = NDArray[Any]  # of doubles
 
@@ -129,10 +126,9 @@ def _inner(coordinates: int, d: int) -> float:
     return min(float(scipy.special.logit(most)), _far(d))
 
 
-def play_extremes(extremes: Extremes, trials: int, rng: Generator) -> NDArray[np.int64]:
+def play_extremes(both: Extremes, trials: int, rng: Generator) -> NDArray[np.int64]:
     """The number of right guesses of so many audits."""
-    s, d, high, low = extremes.s, extremes.d, extremes.high, extremes.low
-    return _play(trials, s, d, extremes.meet, high, low, rng)
+    return _play(trials, both.s, both.d, both.meet, both.high, both.low, rng)
 
 
 # --------------------------------------------------------------------- the law of a coordinate
@@ -341,14 +337,10 @@ def _tabulate(
             tables = _cumulative(on, y, sizes)
         middle = y[:-1] + step / 2
         between = _cumulative(on, middle, sizes)
-        missed = max(
-            float(np.abs(_midpoints(rows) - new[2:-2]).max())
-            for rows, new in zip(tables, between, strict=True)
-        )
+        pairs = list(zip(tables, between, strict=True))
+        missed = max(float(np.abs(_midpoints(rows) - new[2:-2]).max()) for rows, new in pairs)
         places = np.arange(1, len(y))
-        tables = [
-            np.insert(rows, places, new, axis=0) for rows, new in zip(tables, between, strict=True)
-        ]
+        tables = [np.insert(rows, places, new, axis=0) for rows, new in pairs]
         y, step = np.insert(y, places, middle), step / 2
         if missed < 32 * _ERROR:  # halving the step has divided it by 64
             return start, step, tables[sizes.index(border)], tables[sizes.index(whole)]

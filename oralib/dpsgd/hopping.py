@@ -32,8 +32,6 @@ from oralib.dpsgd.noisy_counts import interpolate, ratio_table
 from oralib.dpsgd.training import DpSgd, fixed_counts, numbers_of_guesses
 from oralib.mechanisms import Array
 
-__all__ = ["Dropping", "audit_hopping", "hopping_counts", "hopping_scores"]
-
 #: Coordinates are crowded in so many bands of equal width.
 BANDS = 10
 
@@ -48,18 +46,17 @@ MOST_STEPS = 10**6
 class Dropping:
     """How the number of active canaries falls, and how unevenly they share the coordinates.
 
+    Loads are whole numbers of at least 1, so that what is aimed at is met only roughly.
+
     Attributes
     ----------
-    final : the number of active canaries per coordinate in the end that is aimed at, from 1 on;
-        loads are whole numbers, so that it may be a little more.
+    final : the number of active canaries per coordinate that is aimed at in the end, from 1 on.
     until : the share of the training after which no more are dropped, in (0, 1].
     bend : in [0.1, 10]. With 1 the number of active canaries falls by the same factor in each
         step; above 1 it falls slowly at first.
     crowding : the ratio between the most and the least crowded coordinates that is aimed at, early
-        and at the end, each at least 1; in between it changes geometrically. The first step has
-        equal loads, and loads are whole numbers of at least 1, so that the ratio may be smaller,
-        above all at the end. The most promising canaries, by the size of their scores, have the
-        least crowded coordinates.
+        and at the end, each at least 1; in between it changes geometrically. The most promising
+        canaries, by the size of their scores, have the least crowded coordinates.
 
     Examples
     --------
@@ -90,8 +87,7 @@ class Dropping:
         """How many canaries share a coordinate: a row for each step, a column for each band.
 
         The first band is that of the most promising ones. All loads are equal in the first step,
-        before anything is known. A training of more than a thousand steps has a thousand stages,
-        in each of which the loads stay the same.
+        before anything is known, and stay the same in each stage of a training.
         """
         check_steps(dpsgd)
         s, width = dpsgd.per_coordinate, _widths(dpsgd)
@@ -147,10 +143,6 @@ def audit_hopping(
     k : the number of guesses, at most the number of canaries that are active in the end.
     dropping : which canaries to drop and to crowd; None for no dropping.
 
-    See Also
-    --------
-    audit : canaries that stay on one coordinate.
-
     Examples
     --------
     >>> dpsgd = DpSgd(n=16_000, sigma=2.4224)
@@ -168,17 +160,24 @@ def hopping_counts(
     guesses: Sequence[int],
     *,
     dropping: Dropping | None = None,
+    norm: float = 1.0,
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """As :func:`audit_hopping`, for several numbers of guesses, the largest first, at once."""
+    """As :func:`audit_hopping`, for several numbers of guesses on the very same trainings.
+
+    Parameters
+    ----------
+    guesses : the numbers of guesses, the largest first.
+    norm : that of a canary's gradient; above 1 if nobody clips it.
+    """
     plan = _plan(dpsgd, dropping)
     ks = numbers_of_guesses(guesses, int(plan.loads[-1] @ plan.widths))
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
         v = np.empty((size, ks.size), dtype=np.int64)
         for trial in range(size):
-            included, scores, who = _hop(plan, rng)
+            included, scores, who = _hop(plan, rng, norm)
             v[trial] = [_count_right(included, scores, who, k) for k in ks.tolist()]
         return (v,)
 
@@ -190,11 +189,9 @@ def hopping_counts(
 def hopping_scores(
     dpsgd: DpSgd, *, dropping: Dropping | None = None, seed: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.bool_]]:
-    """One audited training: which canaries were included, their scores, who was active in the end.
+    """One training as :func:`audit_hopping` plays it: who is included, all scores, who is active.
 
     The score of a canary that was dropped is the one that it had when it was.
-
-    For a look at the scores: :func:`audit_hopping` plays the same audit.
 
     Examples
     --------
@@ -243,13 +240,13 @@ def _plan(dpsgd: DpSgd, dropping: Dropping | None) -> _Plan:
         raise ValueError(f"n must be at most 10**8, as each canary is simulated, got n={dpsgd.n}")
     distinct, index = np.unique(loads, return_inverse=True)
     made = [ratio_table(int(load), dpsgd.sample_rate, dpsgd.sigma)[:3] for load in distinct]
-    low, step, values = (np.array(part) for part in zip(*made, strict=True))
+    tables = (np.array(part) for part in zip(*made, strict=True))
     index = index.reshape(loads.shape)
-    return _Plan(dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, loads, widths, index, low, step, values)
+    return _Plan(dpsgd.n, dpsgd.sample_rate, dpsgd.sigma, loads, widths, index, *tables)
 
 
 @jit
-def _hop(plan: _Plan, rng: Generator) -> tuple[Array, Array, Array]:
+def _hop(plan: _Plan, rng: Generator, norm: float = 1.0) -> tuple[Array, Array, Array]:
     """One training: the coins, all scores, and who is active in the end.
 
     Active canaries lie in the order of their promise, band by band. Within a band they lie in rows
@@ -282,7 +279,7 @@ def _hop(plan: _Plan, rng: Generator) -> tuple[Array, Array, Array]:
             entry, ones = plan.table[t, band], slice(first[band], first[band + 1])
             table = plan.low[entry], plan.step[entry], plan.values[entry]
             members = row[ones], column[ones]
-            _step(score[start:end], members, widths[band], gap, plan.sigma, table, rng)
+            _step(score[start:end], members, widths[band], gap, (plan.sigma, norm), table, rng)
             start = end
     for i in range(active):
         dropped_scores[who[i]] = score[i]
@@ -306,13 +303,14 @@ def _line_up(
 
 @jit
 def _step(
-    score: Array, members: Any, width: int, gap: float, sigma: float, table: Any, rng: Generator
+    score: Array, members: Any, width: int, gap: float, sizes: Any, table: Any, rng: Generator
 ) -> None:
     """One step on the coordinates of a band: batches, noise, and what it adds to the scores.
 
     ``members`` are the rows and columns of the included canaries: only they can be in a batch.
     """
     row, column = members
+    sigma, norm = sizes  # of the noise, and of a canary's gradient
     low, step, values = table
     rows = score.size // width
     turn = rng.integers(0, width, rows)
@@ -320,7 +318,7 @@ def _step(
     # The gaps between members of a batch are geometric: jump from member to member.
     i = np.floor(gap * rng.standard_exponential())
     while i < row.size:
-        noisy[column[int(i)] + turn[row[int(i)]]] += 1
+        noisy[column[int(i)] + turn[row[int(i)]]] += norm
         i += 1 + np.floor(gap * rng.standard_exponential())
     for j in range(width):
         y = noisy[j] + noisy[j + width] + sigma * rng.standard_normal()
@@ -361,6 +359,12 @@ def _sort(active: int, wanted: int, canaries: Any, spare: Any, dropped_scores: A
 def _key(score: float) -> int:
     """Small for a large score."""
     return _KEYS - 1 - int(min(abs(score) * _KEYS_PER_UNIT, _KEYS - 1.0))
+
+
+def by_promise(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The order in which :func:`_sort` puts canaries with these scores."""
+    size = np.minimum(np.abs(scores) * _KEYS_PER_UNIT, _KEYS - 1.0).astype(np.int16)
+    return np.argsort(-size, kind="stable")
 
 
 @jit

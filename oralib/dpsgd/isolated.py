@@ -38,8 +38,6 @@ from oralib import _check
 from oralib.dpsgd.likelihood import SEEN
 from oralib.dpsgd.training import DpSgd
 
-__all__ = ["Confidence", "confidence", "isolated_limit"]
-
 Reals = NDArray[Any]  # of doubles
 
 #: Log-probabilities below it are left out.
@@ -158,9 +156,8 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
 
         P[\\|Λ\\| > ε, right] - e^ε P[\\|Λ\\| > ε, wrong] = δ / β.
 
-    The left side is the privacy profile of what is seen, all steps of the training or their sum, as
-    the mean of its two directions: the audit ends at the ε of about δ / β, and not of δ. (An
-    accountant takes the larger of the two directions, so that its ε at δ / β is a little larger.)
+    The left side is the privacy profile of what is seen, the mean of its two directions (of which
+    an accountant takes the larger): the audit ends at the ε of about δ / β, and not of δ.
 
     Examples
     --------
@@ -345,9 +342,8 @@ class _Step:
 
     def points(self, c: Reals, most: float) -> float:
         """How many of y there will be, for t up to ``most``."""
-        return (max(float(c.max()), 0) - min(float(c.min()), 0) + 20 * self.sigma) / self.spacing(
-            most
-        )
+        reach = max(float(c.max()), 0) - min(float(c.min()), 0) + 20 * self.sigma
+        return reach / self.spacing(most)
 
     def characteristic(self, c: Reals, t: Reals) -> NDArray[np.complex128]:
         """exp(K(c + i t) - K(c)), a row for each c."""

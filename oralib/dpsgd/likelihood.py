@@ -32,15 +32,6 @@ from oralib.dpsgd.noisy_counts import POINTS, interpolate, log_mixture, window
 from oralib.dpsgd.training import DpSgd, fixed_counts, numbers_of_guesses
 from oralib.mechanisms import Array
 
-__all__ = [
-    "audit_likelihood",
-    "count_right",
-    "likelihood_counts",
-    "likelihood_tables",
-    "log_odds",
-    "weigh",
-]
-
 SEEN = ("sum", "steps")
 
 
@@ -53,14 +44,9 @@ def audit_likelihood(
     ----------
     dpsgd : the training; its canaries stay on their coordinates.
     k : the number of guesses, fixed in advance.
-    sees : whether the guesser looks at the ``"sum"`` of the noisy gradients, as with the first and
-        the last weights, or at all ``"steps"``.
+    sees : whether the guesser looks at the ``"sum"`` of the noisy gradients or at all ``"steps"``.
     feedback : ``"none"``, or ``"one-way"``: it is shown the coins of elements that it abstains
         from, the least promising first, until k are left.
-
-    See Also
-    --------
-    audit : the paper's guesser, which looks at the sum and takes k/2 elements from each end.
 
     Examples
     --------
@@ -84,13 +70,10 @@ def likelihood_counts(
     seed: int,
 ) -> list[Counts]:
     """As :func:`audit_likelihood`, for several numbers of guesses, the largest first, at once."""
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     ks = numbers_of_guesses(guesses, dpsgd.n)
     _check.one_of("sees", sees, SEEN)
     _check.one_of("feedback", feedback, ("none", "one-way"))
     s, steps = dpsgd.per_coordinate, dpsgd.steps
-    if s > 1000:
-        raise ValueError(f"n / d must be at most 1000, to weigh every count, got n / d = {s}")
     # A sum is one step with T draws of each element, and with the noise of T steps.
     draws, rounds = (steps, 1) if sees == "sum" else (1, steps)
     noise = dpsgd.sigma * sqrt(draws)
@@ -110,6 +93,8 @@ def likelihood_tables(
     s: int, draws: int, sample_rate: float, noise: float
 ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]]:
     """Log-likelihoods of a noisy gradient for m = 0, ..., s, and the logarithms of factorials."""
+    if s > 1000:
+        raise ValueError(f"n / d must be at most 1000, to weigh every count, got n / d = {s}")
     reach = 8 * sqrt(noise**2 + s * draws * sample_rate)
     low, high = -reach, s * draws * sample_rate + reach
     step = (high - low) / (POINTS - 1)

@@ -14,8 +14,6 @@ from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib.mechanisms import Array
 
-__all__ = ["POINTS", "interpolate", "log_mixture", "ratio_table", "window"]
-
 #: Points of a table.
 POINTS = 1024
 

@@ -20,8 +20,6 @@ from oralib.dpsgd.noisy_counts import interpolate, ratio_table
 from oralib.dpsgd.training import DpSgd
 from oralib.mechanisms import Array
 
-__all__ = ["audit_gradients", "canary_scores", "noisy_gradients"]
-
 #: Weights and gradients beyond it are those of a training that has failed.
 _LARGEST = 1e12
 
@@ -77,8 +75,7 @@ def canary_scores(
         also one row with their sum.
     sees : ``"sum"`` or ``"steps"``: what the scores are made of.
     places : None for canaries that stay, canary i on coordinate i % d. For canaries that hop, the
-        coordinate of each in each step, T rows and n columns; ``"steps"`` only. -1 stands
-        for a canary that has been dropped.
+        coordinate of each in each step, T rows and n columns, or -1 if dropped; ``"steps"`` only.
 
     Examples
     --------
@@ -88,8 +85,7 @@ def canary_scores(
     """
     y = _observed(dpsgd, gradients, sees)
     if places is None:
-        likelihood, factorials = _likelihoods(dpsgd, y, sees)
-        scores = _all_log_odds(likelihood, factorials)
+        scores = all_log_odds(*_likelihoods(dpsgd, y, sees))
         return scores[np.arange(dpsgd.n) % dpsgd.used_coordinates]
     if sees != "steps":
         raise ValueError(f"sees must be 'steps' for canaries that hop, got sees={sees!r}")
@@ -115,11 +111,6 @@ def audit_gradients(
     feedback : ``"none"``, or ``"one-way"``: the coins of elements are shown, the least promising
         first, until k are left, and those are guessed.
 
-    See Also
-    --------
-    audit_likelihood : the same guesser on simulated trainings.
-    audit_scores : any scores, and how many guesses to take.
-
     Examples
     --------
     >>> from oralib import train
@@ -137,9 +128,8 @@ def audit_gradients(
     likelihood, factorials = _likelihoods(dpsgd, y, sees)
     rows = np.ascontiguousarray(coins.reshape(dpsgd.per_coordinate, dpsgd.used_coordinates).T)
     (v,) = count_right(likelihood, rows, np.array([k]), feedback == "one-way", factorials)
-    return Counts(
-        np.array([v]), np.array([k]), dpsgd.n, "observed training", r_fixed=True, feedback=feedback
-    )
+    how: Any = {"game": "observed training", "r_fixed": True, "feedback": feedback}
+    return Counts(np.array([v]), np.array([k]), dpsgd.n, **how)
 
 
 def check_places(dpsgd: DpSgd, places: ArrayLike) -> NDArray[np.int64]:
@@ -170,10 +160,6 @@ def _observed(dpsgd: DpSgd, gradients: ArrayLike, sees: str) -> NDArray[np.float
     """What the guesser looks at; the sum is a single row."""
     _check.one_of("sees", sees, SEEN)
     y = check_steps(dpsgd, gradients, or_sum=sees == "sum")
-    if dpsgd.per_coordinate > 1000:
-        raise ValueError(
-            f"n / d must be at most 1000, to weigh every count, got n / d = {dpsgd.per_coordinate}"
-        )
     return y.sum(axis=0, keepdims=True) if sees == "sum" else y
 
 
@@ -183,11 +169,11 @@ def _likelihoods(dpsgd: DpSgd, y: NDArray[np.float64], sees: str) -> tuple[Any, 
     low, step, table, factorials = likelihood_tables(
         dpsgd.per_coordinate, draws, dpsgd.sample_rate, dpsgd.sigma * sqrt(draws)
     )
-    return _weigh_all(y, table, low, step), factorials
+    return weigh_all(y, table, low, step), factorials
 
 
 @jit
-def _weigh_all(y: Array, table: Array, low: float, step: float) -> Array:
+def weigh_all(y: Array, table: Array, low: float, step: float) -> Array:
     likelihood = np.zeros((y.shape[1], table.shape[0]))
     for t in range(y.shape[0]):
         for j in range(y.shape[1]):
@@ -196,7 +182,7 @@ def _weigh_all(y: Array, table: Array, low: float, step: float) -> Array:
 
 
 @jit
-def _all_log_odds(likelihood: Array, factorials: Array) -> Array:
+def all_log_odds(likelihood: Array, factorials: Array) -> Array:
     odds = np.empty(likelihood.shape[0])
     for j in range(odds.size):
         odds[j] = log_odds(likelihood[j], likelihood.shape[1] - 1, np.int64(0), factorials)

@@ -19,8 +19,6 @@ from oralib.dpsgd.hopping import Dropping, loads_and_widths, stages
 from oralib.dpsgd.noisy_counts import ratio_table
 from oralib.dpsgd.training import DpSgd
 
-__all__ = ["predicted_accuracy"]
-
 
 def predicted_accuracy(
     dpsgd: DpSgd, guesses: NDArray[np.int64], dropping: Dropping | None = None

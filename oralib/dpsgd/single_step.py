@@ -17,8 +17,6 @@ from oralib.dpsgd.training import DpSgd, ones_among, play_counts
 from oralib.games import FEEDBACK, adaptive_game, check_budget, in_order
 from oralib.mechanisms import Array
 
-__all__ = ["audit_single_step", "guess_distances"]
-
 
 def audit_single_step(
     dpsgd: DpSgd,
@@ -40,10 +38,6 @@ def audit_single_step(
         (``"one-way"``), or all coins (``"full"``, the paper's adaptive auditing).
     budget : with feedback, a number of guesses fixed in advance, as in :func:`oralib.adaptive`.
 
-    See Also
-    --------
-    oralib.adaptive : the same game played slowly with :class:`oralib.NoisyCountInSets`.
-
     Examples
     --------
     >>> dpsgd = DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0)
@@ -62,16 +56,14 @@ def audit_single_step(
     def block(size: int, rng: Generator) -> Any:
         if plain:
             return _plain_block(size, d, s, dpsgd.sigma, distance, rng)
-        v, r = _adaptive_block(size, d, s, dpsgd.sigma, distance, full, most, rng)
+        v, r = _adaptive_block(size, d, s, (dpsgd.sigma, distance), full, most, rng)
         return v, r if budget is None else np.full_like(r, most)
 
     game = "one-run" if plain else f"{adaptive_game(feedback, budget)},"
     key = (float(tau),) if budget is None else (float(tau), most)
-    return play_counts(
-        *(f"{game} DP-SGD", block, dpsgd, trials, seed, *key),
-        r_fixed=budget is not None,
-        feedback=in_order(feedback, budget is not None),
-    )
+    fixed = budget is not None
+    how: Any = {"r_fixed": fixed, "feedback": in_order(feedback, fixed)}
+    return play_counts(f"{game} DP-SGD", block, dpsgd, trials, seed, *key, **how)
 
 
 def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
@@ -172,15 +164,9 @@ def _plain_block(
 
 @jit
 def _adaptive_block(
-    trials: int,
-    d: int,
-    s: int,
-    sigma: float,
-    distance: Array,
-    full: bool,
-    budget: int,
-    rng: Generator,
+    trials: int, d: int, s: int, step: Any, full: bool, budget: int, rng: Generator
 ) -> tuple[Array, Array]:
+    sigma, distance = step
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):

@@ -20,12 +20,9 @@ from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib.bounds import Counts
-from oralib.dpsgd.extremes import Extremes, coordinates_needed, extremes_of, play_extremes
+from oralib.dpsgd.extremes import coordinates_needed, extremes_of, play_extremes
 from oralib.dpsgd.training import DpSgd, ones_among, play_counts
 from oralib.mechanisms import Array
-
-__all__ = ["audit"]
-
 
 #: How to draw an audit.
 METHODS = ("auto", "collapsed", "extremes")
@@ -36,11 +33,8 @@ _MANY_COORDINATES, _MANY_ELEMENTS = 10_000, 256
 def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int, method: str = "auto") -> Counts:
     """Audit DP-SGD with k guesses: 1 for the k/2 highest elements, -1 for the k/2 lowest.
 
-    For odd k the highest get one more. Elements that share a coordinate have the same score;
-    which of them are taken at the border does not matter, as they are exchangeable.
-
-    The score of an element is the sum of all noisy gradients of its coordinate. Only its law is
-    drawn: the sum of binomial batches and of normal noise with variance T σ².
+    For odd k the highest get one more. The score of an element is the sum of all noisy gradients of
+    its coordinate; which elements of a coordinate are taken at the border does not matter.
 
     Parameters
     ----------
@@ -61,42 +55,30 @@ def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int, method: str = "au
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     k = _check.integer("k", k, 1, dpsgd.n)
     _check.one_of("method", method, METHODS)
-    used = dpsgd.used_coordinates
+    used, s = dpsgd.used_coordinates, dpsgd.per_coordinate
     many = used >= max(_MANY_COORDINATES, 8 * coordinates_needed(dpsgd, k))
-    if method == "extremes" or (
-        method == "auto" and (many or dpsgd.per_coordinate >= _MANY_ELEMENTS)
-    ):
+    game = "one-run DP-SGD"
+    if method == "extremes" or (method == "auto" and (many or s >= _MANY_ELEMENTS)):
         try:
             extremes = extremes_of(dpsgd, k)
         except ValueError:  # there is too little noise, or there are too many guesses
             if method == "extremes":
                 raise
         else:
-            return _audit_extremes(extremes, dpsgd, k, trials, seed)
-    return _audit_collapsed(dpsgd, k, trials, seed)
 
+            def drawn(size: int, rng: Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+                return play_extremes(extremes, size, rng), np.full(size, k)
 
-def _audit_extremes(extremes: Extremes, dpsgd: DpSgd, k: int, trials: int, seed: int) -> Counts:
-    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return play_extremes(extremes, size, rng), np.full(size, k)
-
-    # A trial takes microseconds, less than to open a stream for some of them.
-    return play_counts(
-        *("one-run DP-SGD", block, dpsgd, trials, seed, k, "extremes"),
-        r_fixed=True,
-        largest=1024,
-    )
-
-
-def _audit_collapsed(dpsgd: DpSgd, k: int, trials: int, seed: int) -> Counts:
-    law = _coordinate_law(dpsgd.per_coordinate, dpsgd.steps, dpsgd.sample_rate)
+            # A trial takes microseconds, less than to open a stream for some of them.
+            key = dpsgd, trials, seed, k, "extremes"
+            return play_counts(game, drawn, *key, r_fixed=True, largest=1024)
+    law = _coordinate_law(s, dpsgd.steps, dpsgd.sample_rate)
     noise = dpsgd.sigma * sqrt(dpsgd.steps)
 
-    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        d, s = dpsgd.used_coordinates, dpsgd.per_coordinate
-        return _audit_block(size, d, s, k, noise, law, rng), np.full(size, k)
+    def block(size: int, rng: Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+        return _audit_block(size, used, s, k, noise, law, rng), np.full(size, k)
 
-    return play_counts("one-run DP-SGD", block, dpsgd, trials, seed, k, r_fixed=True)
+    return play_counts(game, block, dpsgd, trials, seed, k, r_fixed=True)
 
 
 @lru_cache(maxsize=64)
@@ -141,10 +123,9 @@ def _joint_law(s: int, steps: int, sample_rate: float) -> tuple[Array, Array, Ar
 @jit
 def _around(start: int, r: int, q: float, weight: float) -> list[int]:
     """The counts of Bin(r, q), from ``start`` outwards, that are not negligible."""
-    first = start
+    first = last = start
     while first > 0 and weight + log_pmf(first - 1, r, q, 1 - q) > _NEGLIGIBLE:
         first -= 1
-    last = start
     while last < r and weight + log_pmf(last + 1, r, q, 1 - q) > _NEGLIGIBLE:
         last += 1
     return list(range(first, last + 1))
@@ -164,9 +145,7 @@ def _alias(probability: Array) -> tuple[Array, Array]:
         cut[rich] -= 1 - cut[poor]
         if cut[rich] < 1:
             small.append(large.pop())
-    for i in small:  # only rounding has left them
-        cut[i] = 1.0
-    for i in large:
+    for i in small + large:  # only rounding has left them
         cut[i] = 1.0
     return cut, alias
 

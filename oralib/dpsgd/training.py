@@ -16,16 +16,6 @@ from oralib.accounting import SIGMAS
 from oralib.bounds import Counts
 from oralib.mechanisms import Array
 
-__all__ = [
-    "DpSgd",
-    "audit_training",
-    "fixed_counts",
-    "numbers_of_guesses",
-    "ones_among",
-    "play_counts",
-    "train",
-]
-
 
 @dataclass(frozen=True)
 class DpSgd:
@@ -60,14 +50,12 @@ class DpSgd:
         n, d = _check.integer("n", self.n, 1), _check.integer("d", self.d, 1)
         if n > d:
             _check.multiple("n", n, d, "d, if n exceeds it")
-        _check.store(
-            self,
-            n=n,
-            d=d,
-            steps=_check.integer("steps", self.steps, 1),
-            sample_rate=_check.real("sample_rate", self.sample_rate, 0, 1, interval="(]"),
-            sigma=_check.real("sigma", self.sigma, *SIGMAS),
+        steps, sigma = (
+            _check.integer("steps", self.steps, 1),
+            _check.real("sigma", self.sigma, *SIGMAS),
         )
+        rate = _check.real("sample_rate", self.sample_rate, 0, 1, interval="(]")
+        _check.store(self, n=n, d=d, steps=steps, sample_rate=rate, sigma=sigma)
 
     @property
     def per_coordinate(self) -> int:
@@ -114,11 +102,8 @@ def train(
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     _check.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
     coordinates = np.flatnonzero(_check.coins("included", included, dpsgd.n)) % dpsgd.d
-    sizes = (
-        _check.real("clip", clip, 0, inf, interval="()"),
-        _check.real("learning_rate", learning_rate, 0, inf, interval="()"),
-        _check.real("gradient", gradient, 0, inf, interval="()"),
-    )
+    given = {"clip": clip, "learning_rate": learning_rate, "gradient": gradient}
+    sizes = tuple(_check.real(name, x, 0, inf, interval="()") for name, x in given.items())
     training = dpsgd.d, dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma
     return _train(coordinates, training, sizes, rng)
 
@@ -183,9 +168,8 @@ def audit_training(
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return np.array([trial(rng) for _ in range(size)]), np.full(size, k)
 
-    return play_counts(
-        "one-run DP-SGD", block, dpsgd, trials, seed, k, "step by step", r_fixed=True
-    )
+    key = dpsgd, trials, seed, k, "step by step"
+    return play_counts("one-run DP-SGD", block, *key, r_fixed=True)
 
 
 def play_counts(

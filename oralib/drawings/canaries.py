@@ -17,8 +17,7 @@ def canaries_on_coordinates() -> Picture:
 
     Examples
     --------
-    >>> canaries_on_coordinates().get_size_inches().tolist()
-    [6.0, 4.75]
+    >>> picture = canaries_on_coordinates()
     """
     height, floor, unit = 4.75, 1.6, 0.4
     page = Page(height)
@@ -47,8 +46,7 @@ def hopping_canaries() -> Picture:
 
     Examples
     --------
-    >>> hopping_canaries().get_size_inches().tolist()
-    [6.0, 3.95]
+    >>> picture = hopping_canaries()
     """
     height, top, cell, row = 3.95, 2.95, 0.86, 0.52
     page = Page(height)
@@ -65,15 +63,13 @@ def hopping_canaries() -> Picture:
             for j, names in enumerate(places.split()):
                 x = left + cell * (j + 0.5)
                 near = "A" in names
-                edge: Any = {
-                    "edgecolor": ORANGE if near else GREY,
-                    "linewidth": 2.4 if near else 0.8,
-                }
-                page.box(x, y, cell - 0.06, row - 0.08, facecolor="white", **edge)
+                edge, line = (ORANGE, 2.4) if near else (GREY, 0.8)
+                look: Any = {"facecolor": "white", "edgecolor": edge, "linewidth": line}
+                page.box(x, y, cell - 0.06, row - 0.08, **look)
                 for i, name in enumerate(names):
                     colour = RED if name == "A" else BLUE if near else GREY
                     place = x + 0.255 * (i - 1)
-                    page.disc(place, y, 0.12, facecolor=colour, edgecolor=colour, linewidth=0)
+                    page.disc(place, y, 0.12, color=colour, linewidth=0)
                     page.say(place, y, name, 11, color=ink_on(colour), zorder=4)
         page.say(middle, 0.55, below)
     for t in range(4):
@@ -86,11 +82,10 @@ def _coordinate(page: Page, x: float, floor: float, unit: float, coins: Sequence
     """The noisy sum of a coordinate, its canaries below, and what a guesser makes of it above."""
     count, most = sum(coins), len(coins)
     extreme = count in (0, most)
-    colour = BLUE if extreme else GREY
+    colour, full = (BLUE, 1.0) if extreme else (GREY, 0.6)
     heights = np.linspace(0, count + 1.0, 200)  # a column that fades as noise blurs its height
-    image = np.empty((200, 1, 4))
-    image[..., :3] = to_rgb(colour)
-    image[:, 0, 3] = (1 if extreme else 0.6) * _special.normal_cdf((count - heights) / 0.33)
+    ink = full * _special.normal_cdf((count - heights) / 0.33)
+    image = np.array([[(*to_rgb(colour), alpha)] for alpha in ink])
     place = x - 0.15, x + 0.15, floor, floor + (count + 1.0) * unit
     look: Any = {"origin": "lower", "aspect": "auto", "interpolation": "bilinear", "zorder": 2}
     page.axes.imshow(image, extent=place, **look)

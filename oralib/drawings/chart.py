@@ -60,22 +60,19 @@ class Question:
 NONE_HERE, NONE_VALID = "none here", "none valid"
 
 
-def _yes(then: Question | str) -> Answer:
-    return Answer((True,), "yes", then)
+def _yes_or_no(about: str, **ends: Question | str) -> Question:
+    """A question with the answers ``yes`` and ``no``, in the order in which they are given."""
+    answers = (Answer((word == "yes",), word, then) for word, then in ends.items())
+    return Question(about, tuple(answers))
 
 
-def _no(then: Question | str) -> Answer:
-    return Answer((False,), "no", then)
-
-
-def _fixed(yes: str, no: str) -> Question:
-    return Question("r_fixed", (_yes(yes), _no(no)))
-
-
-_SUCCESSES_HIDDEN = Question("delta > 0", (_no("plain"), _yes(_fixed("exact", "split"))))
-_SUCCESSES_TOLD = Question(
+_SUCCESSES_HIDDEN = _yes_or_no(
+    "delta > 0", no="plain", yes=_yes_or_no("r_fixed", yes="exact", no="split")
+)
+_SUCCESSES_TOLD = _yes_or_no(
     "delta > 0",
-    (_no(_fixed("plain", "anytime")), _yes(_fixed("any order", "anytime lowered"))),
+    no=_yes_or_no("r_fixed", yes="plain", no="anytime"),
+    yes=_yes_or_no("r_fixed", yes="any order", no="anytime lowered"),
 )
 _FEEDBACK = Question(
     "feedback",
@@ -88,8 +85,7 @@ _FEEDBACK = Question(
 
 #: The chart of :func:`which_bound`. Its ends are those of :func:`oralib.valid_rule`.
 BOUND_CHART = Question(
-    "coins",
-    (Answer(("independent",), "yes", _FEEDBACK), Answer(("balanced",), "no", NONE_HERE)),
+    "coins", (Answer(("independent",), "yes", _FEEDBACK), Answer(("balanced",), "no", NONE_HERE))
 )
 
 #: What each rule calls, as the chart writes it.
@@ -113,8 +109,7 @@ def ways_of_feedback() -> Picture:
 
     Examples
     --------
-    >>> ways_of_feedback().get_size_inches().tolist()
-    [6.0, 4.5]
+    >>> picture = ways_of_feedback()
     """
     page = Page(4.5)
     coins = (True, False, False, True, True)
@@ -127,10 +122,7 @@ def ways_of_feedback() -> Picture:
     page.arrow((columns[0] - 0.3, time), (columns[-1] + 0.38, time), linewidth=1.2)
     page.say(columns[-1] + 0.45, time, "time", SMALL, ha="left", color=GREY)
     for x, guess in zip(columns, guesses, strict=True):
-        if guess is None:
-            page.abstention(x, said, said - 0.27)
-        else:
-            page.coin(x, said, guess, ORANGE)
+        page.guess(x, said, guess, said - 0.27)
 
     for feedback, y in zip(("none", "one-way", "full"), heights, strict=True):
         name = "plain" if feedback == "none" else feedback
@@ -142,9 +134,9 @@ def ways_of_feedback() -> Picture:
                 page.hidden_coin(x, y)
         set_up = {"coins": "independent", "feedback": feedback}
         rule = BOUND_CHART.end(set_up | {"delta > 0": False, "r_fixed": False})
-        verdicts = [(RIGHT, "usual bound", GREEN)]
-        if rule != "plain":
-            verdicts = [(WRONG, "usual bound", RED), (RIGHT, f"{rule} bound", GREEN)]
+        usual = [(RIGHT, "usual bound", GREEN)]
+        other = [(WRONG, "usual bound", RED), (RIGHT, f"{rule} bound", GREEN)]
+        verdicts = usual if rule == "plain" else other
         for i, (mark, words, colour) in enumerate(verdicts):
             at = y + 0.17 * (len(verdicts) - 1) - 0.34 * i
             page.say(4.27, at, mark, 17, color=colour, fontweight="bold")
@@ -154,10 +146,9 @@ def ways_of_feedback() -> Picture:
     return page.picture
 
 
-def _leaves(question: Question) -> int:
-    """How many ends a chart has."""
-    nexts = (answer.then for answer in question.answers)
-    return sum(_leaves(then) if isinstance(then, Question) else 1 for then in nexts)
+def _leaves(then: Question | str) -> int:
+    """How many ends a chart has from there on."""
+    return 1 if isinstance(then, str) else sum(_leaves(answer.then) for answer in then.answers)
 
 
 #: Columns of the chart: about, (its middle, the words above it).
@@ -176,8 +167,7 @@ def which_bound() -> Picture:
 
     Examples
     --------
-    >>> which_bound().get_size_inches().tolist()
-    [6.0, 7.63]
+    >>> picture = which_bound()
     """
     rows = _leaves(BOUND_CHART)
     height = 1.39 + 0.29 * len(CALLS) + ROW * rows
@@ -206,9 +196,9 @@ def _branch(page: Page, question: Question, top: float, start: tuple[float, floa
             page.line([x, ENDS_AT], [top, top], zorder=1)
             size = TEXT if len(answer.then) < 13 else SMALL
             colour = ENDS.get(answer.then.removesuffix(" lowered"), GREY)
-            page.sign(ENDS_AT, top, (1.7, 0.38), answer.then, colour, size)
+            page.sign((ENDS_AT, top), (1.7, 0.38), answer.then, colour, size)
         lines = answer.words.split("\n")
         wide, tall = 0.36 + 0.095 * max(map(len, lines)), 0.34 + 0.14 * (len(lines) - 1)
         page.box(x, top, wide, tall, facecolor="white", edgecolor=GREY)
         page.say(x, top, answer.words, SMALL, zorder=4)
-        top -= ROW * (_leaves(answer.then) if isinstance(answer.then, Question) else 1)
+        top -= ROW * _leaves(answer.then)

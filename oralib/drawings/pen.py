@@ -1,6 +1,5 @@
 """Pen and paper: all lengths are in inches, from the lower left corner of the picture."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.patches import BoxStyle, Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
@@ -30,11 +29,7 @@ class Page:
         self.axes.set_axis_off()
 
     def say(self, x: float, y: float, words: str, size: float = TEXT, **style: Any) -> None:
-        """Words whose middle is at height y.
-
-        Line by line, since Matplotlib would set lines with and without tails at different
-        distances.
-        """
+        """Words whose middle is at height y, in lines at equal distances, whatever their tails."""
         lines, em = words.split("\n"), size / 72
         look: Any = {"ha": "center", "va": "baseline", "fontsize": size} | style
         for i, line in enumerate(lines):
@@ -49,28 +44,20 @@ class Page:
 
     def box(self, x: float, y: float, width: float, height: float, **style: Any) -> None:
         """A box with round corners around (x, y)."""
-        look: Any = {"boxstyle": BoxStyle.Round(pad=0, rounding_size=0.09), "linewidth": 1.6}
-        look |= {"zorder": 2} | style
-        corner = x - width / 2, y - height / 2
-        self.axes.add_patch(FancyBboxPatch(corner, width, height, **look))
+        round_corners = BoxStyle.Round(pad=0, rounding_size=0.09)
+        look: Any = {"boxstyle": round_corners, "linewidth": 1.6, "zorder": 2} | style
+        self.axes.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height, **look))
 
-    def sign(
-        self,
-        x: float,
-        y: float,
-        size: tuple[float, float],
-        words: str,
-        colour: str,
-        points: int = TEXT,
-    ) -> None:
+    def sign(self, place: Any, size: Any, words: str, colour: str, points: int = TEXT) -> None:
         """A coloured box with words in it."""
+        x, y = place
         self.box(x, y, *size, facecolor=colour, linewidth=0)
         self.say(x, y, words, points, color=ink_on(colour), fontweight="bold", zorder=4)
 
-    def arrow(self, start: Sequence[float], end: Sequence[float], **style: Any) -> None:
+    def arrow(self, start: Any, end: Any, **style: Any) -> None:
         look: Any = {"color": GREY, "linewidth": 1.8, "arrowstyle": "-|>", "mutation_scale": 15}
         look |= {"shrinkA": 0, "shrinkB": 0, "zorder": 2} | style
-        self.axes.add_patch(FancyArrowPatch((start[0], start[1]), (end[0], end[1]), **look))
+        self.axes.add_patch(FancyArrowPatch(start, end, **look))
 
     def line(self, x: ArrayLike, y: ArrayLike, **style: Any) -> None:
         look: Any = {"color": GREY, "linewidth": 1.6, "solid_capstyle": "round"}
@@ -86,7 +73,10 @@ class Page:
     def hidden_coin(self, x: float, y: float) -> None:
         self.disc(x, y, 0.2, fill=False, edgecolor=GREY, linestyle=":", linewidth=1.3)
 
-    def abstention(self, x: float, y: float, below: float) -> None:
-        """Three dashes, and what they mean below."""
+    def guess(self, x: float, y: float, included: bool | None, below: float) -> None:
+        """The coin that is guessed; or, for an abstention, three dashes and the word below."""
+        if included is not None:
+            self.coin(x, y, included, ORANGE)
+            return
         self.line([x - 0.118, x + 0.118], [y, y], linewidth=2.6, dashes=(1.5, 1))
         self.say(x, below, "abstains", 11, color=GREY)

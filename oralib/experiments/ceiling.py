@@ -16,8 +16,6 @@ from oralib.dpsgd.likelihood import SEEN
 from oralib.experiments.points import integers_of, words_of
 from oralib.laws import Law, isolated_law, isolated_threshold_law, mean_bound
 
-__all__ = ["best_guesses", "isolated_ceiling"]
-
 ISOLATED_SIZES = tuple(round(10 ** (third / 3)) for third in range(9, 28))
 
 #: How the ceiling turns counts into a bound: for k guesses, k the best one of a grid, without δ,
@@ -73,9 +71,8 @@ def isolated_ceiling(
     for seen, rule, n in tqdm(list(points), disable=None, leave=False):
         dpsgd = DpSgd(n, n, steps, sample_rate, sigma)
         k, bound = best_guesses(dpsgd, seen, rule, beta, delta)
-        limit = nan
-        if rule == "exact":
-            limit = isolated_limit(dpsgd, sees=seen, beta=beta, delta=delta)
+        limits = rule == "exact"
+        limit = isolated_limit(dpsgd, sees=seen, beta=beta, delta=delta) if limits else nan
         row = {"sees": seen, "rule": rule, "n": n, "k": k, "bound": bound, "limit": limit}
         rows.append({**row, "certified": certified_epsilon(dpsgd, delta)})
     return pd.DataFrame(rows)

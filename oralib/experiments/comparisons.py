@@ -16,8 +16,6 @@ from oralib.experiments.ceiling import best_guesses
 from oralib.experiments.summaries import summary
 from oralib.methods import METHODS, Method, training
 
-__all__ = ["best_bounds", "bound_map"]
-
 
 def best_bounds(
     methods: Iterable[str] = tuple(METHODS),
@@ -54,30 +52,18 @@ def best_bounds(
         method = METHODS[name]
         dpsgd = training(method, d, steps, sample_rate, sigma)
         counts = method.play(dpsgd, method.guesses, trials=trials, seed=seed)
-        row = summary(counts, beta, delta)
+        means = summary(counts, beta, delta)
         bounds = valid_lower_bound(counts, beta=beta, delta=delta)
         alone = DpSgd(counts.n, counts.n, steps, sample_rate, sigma)
         certified = certified_epsilon(alone, delta)
-        rows.append(
-            {
-                "method": name,
-                "words": method.words,
-                "n": counts.n,
-                "k": method.guesses,
-                "feedback": counts.feedback,
-                "rule": valid_rule(counts, delta),
-                "bound": row["valid"],
-                "bound_se": row["valid_se"],
-                "usual": row["bound"],
-                "usual_se": row["bound_se"],
-                "estimation": row["estimation"],
-                "efficacy": row["efficacy"],
-                "ceiling": best_guesses(alone, "steps", "exact", beta, delta)[1],
-                "certified": certified,
-                "above": float((bounds > certified).mean()),
-                "trials": counts.trials,
-            }
-        )
+        row = {"method": name, "words": method.words, "n": counts.n, "k": method.guesses}
+        row |= {"feedback": counts.feedback, "rule": valid_rule(counts, delta)}
+        row |= {"bound": means["valid"], "bound_se": means["valid_se"]}
+        row |= {"usual": means["bound"], "usual_se": means["bound_se"]}
+        row |= {name: means[name] for name in ("estimation", "efficacy")}
+        row["ceiling"] = best_guesses(alone, "steps", "exact", beta, delta)[1]
+        row |= {"certified": certified, "above": float((bounds > certified).mean())}
+        rows.append({**row, "trials": counts.trials})
     return pd.DataFrame(rows)
 
 
@@ -115,10 +101,8 @@ def bound_map(
     0      2.0  1.0  100
     """
     points.check_play(beta, trials, seed)
-    words, numbers = (
-        points.words_of("methods", methods, _MAPPED),
-        points.integers_of("guesses", guesses),
-    )
+    words = points.words_of("methods", methods, _MAPPED)
+    numbers = points.integers_of("guesses", guesses)
     sizes = points.elements_of(ratios, d)
     if max(numbers) > min(sizes):
         raise ValueError(

@@ -15,17 +15,6 @@ from oralib.games import adaptive, one_run
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import CountInSets, LocalLaplace
 
-__all__ = [
-    "FIGURES",
-    "adaptive_count_in_sets",
-    "adaptive_dpsgd",
-    "elements_by_epsilon",
-    "elements_per_coordinate",
-    "local_laplace",
-    "taken_guesses",
-    "taken_guesses_by_epsilon",
-]
-
 ELEMENTS_PER_COORDINATE = (0.1, 0.2, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 16, 32, 64)
 FRACTIONS_OF_GUESSES = (0.002, 0.004, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -78,8 +67,7 @@ def elements_per_coordinate(
     """Figures 2 and 6: DP-SGD against the number n/d of elements per coordinate, column ``x``.
 
     For many elements the bound falls for two reasons: they hide each other, and the correction
-    for δ grows like 2nδ. In column ``valid``, by the exact p-value, most of the second loss is
-    gone: with 64 elements per coordinate a fifth of the bound for δ = 0 is lost, not nine tenths.
+    for δ grows like 2nδ. In column ``valid``, by the exact p-value, most of the latter is gone.
 
     Examples
     --------
@@ -152,8 +140,7 @@ def adaptive_dpsgd(
     Column ``feedback``: ``none`` is the paper's ORA, ``full`` its AORA, ``one-way`` reveals the
     coins of abstained elements only. Column ``bound`` is what the paper plots, with δ > 0 and a
     number of guesses that depends on the output, which the theorem behind it does not cover.
-    Column ``valid`` is a bound that is proved for the audit. For ``full`` and δ > 0 it is a crude
-    one, and 0 where n δ / 2 is β or more.
+    ``valid`` is proved for the audit; for ``full`` it is 0 where n δ / 2 is β or more.
 
     Examples
     --------

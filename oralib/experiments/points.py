@@ -49,12 +49,9 @@ def words_of(name: str, values: Iterable[str], allowed: Iterable[str]) -> list[s
 
 def _listed(name: str, values: Any) -> Any:
     """A grid as a list, or as the array that it is; one value is a grid of one point."""
-    if isinstance(values, np.ndarray):
-        listed: Any = np.atleast_1d(values)
-    elif isinstance(values, str) or not isinstance(values, Iterable):
-        listed = [values]
-    else:
-        listed = list(values)
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        values = [values]
+    listed: Any = np.atleast_1d(values) if isinstance(values, np.ndarray) else list(values)
     if not len(listed):
         raise ValueError(f"{name} must have at least one entry, got {name}=[]")
     return listed
@@ -76,12 +73,8 @@ def sweep(
     points: Sequence[tuple[dict[str, Any], Callable[[], Counts]]], beta: float, delta: float
 ) -> pd.DataFrame:
     """Play every point and summarise it in a row, with a progress bar on a terminal."""
-    return pd.DataFrame(
-        [
-            {**labels, **summary(play(), beta, delta)}
-            for labels, play in tqdm(points, disable=None, leave=False)
-        ]
-    )
+    played = tqdm(points, disable=None, leave=False)
+    return pd.DataFrame([labels | summary(play(), beta, delta) for labels, play in played])
 
 
 def by_epsilon(

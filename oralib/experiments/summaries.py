@@ -1,7 +1,7 @@
 """Mean bounds of many trials, with their standard errors."""
 
 from collections.abc import Mapping
-from math import sqrt
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -9,15 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib.bounds import (
-    Counts,
-    epsilon_estimate,
-    epsilon_lower_bound,
-    valid_lower_bound,
-    valid_rule,
-)
-
-__all__ = ["summarise", "summary"]
+from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound, valid_lower_bound
 
 
 def summarise(
@@ -39,8 +31,7 @@ def summarise(
         if some trial has no guesses, or if one has v = r and another v = 0; ``all_right`` and
         ``no_guesses`` count these trials.
     efficacy, efficacy_se : mean of v / r; nan if some trial has no guesses.
-    guesses : mean of r.
-    trials : the number of trials.
+    guesses, trials : mean of r, and the number of trials.
 
     Examples
     --------
@@ -63,11 +54,9 @@ def summary(counts: Counts, beta: float, delta: float) -> dict[str, Any]:
     _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
     bound = epsilon_lower_bound(counts.v, counts.r, beta=beta, delta=delta, n=counts.n)
     try:
-        valid_rule(counts, delta)
+        valid = valid_lower_bound(counts, beta=beta, delta=delta)
     except ValueError:  # no bound is known for such an audit
         valid = np.full(counts.trials, np.nan)
-    else:
-        valid = valid_lower_bound(counts, beta=beta, delta=delta)
     return {
         **_mean("bound", bound),
         **_mean("valid", valid),
@@ -81,9 +70,8 @@ def summary(counts: Counts, beta: float, delta: float) -> dict[str, Any]:
 
 
 def _mean(name: str, values: NDArray[np.float64]) -> dict[str, float]:
+    error = nan
     if len(values) > 1 and np.isfinite(values).all():
         error = float(values.std(ddof=1)) / sqrt(len(values))
-    else:
-        error = float("nan")
     with np.errstate(invalid="ignore"):  # the mean of inf and -inf is nan
         return {name: float(values.mean()), f"{name}_se": error}

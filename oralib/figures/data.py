@@ -1,7 +1,6 @@
-"""The numbers of a picture as a table, which its PNG carries.
+"""The numbers of a picture as a table, which its PNG carries in a text chunk.
 
-What draws numbers notes them in the picture. A notebook's PNG has them in a text chunk of its own,
-so that a page can offer them beside the figure and a saved file keeps them.
+So a page can offer them beside the figure, and a saved file keeps them.
 """
 
 from collections.abc import Sequence
@@ -42,10 +41,8 @@ def table_of(notes: Sequence[Note]) -> pd.DataFrame:
     panels = dict.fromkeys(axes for axes, _ in notes)
     rows = [{"panel": _name(axes, len(panels)), **row} for axes, noted in notes for row in noted]
     table = pd.DataFrame(rows, columns=COLUMNS).replace("", np.nan).dropna(axis=1, how="all")
-    for column, labels in (
-        ("x", {axes.get_xlabel() for axes in panels} - {""}),
-        ("y", {axes.get_ylabel() for axes in panels} - {""}),
-    ):
+    for column in "xy":
+        labels = {getattr(axes, f"get_{column}label")() for axes in panels} - {""}
         if len(labels) == 1:
             table = table.rename(columns={column: labels.pop()})
     return table
@@ -61,8 +58,7 @@ def with_data(image: Image.Image, table: pd.DataFrame) -> bytes:
     """The PNG of an image that carries a table."""
     chunks, buffer = PngImagePlugin.PngInfo(), BytesIO()
     if len(table):
-        text = table.map(_rounded).to_csv(index=False, lineterminator="\n")
-        chunks.add_itxt(CHUNK, text, zip=True)
+        chunks.add_itxt(CHUNK, table.map(_rounded).to_csv(index=False), zip=True)
     image.save(buffer, "PNG", optimize=True, pnginfo=chunks)
     return buffer.getvalue()
 

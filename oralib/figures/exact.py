@@ -8,18 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib.bounds import p
 from oralib.channel import Channel
+from oralib.figures import draw
 from oralib.figures.data import note, note_cells
-from oralib.figures.style import (
-    GREY,
-    Picture,
-    draw_legend,
-    in_house_style,
-    label_axes,
-    look,
-    new_picture,
-    require_some,
-    write,
-)
+from oralib.figures.style import GREY, Picture, in_house_style, require_some
 
 #: What is reached, and the three gaps up to what privacy allows, in light tones of the colours that
 #: ``oralib.drawings.three_gaps`` has for them.
@@ -48,7 +39,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
     >>> picture = gap_chain({"Count": channel(Count(), 4), "XOR": channel(Xor(), 4)})
     """
     require_some("channels", channels, "row")
-    picture, axes = new_picture(height=1.5 + 0.46 * len(channels))
+    _, axes = draw.picture(height=1.5 + 0.46 * len(channels))
     if k is not None and not isinstance(k, Sequence | np.ndarray):
         k = _check.integer("k", k, 1)
     guesses = [k] * len(channels) if k is None or isinstance(k, int) else list(k)
@@ -65,11 +56,10 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
             note(axes, series=name, x=[left + width], y=row)
         axes.plot([levels[-1]] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1.6)
         best = levels[1]
+        # The number stands in the bar; a short one has it behind.
+        away, ha, ink = (-0.006, "right", "white") if best > 0.55 else (0.006, "left", "black")
         words = f"{best:.3f}".removesuffix("0")
-        if best > 0.55:  # in the bar; a short one has its number after it
-            axes.text(best - 0.006, place, words, ha="right", va="center", color="white")
-        else:
-            axes.text(best + 0.006, place, words, ha="left", va="center", color="black")
+        axes.text(best + away, place, words, ha=ha, va="center", color=ink)
     axes.plot([], [], color="black", linewidth=1.6, label="p(ε): what privacy allows")
     axes.set_yticks(range(len(channels)), list(channels))
     axes.invert_yaxis()
@@ -77,10 +67,8 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    words = "guess" if k == 1 else f"{k} guesses"
-    axes.set_xlabel(f"accuracy of the best {words}" if isinstance(k, int) else "accuracy")
-    draw_legend(picture, 3)
-    return picture
+    of = f" of the best {'guess' if k == 1 else f'{k} guesses'}" if isinstance(k, int) else ""
+    return draw.finish(axes, f"accuracy{of}", "", columns=3)
 
 
 @in_house_style
@@ -97,19 +85,17 @@ def mass(
     >>> picture = mass({"fair coin": ([0, 1], [0.5, 0.5])}, "heads")
     """
     require_some("laws", laws, "law")
-    picture, axes = new_picture(height=3.6)
+    _, axes = draw.picture(height=3.6)
     every = np.concatenate([np.ravel(values) for values, _ in laws.values()])
     beside = len(laws) if np.unique(every).size < every.size else 1
     for j, (label, law) in enumerate(laws.items()):
         values, chances = (np.asarray(part, dtype=float) for part in law)
-        shift = (j - (beside - 1) / 2) * 0.8 / beside if beside > 1 else 0.0
-        axes.bar(values + shift, chances, 0.8 / beside, color=look(j)[0], label=label)
+        shift = (j % beside - (beside - 1) / 2) * 0.8 / beside
+        axes.bar(values + shift, chances, 0.8 / beside, color=draw.look(j)[0], label=label)
         note(axes, series=label, x=values, y=chances)
-    label_axes(axes, xlabel, ylabel)
     axes.grid(visible=False, axis="x")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    draw_legend(picture)
-    return picture
+    return draw.finish(axes, xlabel, ylabel)
 
 
 @in_house_style
@@ -122,21 +108,19 @@ def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
     >>> picture = law({"Count": one_run_law(channel(Count(), 3), ThresholdGuesser(1.0))})
     """
     require_some("laws", laws, "law")
-    picture, axes = new_picture(len(laws), width=max(5.0, 3.5 * len(laws)), height=3.5)
+    picture, axes = draw.picture(len(laws), width=max(5.0, 3.5 * len(laws)), height=3.5)
     panels = np.atleast_1d(axes)
     most = max(table.max() for table in laws.values())
     for panel, (title, table) in zip(panels, laws.items(), strict=True):
         shown = np.where(table > _EMPTY, table, np.nan)
         image = panel.imshow(shown, origin="lower", cmap="Blues", vmin=0, vmax=most)
-        panel.set_title(title)
-        panel.set_xlabel("taken guesses r")
+        ticks = range(len(table))
+        panel.set(title=title, xlabel="taken guesses r", xticks=ticks, yticks=ticks)
         panel.grid(visible=False)
-        panel.set_xticks(range(len(table)))
-        panel.set_yticks(range(len(table)))
-        note_cells(panel, range(len(table)), range(len(table)), shown)
+        note_cells(panel, ticks, ticks, shown)
         for place in map(tuple, np.argwhere(table > _EMPTY) if len(table) <= 6 else ()):
             colour = "white" if table[place] > 0.6 * most else "black"
-            write(panel, place, f"{table[place]:.2g}", colour)
+            draw.write(panel, place, f"{table[place]:.2g}", colour)
     panels[0].set_ylabel("right guesses v")
     picture.colorbar(image, ax=list(panels), shrink=0.9, label="probability")
     return picture
@@ -144,7 +128,6 @@ def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
 
 #: Probabilities below this are rounding errors, and their cells stay empty.
 _EMPTY = 1e-15
-
 
 _THIN = "\u2009"
 
@@ -164,7 +147,7 @@ def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
     >>> picture = outputs(channel(Count(), 3))
     """
     rows, columns = channel.table.shape
-    picture, axes = new_picture(height=1.6 + 0.33 * rows)
+    picture, axes = draw.picture(height=1.6 + 0.33 * rows)
     image = axes.imshow(channel.table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     between = _THIN if columns <= 8 else "\n"  # stacked where they do not fit side by side
     axes.set_xticks(range(columns), [_signs(s, between) for s in channel.signs])
@@ -176,8 +159,7 @@ def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
     names = names or [str(i) for i in range(rows)]
     axes.set_yticks(range(rows), names)
     note_cells(axes, [_signs(s, between.strip("\n")) for s in channel.signs], names, channel.table)
-    axes.set_xlabel("dataset s")
-    axes.set_ylabel("output o")
+    draw.labels(axes, "dataset s", "output o")
     axes.grid(visible=False)
     picture.colorbar(image, ax=axes, label="P[o | s]")
     return picture

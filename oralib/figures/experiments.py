@@ -9,25 +9,9 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from oralib.bounds import p
+from oralib.figures import draw
 from oralib.figures.data import note
-from oralib.figures.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    RED,
-    SKY,
-    Curve,
-    Picture,
-    draw_curve,
-    draw_legend,
-    draw_level,
-    draw_points,
-    in_house_style,
-    label_axes,
-    look,
-    new_picture,
-)
+from oralib.figures.style import BLUE, GREEN, GREY, ORANGE, RED, SKY, Curve, Picture, in_house_style
 
 #: Curves of the adaptive audits: label, colour, dashes and marker by feedback.
 FEEDBACK = {
@@ -52,15 +36,10 @@ def _band(table: pd.DataFrame, column: str, audits: int | None) -> pd.Series:
     return error if audits is None else 2 * error * np.sqrt(table["trials"] / audits)
 
 
-def _from_zero(
-    axes: Axes, xlabel: str, ylabel: str, *, log_x: bool = True, columns: int = 2
-) -> Picture:
+def _from_zero(axes: Axes, xlabel: str, ylabel: str, **options: Any) -> Picture:
     """The picture of these axes, whose y begins at 0, with labels and a legend."""
-    label_axes(axes, xlabel, ylabel, log_x)
     axes.set_ylim(bottom=0)
-    picture: Any = axes.figure
-    draw_legend(picture, columns)
-    return picture
+    return draw.finish(axes, xlabel, ylabel, **{"log_x": True} | options)
 
 
 @in_house_style
@@ -78,8 +57,7 @@ def tradeoff(
     Parameters
     ----------
     epsilon : the certified privacy level, a dashed line.
-    audits : draw bands in which the mean of so many audits lies in about 95% of all cases, two
-        standard errors, instead of one standard error of the table.
+    audits : draw bands of two standard errors of the mean of so many audits, not of one.
     quoted : values printed in the paper, {x: (mean bound, its error)}.
     curves : further curves, {label: (x, y)}.
 
@@ -89,26 +67,21 @@ def tradeoff(
     >>> table = experiments.elements_per_coordinate([1, 4], trials=5)
     >>> picture = tradeoff(table, "elements per coordinate", epsilon=2.0)
     """
-    needed = ["x", "bound", "bound_se", "estimation", "estimation_se"]
-    _check_columns(table, *needed, *([] if audits is None else ["trials"]))
-    _, axes = new_picture()
-    draw_level(axes, f"ε = {epsilon:g}", epsilon)
+    _check_columns(table, "x", "bound", "bound_se", "estimation", "estimation_se")
+    _, axes = draw.picture()
+    draw.level(axes, f"ε = {epsilon:g}", epsilon)
     for name, colour in (("estimation", RED), ("bound", BLUE)):
         curve = table["x"], table[name], _band(table, name, audits)
-        draw_curve(axes, *curve, color=colour, label=f"mean {name}")
+        draw.curve(axes, *curve, color=colour, label=f"mean {name}")
     for place, (label, extra) in enumerate((curves or {}).items(), start=2):
-        colour, dashes, _ = look(place)
-        draw_curve(axes, *extra, color=colour, linestyle=dashes, label=label)
+        colour, dashes, _ = draw.look(place)
+        draw.curve(axes, *extra, color=colour, linestyle=dashes, label=label)
     if quoted:
         means, errors = zip(*quoted.values(), strict=True)
-        edge: Any = {
-            "markeredgecolor": "black",
-            "markeredgewidth": 0.8,
-            "ecolor": "black",
-            "capsize": 4,
-        }
-        style: Any = {"marker": "*", "markersize": 11, "color": ORANGE, "zorder": 5, **edge}
-        draw_points(axes, list(quoted), means, errors, label="quoted in the paper", **style)
+        edge: Any = {"markeredgecolor": "black", "markeredgewidth": 0.8, "ecolor": "black"}
+        star: Any = {"marker": "*", "markersize": 11, "color": ORANGE, "zorder": 5, "capsize": 4}
+        star |= edge | {"label": "quoted in the paper"}
+        draw.points(axes, list(quoted), means, errors, **star)
     return _from_zero(axes, xlabel, "privacy level ε (nats)")
 
 
@@ -124,17 +97,14 @@ def efficacy(
     >>> table = experiments.elements_per_coordinate([1, 4], trials=5)
     >>> picture = efficacy(table, "elements per coordinate", epsilon=2.0)
     """
-    needed = ["x", "efficacy", "efficacy_se"]
-    _check_columns(table, *needed, *([] if audits is None else ["trials"]))
-    picture, axes = new_picture()
-    draw_level(axes, "p(ε), perfect", p(epsilon))
+    _check_columns(table, "x", "efficacy", "efficacy_se")
+    _, axes = draw.picture()
+    draw.level(axes, "p(ε), perfect", p(epsilon))
     curve = table["x"], table["efficacy"], _band(table, "efficacy", audits)
-    draw_curve(axes, *curve, color=GREEN, label="mean of v / r")
-    draw_level(axes, "½, blind guessing", 0.5, color=GREY, linestyle=":")
-    label_axes(axes, xlabel, "efficacy E[V/R]", log_x=True)
+    draw.curve(axes, *curve, color=GREEN, label="mean of v / r")
+    draw.level(axes, "½, blind guessing", 0.5, color=GREY, linestyle=":")
     axes.set_ylim(0.48, max(0.92, p(epsilon) + 0.02))
-    draw_legend(picture, 3)
-    return picture
+    return draw.finish(axes, xlabel, "efficacy E[V/R]", log_x=True, columns=3)
 
 
 @in_house_style
@@ -154,18 +124,18 @@ def by_epsilon(
     >>> picture = by_epsilon(table, "x", "elements per coordinate")
     """
     _check_columns(table, "epsilon", column, "bound", "bound_se", *(["valid"] if exact else []))
-    _, axes = new_picture()
+    _, axes = draw.picture()
     levels = np.unique(table["epsilon"]).tolist()
     for place, epsilon in enumerate(levels):
-        colour, _, marker = look(place)
+        colour, _, marker = draw.look(place)
         rows = table[table["epsilon"] == epsilon]
         curve, label = (rows[column], rows["bound"], rows["bound_se"]), f"ε = {epsilon:g}"
-        draw_curve(axes, *curve, color=colour, marker=marker, label=label)
+        draw.curve(axes, *curve, color=colour, marker=marker, label=label)
         if exact is not None:
-            style: Any = {"color": colour, "linestyle": "--", "linewidth": 1.2}
-            draw_curve(axes, rows[column], rows["valid"], series=f"{label}, {exact}", **style)
+            valid: Any = draw.DASHED | {"color": colour, "series": f"{label}, {exact}"}
+            draw.curve(axes, rows[column], rows["valid"], **valid)
     if exact is not None:
-        axes.plot([], [], color="black", linestyle="--", linewidth=1.2, label=exact)
+        axes.plot([], [], label=exact, **draw.DASHED)
     return _from_zero(axes, xlabel, "mean bound on ε (nats)", columns=3)
 
 
@@ -196,9 +166,9 @@ def adaptive(
     >>> picture = adaptive(table, "size of the sets")
     """
     _check_columns(table, "feedback", "x", column, f"{column}_se")
-    _, axes = new_picture()
+    _, axes = draw.picture()
     if epsilon is not None:
-        draw_level(axes, f"ε = {epsilon:g}", epsilon)
+        draw.level(axes, f"ε = {epsilon:g}", epsilon)
     for feedback, (name, colour, dashes, marker) in FEEDBACK.items():
         rows = table[(table["feedback"] == feedback) & table[column].notna()]
         if rows.empty:
@@ -206,10 +176,10 @@ def adaptive(
         label = (labels or {}).get(feedback, name)
         curve = (rows["x"], rows[column], rows[f"{column}_se"])
         if exact and feedback in exact:
-            draw_curve(axes, *exact[feedback], color=colour, linestyle=dashes, label=label)
-            draw_points(axes, *curve, color=colour, marker=marker, series=f"{label} (simulated)")
+            draw.curve(axes, *exact[feedback], color=colour, linestyle=dashes, label=label)
+            draw.points(axes, *curve, color=colour, marker=marker, series=f"{label} (simulated)")
         else:
-            draw_curve(axes, *curve, color=colour, linestyle=dashes, marker=marker, label=label)
+            draw.curve(axes, *curve, color=colour, linestyle=dashes, marker=marker, label=label)
     if exact:
         axes.errorbar([], [], [], fmt="o", color="black", capsize=3, label="simulated, ± one s.e.")
     return _from_zero(axes, xlabel, "mean bound on ε (nats)", log_x=log_x)
@@ -242,13 +212,13 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
     >>> picture = ceiling(table, epsilon=2.0, delta=1e-5)
     """
     _check_columns(table, "sees", "rule", "n", "k", "bound", "limit", "certified")
-    picture, (left, right) = new_picture(rows=2, width=7.0, height=7.2)
+    picture, (left, right) = draw.picture(rows=2, width=7.0, height=7.2)
     certified, start = table["certified"].iloc[0], table["n"].min()
     for level, dashes, words in (
         (epsilon, "--", f"ε = {epsilon:g}, by RDP"),
         (certified, "-.", f"ε = {certified:.3f}, by PLD"),
     ):
-        draw_level(left, words, level, linestyle=dashes, label=None)
+        draw.level(left, words, level, linestyle=dashes, label=None)
         _say(left, words, start, level)
     kinds = [seen for seen in ("steps", "sum") if (table["sees"] == seen).any()]
     for rule, (label, colour) in RULES.items():
@@ -257,30 +227,24 @@ def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 
             if rows.empty:
                 continue
             style = {"color": colour, "linestyle": "-" if seen == kinds[0] else ":"}
-            draw_curve(left, rows["n"], rows["bound"], **style, series=f"{label}, {SEEN[seen]}")
+            draw.curve(left, rows["n"], rows["bound"], **style, series=f"{label}, {SEEN[seen]}")
             if seen == kinds[0]:
-                draw_curve(right, rows["n"], rows["k"], **style, label=label)
+                draw.curve(right, rows["n"], rows["k"], **style, label=label)
             if seen == kinds[0] and np.isfinite(rows["limit"]).any():
                 limit = rows["limit"].iloc[0]
-                long: Any = {
-                    "color": colour,
-                    "linestyle": (0, (8, 4)),
-                    "linewidth": 0.9,
-                    "label": None,
-                }
-                draw_level(left, f"limit of {label}", limit, **long)
+                long: Any = {"color": colour, "linestyle": (0, (8, 4)), "linewidth": 0.9}
+                draw.level(left, f"limit of {label}", limit, label=None, **long)
                 _say(left, f"limit {limit:.3f}", start, limit, color=colour)
     n = np.array([table["n"].min(), table["n"].max()])
-    dashed: Any = {"color": "black", "linestyle": "--", "linewidth": 1.2}
-    draw_curve(right, n, n * delta / beta, label="nδ/β, which may be given away", **dashed)
+    draw.curve(right, n, n * delta / beta, label="nδ/β, which may be given away", **draw.DASHED)
     for seen, dashes in zip(kinds, ("-", ":"), strict=False):
         left.plot([], [], color="black", linestyle=dashes, label=SEEN[seen])
-    label_axes(left, "isolated elements n", "mean bound on ε (nats)", log_x=True)
-    label_axes(right, "isolated elements n", "best number of guesses k", log_x=True)
+    draw.labels(left, "isolated elements n", "mean bound on ε (nats)", log_x=True)
+    draw.labels(right, "isolated elements n", "best number of guesses k", log_x=True)
     left.set_ylim(bottom=0)
     right.set_yscale("log")
     right.set_ylim(bottom=10)
-    draw_legend(picture)
+    draw.legend(picture)
     return picture
 
 
@@ -311,11 +275,11 @@ def score_audit(
     --------
     >>> picture = score_audit([50, 100, 200], [0.4, 0.7, 0.6], shown=(100, 0.7), claim=2.0)
     """
-    _, axes = new_picture()
+    _, axes = draw.picture()
     if claim is not None:
-        draw_level(axes, f"claimed ε = {claim:g}", claim)
-    look: Any = {"color": GREY, "linestyle": ":", "label": "only exploration: not valid"}
-    draw_curve(axes, guesses, bounds, **look)
+        draw.level(axes, f"claimed ε = {claim:g}", claim)
+    words = "only exploration: not valid"
+    draw.curve(axes, guesses, bounds, color=GREY, linestyle=":", label=words)
     if len(tried) > 1:
         ticks: Any = {"color": BLUE, "markersize": 12, "label": "tried, with a correction"}
         on_axis: Any = {"transform": axes.get_xaxis_transform(), "clip_on": False}
@@ -327,10 +291,9 @@ def score_audit(
 
 def _draw_valid(axes: Axes, place: float, bound: float, how: str) -> None:
     """The one point of an audit that is a bound, rounded so that it does not overclaim."""
+    dot: Any = {"color": BLUE, "marker": "o", "linestyle": "none", "markersize": 9}
     label = f"valid: ε ≥ {np.floor(bound * 1000) / 1000:.3f}, {how}"
-    draw_curve(
-        axes, [place], [bound], color=BLUE, marker="o", linestyle="none", markersize=9, label=label
-    )
+    draw.curve(axes, [place], [bound], label=label, **dot)
 
 
 @in_house_style
@@ -348,25 +311,21 @@ def guess_audit(
     Parameters
     ----------
     betas, bounds : as :func:`oralib.scores.bounds_by_beta` returns them, only to look at.
-    shown : the β of the audit and its bound, which is valid.
-    right : how many guesses were right, and how many there were.
+    shown, right : the β of the audit and its valid bound; how many guesses were right, of how many.
     estimate : the ε that the accuracy alone suggests, a dotted line where it is finite.
     claim : the claimed ε, a dashed line.
 
     Examples
     --------
-    >>> picture = guess_audit(
-    ...     [0.01, 0.1], [0.5, 0.8], shown=(0.05, 0.7), right=(75, 100), estimate=1.1
-    ... )
-    >>> len(picture.axes)
-    1
+    >>> shown = {"shown": (0.05, 0.7), "right": (75, 100), "estimate": 1.1}
+    >>> picture = guess_audit([0.01, 0.1], [0.5, 0.8], **shown)
     """
-    _, axes = new_picture()
+    _, axes = draw.picture()
     if claim is not None:
-        draw_level(axes, f"claimed ε = {claim:g}", claim)
+        draw.level(axes, f"claimed ε = {claim:g}", claim)
     if np.isfinite(estimate):
         dotted: Any = {"color": GREY, "linestyle": ":", "linewidth": 1.6}
-        draw_level(axes, "by the accuracy alone: no bound", estimate, **dotted)
-    draw_curve(axes, betas, bounds, color=SKY, label="had another β been fixed in advance")
+        draw.level(axes, "by the accuracy alone: no bound", estimate, **dotted)
+    draw.curve(axes, betas, bounds, color=SKY, label="had another β been fixed in advance")
     _draw_valid(axes, *shown, "{} of {} right".format(*right))
     return _from_zero(axes, "how often the bound may fail, β", "lower bound on ε (nats)")

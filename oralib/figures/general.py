@@ -10,24 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._rounding import first_largest
+from oralib.figures import draw
 from oralib.figures.data import note, note_cells
-from oralib.figures.style import (
-    BLUE,
-    RED,
-    Curve,
-    Picture,
-    draw_curve,
-    draw_legend,
-    draw_points,
-    draw_references,
-    in_house_style,
-    ink_on,
-    label_axes,
-    look,
-    new_picture,
-    require_some,
-    write,
-)
+from oralib.figures.style import BLUE, RED, Curve, Picture, in_house_style, ink_on, require_some
 
 
 @in_house_style
@@ -47,23 +32,18 @@ def lines(
     Parameters
     ----------
     curves : {label: (x, y)}, or with the standard error of y.
-    points : {label: (x, y, standard error)}; one with the label of a curve has its colour. Several
-        of these have one entry in the legend.
+    points : {label: (x, y, standard error)}; one with the label of a curve has its colour.
     references : levels to draw as dashed lines, {label: y}.
 
     Examples
     --------
     >>> picture = lines({"p(ε)": ([0, 1, 2], [0.5, 0.73, 0.88])}, "ε", "accuracy")
     """
-    picture, axes = new_picture()
+    _, axes = draw.picture()
     _draw(axes, curves, points or {}, references)
-    label_axes(axes, xlabel, ylabel, log_x)
-    if log_y:
-        axes.set_yscale("log")
-    if ylim is not None:
-        axes.set_ylim(*ylim)
-    draw_legend(picture)
-    return picture
+    axes.set_yscale("log" if log_y else "linear")
+    axes.set_ylim(ylim)
+    return draw.finish(axes, xlabel, ylabel, log_x=log_x)
 
 
 @in_house_style
@@ -77,8 +57,8 @@ def stacked(
 ) -> Picture:
     """Panels above each other with one x-axis, for quantities that differ: {y-label: curves}.
 
-    ``points`` and ``references`` are as in :func:`lines`, by the y-label of their panel. A label
-    that occurs in several panels has the same colour in all of them.
+    ``points`` and ``references`` are as in :func:`lines`, by the y-label of their panel; a label
+    has the same colour in all panels.
 
     Examples
     --------
@@ -87,15 +67,15 @@ def stacked(
     >>> picture = stacked(panels, "n")
     """
     require_some("panels", panels, "panel")
-    picture, axes = new_picture(rows=len(panels), height=1.0 + 2.2 * len(panels), sharex=True)
+    picture, axes = draw.picture(rows=len(panels), height=1.0 + 2.2 * len(panels), sharex=True)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     for panel, (ylabel, curves) in zip(np.atleast_1d(axes), panels.items(), strict=True):
         of_panel, levels = (points or {}).get(ylabel, {}), (references or {}).get(ylabel)
         _draw(panel, curves, of_panel, levels, names)
-        label_axes(panel, xlabel, ylabel, log_x)
+        draw.labels(panel, xlabel, ylabel, log_x)
         panel.locator_params(axis="y", nbins=5)  # else ticks change once labels have their room
         panel.label_outer()
-    draw_legend(picture)
+    draw.legend(picture)
     return picture
 
 
@@ -108,20 +88,19 @@ def _draw(
 ) -> None:
     """Curves and points, each in the style of the place of its label among the names."""
     order = list(dict.fromkeys([*(names or ()), *curves, *points]))
-    draw_references(axes, references)
+    draw.references(axes, references)
     for label, curve in curves.items():
-        colour, dashes, _ = look(order.index(label))
-        draw_curve(axes, *curve, label=label, color=colour, linestyle=dashes)
+        colour, dashes, _ = draw.look(order.index(label))
+        draw.curve(axes, *curve, label=label, color=colour, linestyle=dashes)
     of_curves = [label for label in points if label in curves]
+    several = len(of_curves) > 1  # which have one entry in the legend
     for label, curve in points.items():
-        colour, _, marker = look(order.index(label))
-        shown: str | None = label
-        if label in of_curves:
-            shown = f"{label} (simulated)" if len(of_curves) == 1 else None
-        series = shown or f"{label} (simulated)"
-        draw_points(axes, *curve, label=shown, series=series, color=colour, marker=marker)
-    if len(of_curves) > 1:
-        draw_points(axes, [], [], [], label="simulated, ± one s.e.", color="black")
+        colour, _, marker = draw.look(order.index(label))
+        series = f"{label} (simulated)" if label in curves else label
+        shown = None if several and label in curves else series
+        draw.points(axes, *curve, label=shown, series=series, color=colour, marker=marker)
+    if several:
+        draw.points(axes, [], [], [], label="simulated, ± one s.e.", color="black")
 
 
 @in_house_style
@@ -135,25 +114,15 @@ def quantiles(
     >>> picture = quantiles(range(100), range(100), "one sample", "another")
     """
     levels = np.linspace(0, 1, _check.integer("steps", steps, 1) + 2)[1:-1]
-    samples = {"first": first, "second": second}
-    x, y = (np.quantile(_sample(name, sample), levels) for name, sample in samples.items())
-    picture, axes = new_picture(width=5.0, height=4.6)
+    x = np.quantile(_check.reals("first", first, interval="()"), levels)
+    y = np.quantile(_check.reals("second", second, interval="()"), levels)
+    _, axes = draw.picture(width=5.0, height=4.6)
     ends = [min(x[0], y[0]), max(x[-1], y[-1])]
-    dashed: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2}
-    draw_curve(axes, ends, ends, label="equal laws", **dashed)
+    draw.curve(axes, ends, ends, label="equal laws", **draw.DASHED)
     label = f"quantiles, {100 * levels[0]:.3g}% to {100 * levels[-1]:.3g}%"
-    draw_curve(axes, x, y, color=BLUE, marker="o", linestyle="none", markersize=4, label=label)
-    label_axes(axes, xlabel, ylabel)
+    draw.curve(axes, x, y, color=BLUE, marker="o", linestyle="none", markersize=4, label=label)
     axes.set_aspect("equal")
-    draw_legend(picture)
-    return picture
-
-
-def _sample(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    sample = _check.reals(name, values, interval="()").ravel()
-    if not sample.size:
-        raise ValueError(f"{name} must have at least one number, got none")
-    return sample
+    return draw.finish(axes, xlabel, ylabel)
 
 
 @in_house_style
@@ -179,29 +148,25 @@ def ranking(
     for label, extra in (others or {}).items():
         if unknown := [row for row in extra if row not in values]:
             raise ValueError(f"others must have rows of values, got {unknown[0]!r} in {label!r}")
-    picture, axes = new_picture(width=7.0, height=1.3 + 0.45 * len(values))
+    _, axes = draw.picture(width=7.0, height=1.3 + 0.45 * len(values))
     places = {row: -place for place, row in enumerate(values)}
-    draw_references(axes, references, upright=True)
+    draw.references(axes, references, upright=True)
     for place, (label, extra) in enumerate((others or {}).items(), start=1):
-        colour, _, marker = look(place)
+        colour, _, marker = draw.look(place)
         style: Any = {"color": colour, "marker": marker, "markerfacecolor": "white", "label": label}
         axes.plot(list(extra.values()), [places[row] for row in extra], linestyle="none", **style)
         note(axes, series=label, x=list(extra.values()), y=list(extra))
-    label = "mean valid bound, ± 2 s.e."
+    label, heights = "mean valid bound, ± 2 s.e.", list(places.values())
     x, error = np.array(list(values.values()), dtype=float).T
-    bars: Any = {"xerr": 2 * error, "capsize": 3}
-    axes.errorbar(x, list(places.values()), fmt="o", color=BLUE, label=label, **bars)
+    axes.errorbar(x, heights, xerr=2 * error, fmt="o", color=BLUE, capsize=3, label=label)
     note(axes, series=label, x=x, y=list(values), low=x - 2 * error, high=x + 2 * error)
-    for value, place in zip(x, places.values(), strict=True):
-        above: dict[str, Any] = {"xytext": (0, 7), "textcoords": "offset points"}
-        axes.annotate(f"{value:.2f}", (value, place), ha="center", color=BLUE, **above)
-    axes.set_yticks(list(places.values()), list(places))
-    axes.set_ylim(-len(values) + 0.4, 0.75)
-    axes.set_xlim(left=0)
+    above: Any = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center", "color": BLUE}
+    for value, height in zip(x, heights, strict=True):
+        axes.annotate(f"{value:.2f}", (value, height), **above)
+    axes.set_yticks(heights, list(places))
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel(xlabel)
-    draw_legend(picture, spare=2)
-    return picture
+    axes.set(xlim=(0, None), ylim=(-len(values) + 0.4, 0.75))
+    return draw.finish(axes, xlabel, "", spare=2)
 
 
 @in_house_style
@@ -220,7 +185,7 @@ def heatmap(
     >>> picture = heatmap([[1, 2], [3, 4]], [1, 8], [50, 100], "n/d", "guesses", "bound")
     """
     shown = _mapped(values, columns, rows)
-    picture, axes = new_picture(
+    picture, axes = draw.picture(
         width=max(5.0, 1.8 + 0.62 * len(columns)), height=1.4 + 0.42 * len(rows)
     )
     image, best = _draw_map(axes, shown, columns, rows)
@@ -228,9 +193,8 @@ def heatmap(
     for place in map(tuple, np.argwhere(np.isfinite(shown))):
         weight = "bold" if place == best else "normal"
         colour = "white" if shown[place] < middle else "black"
-        write(axes, place, f"{shown[place]:.2f}", colour, fontweight=weight)
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
+        draw.write(axes, place, f"{shown[place]:.2f}", colour, fontweight=weight)
+    draw.labels(axes, xlabel, ylabel)
     picture.colorbar(image, ax=axes, label=label)
     return picture
 
@@ -256,9 +220,8 @@ def _mapped(values: ArrayLike, columns: Sequence[float], rows: Sequence[float]) 
     shape = (len(rows), len(columns))
     if shown.shape != shape or not np.isfinite(shown).any() or np.isinf(shown).any():
         raise ValueError(
-            f"values must be numbers of shape {shape}, a row for each of rows and a column for "
-            f"each of columns, finite or nan, and not all nan, got values={shown} of shape "
-            f"{shown.shape}"
+            f"values must be numbers of shape {shape} (rows, columns), finite or nan, and not all "
+            f"nan, got values={shown} of shape {shown.shape}"
         )
     return shown
 
@@ -284,7 +247,7 @@ def maps(
     missing = [(row, name) for row in down for name in across if (row, name) not in panels]
     if missing or not panels:
         raise ValueError(f"panels must have a map for each row and column, got none for {missing}")
-    picture, axes = new_picture(
+    picture, axes = draw.picture(
         len(across), rows=len(down), width=7.0, height=0.9 + 1.75 * len(down), squeeze=False
     )
     for i, row in enumerate(down):
@@ -296,11 +259,9 @@ def maps(
             panel.set_gid(f"{row}, {name}")
             _, best = _draw_map(panel, values, columns, rows, vmin=floor, vmax=top)
             colour = "black" if values[best] > (floor + top) / 2 else "white"
-            write(panel, best, f"{values[best]:.2f}", colour, fontsize=8.5)
-            if i == 0:
-                panel.set_title(name)
-            panel.set_xlabel(xlabel)
-            panel.set_ylabel(f"{row}\n{ylabel}")
+            draw.write(panel, best, f"{values[best]:.2f}", colour, fontsize=8.5)
+            panel.set_title("" if i else name)
+            draw.labels(panel, xlabel, f"{row}\n{ylabel}")
             panel.label_outer()
     return picture
 
@@ -315,25 +276,18 @@ def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str,
     >>> picture = tiles(rows, {"holds": "#009E73", "fails": "#D55E00"})
     """
     require_some("groups", groups, "row")
-    for name, row in groups.items():
-        if unknown := [kind for _, kind in row if kind not in colours]:
-            raise ValueError(
-                f"colours must have every kind, got none for {unknown[0]!r} in {name!r}"
-            )
-    widest = max(len(row) for row in groups.values())
-    picture, axes = new_picture(width=7.5, height=0.9 + 0.42 * len(groups))
+    if unknown := {kind for row in groups.values() for _, kind in row} - set(colours):
+        raise ValueError(f"colours must have every kind, got none for {sorted(unknown)}")
+    picture, axes = draw.picture(width=7.5, height=0.9 + 0.42 * len(groups))
     for place, row in enumerate(groups.values()):
         for x, (text, kind) in enumerate(row):
             axes.add_patch(Rectangle((x, place), 0.92, 0.86, color=colours[kind], linewidth=0))
-            write(axes, (place + 0.43, x + 0.46), text, ink_on(colours[kind]), fontsize=11.5)
-    axes.set_xlim(-0.1, widest)
-    axes.set_ylim(len(groups), -0.1)
+            draw.write(axes, (place + 0.43, x + 0.46), text, ink_on(colours[kind]), fontsize=11.5)
+    axes.set(xlim=(-0.1, max(map(len, groups.values()))), ylim=(len(groups), -0.1), xticks=[])
     axes.set_yticks(np.arange(len(groups)) + 0.43, list(groups))
-    axes.set_xticks([])
     axes.tick_params(length=0)
     axes.grid(visible=False)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    axes.spines[:].set_visible(False)
     handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
     picture.legend(handles, list(colours), loc="outside upper center", ncols=len(colours))
     return picture

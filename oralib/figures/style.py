@@ -7,25 +7,20 @@ opaque, so that axes stay readable on a dark page.
 from collections.abc import Callable, Mapping
 from functools import wraps
 from io import BytesIO
-from itertools import cycle
 from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib import ticker
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from PIL import Image
 
-from oralib.figures.data import Note, note, table_of, with_data
+from oralib.figures.data import Note, table_of, with_data
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PINK, GREY = "#56B4E9", "#CC79A7", "#555555"
 CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY)
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
-MARKERS = "osD^v<>"
 
 #: A curve: x and y, or x, y and the standard error of y.
 Curve = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
@@ -53,9 +48,7 @@ _DOTS, _SHOWN = 200, 100
 
 
 class Picture(Figure):
-    """A figure that belongs to nobody but its caller, and that a notebook shows as PNG.
-
-    A Matplotlib figure with all that one can do with it, ``savefig`` for instance.
+    """A Matplotlib figure that belongs to nobody but its caller, and that a notebook shows as PNG.
 
     Examples
     --------
@@ -74,8 +67,8 @@ class Picture(Figure):
         image = Image.open(buffer).convert("RGB")
         # A drawing has few colours; a palette of them takes a third of the room.
         small = with_data(image.quantize(128, dither=Image.Dither.NONE), self.table())
-        size = {"width": image.width * _SHOWN // _DOTS, "height": image.height * _SHOWN // _DOTS}
-        return small, size
+        width, height = (pixels * _SHOWN // _DOTS for pixels in image.size)
+        return small, {"width": width, "height": height}
 
     def table(self) -> pd.DataFrame:
         """The numbers that it shows, a row for each; the PNG of a notebook carries them, too."""
@@ -93,45 +86,6 @@ def in_house_style(draw: Callable[..., Picture]) -> Callable[..., Picture]:
     return styled
 
 
-def new_picture(
-    columns: int = 1, *, rows: int = 1, width: float = 7.0, height: float = 4.0, **options: Any
-) -> tuple[Picture, Any]:
-    picture = Picture(figsize=(width, height), layout="constrained")
-    return picture, picture.subplots(rows, columns, **options)
-
-
-def label_axes(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
-    if log_x:
-        axes.set_xscale("log")
-        low, high = axes.get_xlim()
-        subs = (1, 2, 5) if high < 2000 * low else (1,)  # as many labels as there is room for
-        axes.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
-        axes.xaxis.set_major_formatter(ticker.FuncFormatter(_plain))
-        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
-
-
-def _plain(x: float, place: int) -> str:
-    """1000 as it is, and 1e-05 as a power of ten."""
-    if 1e-3 <= x < 1e5:
-        return f"{x:g}"
-    if x <= 0:  # the place of a tick that is too small for a double
-        return ""
-    power = round(np.log10(x))
-    return f"$10^{{{power}}}$" if np.isclose(x, 10.0**power) else ""
-
-
-def look(place: int) -> tuple[str, Any, str]:
-    """Colour, dashes and marker of a curve: colours that come back have other dashes and markers.
-
-    >>> look(0), look(7)
-    (('#0072B2', '-', 'o'), ('#0072B2', '--', 's'))
-    """
-    turned = place + place // len(CYCLE)
-    return CYCLE[place % len(CYCLE)], DASHES[turned % len(DASHES)], MARKERS[turned % len(MARKERS)]
-
-
 def require_some(name: str, given: Mapping[Any, Any], what: str) -> None:
     """There is something to draw, by name."""
     if not isinstance(given, Mapping):
@@ -140,80 +94,9 @@ def require_some(name: str, given: Mapping[Any, Any], what: str) -> None:
         raise ValueError(f"{name} must have at least one {what}, got {given!r}")
 
 
-def draw_level(axes: Axes, series: str, level: float, upright: bool = False, **style: Any) -> None:
-    """A line across the axes."""
-    look: Any = {"color": "black", "linestyle": "--", "linewidth": 1.2, "label": series} | style
-    (axes.axvline if upright else axes.axhline)(level, **look)
-    note(axes, series=series, **{"x" if upright else "y": [level]})
-
-
-def draw_references(axes: Axes, levels: Mapping[str, float] | None, **style: Any) -> None:
-    """Reference lines, each with dashes of its own."""
-    kinds = cycle(("--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))))
-    for dashes, (label, level) in zip(kinds, (levels or {}).items(), strict=False):
-        draw_level(axes, label, level, linestyle=dashes, **style)
-
-
-#: The height of a row of a legend, in inches.
-_ROW = 0.25
-
-
-def draw_legend(picture: Picture, columns: int = 2, *, spare: int = 4) -> None:
-    """Above the axes, where it hides nothing; each label once.
-
-    The picture has room for ``spare`` rows of it, and grows for more.
-    """
-    found: dict[str, Any] = {}
-    for axes in picture.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    if found:
-        picture.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns)
-    rows = -(-len(found) // columns)
-    if rows > spare:
-        picture.set_figheight(picture.get_figheight() + _ROW * (rows - spare))
-
-
-def draw_curve(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> None:
-    """A curve with a band of one standard error; points without a finite value are left out.
-
-    In the table it is called by its label, or ``series``.
-    """
-    x, y, *error = (np.asarray(part, dtype=float) for part in curve)
-    if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"x and y of a curve must be as long, got shapes {x.shape} and {y.shape}")
-    shown = np.isfinite(y)
-    (line,) = axes.plot(x[shown], y[shown], **style)
-    columns = {"x": x[shown], "y": y[shown]}
-    if error:
-        spread = np.where(np.isfinite(error[0]), error[0], 0.0)
-        low, high = (y - spread)[shown], (y + spread)[shown]
-        colour = line.get_color()
-        axes.fill_between(x[shown], low, high, color=colour, linewidth=0).set_alpha(0.25)
-        columns |= {"low": low, "high": high}
-    note(axes, series=series or style["label"], **columns)
-
-
-def draw_points(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> None:
-    """Simulated values with bars of one standard error, and no line between them."""
-    look = {"fmt": style.pop("marker", "o"), "capsize": 3, "linestyle": "none"} | style
-    x, y, *error = (np.asarray(part, dtype=float) for part in curve)
-    axes.errorbar(x, y, error[0] if error else None, **look)
-    ends = {"low": y - error[0], "high": y + error[0]} if error else {}
-    note(axes, series=series or style["label"], x=x, y=y, **ends)
-
-
-def write(axes: Axes, cell: Any, words: str, colour: str, **style: Any) -> None:
-    """Words in the middle of a cell, which is (row, column)."""
-    look: Any = {"ha": "center", "va": "center", "fontsize": 9.5} | style
-    axes.text(cell[1], cell[0], words, color=colour, **look)
-
-
 def ink_on(colour: str) -> str:
     """Black or white, whichever is easier to read on a colour."""
-    red, green, blue = (
-        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4
-        for c in matplotlib.colors.to_rgb(colour)
-    )
-    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    parts = np.array(matplotlib.colors.to_rgb(colour))
+    linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ [0.2126, 0.7152, 0.0722]
     return "black" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "white"

@@ -10,9 +10,6 @@ import pandas as pd
 from oralib.figures.general import heatmap, lines
 from oralib.figures.style import Picture
 
-#: As many curves can be told apart.
-MOST_CURVES = 5
-
 
 def swept(table: pd.DataFrame, axes: Sequence[str], result: str = "") -> Picture | None:
     """Curves of a result against the first parameter that is a number, or a map over two.
@@ -39,12 +36,10 @@ def swept(table: pd.DataFrame, axes: Sequence[str], result: str = "") -> Picture
     if result not in results or x is None:
         return None
     others = [name for name in varying if name != x]
-    label = (
-        table[others].astype(str).agg(", ".join, axis=1)
-        if others
-        else pd.Series(result, table.index)
-    )
-    if label.nunique() <= MOST_CURVES:
+    label = pd.Series(result, table.index)
+    if others:
+        label = table[others].astype(str).agg(", ".join, axis=1)
+    if label.nunique() <= 5:
         columns = [x, result, *([f"{result}_se"] if f"{result}_se" in results else [])]
         title = f"{', '.join(others)} = " if others else ""
         curves = {

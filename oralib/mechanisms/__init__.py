@@ -4,13 +4,9 @@ A dataset is a vector of signs s in {-1, 1}^n: the auditor's coins. Where the pa
 bits, -1 stands for 0 and 1 for 1. Leading axes are independent runs.
 
 What a guesser needs is the distributional privacy loss of an element given the output,
-
-    ℓ_i(o) = ln P[O = o | S_i = -1] - ln P[O = o | S_i = 1],
-
-negative where S_i = 1 is the likelier value. There are two families: in the first the output has
-one entry per element and only that entry matters; in the second the elements come in sets, and
-all that matters is the set's output, how many of its elements are unknown, and how many of the
-known ones are 1.
+ℓ_i(o) = ln P[O = o | S_i = -1] - ln P[O = o | S_i = 1], negative where 1 is the likelier value. In
+one family of mechanisms only the output's entry for the element matters; in the other the elements
+come in sets, and what matters is the set's output and what is known of its elements.
 """
 
 from oralib.mechanisms.elements import (

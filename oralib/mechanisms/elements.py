@@ -9,14 +9,17 @@ import numpy as np
 from numpy.random import Generator
 
 from oralib import _check, _special
-from oralib.mechanisms.protocol import Array, Signs, sign_vectors
+from oralib.mechanisms.protocol import AnySize, Array, Signs, sign_vectors
 
 
-class _PerElement:
+class _PerElement(AnySize):
     """Outputs one entry per element; the loss of an element depends on its entry alone."""
 
+    #: The size of the loss of an element for which a sign is printed; by default it is the element.
+    _sure = np.inf
+
     def _loss(self, entry: Array) -> Array:
-        raise NotImplementedError
+        return np.where(entry == 0, 0.0, np.where(entry > 0, -self._sure, self._sure))
 
     def privacy_loss(self, output: Array, n: int) -> Array:
         return self._loss(output)
@@ -24,24 +27,23 @@ class _PerElement:
     def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
         return self._loss(output[..., index])
 
-    def check_size(self, n: int) -> int:
-        return _check.integer("n", n, 1)
 
+class _SignsAsOutput:
+    """Prints a sign for each element."""
 
-class _Shown(_PerElement):
-    """Shows some signs as they are, and 0 for the others."""
+    def outputs(self, n: int) -> Array:
+        return sign_vectors(n)
 
-    def _loss(self, entry: Array) -> Array:
-        return np.where(entry == 0, 0.0, np.where(entry > 0, -np.inf, np.inf))
+    def count_outputs(self, n: int) -> int:
+        return 2**n
 
 
 @dataclass(frozen=True)
-class LocalRandomizedResponse(_PerElement):
+class LocalRandomizedResponse(_SignsAsOutput, _PerElement):
     """LRR_ε: each sign is released as it is with probability p(ε), and flipped otherwise.
 
-    P[o_i = s_i] = p(ε), independently for each element, so that the loss of an element is ±ε
-    (Definition 4.2). No ε-DP mechanism makes more guesses right, and its audits are asymptotically
-    tight.
+    The loss of an element is ±ε (Definition 4.2). No ε-DP mechanism makes more guesses right, and
+    its audits are asymptotically tight.
 
     Examples
     --------
@@ -62,12 +64,6 @@ class LocalRandomizedResponse(_PerElement):
     def _loss(self, entry: Array) -> Array:
         return np.where(entry > 0, -self.epsilon, self.epsilon)
 
-    def outputs(self, n: int) -> Array:
-        return sign_vectors(n)
-
-    def count_outputs(self, n: int) -> int:
-        return 2**n
-
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         flipped = (outputs[:, None, :] != signs[None, :, :]).sum(axis=2)
         truth, lie = _special.expit(self.epsilon), _special.expit(-self.epsilon)
@@ -75,12 +71,11 @@ class LocalRandomizedResponse(_PerElement):
 
 
 @dataclass(frozen=True)
-class NameAndShame(_Shown):
+class NameAndShame(_PerElement):
     """NAS: one element, chosen at random, is released as it is.
 
-    The elements are distinct, so that the output says which one it was: it is a vector with that
-    element's sign in its place and 0 elsewhere. The loss is ∓∞ at the element that is named and 0
-    at all others: not differentially private, and yet a guesser that must guess them all is hardly
+    The output has that element's sign in its place and 0 elsewhere. The loss is ∓∞ there and 0 at
+    all others: not differentially private, and yet a guesser that must guess them all is hardly
     better than a coin (Definition B.2).
 
     Examples
@@ -109,11 +104,11 @@ class NameAndShame(_Shown):
 
 
 @dataclass(frozen=True)
-class AllOrNothing(_Shown):
+class AllOrNothing(_PerElement):
     """AON_p: the whole dataset is released with probability p, else nothing (a vector of 0).
 
-    P[o = s] = p and P[o = 0] = 1 - p. Its ε is infinite for p > 0, its δ is p, and the best guesser
-    is right with probability (1 + p) / 2 on average (Definition B.5).
+    Its ε is infinite for p > 0, its δ is p, and the best guesser is right with probability
+    (1 + p) / 2 on average (Definition B.5).
 
     Examples
     --------
@@ -162,8 +157,7 @@ class LocalLaplace(_PerElement):
     epsilon: float
 
     def __post_init__(self) -> None:
-        epsilon = _check.real("epsilon", self.epsilon, 0, np.inf, interval="()")
-        _check.store(self, epsilon=epsilon)
+        _check.store(self, epsilon=_check.real("epsilon", self.epsilon, 0, interval="()"))
 
     def run(self, signs: Signs, rng: Generator) -> Array:
         return signs + rng.laplace(scale=2 / self.epsilon, size=signs.shape)
@@ -179,17 +173,14 @@ class ExtremalResponse(_PerElement):
 
     It prints r signs of a random set of elements and 0 for the others. How many are right has the
     law Bin(r, p(ε)), but with probability x = min(1, n δ / B) that law given at least v, where
-    B = v P[Bin = v] / P[Bin >= v]. Guessing what is printed attains the exact p-value of
-    :func:`oralib.p_value`.
+    B = v P[Bin = v] / P[Bin >= v]. Guessing what is printed attains the exact p-value.
 
     Examples
     --------
     >>> from oralib import TopGuesser, channel, one_run_law, p_value
     >>> law = one_run_law(channel(ExtremalResponse(0.5, 0.01, v=3, r=3), n=4), TopGuesser(3))
-    >>> round(float(law[3:, 3].sum()), 6)
-    0.251293
-    >>> round(p_value(3, 3, 0.5, delta=0.01, n=4, method="exact"), 6)
-    0.251293
+    >>> [round(x, 6) for x in (float(law[3, 3]), p_value(3, 3, 0.5, delta=0.01, n=4))]
+    [0.251293, 0.251293]
     """
 
     level: float
@@ -197,11 +188,13 @@ class ExtremalResponse(_PerElement):
     v: int
     r: int
 
+    #: Printed signs are more often right than not: any positive number says so.
+    _sure = 1.0
+
     def __post_init__(self) -> None:
-        r = _check.integer("r", self.r, 1)
-        _check.store(self, r=r, v=_check.integer("v", self.v, 1, r))
-        _check.store(self, level=_check.real("level", self.level, 0, 50))
-        _check.store(self, delta=_check.real("delta", self.delta, 0, 1))
+        r, level = _check.integer("r", self.r, 1), _check.real("level", self.level, 0, 50)
+        v, delta = _check.integer("v", self.v, 1, r), _check.real("delta", self.delta, 0, 1)
+        _check.store(self, level=level, delta=delta, v=v, r=r)
 
     @property
     def epsilon(self) -> float:
@@ -224,18 +217,13 @@ class ExtremalResponse(_PerElement):
         place = np.argsort(rng.random(signs.shape), axis=-1)  # a random order of the elements
         return np.where(place < self.r, np.where(place < right, signs, -signs), 0)
 
-    def _loss(self, entry: Array) -> Array:
-        # Printed signs are more often right than not: any positive number says so.
-        return np.where(entry == 0, 0.0, np.where(entry > 0, -1.0, 1.0))
-
     def check_size(self, n: int) -> int:
         return _check.integer("n", n, self.r)
 
     def outputs(self, n: int) -> Array:
-        printed = np.array(list(combinations(range(n), self.r)))
-        signs = sign_vectors(self.r)
-        outputs = np.zeros((len(printed), len(signs), n), dtype=np.int8)
-        np.put_along_axis(outputs, printed[:, None, :], signs[None], axis=2)
+        outputs = np.zeros((comb(n, self.r), 2**self.r, n), dtype=np.int8)
+        for place, printed in enumerate(combinations(range(n), self.r)):
+            outputs[place][:, printed] = sign_vectors(self.r)
         return outputs.reshape(-1, n)
 
     def count_outputs(self, n: int) -> int:
@@ -249,17 +237,15 @@ class ExtremalResponse(_PerElement):
 
 
 @dataclass(frozen=True)
-class SelfMutingResponse:
+class SelfMutingResponse(_SignsAsOutput):
     """Randomized response of level ``rate`` that turns into fair coins once its record is good.
 
     It prints the signs one after another, each as it is with probability p(rate) and flipped
     otherwise, until v of the first r printed signs are right with v at least ``line[r - 1]``. From
-    then on it prints fair coins, which say nothing. Its privacy level exceeds ``rate`` where a
-    sign also decides on when the printing of fair coins begins; a table tells by how much.
-
-    It is made for a guesser with full feedback. Given the earlier signs, the loss of an element is
-    ±rate, or 0 from where the record is good on: the guesser with the constant threshold ``rate``
-    falls silent while it is ahead.
+    then on it prints fair coins. Its privacy level exceeds ``rate``, as a sign also decides on when
+    that begins; a table tells by how much. Given the earlier signs, the loss of an element is
+    ±rate, or 0 from there on: a guesser with full feedback and the threshold ``rate`` falls silent
+    while it is ahead.
 
     Examples
     --------
@@ -287,10 +273,8 @@ class SelfMutingResponse:
     def _mute(self, output: Array, signs: Signs) -> Array:
         """For each element whether the record of those before it is good."""
         right = np.cumsum(output == signs, axis=-1)
-        good = right >= np.array(self.line[: right.shape[-1]])
-        before = np.zeros_like(good)
-        before[..., 1:] = np.logical_or.accumulate(good, axis=-1)[..., :-1]
-        return before
+        good = np.logical_or.accumulate(right >= self.line[: right.shape[-1]], axis=-1)
+        return np.insert(good[..., :-1], 0, False, axis=-1)
 
     def run(self, signs: Signs, rng: Generator) -> Array:
         output = np.where(rng.random(signs.shape) < _special.expit(self.rate), signs, -signs)
@@ -310,19 +294,11 @@ class SelfMutingResponse:
         return np.where(output > 0, -1, 1) * _special.logit(accuracy)
 
     def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
-        before = known[..., :index]
-        if (before == 0).any():
+        if (known[..., :index] == 0).any():
             raise ValueError("known must hold all signs before index: the losses need the record")
-        printed = output[..., : index + 1]
-        # The entry at the index itself does not matter to what happened before it.
-        mute = self._mute(printed, np.append(before, printed[..., -1:], axis=-1))[..., -1]
-        return np.where(mute, 0.0, np.where(printed[..., -1] > 0, -self.rate, self.rate))
-
-    def outputs(self, n: int) -> Array:
-        return sign_vectors(n)
-
-    def count_outputs(self, n: int) -> int:
-        return 2**n
+        # The sign at the index itself does not matter to what happened before it.
+        mute = self._mute(output[..., : index + 1], known[..., : index + 1])[..., -1]
+        return np.where(mute, 0.0, np.where(output[..., index] > 0, -self.rate, self.rate))
 
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         output, sign = outputs[:, None, :], signs[None, :, :]

@@ -16,11 +16,8 @@ Array = NDArray[Any]
 class Mechanism(Protocol):
     """What a game needs to know of a mechanism.
 
-    The privacy loss of element i at output o is ℓ_i(o) = ln P[o | s_i = -1] - ln P[o | s_i = 1],
-    the other signs being fair coins, or known where it is said that they are. A mechanism of your
-    own is any object with these names; for an exact table it also needs ``outputs``,
-    ``count_outputs`` and ``likelihood``. The signs that it is given are read-only: copy what you
-    want to change.
+    A mechanism of your own is any object with these names; for an exact table it also needs
+    ``outputs``, ``count_outputs`` and ``likelihood``. The signs that it is given are read-only.
 
     Examples
     --------
@@ -37,13 +34,10 @@ class Mechanism(Protocol):
         """One random output for each dataset in ``signs``, shape (..., n)."""
 
     def privacy_loss(self, output: Array, n: int) -> Array:
-        """ℓ_i(o) for each of the n elements, when nothing is known of the others."""
+        """ℓ_i(o) = ln P[o | s_i = -1] - ln P[o | s_i = 1] for each of the n elements."""
 
     def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
-        """ℓ_i(o) for one element, given the known signs of others (0 where unknown).
-
-        An entry of ``known`` at ``index`` itself is ignored.
-        """
+        """ℓ_i(o) for the element at ``index``, given the known signs of others (0: unknown)."""
 
     def check_size(self, n: int) -> int:
         """``n`` if the mechanism can take datasets of n elements, else a ValueError."""
@@ -63,6 +57,13 @@ class DiscreteMechanism(Mechanism, Protocol):
         """P[o | s] for each row o of ``outputs`` and each row s of ``signs``."""
 
 
+class AnySize:
+    """Takes datasets of any size."""
+
+    def check_size(self, n: int) -> int:
+        return _check.integer("n", n, 1)
+
+
 def sign_vectors(n: int) -> Signs:
     """All 2^n vectors of signs, one a row, from all -1 to all 1 in lexicographic order.
 
@@ -72,8 +73,5 @@ def sign_vectors(n: int) -> Signs:
     [[-1, -1], [-1, 1], [1, -1], [1, 1]]
     """
     n = _check.integer("n", n, 1, 24)
-    rows = np.arange(2**n, dtype=np.int32)
-    signs = np.empty((2**n, n), dtype=np.int8)
-    for i in range(n):
-        signs[:, i] = 2 * (rows >> (n - 1 - i) & 1) - 1
-    return signs
+    bits = np.arange(2**n, dtype=np.int32)[:, None] >> np.arange(n)[::-1] & 1
+    return (2 * bits - 1).astype(np.int8)

@@ -1,5 +1,6 @@
 """Mechanisms that release one entry per set of elements: parities and counts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
@@ -10,31 +11,27 @@ import numpy as np
 from numpy.random import Generator
 
 from oralib import _check, _special
-from oralib.mechanisms.protocol import Array, Signs
+from oralib.mechanisms.protocol import AnySize, Array, Signs
 
 
-class _PerSet:
-    """Splits the elements, by their order, into sets of one size and releases one entry per set.
+class _PerSet(AnySize):
+    """Splits the elements, by their order, into sets of size s and releases one entry per set.
 
-    The last set is smaller if the size does not divide n. The entry depends on how many elements
-    of the set are 1, so within a set they are exchangeable.
+    The last set is smaller if s does not divide n. The entry depends on how many elements of the
+    set are 1, so within a set they are exchangeable.
     """
 
     def _set_size(self, n: int) -> int:
-        return n  # by default there is one set of all
+        return getattr(self, "s", n)  # without an s there is one set of all
 
-    def _release(self, ones: Array, rng: Generator) -> Array:
-        """The output entry of a set with so many ones."""
-        raise NotImplementedError
-
-    def _loss(self, entry: Array, unknown: Array, known_ones: Array) -> Array:
-        """The loss of an element of a set with so many unknown elements, itself included."""
-        raise NotImplementedError
+    #: From the number of ones in a set and a generator: its entry of the output.
+    _release: Callable[..., Array]
+    #: From an entry and how many elements are unknown, and known ones: the loss of an unknown one.
+    _loss: Callable[..., Array]
 
     def _sizes(self, n: int) -> Array:
         """The sizes of all sets."""
-        size = self._set_size(n)
-        return np.diff(np.append(np.arange(0, n, size), n))
+        return np.diff(np.append(np.arange(0, n, self._set_size(n)), n))
 
     def run(self, signs: Signs, rng: Generator) -> Array:
         return self._release(self._ones(signs), rng)
@@ -55,20 +52,14 @@ class _PerSet:
         unknown = 1 + (others == 0).sum(axis=-1)
         return self._loss(output[..., index // size], unknown, (others > 0).sum(axis=-1))
 
-    def check_size(self, n: int) -> int:
-        return _check.integer("n", n, 1)
-
 
 class _DiscretePerSet(_PerSet):
     """Releases one of finitely many entries per set: an output is a choice of one for each."""
 
-    def _entries(self, size: int) -> Array:
-        """All possible output entries of a set."""
-        raise NotImplementedError
-
-    def _entry_likelihood(self, entry: Array, ones: Array) -> Array:
-        """P[entry | number of ones in the set]."""
-        raise NotImplementedError
+    #: From the size of a set: all possible entries.
+    _entries: Callable[..., Array]
+    #: From an entry and the number of ones in the set: P[entry | number of ones].
+    _entry_likelihood: Callable[..., Array]
 
     def outputs(self, n: int) -> Array:
         return np.array(list(product(*map(self._entries, self._sizes(n)))))
@@ -85,7 +76,7 @@ class _DiscretePerSet(_PerSet):
 class _Parity(_DiscretePerSet):
     """Releases the parity of each set by randomized response at the level ε, which may be inf."""
 
-    epsilon: float
+    epsilon: float = np.inf
 
     def _release(self, ones: Array, rng: Generator) -> Array:
         truth = rng.random(ones.shape) < _special.expit(self.epsilon)
@@ -108,8 +99,8 @@ class _Parity(_DiscretePerSet):
 class Xor(_Parity):
     """XOR: the exclusive or of all bits.
 
-    o = s_1 ··· s_n, the product of the signs (Definition B.8). Its ε is infinite, and one who knows
-    nothing of the others learns nothing of any element: every loss is 0 for n > 1.
+    Its ε is infinite, and one who knows nothing of the others learns nothing of any element: every
+    loss is 0 for n > 1 (Definition B.8).
 
     Examples
     --------
@@ -126,8 +117,7 @@ class Xor(_Parity):
 class XorInPairs(_Parity):
     """XIP: the exclusive or of each pair of neighbouring bits, (1, 2), (3, 4), ...; n is even.
 
-    o_j = s_(2j-1) s_(2j) (Definition E.6). A guesser who is shown one sign of each pair knows the
-    other.
+    A guesser who is shown one sign of each pair knows the other (Definition E.6).
 
     Examples
     --------
@@ -138,14 +128,11 @@ class XorInPairs(_Parity):
     """
 
     epsilon: ClassVar[float] = np.inf  # type: ignore[misc]
-
-    def _set_size(self, n: int) -> int:
-        return 2
+    s: ClassVar[int] = 2
 
     def check_size(self, n: int) -> int:
-        n = super().check_size(n)
-        _check.multiple("n", n, 2, "the size of a pair")
-        return n
+        _check.multiple("n", super().check_size(n), 2, "the size of a pair")
+        return int(n)
 
 
 @dataclass(frozen=True)
@@ -190,9 +177,7 @@ class _Counting(_DiscretePerSet):
 
 @dataclass(frozen=True)
 class Count(_Counting):
-    """The number of ones in the whole dataset.
-
-    o is the number of i with s_i = 1. Its losses are ℓ_i(o) = ln((n - o) / o).
+    """The number o of ones in the whole dataset, with losses ℓ_i(o) = ln((n - o) / o).
 
     Examples
     --------
@@ -206,8 +191,7 @@ class Count(_Counting):
 class CountInSets(_Counting):
     """CIS_s: the number of ones in each set of s neighbouring elements.
 
-    The last set is smaller if s does not divide n. In each set the losses are those of
-    :class:`Count` with s elements (Definition 6.1).
+    The last set is smaller if s does not divide n (Definition 6.1).
 
     Examples
     --------
@@ -222,16 +206,12 @@ class CountInSets(_Counting):
     def __post_init__(self) -> None:
         _check.store(self, s=_check.integer("s", self.s, 1))
 
-    def _set_size(self, n: int) -> int:
-        return self.s
-
 
 @dataclass(frozen=True)
 class NoisyCountInSets(_PerSet):
     """Count-in-Sets with Gaussian noise of standard deviation sigma on each count.
 
-    This is one full-batch step of DP-SGD with s Dirac canaries per coordinate, whose noise
-    multiplier is sigma.
+    This is one full-batch step of DP-SGD with s Dirac canaries per coordinate.
 
     Examples
     --------
@@ -245,13 +225,10 @@ class NoisyCountInSets(_PerSet):
     sigma: float
 
     def __post_init__(self) -> None:
-        s, sigma = _check.integer("s", self.s, 1), _check.real("sigma", self.sigma, 1e-3, 1e6)
-        _check.store(self, s=s, sigma=sigma)
+        _check.store(self, s=_check.integer("s", self.s, 1))
+        _check.store(self, sigma=_check.real("sigma", self.sigma, 1e-3, 1e6))
 
     epsilon: ClassVar[float] = np.inf
-
-    def _set_size(self, n: int) -> int:
-        return self.s
 
     def _release(self, ones: Array, rng: Generator) -> Array:
         return ones + self.sigma * rng.standard_normal(ones.shape)

@@ -10,16 +10,5 @@ from oralib.runs.grid import Grid, read_grid
 from oralib.runs.run import RunFailed, run_chapter, run_key
 from oralib.runs.sweep import Sweep, sweep_grid
 
-__all__ = [
-    "Chapter",
-    "Grid",
-    "RunFailed",
-    "Sweep",
-    "chapters",
-    "check_parameters",
-    "find_chapter",
-    "read_grid",
-    "run_chapter",
-    "run_key",
-    "sweep_grid",
-]
+__all__ = ["Chapter", "Grid", "RunFailed", "Sweep", "chapters", "check_parameters", "find_chapter"]
+__all__ += ["read_grid", "run_chapter", "run_key", "sweep_grid"]

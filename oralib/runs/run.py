@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def run_chapter(
         ``notebook.ipynb``, ``results.json``, ``results.csv`` and ``page.html``. If the chapter
         fails, its notebook is in a folder of this name with ``-failed-`` and the time.
     force : whether to rename an existing folder of this name aside, instead of refusing it.
-    page : whether to make ``page.html``, by the book's own builder, in some seconds.
+    page : whether the book's builder makes ``page.html``, if it is there; in some seconds.
     inputs : files whose digests are written down with the results.
 
     Examples
@@ -122,7 +123,7 @@ def run_chapter(
         (written / "results.json").write_text(text + "\n", encoding="utf-8")
         table = pd.DataFrame({"name": list(results), "value": list(results.values())}, dtype=object)
         table.to_csv(written / "results.csv", index=False)
-        if page and (BOOK / "page.py").exists():
+        if page and (BOOK / "page.py").exists() and find_spec("jupyter_book"):
             words = ["-m", "book.page", str(path), str(path.with_name("page.html"))]
             subprocess.run([sys.executable, *words], cwd=BOOK.parent, check=True)
     return folder, {**record, "results": results}

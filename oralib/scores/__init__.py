@@ -22,10 +22,13 @@ output as all scores, so that the number that is chosen on them is left to the o
 that makes no difference. For δ > 0 the exact p-value needs a number that is fixed.
 
 **What is not covered.** To include exactly half of the canaries is another design: its coins depend
-on each other, and no bound here is valid for it. It cannot be told from the data, so say
-``coins="balanced"`` to be told so. Nor may anything but the output of the training enter the scores
-that depends on the coins, nor may the seed, the number of guesses or the sign of the scores be
-chosen by what comes out.
+on each other, and no bound here is valid for it. Coins of 40 or more canaries that just balance are
+taken for that design, unless ``coins="independent"`` says that it was chance. Nor may anything but
+the output of the training enter the scores that depends on the coins, nor may the seed, the number
+of guesses or the sign of the scores be chosen by what comes out.
+
+**What an audit could have seen.** Its best outcome is that all guesses are right, and the bound for
+that is the most that it could have shown. A claim above it is not tested by the audit.
 """
 
 from oralib.scores.audit import (
@@ -37,12 +40,5 @@ from oralib.scores.audit import (
 )
 from oralib.scores.result import UNFAIR, ScoreAudit
 
-__all__ = [
-    "UNFAIR",
-    "ScoreAudit",
-    "audit_counts",
-    "audit_guesses",
-    "audit_scores",
-    "bounds_by_beta",
-    "bounds_by_guesses",
-]
+__all__ = ["UNFAIR", "ScoreAudit", "audit_counts", "audit_guesses", "audit_scores"]
+__all__ += ["bounds_by_beta", "bounds_by_guesses"]

@@ -1,14 +1,13 @@
 """From scores, guesses or counts of one training to a bound on ε."""
 
-from collections import Counter
 from collections.abc import Sequence
-from math import inf, nan
-from typing import Any, TypeAlias
+from math import nan
+from typing import Any
 from warnings import warn
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oralib import _check
 from oralib._streams import stream
@@ -24,15 +23,29 @@ from oralib.bounds import (
     valid_lower_bound,
     valid_rule,
 )
-from oralib.scores.result import UNFAIR, ScoreAudit
+from oralib.scores.columns import (
+    Bits,
+    Ints,
+    Reals,
+    bits_of,
+    check_ids,
+    check_one,
+    levels,
+    right_and_taken,
+    scores_and_coins,
+)
+from oralib.scores.result import UNFAIR, ScoreAudit, best_bound
 
-Reals: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
-Bits: TypeAlias = NDArray[np.bool_]
 Curve = GaussianCurve | SubsampledGaussianCurve
 GAUSSIAN = GaussianCurve()
 
-SIDES = ("both", "included")
+#: So many canaries of which just half are included are taken for a design that is not covered.
+#: Fair coins balance with a probability of about 0.8 / √n: for fewer canaries that is ordinary.
+BALANCED = 40
+
+#: Without a claim fewer guesses are not chosen on canaries that are set aside: a handful could show
+#: next to nothing, while 50, all right, show 2.78.
+LEAST_GUESSES = 50
 
 #: The share of the canaries on which the number of guesses is chosen if nothing else is said.
 DEFAULT_SPLIT = 0.2
@@ -51,7 +64,8 @@ def audit_scores(
     split: float | None = None,
     grid: Sequence[int] | None = None,
     side: str = "both",
-    coins: str = "independent",
+    claim: float | None = None,
+    coins: str | None = None,
     curve: Curve = GAUSSIAN,
     ids: Sequence[Any] | None = None,
     seed: int = 0,
@@ -59,9 +73,12 @@ def audit_scores(
     """Audit a training by the scores of its canaries.
 
     Only the order of the scores matters: those with the highest scores are guessed to have been
-    included, those with the lowest to have been left out. Equal scores are put in order by lot. If
-    the coins are too odd for fair ones, by an exact binomial test, nothing has been shown, and a
-    warning says so.
+    included, those with the lowest to have been left out. Equal scores are put in order by lot.
+
+    The audit is not valid, and a warning says why, if the coins are too odd for fair ones, or if so
+    few guesses are right that scores must have the wrong sign (both by exact binomial tests at
+    0.001), or if just half of 40 or more canaries were included: fair coins do that with a
+    probability of about 0.8 / √n, and who fixes the number always does.
 
     Parameters
     ----------
@@ -73,9 +90,12 @@ def audit_scores(
         the others are audited. This is the default, with a share of 0.2.
     grid : several numbers of guesses, fixed before scores were seen. Each of m is tested at level
         β / m, and the largest bound is returned.
-    side : ``"both"``, or ``"included"``: nobody is guessed to have been left out.
-    coins : ``"independent"``; ``"balanced"``, just half of them included, is an error, since no
-        bound here is valid for that.
+    side : ``"both"``; ``"included"``: nobody is guessed to have been left out; or ``"farthest"``:
+        those with scores farthest from 0 are guessed, as included where the score is positive, as
+        suits log-likelihood ratios.
+    claim : the claimed ε, if a split should choose a number of guesses that could refute it.
+    coins : ``"independent"`` says that coins which balance did so by chance; ``"balanced"``, just
+        half of them included, is an error, since no bound here is valid for that.
     curve : the family of trade-off curves for ``fdp_bound``.
     ids : names of the canaries, if it should be checked that none occurs twice.
     seed : of the split, and of the order of equal scores. Do not choose it by what comes out.
@@ -91,12 +111,13 @@ def audit_scores(
     >>> round(audit_scores(scores, included, delta=1e-5, grid=(100, 200, 400)).bound, 3)
     3.224
     """
-    values, bits = _scores_and_coins(scores, included)
-    n = bits.size
-    delta, beta = _levels(delta, beta)
-    side = _check.one_of("side", side, SIDES)
-    seed = _check.seed(seed)
-    _check_ids(ids, n)
+    values, bits = scores_and_coins(scores, included, side)
+    n, seed = bits.size, _check.seed(seed)
+    notes: list[str] = []
+    delta, beta = levels(delta, beta)
+    if claim is not None:
+        claim = _check.real("claim", claim, 0)
+    check_ids(ids, n)
     if sum(value is not None for value in (guesses, split, grid)) > 1:
         raise ValueError(f"give one of guesses, split and grid, got {guesses=}, {split=}, {grid=}")
     audited = np.arange(n)
@@ -110,19 +131,21 @@ def audit_scores(
         share = _check.real("split", DEFAULT_SPLIT if split is None else split, 0, 1, interval="()")
         aside, audited = _parts(n, share, seed)
         pilot = _right(values[aside], bits[aside], side, seed)
-        number, k = "split", np.array([_best_number(pilot, audited.size, delta, beta)])
+        chosen, why = _best_number(pilot, audited.size, delta, beta, claim)
+        number, k, notes = "split", np.array([chosen]), [why]
     right = _right(values[audited], bits[audited], side, seed)
-    level = beta / k.size
+    level, fixed = beta / k.size, number != "split"
     # The largest bound; of equal ones that with the best accuracy.
-    best = np.lexsort((right[k - 1] / k, _exact_bounds(right, k, level, delta)))[-1]
-    r = int(k[best])
-    fixed = number != "split"
-    counts = _counts(int(right[r - 1]), r, audited.size, fixed, coins)
-    lots = _lots(values[audited], r, side)
-    said = f"{lots} of the {r} guesses were drawn by lot among canaries with equal scores"
+    r = int(k[np.lexsort((right[k - 1] / k, _exact_bounds(right, k, level, delta)))[-1]])
+    v, tied = int(right[r - 1]), _ties_drawn(values[audited], r, side)
+    if tied:
+        notes.append(f"{tied} of the {r} guesses were drawn by lot among canaries of equal scores")
+    best = max(best_bound(m, right.size, delta=delta, level=level, fixed=fixed) for m in k.tolist())
     more = {"level": level, "number": number, "grid": tuple(k.tolist()), "side": side}
-    notes = (said,) if lots else ()
-    return _audit(counts, delta, beta, curve, bits, notes, lots=lots, seed=seed, **more)
+    more |= {"ties_drawn": tied, "seed": seed, "best_bound": best}
+    counts = _counts(v, r, audited.size, fixed, coins)
+    problem = _problem(bits, coins, v, r, "scores")
+    return _audit(counts, delta, beta, curve, problem, bits, tuple(notes), **more)
 
 
 def audit_guesses(
@@ -132,7 +155,7 @@ def audit_guesses(
     delta: float,
     beta: float = 0.05,
     guesses: int | None = None,
-    coins: str = "independent",
+    coins: str | None = None,
     curve: Curve = GAUSSIAN,
     ids: Sequence[Any] | None = None,
 ) -> ScoreAudit:
@@ -150,16 +173,16 @@ def audit_guesses(
 
     Examples
     --------
-    >>> truth = [1, 0, 1, 1, 0, 0, 1, 0] * 50
+    >>> truth = [1, 0, 1, 1, 0, 0, 1, 0] * 50  # half of them, by chance
     >>> guessed = [1, 0, 1, np.nan, 0, 1, np.nan, 0] * 50
-    >>> audit = audit_guesses(guessed, truth, delta=1e-5, guesses=300)
+    >>> audit = audit_guesses(guessed, truth, delta=1e-5, guesses=300, coins="independent")
     >>> audit.v, audit.r, audit.n, round(audit.bound, 3)
     (250, 300, 400, 1.348)
     """
-    bits = _bits("truth", truth)
-    delta, beta = _levels(delta, beta)
-    right, taken = _right_and_taken(guessed, truth)
-    _check_ids(ids, bits.size)
+    bits = bits_of("truth", truth)
+    delta, beta = levels(delta, beta)
+    right, taken = right_and_taken(guessed, truth)
+    check_ids(ids, bits.size)
     v, r = int(right.sum()), int(taken.sum())
     if guesses is None and r == 0:
         raise ValueError(f"guessed must hold a guess, got none for all of {bits.size} canaries")
@@ -169,7 +192,8 @@ def audit_guesses(
     said = f"{all_of_them - r} of the {guesses} guesses are missing, and count as wrong"
     fixed = guesses is not None
     counts = _counts(v, all_of_them, bits.size, fixed, coins)
-    return _audit(counts, delta, beta, curve, bits, (said,) if r < all_of_them else ())
+    problem = _problem(bits, coins, v, r, "guesses")
+    return _audit(counts, delta, beta, curve, problem, bits, (said,) if r < all_of_them else ())
 
 
 def audit_counts(
@@ -188,8 +212,8 @@ def audit_counts(
     >>> round(audit.bound, 3), round(audit.pure_bound, 3), round(audit.fdp_bound, 3)
     (0.702, 0.702, 1.006)
     """
-    _check_one(counts)
-    return _audit(counts, *_levels(delta, beta), curve)
+    check_one(counts)
+    return _audit(counts, *levels(delta, beta), curve)
 
 
 def bounds_by_guesses(
@@ -212,9 +236,9 @@ def bounds_by_guesses(
     >>> k.tolist(), bounds.round(2).tolist()
     ([1, 2, 3, 4], [0.0, 0.19, 0.71, 1.05])
     """
-    values, bits = _scores_and_coins(scores, included)
-    delta, beta = _levels(delta, beta)
-    right = _right(values, bits, _check.one_of("side", side, SIDES), _check.seed(seed))
+    values, bits = scores_and_coins(scores, included, side)
+    delta, beta = levels(delta, beta)
+    right = _right(values, bits, side, _check.seed(seed))
     k = _spread(bits.size)
     return k, _exact_bounds(right, k, beta, delta)
 
@@ -230,7 +254,7 @@ def bounds_by_beta(counts: Counts, *, delta: float) -> tuple[Reals, Reals]:
     >>> beta[[0, -1]].tolist(), bounds[[0, -1]].round(2).tolist()
     ([0.001, 0.5], [0.38, 1.07])
     """
-    _check_one(counts)
+    check_one(counts)
     delta = _check.real("delta", delta, 0, 1)
     beta = np.geomspace(1e-3, 0.5, _TRIED)
     beta[[0, -1]] = 1e-3, 0.5
@@ -261,21 +285,25 @@ def _right(values: Reals, bits: Bits, side: str, seed: int) -> Ints:
     down = shuffled[np.argsort(values[shuffled], kind="stable")][::-1]
     if side == "included":
         return np.cumsum(bits[down])
+    if side == "farthest":
+        down = shuffled[np.argsort(-np.abs(values[shuffled]), kind="stable")]
+        signs = np.where(values[down] == 0, np.arange(n) % 2 - 0.5, values[down])  # 0 is a lot, too
+        return np.cumsum(bits[down] == (signs > 0))
     right = np.empty(n, dtype=bool)
     right[0::2], right[1::2] = bits[down[: (n + 1) // 2]], ~bits[down[::-1][: n // 2]]
     return np.cumsum(right)
 
 
-def _lots(values: Reals, r: int, side: str) -> int:
+def _ties_drawn(values: Reals, r: int, side: str) -> int:
     """How many of r guesses were drawn by lot: their score is also that of one not so guessed."""
-    n, up = values.size, np.sort(values)
-    high = r if side == "included" else (r + 1) // 2
-    low, lots = r - high, 0
+    n, up = values.size, np.sort(np.abs(values) if side == "farthest" else values)
+    high = (r + 1) // 2 if side == "both" else r
+    low, tied = r - high, 0
     if 0 < high < n and up[n - high] == up[n - high - 1]:
-        lots += int((up[n - high :] == up[n - high]).sum())
+        tied += int((up[n - high :] == up[n - high]).sum())
     if 0 < low < n and up[low - 1] == up[low]:
-        lots += int((up[:low] == up[low]).sum())
-    return lots
+        tied += int((up[:low] == up[low]).sum())
+    return tied
 
 
 def _exact_bounds(right: Ints, k: Ints, level: float, delta: float) -> Reals:
@@ -284,21 +312,42 @@ def _exact_bounds(right: Ints, k: Ints, level: float, delta: float) -> Reals:
     return np.asarray(epsilon_lower_bound(v, k, beta=level, delta=delta, n=n, method="exact"))
 
 
-def _best_number(right: Ints, n: int, delta: float, beta: float) -> int:
-    """The number of guesses among n canaries that looks best from a smaller sample of them.
+def _best_number(
+    right: Ints, n: int, delta: float, beta: float, claim: float | None
+) -> tuple[int, str]:
+    """The number of guesses among n canaries that looks best from a smaller sample, and why.
 
     The accuracy is taken to be a standard error less than it was (Wilson's interval), so that a few
-    lucky guesses do not win. This is a heuristic; the audit is valid whatever it says.
+    lucky guesses do not win. With a claim only numbers are tried that could refute it. This is a
+    heuristic; the audit is valid whatever it says, as it does not know the n canaries.
     """
     k = _spread(right.size)
     accuracy = right[k - 1] / k
     spread = np.sqrt(accuracy * (1 - accuracy) / k + 0.25 / k**2)
     careful = (accuracy + 0.5 / k - spread) / (1 + 1 / k)
     taken = np.clip(np.rint(k * (n / right.size)).astype(np.int64), 1, n)
-    v, share = np.floor(careful * taken).astype(np.int64), split_for(n, delta, beta)
-    found = epsilon_lower_bound_random_r(v, taken, beta=beta, delta=delta, n=n, split=share)
+
+    def promised(v: Reals) -> Reals:
+        share = split_for(n, delta, beta)
+        how = {"beta": beta, "delta": delta, "n": n, "split": share}
+        return np.asarray(epsilon_lower_bound_random_r(np.floor(v).astype(np.int64), taken, **how))
+
+    few = taken < min(LEAST_GUESSES, n)
+    why = f"fewer than {LEAST_GUESSES} were not considered" if few.any() else ""
+    if claim is not None and (strong := promised(taken) > claim).any():
+        few = ~strong
+        why = f"so few that even all right could not refute ε = {claim:g} were left out"
+    found = np.where(few, -1.0, promised(careful * taken))
     # Where nothing can be shown, that which is least like coins.
-    return int(taken[np.lexsort(((accuracy - 0.5) * np.sqrt(k), found))[-1]])
+    best = np.lexsort(((accuracy - 0.5) * np.sqrt(k), found))[-1]
+    near = [
+        f"{found[i]:.2f} with {taken[i]:,}"
+        for factor in (0.5, 2)
+        if found[i := np.abs(np.log(taken / taken[best] / factor)).argmin()] >= 0 and i != best
+    ]
+    said = f"on the {right.size} canaries set aside, {taken[best]:,} guesses looked best"
+    promise = ", ".join([f"they promised {found[best]:.2f}", *near])
+    return int(taken[best]), f"{said}: {promise}" + (f"; {why}" if why else "")
 
 
 def _spread(n: int) -> Ints:
@@ -309,7 +358,8 @@ def _spread(n: int) -> Ints:
 # --------------------------------------------------------------------------------- from counts to ε
 
 
-def _counts(v: int, r: int, n: int, fixed: bool, coins: str) -> Counts:
+def _counts(v: int, r: int, n: int, fixed: bool, coins: str | None) -> Counts:
+    coins = "independent" if coins is None else coins
     return Counts(np.array([v]), np.array([r]), n, "scores", r_fixed=fixed, coins=coins)
 
 
@@ -318,6 +368,7 @@ def _audit(
     delta: float,
     beta: float,
     curve: Curve,
+    problem: str = "",
     bits: Bits | None = None,
     notes: tuple[str, ...] = (),
     **more: Any,
@@ -332,9 +383,15 @@ def _audit(
     if counts.r_fixed and counts.feedback == "none" and delta > 0:
         fdp = epsilon_lower_bound_fdp(v, r, n=counts.n, delta=delta, beta=level, curve=curve)
     if bits is not None:
-        p_value, about_coins = _coins(bits)
-        notes = about_coins + notes
-        more |= {"canaries": bits.size, "included": int(bits.sum()), "coins_p_value": p_value}
+        included = int(bits.sum())
+        p_value = _coins_p_value(included, bits.size)
+        more |= {"canaries": bits.size, "included": included, "coins_p_value": p_value}
+        if 2 * included == bits.size and not problem:
+            said = "exactly half of the canaries were included, by chance and not by arrangement"
+            notes = (said, *notes)
+    if "best_bound" not in more:
+        how: Any = {"fixed": counts.r_fixed, "feedback": counts.feedback}
+        more["best_bound"] = best_bound(r, counts.n, delta=delta, level=level, **how)
     more |= {"v": v, "r": r, "n": counts.n, "delta": delta, "beta": beta, "rule": rule}
     audit = ScoreAudit(
         bound=float(valid_lower_bound(counts, beta=level, delta=delta)[0]),
@@ -342,147 +399,54 @@ def _audit(
         fdp_bound=float(fdp),
         estimate=float(epsilon_estimate(v, r)),
         accuracy=v / r if r else nan,
-        curve=repr(curve),
+        curve=_named(curve),
         feedback=counts.feedback,
+        problem=problem,
         notes=notes,
         **more,
     )
-    if not audit.plausible_coins:
-        warn(audit.notes[0], stacklevel=3)
+    if problem:
+        warn(problem, stacklevel=3)
     return audit
 
 
-def _coins(bits: Bits) -> tuple[float, tuple[str, ...]]:
-    """The p-value of the exact two-sided test of fair coins, and what is odd about them."""
+def _named(curve: Curve) -> str:
+    """A family of trade-off curves in words."""
+    if isinstance(curve, GaussianCurve):
+        return "a Gaussian mechanism"
+    return f"DP-SGD with {curve.steps:,} steps at a sample rate of {curve.sample_rate:g}"
+
+
+def _coins_p_value(included: int, n: int) -> float:
+    """The p-value of the exact two-sided test of fair coins."""
+    return float(min(1.0, 2 * scipy.special.bdtr(min(included, n - included), n, 0.5)))
+
+
+def _problem(bits: Bits, coins: str | None, v: int, taken: int, what: str) -> str:
+    """Why an audit with v right guesses shows nothing; empty if there is no such reason."""
     n, included = bits.size, int(bits.sum())
-    p_value = float(min(1.0, 2 * scipy.special.bdtr(min(included, n - included), n, 0.5)))
+    p_value = _coins_p_value(included, n)
     if p_value < UNFAIR:
-        return p_value, (
+        return (
             f"{included} of {n} canaries were included: fair coins are so odd with probability "
             f"{p_value:.1g} only. If each canary was not included by a fair coin of its own, "
-            "or if some canaries are missing here, nothing has been shown",
+            "or if some canaries are missing here, nothing has been shown"
         )
-    if 2 * included == n:
-        return p_value, (
-            "exactly half of the canaries were included. If that was arranged, the coins depend on "
-            "each other, and no bound here is valid",
+    if 2 * included == n >= BALANCED and coins is None:
+        return (
+            f"exactly half of {n} canaries were included. If that was arranged, the coins depend "
+            "on each other, and no bound here is valid. If each canary had a fair coin of its own, "
+            "and they just happened to balance, say so: coins='independent', or --coins independent"
         )
-    return p_value, ()
-
-
-# ------------------------------------------------------------------------------ checks of arguments
-
-
-def _levels(delta: float, beta: float) -> tuple[float, float]:
-    return _check.real("delta", delta, 0, 1), _check.real("beta", beta, 0, 1, interval="()")
-
-
-def _column(name: str, value: ArrayLike) -> Reals:
-    """One number per canary; truth values are 1 and 0, and what is missing is nan."""
-    why = ""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind == "O":  # as columns of pandas and lists in which something is missing
-            missing = ("NoneType", "NAType")
-            array = np.array([nan if type(x).__name__ in missing else x for x in array.flat])
-    except (ValueError, TypeError, RuntimeError) as error:  # lists of lists, or tensors
-        array, why = np.asarray(None), _check.reason(value, error)
-    if (
-        array.dtype.kind not in "biuf"
-        or array.ndim != 1
-        or not array.size
-        or np.ma.is_masked(value)
-    ):
-        raise TypeError(
-            f"{name} must be a list of numbers or truth values, one per canary, "
-            f"got {name}={_check.shown(value)}{why}"
+    wrong = float(scipy.special.bdtr(v, taken, 0.5)) if taken else 1.0
+    if wrong < UNFAIR:
+        hint = {
+            "scores": "higher scores must mean included: multiply them by -1?",
+            "guesses": "a guess of 1 must mean included: are the guesses turned around?",
+        }[what]
+        return (
+            f"{hint} Only {v} of {taken} guesses are right, and blind ones do so badly with "
+            f"probability {wrong:.1g}. (To try both signs on the same canaries makes the bound "
+            "fail twice as often: then halve β)"
         )
-    return array.astype(np.float64)
-
-
-def _bits(name: str, value: ArrayLike) -> Bits:
-    """Coins as truth values; both of them must occur."""
-    numbers = _column(name, value)
-    low = -1 if (numbers == -1).any() else 0
-    bits: Bits = numbers == 1
-    allowed = "be 1 or -1, since there is a -1," if low else "be True or False, 1 or 0, or 1 or -1,"
-    _check.require(bits | (numbers == low), name, numbers, f"{allowed} for each canary")
-    if bits.all() or not bits.any():
-        same = "included" if bits.all() else "left out"
-        raise ValueError(
-            f"{name} must have canaries of both kinds, got {bits.size} that were all {same}: "
-            "there is nothing to tell apart"
-        )
-    return bits
-
-
-def _scores_and_coins(scores: ArrayLike, included: ArrayLike) -> tuple[Reals, Bits]:
-    values = _check.reals("scores", _column("scores", scores), -inf, inf, interval="()")
-    bits = _bits("included", included)
-    _check_places(scores=scores, included=included)
-    if (values == values[0]).all():
-        raise ValueError(
-            "scores must differ: they say nothing about who was included, "
-            f"got {bits.size} scores that are all {values[0]:g}"
-        )
-    return values, bits
-
-
-def _right_and_taken(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits]:
-    """Which guesses are right, and which were taken.
-
-    With truth as 1 and 0, left out is 0; with truth as 1 and -1, it is -1, and 0 is no guess.
-    """
-    numbers, coins = _column("guessed", guessed), _column("truth", truth)
-    _check_places(guessed=guessed, truth=truth)
-    signs = bool((coins == -1).any())
-    words = "be 1, -1, or 0 or nan" if signs else "be 1, 0, or nan"
-    allowed = f"{words} for no guess, as truth is written"
-    entries = guessed if isinstance(guessed, list | tuple) else np.asarray(guessed).flat
-    if signs and any(isinstance(x, bool | np.bool_) for x in entries):  # is False no guess, or -1?
-        raise ValueError(f"guessed must {allowed}, got True or False in guessed")
-    taken = (numbers == 1) | (numbers == (-1 if signs else 0))
-    _check.require(taken | np.isnan(numbers) | (numbers == 0), "guessed", numbers, allowed)
-    return taken & ((numbers == 1) == (coins == 1)), taken
-
-
-def _check_places(**columns: Any) -> None:
-    """Two columns have one entry per canary, and in pandas no labels in another order.
-
-    Canaries are matched by place alone, and so are columns whose labels have nothing in common.
-    """
-    (one, first), (two, second) = columns.items()
-    if len(first) != len(second):
-        raise ValueError(
-            f"{one} and {two} must have one entry per canary, "
-            f"got {len(first)} and {len(second)} entries"
-        )
-    a: Any = getattr(first, "index", None)
-    b: Any = getattr(second, "index", None)
-    if hasattr(a, "equals") and hasattr(b, "equals") and not (a.equals(b) or {*a}.isdisjoint(b)):
-        raise ValueError(
-            f"{one} and {two} must have the same index, "
-            f"got {_check.shown(a)} and {_check.shown(b)}; "
-            "canaries are matched by their places (to_numpy() gives columns without an index)"
-        )
-
-
-def _check_one(counts: Counts) -> None:
-    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
-    if counts.trials != 1:
-        raise ValueError(f"counts must be those of one audit, got {counts.trials} of them")
-
-
-def _check_ids(ids: Sequence[Any] | None, n: int) -> None:
-    if ids is None:
-        return
-    try:
-        names = [None if x != x else x for x in np.asarray(list(ids)).tolist()]  # nan is not nan
-        twice = [name for name, times in Counter(names).items() if times > 1]
-    except (TypeError, ValueError, RuntimeError):  # no list, or of what is no word or number
-        shown = _check.shown(ids)
-        raise TypeError(f"ids must be a list of words or numbers, got ids={shown}") from None
-    if len(names) != n:
-        raise ValueError(f"ids must have one entry for each of {n} canaries, got {len(names)}")
-    if twice:
-        raise ValueError(f"ids must differ, as a canary has one coin, got {twice[0]!r} twice")
+    return ""

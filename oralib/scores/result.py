@@ -1,7 +1,8 @@
-"""What an audit has shown, on which assumptions, and in words."""
+"""What an audit has shown, what it could have shown, on which assumptions, and in words."""
 
+from bisect import bisect_left
 from dataclasses import asdict, dataclass
-from math import isfinite, isnan
+from math import inf, isfinite, isnan
 from textwrap import fill
 from typing import Any
 
@@ -10,8 +11,20 @@ import numpy as np
 from oralib import _check
 from oralib.bounds import Counts, valid_lower_bound
 
-#: Coins that fair ones surpass in oddity less often than this are not taken for fair.
+#: Coins, or guesses, that blind chance surpasses in oddity less often than this are not taken for
+#: fair, or for guesses of the right sign.
 UNFAIR = 1e-3
+
+#: More guesses than this are not asked of anybody.
+_MOST = 10**12
+
+
+def best_bound(
+    r: int, n: int, *, delta: float, level: float, fixed: bool, feedback: str = "none"
+) -> float:
+    """What r guesses among n canaries show if all of them are right: no outcome shows more."""
+    counts = Counts(np.array([r]), np.array([r]), n, r_fixed=fixed, feedback=feedback)
+    return float(valid_lower_bound(counts, beta=level, delta=delta)[0])
 
 
 @dataclass(frozen=True)
@@ -24,7 +37,9 @@ class ScoreAudit:
     pure_bound : the same for δ = 0.
     fdp_bound : the same for a training whose trade-off curve is one of ``curve``, and for no other;
         nan where the number of guesses was not fixed, where δ = 0, or with feedback.
-    estimate : the ε that the accuracy alone suggests; no bound.
+    best_bound : what the audit would have shown had all of its guesses been right.
+    estimate : the ε that the accuracy alone suggests; no bound, and at the same accuracy no number
+        of guesses would show more.
     accuracy : v / r.
     v, r, n : right guesses, all guesses, and audited canaries, guessed or not.
     delta, beta : the δ of the claim, and how often a bound may fail.
@@ -35,13 +50,16 @@ class ScoreAudit:
         ``"output"`` if it was left to the output.
     grid : all numbers of guesses that were tried.
     side : ``"both"``: half of the guesses, the highest scores, say "included", and the others, the
-        lowest, "excluded"; ``"included"``: all say so. None if the guesses were given.
+        lowest, "excluded"; ``"included"``: all say so; ``"farthest"``: those farthest from 0 say so
+        where the score is positive. None if the guesses were given.
     canaries, included, coins_p_value : the number of all canaries, audited or not, of those that
         were included, and how often fair coins are so odd; None if only counts were given.
-    lots, seed : guesses that were drawn by lot among equal scores, and the seed of that and of the
+    ties_drawn, seed : guesses that were drawn by lot among equal scores, and the seed of that and of the
         split.
-    curve : the family of trade-off curves of ``fdp_bound``.
+    curve : the family of trade-off curves of ``fdp_bound``, in words.
     feedback : what the guesser was told on its way, as :class:`oralib.Counts` names it.
+    problem : why nothing has been shown, whatever the numbers say: coins that are not fair, or just
+        balanced, or scores of the wrong sign. Empty if there is no such reason.
     notes : what one should know before one believes these numbers.
 
     Examples
@@ -55,6 +73,7 @@ class ScoreAudit:
     bound: float
     pure_bound: float
     fdp_bound: float
+    best_bound: float
     estimate: float
     accuracy: float
     v: int
@@ -70,10 +89,11 @@ class ScoreAudit:
     canaries: int | None = None
     included: int | None = None
     coins_p_value: float | None = None
-    lots: int = 0
+    ties_drawn: int = 0
     seed: int | None = None
-    curve: str = "GaussianCurve()"
+    curve: str = "a Gaussian mechanism"
     feedback: str = "none"
+    problem: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -101,7 +121,7 @@ class ScoreAudit:
             "split": "the canaries on which the number of guesses was chosen were drawn at random",
             "output": "the number of guesses may depend on the same, and on nothing else",
         }[self.number]
-        fdp = f"the trade-off curve of the training is one of {self.curve}; {common}; {number}"
+        fdp = f"the trade-off curve of the training is that of {self.curve}; {common}; {number}"
         if isnan(self.fdp_bound):
             fdp = "not computed: it needs a fixed number of guesses, δ > 0, and no feedback"
         return {
@@ -113,12 +133,51 @@ class ScoreAudit:
         }
 
     def refutes(self, claim: float) -> bool:
-        """Whether a claim of (ε, δ)-DP is refuted with confidence 1 - β; never by unfair coins."""
-        return self.bound > _check.real("claim", claim, 0) and self.plausible_coins
+        """Whether a claim of (ε, δ)-DP is refuted with confidence 1 - β."""
+        return self.verdict(claim) == "refuted"
 
-    def as_dict(self) -> dict[str, Any]:
+    def verdict(self, claim: float) -> str:
+        """``"refuted"``, ``"not refuted"``, ``"cannot test"`` or ``"invalid"``.
+
+        The audit cannot test a claim if no outcome of it could have refuted the claim. It is
+        invalid if there is a ``problem``.
+
+        Examples
+        --------
+        >>> from oralib import audit_counts
+        >>> audit = audit_counts(Counts(190, 200, n=1000, r_fixed=True), delta=1e-5)
+        >>> audit.verdict(1.0), audit.verdict(4.0), audit.verdict(8.0), audit.guesses_needed(8.0)
+        ('refuted', 'not refuted', 'cannot test', 8932)
+        """
+        claim = _check.real("claim", claim, 0)
+        if self.problem:
+            return "invalid"
+        if self.bound > claim:
+            return "refuted"
+        return "not refuted" if self.best_bound > claim else "cannot test"
+
+    def guesses_needed(self, claim: float) -> int | None:
+        """How many guesses, all right, refute a claim in such an audit; None if no number does."""
+        claim = _check.real("claim", claim, 0)
+        fixed = self.number in ("fixed", "grid")
+        most = self.n if self.feedback == "full" else _MOST  # there, more canaries cost too much
+
+        def enough(r: int) -> bool:
+            how = {"delta": self.delta, "level": self.level, "feedback": self.feedback}
+            return best_bound(r, max(r, self.n), fixed=fixed, **how) > claim  # type: ignore[arg-type]
+
+        if not most or not enough(most):
+            return None
+        return bisect_left(range(1, most + 1), True, key=enough) + 1
+
+    def as_dict(self, claim: float | None = None) -> dict[str, Any]:
         """All fields and assumptions as plain values; what is not a number is None, or 'inf'."""
         fields: dict[str, Any] = {}
+        if claim is not None:
+            verdict = self.verdict(claim)
+            refuted = None if verdict == "invalid" else verdict == "refuted"
+            fields = {"claim": claim, "verdict": verdict, "refuted": refuted}
+            fields["guesses_needed"] = self.guesses_needed(claim)
         for name, value in asdict(self).items():
             if isinstance(value, float) and not isfinite(value):
                 value = None if isnan(value) else str(value)
@@ -126,19 +185,33 @@ class ScoreAudit:
         fields["plausible_coins"] = self.plausible_coins
         return {**fields, "assumptions": self.assumptions}
 
+    def rows(self, claim: float | None = None) -> list[tuple[str, str]]:
+        """What was claimed and what was shown, in words, each with a label."""
+        return _rows(self, None if claim is None else _check.real("claim", claim, 0))
+
     def report(self, claim: float | None = None) -> str:
-        """What was claimed and what was shown, in words."""
-        return _report(self, None if claim is None else _check.real("claim", claim, 0))
+        """What was claimed and what was shown, as a text."""
+        return "\n".join(
+            fill(text, 80, initial_indent=f"{label:<10}", subsequent_indent=" " * 10)
+            for label, text in self.rows(claim)
+        )
 
     def __str__(self) -> str:
         return self.report()
+
+    def _repr_html_(self) -> str:
+        from oralib.scores.page import table
+
+        return table(self.rows())
 
 
 # ----------------------------------------------------------------------------------------- in words
 
 
-def _report(audit: ScoreAudit, claim: float | None) -> str:
-    rows = [("claim", f"({claim:g}, {_plain(audit.delta)})-DP")] if claim is not None else []
+def _rows(audit: ScoreAudit, claim: float | None) -> list[tuple[str, str]]:
+    rows = [("claim", f"({claim:g}, {plain(audit.delta)})-DP")] if claim is not None else []
+    if audit.problem:
+        rows.append(("invalid", audit.problem))
     if audit.canaries is not None:
         rows.append(("canaries", f"{audit.canaries:,}, of which {audit.included:,} were included"))
     rows.append(("guesses", _guesses(audit)))
@@ -148,33 +221,34 @@ def _report(audit: ScoreAudit, claim: float | None) -> str:
     rows.append(("shown", _shown(audit)))
     if claim is not None:
         rows.append(("verdict", _verdict(audit, claim)))
-    if audit.delta > 0 and audit.plausible_coins:
-        pure = f"a claim with δ = 0 needs an ε of at least {_down(audit.pure_bound)}"
+    rows.append(("power", _power(audit, claim)))
+    if audit.delta > 0 and not audit.problem:
+        pure = f"a claim with δ = 0 needs an ε of at least {down(audit.pure_bound)}"
         rows.append(("pure", pure))
-    if audit.plausible_coins and not isnan(audit.fdp_bound):
+    if not audit.problem and not isnan(audit.fdp_bound):
         fdp = (
-            f"ε is at least {_down(audit.fdp_bound)} at this δ, if the trade-off curve of the "
-            f"training is one of {audit.curve}; otherwise this is not guaranteed"
+            f"ε is at least {down(audit.fdp_bound)} at this δ, if the trade-off curve of the "
+            f"training is that of {audit.curve}; otherwise this is not guaranteed"
         )
         rows.append(("f-DP", fdp))
-    if audit.r:
-        rows.append(("estimate", f"ε = {audit.estimate:.3f}, by the accuracy alone: no bound"))
+    if audit.r and not audit.problem:
+        estimate = f"ε = {audit.estimate:.3f}, by the accuracy alone: no bound"
+        if 0 < audit.estimate < inf:
+            estimate += ", but at this accuracy no number of guesses would show more"
+        rows.append(("estimate", estimate))
     rows.append(("assumed", audit.assumptions["bound"]))
     rows += [("note", note) for note in audit.notes]
-    if audit.plausible_coins:
+    if not audit.problem:
         rows += [("stronger", hint) for hint in _hints(audit)]
-    return "\n".join(
-        fill(text, 80, initial_indent=f"{label:<10}", subsequent_indent=" " * 10)
-        for label, text in rows
-    )
+    return rows
 
 
 def _confidence(beta: float) -> str:
     """1 - β, which is never rounded to certainty."""
-    return f"{100 * (1 - beta):.6g}%" if beta > 1e-4 else f"1 - {_plain(beta)}"
+    return f"{100 * (1 - beta):.6g}%" if beta > 1e-4 else f"1 - {plain(beta)}"
 
 
-def _down(bound: float) -> str:
+def down(bound: float) -> str:
     """Three digits that are not above the bound."""
     return f"{np.floor(bound * 1000) / 1000:.3f}" if isfinite(bound) else str(bound)
 
@@ -189,6 +263,8 @@ def _guesses(audit: ScoreAudit) -> str:
         )
     elif audit.side == "included":
         among += ": those with the highest scores, all as included"
+    elif audit.side == "farthest":
+        among += ": those with scores farthest from 0, as included where they are positive"
     who = "output" if audit.feedback == "none" else "guesser"
     why = {
         "fixed": "the number was fixed in advance",
@@ -200,12 +276,12 @@ def _guesses(audit: ScoreAudit) -> str:
 
 
 def _shown(audit: ScoreAudit) -> str:
-    if not audit.plausible_coins:
-        return "nothing, as the coins do not look like fair ones (see the note)"
+    if audit.problem:
+        return "nothing, as the audit is not valid"
     if audit.bound == 0:
-        return f"nothing: no ε is refuted at δ = {_plain(audit.delta)}, {_reason(audit)}"
+        return f"nothing: no ε is refuted at δ = {plain(audit.delta)}, {_reason(audit)}"
     return (
-        f"ε is at least {_down(audit.bound)} at δ = {_plain(audit.delta)}, "
+        f"ε is at least {down(audit.bound)} at δ = {plain(audit.delta)}, "
         f"with confidence {_confidence(audit.beta)}"
     )
 
@@ -223,33 +299,41 @@ def _reason(audit: ScoreAudit) -> str:
 
 
 def _verdict(audit: ScoreAudit, claim: float) -> str:
-    if not audit.plausible_coins:
-        return "none: the claim cannot be judged with these coins"
-    if audit.refutes(claim):
-        return (
-            f"the claim is refuted with confidence {_confidence(audit.beta)}: were it true, so "
-            f"many guesses would be right with a probability of at most {audit.beta:g}"
-        )
-    return "the claim stands; that it was not refuted does not prove it"
+    return {
+        "invalid": "none: the claim cannot be judged by this audit, which is not valid",
+        "refuted": f"the claim is refuted with confidence {_confidence(audit.beta)}: were it true, "
+        f"so many guesses would be right with a probability of at most {audit.beta:g}",
+        "cannot test": "this audit cannot test the claim: none of its outcomes would have refuted "
+        "it, whatever the training does",
+        "not refuted": "the claim stands; that it was not refuted does not prove it",
+    }[audit.verdict(claim)]
+
+
+def _power(audit: ScoreAudit, claim: float | None) -> str:
+    """What the best outcome would have shown, and what it takes to refute the claim."""
+    said = f"even {audit.r:,} right of {audit.r:,} would show {down(audit.best_bound)}, not more"
+    if audit.number == "grid" and len(audit.grid) > 1:
+        most = f"{audit.grid[-1]:,}"
+        said = f"even {most} right of {most} would show {down(audit.best_bound)}, not more"
+    if claim is None:
+        return said
+    needed = audit.guesses_needed(claim)
+    if needed is None:
+        return f"{said}; no number of guesses could refute ε = {claim:g} in such an audit"
+    return f"{said}; to refute ε = {claim:g} takes {needed:,} guesses, all of them right"
 
 
 def _hints(audit: ScoreAudit) -> list[str]:
     """What would have made the bound larger; computed where it can be."""
     hints = []
-    if 2 * audit.v < audit.r and audit.side is not None:
-        hints.append(
-            "most guesses are wrong. Are low scores those of included canaries, as losses are? "
-            "Then give minus the scores, in an audit of its own: to try both signs on the same "
-            "canaries makes the bound fail twice as often"
-        )
-    elif audit.r and audit.rule in ("plain", "exact", "split"):  # not with full feedback
+    if audit.r and audit.rule in ("plain", "exact", "split"):  # not with full feedback
         more = 4 * np.array([audit.v]), 4 * np.array([audit.r]), 4 * audit.n
         fourfold = Counts(*more, r_fixed=audit.rule != "split")
         later = float(valid_lower_bound(fourfold, beta=audit.level, delta=audit.delta)[0])
         if later > audit.bound:
             hints.append(
                 "four times as many canaries and guesses, at the same accuracy, would show "
-                f"{_down(later)}"
+                f"{down(later)}"
             )
     if audit.delta > 0 and 0 < audit.bound < audit.pure_bound - 0.05:
         hints.append(
@@ -259,6 +343,6 @@ def _hints(audit: ScoreAudit) -> list[str]:
     return hints
 
 
-def _plain(delta: float) -> str:
+def plain(delta: float) -> str:
     """1e-5, as people type it, and not 1e-05."""
     return f"{delta:g}".replace("e-0", "e-")

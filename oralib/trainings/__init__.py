@@ -9,12 +9,8 @@ Which canaries are included is decided by coins. One that is left out stays in t
 of 0, so that the number of examples does not depend on the coins: Opacus scales gradients by it.
 
 Nothing inside of Opacus is touched: its sampler, its clipping and its noise are all audited, from
-the weights after each step. This needs PyTorch, Opacus and scikit-learn: ``make torch``, or
-``pip install oralib[torch]``.
-
-See Also
---------
-oralib.dpsgd.observed : guesses from the released weights.
+the weights after each step. This needs ``make torch``, or ``pip install '.[torch]'`` in the
+repository.
 """
 
 from oralib.trainings.digits import BUGS, Training, train_digits

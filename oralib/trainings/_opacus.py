@@ -84,19 +84,17 @@ def train(
     model = nn.Linear(data.digits.shape[1], data.classes, bias=False)
     nn.init.zeros_(model.weight)
     noise = torch.Generator().manual_seed(2 * seed)
+    shuffled = bug == "shuffled batches"
     with warnings.catch_warnings():
         # That its random numbers are not those for production, and about the hooks of PyTorch.
         warnings.simplefilter("ignore")
+        order = torch.Generator().manual_seed(2 * seed + 1)
+        how: Any = {"shuffle": shuffled, "collate_fn": lambda batch: batch, "generator": order}
+        loader = DataLoader(data, batch_size=-(-len(data) // batches), **how)
+        how = {"max_grad_norm": clip, "noise_generator": noise, "poisson_sampling": not shuffled}
+        noise_multiplier = sigma * NOISE.get(bug, 1.0)
         private, optimizer, loader = make_private(
-            *(model, learning_rate, clip, sigma * NOISE.get(bug, 1.0), noise),
-            DataLoader(
-                data,
-                batch_size=-(-len(data) // batches),
-                shuffle=bug == "shuffled batches",
-                collate_fn=lambda batch: batch,
-                generator=torch.Generator().manual_seed(2 * seed + 1),
-            ),
-            poisson_sampling=bug != "shuffled batches",
+            model, loader, learning_rate, noise_multiplier, **how
         )
         if bug == "no clipping for a tenth":
             optimizer.attach_step_hook(without_clipping(data, clip))
@@ -118,31 +116,13 @@ NOISE: dict[str | None, float] = {"half the noise": 0.5, "a quarter of the noise
 
 
 def make_private(
-    model: nn.Module,
-    learning_rate: float,
-    clip: float,
-    sigma: float,
-    noise: torch.Generator,
-    loader: Any,
-    poisson_sampling: bool = True,
-    ghost: bool = False,
+    model: nn.Module, loader: Any, learning_rate: float, sigma: float, **options: Any
 ) -> tuple[Any, ...]:
-    """Model, optimiser and loader as Opacus makes them, for plain gradient descent.
-
-    With ghost clipping, which keeps no gradient of a single example in memory, there is also the
-    loss, before the loader.
-    """
-    made: tuple[Any, ...] = PrivacyEngine(accountant="rdp").make_private(
-        module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=learning_rate),
-        data_loader=loader,
-        noise_multiplier=sigma,
-        max_grad_norm=clip,
-        poisson_sampling=poisson_sampling,
-        noise_generator=noise,
-        grad_sample_mode="ghost" if ghost else "hooks",
-    )
-    return made
+    """Model, optimiser, with ghost clipping the loss, and loader as Opacus makes them."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+    options |= {"module": model, "optimizer": optimizer, "data_loader": loader}
+    made = PrivacyEngine(accountant="rdp").make_private(noise_multiplier=sigma, **options)
+    return tuple(made)
 
 
 @torch.random.fork_rng(devices=[])
@@ -157,15 +137,12 @@ def release_noise(
     inputs, labels = torch.zeros(1, weights // outputs), torch.zeros(1, dtype=torch.long)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        private, optimizer, *with_ghosts, loader = make_private(
-            *(model, 1.0, 1.0, sigma, torch.Generator().manual_seed(2 * seed)),
-            DataLoader(
-                TensorDataset(inputs.expand(examples, -1), labels.expand(examples)),
-                batch_size=batch_size,
-                generator=torch.Generator().manual_seed(2 * seed + 1),
-            ),
-            ghost=ghost,
-        )
+        noise, order = (torch.Generator().manual_seed(2 * seed + i) for i in (0, 1))
+        data = TensorDataset(inputs.expand(examples, -1), labels.expand(examples))
+        given = DataLoader(data, batch_size=batch_size, generator=order)
+        how: Any = {"max_grad_norm": 1.0, "noise_generator": noise}
+        how["grad_sample_mode"] = "ghost" if ghost else "hooks"
+        private, optimizer, *with_ghosts, loader = make_private(model, given, 1.0, sigma, **how)
         (loss_of,) = with_ghosts or [nn.CrossEntropyLoss()]
         done = 0
         while done < steps:

@@ -1,18 +1,16 @@
 """A linear model that learns handwritten digits, with canaries among them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from oralib import _check
+from oralib._extra import needed
 from oralib.dpsgd import DpSgd, noisy_gradients
-
-__all__ = ["BUGS", "CLASSES", "LARGEST_SEED", "PIXELS", "Training", "digits", "train_digits"]
 
 #: What can be planted: each is the claimed training with one thing wrong.
 BUGS = (
@@ -27,19 +25,6 @@ CLASSES, PIXELS, DIGITS = 10, 64, 1797
 
 #: Twice a seed, and one more, are seeds of PyTorch, which has no larger ones.
 LARGEST_SEED = 2**62
-
-
-@contextmanager
-def needed(*packages: str) -> Iterator[None]:
-    """Say what to install if one of these packages, which only some need, is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"real trainings need {' and '.join(packages)}, and there is no {error.name}: "
-            "pip install 'oralib[torch]', or make torch in the repository",
-            name=error.name,
-        ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,25 +59,20 @@ class Training:
     @property
     def gradients(self) -> NDArray[np.float64]:
         """The noisy gradients of the canaries' coordinates, in units of the clipping threshold."""
-        return noisy_gradients(
-            self.weights[:, self.columns],
-            learning_rate=self.learning_rate,
-            clip=self.clip,
-            batch=self.batch,
-        )
+        units = {"learning_rate": self.learning_rate, "clip": self.clip, "batch": self.batch}
+        return noisy_gradients(self.weights[:, self.columns], **units)
 
     @property
     def expected_from_digits(self) -> NDArray[np.float64]:
-        """What the digits add to these gradients on average.
+        """What the digits add to these gradients on average, from the weights before each step.
 
-        An auditor who knows the digits can compute it from the weights before each step, and
-        subtract it. What remains of them is the luck of their batches.
+        An auditor who knows the digits subtracts it. What remains is the luck of their batches.
         """
         pixels, labels = digits()
         wanted = np.eye(CLASSES)[labels]
         table = np.empty((self.dpsgd.steps, self.columns.size))
         for t, weights in enumerate(self.weights[:-1]):
-            error = _softmax(pixels @ self._of_pixels(weights)) - wanted
+            error = special.softmax(pixels @ self._of_pixels(weights), axis=1) - wanted
             norm = np.linalg.norm(pixels, axis=1) * np.linalg.norm(error, axis=1)
             error *= np.minimum(1, self.clip / np.maximum(norm, 1e-300))[:, None]
             total = np.zeros(weights.size)
@@ -121,11 +101,6 @@ def digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     return pixels / 16, labels
 
 
-def _softmax(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
 def train_digits(
     dpsgd: DpSgd,
     included: ArrayLike,
@@ -141,9 +116,8 @@ def train_digits(
 
     Parameters
     ----------
-    dpsgd : the canaries, the steps, the sample rate and the noise that are claimed. The sample rate
-        must be 1 over an integer, as Opacus takes it from the number of batches, and the examples
-        must make so many batches of one size, of which only the last may be smaller.
+    dpsgd : the canaries, the steps, the sample rate and the noise that are claimed. Opacus takes
+        the sample rate from the number of batches, into which the examples must be cut evenly.
     included : which of the n canaries are in the training data.
     seed : for the batches, for the noise, and for the public places of canaries that hop.
     among_digits : whether the canaries use weights that the digits use as well, at most 640 of
@@ -177,11 +151,6 @@ def train_digits(
             f"sample_rate must be 1 over an integer, got sample_rate={dpsgd.sample_rate:g}"
         )
     examples = DIGITS + dpsgd.n
-    if 2 * batches > examples:  # Opacus rounds the size of a batch down, and may divide by 0
-        raise ValueError(
-            f"sample_rate must be at least 2 over the number of examples, {DIGITS} digits and "
-            f"n={dpsgd.n}, got sample_rate=1/{batches}"
-        )
     loaded = ceil(examples / ceil(examples / batches))
     if loaded != batches:  # Opacus would train with another sample rate than the claimed one
         raise ValueError(
@@ -192,8 +161,7 @@ def train_digits(
     used = dpsgd.used_coordinates
     if among_digits and used > PIXELS * CLASSES:
         raise ValueError(
-            f"d must be at most {PIXELS * CLASSES}, the number of weights of the digits, "
-            f"got d={used}"
+            f"d must be at most {PIXELS * CLASSES}, the weights of the digits, got d={used}"
         )
     with needed("torch", "opacus"):
         from oralib.trainings import _opacus

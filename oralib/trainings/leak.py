@@ -1,24 +1,20 @@
 """Opacus divides by a number that is made from the number of examples, and that number is private.
 
-In ``make_private`` the sample rate is 1 over the number of batches, and the expected size of a
-batch is the product of that and of the number of examples, rounded down. With a mean loss, the
-default, every released gradient is divided by it, its noise too. So whoever sees the noise sees
-something of the number of examples.
+In ``make_private`` the expected size of a batch is the number of examples over that of batches,
+rounded down. With a mean loss, the default, every released gradient is divided by it, its noise
+too. So whoever sees the noise sees something of the number of examples.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib.trainings.digits import LARGEST_SEED, needed
-
-__all__ = ["expected_batch", "release_noise"]
+from oralib._extra import needed
+from oralib.trainings.digits import LARGEST_SEED
 
 
 def expected_batch(examples: int, batch_size: int) -> int:
     """What Opacus 1.6.0 divides gradients by, for so many examples and a loader of such batches.
-
-    The loader keeps its last batch, which may be smaller, and the loss is a mean, as by default.
 
     Examples
     --------
@@ -45,18 +41,15 @@ def release_noise(
 ) -> NDArray[np.float64]:
     """Train with Opacus on so many examples that are all zero, and release the weights.
 
-    A linear model without any signal: gradients are zero, so the weights are the sum of the noise
-    of all steps, divided by what Opacus divides by.
+    Gradients of this linear model are zero, so its weights are the sum of the noise of all steps,
+    divided by what Opacus divides by.
 
     Parameters
     ----------
-    examples : the number of examples.
-    weights : the number of weights of the model.
+    examples, weights, steps : how many there are.
     batch_size : that of the loader which Opacus is given.
     sigma : the noise multiplier, with a clipping threshold of 1 and a learning rate of 1.
-    steps : the number of steps.
-    ghost : whether Opacus clips by its ghost clipping, which needs no memory for the gradient of
-        each example: a million weights are then no matter.
+    ghost : whether Opacus clips by ghost clipping, with which a million weights are no matter.
 
     Examples
     --------

@@ -11,8 +11,6 @@ from oralib.bounds import valid_lower_bound
 from oralib.dpsgd import DpSgd, audit_gradients, conformity, noise_multiplier
 from oralib.trainings.digits import BUGS, train_digits
 
-__all__ = ["SETTINGS", "planted_bugs"]
-
 #: For each claimed ε the numbers of canaries, of weights that they use, and of guesses. More than
 #: 165 right guesses without a wrong one are needed to refute a claim of 4, so that needs many
 #: canaries of which one is nearly sure, if the bug is there.
@@ -53,21 +51,17 @@ def planted_bugs(
         if bug is not None:
             _check.one_of("bugs", bug, BUGS)
     rows = []
-    for (epsilon, bug), run in tqdm(
-        [(kind, run) for kind in kinds for run in range(runs)], disable=None, leave=False
-    ):
+    played = [(*kind, run) for kind in kinds for run in range(runs)]
+    for epsilon, bug, run in tqdm(played, disable=None, leave=False):
         n, d, k = SETTINGS[epsilon]
         dpsgd = DpSgd(n, d, 100, 0.1, noise_multiplier(epsilon, delta, 100, 0.1))
         own = np.random.default_rng([seed, run, round(1000 * epsilon), *(bug or "none").encode()])
         included = own.random(n) < 0.5
         training = train_digits(dpsgd, included, seed=int(own.integers(2**31)), bug=bug)
         counts = audit_gradients(dpsgd, training.gradients, included, k)
-        rows.append(
-            {
-                **{"epsilon": epsilon, "bug": bug or "none", "run": run, "n": n, "d": d, "k": k},
-                "v": int(counts.v[0]),
-                "bound": float(valid_lower_bound(counts, beta=beta, delta=delta)[0]),
-                "conformity": conformity(dpsgd, training.gradients, included).p_value,
-            }
-        )
+        row = {"epsilon": epsilon, "bug": bug or "none", "run": run, "n": n, "d": d, "k": k}
+        row["v"] = int(counts.v[0])
+        row["bound"] = float(valid_lower_bound(counts, beta=beta, delta=delta)[0])
+        row["conformity"] = conformity(dpsgd, training.gradients, included).p_value
+        rows.append(row)
     return pd.DataFrame(rows)

@@ -12,8 +12,6 @@ from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import audit_gradients, audit_hopping, audit_likelihood, canary_scores
 from oralib.trainings.digits import Training
 
-__all__ = ["compare_views"]
-
 #: What is seen by an auditor of canaries with weights of their own.
 VIEWS: Mapping[str, dict[str, Any]] = {
     "weights of their own, the sum": {"sees": "sum"},
@@ -38,19 +36,16 @@ def compare_views(
 ) -> pd.DataFrame:
     """Audits of three real trainings by auditors who see less or more: a row for each.
 
+    Columns are k, v (the right guesses), bound, and the mean and the standard deviation sd of v
+    when simulated, which are nan where digits disturb the canaries.
+
     Parameters
     ----------
     staying, hopping : trainings of the same canaries, with weights of their own.
     among : one whose canaries share the weights of the pixels.
     included, included_among : the coins of the first two, and of the third.
     k, k_among : the number of guesses, fixed in advance, for the first two and for the third.
-    delta, beta : of the bound.
     trials, seed : of the simulated audits to compare with.
-
-    Returns
-    -------
-    A data frame by view, with the columns k, v (the right guesses), bound, and the mean and the
-    standard deviation sd of v when simulated, which are nan where digits disturb the canaries.
 
     Examples
     --------
@@ -66,39 +61,26 @@ def compare_views(
         raise ValueError("hopping must be a training whose canaries hop, got one where they stay")
     claim, few = staying.dpsgd, among.dpsgd
     coins = _check.coins("included", included, claim.n)
-    played: dict[str, Any] = {
-        "trials": _check.integer("trials", trials, 2),
-        "seed": _check.seed(seed),
-    }
+    played: Any = {"trials": _check.integer("trials", trials, 2), "seed": _check.seed(seed)}
     rows: dict[str, tuple[Counts, Counts | None]] = {}
     for name, view in VIEWS.items():
         real = audit_gradients(claim, staying.gradients, coins, k, **view)
         rows[name] = real, audit_likelihood(claim, k, **view, **played)
-    rows["hopping, all steps"] = _of_hopping(hopping, coins, k), audit_hopping(claim, k, **played)
+    # Of canaries that hop, the k with the largest log-likelihood ratios, guessed by their signs.
+    scores = canary_scores(hopping.dpsgd, hopping.gradients, places=hopping.places)
+    best = np.argsort(-np.abs(scores), kind="stable")[:k]
+    right = ((scores[best] > 0) == coins[best]).sum()
+    hopped = Counts(np.array([right]), np.array([k]), n=claim.n, r_fixed=True)
+    rows["hopping, all steps"] = hopped, audit_hopping(claim, k, **played)
     known = among.gradients - among.expected_from_digits
     for name, seen in (("knows the digits", known), ("does not", among.gradients)):
         real = audit_gradients(few, seen, included_among, k_among, sees="sum")
         rows[f"weights of the pixels, the sum, auditor {name}"] = real, None
-    return pd.DataFrame(
-        [_row(real, simulated, delta, beta) for real, simulated in rows.values()],
-        index=list(rows),
-    )
-
-
-def _of_hopping(training: Training, included: ArrayLike, k: int) -> Counts:
-    """The k canaries with the largest log-likelihood ratios, guessed by their signs."""
-    claim = training.dpsgd
-    scores = canary_scores(claim, training.gradients, places=training.places)
-    best = np.argsort(-np.abs(scores), kind="stable")[:k]
-    right = int(((scores[best] > 0) == np.asarray(included)[best]).sum())
-    return Counts(np.array([right]), np.array([k]), n=claim.n, r_fixed=True)
-
-
-def _row(real: Counts, simulated: Counts | None, delta: float, beta: float) -> dict[str, float]:
-    return {
-        "k": int(real.r[0]),
-        "v": int(real.v[0]),
-        "bound": float(valid_lower_bound(real, beta=beta, delta=delta)[0]),
-        "mean": np.nan if simulated is None else float(simulated.v.mean()),
-        "sd": np.nan if simulated is None else float(simulated.v.std()),
-    }
+    table = []
+    for real, simulated in rows.values():
+        bound = float(valid_lower_bound(real, beta=beta, delta=delta)[0])
+        row: dict[str, float] = {"k": int(real.r[0]), "v": int(real.v[0]), "bound": bound}
+        row["mean"] = np.nan if simulated is None else float(simulated.v.mean())
+        row["sd"] = np.nan if simulated is None else float(simulated.v.std())
+        table.append(row)
+    return pd.DataFrame(table, index=list(rows))

@@ -1,0 +1,31 @@
+"""Canaries for a training loop of your own: coins, places, scores, and a file for ``oralib audit``.
+
+A *canary* is an example that was made for the audit. Its gradient is the clipping threshold on one
+*coordinate*, a weight whose noisy gradient the auditor sees, and 0 elsewhere. Each canary is
+included by a fair coin of its own. In each step the loop asks where the canaries are, adds the
+gradients of those that are included and in the batch, and shows the noisy gradient:
+
+>>> import numpy as np
+>>> from oralib import DpSgd
+>>> rng = np.random.default_rng(1)
+>>> audit = Canaries(DpSgd(n=400, d=100, steps=50, sample_rate=0.2, sigma=1.0), k=40, seed=7)
+>>> for step in range(50):
+...     sampled = rng.random(400) < 0.2
+...     gradient = audit.gradient(step, sampled)  # of the canaries alone, in clipping thresholds
+...     audit.observe(step, gradient + rng.normal(scale=1.0, size=100))
+>>> audit.counts().accuracy.tolist()
+[0.925]
+
+Where a canary is, and whether it is dropped, follows from public random numbers and from what was
+observed before, never from a coin. So the training with canaries is as private as its accountant
+says, and the bound from the guesses is valid for any training: see :mod:`oralib.dpsgd.hopping`.
+
+With PyTorch and Opacus, :mod:`oralib.canaries.opacus` adds the coordinates to your model and the
+canaries to your data. If the training shows nothing but its last model, :func:`mislabelled` makes
+canaries out of your examples.
+"""
+
+from oralib.canaries.blackbox import Mislabelled, mislabelled
+from oralib.canaries.loop import Canaries
+
+__all__ = ["Canaries", "Mislabelled", "mislabelled"]

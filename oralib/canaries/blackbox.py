@@ -1,0 +1,91 @@
+"""Canaries for a training that shows its last model and nothing else: mislabelled examples.
+
+Such an audit shows little, whatever the training is: a model hardly remembers one example. A small
+convolutional network on handwritten digits, with little noise, had 118 of 200 guesses right, which
+shows an ε of 0.12. Where gradients can be seen, use :class:`oralib.canaries.Canaries`.
+"""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oralib import _check
+from oralib._streams import stream
+from oralib.canaries.loop import write_scores
+
+__all__ = ["Mislabelled", "mislabelled"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mislabelled:
+    """Examples with wrong labels: train on those that are included, and leave the others out.
+
+    Attributes
+    ----------
+    rows : which of your examples they are.
+    labels : their wrong labels.
+    included : the coins.
+
+    Examples
+    --------
+    >>> canaries = mislabelled([0, 1, 2, 1], 2, seed=1)
+    >>> canaries.rows.size, canaries.included.size
+    (2, 2)
+    """
+
+    rows: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    included: NDArray[np.bool_]
+
+    def training_set(self, labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which examples to train on, and their labels, wrong ones for the canaries."""
+        wrong = np.asarray(labels).copy()
+        wrong[self.rows] = self.labels
+        kept = np.delete(np.arange(wrong.size), self.rows[~self.included])
+        return kept, wrong[kept]
+
+    def write_scores(self, path: str | os.PathLike[str], losses: ArrayLike) -> None:
+        """Write a file for ``oralib audit``: a score is minus the loss.
+
+        These are the losses of the trained model on all canaries, with their wrong labels.
+        """
+        found = _check.reals("losses", losses, -1e300, 1e300)
+        if found.shape != self.rows.shape:
+            raise ValueError(
+                f"losses must have a number for each of {self.rows.size} canaries, "
+                f"got shape {found.shape}"
+            )
+        write_scores(path, self.rows.tolist(), -found, self.included)
+
+
+def mislabelled(labels: ArrayLike, n: int, *, seed: int) -> Mislabelled:
+    """Choose n examples, give each a wrong label, and toss a coin for each.
+
+    Parameters
+    ----------
+    labels : the labels of all your examples, integers of at least two kinds.
+    n : the number of canaries.
+    seed : of the choice, of the labels and of the coins. Keep it.
+
+    Examples
+    --------
+    >>> labels = np.arange(100) % 10
+    >>> canaries = mislabelled(labels, 20, seed=1)
+    >>> bool((canaries.labels == labels[canaries.rows]).any())
+    False
+    """
+    truth = _check.integers("labels", labels, -(2**53))
+    kinds = np.unique(truth)
+    if truth.ndim != 1 or kinds.size < 2:
+        raise ValueError(
+            f"labels must be a vector with two kinds of labels or more, got shape {truth.shape} "
+            f"and {kinds.size} kinds"
+        )
+    n = _check.integer("n", n, 1, truth.size)
+    rng = stream(_check.seed(seed), "canaries", "mislabelled")
+    rows = np.sort(rng.permutation(truth.size)[:n])
+    now = np.searchsorted(kinds, truth[rows])
+    wrong = kinds[(now + rng.integers(1, kinds.size, n)) % kinds.size]
+    return Mislabelled(rows, wrong, rng.random(n) < 0.5)

@@ -1,0 +1,316 @@
+"""Where canaries are in each step of a training, and what its noisy gradients say about them."""
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oralib import _check
+from oralib._binomial import log_pmf
+from oralib._streams import stream
+from oralib.bounds import Counts
+from oralib.dpsgd import DpSgd, Dropping
+from oralib.dpsgd.hopping import by_promise, loads_and_widths
+from oralib.dpsgd.likelihood import likelihood_tables
+from oralib.dpsgd.noisy_counts import ratio_table, window
+from oralib.dpsgd.observed import all_log_odds, weigh_all
+from oralib.mechanisms import Array
+from oralib.planning import SEEN_NOISE, AuditPlan
+
+__all__ = ["Canaries", "write_scores"]
+
+#: Gradients beyond it are those of a training that has failed.
+_LARGEST = 1e12
+
+#: The noise is learned from so many coordinates of each step at most.
+_ENOUGH = 1000
+
+#: So much more likely, in nats, must another noise be before it is taken for that of the training.
+_SURE = 20.0
+
+#: What changes from step to step, beside the step.
+_HELD = ("scores", "_who", "_fit", "_weighed")
+
+Where = str | os.PathLike[str]
+
+
+class Canaries:
+    """The canaries of one training: who is included, where they are, and how they look so far.
+
+    Memory is that of a few numbers per canary and coordinate, whatever the number of steps is.
+
+    Parameters
+    ----------
+    dpsgd : the canaries, the steps, the sample rate and the noise as they are claimed.
+    k : the number of guesses, fixed in advance.
+    seed : of the coins. Keep it, and keep it secret from all that acts during the training.
+    dropping : how canaries are dropped and crowded; None if they all stay active.
+    hop : whether canaries change their coordinates in each step. If not, canary i stays on
+        coordinate i % d, and none may be dropped.
+    public_seed : of the public random numbers that place the canaries.
+
+    Attributes
+    ----------
+    included : the coins, one per canary.
+    scores : how much speaks for each canary so far, as a log-likelihood ratio; 0 once it is
+        dropped.
+    step : the step that is to be observed next, from 0 on.
+    noise_seen : the noise that the gradients show, as a share of the stated one: 1.0 unless they
+        clearly show less. Scores are made with it: were they made with the stated noise, a training
+        with a tenth of it would look as if nobody were included.
+
+    Examples
+    --------
+    >>> audit = Canaries(DpSgd(n=4, d=2, steps=2, sample_rate=1.0, sigma=0.3), k=2, seed=4)
+    >>> audit.included.tolist(), audit.places(0).tolist()
+    ([False, False, True, True], [0, 1, 1, 0])
+    >>> audit.observe(0, [2.0, 0.1])
+    >>> audit.step, audit.guesses().tolist()
+    (1, [1, 0, 0, 1])
+    """
+
+    def __init__(
+        self,
+        dpsgd: DpSgd,
+        k: int,
+        *,
+        seed: int,
+        dropping: Dropping | None = None,
+        hop: bool = True,
+        public_seed: int = 0,
+    ) -> None:
+        self._loads, self._widths = loads_and_widths(dpsgd, dropping)
+        self.dpsgd, self.dropping = dpsgd, dropping
+        self.hop = _check.truth("hop", hop)
+        if dropping is not None and not hop:
+            raise ValueError(f"dropping must be None for canaries that stay, got {dropping=}")
+        self.k = _check.integer("k", k, 1, int(self._loads[-1] @ self._widths))
+        self.seed, self.public_seed = _check.seed(seed), _check.seed(public_seed)
+        self.included = stream(self.seed, "canaries", "coins").random(dpsgd.n) < 0.5
+        self.scores = np.zeros(dpsgd.n)
+        self.step = 0
+        self._who = np.arange(dpsgd.n)  # those that are active, in the order of their places
+        self._fit = np.zeros(len(SEEN_NOISE))  # log-likelihoods of the gradients by their noise
+        self._told = False  # that the noise is not as stated
+        s, shared = dpsgd.per_coordinate, not hop and dpsgd.per_coordinate > 1
+        self._weighed = np.zeros((dpsgd.used_coordinates, s + 1) if shared else 0)
+
+    @classmethod
+    def from_plan(cls, plan: AuditPlan, *, seed: int, public_seed: int = 0) -> "Canaries":
+        """The canaries of a plan by :func:`oralib.plan_audit`."""
+        _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
+        made = cls(plan.dpsgd, plan.k, seed=seed, dropping=plan.dropping, public_seed=public_seed)
+        made.hop = plan.dpsgd.per_coordinate > 1
+        return made
+
+    def places(self, step: int) -> NDArray[np.int64]:
+        """The coordinate of each canary in this step, -1 for one that has been dropped."""
+        step = self._now(step)
+        where = np.full(self.dpsgd.n, -1)
+        if not self.hop:
+            return np.arange(self.dpsgd.n) % self.dpsgd.used_coordinates
+        rng = stream(self.public_seed, "canaries", "places", step)
+        done = first = 0
+        for load, width in zip(self._loads[step].tolist(), self._widths.tolist(), strict=True):
+            turn = rng.integers(0, width, load)[:, None]
+            spots = first + (np.arange(width) + turn) % width
+            where[self._who[done : done + load * width]] = spots.ravel()
+            done, first = done + load * width, first + width
+        return where
+
+    def gradient(self, step: int, sampled: ArrayLike) -> NDArray[np.float64]:
+        """The sum of the canaries' clipped gradients, in clipping thresholds, by coordinate.
+
+        Parameters
+        ----------
+        step : the step that is to be observed next.
+        sampled : which canaries are in the batch; those that are left out by their coins add 0.
+        """
+        where = self.places(step)
+        batch = _check.coins("sampled", sampled, self.dpsgd.n) & self.included & (where >= 0)
+        return np.bincount(where[batch], minlength=self.dpsgd.used_coordinates).astype(float)
+
+    def observe(
+        self,
+        step: int,
+        gradient: ArrayLike,
+        *,
+        clip: float = 1.0,
+        batch: float = 1.0,
+        from_data: ArrayLike | None = None,
+    ) -> None:
+        """Take in the noisy gradient of a step, and decide who is where in the next one.
+
+        Parameters
+        ----------
+        step : the steps are 0, 1, ..., each once.
+        gradient : the noisy gradient, a number for each coordinate (so not the change of the
+            weights, which has the other sign).
+        clip : the clipping threshold.
+        batch : what the sum of gradients was divided by: the expected size of a batch where a loss
+            is a mean, 1 where it is a sum.
+        from_data : what your own data add to this gradient on average, if they use these weights
+            and you can compute it; in the units of ``gradient``.
+        """
+        dpsgd, step = self.dpsgd, self._now(step)
+        unit = _check.real("batch", batch, 1e-12, 1e12) / _check.real("clip", clip, 1e-12, 1e12)
+        y = self._vector("gradient", gradient)
+        if from_data is not None:
+            y = y - self._vector("from_data", from_data)
+        y = y * unit
+        load = np.repeat(self._loads[step], self._widths)
+        self._learn_noise(y[:_ENOUGH], load[:_ENOUGH])
+        sigma = max(dpsgd.sigma * self.noise_seen, 1e-3)
+        if self._weighed.size:
+            table = likelihood_tables(dpsgd.per_coordinate, 1, dpsgd.sample_rate, sigma)
+            self._weighed += weigh_all(y[None], table[2], *table[:2])
+            odds = all_log_odds(self._weighed, table[3])
+            self.scores[:] = odds[np.arange(dpsgd.n) % dpsgd.used_coordinates]
+        else:
+            said = np.empty(y.size)
+            for each in np.unique(load).tolist():
+                low, width, values, _ = ratio_table(each, dpsgd.sample_rate, sigma)
+                said[load == each] = _interpolate(values, (y[load == each] - low) / width)
+            where = self.places(step)
+            self.scores[self._who] += said[where[self._who]]
+        self.step += 1
+        if self.step < dpsgd.steps:
+            self._arrange()
+
+    def guesses(self, k: int | None = None) -> NDArray[np.int64]:
+        """For each canary 1 for included, -1 for left out, 0 for no guess.
+
+        Guessed are the k with scores farthest from 0 among those that are active, of equal ones
+        the first; by default as many as were fixed in advance.
+        """
+        k = self.k if k is None else _check.integer("k", k, 1, self._who.size)
+        best = self._who[np.argsort(-np.abs(self.scores[self._who]), kind="stable")[:k]]
+        guess = np.zeros(self.dpsgd.n, dtype=np.int64)
+        guess[best] = np.where(self.scores[best] > 0, 1, -1)
+        return guess
+
+    def counts(self, k: int | None = None) -> Counts:
+        """How many of the guesses are right, for :func:`oralib.audit_counts`."""
+        guess = self.guesses(k)
+        right = (guess == np.where(self.included, 1, -1)).sum()
+        r = np.array([np.count_nonzero(guess)])
+        return Counts(np.array([right]), r, self.dpsgd.n, "canaries", r_fixed=True)
+
+    def write_scores(self, path: Where) -> None:
+        """Write a file with the columns id, score, included, for ``oralib audit``.
+
+        ``--side farthest --guesses K`` makes the same guesses as :meth:`guesses` does, since the
+        score of a canary that was dropped is 0.
+        """
+        if self.step == 0:
+            raise ValueError("there are no scores yet: observe has not been called")
+        write_scores(path, range(self.dpsgd.n), self.scores, self.included)
+
+    def save(self, path: Where) -> None:
+        """Write all that is needed to go on, with the coins; an earlier file is replaced at once.
+
+        Save it whenever you save the model, so that both are of the same step.
+        """
+        target = _check.path("path", path)
+        partial = target.with_name(f"{target.name}.partial")
+        given = {name: getattr(self, name) for name in ("k", "seed", "hop", "public_seed", "step")}
+        given["dpsgd"] = asdict(self.dpsgd)
+        given["dropping"] = None if self.dropping is None else asdict(self.dropping)
+        held: dict[str, Any] = {name: getattr(self, name) for name in _HELD}
+        with partial.open("wb") as file:
+            np.savez(file, given=json.dumps(given), **held)
+        partial.replace(target)
+
+    @classmethod
+    def load(cls, path: Where) -> "Canaries":
+        """The canaries of a file by :meth:`save`."""
+        try:
+            with np.load(_check.path("path", path), allow_pickle=False) as file:
+                given, held = json.loads(str(file["given"])), {name: file[name] for name in _HELD}
+        except (ValueError, KeyError, EOFError) as error:
+            raise ValueError(f"path must be a file by save, got {path}: {error}") from None
+        if given["dropping"] is not None:
+            given["dropping"] = Dropping(**given["dropping"])
+        step = given.pop("step")
+        made = cls(DpSgd(**given.pop("dpsgd")), **given)
+        _check.store(made, step=step, **held)
+        return made
+
+    @property
+    def noise_seen(self) -> float:
+        best = int(np.argmax(self._fit))
+        sure = self._fit[best] > self._fit[SEEN_NOISE.index(1.0)] + _SURE
+        return min(SEEN_NOISE[best], 1.0) if sure else 1.0
+
+    def _now(self, step: int) -> int:
+        step, steps = _check.integer("step", step), self.dpsgd.steps
+        if self.step == steps:
+            raise ValueError(f"step must be less than {steps}, as planned, got step={step}")
+        if step != self.step:
+            raise ValueError(f"step must be {self.step}, the next one, got step={step}")
+        return step
+
+    def _vector(self, name: str, value: ArrayLike) -> NDArray[np.float64]:
+        array = _check.reals(name, value, -_LARGEST, _LARGEST)
+        if array.shape != (self.dpsgd.used_coordinates,):
+            raise ValueError(
+                f"{name} must have a number for each of {self.dpsgd.used_coordinates} coordinates, "
+                f"got shape {array.shape}"
+            )
+        return array
+
+    def _learn_noise(self, y: NDArray[np.float64], load: NDArray[np.int64]) -> None:
+        """Weigh each noise by these gradients; say it once if the stated one cannot be."""
+        noise = np.maximum(self.dpsgd.sigma * np.array(SEEN_NOISE), 1e-3)
+        for each in np.unique(load).tolist():
+            first, weight = _in_batch(each, self.dpsgd.sample_rate / 2)
+            away = y[load == each][:, None, None] - first - np.arange(weight.size)
+            logs = weight - 0.5 * (away / noise[:, None]) ** 2
+            top = logs.max(axis=2)
+            self._fit += (top + np.log(np.exp(logs - top[..., None]).sum(axis=2))).sum(axis=0)
+        self._fit -= y.size * np.log(noise)
+        best = int(np.argmax(self._fit))
+        gain = self._fit[best] - self._fit[SEEN_NOISE.index(1.0)]
+        if gain > _SURE and not self._told:
+            self._told = True
+            warn(
+                f"the noisy gradients look like those with {SEEN_NOISE[best]:g} of the stated "
+                f"noise, sigma={self.dpsgd.sigma:g}: either the noise is wrong, or clip and batch "
+                "are not those of the training",
+                stacklevel=3,
+            )
+
+    def _arrange(self) -> None:
+        """Who is active in the next step, in the order of their promise."""
+        wanted = int(self._loads[self.step] @ self._widths)
+        if wanted < self._who.size or self._widths.size > 1:
+            order = self._who[by_promise(self.scores[self._who])]
+            self._who, dropped = order[:wanted], order[wanted:]
+            self.scores[dropped] = 0.0
+
+
+def write_scores(path: Where, ids: Iterable[int], scores: Array, included: Array) -> None:
+    """A file for ``oralib audit``: a line for each canary."""
+    rows = zip(ids, scores.tolist(), included.tolist(), strict=True)
+    lines = [f"{name},{score!r},{int(coin)}\n" for name, score, coin in rows]
+    _check.path("path", path).write_text("id,score,included\n" + "".join(lines))
+
+
+@lru_cache(maxsize=4096)
+def _in_batch(load: int, rate: float) -> tuple[int, NDArray[np.float64]]:
+    """How many canaries of a coordinate are in a batch: log-probabilities from the first on."""
+    first, last = window(load, rate)
+    return first, np.array([log_pmf(m, load, rate, 1 - rate) for m in range(first, last + 1)])
+
+
+def _interpolate(values: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A table's values, linear between its points and beyond its ends."""
+    entry = np.clip(x.astype(np.int64), 0, values.size - 2)
+    x = x - entry
+    return np.asarray((1 - x) * values[entry] + x * values[entry + 1])

@@ -1,0 +1,141 @@
+"""Columns of scores, guesses and coins, as people have them: checked, and made into arrays."""
+
+from collections import Counter
+from collections.abc import Sequence
+from math import inf, nan
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oralib import _check
+from oralib.bounds import Counts
+
+Reals: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bits: TypeAlias = NDArray[np.bool_]
+
+SIDES = ("both", "included", "farthest")
+
+
+def levels(delta: float, beta: float) -> tuple[float, float]:
+    return _check.real("delta", delta, 0, 1), _check.real("beta", beta, 0, 1, interval="()")
+
+
+def column(name: str, value: ArrayLike) -> Reals:
+    """One number per canary; truth values are 1 and 0, and what is missing is nan."""
+    why = ""
+    try:
+        array = np.asarray(None if np.ma.is_masked(value) else value)
+        if array.dtype.kind == "O" and array.ndim == 1:  # as where something is missing
+            missing = ("NoneType", "NAType")
+            array = np.array([nan if type(x).__name__ in missing else x for x in array.flat])
+    except (ValueError, TypeError, RuntimeError) as error:  # lists of lists, or tensors
+        array, why = np.asarray(None), _check.reason(value, error)
+    if array.dtype.kind not in "biuf" or array.ndim != 1 or not array.size:
+        first = value[0] if isinstance(value, list | tuple) and value else value
+        if getattr(first, "requires_grad", False):
+            why = " (a tensor that follows gradients: give it as .detach().cpu().numpy())"
+        elif "bfloat16" in str(getattr(first, "dtype", "")):
+            why = " (NumPy has no bfloat16: give it as .float().cpu().numpy())"
+        elif array.dtype.kind in "US":
+            why = " (words: turn them into numbers, or compare them, as in column == 'yes')"
+        raise TypeError(
+            f"{name} must be a list of numbers or truth values, one per canary, "
+            f"got {name}={_check.shown(value)}{why}"
+        )
+    return array.astype(np.float64)
+
+
+def bits_of(name: str, value: ArrayLike) -> Bits:
+    """Coins as truth values; both of them must occur."""
+    numbers = column(name, value)
+    low = -1 if (numbers == -1).any() else 0
+    bits: Bits = numbers == 1
+    allowed = "be 1 or -1, since there is a -1," if low else "be True or False, 1 or 0, or 1 or -1,"
+    _check.require(bits | (numbers == low), name, numbers, f"{allowed} for each canary")
+    if bits.all() or not bits.any():
+        same = "included" if bits.all() else "left out"
+        raise ValueError(
+            f"{name} must have canaries of both kinds, got {bits.size} that were all {same}: "
+            "there is nothing to tell apart"
+        )
+    return bits
+
+
+def scores_and_coins(scores: ArrayLike, included: ArrayLike, side: str) -> tuple[Reals, Bits]:
+    values = _check.reals("scores", column("scores", scores), -inf, inf, interval="()")
+    bits = bits_of("included", included)
+    check_places(scores=scores, included=included)
+    if (values == values[0]).all():
+        raise ValueError(
+            "scores must differ: they say nothing about who was included, "
+            f"got {bits.size} scores that are all {values[0]:g}"
+        )
+    if _check.one_of("side", side, SIDES) == "farthest" and not values.min() < 0 < values.max():
+        raise ValueError(
+            "scores must lie on both sides of 0 for side='farthest', "
+            f"got scores from {values.min():g} to {values.max():g}"
+        )
+    return values, bits
+
+
+def right_and_taken(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits]:
+    """Which guesses are right, and which were taken.
+
+    With truth as 1 and 0, left out is 0; with truth as 1 and -1, it is -1, and 0 is no guess.
+    """
+    numbers, coins = column("guessed", guessed), column("truth", truth)
+    check_places(guessed=guessed, truth=truth)
+    signs = bool((coins == -1).any())
+    words = "be 1, -1, or 0 or nan" if signs else "be 1, 0, or nan"
+    allowed = f"{words} for no guess, as truth is written"
+    entries = guessed if isinstance(guessed, list | tuple) else np.asarray(guessed).flat
+    if signs and any(isinstance(x, bool | np.bool_) for x in entries):  # is False no guess, or -1?
+        raise ValueError(f"guessed must {allowed}, got True or False in guessed")
+    taken = (numbers == 1) | (numbers == (-1 if signs else 0))
+    _check.require(taken | np.isnan(numbers) | (numbers == 0), "guessed", numbers, allowed)
+    return taken & ((numbers == 1) == (coins == 1)), taken
+
+
+def check_places(**columns: Any) -> None:
+    """Two columns have one entry per canary, and in pandas no labels in another order.
+
+    Canaries are matched by place alone, and so are columns whose labels have nothing in common.
+    """
+    (one, first), (two, second) = columns.items()
+    if len(first) != len(second):
+        raise ValueError(
+            f"{one} and {two} must have one entry per canary, "
+            f"got {len(first)} and {len(second)} entries"
+        )
+    a: Any = getattr(first, "index", None)
+    b: Any = getattr(second, "index", None)
+    if hasattr(a, "equals") and hasattr(b, "equals") and not (a.equals(b) or {*a}.isdisjoint(b)):
+        raise ValueError(
+            f"{one} and {two} must have the same index, "
+            f"got {_check.shown(a)} and {_check.shown(b)}; "
+            "canaries are matched by their places (to_numpy() gives columns without an index)"
+        )
+
+
+def check_one(counts: Counts) -> None:
+    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
+    if counts.trials != 1:
+        raise ValueError(f"counts must be those of one audit, got {counts.trials} of them")
+
+
+def check_ids(ids: Sequence[Any] | None, n: int) -> None:
+    if ids is None:
+        return
+    try:
+        array = np.asarray(None if np.ma.is_masked(ids) else list(ids))
+        names = [None if x != x else x for x in array.tolist()]  # nan is not nan
+        twice = [name for name, times in Counter(names).items() if times > 1]
+    except (TypeError, ValueError, RuntimeError):  # no list, or of what is no word or number
+        shown = _check.shown(ids)
+        raise TypeError(f"ids must be a list of words or numbers, got ids={shown}") from None
+    if len(names) != n:
+        raise ValueError(f"ids must have one entry for each of {n} canaries, got {len(names)}")
+    if twice:
+        raise ValueError(f"ids must differ, as a canary has one coin, got {twice[0]!r} twice")

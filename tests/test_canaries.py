@@ -1,0 +1,333 @@
+"""Canaries in a training loop: the law of the simulation, and nothing of a coin in a place.
+
+Those with PyTorch are skipped where it is missing, unless ORALIB_REQUIRE_TORCH is set.
+"""
+
+import os
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from oralib import (
+    DpSgd,
+    Dropping,
+    audit_hopping,
+    audit_likelihood,
+    audit_scores,
+    canary_scores,
+    plan_audit,
+    valid_lower_bound,
+)
+from oralib.canaries import Canaries, mislabelled
+from oralib.dpsgd.hopping import _sort, by_promise
+from oralib.scores.file import read_scores
+
+TORCH = find_spec("opacus") is not None or os.environ.get("ORALIB_REQUIRE_TORCH")
+missing = pytest.mark.skipif(not TORCH, reason="PyTorch and Opacus are not installed: make torch")
+
+CLAIM = DpSgd(n=800, d=100, steps=30, sample_rate=0.1, sigma=0.8)
+DROPPING = Dropping(2, 0.9, 1.65, (3, 20))
+WAYS = {
+    "hop": {},
+    "stay": {"hop": False},
+    "drop": {"dropping": DROPPING},
+}
+
+
+def step_of(audit, rng, noise=1.0):
+    """The noisy gradient of a step of an honest training, or of one with less noise."""
+    dpsgd = audit.dpsgd
+    sampled = rng.random(dpsgd.n) < dpsgd.sample_rate
+    added = rng.normal(scale=noise * dpsgd.sigma, size=dpsgd.used_coordinates)
+    return audit.gradient(audit.step, sampled) + added
+
+
+def trained(dpsgd, k, seed, noise=1.0, **how):
+    audit, rng = Canaries(dpsgd, k, seed=seed, public_seed=seed, **how), np.random.default_rng(seed)
+    for step in range(dpsgd.steps):
+        audit.observe(step, step_of(audit, rng, noise))
+    return audit
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_loop_has_the_law_of_the_simulation(way):
+    k, runs = 60, 24
+    if way == "stay":
+        law = audit_likelihood(CLAIM, k, trials=2000, seed=1).v
+    else:
+        law = audit_hopping(CLAIM, k, dropping=WAYS[way].get("dropping"), trials=2000, seed=1).v
+    v = [trained(CLAIM, k, seed, **WAYS[way]).counts().v[0] for seed in range(runs)]
+    assert np.mean(v) == pytest.approx(law.mean(), abs=4 * law.std() / np.sqrt(runs))
+    assert 0.5 < np.std(v) / law.std() < 1.6
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_scores_step_by_step_are_those_of_the_whole_table(way):
+    audit, rng = Canaries(CLAIM, 60, seed=3, **WAYS[way]), np.random.default_rng(3)
+    places, gradients = [], []
+    for step in range(CLAIM.steps):
+        places.append(audit.places(step))
+        gradients.append(step_of(audit, rng))
+        audit.observe(step, gradients[-1])
+    whole = canary_scores(CLAIM, gradients, places=None if way == "stay" else places)
+    active = places[-1] >= 0
+    np.testing.assert_allclose(audit.scores[active], whole[active], rtol=1e-12)
+    assert (audit.scores[~active] == 0).all()
+    if way == "drop":  # each row of the places has the loads of the schedule
+        loads = DROPPING.loads(CLAIM)
+        for row, load in zip(places, loads, strict=True):
+            held = np.bincount(row[row >= 0], minlength=CLAIM.d)
+            np.testing.assert_array_equal(held, np.repeat(load, 10))
+
+
+def test_no_coin_enters_a_place():
+    """Other coins, the same published gradients: the same places, drops and guesses."""
+    rng = np.random.default_rng(5)
+    one, other = (Canaries(CLAIM, 60, seed=seed, dropping=DROPPING) for seed in (1, 2))
+    assert 300 < (one.included != other.included).sum() < 500
+    for step in range(CLAIM.steps):
+        np.testing.assert_array_equal(one.places(step), other.places(step))
+        published = step_of(one, rng)
+        one.observe(step, published)
+        other.observe(step, published)
+    np.testing.assert_array_equal(one.guesses(), other.guesses())
+    third = Canaries(CLAIM, 60, seed=1, public_seed=1)
+    assert (third.places(0) != Canaries(CLAIM, 60, seed=1).places(0)).any()
+
+
+def test_canaries_are_sorted_as_in_the_simulation():
+    scores = np.random.default_rng(1).normal(scale=3, size=500)
+    scores[::7] = scores[3]
+    who, score, coin = np.arange(500), scores.copy(), np.zeros(500, dtype=bool)
+    spare = tuple(np.zeros_like(part) for part in (who, score, coin))
+    _sort(500, 200, (who, score, coin), spare, np.zeros(500))
+    np.testing.assert_array_equal(who[:200], by_promise(scores)[:200])
+
+
+def test_the_bound_covers_a_mechanism_that_is_just_as_private_as_claimed():
+    """Randomized response in the place of the training: (ε, 0)-DP, and nothing hides it."""
+    epsilon, n, runs = 1.0, 200, 600
+    over = 0
+    rng = np.random.default_rng(1)
+    for seed in range(runs):
+        audit = Canaries(DpSgd(n, n, 1, 1.0, 0.5), 100, seed=seed)
+        where = audit.places(0)
+        told = audit.included ^ (rng.random(n) > 1 / (1 + np.exp(-epsilon)))
+        shown = np.empty(n)
+        shown[where] = np.where(told, 1.0, -1.0) * (0.5 + rng.random(n))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that this is not the noise of the claim
+            audit.observe(0, shown)
+        over += valid_lower_bound(audit.counts(), beta=0.05)[0] > epsilon
+    assert 0.005 * runs < over <= 0.05 * runs + 3 * np.sqrt(0.05 * 0.95 * runs)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_training_that_was_killed_goes_on(way, tmp_path):
+    """Saved and loaded again and again: as if it had never ended."""
+    rng, again = np.random.default_rng(2), np.random.default_rng(2)
+    audit = Canaries(CLAIM, 60, seed=9, **WAYS[way])
+    audit.save(tmp_path / "audit")
+    for step in range(CLAIM.steps):
+        audit.observe(step, step_of(audit, rng))
+        revived = Canaries.load(tmp_path / "audit")
+        revived.observe(step, step_of(revived, again))
+        revived.save(tmp_path / "audit")
+    np.testing.assert_array_equal(audit.scores, revived.scores)
+    np.testing.assert_array_equal(audit.guesses(), revived.guesses())
+    np.testing.assert_array_equal(audit.included, revived.included)
+    assert [path.name for path in tmp_path.iterdir()] == ["audit"]
+    (tmp_path / "other").write_text("nothing")
+    with pytest.raises(ValueError, match="path must be a file by save, got "):
+        Canaries.load(tmp_path / "other")
+
+
+def test_the_file_makes_the_guesses_that_the_canaries_make(tmp_path):
+    audit = trained(CLAIM, 60, 4, dropping=DROPPING)
+    audit.write_scores(tmp_path / "scores.csv")
+    file = read_scores(tmp_path / "scores.csv")
+    np.testing.assert_array_equal(file.coins, audit.included)
+    farthest = np.argsort(-np.abs(file.values), kind="stable")[:60]
+    assert set(farthest) == set(np.flatnonzero(audit.guesses()))
+    np.testing.assert_array_equal(np.sign(file.values[farthest]), audit.guesses()[farthest])
+
+
+def test_too_little_noise_is_seen_and_refuted():
+    """With the stated noise in the scores, all canaries would seem to be left out."""
+    claim = DpSgd(n=400, d=400, steps=40, sample_rate=0.2, sigma=2.0)
+    assert all(trained(claim, 350, seed).noise_seen == 1 for seed in range(10))
+    with pytest.warns(UserWarning, match=r"look like those with 0\.1 of the stated noise"):
+        audit = trained(claim, 350, 1, noise=0.1)
+    assert audit.noise_seen == 0.1
+    assert audit.counts().v[0] >= 345
+    with pytest.warns(UserWarning, match="or clip and batch are not those of the training"):
+        Canaries(claim, 9, seed=1).observe(0, np.random.default_rng(1).normal(size=400) * 400)
+
+
+def test_units_and_what_the_data_add():
+    rng, data = np.random.default_rng(1), np.linspace(-3, 3, 100)
+    one, other = (Canaries(CLAIM, 60, seed=1) for _ in range(2))
+    for step in range(3):
+        gradient = step_of(one, rng)
+        one.observe(step, gradient)
+        other.observe(step, (gradient + data) * 0.5 / 64, clip=0.5, batch=64, from_data=data / 128)
+    np.testing.assert_allclose(one.scores, other.scores)
+
+
+def test_what_is_wrong_is_named():
+    audit = Canaries(CLAIM, 60, seed=1)
+    flat = np.zeros(100)
+    with pytest.raises(ValueError, match="step must be 0, the next one, got step=1"):
+        audit.observe(1, flat)
+    with pytest.raises(ValueError, match="step must be less than 30, as planned, got step=30"):
+        trained(CLAIM, 60, 1).observe(30, flat)
+    with pytest.raises(ValueError, match="there are no scores yet"):
+        audit.write_scores("nowhere.csv")
+    with pytest.raises(ValueError, match=r"gradient must have a number for each of 100 .* \(99,\)"):
+        audit.observe(0, flat[1:])
+    with pytest.raises(ValueError, match=r"gradient must lie in .* got gradient=nan at index 0"):
+        audit.observe(0, flat * np.nan)
+    with pytest.raises(ValueError, match="from_data must have a number for each"):
+        audit.observe(0, flat, from_data=[1.0])
+    with pytest.raises(ValueError, match="batch must lie in"):
+        audit.observe(0, flat, batch=0)
+    assert audit.step == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # there is no noise at all
+        audit.observe(0, flat)
+    with pytest.raises(ValueError, match="step must be 1, the next one, got step=0"):
+        audit.observe(0, flat)
+    with pytest.raises(ValueError, match="k must lie in"):
+        Canaries(CLAIM, 801, seed=1)
+    with pytest.raises(ValueError, match="dropping must be None for canaries that stay"):
+        Canaries(CLAIM, 60, seed=1, hop=False, dropping=DROPPING)
+    with pytest.raises(ValueError, match="sampled must be a boolean vector of length n=800"):
+        audit.gradient(1, [True])
+    with pytest.raises(TypeError, match="plan must be like"):
+        Canaries.from_plan(CLAIM, seed=1)
+
+
+def test_the_canaries_of_a_plan():
+    plan = plan_audit(2.0, 1e-5, d=100, steps=20, sample_rate=0.1, trials=0)
+    audit = Canaries.from_plan(plan, seed=1)
+    assert (audit.dpsgd, audit.k, audit.dropping) == (plan.dpsgd, plan.k, plan.dropping)
+    assert f"k={plan.k}" in str(plan)
+    assert f"--guesses {plan.k} --delta 1e-05" in str(plan)
+
+
+def test_mislabelled_examples(tmp_path):
+    labels = np.arange(1000) % 7
+    canaries = mislabelled(labels, 300, seed=1)
+    assert (canaries.labels != labels[canaries.rows]).all()
+    rows, trained_on = canaries.training_set(labels)
+    assert rows.size == 1000 - (~canaries.included).sum()
+    assert (trained_on != labels[rows]).sum() == canaries.included.sum()
+    canaries.write_scores(tmp_path / "scores.csv", np.where(canaries.included, 0.5, 1.0))
+    file = read_scores(tmp_path / "scores.csv")
+    audit = audit_scores(file.values, file.coins, delta=0.0, guesses=300 - 100)
+    assert audit.v == 200
+    with pytest.raises(ValueError, match="losses must have a number for each of 300 canaries"):
+        canaries.write_scores(tmp_path / "scores.csv", [1.0])
+    with pytest.raises(ValueError, match="labels must be a vector with two kinds of labels"):
+        mislabelled([1, 1], 1, seed=1)
+
+
+# ---------------------------------------------------------------------------------- with Opacus
+
+SMALL = DpSgd(n=480, d=60, steps=24, sample_rate=0.125, sigma=0.6)
+
+
+def by_opacus(dpsgd, k, seed, *, noise=1.0, **how):
+    import torch
+    from opacus import PrivacyEngine
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    from oralib.canaries import opacus
+
+    torch.manual_seed(seed)
+    inputs = torch.randn(200, 5)
+    data = TensorDataset(inputs, (inputs.sum(1) > 0).long())
+    audit = Canaries(dpsgd, k, seed=seed, public_seed=seed, **how)
+    model = opacus.WithCanaries(nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 2)), audit)
+    mixed = opacus.CanaryData(data, audit)
+    loader = DataLoader(mixed, batch_size=opacus.batch_size(mixed, audit))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    loss = nn.CrossEntropyLoss()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        engine = PrivacyEngine(accountant="rdp")
+        model, optimizer, loader = engine.make_private(
+            module=model,
+            optimizer=optimizer,
+            data_loader=loader,
+            noise_multiplier=dpsgd.sigma * noise,
+            max_grad_norm=1.7,
+        )
+        opacus.attach(model, optimizer, loader)
+        while audit.step < dpsgd.steps:
+            for features, labels, who in loader:
+                optimizer.zero_grad()
+                loss(model(features, who), labels).backward()
+                optimizer.step()
+    assert engine.accountant.history[0][2] == dpsgd.steps  # it still counts
+    return audit, float((model(inputs).argmax(1) == data.tensors[1]).float().mean())
+
+
+@pytest.mark.torch
+@missing
+def test_a_training_by_opacus_has_the_law_of_the_simulation():
+    dropping, k, runs = Dropping(2, 0.9, 1.65, (3, 20)), 40, 6
+    law = audit_hopping(SMALL, k, dropping=dropping, trials=2000, seed=1).v
+    made = [by_opacus(SMALL, k, seed, dropping=dropping) for seed in range(runs)]
+    v = [audit.counts().v[0] for audit, _ in made]
+    assert np.mean(v) == pytest.approx(law.mean(), abs=4 * law.std() / np.sqrt(runs))
+    assert all(audit.noise_seen == 1 for audit, _ in made)
+    assert np.mean([accuracy for _, accuracy in made]) > 0.65  # it learns, too
+
+
+@pytest.mark.torch
+@missing
+def test_opacus_with_a_tenth_of_the_noise():
+    claim = DpSgd(n=300, d=300, steps=40, sample_rate=0.25, sigma=3.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        audit, _ = by_opacus(claim, 250, 1, noise=0.1)
+    assert audit.noise_seen == 0.1
+    assert audit.counts().v[0] >= 245
+
+
+@pytest.mark.torch
+@missing
+def test_the_gradients_of_canaries_and_of_data():
+    """Each is where it should be, before clipping; and what cannot be attached is said."""
+    import torch
+    from opacus import GradSampleModule
+    from torch import nn
+
+    from oralib.canaries import opacus
+
+    audit = Canaries(SMALL, 40, seed=1)
+    inner = opacus.WithCanaries(nn.Linear(3, 2), audit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = GradSampleModule(inner)
+        with pytest.raises(ValueError, match=r"attach.* must come before the first step"):
+            model(torch.ones(1, 3), torch.tensor([0]))
+        inner.push = 3.0
+        who = torch.tensor([-1, *range(40)])
+        outputs = model(torch.randn(41, 3), who)
+        nn.functional.cross_entropy(outputs, torch.zeros(41, dtype=torch.long)).backward()
+    assert (inner.coordinates.weight.grad_sample[0] == 0).all()
+    assert (inner.model.weight.grad_sample[0] != 0).any()
+    assert (inner.model.weight.grad_sample[1:] == 0).all()
+    expected = np.zeros((40, SMALL.d))
+    expected[np.arange(40), audit.places(0)[:40]] = 3.0 * audit.included[:40]
+    seen = inner.coordinates.weight.grad_sample[1:, :, 0].numpy()
+    np.testing.assert_allclose(seen, expected, rtol=1e-6)
+    with pytest.raises(TypeError, match="optimizer must be a DPOptimizer by make_private"):
+        opacus.attach(model, torch.optim.SGD(model.parameters(), lr=1.0), [])
+    with pytest.raises(ValueError, match="model must contain one WithCanaries, got 0"):
+        opacus.attach(nn.Linear(1, 1), None, [])

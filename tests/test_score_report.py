@@ -1,0 +1,367 @@
+"""What an audit could have shown, when it is not valid, and the report for somebody else."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from test_scores import gaussian, run
+
+from oralib import (
+    Counts,
+    SubsampledGaussianCurve,
+    audit_counts,
+    audit_guesses,
+    audit_scores,
+    valid_lower_bound,
+)
+from oralib._streams import stream
+from oralib.scores import UNFAIR
+from oralib.scores.audit import BALANCED, LEAST_GUESSES
+from oralib.scores.result import best_bound
+
+# ------------------------------------------------------------------------------------------ power
+
+
+def test_no_outcome_shows_more_than_the_best_one():
+    scores, included = gaussian(600)
+    given = {"delta": 1e-5, "beta": 0.1}
+    for arguments, k, level, fixed in (
+        ({"guesses": 80}, 80, 0.1, True),
+        ({"grid": (20, 50, 90)}, 90, 0.1 / 3, True),
+        ({"split": 0.2}, None, 0.1, False),
+    ):
+        audit = audit_scores(scores, included, **arguments, **given)
+        k = audit.r if k is None else k
+        counts = [Counts(v, k, n=audit.n, r_fixed=fixed) for v in range(k + 1)]
+        bounds = [valid_lower_bound(count, delta=1e-5, beta=level)[0] for count in counts]
+        assert audit.best_bound == max(bounds) == bounds[-1] >= audit.bound
+    share = 0.05 ** (1 / 20)  # of right ones, so that 20 of 20 are as rare as β
+    best = audit_counts(Counts(7, 20, n=50), delta=0.0).best_bound
+    assert best == pytest.approx(np.log(share / (1 - share)), rel=1e-9)
+
+
+def test_the_guesses_that_a_claim_needs_are_the_fewest():
+    for counts, delta in (
+        (Counts(190, 200, n=1000, r_fixed=True), 0.0),
+        (Counts(190, 200, n=1000, r_fixed=True), 1e-5),
+        (Counts(190, 200, n=1000), 1e-5),
+        (Counts(190, 200, n=1000, feedback="full"), 0.0),
+    ):
+        audit = audit_counts(counts, delta=delta)
+        how = {"delta": delta, "level": 0.05, "fixed": counts.r_fixed, "feedback": counts.feedback}
+        for claim in (0.0, 1.0, 3.0):
+            needed = audit.guesses_needed(claim)
+            assert best_bound(needed, max(needed, 1000), **how) > claim
+            assert needed == 1 or best_bound(needed - 1, max(needed - 1, 1000), **how) <= claim
+    pure = audit_counts(Counts(190, 200, n=1000, r_fixed=True), delta=0.0)
+    share = np.log(0.05) / -np.log1p(np.exp(-8.0))
+    assert pure.guesses_needed(8.0) == int(share) + 1  # p(ε)^r <= β
+    assert pure.guesses_needed(100.0) is None
+    assert "no number of guesses could refute" in " ".join(pure.report(100.0).split())
+
+
+@pytest.fixture
+def scores_csv(tmp_path):
+    """Which tell who was included nearly for sure."""
+    scores, included = gaussian(2000, shift=8.0)
+    path = tmp_path / "scores.csv"
+    pd.DataFrame({"score": scores, "included": included}).to_csv(path, index=False)
+    return path
+
+
+def test_an_audit_that_cannot_test_the_claim_does_not_let_it_stand(scores_csv):
+    """Even with the noise cut to a hundredth, 200 guesses show 4.19 at most."""
+    words = (scores_csv, "--delta", 1e-5, "--guesses", 200)
+    for claim, verdict, status in (
+        (4, "refuted", 1),
+        (4.5, "cannot test", 3),
+        (8, "cannot test", 3),
+    ):
+        found, out, err = run(*words, "--claim", claim, "--json")
+        said = json.loads(out)
+        assert (found, said["verdict"], said["refuted"]) == (status, verdict, status == 1)
+        assert said["best_bound"] == pytest.approx(4.1931, abs=1e-3)
+        if status == 3:
+            assert err.startswith(
+                "warning: even 200 right of 200 guesses would show 4.192, so that"
+            )
+    assert 8500 < said["guesses_needed"] < 9500
+    out = " ".join(run(*words, "--claim", 8)[1].split())
+    assert "verdict this audit cannot test the claim" in out
+    assert f"to refute ε = 8 takes {said['guesses_needed']:,} guesses" in out
+    for other in (("--grid", "50,200"), ("--split", 0.2)):
+        assert run(*words[:3], *other, "--claim", 8)[0] == 3
+    found, out, err = run(*words, "--json")
+    assert (found, json.loads(out)["verdict"], err) == (0, None, "")
+
+
+def test_what_is_said_of_the_best_outcome_without_a_claim():
+    audit = audit_counts(Counts(75, 100, n=1000, r_fixed=True), delta=1e-5)
+    text = " ".join(str(audit).split())
+    assert "power even 100 right of 100 would show 3.492, not more" in text
+    assert "ε = 1.099, by the accuracy alone: no bound, but at this accuracy no number" in text
+    more = Counts(75 * 10**8, 10**10, n=10**10, r_fixed=True)
+    assert 1.09 < valid_lower_bound(more)[0] < audit.estimate  # which is so
+
+
+# -------------------------------------------------------------------------------- what is not valid
+
+
+def test_scores_of_the_wrong_sign_are_named_first(tmp_path):
+    scores, included = gaussian(401, shift=1.0)
+    with pytest.warns(UserWarning, match=r"^higher scores must mean included: multiply them by -1"):
+        audit = audit_scores(-scores, included, delta=1e-5, guesses=200)
+    assert audit.verdict(1.0) == "invalid"
+    assert audit.report(1.0).splitlines()[1].startswith("invalid   higher scores must mean")
+    path = tmp_path / "scores.csv"
+    pd.DataFrame({"score": -scores, "included": included}).to_csv(path, index=False)
+    status, _, err = run(path, "--delta", 1e-5, "--claim", 1, "--guesses", 200)
+    assert status == 2
+    assert err.startswith("error: higher scores must mean included: multiply them by -1?")
+    guessed = np.where(np.arange(401) < 100, ~included, np.nan)
+    with pytest.warns(UserWarning, match=r"^a guess of 1 must mean included"):
+        audit_guesses(guessed, included, delta=0.0)
+
+
+def test_missing_guesses_are_not_wrong_ones_and_the_test_is_exact():
+    _, included = gaussian(401)
+    r = 100
+    v = int(stats.binom.ppf(UNFAIR, r, 0.5))  # the first that is not significant
+    assert stats.binomtest(v, r, alternative="less").pvalue >= UNFAIR
+    for right, wrong in ((v, False), (v - 1, True)):
+        order = np.arange(401)
+        guessed = np.where(order < right, included, ~included).astype(float)
+        guessed[r:] = np.nan
+        if wrong:
+            with pytest.warns(UserWarning, match="a guess of 1 must mean included"):
+                audit_guesses(guessed, included, delta=0.0)
+        else:
+            assert audit_guesses(guessed, included, delta=0.0).problem == ""
+    few = np.where(np.arange(401) < 20, included, np.nan)
+    audit = audit_guesses(few, included, delta=0.0, guesses=200)
+    assert (audit.v, audit.r, audit.problem) == (20, 200, "")
+
+
+def test_coins_that_just_balance(tmp_path):
+    for n in (BALANCED - 2, BALANCED, 1000):
+        included, scores = np.arange(n) % 2 == 1, np.arange(n) % 7 + np.arange(n) / n
+        given = {"delta": 1e-5, "guesses": 20}
+        assert audit_scores(scores, included, coins="independent", **given).problem == ""
+        if n < BALANCED:  # where that is ordinary
+            assert "exactly half" in audit_scores(scores, included, **given).notes[0]
+            continue
+        with pytest.warns(UserWarning, match=f"^exactly half of {n} canaries were included"):
+            assert audit_scores(scores, included, **given).verdict(1.0) == "invalid"
+        with pytest.warns(UserWarning, match="exactly half"):
+            audit_guesses(included, included, delta=0.0)
+        path = tmp_path / "scores.csv"
+        pd.DataFrame({"score": scores, "included": included}).to_csv(path, index=False)
+        words = (path, "--delta", 1e-5, "--guesses", 20, "--claim", 1)
+        status, out, err = run(*words)
+        assert status == 2
+        assert "invalid   exactly half" in out
+        assert "--coins independent" in err
+        assert run(*words, "--coins", "independent")[0] == 0
+
+
+# ------------------------------------------------------------------------------- the chosen number
+
+
+def test_a_split_chooses_what_could_refute_the_claim():
+    scores, included = gaussian(1001, shift=1.0, seed=5)
+    for seed in range(5):
+        how = {"delta": 1e-5, "seed": seed}
+        alone = audit_scores(scores, included, **how)
+        assert alone.r >= LEAST_GUESSES
+        assert "on the 200 canaries set aside" in alone.notes[0]
+        assert f"{alone.r} guesses looked best: they promised" in alone.notes[0]
+        for claim in (0.5, 2.0, 3.0):
+            audit = audit_scores(scores, included, claim=claim, **how)
+            assert audit.best_bound > claim
+            assert audit.verdict(claim) != "cannot test"
+    assert audit_scores(scores, included, claim=20.0, **how).r == alone.r  # none could
+    few = audit_scores(scores[:30], included[:30], delta=1e-5)
+    assert (few.n, few.r) == (24, 24)
+
+
+def test_the_choice_does_not_know_the_canaries_that_are_audited():
+    scores, included = gaussian(1001, shift=1.0, seed=5)
+    rest = stream(3, "scores", "split").permutation(1001)[200:]
+    rng = np.random.default_rng(1)
+    for claim in (None, 2.0):
+        how = {"delta": 1e-5, "seed": 3, "claim": claim}
+        first = audit_scores(scores, included, **how)
+        others, coins = scores.copy(), included.copy()
+        others[rest], coins[rest] = rng.normal(size=801), rng.random(801) < 0.5
+        second = audit_scores(others, coins, **how)
+        assert (first.r, first.notes) == (second.r, second.notes)
+
+
+def test_scores_farthest_from_0():
+    included = [1, 0, 1, 0, 1, 0]
+    scores = [0.5, -3, -2, 0.1, 4, -0.2]
+    audits = [
+        audit_scores(scores, included, delta=0.0, guesses=k, side="farthest") for k in range(1, 7)
+    ]
+    assert [audit.v for audit in audits] == [1, 2, 2, 3, 4, 4]
+    assert "farthest from 0, as included where they are positive" in " ".join(
+        str(audits[0]).split()
+    )
+    with pytest.raises(ValueError, match="scores must lie on both sides of 0 for side='farthest'"):
+        audit_scores(np.exp(scores), included, delta=0.0, guesses=2, side="farthest")
+    # Equal distances, and zeros, are a matter of lots.
+    equal = [1, -1, 1, -1, 1, 0.5]
+    assert audit_scores(equal, included, delta=0.0, guesses=3, side="farthest").ties_drawn == 3
+    coins, zeros = np.arange(101) < 51, np.zeros(101)
+    zeros[:2] = 1, -1
+    right = [
+        audit_scores(zeros, coins, delta=0.0, guesses=101, side="farthest", seed=seed).v
+        for seed in range(100)
+    ]
+    assert abs(np.mean(right) - 50.5) < 3
+    assert np.std(right) > 2
+
+
+# ----------------------------------------------------------------------------- for somebody else
+
+
+class _Text(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.words = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_a_page_for_somebody_else(scores_csv, tmp_path):
+    odd = tmp_path / "<b>&.csv"
+    odd.write_bytes(scores_csv.read_bytes())
+    for claim, headline in (
+        ((), "The audit has shown that ε is at least 4.192."),
+        (("--claim", 2), "The claim of ε = 2 is refuted: ε is at least 4.192."),
+        (("--claim", 8), "This audit cannot test the claim of ε = 8."),
+    ):
+        out = tmp_path / f"report {len(claim)} {headline[:11]}"
+        run(odd, "--delta", 1e-5, "--guesses", 200, *claim, "--out", out)
+        html = (out / "report.html").read_text()
+        read = _Text(html)
+        text = " ".join("".join(read.words).split())
+        assert headline in text
+        titles = ["What was tested", "What was shown", "What it could not have seen", "vouch for"]
+        for title in titles + ["What was claimed"] * len(claim[:1]):
+            assert title in text
+        (image,) = (attributes for tag, attributes in read.tags if tag == "img")
+        assert image["src"].startswith("data:image/png;base64,")
+        assert image["alt"]
+        assert not re.search(r"(src|href)=.?(http|//)|@import|url\(", html)  # nothing from outside
+        assert ("meta", {"charset": "utf-8"}) in read.tags
+        assert "viewport" in html
+        assert "prefers-color-scheme: dark" in html
+        assert "<b>&.csv" in text
+        assert (out / "report.txt").read_text().startswith("claim" if claim else "canaries")
+        assert json.loads((out / "report.json").read_text())["best_bound"] > 4
+
+
+def test_a_page_about_an_audit_that_is_not_valid(tmp_path):
+    scores, included = gaussian(401, shift=2.0)
+    path, out = tmp_path / "scores.csv", tmp_path / "out"
+    pd.DataFrame({"score": -scores, "included": included}).to_csv(path, index=False)
+    assert run(path, "--delta", 1e-5, "--guesses", 100, "--claim", 1, "--out", out)[0] == 2
+    assert sorted(file.name for file in out.iterdir()) == [
+        "report.html",
+        "report.json",
+        "report.txt",
+    ]
+    text = " ".join("".join(_Text((out / "report.html").read_text()).words).split())
+    assert "This audit is not valid: nothing has been shown. Higher scores must mean" in text
+
+
+def test_notebooks_show_a_table():
+    audit = audit_counts(Counts(75, 100, n=1000, r_fixed=True), delta=1e-5)
+    html = audit._repr_html_()
+    assert html.startswith("<table")
+    assert html.count("<tr>") == len(audit.rows())
+
+
+def test_curves_in_words_and_on_the_command_line(scores_csv):
+    curve = SubsampledGaussianCurve(10, 0.5)
+    frame = pd.read_csv(scores_csv)
+    audit = audit_scores(frame["score"], frame["included"], delta=1e-5, guesses=20, curve=curve)
+    assert audit.curve == "DP-SGD with 10 steps at a sample rate of 0.5"
+    words = (scores_csv, "--delta", 1e-5, "--guesses", 20, "--json", "--curve")
+    assert json.loads(run(*words, "10,0.5")[1])["fdp_bound"] == audit.fdp_bound
+    assert json.loads(run(*words, "gaussian")[1])["curve"] == "a Gaussian mechanism"
+    status, _, err = run(*words, "laplace")
+    assert status == 2
+    assert "must be gaussian, or steps and a sample rate such as 100,0.1" in err
+
+
+# -------------------------------------------------------------------------------- tensors and words
+
+
+class _Tensor:
+    """As those of PyTorch that NumPy does not take."""
+
+    def __init__(self, dtype, requires_grad, error):
+        self.dtype, self.requires_grad, self.error = dtype, requires_grad, error
+
+    def __array__(self, dtype=None, copy=None):
+        raise self.error
+
+
+def test_what_to_do_about_tensors_and_words():
+    coins = np.arange(101) % 2 == 0
+    grad = _Tensor("torch.float32", True, RuntimeError("Can't call numpy() on Tensor that ..."))
+    half = _Tensor("torch.bfloat16", False, TypeError("Got unsupported ScalarType BFloat16"))
+    gpu = _Tensor("torch.float32", False, TypeError("can't convert cuda:0. Use Tensor.cpu()"))
+    words = ["0.5"] * 101
+    for scores, message in (
+        (grad, r"follows gradients: give it as \.detach\(\)\.cpu\(\)\.numpy\(\)"),
+        ([grad] * 101, "follows gradients"),
+        (half, r"NumPy has no bfloat16: give it as \.float\(\)\.cpu\(\)\.numpy\(\)"),
+        (gpu, r"Use Tensor\.cpu\(\)"),
+        (words, "words: turn them into numbers, or compare them, as in column == 'yes'"),
+        (pd.Series(words), "words: turn them into numbers"),
+    ):
+        with pytest.raises(TypeError, match=rf"scores must be a list of numbers .*{message}"):
+            audit_scores(scores, coins, delta=0.0, guesses=20)
+        with pytest.raises(TypeError, match="included must be a list of numbers or truth values"):
+            audit_scores(np.arange(101.0), scores, delta=0.0, guesses=20)
+
+
+class _Array:
+    """As those of PyTorch: a dtype that is none of NumPy's, equal to nothing but itself."""
+
+    dtype = object()
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values.astype(dtype or self.values.dtype)
+
+    def __len__(self):
+        return len(self.values)
+
+
+def test_tensors_and_columns_of_pandas_are_as_good_as_arrays():
+    included, scores = np.arange(100) % 2 == 0, np.arange(100.0)
+    included[1] = True
+    expected = audit_scores(scores, included, delta=1e-5, guesses=20)
+    for kind in (np.float32, np.float16, np.int64, object):
+        found = audit_scores(_Array(scores.astype(kind)), _Array(included), delta=1e-5, guesses=20)
+        assert found == expected
+    guesses = [*included[:-2].tolist(), None, None]
+    expected = audit_guesses(guesses, included, delta=0.0)
+    assert (expected.v, expected.r) == (98, 98)
+    for dtype in ("boolean", "Int64"):  # what is missing there is no guess
+        assert audit_guesses(pd.Series(guesses, dtype=dtype), included, delta=0.0) == expected
