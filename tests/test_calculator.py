@@ -231,6 +231,7 @@ def test_p_values_of_the_chart(browser, bare):
             "plain": oralib.p_value(v, r, levels),
             "steinke": oralib.p_value(v, r, levels, delta=delta, n=n),
             "exact": oralib.p_value(v, r, levels, delta=delta, n=n, method="exact"),
+            "any order": oralib.p_value(v, r, levels, delta=delta, n=n, method="any order"),
             "split": np.minimum(split, 1),
         }.items():
             np.testing.assert_allclose(page[rule], expected, rtol=1e-8, atol=1e-250)
