@@ -101,5 +101,9 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return import_module(f"oralib.{name}")
     if name == "__version__":
-        return import_module("importlib.metadata").version("oralib")
+        metadata = import_module("importlib.metadata")
+        try:
+            return metadata.version("oralib")
+        except metadata.PackageNotFoundError:  # a clone on PYTHONPATH
+            return "unknown"
     raise AttributeError(f"module 'oralib' has no attribute {name!r}")

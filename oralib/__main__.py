@@ -5,11 +5,10 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oralib import _check
+from oralib import __version__, _check
 from oralib._audit_command import add_audit, audit, path
 
 # What a command needs is imported when it is called: none of them needs all.
@@ -21,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="oralib" if Path(sys.argv[0]).stem == "oralib" else "python -m oralib",
         description="Rerun the book's work, or audit a training of your own.",
     )
-    parser.add_argument("--version", action="version", version=f"oralib {version('oralib')}")
+    parser.add_argument("--version", action="version", version=f"oralib {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_audit(commands)
     _add_plan(commands)
@@ -57,7 +56,13 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--epsilon", type=float, help="the claimed privacy level; by default that of --sigma"
     )
     parser.add_argument("--delta", type=float, required=True, help="its δ")
-    parser.add_argument("--d", type=int, required=True, help="the number of coordinates")
+    parser.add_argument(
+        "--d",
+        type=int,
+        required=True,
+        help="coordinates that the canaries may use: weights of their own, as many as you like to "
+        "add, not the size of your model",
+    )
     parser.add_argument("--steps", type=int, required=True, help="the number of steps")
     parser.add_argument(
         "--sample-rate", type=float, required=True, help="how likely an element is in a batch"
@@ -69,7 +74,8 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         *("--most", "--canaries"),
         type=int,
         metavar="N",
-        help="the largest number of canaries, by default 150 d, and at most a million",
+        help="the largest number of canaries, by default 150 d, and at most a million; each is an "
+        "example more in your training, which takes its time",
     )
     parser.add_argument(
         "--sigma", type=float, help="the claimed noise multiplier; by default that of --epsilon"
@@ -84,8 +90,8 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--aim",
         choices=("bound", "refute"),
         default="bound",
-        help="the largest bound for an honest training, which is the default; or to refute the "
-        "claim if the noise is half of what is stated, or less",
+        help="bound: the largest bound for an honest training, which is the default; refute: "
+        "refute the claim if there is much less noise than stated; the plan says how much less",
     )
     parser.add_argument("--trials", type=int, default=40, help="simulated audits, by default 40")
     parser.add_argument("--seed", type=int, default=0, help="of the simulation, by default 0")
@@ -128,7 +134,8 @@ def _add_conformity(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         type=path,
         metavar="FILE.npz",
         help="arrays gradients, a row for each step and a column for each coordinate, and "
-        "included, the coins; for canaries that hop also places, a row for each step",
+        "included, the coins; for canaries that hop also places, a row for each step by "
+        "Canaries.places; without it canary i is taken to stay on coordinate i %% d",
     )
     parser.add_argument("--sigma", type=float, required=True, help="the stated noise multiplier")
     parser.add_argument(
@@ -155,6 +162,8 @@ def _conformity(chosen: argparse.Namespace) -> int:
         raise ValueError(f"{chosen.file} {said}: {error}") from None
     stated = DpSgd(included.size, d, steps, chosen.sample_rate, chosen.sigma)
     found = conformity(stated, gradients, included, places=arrays.get("places"))
+    if "places" not in arrays:
+        print(f"places    none in the file: canary i is taken to stay on coordinate i % {d}")
     for name in ("signal", "spread", "steps"):
         print(f"{name:<10}{getattr(found, name):+.2f}")
     print(f"p-value   {found.p_value:.3g}")

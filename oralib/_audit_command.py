@@ -3,11 +3,10 @@
 import argparse
 import sys
 import warnings
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from oralib import _check
+from oralib import __version__, _check
 
 
 def path(word: str) -> Path:
@@ -135,7 +134,7 @@ def audit(chosen: argparse.Namespace) -> int:
     if chosen.claim is not None:
         _warn_if_blind(file, chosen)
     found, draw = _audit_of(file, chosen)
-    made = {"file": str(chosen.file), "sha256": file.digest, "oralib": version("oralib")}
+    made = {"file": str(chosen.file), "sha256": file.digest, "oralib": __version__}
     assumed = None if chosen.assume is None else _assumed(file, found, chosen)
     content = {**made, "claim": None, "verdict": None, "refuted": None, "assumed": assumed}
     text = json.dumps(content | found.as_dict(chosen.claim), indent=2, allow_nan=False)

@@ -192,9 +192,19 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def reason(value: Any, error: Exception) -> str:
-    """Why a tensor, or a list of them, is no array, as its library says it: in brackets."""
+    """Why a tensor, or a list of them, is no array, by us or by its library: in brackets."""
     first = value[0] if isinstance(value, list | tuple) and value else value
-    return f" ({' '.join(str(error).split())})" if hasattr(first, "dtype") else ""
+    return cure(value) or (f" ({' '.join(str(error).split())})" if hasattr(first, "dtype") else "")
+
+
+def cure(value: Any) -> str:
+    """What to do about a tensor that NumPy does not take, in brackets."""
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    if getattr(first, "requires_grad", False):
+        return " (a tensor that follows gradients: give it as .detach().cpu().numpy())"
+    if "bfloat16" in str(getattr(first, "dtype", "")):
+        return " (NumPy has no bfloat16: give it as .float().cpu().numpy())"
+    return ""
 
 
 def shown(value: Any) -> str:

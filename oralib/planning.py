@@ -8,7 +8,7 @@ on simulated audits, which say what to expect, of an honest training and of some
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import ceil, inf, sqrt
+from math import ceil, expm1, log1p, nan, sqrt
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +79,7 @@ class AuditPlan:
     trials : the number of simulated audits.
     noise : the share of the stated noise for which the plan is the best: 1 for the largest bound,
         less if the aim is to refute.
+    refuted : the share of simulated audits that refute the claim at that noise; nan for a bound.
 
     Examples
     --------
@@ -100,6 +101,7 @@ class AuditPlan:
     bound_se: float
     trials: int
     noise: float = 1.0
+    refuted: float = nan
 
     @property
     def best(self) -> float:
@@ -139,8 +141,8 @@ def plan_audit(
     sigma : the noise multiplier that is claimed; by default the accountant makes it from the claim.
     accountant : ``"rdp"`` or ``"pld"``, as in :func:`oralib.certified_epsilon`.
     aim : ``"bound"``, the largest bound for an honest training; or ``"refute"``: to refute the
-        claim if the noise is half of what is stated, or the largest share below that for which a
-        plan is found.
+        claim if the noise is half of what is stated, or the largest share below that at which half
+        of the simulated audits refute it.
     trials, seed : simulated audits, to say what to expect; with fewer than two there are none.
 
     Examples
@@ -161,20 +163,20 @@ def plan_audit(
     trained = DpSgd(1, d, steps, sample_rate, sigma)
     tried = list(_designs(trained, most))
     if aim == "bound":
-        noise = 1.0
-        _, dpsgd, k, dropping = max(
-            (_best_k(*design, delta, beta) for design in _shown(tried)), key=lambda best: best[0]
-        )
+        noise, refuted = 1.0, nan
+        shown = tqdm(tried, unit="plan", disable=None, leave=False, delay=2)
+        found = (_best_k(dpsgd, dropping, delta, beta) for dpsgd, dropping in shown)
+        _, dpsgd, k, dropping = max(found, key=lambda best: best[0])
     else:
-        noise, dpsgd, k, dropping = _to_refute(tried, epsilon, delta, beta)
+        noise, refuted, dpsgd, k, dropping = _to_refute(tried, epsilon, delta, beta, seed)
     predicted = float(_predicted_bounds(dpsgd, dropping, np.array([k]), delta, beta)[0])
     trials = _affordable(dpsgd, dropping, trials)
-    bound = error = float("nan")
+    bound = error = nan
     if trials:
         counts = audit_hopping(dpsgd, k, dropping=dropping, trials=trials, seed=seed)
         bound, error = _mean(valid_lower_bound(counts, beta=beta, delta=delta))
     return AuditPlan(
-        *(dpsgd, epsilon, delta, beta, k, dropping, predicted, bound, error, trials, noise)
+        *(dpsgd, epsilon, delta, beta, k, dropping, predicted, bound, error, trials, noise, refuted)
     )
 
 
@@ -212,18 +214,15 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> "p
     if plan.noise not in [share for share, _ in bugs.values()]:
         bugs[f"{plan.noise:g} of the noise"] = plan.noise, 1.0
     for bug, (share, norm) in bugs.items():
-        trained = replace(plan.dpsgd, sigma=plan.dpsgd.sigma * share)
+        trained = _with_less(plan.dpsgd, share)
         (counts,) = hopping_counts(
             trained, [plan.k], dropping=plan.dropping, norm=norm, trials=trials, seed=seed
         )
         bounds = valid_lower_bound(counts, beta=plan.beta, delta=plan.delta)
         row = {"right": counts.v, "bound": bounds, "refuted": bounds > plan.epsilon}
-        means = {name: _mean(values) for name, values in row.items()}
-        rows[bug] = {
-            **{name: mean for name, (mean, _) in means.items()},
-            **{f"{name}_se": error for name, (_, error) in means.items()},
-            "trials": trials,
-        }
+        means = np.array([_mean(values) for values in row.values()]).T
+        names = [*row, *(f"{name}_se" for name in row), "trials"]
+        rows[bug] = dict(zip(names, [*means.flat, trials], strict=True))
     return pd.DataFrame(rows).T.astype({"trials": int})
 
 
@@ -248,15 +247,13 @@ def _claimed(
             raise ValueError("epsilon or sigma must be given, got neither")
         sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
         if accountant == "pld":  # which asks for a little less noise
-            tolerance = 1e-5 * sigma
-            sigma = (
-                scipy.optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=tolerance) + tolerance
-            )
+            near = 1e-5 * sigma
+            sigma = scipy.optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=near) + near
             sigma = ceil(sigma * 1e6) / 1e6
     else:
-        sigma = DpSgd(1, 1, steps, sample_rate, sigma).sigma
+        of = DpSgd(1, 1, steps, sample_rate, sigma)
+        sigma = of.sigma
         if epsilon is None:
-            of = DpSgd(1, 1, steps, sample_rate, sigma)
             epsilon = certified_epsilon(of, delta, accountant=accountant)
     return epsilon, sigma
 
@@ -274,10 +271,6 @@ def _designs(trained: DpSgd, most: int) -> Iterator[tuple[DpSgd, Dropping | None
                 if final is None or final < s:
                     how = None if final is None else Dropping(final, **SHAPE)  # type: ignore[arg-type]
                     yield replace(trained, n=s * d), how
-
-
-def _shown(tried: list[tuple[DpSgd, Dropping | None]]) -> Iterator[tuple[DpSgd, Dropping | None]]:
-    return iter(tqdm(tried, unit="plan", disable=None, leave=False, delay=2))
 
 
 def _best_k(
@@ -301,61 +294,76 @@ def _predicted_bounds(
     """The exact bounds between two whole numbers of right guesses."""
     right = predicted_accuracy(dpsgd, k, dropping) * k
     floor = np.minimum(right.astype(np.int64), k - 1)
-    low, high = (
-        np.array(
-            [
-                valid_lower_bound(Counts(v, r, dpsgd.n, r_fixed=True), beta=beta, delta=delta)[0]
-                for v, r in zip(floor + more, k, strict=True)
-            ]
-        )
-        for more in (0, 1)
-    )
+
+    def bounds(right: NDArray[np.int64]) -> NDArray[np.float64]:
+        each = (Counts(v, r, dpsgd.n, r_fixed=True) for v, r in zip(right, k, strict=True))
+        return np.array([valid_lower_bound(one, beta=beta, delta=delta)[0] for one in each])
+
+    low, high = bounds(floor), bounds(floor + 1)
     return low + (right - floor) * (high - low)
 
 
 def _to_refute(
-    tried: list[tuple[DpSgd, Dropping | None]], epsilon: float, delta: float, beta: float
-) -> tuple[float, DpSgd, int, Dropping | None]:
-    """The design that most surely refutes the claim if the noise is less than stated, and how much.
+    tried: list[tuple[DpSgd, Dropping | None]], epsilon: float, delta: float, beta: float, seed: int
+) -> tuple[float, float, DpSgd, int, Dropping | None]:
+    """A design that refutes the claim if the noise is less than stated; how much, and how often.
 
-    Sure is a number of right guesses that is expected to lie two standard deviations above the
-    least one that refutes.
+    Designs are simulated in the order of their predicted margin: how many standard deviations the
+    expected number of right guesses lies above the least one that refutes.
     """
-    able = []
+    able, most = [], max(dpsgd.n for dpsgd, _ in tried)
     for dpsgd, dropping in tried:
         active = _last(dpsgd, dropping)
         least = _least_guesses(dpsgd.n, active, epsilon, delta, beta)
         if least is not None:
             k = np.unique([min(ceil(least * more), active) for more in _MORE])
-            need = [_least_right(int(each), dpsgd.n, epsilon, delta, beta) for each in k]
-            able.append((dpsgd, dropping, k, np.array(need)))
+            rights = [_least_right(r, dpsgd.n, epsilon, delta, beta) for r in k.tolist()]
+            able.append((dpsgd, dropping, k, np.array(rights)))
     if not able:
-        most = max(dpsgd.n for dpsgd, _ in tried)
         few = _least_guesses(10**7, 10**7, epsilon, 0.0, beta)
         raise ValueError(
             f"d and most must allow for more canaries, or beta be larger: to refute an epsilon of "
             f"{epsilon:g} takes {few or 10**7:,} right guesses at least, and {most:,} "
             "canaries are too few, or too many for this delta"
         )
-    most_sure = -inf, 0.0, able[0][0], 0, able[0][1]
     for noise in _LESS:
-        for dpsgd, dropping, k, needed in able:
-            less = replace(dpsgd, sigma=max(dpsgd.sigma * noise, 1e-3))
-            right = predicted_accuracy(less, k, dropping)
-            margin = (k * right - needed + 0.5) / np.sqrt(k * right * (1 - right) + 0.25)
-            i = first_largest(margin)
-            if margin[i] > most_sure[0]:
-                most_sure = float(margin[i]), noise, dpsgd, int(k[i]), dropping
-        if most_sure[0] > 2:
-            break
-    if most_sure[0] < 0:
-        raise ValueError(
-            f"d must be larger: {most_sure[2].used_coordinates:,} coordinates are too few to "
-            f"refute an epsilon of {epsilon:g}, even with {_LESS[-1]:g} of the stated noise. It "
-            f"takes {int(able[0][2][0]):,} guesses, all of them right; plan for more coordinates "
-            "than that (oralib.canaries adds weights of its own, as many as you like)"
-        )
-    return most_sure[1:]
+        margins = []
+        for dpsgd, dropping, k, need in able:
+            p = predicted_accuracy(_with_less(dpsgd, noise), k, dropping)
+            margins.append(float(((k * p - need + 0.5) / np.sqrt(k * p * (1 - p) + 0.25)).max()))
+        best = sorted(range(len(able)), key=lambda i: -margins[i])
+        order = [able[i] for i in best if margins[i] > 0]
+        quick = [design for design in order if _affordable(design[0], design[1], 2)] or order
+        alone = [design for design in quick[3:] if design[0].per_coordinate == 1]
+        for dpsgd, dropping, k, need in quick[:3] + alone[:1]:
+            over = _simulated(dpsgd, dropping, k, noise, seed) - need[:, None]
+            i = max(range(k.size), key=lambda i: ((over[i] >= 0).mean(), over[i].mean()))
+            # Once more, on other trainings: the best of several may have had luck.
+            refuted = _simulated(dpsgd, dropping, k[i : i + 1], noise, seed) >= need[i]
+            if refuted.mean() >= 0.5:
+                return noise, float(refuted.mean()), dpsgd, int(k[i]), dropping
+    of, _, k, _ = able[0]
+    enough = ceil(2.5 * k[0] / -expm1(of.steps * log1p(-min(of.sample_rate, 0.999))))
+    raise ValueError(
+        f"d must be larger: no plan for {of.d:,} coordinates and at most {most:,} canaries is seen "
+        f"to refute an epsilon of {epsilon:g}, even with {_LESS[-1]:g} of the stated noise. It "
+        f"takes {k[0]:,} guesses, nearly all right; try d={max(enough, 2 * of.d)}, and most no "
+        "smaller (oralib.canaries adds weights of its own, as many as you like)"
+    )
+
+
+def _with_less(dpsgd: DpSgd, noise: float) -> DpSgd:
+    return replace(dpsgd, sigma=max(dpsgd.sigma * noise, 1e-3))
+
+
+def _simulated(
+    dpsgd: DpSgd, dropping: Dropping | None, k: NDArray[np.int64], noise: float, seed: int
+) -> NDArray[np.int64]:
+    """Right guesses of a guesser that has learned the noise: a row for each k, in rising order."""
+    ks, trials = k[::-1].tolist(), max(2, _affordable(dpsgd, dropping, 10))
+    less = _with_less(dpsgd, noise)  # which is what such a guesser believes, too
+    counts = hopping_counts(less, ks, dropping=dropping, trials=trials, seed=seed)
+    return np.array([each.v for each in counts[::-1]])
 
 
 def _least_guesses(n: int, most: int, epsilon: float, delta: float, beta: float) -> int | None:
@@ -402,7 +410,9 @@ def _report(plan: AuditPlan) -> str:
     dpsgd, dropping, s = plan.dpsgd, plan.dropping, plan.dpsgd.per_coordinate
     delta = number(plan.delta) if plan.delta < 1e-3 else f"{plan.delta:g}"
     used = dpsgd.used_coordinates
-    unused = f"; {used:,} of {dpsgd.d:,} coordinates are used" if used < dpsgd.d else ""
+    coins = "each included by a fair coin of its own"
+    if used < dpsgd.d:
+        coins += f"; {used:,} of {dpsgd.d:,} coordinates are used"
     rows = [
         (
             "words",
@@ -411,10 +421,7 @@ def _report(plan: AuditPlan) -> str:
             "its gradient is the clipping threshold on one coordinate, and 0 elsewhere.",
         ),
         ("claim", f"({plan.epsilon:g}, {delta})-DP: noise multiplier {dpsgd.sigma:.4f}"),
-        (
-            "canaries",
-            f"{dpsgd.n:,}, {s} per coordinate, each included by a fair coin of its own{unused}",
-        ),
+        ("canaries", f"{dpsgd.n:,}, {s} per coordinate, {coins}"),
     ]
     if s > 1:
         evenly = ", as many on each coordinate as on any other" if dropping is None else ""
@@ -434,17 +441,13 @@ def _report(plan: AuditPlan) -> str:
             ("drop", f"those with scores nearest to 0; active: {falls}"),
             ("crowd", f"the undecided: {crowds}"),
         ]
+    bound, seen = f"a bound of about {plan.predicted:.2f} by prediction", "not simulated here"
     if plan.trials:
         seen = f"{plan.bound:.3f} ± {plan.bound_se:.3f}, the mean of {plan.trials} simulated audits"
-    else:
-        seen = "not simulated here"
     confidence = f"{1 - plan.beta:g}" if plan.beta > 1e-4 else f"1 - {plan.beta:g}"
     rows += [
         ("guess", f"the {plan.k:,} with the scores farthest from 0, sums of log-likelihood ratios"),
-        (
-            "expect",
-            f"of an honest training a bound of about {plan.predicted:.2f} by prediction; {seen}",
-        ),
+        ("expect", f"of an honest training {bound}; {seen}"),
         ("at best", f"a bound of {plan.best:.2f}, if every guess is right{_meaning(plan)}"),
         (
             "valid",
@@ -464,7 +467,8 @@ def _meaning(plan: AuditPlan) -> str:
     if plan.best <= plan.epsilon:
         return f": this plan can never refute {plan.epsilon:g}; --aim refute looks for one that can"
     if plan.noise < 1:
-        return f"; made to refute {plan.epsilon:g} if the noise is {plan.noise:g} of what is stated"
+        made = f"; made to refute {plan.epsilon:g} if the noise is {plan.noise:g} of what is stated"
+        return f"{made}, as {plan.refuted:.0%} of simulated audits do"
     return f", more than the claimed {plan.epsilon:g}"
 
 
@@ -487,7 +491,9 @@ def _commands(plan: AuditPlan) -> list[str]:
         "",
         "In each step audit.places(step) says where canaries are, and audit.observe(step,",
         "gradient) takes the noisy gradient; oralib.canaries.opacus does both for Opacus.",
-        'After the last one, audit.write_scores("scores.csv"), and then:',
+        "Canaries join your batches, which dilutes the mean gradient: multiply the",
+        f"learning rate of plain SGD by (N + {plan.dpsgd.n})/N, N your examples.",
+        'After the last step, audit.write_scores("scores.csv"), and then:',
         "",
         f"oralib audit scores.csv {audited} \\",
         f"    --claim {plan.epsilon:g}",

@@ -139,9 +139,31 @@ def test_a_training_that_was_killed_goes_on(way, tmp_path):
     np.testing.assert_array_equal(audit.guesses(), revived.guesses())
     np.testing.assert_array_equal(audit.included, revived.included)
     assert [path.name for path in tmp_path.iterdir()] == ["audit"]
-    (tmp_path / "other").write_text("nothing")
-    with pytest.raises(ValueError, match="path must be a file by save, got "):
-        Canaries.load(tmp_path / "other")
+    whole = (tmp_path / "audit").read_bytes()
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    foreign = (b"nothing", b"", whole[: len(whole) // 2], (tmp_path / "array.npy").read_bytes())
+    for content in foreign:
+        (tmp_path / "other").write_bytes(content)
+        with pytest.raises(ValueError, match=r"path must be a file by save, got .*: it is cut off"):
+            Canaries.load(tmp_path / "other")
+
+
+def test_scores_before_the_last_step_are_told_to_be_early(tmp_path):
+    audit = Canaries(CLAIM, 60, seed=9)
+    audit.observe(0, step_of(audit, np.random.default_rng(2)))
+    with pytest.warns(UserWarning, match=f"only 1 of {CLAIM.steps} planned steps were observed"):
+        audit.write_scores(tmp_path / "scores.csv")
+
+
+def test_observe_says_what_to_do_about_tensors():
+    class Tensor:
+        dtype, requires_grad = "torch.bfloat16", False
+
+        def __array__(self, dtype=None, copy=None):
+            raise TypeError("Got unsupported ScalarType BFloat16")
+
+    with pytest.raises(TypeError, match=r"gradient must be .*give it as \.float\(\)"):
+        Canaries(CLAIM, 60, seed=9).observe(0, Tensor())
 
 
 def test_the_file_makes_the_guesses_that_the_canaries_make(tmp_path):

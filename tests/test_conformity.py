@@ -80,7 +80,9 @@ def test_the_command_line(tmp_path, capsys):
     np.savez(tmp_path / "released.npz", gradients=gradients, included=included)
     words = ["conformity", str(tmp_path / "released.npz"), "--sample-rate", "0.1", "--sigma"]
     assert main([*words, "1.0"]) == 0
-    assert "nothing speaks against the stated training" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "nothing speaks against the stated training" in said
+    assert "none in the file: canary i is taken to stay on coordinate i % 50" in said
     assert main([*words, "2.0"]) == 1
     assert "not the stated training" in capsys.readouterr().out
     np.savez(tmp_path / "released.npz", included=included)

@@ -136,6 +136,32 @@ def test_a_plan_to_refute_a_claim_refutes_it_if_the_noise_is_too_small():
         plan_audit(8.0, 1e-5, aim="refute", most=1000, **setting)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "d", "steps"),
+    [(4.0, 220, 100), pytest.param(8.0, 12_000, 100, marks=pytest.mark.slow)],
+)
+def test_a_plan_to_refute_is_seen_to_refute(epsilon, d, steps):
+    """Predictions praise two canaries per coordinate there; simulated audits know better."""
+    plan = plan_audit(epsilon, 1e-5, d=d, steps=steps, sample_rate=0.1, aim="refute", trials=0)
+    assert plan.refuted >= 0.5
+    table = expected_outcomes(plan, trials=20, seed=1)
+    seen = {0.5: "half the noise", 0.1: "a tenth of the noise"}
+    bug = seen.get(plan.noise, f"{plan.noise:g} of the noise")
+    assert table.loc[bug, "refuted"] >= 0.4
+    assert f"{plan.refuted:.0%} of simulated audits do" in " ".join(str(plan).split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [10_000, 12_000])
+def test_a_plan_that_is_not_seen_to_refute_is_refused(d):
+    """The message says which number of coordinates would do, and it does."""
+    setting = {"steps": 50, "sample_rate": 0.1, "aim": "refute", "trials": 0}
+    with pytest.raises(ValueError, match=r"d must be larger: no plan .* try d=") as refused:
+        plan_audit(8.0, 1e-5, d=d, **setting)
+    enough = int(str(refused.value).partition("try d=")[2].partition(",")[0])
+    assert plan_audit(8.0, 1e-5, d=enough, **setting).refuted >= 0.5
+
+
 def test_a_plan_that_could_refute_is_predicted_to_need_what_it_needs():
     """The least number of right guesses against the bound itself."""
     for k, n, epsilon in ((50, 400, 2.0), (200, 1000, 4.0), (200, 10**5, 1.0)):

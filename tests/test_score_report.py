@@ -3,6 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from importlib import metadata
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from scipy import stats
 from test_scores import gaussian, run
 
+import oralib
 from oralib import (
     Counts,
     SubsampledGaussianCurve,
@@ -257,6 +259,7 @@ def test_a_page_for_somebody_else(scores_csv, tmp_path):
         text = " ".join("".join(read.words).split())
         assert headline in text
         titles = ["What was tested", "What was shown", "What it could not have seen", "vouch for"]
+        assert ("In this audit, even" in text) == ("is refuted" not in headline)
         for title in titles + ["What was claimed"] * len(claim[:1]):
             assert title in text
         (image,) = (attributes for tag, attributes in read.tags if tag == "img")
@@ -316,6 +319,14 @@ class _Tensor:
 
     def __array__(self, dtype=None, copy=None):
         raise self.error
+
+
+def test_a_clone_that_is_not_installed_has_a_version(monkeypatch):
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert oralib.__version__ == "unknown"
 
 
 def test_what_to_do_about_tensors_and_words():

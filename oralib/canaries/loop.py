@@ -7,6 +7,7 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 from warnings import warn
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -110,7 +111,11 @@ class Canaries:
         return made
 
     def places(self, step: int) -> NDArray[np.int64]:
-        """The coordinate of each canary in this step, -1 for one that has been dropped."""
+        """The coordinate of each canary in this step, -1 for one that has been dropped.
+
+        If canaries hop, keep them for ``oralib conformity``, a row for each step: later steps no
+        longer tell them.
+        """
         step = self._now(step)
         where = np.full(self.dpsgd.n, -1)
         if not self.hop:
@@ -210,6 +215,12 @@ class Canaries:
         """
         if self.step == 0:
             raise ValueError("there are no scores yet: observe has not been called")
+        if self.step < self.dpsgd.steps:
+            warn(
+                f"only {self.step} of {self.dpsgd.steps} planned steps were observed: the scores "
+                "know less than those that the plan expects",
+                stacklevel=2,
+            )
         write_scores(path, range(self.dpsgd.n), self.scores, self.included)
 
     def save(self, path: Where) -> None:
@@ -230,11 +241,13 @@ class Canaries:
     @classmethod
     def load(cls, path: Where) -> "Canaries":
         """The canaries of a file by :meth:`save`."""
+        source = _check.path("path", path)
         try:
-            with np.load(_check.path("path", path), allow_pickle=False) as file:
+            with source.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 given, held = json.loads(str(file["given"])), {name: file[name] for name in _HELD}
-        except (ValueError, KeyError, EOFError) as error:
-            raise ValueError(f"path must be a file by save, got {path}: {error}") from None
+        except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
+            why = "it is cut off, or by another program"
+            raise ValueError(f"path must be a file by save, got {path}: {why}") from error
         if given["dropping"] is not None:
             given["dropping"] = Dropping(**given["dropping"])
         step = given.pop("step")

@@ -98,6 +98,9 @@ class CanaryData(Dataset[Any]):
 
     That is -1 for your own examples, tuples such as an input and a label. The other entries of a
     canary are those of your first example, and do not matter.
+
+    Canaries join your batches, which dilutes the mean gradient: multiply the learning rate of plain
+    SGD by ``len(CanaryData(...)) / len(data)``, or you train more slowly than without canaries.
     """
 
     def __init__(self, data: Any, canaries: Canaries) -> None:
@@ -120,7 +123,8 @@ def _entries(example: Any) -> tuple[Any, ...]:
 def batch_size(data: CanaryData, canaries: Canaries) -> int:
     """The size of batches for which Opacus samples at the rate of the plan.
 
-    Opacus samples at 1 over the number of batches, so the rate must be 1 over an integer.
+    Opacus samples at 1 over the number of batches, so the rate must be 1 over an integer. Batches
+    are larger than without canaries, and so is what their sum of gradients is divided by.
     """
     return ceil(len(data) / round(1 / canaries.dpsgd.sample_rate))
 

@@ -33,12 +33,8 @@ def column(name: str, value: ArrayLike) -> Reals:
     except (ValueError, TypeError, RuntimeError) as error:  # lists of lists, or tensors
         array, why = np.asarray(None), _check.reason(value, error)
     if array.dtype.kind not in "biuf" or array.ndim != 1 or not array.size:
-        first = value[0] if isinstance(value, list | tuple) and value else value
-        if getattr(first, "requires_grad", False):
-            why = " (a tensor that follows gradients: give it as .detach().cpu().numpy())"
-        elif "bfloat16" in str(getattr(first, "dtype", "")):
-            why = " (NumPy has no bfloat16: give it as .float().cpu().numpy())"
-        elif array.dtype.kind in "US":
+        why = _check.cure(value) or why
+        if array.dtype.kind in "US":
             why = " (words: turn them into numbers, or compare them, as in column == 'yes')"
         raise TypeError(
             f"{name} must be a list of numbers or truth values, one per canary, "

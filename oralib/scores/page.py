@@ -22,7 +22,7 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
 td, th { text-align: left; vertical-align: top; padding: .4rem .6rem .4rem 0;
   border-bottom: 1px solid var(--line); }
-th { font-weight: 600; min-width: 5.5rem; }
+th { font-weight: 600; min-width: 5.5rem; overflow-wrap: break-word; }
 img { max-width: 100%; height: auto; background: #fff; border-radius: .3rem; }
 """
 
@@ -71,7 +71,7 @@ def page(audit: Any, claim: float | None, figure: bytes | None, made: dict[str, 
         )
     section(
         "What it could not have seen",
-        f"In this audit, {said['power']}.",
+        *([] if verdict == "refuted" else [f"In this audit, {said['power']}."]),
         "An audit looks at one training, through the canaries, scores and guesses that were "
         "chosen. A training that leaks in another way, or only about other records, passes it. "
         "That a claim is not refuted never proves it.",

@@ -305,7 +305,7 @@ def _verdict(audit: ScoreAudit, claim: float) -> str:
         f"so many guesses would be right with a probability of at most {audit.beta:g}",
         "cannot test": "this audit cannot test the claim: none of its outcomes would have refuted "
         "it, whatever the training does",
-        "not refuted": "the claim stands; that it was not refuted does not prove it",
+        "not refuted": "the claim was not refuted; that does not prove it",
     }[audit.verdict(claim)]
 
 
