@@ -52,10 +52,10 @@ def bound_assuming(
     >>> counts = Counts(74, 100, n=1000, r_fixed=True)
     >>> for assumption in ("dp", "gaussian", "independent"):
     ...     bound, words = bound_assuming(assumption, counts, delta=1e-5)
-    ...     print(f"{bound:.3f} for {words}")
-    0.653 for any (ε, δ)-DP mechanism
-    0.932 for mechanisms with the trade-off curve of Gaussian noise
-    1.192 for Gaussian noise on each element by itself, independently
+    ...     print(f"{bound:.2f} for {words}")
+    0.65 for any (ε, δ)-DP mechanism
+    0.93 for mechanisms with the trade-off curve of Gaussian noise
+    1.19 for Gaussian noise on each element by itself, independently
     """
     assumption = _check.one_of("assumption", assumption, tuple(ASSUMPTIONS))
     _check.instance("counts", counts, Counts, "Counts(74, 100, n=1000, r_fixed=True)")

@@ -58,9 +58,9 @@ def common_size(mu: float, groups: int = 1) -> SharedLaw:
     Examples
     --------
     >>> law = common_size(0.5)
-    >>> round(law.weights @ law.q, 6) == round(stats.norm.cdf(0.25), 6)
+    >>> bool(round(law.weights @ law.q, 6) == round(stats.norm.cdf(0.25), 6))
     True
-    >>> round(common_size(0.5, groups=10).tail(82, 100), 3)
+    >>> round(float(common_size(0.5, groups=10).tail(82, 100)), 3)
     0.084
     """
     mu, groups = _check.real("mu", mu, 0, 100), _check.integer("groups", groups, 1)
