@@ -343,8 +343,8 @@ def test_long_sweeps_do_not_run_out_of_files(small):
     program = (
         "import contextvars, os, sys\nfrom pathlib import Path\nfrom oralib import runs\n"
         "from oralib.runs.sweep import run_point\ngrid = runs.read_grid(sys.argv[1])\n"
-        "for i, point in enumerate(grid.points):\n"
-        "    place = Path(sys.argv[1]).with_name(f'point-{i}')\n"
+        "for point in grid.points:\n"
+        "    place = Path(sys.argv[1]).with_name(runs.run_key(grid.chapter, point))\n"
         "    assert contextvars.copy_context().run(run_point, grid, point, place) == ''\n"
         "    print(len(os.listdir('/proc/self/fd')))\n"
     )
