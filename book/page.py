@@ -16,6 +16,7 @@ from bs4 import BeautifulSoup
 from jupyter_book.config import get_final_config
 from sphinx.application import Sphinx
 
+from book._ext.captions import move_captions
 from oralib.runs.prose import filled
 
 BOOK = Path(__file__).parent
@@ -41,6 +42,7 @@ def page_of(notebook: nbformat.NotebookNode, title: str, beside: Path) -> str:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = filled(cell)
+    move_captions(notebook.cells)
     notebook.cells.append(nbformat.v4.new_markdown_cell(_REFERENCES))
     settings, _ = get_final_config(
         user_yaml=BOOK.parent / "_config.yml", cli_config={"latex_individualpages": False}

@@ -1,7 +1,8 @@
 """The whole book as one PDF: ``python -m book.pdf``, from the pages that ``make book`` has built.
 
 The pages are joined into one, in the order of the table of contents, and headless Chromium prints
-it: nothing is executed again, and LaTeX is not needed. Links between pages lead to places inside of
+it: nothing is executed again, and LaTeX is not needed. The reference of the library is left out: it
+is to look things up in, on its pages or by Python's ``help``. Links between pages lead to places inside of
 the PDF, and links to files that are not in it become plain text. Solutions of exercises are open.
 Folded code is left out, as its figure or table is there, but for the parameters and the imports of
 each chapter, which other code needs. How to run a chapter is said once, in the preface.
@@ -56,6 +57,14 @@ def place(page: str, anchor: str = "") -> str:
     return f"{name}.{anchor}" if anchor else name
 
 
+def printed_parts() -> list[tuple[str, list[str]]]:
+    """The parts of the book, each with its pages that are printed."""
+    return [
+        (name, [page for page in pages if not page.startswith("book/api")])
+        for name, pages in contents(ROOT)
+    ]
+
+
 def article(page: str, pages: list[str]) -> Any:
     """What a page says, with ids and links as they are in the one page of all."""
     path = HTML / f"{page}.html"
@@ -82,7 +91,7 @@ def article(page: str, pages: list[str]) -> Any:
         for heading in found.find_all(f"h{level}"):
             heading.name = f"h{level + 1}"
     found.name = "section"
-    found["class"] = ["chapter", "reference"] if "/api" in page else ["chapter"]
+    found["class"] = ["chapter"]
     found["id"] = place(page)
     return found
 
@@ -148,7 +157,7 @@ def heads(pages: list[str]) -> str:
 
 def joined() -> str:
     """The whole book as one page; the numbers of sheets in its table of contents come later."""
-    parts = contents(ROOT)
+    parts = printed_parts()
     pages = [page for _, listed in parts for page in listed]
     missing = [page for page in pages if not (HTML / f"{page}.html").exists()]
     if missing:
@@ -193,8 +202,8 @@ def joined() -> str:
 <p>The companion, in code, to the paper <em>How Well Can Differential Privacy Be Audited in One
 Run?</em> by Amit Keinan, Moshe Shenfeld and Katrina Ligett</p>
 <p>{footer}, {date.today():%Y-%m-%d}</p>
-<p class="small">The code of figures and tables is left out here. It is in the pages and notebooks
-of the book, which also run.</p>
+<p class="small">The code of figures and tables and the reference of the library are left out here.
+They are on the pages of the book, and its notebooks run.</p>
 </header>
 <nav><h1>Contents</h1><ul>{"".join(listing)}</ul></nav>
 <main>{"".join(body)}</main>
@@ -318,7 +327,7 @@ def print_out(chromium: Any, *, whole: bool = True) -> PdfReader:
 def sheets(reader: PdfReader) -> dict[str, int]:
     """On which sheet each chapter begins, from 1 on."""
     numbers = {page.indirect_reference.idnum: i for i, page in enumerate(reader.pages, 1)}
-    names = [place(page) for _, listed in contents(ROOT) for page in listed]
+    names = [place(page) for _, listed in printed_parts() for page in listed]
     targets = reader.named_destinations
     return {
         name: numbers[targets[key].page.idnum]

@@ -14,6 +14,7 @@ from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
 from book._ext import stored_outputs
+from book._ext.captions import move_captions
 from oralib.parameters import PARAMETERS
 from oralib.results import results_of
 from oralib.runs.prose import expressions
@@ -39,7 +40,10 @@ LEDGER = ROOT / "book" / "claims.ipynb"
 
 
 def read(path):
-    return nbformat.read(path, 4)
+    """A chapter as the book reads it: captions are with the cells that draw."""
+    notebook = nbformat.read(path, 4)
+    move_captions(notebook.cells)
+    return notebook
 
 
 def code_cells(path):

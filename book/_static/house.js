@@ -1,5 +1,5 @@
 // A formula within a sentence that is wider than its line, as on a phone, scrolls (see house.css).
-// Formulas that scroll can be reached by the keyboard, and no others: there is nothing to do there.
+// Formulas and figures that scroll can be reached by the keyboard, and no others.
 (() => {
   const isTooWide = (formula) => {
     const line = formula.closest("p, li, dd, td, th, figcaption") ?? formula.parentElement;
@@ -10,9 +10,9 @@
     const formulas = [...document.querySelectorAll("span.math")];
     formulas.forEach((formula) => formula.classList.remove("wide"));
     formulas.filter(isTooWide).forEach((formula) => formula.classList.add("wide"));
-    const boxes = [...document.querySelectorAll("span.math, .math mjx-container[display]")];
+    const boxes = [...document.querySelectorAll("span.math, .math mjx-container[display], figure")];
     const scrolling = new Set(
-      boxes.filter((box) => box.matches(".wide, [display]") && box.scrollWidth > box.clientWidth),
+      boxes.filter((box) => box.matches(".wide, [display], figure") && box.scrollWidth > box.clientWidth),
     );
     for (const box of boxes) {
       if (scrolling.has(box)) box.tabIndex = 0;
@@ -23,5 +23,5 @@
     const article = document.querySelector("article");
     if (article) new ResizeObserver(mark).observe(article); // also when something is unfolded
   };
-  window.addEventListener("load", () => window.MathJax?.startup?.promise.then(begin));
+  window.addEventListener("load", () => Promise.resolve(window.MathJax?.startup?.promise).then(begin));
 })();
