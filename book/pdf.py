@@ -2,10 +2,10 @@
 
 The pages are joined into one, in the order of the table of contents, and headless Chromium prints
 it: nothing is executed again, and LaTeX is not needed. The reference of the library is left out: it
-is to look things up in, on its pages or by Python's ``help``. Links between pages lead to places inside of
-the PDF, and links to files that are not in it become plain text. Solutions of exercises are open.
-Folded code is left out, as its figure or table is there, but for the parameters and the imports of
-each chapter, which other code needs. How to run a chapter is said once, in the preface.
+is to look things up in, on its pages or by Python's ``help``. Links between pages lead to places
+inside of the PDF, and links to files that are not in it become plain text. Solutions of exercises
+are open. Folded code is left out, as its figure or table is there, but for the parameters and the
+imports of each chapter, which other code needs. How to run a chapter is said once, in the preface.
 """
 
 import base64

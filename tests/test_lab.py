@@ -96,8 +96,8 @@ def browser(tmp_path_factory):
     driver.quit()
 
 
-def open_and_run(browser, lab, name):
-    """Open a notebook and run all its cells."""
+def open_notebook(browser, lab, name):
+    """Open a notebook and wait for its kernel."""
     url, token = lab
     assert token  # it is not open to everyone on this machine
     browser.get(f"{url}lab/tree/{name}?reset&token={token}")
@@ -107,6 +107,9 @@ def open_and_run(browser, lab, name):
         "return panel?.content?.model?.cells?.length > 0"
         " && panel.sessionContext?.session?.kernel?.status === 'idle'",
     )
+
+
+def run_all(browser):
     browser.set_script_timeout(120)
     browser.execute_async_script(
         "const done = arguments[0];"
@@ -126,7 +129,8 @@ def count(browser, selector):
 
 
 def test_a_small_chapter(lab, browser):
-    open_and_run(browser, lab, "small.ipynb")
+    open_notebook(browser, lab, "small.ipynb")
+    run_all(browser)
     assert count(browser, "aside.myst-proof .katex") == 1
     assert wait_for(browser, "return document.body.innerText.includes('The square is 2.250, see')")
     assert count(browser, "a.hover-link[href='#paper-theorem-5-2']") == 1
@@ -134,12 +138,13 @@ def test_a_small_chapter(lab, browser):
 
 @pytest.mark.parametrize("name", ["04-the-gaps"])
 def test_a_chapter_of_the_book(lab, browser, name):
-    open_and_run(browser, lab, f"{name}.ipynb")
+    open_notebook(browser, lab, f"{name}.ipynb")
+    run_all(browser)
     sources = [cell.source for cell in nbformat.read(ROOT / "book" / f"{name}.ipynb", 4).cells]
     boxes = "\n".join(sources).count(":::{prf:")
     assert count(browser, ".katex") > 10
     assert count(browser, "aside.myst-proof") == boxes
-    assert count(browser, ".jp-OutputArea-output img") >= 1
+    assert count(browser, ".jp-OutputArea-output img") == count(browser, "figure figcaption")
     ran = wait_for(
         browser,
         "return [...document.querySelectorAll('.jp-CodeCell')].map("
@@ -151,4 +156,5 @@ def test_a_chapter_of_the_book(lab, browser, name):
     )
     text = browser.execute_script("return document.querySelector('.jp-Notebook').innerText")
     assert "{eval}" not in text
+    assert "fig-" not in text, "a reference to a figure without its number"
     assert "not defined" not in text
