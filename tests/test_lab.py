@@ -145,12 +145,11 @@ def test_a_chapter_of_the_book(lab, browser, name):
     assert count(browser, ".katex") > 10
     assert count(browser, "aside.myst-proof") == boxes
     assert count(browser, ".jp-OutputArea-output img") == count(browser, "figure figcaption")
-    ran = wait_for(
-        browser,
-        "return [...document.querySelectorAll('.jp-CodeCell')].map("
-        "cell => cell.querySelector('.jp-InputPrompt').innerText)",
+    ran = browser.execute_script(
+        "return window.jupyterapp.shell.currentWidget.content.widgets"
+        ".filter(cell => cell.model.type === 'code').map(cell => cell.model.executionCount)"
     )
-    assert all(any(digit.isdigit() for digit in prompt) for prompt in ran)
+    assert all(ran)
     assert not browser.execute_script(
         "return [...document.querySelectorAll('.jp-RenderedText[data-mime-type*=stderr]')].length"
     )
