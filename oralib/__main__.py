@@ -53,19 +53,22 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "many guesses, and the bound to expect.",
     )
     parser.add_argument(
-        "--epsilon", type=float, help="the claimed privacy level; by default that of --sigma"
+        "--epsilon", type=float, help="the claimed ε; by default computed from --sigma"
     )
-    parser.add_argument("--delta", type=float, required=True, help="its δ")
+    parser.add_argument("--delta", type=float, required=True, help="the claimed δ")
     parser.add_argument(
         "--d",
         type=int,
         required=True,
-        help="coordinates that the canaries may use: weights of their own, as many as you like to "
-        "add, not the size of your model",
+        help="coordinates for the canaries: weights that you add to the model for them, not the "
+        "size of your model",
     )
     parser.add_argument("--steps", type=int, required=True, help="the number of steps")
     parser.add_argument(
-        "--sample-rate", type=float, required=True, help="how likely an element is in a batch"
+        "--sample-rate",
+        type=float,
+        required=True,
+        help="the probability that an element is in a batch",
     )
     parser.add_argument(
         "--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05"
@@ -74,27 +77,29 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         *("--most", "--canaries"),
         type=int,
         metavar="N",
-        help="the largest number of canaries, by default 150 d, and at most a million; each is an "
-        "example more in your training, which takes its time",
+        help="use at most this many canaries, by default 150 d and never more than a million; each "
+        "is one more example in your training and slows it down",
     )
     parser.add_argument(
-        "--sigma", type=float, help="the claimed noise multiplier; by default that of --epsilon"
+        "--sigma", type=float, help="the claimed noise multiplier; by default from --epsilon"
     )
     parser.add_argument(
         "--accountant",
         choices=("rdp", "pld"),
         default="rdp",
-        help="which makes the noise from ε, or ε from the noise, by default rdp",
+        help="which accountant converts between ε and noise, by default rdp",
     )
     parser.add_argument(
         "--aim",
         choices=("bound", "refute"),
         default="bound",
-        help="bound: the largest bound for an honest training, which is the default; refute: "
-        "refute the claim if there is much less noise than stated; the plan says how much less",
+        help="bound (the default): the largest bound on an honest training; refute: refute the "
+        "claim if the noise is much smaller than stated (the plan says how much)",
     )
-    parser.add_argument("--trials", type=int, default=40, help="simulated audits, by default 40")
-    parser.add_argument("--seed", type=int, default=0, help="of the simulation, by default 0")
+    parser.add_argument(
+        "--trials", type=int, default=40, help="number of simulated audits, by default 40"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the simulation, by default 0")
     parser.set_defaults(command=_plan)
 
 
@@ -126,23 +131,29 @@ def _add_conformity(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         help="ask whether released gradients look like those of the stated training",
         description="Compare the noisy gradients of a training, in units of its clipping "
         "threshold, with what the stated noise and sample rate would give. It says nothing about "
-        "privacy, and finds a wrong noise long before a bound on ε does. The exit status is 1 if "
+        "privacy, but it finds wrong noise long before a bound on ε does. The exit status is 1 if "
         "the training does not look like the stated one, and 2 if that cannot be said.",
     )
     parser.add_argument(
         "file",
         type=path,
         metavar="FILE.npz",
-        help="arrays gradients, a row for each step and a column for each coordinate, and "
-        "included, the coins; for canaries that hop also places, a row for each step by "
-        "Canaries.places; without it canary i is taken to stay on coordinate i %% d",
+        help="the arrays gradients (a row for each step, a column for each coordinate) and "
+        "included (the coins); for canaries that hop also places, a row of Canaries.places for "
+        "each step; without it canary i stays on coordinate i %% d",
     )
     parser.add_argument("--sigma", type=float, required=True, help="the stated noise multiplier")
     parser.add_argument(
-        "--sample-rate", type=float, required=True, help="how likely an element is in a batch"
+        "--sample-rate",
+        type=float,
+        required=True,
+        help="the probability that an element is in a batch",
     )
     parser.add_argument(
-        "--beta", type=float, default=0.05, help="how often an honest training may be doubted"
+        "--beta",
+        type=float,
+        default=0.05,
+        help="how often an honest training may fail this test, by default 0.05",
     )
     parser.set_defaults(command=_conformity)
 
@@ -195,7 +206,7 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     )
     parser.add_argument("--out", type=path, metavar="DIR", help="where to write")
     parser.add_argument(
-        "--force", action="store_true", help="rename an existing folder of this name aside"
+        "--force", action="store_true", help="rename an existing folder of that name"
     )
     parser.add_argument("--list", action="store_true", help="show chapters and their parameters")
     parser.set_defaults(command=_run)
@@ -272,7 +283,9 @@ def _add_sweep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--out", type=path, metavar="DIR", help="where to write, by default runs/GRID"
     )
-    parser.add_argument("--workers", type=int, metavar="N", help="processes on this machine")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="number of processes on this machine"
+    )
     parser.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler to use instead")
     parser.set_defaults(command=_sweep)
 

@@ -22,16 +22,16 @@ def add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "audit",
         help="audit a training of your own by the scores of its canaries",
         description="A valid lower bound on ε from a file of canaries, CSV or Parquet, with the "
-        "columns score and included, or guess and truth, and, if canaries have names, id. The exit "
+        "columns score and included, or guess and truth, and an optional column id. The exit "
         "status is 0 if --claim is not refuted (or not given), 1 if it is refuted, 2 if the audit "
-        "cannot be made or is not valid, and 3 if the audit cannot test the claim: if none of its "
-        "outcomes would have refuted it.",
-        epilog="Each canary must have been included by a fair coin of its own; to include just "
-        "half of them is not covered. Coins are 1 or 0, true or false, yes or no, or 1 or -1. "
-        "Scores are high for canaries that seem to have been included. A guess is written like a "
-        "coin, and an empty cell is no guess (where coins are 1 or -1, so is 0). For guesses, "
-        "--guesses says how many were fixed in advance; without it their number was left to the "
-        "output.",
+        "cannot be made or is not valid, and 3 if the audit cannot test the claim because no "
+        "outcome would have refuted it.",
+        epilog="A fair coin of its own must have decided whether each canary was included; "
+        "including exactly half of them is not covered. Coins are 1 or 0, true or false, yes or "
+        "no, or 1 or -1. A high score says that the canary seems to have been included. A guess is "
+        "written like a coin; an empty cell means no guess, and so does 0 where coins are 1 or -1. "
+        "With guesses, --guesses says how many were fixed in advance; without it the audit assumes "
+        "that their number depends on the output.",
     )
     parser.add_argument("file", type=path, metavar="FILE", help="a CSV or Parquet file")
     parser.add_argument("--delta", type=float, required=True, help="the δ of the claim")
@@ -46,8 +46,8 @@ def add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--split",
         type=float,
         metavar="SHARE",
-        help="the share of the canaries on which the number of guesses is chosen, while the others "
-        "are audited: the default, 0.2",
+        help="choose the number of guesses on this share of the canaries and audit the others; "
+        "the default, with a share of 0.2",
     )
     number.add_argument(
         "--grid",
@@ -58,28 +58,29 @@ def add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser.add_argument(
         "--side",
         choices=("both", "included", "farthest"),
-        help="guess the highest scores as included and the lowest as left out, which is the "
-        "default, or only the former; or those farthest from 0, by their sign",
+        help="both (the default): guess the highest scores as included and the lowest as left "
+        "out; included: only the highest; farthest: the scores farthest from 0, by their sign",
     )
-    parser.add_argument("--claim", type=float, metavar="EPSILON", help="the ε that is claimed")
+    parser.add_argument("--claim", type=float, metavar="EPSILON", help="the claimed ε")
     parser.add_argument(
         "--coins",
         choices=("independent",),
-        help="say that coins of which just half are heads have balanced by chance",
+        help="declare that the coins were independent although exactly half of them are heads",
     )
     parser.add_argument(
         "--curve",
         type=_curve,
         metavar="gaussian|STEPS,RATE",
-        help="the trade-off curve of the f-DP bound: that of a Gaussian mechanism, the default, or "
-        "of DP-SGD with so many steps at this sample rate",
+        help="the trade-off curve of the f-DP bound: gaussian (the default), or DP-SGD with STEPS "
+        "steps at sample rate RATE",
     )
     parser.add_argument(
         "--assume",
         choices=("dp", "gaussian", "independent", "normal"),
-        help="also print the bound under a stronger assumption than (ε, δ)-DP, by which --claim is "
-        "not judged: the trade-off curve of Gaussian noise, Gaussian noise on each canary by "
-        "itself, or independent normal scores; needs --guesses",
+        help="also print the bound under an assumption stronger than (ε, δ)-DP: the trade-off "
+        "curve of Gaussian noise (gaussian), independent Gaussian noise on each canary "
+        "(independent), or independent normal scores (normal); --claim is not judged by it; needs "
+        "--guesses",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
@@ -89,7 +90,7 @@ def add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="a new folder for report.html, report.txt, report.json and figure.png",
     )
     parser.add_argument(
-        "--seed", type=int, help="of the split, and of the order of equal scores, by default 0"
+        "--seed", type=int, help="seed of the split and of the order of equal scores, by default 0"
     )
     parser.set_defaults(command=audit)
 
