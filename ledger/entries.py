@@ -452,6 +452,6 @@ def critical_levels(r: int, q: float, spread: float = 0.003) -> list[float]:
 
 
 def accuracy_values(n: int, least: int) -> NDArray[np.float64]:
-    """v / r where at least so many guesses are taken; elsewhere, what nobody would choose."""
+    """v / r where at least this many guesses are taken; elsewhere, what nobody would choose."""
     v, r = np.indices((n + 1, n + 1))
     return np.where((r >= least) & (v <= r), v / np.maximum(r, 1), -1e6)

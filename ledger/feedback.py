@@ -231,7 +231,7 @@ def _crossing(rejects: tuple[tuple[bool, ...], ...], q: float) -> float:
 
 
 def _thresholds_as_rule(*least: int) -> tuple[tuple[bool, ...], ...]:
-    """Reject with at least so many right of 0, 1, 2, ... guesses."""
+    """Reject with at least this many right of 0, 1, 2, ... guesses."""
     return tuple(tuple(v >= c for v in range(r + 1)) for r, c in enumerate(least))
 
 

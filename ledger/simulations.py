@@ -43,7 +43,7 @@ from oralib.laws import count_in_sets_law, mean_bound, single_step_law
 from oralib.parameters import book_file
 
 #: Why Monte Carlo rows let small changes pass.
-BELOW = "smaller than what so many audits can tell"
+BELOW = "smaller than what this many audits can tell"
 
 
 def _rises(table: pd.DataFrame, column: str = "bound", errors: float = 4.0) -> Finding:

@@ -64,7 +64,7 @@ class _Family:
     groups: Function
 
     def at_least(self, n: int, level: float, number: Any) -> Any:
-        """P[so many elements have a loss of at least the level]."""
+        """P[this many elements have a loss of at least the level]."""
         if level <= self.rest:
             return np.where(np.asarray(number) <= n, 1.0, 0.0)
         if level > self.exposed:
@@ -337,7 +337,7 @@ def _uneven(truth: NDArray[Any]) -> Channel:
 
 
 def _by_others(index: int, good: float, bad: float, bad_values: int) -> NDArray[Any]:
-    """How truly one bit is told: badly at so many of the four values of the two others."""
+    """How truly one bit is told: badly at this many of the four values of the two others."""
     others = np.delete(sign_vectors(3) > 0, index, axis=1) @ np.array([2, 1])
     return np.where(others < bad_values, bad, good)
 

@@ -208,7 +208,7 @@ def _counts(
     feedback: str = "none",
     budget: tuple[int, ...] = (),
 ) -> Counts:
-    """The counts of so many trials in which the signs of n fair coins are guessed."""
+    """The counts of this many trials in which the signs of n fair coins are guessed."""
     # Known before anything is played: the counts themselves could not tell.
     (fixed,) = budget or (fixed_number(guesser, n),)
     # A block of trials holds a few arrays with an entry for each element: keep it small.
@@ -257,7 +257,7 @@ def _guesses(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:
 
 
 def _check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
-    """The two must be able to play for at most so many guesses."""
+    """The two must be able to play for at most this many guesses."""
     _check.instance("mechanism", mechanism, Mechanism, "Count()")
     _check.instance("guesser", guesser, Guesser, "TopGuesser(10)")
     most = _check.integer("n", most, 1)  # a mechanism of one's own need not check it

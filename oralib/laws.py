@@ -130,7 +130,7 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
 
 
 def _sum_of(times: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
-    """The law of the sum of so many independent numbers, without its far ends: where it begins."""
+    """Where the law of a sum of independent numbers begins, and the law without its far ends."""
     first, total = 0, np.ones(1)
     start, power = 0, law
     while True:
@@ -190,8 +190,8 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     dpsgd : a training with at most as many elements as coordinates.
     k : the number of guesses.
     sees : the ``"sum"`` of the noisy gradients of a coordinate, or all its ``"steps"``.
-    counts : if given, at most so many values of v, equally spaced, each with the probability of its
-        neighbours. For means of smooth functions of v some dozens are as good as all of them.
+    counts : if given, at most this many equally spaced values of v, each with the probability of
+        its neighbours. For means of smooth functions of v some dozens are as good as all of them.
 
     Examples
     --------

@@ -56,7 +56,7 @@ BUGS = {
     "no clipping": (1.0, 3.0),
 }
 
-#: Simulated audits move at most so many canaries in all, a matter of seconds.
+#: Simulated audits move at most this many canaries in all, a matter of seconds.
 _WORK = 2e8
 
 #: Without a word, no more canaries than this are planned.

@@ -33,8 +33,8 @@ _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 def number(value: Any, digits: int = 3) -> str:
     """A number, or a word, as it is printed in a book.
 
-    Integers are printed in full, with commas from five digits on, other numbers with so many digits
-    after the point, and very small or large ones as a power of ten.
+    Integers are printed in full, with commas from five digits on, other numbers with ``digits``
+    digits after the point, and very small or large ones as a power of ten.
 
     Examples
     --------

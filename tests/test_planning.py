@@ -1,4 +1,4 @@
-"""Predictions and plans, held against simulated audits."""
+"""Predictions and plans, compared with simulated audits."""
 
 import numpy as np
 import pytest

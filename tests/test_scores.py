@@ -1,4 +1,4 @@
-"""Audits of a training by its scores: held against naive twins, other software, and the truth."""
+"""Audits of a training by its scores, compared with naive twins, other software and the truth."""
 
 import contextlib
 import io
@@ -206,7 +206,7 @@ def randomized_response(rng, n, epsilon, levels):
 
 REPETITIONS, EPSILON = 500, 1.0
 
-#: So many failures or more are seen once in ten thousand times if β = 0.05 is kept.
+#: This many failures or more are seen once in ten thousand times if β = 0.05 is kept.
 TOO_MANY = int(stats.binom.isf(1e-4, REPETITIONS, 0.05))
 
 
@@ -393,7 +393,7 @@ def test_impossible_audits():
         ([1, -1, 0, 1], COINS, {}, "guessed must be 1, 0, or nan.*-1.0 at index 1"),
         ([1, 2, 0, 1], [1, -1, 1, -1], {}, "guessed must be 1, -1, or 0 or nan.*2.0 at index 1"),
         ([1, 0, 1], COINS, {}, "guessed and truth must have one entry"),
-        ([1, 0, 1, 0], COINS, {"guesses": 3}, "guesses must be at least 4, as so many are given"),
+        ([1, 0, 1, 0], COINS, {"guesses": 3}, "guesses must be at least 4, as this many are given"),
         ([1, 0, 1, 0], COINS, {"ids": [1, 1, 2, 3]}, "ids must differ"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):

@@ -65,7 +65,7 @@ Array = NDArray[Any]
 _SQRT_2, _SQRT_2_PI = sqrt(2), sqrt(2 * pi)
 #: As many guesses take seconds, at worst.
 LARGEST_R = 10**8
-#: Past so many times its goal the recursion need not go on.
+#: Past this many times its goal the recursion need not go on.
 _FAR = 8.0
 #: A start below it has lost digits, so that nothing is claimed.
 _LEAST_START = 1e-290

@@ -29,7 +29,7 @@ __all__ = ["Canaries", "write_scores"]
 #: Gradients beyond it are those of a training that has failed.
 _LARGEST = 1e12
 
-#: The noise is learned from so many coordinates of each step at most.
+#: The noise is learned from this many coordinates of each step at most.
 _ENOUGH = 1000
 
 #: So much more likely, in nats, must another noise be before it is taken for that of the training.

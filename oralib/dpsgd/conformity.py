@@ -9,8 +9,8 @@ canaries were included, and the steps are independent. Three statistics look at 
 - spread: is there as much noise as there should be?
 - steps: do neighbouring steps know of each other?
 
-Each has mean 0 and variance 1 if the training is the stated one, and it is a sum over so many
-numbers that it is nearly normal.
+Each has mean 0 and variance 1 if the training is the stated one, and it is a sum over so
+many numbers that it is nearly normal.
 """
 
 from dataclasses import dataclass

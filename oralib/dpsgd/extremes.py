@@ -127,7 +127,7 @@ def _inner(coordinates: int, d: int) -> float:
 
 
 def play_extremes(both: Extremes, trials: int, rng: Generator) -> NDArray[np.int64]:
-    """The number of right guesses of so many audits."""
+    """The number of right guesses of this many audits."""
     return _play(trials, both.s, both.d, both.meet, both.high, both.low, rng)
 
 

@@ -32,10 +32,10 @@ from oralib.dpsgd.noisy_counts import interpolate, ratio_table
 from oralib.dpsgd.training import DpSgd, fixed_counts, numbers_of_guesses
 from oralib.mechanisms import Array
 
-#: Coordinates are crowded in so many bands of equal width.
+#: Coordinates are crowded in this many bands of equal width.
 BANDS = 10
 
-#: Canaries are dropped at most so many times; in a longer training not after every step.
+#: Canaries are dropped at most this many times; in a longer training not after every step.
 STAGES = 1000
 
 #: What is known of each step must fit into memory.

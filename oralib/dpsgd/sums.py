@@ -26,7 +26,7 @@ from oralib.mechanisms import Array
 
 #: How to draw an audit.
 METHODS = ("auto", "collapsed", "extremes")
-#: So many coordinates, or elements in one, are many: drawing all of them takes long.
+#: This many coordinates, or elements in one, are many: drawing all of them takes long.
 _MANY_COORDINATES, _MANY_ELEMENTS = 10_000, 256
 
 

@@ -88,7 +88,7 @@ def overclaims(
     """How often each bound exceeds the true ε, for mechanisms that meet its assumption or not.
 
     The probabilities of bounds that look at counts are exact. Column ``normal`` is that of the
-    bound from normal scores, from so many audits, and ``normal_se`` its standard error; scores are
+    bound from normal scores, from ``trials`` audits, ``normal_se`` its standard error; scores are
     a sign times a size, but for independent Gaussian noise. Column ``truth`` is the mechanism's ε.
     Ten groups of elements with one size each are guessed as :func:`common_size` says.
 

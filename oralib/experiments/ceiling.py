@@ -109,7 +109,7 @@ def best_guesses(
 
 @lru_cache(maxsize=1024)
 def _isolated_law(dpsgd: DpSgd, guesses: int, seen: str, threshold: bool) -> Law:
-    """So many guesses, or the threshold that so many pass on average; once for all rules."""
+    """This many guesses, or the threshold that this many pass on average; once for all rules."""
     if not threshold:
         return isolated_law(dpsgd, guesses, sees=seen, counts=80)
     tau = float(confidence(dpsgd, seen).level_of(guesses / dpsgd.n))

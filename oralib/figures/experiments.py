@@ -57,7 +57,7 @@ def tradeoff(
     Parameters
     ----------
     epsilon : the certified privacy level, a dashed line.
-    audits : draw bands of two standard errors of the mean of so many audits, not of one.
+    audits : draw bands of two standard errors of the mean of this many audits, not of one.
     quoted : values printed in the paper, {x: (mean bound, its error)}.
     curves : further curves, {label: (x, y)}.
 

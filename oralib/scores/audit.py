@@ -39,7 +39,7 @@ from oralib.scores.result import UNFAIR, ScoreAudit, best_bound
 Curve = GaussianCurve | SubsampledGaussianCurve
 GAUSSIAN = GaussianCurve()
 
-#: So many canaries of which just half are included are taken for a design that is not covered.
+#: This many canaries of which just half are included are taken for a design that is not covered.
 #: Fair coins balance with a probability of about 0.8 / √n: for fewer canaries that is ordinary.
 BALANCED = 40
 
@@ -50,7 +50,7 @@ LEAST_GUESSES = 50
 #: The share of the canaries on which the number of guesses is chosen if nothing else is said.
 DEFAULT_SPLIT = 0.2
 
-#: So many numbers of guesses are tried on the canaries that are set aside, or drawn.
+#: This many numbers of guesses are tried on the canaries that are set aside, or drawn.
 _TRIED = 100
 
 
@@ -188,7 +188,7 @@ def audit_guesses(
         raise ValueError(f"guessed must hold a guess, got none for all of {bits.size} canaries")
     all_of_them = r if guesses is None else _check.integer("guesses", guesses, 1, bits.size)
     if r > all_of_them:
-        raise ValueError(f"guesses must be at least {r}, as so many are given, got {guesses=}")
+        raise ValueError(f"guesses must be at least {r}, as this many are given, got {guesses=}")
     said = f"{all_of_them - r} of the {guesses} guesses are missing, and count as wrong"
     fixed = guesses is not None
     counts = _counts(v, all_of_them, bits.size, fixed, coins)

@@ -302,7 +302,7 @@ def _verdict(audit: ScoreAudit, claim: float) -> str:
     return {
         "invalid": "none: the claim cannot be judged by this audit, which is not valid",
         "refuted": f"the claim is refuted with confidence {_confidence(audit.beta)}: were it true, "
-        f"so many guesses would be right with a probability of at most {audit.beta:g}",
+        f"this many guesses would be right with a probability of at most {audit.beta:g}",
         "cannot test": "this audit cannot test the claim: none of its outcomes would have refuted "
         "it, whatever the training does",
         "not refuted": "the claim was not refuted; that does not prove it",

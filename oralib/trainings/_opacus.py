@@ -129,7 +129,7 @@ def make_private(
 def release_noise(
     examples: int, weights: int, batch_size: int, sigma: float, steps: int, seed: int, ghost: bool
 ) -> NDArray[np.float64]:
-    """The weights after a training on so many examples, all of them zero: nothing but noise."""
+    """The weights after a training on this many examples, all of them zero: nothing but noise."""
     # As many inputs as outputs, or nearly: a batch is then small beside the weights.
     outputs = max(size for size in range(1, isqrt(weights) + 1) if weights % size == 0)
     model = nn.Linear(weights // outputs, outputs, bias=False)

@@ -14,7 +14,7 @@ from oralib.trainings.digits import LARGEST_SEED
 
 
 def expected_batch(examples: int, batch_size: int) -> int:
-    """What Opacus 1.6.0 divides gradients by, for so many examples and a loader of such batches.
+    """What Opacus 1.6.0 divides gradients by, for this many examples and a loader of such batches.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def release_noise(
     ghost: bool = False,
     seed: int,
 ) -> NDArray[np.float64]:
-    """Train with Opacus on so many examples that are all zero, and release the weights.
+    """Train with Opacus on this many examples that are all zero, and release the weights.
 
     Gradients of this linear model are zero, so its weights are the sum of the noise of all steps,
     divided by what Opacus divides by.
