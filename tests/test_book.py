@@ -307,7 +307,6 @@ def test_odd_parameters_that_are_allowed(name):
     [
         ("06-dp-sgd", {"k": 101}, "k must be at most the fewest elements, got k=101"),
         ("05-efficacy", {"n": 1500}, "n must be a multiple of 1000"),
-        ("07-conclusions", {"n": 3}, "n must be a multiple of 2"),
         ("B-gaps-in-detail", {"n": 12}, r"n must lie in \[2, 11\] in this chapter"),
         ("exact-bound", {"n": 199}, r"n must lie in \[200, 1e\+07\] in this chapter"),
         ("how-much-can-one-run-show", {"delta": 1e-11}, r"delta must lie in \[1e-10, 0.5\]"),

@@ -237,8 +237,19 @@ def test_outputs_are_named():
 def test_ticks_that_are_too_small_for_a_number_have_no_label():
     picture = figures.lines({"a": ([1e-300, 1e-2], [1, 2])}, "x", "y", log_x=True)
     labels = picture.axes[0].xaxis.get_major_formatter()
-    assert [labels(x, 0) for x in (0.0, 1e-7, 0.02)] == ["", "$10^{-7}$", "0.02"]
+    powers = ["", "$10^{-7}$", r"$2 \cdot 10^{-2}$", "$10^{3}$"]
+    assert [labels(x, 0) for x in (0.0, 1e-7, 0.02, 1000)] == powers
     assert len(picture._repr_png_()[0]) > 1000
+
+
+def test_ticks_of_an_axis_have_one_style():
+    curve = {"a": ([100, 100_000], [0.02, 2])}
+    axes = figures.lines(curve, "x", "y", log_x=True, log_y=True).axes[0]
+    along, up = axes.xaxis.get_major_formatter(), axes.yaxis.get_major_formatter()
+    assert [along(x, 0) for x in (100, 1000, 10_000, 100_000)] == [
+        *("100", "1000", "10,000", "100,000")
+    ]
+    assert [up(y, 0) for y in (0.02, 0.1, 1)] == ["0.02", "0.1", "1"]
 
 
 def test_more_curves_than_colours_are_all_drawn_and_differ():

@@ -144,7 +144,7 @@ PLAYS = re.compile(r"\btrials\b|\*\*game\b|experiments\.|one_run\(|range\(200\)|
 @pytest.mark.parametrize(
     ("name", "least"),
     [
-        *(("02-preliminaries", 30), ("03-problem-setting", 12), ("04-the-gaps", 15)),
+        *(("02-preliminaries", 25), ("03-problem-setting", 12), ("04-the-gaps", 15)),
         *(("05-efficacy", 29), ("B-gaps-in-detail", 33), ("C-efficacy-in-detail", 13)),
     ],
 )

@@ -29,23 +29,37 @@ def picture(
 def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
     if log_x:
         axes.set_xscale("log")
-        low, high = axes.get_xlim()
-        subs = (1, 2, 5) if high < 2000 * low else (1,)  # as many labels as there is room for
-        axes.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
-        axes.xaxis.set_major_formatter(ticker.FuncFormatter(_plain))
-        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+        _log_ticks(axes.xaxis, *axes.get_xlim(), room=2000)
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
 
 
-def _plain(x: float, place: int) -> str:
-    """1000 as it is, and 1e-05 as a power of ten."""
-    if 1e-3 <= x < 1e5:
-        return f"{x:g}"
-    if x <= 0:  # the place of a tick that is too small for a double
-        return ""
-    power = round(np.log10(x))
-    return f"$10^{{{power}}}$" if np.isclose(x, 10.0**power) else ""
+def log_y(axes: Axes) -> None:
+    """A logarithmic y-axis, with the ticks of a logarithmic x-axis."""
+    axes.set_yscale("log")
+    _log_ticks(axes.yaxis, *axes.get_ylim(), room=200)
+
+
+def _log_ticks(axis: Any, low: float, high: float, room: float) -> None:
+    """As many labels as there is room for, all in one style."""
+    many = high < (room if high < 1e5 else 30) * low  # long labels need more room
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if many else (1,)))
+    axis.set_major_formatter(_Ticks())
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
+class _Ticks(ticker.Formatter):
+    """1000 and 10,000 as they are; powers of ten where an axis goes below 0.001 or far above."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        if x <= 0:  # the place of a tick that is too small for a double
+            return ""
+        low, high = sorted(self.axis.get_view_interval())  # type: ignore[union-attr]
+        if low >= 5e-4 and high < 2e6:
+            return f"{x:,.0f}" if x >= 1e4 else f"{x:g}"
+        power = int(np.floor(np.log10(x) + 1e-9))
+        first = round(x / 10.0**power)
+        return f"$10^{{{power}}}$" if first == 1 else f"${first} \\cdot 10^{{{power}}}$"
 
 
 def look(place: int) -> tuple[str, Any, str]:

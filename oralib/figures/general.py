@@ -41,7 +41,8 @@ def lines(
     """
     _, axes = draw.picture()
     _draw(axes, curves, points or {}, references)
-    axes.set_yscale("log" if log_y else "linear")
+    if log_y:
+        draw.log_y(axes)
     axes.set_ylim(ylim)
     return draw.finish(axes, xlabel, ylabel, log_x=log_x)
 
@@ -278,7 +279,7 @@ def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str,
     require_some("groups", groups, "row")
     if unknown := {kind for row in groups.values() for _, kind in row} - set(colours):
         raise ValueError(f"colours must have every kind, got none for {sorted(unknown)}")
-    picture, axes = draw.picture(width=7.5, height=0.9 + 0.42 * len(groups))
+    picture, axes = draw.picture(width=7.0, height=0.9 + 0.42 * len(groups))
     for place, row in enumerate(groups.values()):
         for x, (text, kind) in enumerate(row):
             axes.add_patch(Rectangle((x, place), 0.92, 0.86, color=colours[kind], linewidth=0))
