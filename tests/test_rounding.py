@@ -145,7 +145,7 @@ PLAYS = re.compile(r"\btrials\b|\*\*game\b|experiments\.|one_run\(|range\(200\)|
     ("name", "least"),
     [
         *(("02-preliminaries", 25), ("03-problem-setting", 12), ("04-the-gaps", 15)),
-        *(("05-efficacy", 29), ("B-gaps-in-detail", 33), ("C-efficacy-in-detail", 13)),
+        *(("05-efficacy", 29), ("B-gaps-in-detail", 18), ("C-efficacy-in-detail", 13)),
     ],
 )
 def test_exact_chapters_show_the_same(monkeypatch, name, least):
