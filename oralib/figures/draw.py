@@ -30,7 +30,8 @@ def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
     if log_x:
         axes.set_xscale("log")
         low, high = axes.get_xlim()
-        subs = (1, 2, 5) if high < 2000 * low else (1,)  # as many labels as there is room for
+        room = 2000 if high < 1e5 else 300  # six digits are wide
+        subs = (1, 2, 5) if high < room * low else (1,)  # as many labels as there is room for
         axes.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(_plain))
         axes.xaxis.set_minor_formatter(ticker.NullFormatter())
@@ -39,8 +40,8 @@ def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
 
 
 def _plain(x: float, place: int) -> str:
-    """1000 as it is, and 1e-05 as a power of ten."""
-    if 1e-3 <= x < 1e5:
+    """100000 as it is, and 1e-05 as a power of ten."""
+    if 1e-3 <= x < 1e6:
         return f"{x:g}"
     if x <= 0:  # the place of a tick that is too small for a double
         return ""
