@@ -173,7 +173,7 @@ def _best_told(thresholds: tuple[int, ...], epsilon: float, delta: float, stops:
     "1 − (1 − luck) max(0, 1 − nδ/price) with the largest luck and the least price of all "
     "lengths.",
     kind=LINEAR_PROGRAM,
-    explained="exact-bound#thm-exact-told",
+    explained="valid-adaptive-auditing#thm-exact-told",
     stated={"tail": 1.0, "price": 1.0, "stops": False},
     mutants=[varied("tail"), varied("price"), *replaced("stops", before_the_end=True)],
     remark="The linear program runs over all tables of up to three elements, all sets of them "
