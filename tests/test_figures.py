@@ -87,10 +87,6 @@ PICTURES = {
         references={"a": 1, "b": 2},
     ),
     "swept": lambda: figures.swept(levels(), ["epsilon", "n"], "bound"),
-    "tiles": lambda: figures.tiles(
-        {"one": [("1", "good"), ("2", "bad")], "two": [("3", "good")]},
-        {"good": figures.GREEN, "bad": figures.RED},
-    ),
     "outputs": lambda: figures.outputs(oralib.channel(oralib.NameAndShame(), 2)),
 }
 
@@ -109,21 +105,18 @@ def test_pictures_look_well_and_carry_their_numbers():
         assert len(png) < 100_000
         assert picture.get_facecolor() == (1, 1, 1, 1)  # opaque: readable on a dark page
         assert any(axes.get_ylabel() or axes.get_yticklabels() for axes in picture.axes)
-        labelled = any(axes.get_xlabel() or axes.get_xticklabels() for axes in picture.axes)
-        assert labelled or name == "tiles"  # which say themselves what they are
+        assert any(axes.get_xlabel() or axes.get_xticklabels() for axes in picture.axes)
         if name in ("stacked", "heatmap"):  # the same picture is the same file
             assert draw()._repr_png_()[0] == png
         table = picture.table()
-        if name == "tiles":  # words alone, like a drawing
-            assert table.empty
-            assert drawings.one_run_game().table().empty
-            assert data_in(png) is None
-            continue
         assert len(table) >= 4
         told = pd.read_csv(StringIO(data_in(png)))
         assert list(told) == list(table)
         for column in table.select_dtypes(float):
             np.testing.assert_allclose(told[column], table[column], rtol=1e-5)
+    drawing = drawings.one_run_game()  # which has no numbers
+    assert drawing.table().empty
+    assert data_in(drawing._repr_png_()[0]) is None
 
 
 def rows(picture, **which):
@@ -274,8 +267,6 @@ def test_what_cannot_be_drawn_is_refused():
         r"of shape \(1, 2\)": lambda: figures.maps({side[0]: [[1]]}, [1, 2], [1], *"xy"),
         r"none for \[\('a', 'q'\)": lambda: figures.maps({x: [[1]] for x in side}, [1], [1], *"xy"),
         r"shapes \(2,\) and \(1,\)": lambda: figures.lines({"a": ([1, 2], [1])}, "x", "y"),
-        "groups": lambda: figures.tiles({}, {}),
-        "colours": lambda: figures.tiles({"row": [("1", "holds")]}, {}),
         "values": lambda: figures.ranking({}, "x"),
         "others": lambda: figures.ranking({"a": (1, 0)}, "x", others={"more": {"b": 1}}),
         "panels": lambda: figures.stacked({}, "x"),

@@ -1,4 +1,4 @@
-"""Pictures of any numbers: curves, panels of them, quantiles, bars, maps and tiles."""
+"""Pictures of any numbers: curves, panels of them, quantiles, bars and maps."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from oralib import _check
 from oralib._rounding import first_largest
 from oralib.figures import draw
 from oralib.figures.data import note, note_cells
-from oralib.figures.style import BLUE, RED, Curve, Picture, in_house_style, ink_on, require_some
+from oralib.figures.style import BLUE, RED, Curve, Picture, in_house_style, require_some
 
 
 @in_house_style
@@ -263,31 +263,4 @@ def maps(
             panel.set_title("" if i else name)
             draw.labels(panel, xlabel, f"{row}\n{ylabel}")
             panel.label_outer()
-    return picture
-
-
-@in_house_style
-def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str, str]) -> Picture:
-    """Rows of small tiles, {row: [(text, kind), ...]}, coloured by kind; ``colours`` is the key.
-
-    Examples
-    --------
-    >>> rows = {"gaps": [("1", "holds"), ("2", "fails")]}
-    >>> picture = tiles(rows, {"holds": "#009E73", "fails": "#D55E00"})
-    """
-    require_some("groups", groups, "row")
-    if unknown := {kind for row in groups.values() for _, kind in row} - set(colours):
-        raise ValueError(f"colours must have every kind, got none for {sorted(unknown)}")
-    picture, axes = draw.picture(width=7.5, height=0.9 + 0.42 * len(groups))
-    for place, row in enumerate(groups.values()):
-        for x, (text, kind) in enumerate(row):
-            axes.add_patch(Rectangle((x, place), 0.92, 0.86, color=colours[kind], linewidth=0))
-            draw.write(axes, (place + 0.43, x + 0.46), text, ink_on(colours[kind]), fontsize=11.5)
-    axes.set(xlim=(-0.1, max(map(len, groups.values()))), ylim=(len(groups), -0.1), xticks=[])
-    axes.set_yticks(np.arange(len(groups)) + 0.43, list(groups))
-    axes.tick_params(length=0)
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
-    picture.legend(handles, list(colours), loc="outside upper center", ncols=len(colours))
     return picture
