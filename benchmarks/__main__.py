@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 import oralib
 from benchmarks import reference
-from oralib.dpsgd import training
+from oralib import accounting
 
 DELTA = 1e-5
 POINT = oralib.DpSgd(n=8000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
@@ -68,7 +68,7 @@ def calibration() -> tuple[float, float]:
     plain = seconds(lambda: reference.noise_multiplier(2.0, 1e-5, 100, 0.1), 2)
 
     def fast() -> float:
-        training._noise_multiplier.cache_clear()
+        accounting._noise_multiplier.cache_clear()
         return oralib.noise_multiplier(2.0, 1e-5, 100, 0.1)
 
     return plain, seconds(fast, 2)

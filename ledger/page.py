@@ -1,8 +1,8 @@
-"""Verdicts as text and as a page of the book: a table in HTML that can be filtered."""
+"""Verdicts as text and as a page of the book: tiles, and a table in HTML that can be filtered."""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -26,9 +26,10 @@ _MARKS = {HOLDS: "holds", CORRECTED: "corrected", FAILS: "fails", IMPLEMENTED: "
 _PLURAL = {HOLDS: "hold", CORRECTED: "hold with a correction", FAILS: "fail as stated"}
 _KINDS = {STATEMENT: "statement", DEFINITION: "definition", OURS: "claim of this book"}
 
-#: What can be shown alone: a name for the mark of its rows, and what its button says.
+#: What can be shown alone, the first of them at first: the mark of its rows, and its button.
 _FILTERS = {
-    "all": "All",
+    "open": "Fails or corrected",
+    "all": "All rows",
     "holds": "Holds",
     "corrected": "With a correction",
     "fails": "Fails",
@@ -150,14 +151,28 @@ class Page:
         ending = "as expected" if not surprises else f"{surprises} not as expected"
         return "; ".join([*parts, ending])
 
+    def tiles(self, parts: Mapping[str, Sequence[int]]) -> "Tiles":
+        """One link for each row, in groups: {title: numbers of claims}.
+
+        Examples
+        --------
+        >>> import ledger
+        >>> Page([ledger.find("1").verdict()]).tiles({"notions": [1]})
+        <1 tile: 1 implemented>
+        """
+        found = {verdict.claim.number: verdict for verdict in self.verdicts}
+        return Tiles({part: [found[number] for number in all_] for part, all_ in parts.items()})
+
     def _repr_html_(self) -> str:
-        rows = "\n".join(_row(verdict) for verdict in self.verdicts)
+        # Definitions, which neither hold nor fail, come last.
+        order = sorted(self.verdicts, key=lambda verdict: verdict.claim.sort == DEFINITION)
+        rows = "\n".join(map(_row, order))
         heads = ("#", "Place", "Statement and evidence", "Variants rejected", "Verdict")
         head = "<tr>" + "".join(f'<th scope="col">{word}</th>' for word in heads) + "</tr>"
         body = f"<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>"
         # The buttons hide rows by a style sheet alone: no script, no server.
         buttons = "\n".join(
-            f'<input type="radio" name="ledger" id="ledger-{mark}"{" checked" * (mark == "all")}>'
+            f'<input type="radio" name="ledger" id="ledger-{mark}"{" checked" * (mark == "open")}>'
             f'<label for="ledger-{mark}">{label}</label>'
             for mark, label in _FILTERS.items()
         )
@@ -171,6 +186,41 @@ class Page:
 
     def __str__(self) -> str:
         return "\n".join([*map(lines, self.verdicts), self.summary])
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """Links to the rows of a :class:`Page`, coloured by their verdicts; they wrap on a phone."""
+
+    groups: Mapping[str, Sequence[Verdict]]
+
+    def _repr_html_(self) -> str:
+        used = {verdict.verdict for group in self.groups.values() for verdict in group}
+        key = "".join(
+            f'<span class="tile {mark}">{word}</span>'
+            for word, mark in _MARKS.items()
+            if word in used
+        )
+        lines = "\n".join(
+            f"<dt>{escape(part)}</dt><dd>{''.join(map(_tile, group))}</dd>"
+            for part, group in self.groups.items()
+        )
+        return f'<div class="ledger-tiles">\n<p>{key}</p>\n<dl>\n{lines}\n</dl>\n</div>'
+
+    def __repr__(self) -> str:
+        found = Counter(verdict.verdict for group in self.groups.values() for verdict in group)
+        said = ", ".join(f"{found[word]} {word}" for word in _MARKS if found[word])
+        total = sum(found.values())
+        return f"<{total} tile{'s' * (total != 1)}: {said}>"
+
+
+def _tile(verdict: Verdict) -> str:
+    claim = verdict.claim
+    words = escape(f"{claim.place}: {verdict.verdict}")
+    return (
+        f'<a class="tile {_MARKS[verdict.verdict]}" href="#claim-{claim.number}" '
+        f'title="{words}" aria-label="{claim.number}, {words}">{claim.number}</a>'
+    )
 
 
 def lines(verdict: Verdict) -> str:
@@ -236,8 +286,8 @@ def _place(claim: Claim) -> str:
         name = f"Chapter {int(chapter)}"
     elif len(chapter) == 1:
         name = f"Appendix {chapter}"
-    else:  # a page that goes beyond the paper
-        name = page.replace("-", " ").capitalize()
+    else:  # a page that goes beyond the paper; this one is "claims"
+        name = "Above" if page == "claims" else page.replace("-", " ").capitalize()
     if _NUMBERED.search(claim.place) and name.startswith(("Chapter", "Appendix")):
         return words
     return f'{words}<br><a href="{page}.html#{anchor}">{name}</a>'

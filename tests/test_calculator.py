@@ -88,8 +88,13 @@ TOLD = [
     dict(v=95, r=100, n=1000, delta=2e-4, beta=0.05, number="fixed", feedback="full"),
     dict(v=731, r=1000, n=1000, delta=2e-5, beta=0.05, number="output", feedback="full"),
 ]
+# Every mechanism is (0, 1)-DP, so the largest δ refutes nothing.
+TOLD += [
+    dict(v=95, r=100, n=100, delta=1.0, beta=0.05, number=number, feedback=feedback)
+    for number, feedback in product(("fixed", "output"), ("none", "full"))
+]
 INPUTS = [case | {"coins": "independent"} for case in TOLD]
-INPUTS += [drawn(np.random.default_rng([7, i])) for i in range(998)]
+INPUTS += [drawn(np.random.default_rng([7, i])) for i in range(1000 - len(TOLD))]
 
 
 def by_library(v, r, n, delta, beta, number, feedback, coins):
@@ -439,7 +444,8 @@ WRONG = [
     ("n", "1e300", "n may be at most 9,007,199,254,740,992 here."),
     ("n", "1,000", "Please write 64000 or 0.05, without a comma."),
     ("n", "64.000", "Please write 64000, without a point."),
-    ("delta", "1", "δ must be at least 0 and below 1."),
+    ("delta", "1.1", "δ must be from 0 to 1."),
+    ("delta", "-0.1", "δ must be from 0 to 1."),
     ("delta", "1e-999", "This is too small to compute with."),
     ("beta", "0", "β must be above 0 and below 1."),
     ("beta", "−1", "β must be above 0 and below 1."),
@@ -571,6 +577,8 @@ ODD = [
     dict(v=75, delta="1e-5", number="output", feedback="full"),
     dict(v=75, delta="9.99999e-5", feedback="full"),
     dict(v=75, feedback="all others"),
+    dict(v=100, delta=1),
+    dict(v=100, delta=1, feedback="full"),
 ]
 
 

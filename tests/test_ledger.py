@@ -302,14 +302,26 @@ def test_a_claim_is_found_by_its_label_or_number_and_nothing_else():
             ledger.find(name)
 
 
+def test_tiles_are_links_to_the_rows():
+    page = ledger.Page([claim.verdict() for claim in TOYS])
+    tiles = page.tiles({"some": [3, 1], "others": [2, 4, 5]})
+    html = tiles._repr_html_()
+    assert re.findall(r'href="#claim-(\d)"', html) == list("31245")
+    assert 'title="Section 5: fails as stated"' in html
+    assert html.count("<dt>") == 2
+    assert "1 fails as stated" in repr(tiles)
+
+
 def test_page_is_a_table_with_links_and_filters():
     page = ledger.Page([claim.verdict(mutants=True) for claim in TOYS])
     html = page._repr_html_()
+    assert re.findall(r'<tr id="claim-(\d)"', html) == list("23451")  # definitions last
+    assert re.findall(r'id="(ledger-\w+)" checked', html) == ["ledger-open"]
     assert html.count("<tr") == 6
     assert html.count("<td") == 5 * html.count('<th scope="col">') == 25
     assert '<td class="corrected">holds with a correction</td>' in html
     assert '<td class="score">1 of 2</td>' in html
-    assert html.count('type="radio"') == html.count("<label for=") == 6
+    assert html.count('type="radio"') == html.count("<label for=") == 7
     for mark in ("implemented", "corrected", "fails", "holds", "holds ours"):
         assert f'class="row-{mark}"' in html
     assert "<b>c 3% down</b> passes: weaker" in html

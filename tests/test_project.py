@@ -1,5 +1,6 @@
 """The ground: files that must agree with each other, and promises of the README."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,12 +12,15 @@ from importlib.util import module_from_spec, spec_from_file_location
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
 import oralib
 from oralib.__main__ import console, main
 from oralib._folders import write_new
+from oralib.experiments.paper import REPORTED
+from oralib.results import recorded
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -95,6 +99,31 @@ def test_citation_has_version_and_paper():
         "Shenfeld",
         "Ligett",
     ]
+
+
+def test_zenodo_says_the_same_as_the_citation():
+    entry = json.loads((ROOT / ".zenodo.json").read_text())
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    for name in ("title", "version", "license"):
+        assert entry[name] == citation[name]
+
+
+def test_readme_compares_by_measured_numbers():
+    """The numbers of the table are those of the chapter that ran the other package."""
+    readme, found = (ROOT / "README.md").read_text(), recorded("adapters")
+    rows = dict(re.findall(r"^\| (.*?) \| .* \| ([\d.]+) \|$", readme, re.MULTILINE))
+    ours = next(value for name, value in rows.items() if "`audit_scores`" in name)
+    theirs = rows["jax_privacy `epsilon_one_run`, the same guesses"]
+    assert float(theirs) == pytest.approx(found["one_run_jax"], abs=5e-4)
+    assert 0 <= float(ours) - float(theirs) < 0.01
+    assert f"{found['blind_all_thresholds']:.1%}" in readme
+
+
+def test_readme_quotes_the_news():
+    readme = (ROOT / "README.md").read_text()
+    best = pd.read_csv(ROOT / "book" / "data" / "best-bounds.csv", index_col="method")
+    for value in (best.loc["crowding", "bound"], best.loc["hopping", "usual"], REPORTED[8][0]):
+        assert f" {value:.2f}" in readme
 
 
 def test_readme_commands_exist():

@@ -16,8 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: What belongs to the project, at the top.
 PROJECT = (
-    *(".ci", ".github", ".gitignore", ".pre-commit-config.yaml"),
-    *("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"),
+    *(".ci", ".github", ".gitignore", ".pre-commit-config.yaml", ".zenodo.json"),
+    *("CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE"),
+    *("Makefile", "README.md"),
     *("_config.yml", "_toc.yml", "benchmarks", "book", "conftest.py", "environment.yml"),
     *(
         "ledger",

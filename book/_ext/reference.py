@@ -90,17 +90,22 @@ def named(text: str, objects, everything: bool = False) -> str | None:
     ['oralib.p', 'oralib.p_value', 'oralib.tables.show', None, None]
     >>> named("p", entries, everything=True), named("Counts.v", entries)
     ('oralib.p', 'oralib.Counts')
+
+    A file may be called like a module.
+
+    >>> named("results.json", {"oralib.results"}), named("results", {"oralib.results"}, True)
+    (None, 'oralib.results')
     """
     match = NAME.fullmatch(text)
     if not match:
         return None
     says_so = text.startswith("oralib.") or re.search(r"[A-Z_.]", match[1]) or everything
-    words = match[1].split(".")
-    while words and says_so:
-        name = ".".join(["oralib", *words])
-        if name in objects:
+    whole = match[1].split(".")
+    for end in range(len(whole) if says_so else 0, 0, -1):
+        name = ".".join(["oralib", *whole[:end]])
+        # What follows may be an attribute of a class that has no entry of its own.
+        if name in objects and (end == len(whole) or whole[end - 1][0].isupper()):
             return name
-        words.pop()  # an attribute that has no entry of its own
     return None
 
 

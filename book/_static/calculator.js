@@ -420,8 +420,8 @@
       beta: parse(raw.beta),
     };
     const isNumber = (...names) => names.every((name) => typeof found[name] === "number");
-    if (isNumber("delta") && !(found.delta >= 0 && found.delta < 1)) {
-      found.delta = "δ must be at least 0 and below 1.";
+    if (isNumber("delta") && !(found.delta >= 0 && found.delta <= 1)) {
+      found.delta = "δ must be from 0 to 1.";
     }
     if (isNumber("beta") && !(found.beta > 0 && found.beta < 1)) {
       found.beta = "β must be above 0 and below 1.";
@@ -942,9 +942,24 @@
     restore();
   }
 
+  /** A button that prints the cheat sheet alone: calculator.css leaves out all else. */
+  function offerPrint(sheet) {
+    const button = make("button", { type: "button", class: "print" }, "Print this sheet");
+    const only = (on) => document.documentElement.classList.toggle("cheat-sheet-only", on);
+    button.addEventListener("click", () => {
+      only(true);
+      window.print();
+    });
+    window.addEventListener("afterprint", () => only(false));
+    sheet.prepend(button);
+  }
+
   globalThis.oralibCalculator = { compute, pValue }; // for the tests
 
-  const begin = () => document.querySelectorAll(".calculator").forEach(start);
+  const begin = () => {
+    document.querySelectorAll(".calculator").forEach(start);
+    document.querySelectorAll(".cheat-sheet").forEach(offerPrint);
+  };
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
   else begin();
 })();

@@ -187,7 +187,7 @@ def heatmap(
     """
     shown = _mapped(values, columns, rows)
     picture, axes = draw.picture(
-        width=max(5.0, 1.8 + 0.62 * len(columns)), height=1.4 + 0.42 * len(rows)
+        width=max(5.0, 1.8 + 0.52 * len(columns)), height=1.4 + 0.42 * len(rows)
     )
     image, best = _draw_map(axes, shown, columns, rows)
     middle = (np.nanmin(shown) + np.nanmax(shown)) / 2
