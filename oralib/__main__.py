@@ -134,8 +134,8 @@ def _add_conformity(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         type=path,
         metavar="FILE.npz",
         help="arrays gradients, a row for each step and a column for each coordinate, and "
-        "included, the coins; for canaries that hop also places, a row for each step by "
-        "Canaries.places; without it canary i is taken to stay on coordinate i %% d",
+        "included, the coins; for canaries that hop also places, a row for each step; without it "
+        "canary i is taken to stay on coordinate i %% d. Canaries.write_released writes it",
     )
     parser.add_argument("--sigma", type=float, required=True, help="the stated noise multiplier")
     parser.add_argument(
