@@ -140,7 +140,8 @@ def _add_conformity(commands: "argparse._SubParsersAction[argparse.ArgumentParse
         metavar="FILE.npz",
         help="the arrays gradients (a row for each step, a column for each coordinate) and "
         "included (the coins); for canaries that hop also places, a row of Canaries.places for "
-        "each step; without it canary i stays on coordinate i %% d",
+        "each step; without it canary i stays on coordinate i %% d. Canaries.write_released "
+        "writes this file",
     )
     parser.add_argument("--sigma", type=float, required=True, help="the stated noise multiplier")
     parser.add_argument(

@@ -20,6 +20,7 @@ from oralib import (
     plan_audit,
     valid_lower_bound,
 )
+from oralib.__main__ import main
 from oralib.canaries import Canaries, mislabelled
 from oralib.dpsgd.hopping import _sort, by_promise
 from oralib.scores.file import read_scores
@@ -146,6 +147,31 @@ def test_a_training_that_was_killed_goes_on(way, tmp_path):
         (tmp_path / "other").write_bytes(content)
         with pytest.raises(ValueError, match=r"path must be a file by save, got .*: it is cut off"):
             Canaries.load(tmp_path / "other")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_released_conforms_unless_the_noise_is_wrong(way, tmp_path):
+    """Also of a training that was killed in between; and only if it was to be kept."""
+    for noise, doubted in ((1.0, False), (0.7, True)):
+        audit, rng = Canaries(CLAIM, 60, seed=9, keep=True, **WAYS[way]), np.random.default_rng(3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that this is not the noise of the claim
+            for step in range(CLAIM.steps):
+                if step == 10:
+                    audit.save(tmp_path / "audit")
+                    audit = Canaries.load(tmp_path / "audit")
+                audit.observe(step, step_of(audit, rng, noise))
+        audit.write_released(tmp_path / "released.npz")
+        words = ["conformity", str(tmp_path / "released.npz"), "--sample-rate", "0.1"]
+        assert main([*words, "--sigma", "0.8", "--beta", "0.001"]) == doubted
+        kept = np.load(tmp_path / "released.npz")
+        assert kept["gradients"].shape == (CLAIM.steps, CLAIM.d)
+        assert kept["places"].shape == (CLAIM.steps, CLAIM.n)
+        assert (kept["places"].min() == -1) == (way == "drop")
+    with pytest.raises(ValueError, match="nothing was kept: make the canaries with keep=True"):
+        Canaries(CLAIM, 60, seed=9).write_released(tmp_path / "released.npz")
+    with pytest.raises(ValueError, match="there are no gradients yet"):
+        Canaries(CLAIM, 60, seed=9, keep=True).write_released(tmp_path / "released.npz")
 
 
 def test_scores_before_the_last_step_are_told_to_be_early(tmp_path):

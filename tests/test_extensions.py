@@ -209,9 +209,8 @@ def test_the_extras_that_a_chapter_needs():
     """The box at its end names them."""
     for name, extras in {
         "04-the-gaps": [],
-        "auditing-a-real-training": ["torch"],
+        "auditing-a-real-training": ["torch", "jax"],
         "a-leak-that-one-run-cannot-see": ["torch"],
-        "adapters": ["torch", "jax"],
     }.items():
         path = ROOT / "book" / f"{name}.ipynb"
         assert stored_outputs.extras(path) == extras

@@ -269,6 +269,7 @@ def test_a_page_for_somebody_else(scores_csv, tmp_path):
         assert ("meta", {"charset": "utf-8"}) in read.tags
         assert "viewport" in html
         assert "prefers-color-scheme: dark" in html
+        assert re.search(r"color-scheme: dark\) { img { filter: invert", html)  # no white ground
         assert "<b>&.csv" in text
         assert (out / "report.txt").read_text().startswith("claim" if claim else "canaries")
         assert json.loads((out / "report.json").read_text())["best_bound"] > 4

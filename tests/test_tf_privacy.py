@@ -60,11 +60,11 @@ def test_coins_are_fair_and_scores_know_them(table):
 
 
 def test_canaries_and_coins_are_those_of_the_chapter(table):
-    """In the order in which the chapter draws them, at its own parameters."""
-    cells = nbformat.read(ROOT / "book" / "adapters.ipynb", 4).cells
-    (own,) = (cell.source for cell in cells if "parameters" in cell.metadata.get("tags", []))
-    assert f"\nseed: int = {MADE['seed']} " in own
-    assert f"\nn: int = {MADE['n']} " in own
+    """In the order in which the chapter draws them for jax_privacy."""
+    cells = nbformat.read(ROOT / "book" / "auditing-a-real-training.ipynb", 4).cells
+    (drawn,) = (c.source for c in cells if 'default_rng(made["seed"])' in c.source)
+    calls = ("rng.normal(size=(", "rng.integers(10, size=", "rng.random(")
+    assert [drawn.index(call) for call in calls] == sorted(drawn.index(call) for call in calls)
     n, rng = MADE["n"], np.random.default_rng(MADE["seed"])
     rng.normal(size=(n, 1000))
     rng.integers(10, size=n)
@@ -77,10 +77,10 @@ def test_its_noise_is_that_of_the_chapter_and_it_has_learned():
 
 
 def test_the_lines_that_the_chapter_shows_are_those_of_the_script():
-    cells = nbformat.read(ROOT / "book" / "adapters.ipynb", 4).cells
-    (text,) = (cell.source for cell in cells if cell.source.startswith("## TensorFlow Privacy"))
+    cells = nbformat.read(ROOT / "book" / "auditing-a-real-training.ipynb", 4).cells
+    (text,) = (cell.source for cell in cells if "tf_privacy.py" in cell.source)
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 1
     script = SCRIPT.read_text()
     for block in blocks:
         assert block in script or indent(block, "    ") in script

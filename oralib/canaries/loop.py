@@ -35,8 +35,11 @@ _ENOUGH = 1000
 #: So much more likely, in nats, must another noise be before it is taken for that of the training.
 _SURE = 20.0
 
+#: What the canaries were made with, beside dpsgd and dropping; and the step.
+_GIVEN = ("k", "seed", "hop", "public_seed", "keep", "step")
+
 #: What changes from step to step, beside the step.
-_HELD = ("scores", "_who", "_fit", "_weighed")
+_HELD = ("scores", "_who", "_fit", "_weighed", "_seen", "_seen_at")
 
 Where = str | os.PathLike[str]
 
@@ -44,7 +47,8 @@ Where = str | os.PathLike[str]
 class Canaries:
     """The canaries of one training: who is included, where they are, and how they look so far.
 
-    Memory is that of a few numbers per canary and coordinate, whatever the number of steps is.
+    Memory is that of a few numbers per canary and coordinate, whatever the number of steps is,
+    unless ``keep`` asks for all steps.
 
     Parameters
     ----------
@@ -55,6 +59,7 @@ class Canaries:
     hop : whether canaries change their coordinates in each step. If not, canary i stays on
         coordinate i % d, and none may be dropped.
     public_seed : of the public random numbers that place the canaries.
+    keep : whether to keep all noisy gradients and places, for :meth:`write_released`.
 
     Attributes
     ----------
@@ -85,6 +90,7 @@ class Canaries:
         dropping: Dropping | None = None,
         hop: bool = True,
         public_seed: int = 0,
+        keep: bool = False,
     ) -> None:
         self._loads, self._widths = loads_and_widths(dpsgd, dropping)
         self.dpsgd, self.dropping = dpsgd, dropping
@@ -101,21 +107,24 @@ class Canaries:
         self._told = False  # that the noise is not as stated
         s, shared = dpsgd.per_coordinate, not hop and dpsgd.per_coordinate > 1
         self._weighed = np.zeros((dpsgd.used_coordinates, s + 1) if shared else 0)
+        self.keep = _check.truth("keep", keep)
+        steps = dpsgd.steps if keep else 0
+        self._seen = np.zeros((steps, dpsgd.used_coordinates))
+        self._seen_at = np.zeros((steps, dpsgd.n), dtype=np.int32)
 
     @classmethod
-    def from_plan(cls, plan: AuditPlan, *, seed: int, public_seed: int = 0) -> "Canaries":
+    def from_plan(
+        cls, plan: AuditPlan, *, seed: int, public_seed: int = 0, keep: bool = False
+    ) -> "Canaries":
         """The canaries of a plan by :func:`oralib.plan_audit`."""
         _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-        made = cls(plan.dpsgd, plan.k, seed=seed, dropping=plan.dropping, public_seed=public_seed)
+        how: dict[str, Any] = {"seed": seed, "public_seed": public_seed, "keep": keep}
+        made = cls(plan.dpsgd, plan.k, dropping=plan.dropping, **how)
         made.hop = plan.dpsgd.per_coordinate > 1
         return made
 
     def places(self, step: int) -> NDArray[np.int64]:
-        """The coordinate of each canary in this step, -1 for one that has been dropped.
-
-        If canaries hop, keep them for ``oralib conformity``, a row for each step: later steps no
-        longer tell them.
-        """
+        """The coordinate of each canary in this step, -1 for one that has been dropped."""
         step = self._now(step)
         where = np.full(self.dpsgd.n, -1)
         if not self.hop:
@@ -169,6 +178,8 @@ class Canaries:
         if from_data is not None:
             y = y - self._vector("from_data", from_data)
         y = y * unit
+        if self.keep:
+            self._seen[step], self._seen_at[step] = y, self.places(step)
         load = np.repeat(self._loads[step], self._widths)
         self._learn_noise(y[:_ENOUGH], load[:_ENOUGH])
         sigma = max(dpsgd.sigma * self.noise_seen, 1e-3)
@@ -223,6 +234,19 @@ class Canaries:
             )
         write_scores(path, range(self.dpsgd.n), self.scores, self.included)
 
+    def write_released(self, path: Where) -> None:
+        """Write a file for ``oralib conformity``: noisy gradients, coins and places, step by step.
+
+        The canaries must have been made with ``keep=True``.
+        """
+        if not self.keep:
+            raise ValueError("nothing was kept: make the canaries with keep=True")
+        if self.step == 0:
+            raise ValueError("there are no gradients yet: observe has not been called")
+        seen, places = self._seen[: self.step], self._seen_at[: self.step]
+        with _check.path("path", path).open("wb") as file:
+            np.savez(file, gradients=seen, included=self.included, places=places)
+
     def save(self, path: Where) -> None:
         """Write all that is needed to go on, with the coins; an earlier file is replaced at once.
 
@@ -230,7 +254,7 @@ class Canaries:
         """
         target = _check.path("path", path)
         partial = target.with_name(f"{target.name}.partial")
-        given = {name: getattr(self, name) for name in ("k", "seed", "hop", "public_seed", "step")}
+        given = {name: getattr(self, name) for name in _GIVEN}
         given["dpsgd"] = asdict(self.dpsgd)
         given["dropping"] = None if self.dropping is None else asdict(self.dropping)
         held: dict[str, Any] = {name: getattr(self, name) for name in _HELD}

@@ -24,6 +24,7 @@ td, th { text-align: left; vertical-align: top; padding: .4rem .6rem .4rem 0;
   border-bottom: 1px solid var(--line); }
 th { font-weight: 600; min-width: 5.5rem; overflow-wrap: break-word; }
 img { max-width: 100%; height: auto; background: #fff; border-radius: .3rem; }
+@media (prefers-color-scheme: dark) { img { filter: invert(.91) hue-rotate(180deg); } }
 """
 
 
