@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from numpy.typing import ArrayLike
 
 from oralib.figures.data import note
@@ -29,19 +30,27 @@ def picture(
 def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
     if log_x:
         axes.set_xscale("log")
-        low, high = axes.get_xlim()
-        subs = (1, 2, 5) if high < 2000 * low else (1,)  # as many labels as there is room for
-        axes.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
-        axes.xaxis.set_major_formatter(ticker.FuncFormatter(_plain))
-        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+        log_ticks(axes.xaxis, *axes.get_xlim())
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
 
 
+def log_ticks(axis: Axis, low: float, high: float) -> None:
+    """As many labels as there is room for, all in digits or, beyond 100,000, all as powers."""
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 2000 * low else (1,)))
+    axis.set_major_formatter(ticker.FuncFormatter(_powers if high > 1e5 else _plain))
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
 def _plain(x: float, place: int) -> str:
-    """1000 as it is, and 1e-05 as a power of ten."""
-    if 1e-3 <= x < 1e5:
-        return f"{x:g}"
+    """20,000 in digits, and 1e-05 as a power of ten."""
+    if 1e-3 <= x <= 1e5:
+        return f"{x:,.0f}" if x >= 1e4 else f"{x:g}"
+    return _powers(x, place)
+
+
+def _powers(x: float, place: int) -> str:
+    """1000 as a power of ten, like all labels of an axis that goes further than 100,000."""
     if x <= 0:  # the place of a tick that is too small for a double
         return ""
     power = round(np.log10(x))
