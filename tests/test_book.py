@@ -310,12 +310,7 @@ def test_odd_parameters_that_are_allowed(name):
         ("B-gaps-in-detail", {"n": 12}, r"n must lie in \[2, 11\] in this chapter"),
         ("exact-bound", {"n": 199}, r"n must lie in \[200, 1e\+07\] in this chapter"),
         ("how-much-can-one-run-show", {"delta": 1e-11}, r"delta must lie in \[1e-10, 0.5\]"),
-        ("how-much-can-one-run-show", {"steps": 2}, "steps and sample_rate must be larger"),
-        (
-            "how-much-can-one-run-show",
-            {"epsilon": 8.0, "d": 10, "steps": 10, "sample_rate": 1.0, "delta": 0.5},
-            "epsilon, steps or sample_rate must be smaller",
-        ),
+        ("how-much-can-one-run-show", {"steps": 2}, "smooth enough to be integrated"),
         ("valid-adaptive-auditing", {"sizes": [2, 2]}, "sizes must hold no number twice"),
         ("auditing-a-real-training", {"beta": 0.5}, r"beta must lie in \[1e-09, 0.499\] in this"),
     ],

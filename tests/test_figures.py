@@ -51,7 +51,7 @@ PICTURES = {
         *([0.01, 0.1], [0.2, 0.4]), shown=(0.05, 0.3), right=(60, 80), estimate=1.1, claim=1.0
     ),
     "ceiling": lambda: figures.ceiling(
-        experiments.isolated_ceiling((100, 1000), rules=("exact", "plain")), epsilon=2, delta=1e-5
+        experiments.isolated_ceiling((100, 1000), rules=("exact", "plain")), epsilon=2
     ),
     "gap_chain": lambda: figures.gap_chain({"XOR": oralib.channel(oralib.Xor(), 3)}, k=2),
     "lines": lambda: figures.lines(
@@ -169,7 +169,7 @@ def test_frames_that_lack_a_column_are_refused():
         (lambda table: figures.efficacy(table, "k/n", epsilon=2.0), "efficacy, efficacy_se"),
         (lambda table: figures.by_epsilon(table, "x", "n/d"), "epsilon, bound"),
         (lambda table: figures.adaptive(table, "s"), "feedback, bound"),
-        (lambda table: figures.ceiling(table, epsilon=2.0, delta=1e-5), "sees, rule"),
+        (lambda table: figures.ceiling(table, epsilon=2.0), "sees, rule"),
     ):
         with pytest.raises(ValueError, match=f"table must have the columns {missing}.*, got x"):
             draw(pd.DataFrame({"x": [1.0]}))

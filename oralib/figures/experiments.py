@@ -52,7 +52,7 @@ def tradeoff(
     quoted: Mapping[float, tuple[float, float]] | None = None,
     curves: Mapping[str, Curve] | None = None,
 ) -> Picture:
-    """Bound and estimation against x, with bands of one standard error (Figures 1 and 2).
+    """Bound and estimate against x, with bands of one standard error (Figures 1 and 2).
 
     Parameters
     ----------
@@ -70,9 +70,10 @@ def tradeoff(
     _check_columns(table, "x", "bound", "bound_se", "estimation", "estimation_se")
     _, axes = draw.picture()
     draw.level(axes, f"ε = {epsilon:g}", epsilon)
-    for name, colour in (("estimation", RED), ("bound", BLUE)):
+    shown = (("estimation", "mean estimate", RED), ("bound", "mean bound", BLUE))
+    for name, label, colour in shown:
         curve = table["x"], table[name], _band(table, name, audits)
-        draw.curve(axes, *curve, color=colour, label=f"mean {name}")
+        draw.curve(axes, *curve, color=colour, label=label)
     for place, (label, extra) in enumerate((curves or {}).items(), start=2):
         colour, dashes, _ = draw.look(place)
         draw.curve(axes, *extra, color=colour, linestyle=dashes, label=label)
@@ -188,69 +189,44 @@ def adaptive(
 #: Curves of the ceiling: label and colour by rule.
 RULES = {
     "plain": ("bound for δ = 0, no claim on (ε, δ)", ORANGE),
-    "exact": ("exact (ε, δ) bound", BLUE),
+    "exact": ("exact bound", BLUE),
     "threshold": ("guesses above a threshold", GREEN),
-    "steinke": ("bound of Steinke et al.", RED),
+    "steinke": ("usual bound", RED),
 }
 
-SEEN = {"steps": "all steps are seen", "sum": "only their sum (top)"}
+SEEN = {"steps": "", "sum": ", from sums"}
 
 
 @in_house_style
-def ceiling(table: pd.DataFrame, *, epsilon: float, delta: float, beta: float = 0.05) -> Picture:
-    """The best mean bound against n, and the number of guesses that reaches it.
+def ceiling(table: pd.DataFrame, *, epsilon: float) -> Picture:
+    """The best mean bound of isolated elements against n, and the limit of the exact bound.
 
     Parameters
     ----------
     table : as :func:`oralib.experiments.isolated_ceiling` returns it.
-    epsilon, delta, beta : with which it was called.
+    epsilon : with which it was called.
 
     Examples
     --------
     >>> from oralib import experiments
     >>> table = experiments.isolated_ceiling([500, 1000], sees=["sum"], rules=["exact"])
-    >>> picture = ceiling(table, epsilon=2.0, delta=1e-5)
+    >>> picture = ceiling(table, epsilon=2.0)
     """
-    _check_columns(table, "sees", "rule", "n", "k", "bound", "limit", "certified")
-    picture, (left, right) = draw.picture(rows=2, width=7.0, height=7.2)
-    certified, start = table["certified"].iloc[0], table["n"].min()
-    for level, dashes, words in (
-        (epsilon, "--", f"ε = {epsilon:g}, by RDP"),
-        (certified, "-.", f"ε = {certified:.3f}, by PLD"),
-    ):
-        draw.level(left, words, level, linestyle=dashes, label=None)
-        _say(left, words, start, level)
-    kinds = [seen for seen in ("steps", "sum") if (table["sees"] == seen).any()]
+    _check_columns(table, "sees", "rule", "n", "bound", "limit", "certified")
+    _, axes = draw.picture()
+    levels = {"certified ε": epsilon, "exact ε of the training": table["certified"].iloc[0]}
+    limits = table.loc[table["sees"] == table["sees"].iloc[-1], "limit"].dropna()
+    if not limits.empty:
+        levels["limit of the exact bound"] = limits.iloc[0]
+    draw.references(axes, levels)
     for rule, (label, colour) in RULES.items():
-        for seen in kinds:
+        for seen, words in SEEN.items():
             rows = table[(table["rule"] == rule) & (table["sees"] == seen)]
-            if rows.empty:
-                continue
-            style = {"color": colour, "linestyle": "-" if seen == kinds[0] else ":"}
-            draw.curve(left, rows["n"], rows["bound"], **style, series=f"{label}, {SEEN[seen]}")
-            if seen == kinds[0]:
-                draw.curve(right, rows["n"], rows["k"], **style, label=label)
-            if seen == kinds[0] and np.isfinite(rows["limit"]).any():
-                limit = rows["limit"].iloc[0]
-                long: Any = {"color": colour, "linestyle": (0, (8, 4)), "linewidth": 0.9}
-                draw.level(left, f"limit of {label}", limit, label=None, **long)
-                _say(left, f"limit {limit:.3f}", start, limit, color=colour)
-    n = np.array([table["n"].min(), table["n"].max()])
-    draw.curve(right, n, n * delta / beta, label="nδ/β, which may be given away", **draw.DASHED)
-    for seen, dashes in zip(kinds, ("-", ":"), strict=False):
-        left.plot([], [], color="black", linestyle=dashes, label=SEEN[seen])
-    draw.labels(left, "isolated elements n", "mean bound on ε (nats)", log_x=True)
-    draw.labels(right, "isolated elements n", "best number of guesses k", log_x=True)
-    left.set_ylim(bottom=0)
-    right.set_yscale("log")
-    right.set_ylim(bottom=10)
-    draw.legend(picture)
-    return picture
-
-
-def _say(axes: Axes, words: str, x: float, y: float, **style: Any) -> None:
-    """Words right above a line."""
-    axes.annotate(words, (x, y), (0, 3), textcoords="offset points", fontsize=10, **style)
+            if not rows.empty:
+                dashes = "-" if seen == "steps" else ":"
+                curve: Any = {"color": colour, "linestyle": dashes, "label": label + words}
+                draw.curve(axes, rows["n"], rows["bound"], **curve)
+    return _from_zero(axes, "isolated elements n", "mean bound on ε (nats)")
 
 
 @in_house_style

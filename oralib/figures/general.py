@@ -234,14 +234,17 @@ def maps(
     rows: Sequence[float],
     xlabel: str,
     ylabel: str,
+    label: str = "",
 ) -> Picture:
-    """Many small maps, {(title of its row, title of its column): values}, one scale for each row.
+    """Small maps, {(title of its row, title of its column): values}, with one scale for each row.
 
-    The largest value of a map is marked and written; the first row of values is at the bottom.
+    The largest value of a map is marked and written; the first row of values is at the bottom. The
+    label is that of the scales.
 
     Examples
     --------
-    >>> picture = maps({("ε = 1", "plain"): [[1, 2], [3, 4]]}, [1, 8], [50, 100], "n/d", "k")
+    >>> panels = {("ε = 1", "plain"): [[1, 2], [3, 4]]}
+    >>> picture = maps(panels, [1, 8], [50, 100], "n/d", "guesses", "mean bound")
     """
     down = list(dict.fromkeys(name for name, _ in panels))
     across = list(dict.fromkeys(name for _, name in panels))
@@ -258,12 +261,13 @@ def maps(
         for j, name in enumerate(across):
             panel, values = axes[i, j], shown[name]
             panel.set_gid(f"{row}, {name}")
-            _, best = _draw_map(panel, values, columns, rows, vmin=floor, vmax=top)
+            image, best = _draw_map(panel, values, columns, rows, vmin=floor, vmax=top)
             colour = "black" if values[best] > (floor + top) / 2 else "white"
             draw.write(panel, best, f"{values[best]:.2f}", colour, fontsize=8.5)
             panel.set_title("" if i else name)
-            draw.labels(panel, xlabel, f"{row}\n{ylabel}")
+            draw.labels(panel, xlabel, f"{row}\n{ylabel}" if row else ylabel)
             panel.label_outer()
+        picture.colorbar(image, ax=list(axes[i]), label=label)
     return picture
 
 
