@@ -3,7 +3,7 @@
   const N = 32; // elements
   const SET = 4; // elements of a sum
   const BETA = 0.05;
-  const LEVEL = 2; // ε of randomised response
+  const LEVEL = 2; // ε of randomized response
   const SHARE = 0.25; // how often All or Nothing publishes everything
   const STEPS = ["ready", "coins", "run", "guesses", "counts", "bound"];
   const PACE = 1800; // milliseconds between steps
@@ -22,7 +22,7 @@
     return sum;
   };
 
-  /** A bound with two digits, never rounded up. */
+  /** A bound, or a mean of bounds, with two digits: never rounded up. */
   const down = (number) => (Math.floor(number * 100 + 1e-9) / 100).toFixed(2);
 
   /** ε'(v, r): the largest ε with P[Bin(r, p(ε)) >= v] <= β, or 0; valid for ε-DP. */
@@ -57,7 +57,7 @@
 
   const MECHANISMS = {
     response: {
-      title: "Randomised response",
+      title: "Randomized response",
       gap: "No gap",
       epsilon: LEVEL,
       rule: `reports each coin, but turns it round with probability ${(1 / (1 + Math.exp(LEVEL))).toFixed(2)}: its ε is ${LEVEL}`,
@@ -143,7 +143,7 @@
 
   // ----------------------------------------------------------------------------------- the page
 
-  const place = document.getElementById("game");
+  const place = document.querySelector(".gap-game");
   if (!place) return;
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -240,8 +240,8 @@
 
   /** Everything that a game will show, in the order of its steps; the style sheet hides the rest. */
   const paint = () => {
-    const width = Math.max(280, place.clientWidth - 2);
-    const columns = width < 620 ? 8 : 16;
+    const width = Math.max(260, stage.getBoundingClientRect().width);
+    const columns = width < 520 ? 8 : 16;
     const cell = Math.min(44, (width - GUTTER - 4) / columns);
     const rows = N / columns;
     const height = rows * TALL + SCALE;
@@ -362,7 +362,7 @@
     const above = bounds.filter((value) => value > epsilon).length;
     const many = bounds.length === 1 ? "One run" : `${bounds.length} runs`;
     return (
-      `${many} of this mechanism so far: mean bound ${mean.toFixed(2)}, largest ${down(Math.max(...bounds))}` +
+      `${many} of this mechanism so far: mean bound ${down(mean)}, largest ${down(Math.max(...bounds))}` +
       (Number.isFinite(epsilon) ? `; above ε in ${above}, where 5% are allowed.` : "; all of them are below ε = ∞.")
     );
   };
