@@ -107,7 +107,7 @@
   const bound = tile("mean valid bound", "");
   const meter = make("span", { class: "explorer-meter", "aria-hidden": "true" }, make("span"));
   bound.box.append(meter);
-  const estimate = tile("estimate", "what the mean accuracy suggests; no bound");
+  const estimate = tile("estimate", "what the mean accuracy suggests; not a bound");
   const accuracy = tile("accuracy", "");
   const said = make("p", { class: "explorer-said", role: "status", "aria-live": "polite" });
 
@@ -286,7 +286,7 @@
       "Dotted: the estimate. Ring: where you are. Click on a point to go there." +
       (chosen.epsilon === data.quoted.epsilon && chosen.k === data.quoted.k
         ? " Stars: the two means that the paper quotes, by its own bound."
-        : ` Stars of the paper’s own means are at ε = ${data.quoted.epsilon} and ${data.quoted.k} guesses.`);
+        : ` The paper’s own means appear as stars at ε = ${data.quoted.epsilon} and ${data.quoted.k} guesses.`);
     for (const [node, axis, words] of [
       [byElements, "x", "canaries per coordinate"],
       [byGuesses, "k", "the number of guesses"],

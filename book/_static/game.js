@@ -60,15 +60,15 @@
       title: "Randomized response",
       gap: "No gap",
       epsilon: LEVEL,
-      rule: `reports each coin, but turns it round with probability ${(1 / (1 + Math.exp(LEVEL))).toFixed(2)}: its ε is ${LEVEL}`,
+      rule: `reports each coin, but flips it with probability ${(1 / (1 + Math.exp(LEVEL))).toFixed(2)}: its ε is ${LEVEL}`,
       run(coins, random) {
         const keep = 1 / (1 + Math.exp(-LEVEL));
         return { seen: coins.map((coin) => (random() < keep ? coin : -coin)) };
       },
       guess: ({ seen }) => seen,
-      told: () => "It publishes a report on each element. Some of them are turned round.",
+      told: () => "It publishes a report on each element. Some of the reports are flipped.",
       guessed: () => "The guesser believes every report.",
-      lesson: "Every element is exposed a little, in every run, by itself. More elements bring the bound ever closer to ε.",
+      lesson: "Every run exposes every element a little. More elements bring the bound ever closer to ε.",
     },
     shame: {
       title: "Name and Shame",
@@ -80,9 +80,9 @@
         return { seen: coins.map((coin, i) => (i === named ? coin : null)) };
       },
       guess: ({ seen }, random) => seen.map((coin) => coin ?? toss(random)),
-      told: ({ seen }) => `It names element ${seen.findIndex((coin) => coin) + 1}, and says nothing of the others.`,
-      guessed: () => `One guess is sure. The other ${N - 1} are tosses of a coin.`,
-      lesson: "For one element this is a catastrophe, but among many tosses of a coin one sure guess drowns.",
+      told: ({ seen }) => `It names element ${seen.findIndex((coin) => coin) + 1} and says nothing about the others.`,
+      guessed: () => `One guess is certain. The other ${N - 1} are coin tosses.`,
+      lesson: "For one element this is a catastrophe. But one certain guess drowns among 31 coin tosses.",
     },
     nothing: {
       title: "All or Nothing",
@@ -96,8 +96,8 @@
       guess: ({ seen }, random) => seen.map((coin) => coin ?? toss(random)),
       told: ({ seen }) => (seen[0] ? "This time it publishes everything." : "This time it publishes nothing."),
       guessed: ({ seen }) =>
-        seen[0] ? "The guesser knows every coin." : "The guesser knows nothing, and tosses a coin for each element.",
-      lesson: "One run shows one output, and most of the time it is the harmless one. Take another run, or a hundred.",
+        seen[0] ? "The guesser knows every coin." : "The guesser knows nothing and tosses a coin for each element.",
+      lesson: "One run shows one output, most often the harmless one. Try another run, or a hundred.",
     },
     sums: {
       title: "Sums of four",
@@ -119,11 +119,11 @@
       told: () => "It publishes the sums. No noise is added.",
       guessed: ({ sums }) => {
         const sure = sums.filter((sum) => sum === 0 || sum === SET).length;
-        if (!sure) return "No sum is 0 or 4, so nothing is sure: the guesser abstains from all elements.";
+        if (!sure) return "No sum is 0 or 4, so nothing is certain. The guesser abstains from all elements.";
         const away = sure === 1 ? "One sum is 0 or 4 and gives" : `${sure} sums are 0 or 4, and each gives`;
         return `${away} its four elements away; the guesser abstains from all others.`;
       },
-      lesson: "Whoever knows three of four elements can read the fourth from the sum. The guesser knows none, and they hide each other unless all four agree.",
+      lesson: "If you knew three of the four elements, the sum would tell you the fourth. The guesser knows none of them, so they hide each other unless all four agree.",
     },
   };
 
@@ -363,7 +363,7 @@
     const many = bounds.length === 1 ? "One run" : `${bounds.length} runs`;
     return (
       `${many} of this mechanism so far: mean bound ${down(mean)}, largest ${down(Math.max(...bounds))}` +
-      (Number.isFinite(epsilon) ? `; above ε in ${above}, where 5% are allowed.` : "; all of them are below ε = ∞.")
+      (Number.isFinite(epsilon) ? `; ${above || "none"} above ε, where 5% are allowed.` : "; the truth is ∞.")
     );
   };
 
