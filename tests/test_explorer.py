@@ -68,6 +68,13 @@ def test_the_page_has_the_same_numbers():
         assert shown == row[["bound", "bound_se", "accuracy"]].tolist()
 
 
+@pytest.mark.parametrize("x", REPORTED)
+def test_the_numbers_are_near_what_the_paper_reports(x):
+    mean, error = REPORTED[x]
+    row = POINTS.loc[("staying", 2.0, x, 100)]
+    assert abs(row["bound"] - mean) < 3 * np.hypot(row["bound_se"], error)
+
+
 # ----------------------------------------------------------------------------------- a bare page
 
 #: All scripts, each once.
