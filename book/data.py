@@ -55,7 +55,7 @@ def bound_map() -> pd.DataFrame:
 
 
 def explorer() -> pd.DataFrame:
-    """Mean bounds of the page *Explore*, at the points of its sliders; about a minute."""
+    """Mean bounds of the explorer, at the points of its sliders; about a minute."""
     points = [(e, x, way) for e in EXPLORED["epsilon"] for x in EXPLORED["x"] for way in WAYS]
     rows = [explored(*point) for point in tqdm(points, disable=None, leave=False)]
     return pd.concat(rows, ignore_index=True).round(4)
@@ -87,7 +87,7 @@ def staying(dpsgd: DpSgd, guesses: Sequence[int], *, trials: int, seed: int) -> 
 
 @dataclass(frozen=True)
 class Way:
-    """A way of auditing that the page *Explore* offers: its audits, and how many of them."""
+    """A way of auditing that the explorer offers: its audits, and how many of them."""
 
     play: Callable[..., list[Counts]]
     trials: int

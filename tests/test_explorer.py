@@ -1,4 +1,4 @@
-"""The page *Explore*: its numbers, its sliders and its game, in a real browser.
+"""The explorer, the gap game and the slider of a chapter: their numbers, in a real browser.
 
 The scripts are tried on a bare page, opened as a file. Tests of the rendered page need a built
 book; what needs Chromium is skipped where it is missing, unless ORALIB_REQUIRE_BROWSER is set.
@@ -18,10 +18,12 @@ from test_rendered import BROWSER, DRIVER, HTML, REQUIRED, ROOT, start_browser
 import oralib
 from book import data
 from book._ext import explorer
+from oralib.experiments.paper import REPORTED
 
 TABLE = pd.read_csv(explorer.TABLE)
 POINTS = TABLE.set_index(["method", "epsilon", "x", "k"]).sort_index()
 PAGE = HTML / "book" / "explorer.html"
+CHAPTER = HTML / "book" / "04-the-gaps.html"
 
 
 def needs_browser(test):
@@ -66,25 +68,35 @@ def test_the_page_has_the_same_numbers():
         assert shown == row[["bound", "bound_se", "accuracy"]].tolist()
 
 
+@pytest.mark.parametrize("x", REPORTED)
+def test_the_numbers_are_near_what_the_paper_reports(x):
+    mean, error = REPORTED[x]
+    row = POINTS.loc[("staying", 2.0, x, 100)]
+    assert abs(row["bound"] - mean) < 3 * np.hypot(row["bound_se"], error)
+
+
 # ----------------------------------------------------------------------------------- a bare page
+
+#: All scripts, each once.
+FILES = tuple(dict.fromkeys(name for names in explorer.SCRIPTS.values() for name in names))
 
 BARE = """<!doctype html><html lang="en" data-theme="light"><meta charset="utf-8">
 <title>bare</title><link rel="stylesheet" href="{sheet}">
 <style>html {{ --pst-color-text-base: #222222; --pst-color-border: #cccccc }}
 html[data-theme=dark] {{ --pst-color-text-base: #dddddd }}</style>
-<div id="explorer" class="explorer"><p>no script</p></div>
-<div id="game" class="game"><p>no script</p></div>{scripts}</html>"""
+<div class="explorer"><p>no script</p></div><div class="gap-game"><p>no script</p></div>
+<div class="canary-slider"><p>no script</p></div>{scripts}</html>"""
 
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
-    """The address of a folder with pages of nothing but sliders and game, or of the game alone."""
+    """The address of a folder with a page of all three, and one for each alone."""
     folder = tmp_path_factory.mktemp("bare")
     explorer.put_into(folder)
-    for name in (*explorer.SCRIPTS, explorer.SHEET):
+    for name in (*FILES, explorer.SHEET):
         if not (folder / name).exists():
             shutil.copy(ROOT / "book" / "_static" / name, folder)
-    for page, names in {"page": explorer.SCRIPTS, "game": ["game.js"]}.items():
+    for page, names in {"page": FILES, **explorer.SCRIPTS}.items():
         scripts = "".join(f'<script defer src="{name}"></script>' for name in names)
         html = BARE.format(sheet=explorer.SHEET, scripts=scripts)
         (folder / f"{page}.html").write_text(html, encoding="utf-8")
@@ -109,7 +121,7 @@ def page(browser, bare):
 @pytest.fixture
 def game(browser, bare):
     """The page of the game alone, which loads faster."""
-    browser.get(f"{bare}/game.html")
+    browser.get(f"{bare}/gap-game.html")
     return browser
 
 
@@ -127,10 +139,10 @@ def press(browser, words):
 
 def answer(browser):
     """The sentence of the sliders, as numbers."""
-    said = find(browser, "#explorer [role=status]").text
+    said = find(browser, ".explorer [role=status]").text
     pattern = (
         r"Mean bound ([\d.]+) ± ([\d.]+) of ε = ([\d.]+), estimate ([\d.]+|∞), accuracy ([\d.]+)%: "
-        r"(\d+) guesses at ([\d,]+) elements on 1,000 coordinates, (.*)\."
+        r"(\d+) guesses at ([\d,]+) canaries on 1,000 coordinates, (.*)\."
     )
     return re.fullmatch(pattern, said).groups()
 
@@ -198,8 +210,9 @@ def test_curves_are_the_numbers_of_the_table_and_stars_those_of_the_paper(page):
         "return document.getElementById(arguments[0]).data"
         ".filter(trace => trace.marker?.symbol === 'star').map(trace => [trace.x, trace.y])"
     )
-    assert page.execute_script(stars, "explorer-by-elements") == [[[1, 8], [0.49, 0.62]]]
-    assert page.execute_script(stars, "explorer-by-guesses") == [[[100], [0.62]]]
+    means = [mean for mean, _ in REPORTED.values()]
+    assert page.execute_script(stars, "explorer-by-elements") == [[list(REPORTED), means]]
+    assert page.execute_script(stars, "explorer-by-guesses") == [[[100], means[1:]]]
     find(page, "#explorer-k").send_keys(Keys.ARROW_RIGHT)
     assert page.execute_script(stars, "explorer-by-elements") == []
     find(page, "#explorer-epsilon").send_keys(Keys.ARROW_RIGHT)
@@ -208,7 +221,7 @@ def test_curves_are_the_numbers_of_the_table_and_stars_those_of_the_paper(page):
 
 @needs_browser
 def test_curves_follow_the_theme(page):
-    ink = "return getComputedStyle(document.querySelector('#explorer .xtick text')).fill"
+    ink = "return getComputedStyle(document.querySelector('.explorer .xtick text')).fill"
     light = page.execute_script(ink)
     page.execute_script("document.documentElement.dataset.theme = 'dark'")
     page.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
@@ -221,7 +234,7 @@ def test_nothing_is_asked_of_another_host(page):
     messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
     sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     asked = [params["request"]["url"] for params in sent]
-    assert len([url for url in asked if url.endswith(".js")]) >= len(explorer.SCRIPTS)
+    assert len([url for url in asked if url.endswith(".js")]) >= len(FILES)
     assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:", "chrome"))]
     assert not [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
 
@@ -283,7 +296,7 @@ def test_the_game_goes_step_by_step_to_its_bound(game, name):
         press(game, "Next step")
         seen.append(state(game))
     assert seen == ["ready", "coins", "run", "guesses", "counts", "bound"]
-    said = find(game, "#game [role=status]").text
+    said = find(game, ".gap-game [role=status]").text
     numbers = r"v = (\d+) of r = (\d+) gives the lower bound ([\d.]+) on ε"
     v, r, bound = re.search(numbers, said).groups()
     counts = oralib.Counts(int(v), int(r), n=32)
@@ -319,7 +332,22 @@ def test_a_seed_is_a_run(game):
     games = "return Array.from({length: 100}, (_, i) => window.oneRunGame.play('response', i + 1))"
     counts = [(each["v"], each["r"]) for each in game.execute_script(games)]
     bounds = oralib.epsilon_lower_bound(*np.transpose(counts))
-    assert float(mean) == pytest.approx(bounds.mean(), abs=0.00501)
+    assert -1e-9 <= bounds.mean() - float(mean) < 0.01  # rounded down, as the bounds are
+
+
+@needs_browser
+@pytest.mark.parametrize("name", GAMES)
+def test_the_mean_of_one_run_is_its_bound(game, name):
+    """Mean and largest are rounded alike: v = 29 of r = 32, say, is 1.237 and both are 1.23."""
+    game.execute_script("document.querySelector(`input[value=${arguments[0]}]`).click()", name)
+    for _ in range(5):
+        press(game, "Next step")
+    bound = re.search(r"lower bound ([\d.]+)", find(game, ".gap-game [role=status]").text)[1]
+    numbers = re.search(r"mean bound ([\d.]+), largest ([\d.]+)", find(game, ".game-tally").text)
+    assert numbers.groups() == (bound, bound)
+    press(game, "100 more runs")
+    numbers = re.search(r"mean bound ([\d.]+), largest ([\d.]+)", find(game, ".game-tally").text)
+    assert float(numbers[1]) <= float(numbers[2])
 
 
 @needs_browser
@@ -327,7 +355,7 @@ def test_nothing_moves_for_those_who_do_not_want_it(browser, bare):
     motion = {"name": "prefers-reduced-motion", "value": "reduce"}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
     try:
-        browser.get(f"{bare}/game.html")
+        browser.get(f"{bare}/gap-game.html")
         press(browser, "Play")
         assert state(browser) == "bound"
         styles = "return getComputedStyle(document.querySelector('.game-bound'))"
@@ -337,15 +365,53 @@ def test_nothing_moves_for_those_who_do_not_want_it(browser, bare):
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
+# ------------------------------------------------------------------------ the slider of a chapter
+
+
+@needs_browser
+def test_the_slider_shows_what_was_visited(browser, bare):
+    browser.get(f"{bare}/canary-slider.html")
+    slider = find(browser, "#canaries-per-coordinate")
+    rows = POINTS.loc[("staying", 2.0)].xs(100, level="k")
+
+    def shown():
+        said = find(browser, ".canary-slider [role=status]").text
+        pattern = (
+            r"([\d,]+) canaries on 1,000 coordinates: ([\d.]+)% of 100 guesses are right, and the "
+            r"mean bound is ([\d.]+) ± ([\d.]+) \(960 audits ± standard error\)\."
+        )
+        return [float(part.replace(",", "")) for part in re.fullmatch(pattern, said).groups()]
+
+    def count(selector):
+        return len(browser.find_elements("css selector", selector))
+
+    for visited, x in enumerate((1, 2, 3), start=1):
+        row = rows.loc[x]
+        true = 1000 * x, 100 * row["accuracy"], row["bound"], row["bound_se"]
+        assert shown() == pytest.approx(true, abs=0.051)
+        assert shown()[2:] == pytest.approx(true[2:], abs=0.000501)
+        assert slider.get_attribute("aria-valuetext") == f"{x} per coordinate"
+        assert (count(".slider-point"), count(".slider-curve")) == (visited, 0)
+        slider.send_keys(Keys.ARROW_RIGHT)
+    press(browser, "Show the whole curve")
+    assert (count(".slider-point"), count(".slider-curve")) == (len(rows), 1)
+    assert not find(browser, ".canary-slider button").is_displayed()
+
+
 # ------------------------------------------------------------------------------ the rendered page
 
 
 @needs_page
-def test_scripts_are_on_this_page_only():
-    others = [path for path in HTML.rglob("*.html") if path != PAGE]
-    for name in (*explorer.SCRIPTS, explorer.SHEET):
-        assert f"_static/{name}" in PAGE.read_text()
-        assert not [path for path in others if f"_static/{name}" in path.read_text()]
+def test_scripts_are_on_pages_that_ask_for_them_only():
+    for path in HTML.rglob("*.html"):
+        text = path.read_text()
+        asked = [name for name in explorer.SCRIPTS if f'<div class="{name} docutils' in text]
+        needed = {script for name in asked for script in explorer.SCRIPTS[name]}
+        assert {name for name in FILES if f"_static/{name}" in text} == needed
+        assert (f"_static/{explorer.SHEET}" in text) == bool(asked)
+    assert "_static/explorer.js" in PAGE.read_text()
+    assert "_static/game.js" in CHAPTER.read_text()
+    assert f"_static/{explorer.PLOTLY}" not in CHAPTER.read_text()
 
 
 @needs_page
@@ -354,6 +420,7 @@ def test_the_rendered_page_works_from_a_file(browser):
     assert_shown(browser, "staying", 2.0, 8, 100)
     find(browser, "#explorer-x").send_keys(Keys.ARROW_LEFT)
     assert_shown(browser, "staying", 2.0, 6, 100)
+    browser.get(CHAPTER.as_uri())
     press(browser, "Next step")
     assert state(browser) == "coins"
 
@@ -366,14 +433,17 @@ def test_a_picture_without_scripts_and_on_paper(browser):
         picture = find(browser, "#fig-explorer-elements img")
         assert picture.is_displayed()
         assert picture.size["width"] > 300
-        assert "JavaScript" in find(browser, "#explorer").text
+        assert "JavaScript" in find(browser, ".explorer").text
+        browser.get(CHAPTER.as_uri())
+        assert "JavaScript" in find(browser, ".gap-game").text
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         browser.get(PAGE.as_uri())
-        assert not find(browser, "#explorer").is_displayed()
-        assert not find(browser, "#game").is_displayed()
+        assert not find(browser, ".explorer").is_displayed()
         assert find(browser, "#fig-explorer-elements img").is_displayed()
+        browser.get(CHAPTER.as_uri())
+        assert not find(browser, ".gap-game").is_displayed()
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

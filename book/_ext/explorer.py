@@ -1,8 +1,9 @@
-"""What the page *Explore* needs beside its own scripts, and only that page.
+"""The things to play with: explorer, gap game and slider, each only on the pages that ask for it.
 
-Plotly comes from the wheel of the Python package, the numbers from ``book/data/explorer.csv``, the
-colours from the house style. All of it lies beside the page in files that a browser also reads
-without a server.
+A page asks by ``:::{div} explorer``, ``:::{div} gap-game`` or ``:::{div} canary-slider``; what
+stands in the block is for readers without JavaScript, and on paper. Plotly comes from the wheel of
+the Python package, the numbers from ``book/data/explorer.csv``, the colours from the house style.
+All of it lies beside the page in files that a browser also reads without a server.
 """
 
 import csv
@@ -11,6 +12,9 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+from docutils import nodes
+
+from oralib.experiments.paper import REPORTED
 from oralib.figures.style import CYCLE, ORANGE
 
 TABLE = Path(__file__).parent.parent / "data" / "explorer.csv"
@@ -23,11 +27,20 @@ WAYS = {
 }
 
 #: The two means that the paper quotes, by its own bound: elements per coordinate, mean, ± (§ 6.2).
-QUOTED = {"epsilon": 2, "k": 100, "method": "staying", "means": [[1, 0.49, 0.01], [8, 0.62, 0.01]]}
+QUOTED = {
+    "epsilon": 2,
+    "k": 100,
+    "method": "staying",
+    "means": [[x, *mean] for x, mean in REPORTED.items()],
+}
 
-#: Scripts and style sheets of the page, in their order.
 PLOTLY, DATA = "plotly.min.js", "explorer-data.js"
-SCRIPTS = (PLOTLY, DATA, "explorer.js", "game.js")
+#: Scripts of each thing to play with, in their order, by the class of its block.
+SCRIPTS = {
+    "explorer": (PLOTLY, DATA, "explorer.js"),
+    "gap-game": ("game.js",),
+    "canary-slider": (DATA, "slider.js"),
+}
 SHEET = "explorer.css"
 
 
@@ -66,12 +79,16 @@ def put_into(folder: Path) -> None:
 
 
 def load(app, pagename, templatename, context, doctree) -> None:
-    """Scripts on the page that asks for them, and on no other."""
-    if 'id="explorer"' in context.get("body", ""):
+    """Scripts on the pages that ask for them, and on no other."""
+    boxes = doctree.findall(nodes.container) if doctree else ()
+    asked = {name for box in boxes for name in box["classes"] if name in SCRIPTS}
+    if asked:
         put_into(Path(app.outdir) / "_static")
-        for name in SCRIPTS:
-            app.add_js_file(name, loading_method="defer")
         app.add_css_file(SHEET)
+    for script in dict.fromkeys(
+        script for name in SCRIPTS if name in asked for script in SCRIPTS[name]
+    ):
+        app.add_js_file(script, loading_method="defer")
 
 
 def setup(app) -> dict:

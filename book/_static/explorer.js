@@ -1,7 +1,7 @@
 // The explorer: sliders over the numbers of explorer-data.js, drawn by Plotly. Nothing is fetched.
 (() => {
   const data = window.explorerData;
-  const place = document.getElementById("explorer");
+  const place = document.querySelector(".explorer");
   if (!place || !data || !window.Plotly) return; // what stands in the page says where to look
 
   // ------------------------------------------------------------------ what is asked, and answers
@@ -10,7 +10,7 @@
   const chosen = { ...start };
   const SLIDERS = {
     epsilon: { label: "Certified privacy level ε", say: (value) => `ε = ${value}` },
-    x: { label: "Elements per coordinate", say: (value) => `${value} per coordinate` },
+    x: { label: "Canaries per coordinate", say: (value) => `${value} per coordinate` },
     k: { label: "Number of guesses", say: (value) => `${value} guesses` },
   };
   const WORDS = {
@@ -107,7 +107,7 @@
   const bound = tile("mean valid bound", "");
   const meter = make("span", { class: "explorer-meter", "aria-hidden": "true" }, make("span"));
   bound.box.append(meter);
-  const estimate = tile("estimate", "what the mean accuracy suggests; no bound");
+  const estimate = tile("estimate", "what the mean accuracy suggests; not a bound");
   const accuracy = tile("accuracy", "");
   const said = make("p", { class: "explorer-said", role: "status", "aria-live": "polite" });
 
@@ -195,9 +195,10 @@
         x: shown.map(([x]) => (axis === "x" ? x : quoted.k)),
         y: shown.map(([, mean]) => mean),
         error_y: { type: "data", array: shown.map(([, , error]) => error), color: text, thickness: 1.2, width: 3 },
+        customdata: shown.map(([, , error]) => error),
         mode: "markers",
         marker: { symbol: "star", size: 12, color: data.colours.quoted, line: { width: 1, color: text } },
-        hovertemplate: "the paper: %{y:.2f} ± 0.01<extra></extra>",
+        hovertemplate: "the paper: %{y:.2f} ± %{customdata:.2f}<extra></extra>",
       });
     }
     return drawn;
@@ -252,7 +253,7 @@
   const options = { displayModeBar: false, responsive: true, showTips: false };
   const draw = () => {
     for (const [node, axis, title] of [
-      [byElements, "x", `elements per coordinate (${chosen.k} guesses)`],
+      [byElements, "x", `canaries per coordinate (${chosen.k} guesses)`],
       [byGuesses, "k", `guesses (${chosen.x} per coordinate)`],
     ]) {
       window.Plotly.react(node, traces(axis), layout(axis, title), options);
@@ -278,16 +279,16 @@
     const elements = grouped(chosen.x * COORDINATES);
     said.textContent =
       `Mean bound ${mean} of ε = ${chosen.epsilon}, estimate ${finite(here.estimate, 2)}, ` +
-      `accuracy ${(100 * here.accuracy).toFixed(1)}%: ${chosen.k} guesses at ${elements} elements ` +
+      `accuracy ${(100 * here.accuracy).toFixed(1)}%: ${chosen.k} guesses at ${elements} canaries ` +
       `on ${grouped(COORDINATES)} coordinates, ${WORDS[chosen.method]}.`;
     caption.textContent =
       "Thick: the canaries you chose, with a band of two standard errors. Thin: the others. " +
       "Dotted: the estimate. Ring: where you are. Click on a point to go there." +
       (chosen.epsilon === data.quoted.epsilon && chosen.k === data.quoted.k
         ? " Stars: the two means that the paper quotes, by its own bound."
-        : ` Stars of the paper’s own means are at ε = ${data.quoted.epsilon} and ${data.quoted.k} guesses.`);
+        : ` The paper’s own means appear as stars at ε = ${data.quoted.epsilon} and ${data.quoted.k} guesses.`);
     for (const [node, axis, words] of [
-      [byElements, "x", "elements per coordinate"],
+      [byElements, "x", "canaries per coordinate"],
       [byGuesses, "k", "the number of guesses"],
     ]) {
       const row = data[axis].map((value) => point({ ...chosen, [axis]: value }).bound);

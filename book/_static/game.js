@@ -3,7 +3,7 @@
   const N = 32; // elements
   const SET = 4; // elements of a sum
   const BETA = 0.05;
-  const LEVEL = 2; // ε of randomised response
+  const LEVEL = 2; // ε of randomized response
   const SHARE = 0.25; // how often All or Nothing publishes everything
   const STEPS = ["ready", "coins", "run", "guesses", "counts", "bound"];
   const PACE = 1800; // milliseconds between steps
@@ -22,7 +22,7 @@
     return sum;
   };
 
-  /** A bound with two digits, never rounded up. */
+  /** A bound, or a mean of bounds, with two digits: never rounded up. */
   const down = (number) => (Math.floor(number * 100 + 1e-9) / 100).toFixed(2);
 
   /** ε'(v, r): the largest ε with P[Bin(r, p(ε)) >= v] <= β, or 0; valid for ε-DP. */
@@ -57,18 +57,18 @@
 
   const MECHANISMS = {
     response: {
-      title: "Randomised response",
+      title: "Randomized response",
       gap: "No gap",
       epsilon: LEVEL,
-      rule: `reports each coin, but turns it round with probability ${(1 / (1 + Math.exp(LEVEL))).toFixed(2)}: its ε is ${LEVEL}`,
+      rule: `reports each coin, but flips it with probability ${(1 / (1 + Math.exp(LEVEL))).toFixed(2)}: its ε is ${LEVEL}`,
       run(coins, random) {
         const keep = 1 / (1 + Math.exp(-LEVEL));
         return { seen: coins.map((coin) => (random() < keep ? coin : -coin)) };
       },
       guess: ({ seen }) => seen,
-      told: () => "It publishes a report on each element. Some of them are turned round.",
+      told: () => "It publishes a report on each element. Some of the reports are flipped.",
       guessed: () => "The guesser believes every report.",
-      lesson: "Every element is exposed a little, in every run, by itself. More elements bring the bound ever closer to ε.",
+      lesson: "Every run exposes every element a little. More elements bring the bound ever closer to ε.",
     },
     shame: {
       title: "Name and Shame",
@@ -80,9 +80,9 @@
         return { seen: coins.map((coin, i) => (i === named ? coin : null)) };
       },
       guess: ({ seen }, random) => seen.map((coin) => coin ?? toss(random)),
-      told: ({ seen }) => `It names element ${seen.findIndex((coin) => coin) + 1}, and says nothing of the others.`,
-      guessed: () => `One guess is sure. The other ${N - 1} are tosses of a coin.`,
-      lesson: "For one element this is a catastrophe, but among many tosses of a coin one sure guess drowns.",
+      told: ({ seen }) => `It names element ${seen.findIndex((coin) => coin) + 1} and says nothing about the others.`,
+      guessed: () => `One guess is certain. The other ${N - 1} are coin tosses.`,
+      lesson: "For one element this is a catastrophe. But one certain guess drowns among 31 coin tosses.",
     },
     nothing: {
       title: "All or Nothing",
@@ -96,8 +96,8 @@
       guess: ({ seen }, random) => seen.map((coin) => coin ?? toss(random)),
       told: ({ seen }) => (seen[0] ? "This time it publishes everything." : "This time it publishes nothing."),
       guessed: ({ seen }) =>
-        seen[0] ? "The guesser knows every coin." : "The guesser knows nothing, and tosses a coin for each element.",
-      lesson: "One run shows one output, and most of the time it is the harmless one. Take another run, or a hundred.",
+        seen[0] ? "The guesser knows every coin." : "The guesser knows nothing and tosses a coin for each element.",
+      lesson: "One run shows one output, most often the harmless one. Try another run, or a hundred.",
     },
     sums: {
       title: "Sums of four",
@@ -119,11 +119,11 @@
       told: () => "It publishes the sums. No noise is added.",
       guessed: ({ sums }) => {
         const sure = sums.filter((sum) => sum === 0 || sum === SET).length;
-        if (!sure) return "No sum is 0 or 4, so nothing is sure: the guesser abstains from all elements.";
+        if (!sure) return "No sum is 0 or 4, so nothing is certain. The guesser abstains from all elements.";
         const away = sure === 1 ? "One sum is 0 or 4 and gives" : `${sure} sums are 0 or 4, and each gives`;
         return `${away} its four elements away; the guesser abstains from all others.`;
       },
-      lesson: "Whoever knows three of four elements can read the fourth from the sum. The guesser knows none, and they hide each other unless all four agree.",
+      lesson: "If you knew three of the four elements, the sum would tell you the fourth. The guesser knows none of them, so they hide each other unless all four agree.",
     },
   };
 
@@ -143,7 +143,7 @@
 
   // ----------------------------------------------------------------------------------- the page
 
-  const place = document.getElementById("game");
+  const place = document.querySelector(".gap-game");
   if (!place) return;
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -240,8 +240,8 @@
 
   /** Everything that a game will show, in the order of its steps; the style sheet hides the rest. */
   const paint = () => {
-    const width = Math.max(280, place.clientWidth - 2);
-    const columns = width < 620 ? 8 : 16;
+    const width = Math.max(260, stage.getBoundingClientRect().width);
+    const columns = width < 520 ? 8 : 16;
     const cell = Math.min(44, (width - GUTTER - 4) / columns);
     const rows = N / columns;
     const height = rows * TALL + SCALE;
@@ -362,8 +362,8 @@
     const above = bounds.filter((value) => value > epsilon).length;
     const many = bounds.length === 1 ? "One run" : `${bounds.length} runs`;
     return (
-      `${many} of this mechanism so far: mean bound ${mean.toFixed(2)}, largest ${down(Math.max(...bounds))}` +
-      (Number.isFinite(epsilon) ? `; above ε in ${above}, where 5% are allowed.` : "; all of them are below ε = ∞.")
+      `${many} of this mechanism so far: mean bound ${down(mean)}, largest ${down(Math.max(...bounds))}` +
+      (Number.isFinite(epsilon) ? `; ${above || "none"} above ε, where 5% are allowed.` : "; the truth is ∞.")
     );
   };
 
