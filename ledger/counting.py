@@ -290,7 +290,7 @@ def _block_efficacy(block: Channel, blocks: int, k: int) -> float:
     "Section 6.1",
     "Count-in-Sets with sets of a constant size is local, and hence ORA is tight for it.",
     kind=COUNTEREXAMPLE,
-    explained="claims#sec-corr-slips",
+    explained="paper-check#sec-corr-slips",
     stated={"reason": "local", "block": Count(), "limit": 1.0},
     corrected={"reason": "exposed sets"},
     correction="It is not local for sets of two or more, but tight by Theorem 5.3: ever more sets "

@@ -286,8 +286,8 @@ def _place(claim: Claim) -> str:
         name = f"Chapter {int(chapter)}"
     elif len(chapter) == 1:
         name = f"Appendix {chapter}"
-    else:  # a page that goes beyond the paper; this one is "claims"
-        name = "Above" if page == "claims" else page.replace("-", " ").capitalize()
+    else:  # a page that goes beyond the paper; this one is "paper-check"
+        name = "Above" if page == "paper-check" else page.replace("-", " ").capitalize()
     if _NUMBERED.search(claim.place) and name.startswith(("Chapter", "Appendix")):
         return words
     return f'{words}<br><a href="{page}.html#{anchor}">{name}</a>'

@@ -357,7 +357,7 @@ def _kept(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
     "For δ = 10⁻⁵ the (ε, δ) bounds are essentially those of pure ε-DP auditing: read as at most "
     "4% lost at the two quoted settings, one and eight elements per coordinate with 100 guesses.",
     kind=MONTE_CARLO,
-    explained="claims#prop-corr-delta",
+    explained="paper-check#prop-corr-delta",
     stated={"lost": 0.04},
     mutants=[varied("lost", 20, up=WEAKER)],
     remark="The paper names no number. The 4% are ours, and were set after we had measured 0.5% at "
@@ -382,7 +382,7 @@ def delta_hardly_matters(lost: float) -> Cases:
     "for δ = 0, the exact one about 81%; with 20 guesses of 5000 elements the usual one leaves "
     "about 85%.",
     kind=MONTE_CARLO,
-    explained="claims#prop-corr-delta",
+    explained="paper-check#prop-corr-delta",
     stated={"usual": 0.12, "exact": 0.81, "few": 0.852},
     mutants=[
         varied("usual", up=BELOW, down=BELOW),

@@ -30,13 +30,13 @@ PAPER = [path for path in CHAPTERS if re.match(r"\d\d-|[A-E]-", path.name)]
 BEYOND = [
     ROOT / "book" / f"{name}.ipynb"
     for name in (
-        *("corrections", "valid-adaptive-auditing", "exact-bound", "what-an-assumption-buys"),
+        *("paper-check", "valid-adaptive-auditing", "exact-bound", "what-an-assumption-buys"),
         *("how-much-can-one-run-show", "auditing-a-real-training"),
         *("a-leak-that-one-run-cannot-see", "running"),
     )
 ]
 STORIES = [*PAPER, *BEYOND]
-LEDGER = ROOT / "book" / "claims.ipynb"
+LEDGER = ROOT / "book" / "paper-check.ipynb"
 
 
 def read(path):

@@ -266,10 +266,10 @@ def page(request, bare):
     if request.param == "bare":
         yield bare
         return
-    if not (REQUIRED or (BUILT and (HTML / "book" / "calculator.html").exists())):
+    if not (REQUIRED or (BUILT and (HTML / "book" / "which-bound.html").exists())):
         pytest.skip("needs a built book")
     with serve(HTML) as address:
-        yield f"{address}/book/calculator.html"
+        yield f"{address}/book/which-bound.html"
 
 
 def link(page, **inputs):
@@ -612,7 +612,7 @@ def test_odd_audits_have_words_and_python_agrees(browser, bare, odd):
 @pytest.mark.skipif(not REQUIRED and not BUILT, reason="needs a built book")
 def test_the_example_of_the_book_is_that_of_the_form(browser):
     with serve(HTML) as address:
-        browser.get(f"{address}/book/calculator.html")
+        browser.get(f"{address}/book/which-bound.html")
         cells = "return [...document.querySelectorAll(arguments[0])].map(x => x.innerText)"
         worked = browser.execute_script(cells, ".cell_output table td.number")
         form = browser.execute_script(cells, ".calculator table td.number")
@@ -625,7 +625,7 @@ def test_without_javascript_the_page_says_what_to_run(browser):
     with serve(HTML) as address:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
         try:
-            browser.get(f"{address}/book/calculator.html")
+            browser.get(f"{address}/book/which-bound.html")
             assert "needs JavaScript" in browser.find_element(By.CLASS_NAME, "calculator").text
             assert "valid_lower_bound" in browser.find_element(By.TAG_NAME, "article").text
         finally:

@@ -190,7 +190,7 @@ def test_the_ledger_can_be_filtered(browser, address, width):
     from selenium.webdriver.common.keys import Keys
 
     browser.set_window_size(width, 1000)
-    open_page(browser, f"{address}/book/claims.html")
+    open_page(browser, f"{address}/book/paper-check.html")
 
     def shown():
         return browser.execute_script(
