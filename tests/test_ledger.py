@@ -1,7 +1,7 @@
 """The ledger: every check rejects variants that are a little wrong; what the page and words say.
 
-The verdicts themselves are computed by the chapter ``book/paper-check.ipynb`` alone, which fails if one
-of them is not as expected.
+The verdicts themselves are computed by the page ``book/paper-check.ipynb`` alone, which fails if
+one of them is not as expected.
 """
 
 import re
