@@ -336,8 +336,8 @@ def test_what_to_do_about_tensors_and_words():
     gpu = _Tensor("torch.float32", False, TypeError("can't convert cuda:0. Use Tensor.cpu()"))
     words = ["0.5"] * 101
     for scores, message in (
-        (grad, r"follows gradients: give it as \.detach\(\)\.cpu\(\)\.numpy\(\)"),
-        ([grad] * 101, "follows gradients"),
+        (grad, r"requires a gradient: give it as \.detach\(\)\.cpu\(\)\.numpy\(\)"),
+        ([grad] * 101, "requires a gradient"),
         (half, r"NumPy has no bfloat16: give it as \.float\(\)\.cpu\(\)\.numpy\(\)"),
         (gpu, r"Use Tensor\.cpu\(\)"),
         (words, "words: turn them into numbers, or compare them, as in column == 'yes'"),
