@@ -89,7 +89,7 @@ def test_an_audit_that_cannot_test_the_claim_does_not_let_it_stand(scores_csv):
         assert said["best_bound"] == pytest.approx(4.1931, abs=1e-3)
         if status == 3:
             assert err.startswith(
-                "warning: even 200 right of 200 guesses would show 4.192, so that"
+                "warning: even 200 right of 200 guesses would only show 4.192, so"
             )
     assert 8500 < said["guesses_needed"] < 9500
     out = " ".join(run(*words, "--claim", 8)[1].split())

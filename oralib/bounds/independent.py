@@ -79,7 +79,7 @@ def epsilon_lower_bound_independent(
 
 
 def _levels(r: int, n: int) -> Array:
-    """C at the points of the rule, each from its own end, so that no digits are lost."""
+    """C at the points of the rule, each from the nearer end, so that no digits are lost."""
     if r == n:
         return np.ones(_POINTS.size)
     low = scipy.special.betaincinv(r + 1, n - r, scipy.special.ndtr(_POINTS))

@@ -12,7 +12,7 @@ from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import audit_gradients, audit_hopping, audit_likelihood, canary_scores
 from oralib.trainings.digits import Training
 
-#: What is seen by an auditor of canaries with weights of their own.
+#: What an auditor sees of canaries with their own weights.
 VIEWS: Mapping[str, dict[str, Any]] = {
     "weights of their own, the sum": {"sees": "sum"},
     "weights of their own, all steps": {"sees": "steps"},
