@@ -23,7 +23,7 @@ BUGS = (
 
 CLASSES, PIXELS, DIGITS = 10, 64, 1797
 
-#: PyTorch gets twice the seed, and one more; it accepts no larger seeds.
+#: PyTorch is seeded with up to twice this and one more, and accepts no larger seeds.
 LARGEST_SEED = 2**62
 
 
