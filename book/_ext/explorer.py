@@ -1,8 +1,8 @@
-"""What the page *Explore* needs beside its own scripts, and only that page.
+"""What only the page *Explore* needs, besides its own scripts.
 
 Plotly comes from the wheel of the Python package, the numbers from ``book/data/explorer.csv``, the
-colours from the house style. All of it lies beside the page in files that a browser also reads
-without a server.
+colours from the house style. All of it is beside the page, in files that a browser can read without
+a server.
 """
 
 import csv
@@ -32,7 +32,7 @@ SHEET = "explorer.css"
 
 
 def table() -> dict:
-    """The numbers as the page has them: [bound, its standard error, accuracy] of each point.
+    """The numbers as the page uses them: [bound, its standard error, accuracy] of each point.
 
     >>> sorted(table())[:4]
     ['colours', 'epsilon', 'k', 'methods']
@@ -66,7 +66,7 @@ def put_into(folder: Path) -> None:
 
 
 def load(app, pagename, templatename, context, doctree) -> None:
-    """Scripts on the page that asks for them, and on no other."""
+    """Load the scripts on the page that asks for them, and on no other."""
     if 'id="explorer"' in context.get("body", ""):
         put_into(Path(app.outdir) / "_static")
         for name in SCRIPTS:

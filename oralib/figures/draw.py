@@ -30,7 +30,7 @@ def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
     if log_x:
         axes.set_xscale("log")
         low, high = axes.get_xlim()
-        subs = (1, 2, 5) if high < 2000 * low else (1,)  # as many labels as there is room for
+        subs = (1, 2, 5) if high < 2000 * low else (1,)  # as many labels as fit
         axes.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(_plain))
         axes.xaxis.set_minor_formatter(ticker.NullFormatter())
@@ -95,7 +95,9 @@ def curve(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> None
     """A curve with a band of one standard error; points without a finite value are left out."""
     x, y, *error = (np.asarray(part, dtype=float) for part in curve)
     if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"x and y of a curve must be as long, got shapes {x.shape} and {y.shape}")
+        raise ValueError(
+            f"x and y of a curve must be equally long, got shapes {x.shape} and {y.shape}"
+        )
     shown = np.isfinite(y)
     (line,) = axes.plot(x[shown], y[shown], **style)
     columns = {"x": x[shown], "y": y[shown]}
