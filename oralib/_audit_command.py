@@ -26,7 +26,7 @@ def add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "status is 0 if --claim is not refuted (or not given), 1 if it is refuted, 2 if the audit "
         "cannot be made or is not valid, and 3 if the audit cannot test the claim because no "
         "outcome would have refuted it.",
-        epilog="Its own fair coin must have decided whether each canary was included; "
+        epilog="A separate fair coin must have decided whether each canary was included; "
         "including exactly half of them is not covered. Coins are 1 or 0, true or false, yes or "
         "no, or 1 or -1. A high score says that the canary seems to have been included. A guess is "
         "written like a coin; an empty cell means no guess, and so does 0 where coins are 1 or -1. "

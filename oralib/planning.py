@@ -322,8 +322,8 @@ def _to_refute(
     if not able:
         few = _least_guesses(10**7, 10**7, epsilon, 0.0, beta)
         raise ValueError(
-            f"d and most must allow for more canaries, or beta be larger: to refute an epsilon of "
-            f"{epsilon:g} takes {few or 10**7:,} right guesses at least, and {most:,} "
+            f"d and most must allow for more canaries, or beta be larger: refuting an epsilon of "
+            f"{epsilon:g} takes at least {few or 10**7:,} right guesses, and {most:,} "
             "canaries are too few, or too many for this delta"
         )
     for noise in _LESS:
@@ -345,10 +345,10 @@ def _to_refute(
     of, _, k, _ = able[0]
     enough = ceil(2.5 * k[0] / -expm1(of.steps * log1p(-min(of.sample_rate, 0.999))))
     raise ValueError(
-        f"d must be larger: no plan for {of.d:,} coordinates and at most {most:,} canaries is seen "
+        f"d must be larger: no plan for {of.d:,} coordinates and at most {most:,} canaries was seen "
         f"to refute an epsilon of {epsilon:g}, even with {_LESS[-1]:g} of the stated noise. It "
         f"takes {k[0]:,} guesses, nearly all right; try d={max(enough, 2 * of.d)}, and most no "
-        "smaller (oralib.canaries adds weights of its own, as many as you like)"
+        "smaller (oralib.canaries adds its own weights, as many as you like)"
     )
 
 

@@ -95,9 +95,7 @@ def curve(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> None
     """A curve with a band of one standard error; points without a finite value are left out."""
     x, y, *error = (np.asarray(part, dtype=float) for part in curve)
     if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(
-            f"x and y of a curve must be equally long, got shapes {x.shape} and {y.shape}"
-        )
+        raise ValueError(f"x and y of a curve must match, got shapes {x.shape} and {y.shape}")
     shown = np.isfinite(y)
     (line,) = axes.plot(x[shown], y[shown], **style)
     columns = {"x": x[shown], "y": y[shown]}

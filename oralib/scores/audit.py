@@ -445,8 +445,8 @@ def _problem(bits: Bits, coins: str | None, v: int, taken: int, what: str) -> st
             "guesses": "a guess of 1 must mean included: are the guesses turned around?",
         }[what]
         return (
-            f"{hint} Only {v} of {taken} guesses are right, and blind ones do so badly with "
-            f"probability {wrong:.1g}. (To try both signs on the same canaries makes the bound "
+            f"{hint} Only {v} of {taken} guesses are right, and blind ones do this badly with "
+            f"probability {wrong:.1g}. (Trying both signs on the same canaries makes the bound "
             "fail twice as often: then halve β)"
         )
     return ""

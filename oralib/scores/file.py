@@ -78,7 +78,7 @@ def _csv(content: bytes) -> Any:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(
-            f", line {line}: this is no text in UTF-8; save it as CSV in UTF-8"
+            f", line {line}: this is not UTF-8 text; save it as CSV in UTF-8"
         ) from None
     if not text.strip():
         raise ValueError(" is empty: it must have a line with names of columns and one per canary")
@@ -97,7 +97,7 @@ def _csv(content: bytes) -> Any:
         raise ValueError(f": {str(error).split('C error: ')[-1].strip()}") from None
     lines = len(re.findall(r"\r\n|\r|\n", text.rstrip("\r\n"))) + 1
     if len(table.iloc[:lines]) < lines:  # a quote that is not closed swallows the lines below it
-        raise ValueError(" has a cell in quotes that goes over several lines; leave such cells out")
+        raise ValueError(" has a quoted cell that spans several lines; leave such cells out")
     table.columns, table.index = table.iloc[0], pd.RangeIndex(1, len(table) + 1, name="line")
     return table[(table != "").any(axis=1)].iloc[1:]
 
@@ -112,7 +112,7 @@ def _parquet(content: bytes) -> Any:
         raise ValueError(" is a Parquet file, which needs a package: pip install pyarrow") from None
     except Exception as error:  # pyarrow raises many kinds of errors
         said = " ".join(str(error).split())[:200]
-        raise ValueError(f" is no Parquet file that can be read: {said}") from None
+        raise ValueError(f" is not a readable Parquet file: {said}") from None
     if any(name is not None for name in table.index.names):
         table = table.reset_index(allow_duplicates=True)  # pandas may have kept id there
     _check_names([str(name) for name in table.columns])
@@ -148,7 +148,7 @@ def _columns(table: Any) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]
     table.columns = [str(name).strip().lower() for name in table.columns]
     (kind, coin_name), *_ = _pairs(list(table.columns))
     if not len(table):
-        raise ValueError(" has no canaries: there is nothing below the names of the columns")
+        raise ValueError(" has no canaries: there is nothing below the column names")
     if "id" in table:
         names = table["id"].str.strip()
         _refuse(names, names.duplicated(), "occurs twice, but a canary has one coin")
@@ -160,7 +160,7 @@ def _columns(table: Any) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]
         _refuse(table[coin_name], coins == 0, "beside a -1; write 1 and 0 only")
     cells = table[kind]
     if kind == "score":
-        said = "is no finite number like -1.5e-3, with a point and not a comma"
+        said = "is not a finite number like -1.5e-3, with a point and not a comma"
         _refuse(cells, ~cells.str.fullmatch(_NUMBER), said)
         values = cells.astype(float)
         _refuse(cells, ~np.isfinite(values), said)
