@@ -346,9 +346,9 @@ def _to_refute(
     enough = ceil(2.5 * k[0] / -expm1(of.steps * log1p(-min(of.sample_rate, 0.999))))
     raise ValueError(
         f"d must be larger: no plan for {of.d:,} coordinates and at most {most:,} canaries was "
-        f"seen to refute an epsilon of {epsilon:g}, even with {_LESS[-1]:g} of the stated noise. It "
-        f"takes {k[0]:,} guesses, nearly all right; try d={max(enough, 2 * of.d)}, and most no "
-        "smaller (oralib.canaries adds its own weights, as many as you like)"
+        f"seen to refute an epsilon of {epsilon:g}, even with {_LESS[-1]:g} of the stated noise. "
+        f"It takes {k[0]:,} guesses, nearly all right; try d={max(enough, 2 * of.d)}, and most "
+        "no smaller (oralib.canaries adds its own weights, as many as you like)"
     )
 
 

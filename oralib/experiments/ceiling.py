@@ -40,7 +40,7 @@ def isolated_ceiling(
 
     Parameters
     ----------
-    sizes : the numbers of elements n, each with a coordinate of its own.
+    sizes : the numbers of elements n; each element has its own coordinate.
     sees : what the guesser looks at, the ``"sum"`` of all steps or the ``"steps"``, or both.
     rules : ``"plain"`` is the bound for δ = 0, which says nothing about (ε, δ)-DP; ``"steinke"``
         and ``"exact"`` are for δ and k guesses; ``"threshold"`` is for δ and guesses wherever the

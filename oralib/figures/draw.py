@@ -65,7 +65,7 @@ def level(axes: Axes, series: str, value: float, upright: bool = False, **style:
 
 
 def references(axes: Axes, levels: Mapping[str, float] | None, **style: Any) -> None:
-    """Reference lines, each with dashes of its own."""
+    """Reference lines, each with its own dashes."""
     kinds = cycle(("--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))))
     for dashes, (label, value) in zip(kinds, (levels or {}).items(), strict=False):
         level(axes, label, value, linestyle=dashes, **style)

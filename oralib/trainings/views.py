@@ -41,7 +41,7 @@ def compare_views(
 
     Parameters
     ----------
-    staying, hopping : trainings of the same canaries, with weights of their own.
+    staying, hopping : trainings of the same canaries, which have their own weights.
     among : one whose canaries share the weights of the pixels.
     included, included_among : the coins of the first two, and of the third.
     k, k_among : the number of guesses, fixed in advance, for the first two and for the third.
