@@ -222,7 +222,7 @@ def _tight_sizes() -> dict[str, bool]:
     corrected={"largest": 1.0},
     correction="If and only if limsup s(n) / log2 n ≤ 1; o(log n) is sufficient but not necessary.",
     mutants=[varied("largest", 1)],
-    remark="Differences below half a per cent are not seen.",
+    remark="Differences below half a percent cannot be seen.",
 )
 def tight_sizes_of_sets(largest: float) -> Finding:
     return same_answers(
@@ -250,7 +250,7 @@ def tight_sizes_of_sets(largest: float) -> Finding:
         ),
         replaced("largest", half_a_per_cent_more_than_log2_n=1.005, twice_log2_n=2.0),
     ],
-    remark="Differences below half a per cent are not seen.",
+    remark="Differences below half a percent cannot be seen.",
 )
 def small_sets_suffice(largest: float) -> Finding:
     return same_answers(

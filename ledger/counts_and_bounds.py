@@ -104,7 +104,7 @@ def _bound_range(success: float, r: int, beta: float) -> tuple[float, float]:
 def bounds_tend(
     success: float, level: float, betas: Sequence[float] = (0.01, 0.05, 0.5)
 ) -> Finding:
-    """At every β the bounds of ever more guesses of this quality tend to a level in probability.
+    """At every β the bounds of more and more guesses like these tend to a level in probability.
 
     They are computed for up to a million million guesses: there all but one in a thousand are
     within 1e-4 of the level.
