@@ -1,7 +1,7 @@
 """Execute the chapters in place: ``python -m book``, or ``python -m book 04-the-gaps``.
 
-Only what belongs into a commit is kept: outputs, execution counts, tags and the numbers in prose,
-no timings. Without names, the picture of the README is drawn again as well.
+Only what belongs in a commit is kept: outputs, execution counts, tags and the numbers in prose, but
+no timings. Without names, the picture of the README is redrawn too.
 """
 
 import sys
@@ -40,10 +40,10 @@ def execute(path: Path) -> None:
 
 
 def check_unchanged(client: NotebookClient, notebook: nbformat.NotebookNode) -> None:
-    """Refuse prose with a number that has another value at the end of the notebook.
+    """Refuse prose with a number that has a different value at the end of the notebook.
 
-    JupyterLab evaluates all numbers in prose when all cells have been run: its readers would see
-    other ones than those of the book if a name that prose mentions were assigned twice.
+    JupyterLab evaluates all numbers in prose after all cells have run. If a name in prose were
+    assigned twice, its readers would see numbers that differ from the book's.
     """
     entries = [entry for cell in notebook.cells for entry in cell.metadata.get(VALUES, [])]
     at_end = evaluate(client, [entry["expression"] for entry in entries])
@@ -66,7 +66,7 @@ def draw_readme_picture() -> None:
 
 
 def main() -> None:
-    # A notebook that is not in the contents is somebody's own, and is not written over.
+    # A notebook that is not in the contents is somebody's own and is not overwritten.
     pages = {Path(page).name for _, part in contents(BOOK.parent) for page in part}
     chapters = {path.stem: path for path in sorted(BOOK.glob("*.ipynb")) if path.stem in pages}
     for name in sys.argv[1:]:
@@ -79,7 +79,7 @@ def main() -> None:
             continue
         try:
             execute(chapters[name])
-        except Exception as error:  # of the chapter, its kernel or the disk
+        except Exception as error:  # from the chapter, its kernel or the disk
             sys.exit(f"{name} failed: {str(error) or type(error).__name__}")
     if not sys.argv[1:]:
         draw_readme_picture()

@@ -1,8 +1,8 @@
 """Build the book into ``_build/html``: ``python -m book.build``, as ``make book`` does.
 
 This is ``jupyter-book build --warningiserror --nitpick .``, but pages are read side by side, and
-chapters are executed while they are read. As an extension of Sphinx this module says that the
-others allow for it.
+chapters are executed while they are read. As a Sphinx extension this module declares that the other
+extensions allow that.
 """
 
 import os
@@ -13,7 +13,7 @@ import sphinx.builders
 from jupyter_book.sphinx import build_sphinx
 from sphinx_proof.domain import ProofDomain
 
-#: Pages that are read at a time, at most: the kernel of a chapter has threads of its own.
+#: The most pages that are read at a time: the kernel of a chapter has its own threads.
 PAGES = 4
 
 
@@ -37,9 +37,9 @@ def build(root: Path) -> bool:
 
 
 def setup(app) -> dict:
-    # Each page is a task of its own. Sphinx would make a few large ones, and wait for the last.
+    # Each page is a separate task. Sphinx would make a few large ones, and wait for the last.
     sphinx.builders.make_chunks = lambda pages, processes: [[page] for page in pages]
-    # It keeps nothing that belongs to a page, and forgets to say so.
+    # It keeps nothing that belongs to a page, but does not say so.
     ProofDomain.merge_domaindata = lambda domain, pages, other: None
     # The same, for work that they do after all pages have been read.
     for name in ("sphinx_multitoc_numbering", "sphinx-mathjax-offline"):

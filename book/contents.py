@@ -1,4 +1,4 @@
-"""The table of contents of the book, for those who need its pages."""
+"""The table of contents of the book, for code that needs its pages."""
 
 from pathlib import Path
 

@@ -2,8 +2,8 @@
 
 Or some of them: ``python -m book.data best-bounds``. Real trainings need PyTorch: ``make torch``.
 
-Beside the result of many audits there is that of the first few, ``first``, which a test computes
-again: a table that no longer belongs to the library is found.
+Beside the result of many audits, a table has the result of the first few, ``first``. A test
+computes it again, and so finds a table that no longer fits the library.
 """
 
 import sys
@@ -26,8 +26,8 @@ from oralib.trainings import planted
 
 FOLDER = Path(__file__).parent / "data"
 
-#: Audits of a row, many where they are cheap, as in Chapter 6; and those that are played again by
-#: the tests: one block of random numbers.
+#: Audits per row, many where they are cheap, as in Chapter 6; and how many the tests play again:
+#: one block of random numbers.
 TRIALS = {
     **dict.fromkeys(METHODS, 1000),
     **dict.fromkeys(("paper", "sum"), 10_000),
@@ -49,7 +49,7 @@ def first_bounds(methods: "pd.Series[str]") -> list[float]:
 
 
 def bound_map() -> pd.DataFrame:
-    """Mean bounds over elements per coordinate and guesses, from 20 audits a point."""
+    """Mean bounds over elements per coordinate and guesses, from 20 audits per point."""
     columns = ["epsilon", "method", "x", "n", "k", "valid", "valid_se", "efficacy", "trials"]
     return experiments.bound_map(trials=20)[columns]
 
@@ -64,7 +64,7 @@ def explorer() -> pd.DataFrame:
 def explored(epsilon: float, x: int, way: str, trials: int | None = None) -> pd.DataFrame:
     """Canaries that stay, hop or stay with one-way feedback: a row for each number of guesses.
 
-    Numbers of guesses share their trainings, but for canaries that stay, which are cheap. Column
+    Numbers of guesses share their trainings, except for canaries that stay, which are cheap. Column
     ``first`` is the mean bound of the first audits.
     """
     sigma = noise_multiplier(epsilon, 1e-5, 100, 0.1)

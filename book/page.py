@@ -23,7 +23,7 @@ BOOK = Path(__file__).parent
 
 _REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```"
 
-#: All style sheets but those of icons, whose fonts would have to come along.
+#: All style sheets except those for icons, whose fonts would have to be included.
 _SHEETS = "link[rel=stylesheet]:not([href*=fontawesome])"
 
 _PAGE = """<!doctype html>

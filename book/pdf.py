@@ -1,11 +1,11 @@
 """The whole book as one PDF: ``python -m book.pdf``, from the pages that ``make book`` has built.
 
 The pages are joined into one, in the order of the table of contents, and headless Chromium prints
-it: nothing is executed again, and LaTeX is not needed. The reference of the library is left out: it
-is to look things up in, on its pages or by Python's ``help``. Links between pages lead to places
-inside of the PDF, and links to files that are not in it become plain text. Solutions of exercises
-are open. Folded code is left out, as its figure or table is there, but for the parameters and the
-imports of each chapter, which other code needs. How to run a chapter is said once, in the preface.
+it: nothing is executed again, and LaTeX is not needed. The reference of the library is left out:
+readers look things up on its pages or with Python's ``help``. Links between pages lead to places
+inside the PDF, and links to files that are not in it become plain text. Solutions of exercises are
+open. Folded code is left out, as its figure or table is there, except for the parameters and the
+imports of each chapter, which other code needs. The preface says once how to run a chapter.
 """
 
 import base64
@@ -32,7 +32,7 @@ HTML = ROOT / "_build" / "html"
 PDF = ROOT / "_build" / "pdf" / "auditing-differential-privacy-in-one-run.pdf"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
-#: What is of no use on paper.
+#: What is useless on paper.
 DROPPED = (
     ".headerlink, script, style, .copybtn, .figure-data, .ledger-box > input, .ledger-box > label"
 )
@@ -40,7 +40,7 @@ DROPPED = (
 RUN = ".admonition.run"
 #: The summaries of folded code that is printed.
 KEPT = re.compile("Parameters of this chapter|Set-up")
-#: Attributes that say which element is meant, by its id.
+#: Attributes that refer to an element by its id.
 REFERRING = ("aria-labelledby", "aria-describedby", "for", "headers")
 
 # ------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ REFERRING = ("aria-labelledby", "aria-describedby", "for", "headers")
 
 
 def place(page: str, anchor: str = "") -> str:
-    """The id of a place of the book, in the one page of all.
+    """The id of a place of the book in the joined page.
 
     >>> place("book/04-the-gaps"), place("book/04-the-gaps", "fig-gaps-three")
     ('04-the-gaps', '04-the-gaps.fig-gaps-three')
@@ -58,7 +58,7 @@ def place(page: str, anchor: str = "") -> str:
 
 
 def printed_parts() -> list[tuple[str, list[str]]]:
-    """The parts of the book, each with its pages that are printed."""
+    """The parts of the book, each with its printed pages."""
     return [
         (name, [page for page in pages if not page.startswith("book/api")])
         for name, pages in contents(ROOT)
@@ -66,13 +66,13 @@ def printed_parts() -> list[tuple[str, list[str]]]:
 
 
 def article(page: str, pages: list[str]) -> Any:
-    """What a page says, with ids and links as they are in the one page of all."""
+    """The content of a page, with ids and links as they are in the joined page."""
     path = HTML / f"{page}.html"
     found = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").select_one(
         "article.bd-article"
     )
     if found is None:
-        raise SystemExit(f"error: {path} is no page of the book; build it anew by `make book`")
+        raise SystemExit(f"error: {path} is not a page of the book; rebuild it with `make book`")
     for useless in found.select(DROPPED if page == pages[0] else f"{DROPPED}, {RUN}"):
         useless.decompose()
     for fold in found.find_all("details"):
@@ -87,7 +87,7 @@ def article(page: str, pages: list[str]) -> Any:
         link_inside(link, page, pages)
     for image in found.find_all("img", src=True):
         image["src"] = local(page, image["src"])
-    for level in range(5, 0, -1):  # a level above them is that of the parts
+    for level in range(5, 0, -1):  # the level above is for the parts
         for heading in found.find_all(f"h{level}"):
             heading.name = f"h{level + 1}"
     found.name = "section"
@@ -97,7 +97,7 @@ def article(page: str, pages: list[str]) -> Any:
 
 
 def unfold(fold: Any) -> None:
-    """Open what is folded, or leave it out if it is code of something that is shown."""
+    """Open what is folded, or leave it out if it is the code of something shown."""
     summary = fold.find("summary")
     title = summary.get_text(" ", strip=True) if summary else ""
     if "hide" not in fold.get("class", []):
@@ -114,7 +114,7 @@ def unfold(fold: Any) -> None:
 
 
 def link_inside(link: Any, page: str, pages: list[str]) -> None:
-    """Lead a link to its place in the one page; one to a file that is not in it is only text."""
+    """Point a link to its place in the joined page; a link to a file outside it becomes text."""
     target = link["href"]
     if re.match(r"[a-z]+:", target):
         return
@@ -138,7 +138,7 @@ def local(page: str, source: str) -> str:
 
 
 def heads(pages: list[str]) -> str:
-    """The style sheets of the first page, and what sets formulas, from a page that has some."""
+    """The style sheets of the first page, and the scripts for formulas from a page with some."""
     sheets, scripts = [], []
     for page in pages:
         soup = BeautifulSoup((HTML / f"{page}.html").read_text(encoding="utf-8"), "html.parser")
@@ -156,7 +156,7 @@ def heads(pages: list[str]) -> str:
 
 
 def joined() -> str:
-    """The whole book as one page; the numbers of sheets in its table of contents come later."""
+    """The whole book as one page; the sheet numbers in its table of contents come later."""
     parts = printed_parts()
     pages = [page for _, listed in parts for page in listed]
     missing = [page for page in pages if not (HTML / f"{page}.html").exists()]
@@ -173,7 +173,7 @@ def joined() -> str:
             words = heading.get_text(" ", strip=True)
             if page == pages[0]:
                 heading.string = words = "Preface" if words == title else words
-                heading.name = "h1"  # it belongs to no part
+                heading.name = "h1"  # it is in no part
             if name and number == 0:
                 chapter.insert(0, BeautifulSoup(f'<h1 class="part">{name}</h1>', "html.parser"))
             listing.append(
@@ -215,10 +215,10 @@ They are on the pages of the book, and its notebooks run.</p>
 # ------------------------------------------------------------------------------------------------
 # The printer
 
-#: The width of what is printed on a sheet, in pixels of CSS: A4 without its margins.
+#: The printed width of a sheet, in CSS pixels: A4 without its margins.
 WIDTH = round((210 - 2 * 20) / 25.4 * 96)
 
-#: Formulas and tables that are wider than their place get smaller, and nothing scrolls on paper.
+#: Formulas and tables that are too wide are made smaller, since nothing scrolls on paper.
 FIT = """
 const room = element => {
   const box = element.parentElement.closest('td, th, .admonition, li, dd, main');
@@ -256,7 +256,7 @@ return [...document.querySelectorAll('.math')]
   .map(x => x.outerHTML.slice(0, 160));
 """
 
-#: Leave nothing on the page but the numbers of sheets in the table of contents.
+#: Leave only the sheet numbers in the table of contents on the page.
 NUMBERS = """
 for (const [name, sheet] of Object.entries(arguments[0]))
   document.querySelector(`nav a[href="#${name}"] .sheet`).textContent = sheet;
@@ -267,7 +267,7 @@ document.documentElement.classList.add('numbers');
 
 @contextmanager
 def printer() -> Iterator[Any]:
-    """A headless Chromium that reaches no other machine."""
+    """A headless Chromium without network access."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
     if not browser or not driver:
@@ -298,7 +298,7 @@ def printer() -> Iterator[Any]:
 
 
 def lay_out(chromium: Any, path: Path) -> None:
-    """Open the one page as it will be on paper, and make fit what is too wide."""
+    """Open the joined page as it will be on paper, and shrink what is too wide."""
     screen = {"width": WIDTH, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
     chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
@@ -325,7 +325,7 @@ def print_out(chromium: Any, *, whole: bool = True) -> PdfReader:
 
 
 def sheets(reader: PdfReader) -> dict[str, int]:
-    """On which sheet each chapter begins, from 1 on."""
+    """On which sheet each chapter begins, counting from 1."""
     numbers = {page.indirect_reference.idnum: i for i, page in enumerate(reader.pages, 1)}
     names = [place(page) for _, listed in printed_parts() for page in listed]
     targets = reader.named_destinations
@@ -338,7 +338,7 @@ def sheets(reader: PdfReader) -> dict[str, int]:
 
 
 def main() -> None:
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it counts objects otherwise than Chromium
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it counts objects unlike Chromium
     if not (HTML / "index.html").exists():
         raise SystemExit("error: the book is not built: run `make book` first")
     with printer() as chromium:
@@ -352,8 +352,8 @@ def main() -> None:
         if wide := chromium.execute_script(TOO_WIDE):
             raise SystemExit("error: too wide for paper: " + "\n".join(wide))
         whole = print_out(chromium)
-        # Only now it is known on which sheet each chapter begins. To print all of it again would
-        # take minutes, so the numbers are printed by themselves, onto the table of contents.
+        # Only now do we know on which sheet each chapter begins. Printing everything again would
+        # take minutes, so the numbers are printed separately, onto the table of contents.
         chromium.execute_script(NUMBERS, sheets(whole))
         numbers = print_out(chromium, whole=False)
     writer = PdfWriter(clone_from=whole)

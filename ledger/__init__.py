@@ -1,14 +1,13 @@
 """A ledger of the paper's statements, each with a check and a computed verdict.
 
 Statements (theorems, examples, measured claims) hold, hold with a correction, or fail as stated.
-Definitions and algorithms cannot hold; they are implemented, and their properties checked. The
-rest is what this book adds.
+Definitions and algorithms cannot hold; they are implemented, and their properties are checked. The
+other rows are what this book adds.
 
-A misprint that every reader corrects at sight is read as it was meant. A statement that is false
-as printed holds with a correction if, once a condition, a constant, a number, a sign, a rule, a
-relation or a reason is put right, what the paper concludes from it stands; if that is false too,
-the statement fails. It is judged where the paper makes it; what happens elsewhere is a row of our
-own.
+An obvious misprint is read as it was meant. A statement that is false as printed holds with a
+correction if, once a condition, a constant, a number, a sign, a rule, a relation or a reason is put
+right, what the paper concludes from it stands; if that is false too, the statement fails. It is
+judged where the paper makes it; what happens elsewhere is a separate row of ours.
 
 >>> import ledger
 >>> ledger.find("prop:adaptive-ora-is-valid").verdict().verdict
@@ -17,7 +16,7 @@ own.
 
 from difflib import get_close_matches
 
-# Each of these enters its claims into the ledger when it is imported.
+# Each of these adds its claims to the ledger when it is imported.
 from ledger import (
     adaptive,
     asymptotics,
@@ -85,7 +84,7 @@ _PARTS = {
 
 
 def parts() -> dict[str, list[int]]:
-    """The numbers of the claims by what they are about; our own ones are a part of theirs.
+    """The numbers of the claims by topic, including our own claims.
 
     Examples
     --------

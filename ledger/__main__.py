@@ -11,7 +11,7 @@ import ledger
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the verdicts; 1 if one is not as expected, 2 for a claim that is not in the ledger."""
+    """Print the verdicts; returns 1 if one is not as expected, 2 for an unknown claim."""
     parser = argparse.ArgumentParser(
         prog="python -m ledger",
         description="Check the claims of the paper and print the verdicts. The exit status is 1 "
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--only",
         metavar="LABEL",
         action="append",
-        help="check this claim alone (or its number); give it again for another one",
+        help="check only this claim (label or number); repeat the option for more claims",
     )
     parser.add_argument(
         "--mutants",
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # somebody has read enough, as head does
+    except BrokenPipeError:  # the reader has stopped, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt:

@@ -68,7 +68,7 @@ _RELATIONS: dict[str, Callable[[Vector, Vector], bool]] = {
     stated={"relation": "dominates", "level": 1.0},
     corrected={"relation": "is more spread than"},
     correction="V has the mean of Bin(n, p(ε)) and more spread (convex order); for n ≥ 2 and ε < ∞ "
-    "it is not dominated by it, which is what invalidity needs.",
+    "it is not dominated by Bin(n, p(ε)), which is what invalidity needs.",
     mutants=[
         replaced("relation", is_dominated="is dominated by", is_less_spread="is less spread than"),
         varied("level"),
@@ -83,7 +83,7 @@ def full_knowledge_is_spread_out(relation: str, level: float) -> Finding:
             return Finding(
                 False, f"n = {n}: P[V ≥ 1] = {1 - law[0]:.4g}, against {1 - binomial[0]:.4g}"
             )
-    # All right is as likely as one guess being right, and then the bound exceeds ε.
+    # All are right as often as a single guess is, and then the bound exceeds ε.
     fails = epsilon_lower_bound(20, 20) > np.log(3)
     return Finding(bool(fails), "6 laws; at n = 20, p = 3/4 the bound fails with probability 3/4")
 
@@ -166,8 +166,8 @@ def sums_are_dominated(dependences: tuple[float, ...], premise: str) -> Cases:
 def _muting_response() -> tuple[Channel, float]:
     """The table of a response of nine elements that mutes itself, and its rate.
 
-    The line is that of the bound at β = 0.1: v of r right guesses refute a level of 0.0175, which
-    is the privacy level of the table to four digits.
+    The line is where v of r right guesses refute, by the bound at β = 0.1, a level of 0.0175: the
+    privacy level of the table to four digits.
     """
     n, rate = 9, 0.004995
     v, r = np.indices((n + 1, n + 1))
@@ -206,7 +206,7 @@ def muting_failure(feedback: str) -> tuple[float, float]:
         varied("level", down=WEAKER),
     ],
     expected=FAILS,
-    remark="The variants are those of one-way feedback, for which the check finds nothing.",
+    remark="The variants have one-way feedback, for which the check finds no failure.",
 )
 @each(at_most)
 def adaptive_is_valid(feedback: str, level: float) -> Cases:
@@ -230,8 +230,8 @@ def adaptive_is_valid(feedback: str, level: float) -> Cases:
     65,
     "prop:adaptive-ora-is-tight-for-xip",
     "Proposition E.7",
-    "On Xor-in-Pairs ORA guesses blindly, and AORA takes n/2 guesses that are all right: it is "
-    "tight, its bound grows beyond all limits.",
+    "On Xor-in-Pairs ORA guesses blindly, while AORA takes n/2 guesses that are all right: it is "
+    "tight, and its bound grows without limit.",
     stated={"plain": 0.5, "guesses": 0.5, "accuracy": 1.0, "feedback": "full"},
     mutants=[
         varied("plain"),
@@ -257,7 +257,7 @@ def xor_in_pairs(plain: float, guesses: float, accuracy: float, feedback: str) -
 
 @cache
 def _mean_guesses(n: int, feedback: str) -> float:
-    """E[R] on Count, guessing what is certain."""
+    """E[R] on Count, guessing only what is certain."""
     law = _law(channel(Count(), n), inf, feedback)
     return float(law.sum(axis=0) @ np.arange(n + 1))
 
@@ -266,7 +266,7 @@ def _mean_guesses(n: int, feedback: str) -> float:
     66,
     "eq:certain-guesses-of-ora",
     "Section E.3.2",
-    "ORA of Count takes 2^(1−n) certain guesses in the mean.",
+    "ORA of Count takes 2^(1−n) certain guesses on average.",
     explained="E-adaptive-auditing#paper-section-e-3-count",
     stated={"power": 0.0, "base": 2.0, "exponent": 1.0},
     corrected={"power": 1.0},
@@ -284,7 +284,7 @@ def certain_guesses_of_ora(power: float, base: float, exponent: float) -> Findin
     67,
     "eq:certain-guesses-of-aora",
     "Section E.3.2",
-    "AORA of Count takes 2 − 2^(1−n) certain guesses in the mean.",
+    "AORA of Count takes 2 − 2^(1−n) certain guesses on average.",
     explained="E-adaptive-auditing#paper-section-e-3-count",
     stated={"most": 2.0, "base": 2.0, "exponent": 1.0},
     mutants=[varied("most"), varied("base"), varied("exponent")],

@@ -1,4 +1,4 @@
-"""Bounds and estimations of ever more guesses: the paper's Section 3 and Appendix A."""
+"""Bounds and estimations with more and more guesses: the paper's Section 3 and Appendix A."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -40,7 +40,7 @@ from oralib.mechanisms import LocalRandomizedResponse, NameAndShame
 
 
 def laplace_success(epsilon: float, tau: float) -> tuple[float, float]:
-    """(success, chance to guess) on Local Laplace where the loss is at least τ in size.
+    """(success, chance of guessing) on Local Laplace where the loss is at least τ in size.
 
     From the densities: the loss of an output o is -ε o, cut at ±ε.
     """
@@ -63,7 +63,7 @@ def _strategies() -> dict[str, tuple[float, float, bool]]:
         for part in (0.0, 0.5, 0.8, 1.0):
             success, _ = laplace_success(epsilon, part * epsilon)
             found[f"LLP_{epsilon:g}, τ = {part:g}ε"] = (epsilon, success, True)
-    # Two levels that differ by a per cent: guessing both, or the higher one only.
+    # Two levels that differ by one percent: guessing both, or only the higher one.
     graded = graded_response((1.0, 0.99), (0.5, 0.5))
     found["graded, all"] = (graded.epsilon, graded.optimal_efficacy(), True)
     found["graded, higher"] = (graded.epsilon, float(graded.guess_accuracy.max()), True)
@@ -85,8 +85,8 @@ def _strategies() -> dict[str, tuple[float, float, bool]]:
         replaced("tolerance", three_per_cent=0.03),
         replaced("unlimited", not_asked_for=False),
     ],
-    remark="Lemma A.4 says 'auditor with unlimited guesses'. It is read of the strategy whose "
-    "efficacy tends to the limit, as in Lemma 3.3; one guess of Name and Shame shows why.",
+    remark="Lemma A.4 says 'auditor with unlimited guesses'. We take this to mean the strategy "
+    "whose efficacy tends to the limit, as in Lemma 3.3; one guess of Name and Shame shows why.",
 )
 def tight_if_accurate(level: float, tolerance: float, unlimited: bool) -> Finding:
     answers = {}
@@ -95,7 +95,7 @@ def tight_if_accurate(level: float, tolerance: float, unlimited: bool) -> Findin
         claimed = distance <= tolerance + 1e-9 and (many or not unlimited)
         if many:
             tight = bounds_tend(accuracy, epsilon).holds
-        else:  # one right guess of one, for ever
+        else:  # always one right guess of one
             tight = epsilon_lower_bound(1, 1) >= epsilon
         answers[name] = (claimed, bool(tight))
     return same_answers(answers)
@@ -115,8 +115,8 @@ def tight_if_accurate(level: float, tolerance: float, unlimited: bool) -> Findin
         varied("power", 1, down="weaker up to 1, and no distance is larger than that"),
         replaced("level", fourth_root="min(β, 1 − β)^(1/4)"),
     ],
-    remark="Where β is as small as a double can hold the inequality is an equality to 0.7% in the "
-    "constant 2; a smaller change is not seen.",
+    remark="Where β is as small as a double allows, the inequality is an equality to 0.7% in the "
+    "constant 2; smaller changes cannot be seen.",
 )
 def limit_is_near_the_accuracy(level: str, two: float, power: float) -> Finding:
     log_of: dict[str, Function] = {
@@ -201,7 +201,7 @@ _INSIDE = ("1/2", "0.6", "0.99")
     stated={"accuracies": tuple(_SEQUENCES_OF_RIGHT_GUESSES), "limit": 0.0},
     corrected={"accuracies": _INSIDE},
     correction="If the accuracy stays between 1/2 and some 1 − η; near 1 the gap in nats can "
-    "stay, or be infinite, and below 1/2 the estimation is negative, as no bound is.",
+    "persist, or be infinite, and below 1/2 the estimation is negative, which no bound is.",
     mutants=[
         replaced(
             "accuracies",
@@ -229,7 +229,7 @@ _AROUND = (0.0, 1.0, 1.07, 1.085, 1.095, 1.105, 1.115, 1.13, 1.3)
 
 
 def _stays_below(success: float, level: float, bound: Function, r: int) -> bool:
-    """Whether the bound, which grows with v, is below the level but for rare luck."""
+    """Whether the bound, which grows with v, is below the level except by rare luck."""
     return bool(bound(almost_all(success, r)[1], r) <= level)
 
 
@@ -296,8 +296,8 @@ def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
         replaced("auditors", also_one_that_is_always_wrong="any that is valid"),
     ],
     remark="At ε(M) = 0 the coins of a guessing game are independent of its guesses, so half of "
-    "them come out right. An auditor that plays no such game could always be wrong: its bounds "
-    "would be 0 and its estimations would not, so for any valid auditor ε(M) > 0 is needed.",
+    "them come out right. An auditor that plays no guessing game could always be wrong: its bounds "
+    "would be 0 and its estimations would not, so for arbitrary valid auditors ε(M) > 0 is needed.",
 )
 def bounds_tend_to_the_level(level: float, guesses: int, auditors: str) -> Finding:
     # (ε(M), limit of the accuracy); at ε(M) = 0 it is 1/2, whatever is guessed.
@@ -332,8 +332,8 @@ _SEQUENCES: dict[str, tuple[Function, bool]] = {
     39,
     "lem:lower-boundedness-sandwich",
     "Lemma A.16",
-    "Bounded variables that stay below a level in the limit reach it in probability if and only "
-    "if their means tend to it.",
+    "Bounded variables that stay below a level in the limit tend to it in probability if and only "
+    "if their means do.",
     stated={"stays_below": True, "mean": 1.0, "reached": 1.0},
     mutants=[replaced("stays_below", not_asked_for=False), varied("mean", 1), varied("reached", 1)],
 )

@@ -44,7 +44,7 @@ from oralib.universe import SampledChannel
 )
 def mean_absolute_deviation(factor: float, power: float) -> Finding:
     def deviation(n: int, q: float) -> float:
-        """De Moivre's formula: 2 k (1 − q) P[Bin(n, q) = k] with k the first count above nq."""
+        """De Moivre's formula: 2 k (1 − q) P[Bin(n, q) = k], k the first count above nq."""
         if n > 10**15:
             return sqrt(2 * n * q * (1 - q) / pi)  # its limit, to all digits of a double
         k = int(n * q) + 1
@@ -105,7 +105,7 @@ _KERNELS: dict[str, Callable[[int], NDArray[Any]]] = {
 
 
 def _symmetric_efficacy(kernel: NDArray[Any], n: int) -> float:
-    """The best efficacy of a mechanism that depends on the number of ones alone, for any k."""
+    """The best efficacy of a mechanism that depends only on the number of ones, for any k."""
     others = np.arange(n)
     weight = stats.binom.pmf(others, n - 1, 0.5)
     given = np.stack([kernel[:, :n] @ weight, kernel[:, 1:] @ weight])
@@ -161,7 +161,7 @@ def symmetric_algorithms(factor: float, limit: float, pairs: str) -> Finding:
 @each(equal)
 def loss_of_count(two: float, rate: float) -> Cases:
     for n, a in product((1, 4, 12, 51, 200, 1001), (0.05, 0.2, 0.4, 1.0, 2.5)):
-        # Counts that lie on the border but for rounding are on neither side of it.
+        # Counts that lie on the border up to rounding are on neither side of it.
         loss = np.abs(Count().privacy_loss(np.arange(n + 1)[:, None], n)[:, 0])
         away = np.abs(np.arange(n + 1) - n / 2)
         edge = n * (exp(rate * a) - 1) / (two * (exp(rate * a) + 1))
@@ -198,7 +198,7 @@ _SIZES: dict[str, tuple[Function, float]] = {
 
 @cache
 def _tight_sizes() -> dict[str, bool]:
-    """Whether the number of exposed sets grows at every level that is tried.
+    """Whether the number of exposed sets grows at every level we try.
 
     The larger the level the later it grows, or the slower it falls: we compare log2 n = 10^5
     and 10^6.
@@ -220,9 +220,9 @@ def _tight_sizes() -> dict[str, bool]:
     kind=COUNTEREXAMPLE,
     stated={"largest": 0.0},
     corrected={"largest": 1.0},
-    correction="If and only if limsup s(n) / log2 n ≤ 1; o(log n) suffices and is not needed.",
+    correction="If and only if limsup s(n) / log2 n ≤ 1; o(log n) is sufficient but not necessary.",
     mutants=[varied("largest", 1)],
-    remark="Differences below half a per cent are not seen.",
+    remark="Differences below half a percent cannot be seen.",
 )
 def tight_sizes_of_sets(largest: float) -> Finding:
     return same_answers(
@@ -250,7 +250,7 @@ def tight_sizes_of_sets(largest: float) -> Finding:
         ),
         replaced("largest", half_a_per_cent_more_than_log2_n=1.005, twice_log2_n=2.0),
     ],
-    remark="Differences below half a per cent are not seen.",
+    remark="Differences below half a percent cannot be seen.",
 )
 def small_sets_suffice(largest: float) -> Finding:
     return same_answers(
@@ -263,14 +263,14 @@ def small_sets_suffice(largest: float) -> Finding:
 
 
 def _is_product(table: Channel, part: Channel) -> bool:
-    """Whether a table of two elements is the product of two copies of one of a single element."""
+    """Whether a table of two elements is the product of two copies of a table of one element."""
     if len(table.table) != len(part.table) ** 2:
         return False
     return bool(np.allclose(np.sort(np.kron(part.table, part.table)), np.sort(table.table)))
 
 
 def _block_efficacy(block: Channel, blocks: int, k: int) -> float:
-    """E*_k of many independent copies of a block, all its elements equally exposed."""
+    """E*_k of many independent copies of a block whose elements are all equally exposed."""
     accuracy, probability = block.guess_accuracy[:, 0], block.probability
     levels = np.unique(accuracy.round(12))[::-1]
     wanted = np.arange(1, k + 1)
@@ -293,8 +293,8 @@ def _block_efficacy(block: Channel, blocks: int, k: int) -> float:
     explained="paper-check#sec-corr-slips",
     stated={"reason": "local", "block": Count(), "limit": 1.0},
     corrected={"reason": "exposed sets"},
-    correction="It is not local for sets of two or more, but tight by Theorem 5.3: ever more sets "
-    "are exposed. Blocks of a constant size alone do not suffice, as Xor-in-Pairs shows.",
+    correction="It is not local for sets of two or more, but it is tight by Theorem 5.3: more and "
+    "more sets are exposed. Blocks of a constant size alone do not suffice, as Xor-in-Pairs shows.",
     mutants=[replaced("block", parity_of_a_block=XorInPairs()), varied("limit")],
 )
 def constant_sets(reason: str, block: Any, limit: float) -> Finding:
@@ -317,8 +317,8 @@ def constant_sets(reason: str, block: Any, limit: float) -> Finding:
     "ours:equal-pairs",
     "This book",
     "Pairs of two equal elements change the picture: with one live pair in each set of "
-    "Count-in-Sets the live ones are given away, E*_2 = 1 at n = 4, s = 2, against 7/8 with "
-    "different elements in every pair.",
+    "Count-in-Sets, the live elements are given away, E*_2 = 1 at n = 4, s = 2, compared with 7/8 "
+    "for different elements in every pair.",
     explained="D-dp-sgd-in-detail#prop-detail-equal",
     stated={"equal_allowed": 1.0, "different": 0.875},
     mutants=[varied("equal_allowed"), varied("different")],
@@ -340,7 +340,7 @@ def _median_best_set(c: float, log2_n: float) -> float:
     rare = np.arange(s // 2 + 1)
     log_weight = special.gammaln(s + 1) - special.gammaln(rare + 1) - special.gammaln(s - rare + 1)
     log_tail = np.logaddexp.accumulate(log_weight) / np.log(2) - s + 1
-    expected = log2_n - log2(s) + log_tail  # log2 of the number of sets that are so extreme
+    expected = log2_n - log2(s) + log_tail  # log2 of the number of sets this extreme
     return float(1 - rare[np.searchsorted(expected, log2(np.log(2)))] / s)
 
 
@@ -348,8 +348,8 @@ def _median_best_set(c: float, log2_n: float) -> float:
     98,
     "ours:beyond-the-border",
     "This book",
-    "For sets of c log2 n elements, c > 1, all of one size, the best efficacy of few guesses tends "
-    "to 1 − h⁻¹(1 − 1/c), h the binary entropy.",
+    "For sets of c log2 n elements, c > 1, all of one size, the best efficacy of a few guesses "
+    "tends to 1 − h⁻¹(1 − 1/c), h the binary entropy.",
     kind=CLOSED,
     explained="D-dp-sgd-in-detail#prop-detail-beyond",
     stated={"one": 1.0, "reciprocal": 1.0},

@@ -104,10 +104,10 @@ def _bound_range(success: float, r: int, beta: float) -> tuple[float, float]:
 def bounds_tend(
     success: float, level: float, betas: Sequence[float] = (0.01, 0.05, 0.5)
 ) -> Finding:
-    """At every β the bounds of ever more guesses of this quality tend to a level in probability.
+    """At every β the bounds of more and more guesses like these tend to a level in probability.
 
-    They are computed, up to a million million guesses: there all but one in a thousand are within
-    1e-4 of the level.
+    They are computed for up to a million million guesses: there all but one in a thousand are
+    within 1e-4 of the level.
     """
     return all_of(
         *(
@@ -124,8 +124,8 @@ def bounds_tend(
     4,
     "def:ora-asymptotic-tightness",
     "Definition 3.1",
-    "ORA is asymptotically tight if with ever more guesses the bounds of some guesser tend to "
-    "ε(M) in probability, at every β: guessing the output of randomized response is the example.",
+    "ORA is asymptotically tight if with more and more guesses the bounds of some guesser tend to "
+    "ε(M) in probability, at every β. The example is guessing the output of randomized response.",
     kind=CLOSED,
     stated={"level": 1.0, "mechanism": LocalRandomizedResponse},
     mutants=[
@@ -154,7 +154,7 @@ def efficacy(power: float, functional: str) -> Finding:
     weight = law[v, r]
     ratio = weight @ (v / r) ** power
     value = ratio if functional == "mean of ratios" else (weight @ v) / (weight @ r)
-    # By the words of the definition: over every output and dataset.
+    # As the definition says: over every output and dataset.
     guesses = ThresholdGuesser(LN3).guess(table.privacy_loss)
     right = guesses[:, None, :] == table.signs[None]
     accuracy = right.sum(axis=2) / np.abs(guesses).sum(axis=1)[:, None]
@@ -197,9 +197,9 @@ def above(success: float, level: float, r: int) -> float:
     14,
     "def:asymptotic-validity",
     "Definition A.2",
-    "Asymptotic validity: estimations exceed ε(M) + a with vanishing probability; read, as row 37 "
-    "demands, with unlimited guesses. One-run auditing of LRR_1 has it; knowing all others (XRR_1) "
-    "does not.",
+    "Asymptotic validity: estimations exceed ε(M) + a with vanishing probability. As row 37 "
+    "demands, we assume unlimited guesses. One-run auditing of LRR_1 has this property; knowing "
+    "all others (XRR_1) does not.",
     stated={"level": 1.0, "audit": "one run"},
     mutants=[varied("level", 1, up=WEAKER), replaced("audit", all_others_known="all others known")],
 )
@@ -264,7 +264,7 @@ def _pairs_of_laws() -> list[tuple[NDArray[Any], NDArray[Any], bool]]:
     for _ in range(60):
         y = rng.dirichlet([3.0, 3.0, 3.0, 3.0])
         x = y.copy()
-        # A few per cent of a mass go down, and perhaps a bit of another goes up.
+        # A few percent of one mass moves down, and perhaps a bit of another moves up.
         for direction in rng.choice([-1, 1], size=2, p=[0.7, 0.3]):
             start = int(rng.integers(1, 4) if direction < 0 else rng.integers(0, 3))
             amount = x[start] * rng.uniform(0.0, 0.02)

@@ -134,9 +134,8 @@ def best_efficacy_of_k(rate: float, more: int, first: float) -> Finding:
     explained="05-efficacy#paper-theorem-5-2",
     stated={"guess": "all that reach the k-th"},
     corrected={"guess": "exactly k"},
-    correction="Exactly k elements are to be guessed, ties broken in any way: where the k-th loss "
-    "and the next are tied, as in NAS for 2 ≤ k < n, the threshold takes more than k and may do "
-    "worse.",
+    correction="Guess exactly k elements, with ties broken in any way. Where the k-th loss and the "
+    "next are tied, as in NAS for 2 ≤ k < n, the threshold takes more than k and may do worse.",
     mutants=[
         replaced(
             "guess",
@@ -168,8 +167,8 @@ def _pairs() -> list[NDArray[Any]]:
     42,
     "lem:log-likelihood-ratio-and-total-variation-distance",
     "Lemma C.3",
-    "p(|ℓ|) is max{P, Q} / (P + Q), and its mean under P plus that under Q is 1 plus their total "
-    "variation distance.",
+    "p(|ℓ|) is max{P, Q} / (P + Q), and its mean under P plus its mean under Q is 1 plus their "
+    "total variation distance.",
     stated={"rate": 1.0, "one": 1.0, "distance": 1.0},
     mutants=[varied("rate"), varied("one"), varied("distance")],
 )
@@ -206,8 +205,8 @@ def efficacy_is_total_variation(base: float, factor: float) -> Finding:
     "the others.",
     stated={"tau": 0.0, "factor": 1.0},
     mutants=[replaced("tau", with_abstentions=LN3), varied("factor")],
-    remark="That the guesser does not abstain is said before the lemma, by its section, and in "
-    "its proof, but not in the lemma.",
+    remark="The lemma itself does not say that the guesser never abstains; its section says so "
+    "before the lemma, and so does its proof.",
 )
 @each(equal)
 def efficacy_is_mean_success(tau: float, factor: float) -> Cases:
@@ -262,8 +261,8 @@ def _figure_4() -> pd.DataFrame:
     55,
     "fig:results-of-ora-for-local-laplace",
     "Figure 4",
-    "The bounds of ORA of Local Laplace without abstentions stay below ε, at the level p^-1(E) of "
-    "its efficacy, to which they tend.",
+    "For Local Laplace without abstentions, the bounds of ORA stay below ε: they tend to the level "
+    "p^-1(E) of its efficacy.",
     kind=MONTE_CARLO,
     explained="C-efficacy-in-detail#fig-effc-laplace",
     stated={"level": 1.0, "side": "below"},

@@ -1,14 +1,14 @@
-"""What a claim is, how its verdict is computed, and the few words in which checks report.
+"""What a claim is, how its verdict is computed, and how checks report.
 
 A check is a function whose keyword arguments are the parts of the claim: constants, conditions,
 rules, directions. It tries them on cases that are computed from mechanisms, tables, games and
 laws, and says whether the claim holds, with its evidence. The verdict follows from what the check
-says of the version that the paper states and, if that one does not hold, of our correction.
+says about the version that the paper states and, if that does not hold, about our correction.
 
-Beside them stands a family of mutants. Each changes one part a little: a constant by a few per
-cent, up and down, a condition that is dropped, a direction that is turned round. The check must
-reject all of them. Where it cannot, the claim says why: some mutants are weaker statements and
-true as well, others differ by less than a simulation can see.
+A claim also has a family of mutants. Each changes one part a little: a constant goes up or down by
+a few percent, a condition is dropped, a direction is reversed. The check must reject all of them.
+Where it cannot, the claim says why: some mutants are weaker statements that are also true, and
+others differ by less than a simulation can see.
 """
 
 import re
@@ -51,7 +51,7 @@ PERCENT = 3
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check says of one version of a claim."""
+    """What a check says about one version of a claim."""
 
     holds: bool
     evidence: str
@@ -81,7 +81,7 @@ class Mutant:
 def varied(
     part: str, percent: float = PERCENT, *, up: str = "", down: str = ""
 ) -> tuple[Mutant, Mutant]:
-    """A constant by some per cent up and down; ``up`` and ``down`` say why one may pass."""
+    """Vary a constant by some percent up and down; ``up`` and ``down`` say why one may pass."""
     return (
         Mutant(f"{part} {percent:g}% up", part, lambda x: x * (1 + percent / 100), up),
         Mutant(f"{part} {percent:g}% down", part, lambda x: x * (1 - percent / 100), down),
@@ -89,7 +89,7 @@ def varied(
 
 
 def shifted(part: str, by: float, *, up: str = "", down: str = "") -> tuple[Mutant, Mutant]:
-    """A number, for instance 0, by so much up and down."""
+    """Shift a number, for instance 0, up and down by this much."""
     return (
         Mutant(f"{part} + {by:g}", part, lambda x: x + by, up),
         Mutant(f"{part} − {by:g}", part, lambda x: x - by, down),
@@ -97,7 +97,7 @@ def shifted(part: str, by: float, *, up: str = "", down: str = "") -> tuple[Muta
 
 
 def replaced(part: str, excuse: str = "", **values: Any) -> tuple[Mutant, ...]:
-    """A part by each of some other values, given by name."""
+    """Replace a part by each of some other values, given by name."""
     return tuple(
         Mutant(f"{part}: {name.replace('_', ' ')}", part, _constant(value), excuse)
         for name, value in values.items()
@@ -116,8 +116,8 @@ class Verdict:
     ----------
     verdict : computed from the findings: holds, holds with a correction, or fails as stated; for
         a definition implemented, or fails as stated.
-    evidence : of the version that the paper states.
-    evidence_of_correction : of our correction, if there was need of one.
+    evidence : for the version that the paper states.
+    evidence_of_correction : for our correction, if one was needed.
     accepted : whether the check accepted some version.
     rejected : the mutants that the check rejected; empty if they were not tried.
     passed : the mutants that it let pass.
@@ -135,12 +135,12 @@ class Verdict:
 
     @property
     def missed(self) -> tuple[Mutant, ...]:
-        """Mutants that passed and should not have."""
+        """Mutants that passed but should not have."""
         return tuple(mutant for mutant in self.passed if not mutant.excuse)
 
     @property
     def needlessly_excused(self) -> tuple[Mutant, ...]:
-        """Mutants that were rejected, against what the claim says of its check."""
+        """Mutants that were rejected although the claim says that its check cannot reject them."""
         return tuple(mutant for mutant in self.rejected if mutant.excuse)
 
     @property
@@ -193,7 +193,7 @@ class Claim:
     expected: str
 
     def verdict(self, *, mutants: bool = False) -> Verdict:
-        """Perform the check on every version, and on the mutants of the accepted one if asked."""
+        """Run the check on every version and, if asked, on the mutants of the accepted one."""
         stated = self.check(**self.stated)
         accepted: Mapping[str, Any] | None = self.stated if stated.holds else None
         evidence, holds = "", IMPLEMENTED if self.sort == DEFINITION else HOLDS
@@ -259,7 +259,7 @@ def _claim(
     remark: str = "",
     expected: str | None = None,
 ) -> Callable[[Check], Check]:
-    """Enter a check into the ledger, with its claim.
+    """Add a check to the ledger, with its claim.
 
     A numbered statement is explained where the book has that number, unless another place is given.
     """
@@ -296,7 +296,7 @@ def claims() -> list[Claim]:
 
 
 def each(compare: Check, *given: Any, **options: Any) -> Callable[[Callable[..., Cases]], Check]:
-    """Make a check of a function that yields its cases: they are compared all together."""
+    """Turn a function that yields cases into a check that compares all of them."""
 
     def decorate(cases: Callable[..., Cases]) -> Check:
         @wraps(cases)
@@ -349,14 +349,14 @@ def at_most(cases: Iterable[tuple[str, float, float]], slack: float = 1e-9) -> F
 
 
 def tends(values: Sequence[float], limit: float, tolerance: float) -> Finding:
-    """The values come ever closer to the limit, in the end to within the tolerance."""
+    """The values come closer and closer to the limit, in the end within the tolerance."""
     distance = np.abs(np.asarray(values, dtype=float) - limit)
     closer = bool((distance[1:] <= distance[:-1] + 1e-12).all())
     return Finding(closer and bool(distance[-1] <= tolerance), towards(values, limit))
 
 
 def towards(values: Sequence[float], limit: float) -> str:
-    """A sequence and its limit; what is 0 but for rounding, on any machine, is shown as 0."""
+    """A sequence and its limit; what is 0 up to rounding, on any machine, is shown as 0."""
     listed = ", ".join(f"{value:.4g}" if abs(value) > 1e-9 else "0" for value in values)
     return f"{listed} towards {limit:.4g}"
 
@@ -441,7 +441,7 @@ def exceeds(n: int, epsilon: float, beta: float) -> NDArray[np.float64]:
 
 
 def critical_levels(r: int, q: float, spread: float = 0.003) -> list[float]:
-    """Levels β at which a test of Bin(r, q) has no slack, and a bit more would be too much.
+    """Levels β at which a test of Bin(r, q) has no slack: any more would be too much.
 
     Just below each tail P[Bin(r, q) >= v]: at a level a little higher the count v would be
     rejected, with a probability above β.
@@ -452,6 +452,6 @@ def critical_levels(r: int, q: float, spread: float = 0.003) -> list[float]:
 
 
 def accuracy_values(n: int, least: int) -> NDArray[np.float64]:
-    """v / r where at least this many guesses are taken; elsewhere, what nobody would choose."""
+    """v / r where at least this many guesses are taken; elsewhere a value that is never best."""
     v, r = np.indices((n + 1, n + 1))
     return np.where((r >= least) & (v <= r), v / np.maximum(r, 1), -1e6)

@@ -1,4 +1,4 @@
-"""What this book adds on (ε, δ): the exact p-value, and numbers of guesses that are random."""
+"""What this book adds on (ε, δ): the exact p-value, and random numbers of guesses."""
 
 from functools import cache
 from itertools import combinations, product
@@ -47,7 +47,7 @@ def _maximum(objective: Any, rows: Any, limits: Any, totals: Any) -> float:
 def _best_mechanism(n: int, r: int, v: int, epsilon: float, delta: float) -> float:
     """max P[V >= v] over all (ε, δ)-DP mechanisms whose guesser takes exactly r guesses.
 
-    The output may be taken to be the guesses: what else a mechanism prints can be dropped.
+    We may assume that the output is the guesses: anything else a mechanism prints can be dropped.
     """
     outputs = [o for o in product((-1, 0, 1), repeat=n) if sum(map(abs, o)) == r]
 
@@ -58,7 +58,7 @@ def _best_mechanism(n: int, r: int, v: int, epsilon: float, delta: float) -> flo
 
 
 def _best_table(n: int, outputs: list[Any], wins: Function, epsilon: float, delta: float) -> float:
-    """The largest chance to win of all (ε, δ)-DP mechanisms with these outputs.
+    """The largest chance of winning over all (ε, δ)-DP mechanisms with these outputs.
 
     A linear program over the tables themselves; ``wins(o, s)`` says whether output o wins for s.
     """
@@ -86,7 +86,7 @@ def _best_table(n: int, outputs: list[Any], wins: Function, epsilon: float, delt
 def _formula(
     v: int, r: int, epsilon: float, budget: float, tail: float = 1.0, price: float = 1.0
 ) -> float:
-    """1 - (1 - luck)(1 - nδ/price)+ by its words, with factors to vary its parts."""
+    """1 - (1 - luck)(1 - nδ/price)+ as the formula says, with factors to vary its parts."""
     luck, least = _luck_and_price(v, r, epsilon)
     return _joined(tail * luck, price * budget / least)
 
@@ -102,7 +102,7 @@ def _joined(luck: float, bought: float) -> float:
 
 
 def _lucks_and_prices(thresholds: tuple[int, ...], epsilon: float) -> list[tuple[float, float]]:
-    """The luck and the price of each number r of guesses that can have c_r right ones."""
+    """The luck and the price for each number r of guesses of which c_r can be right."""
     return [_luck_and_price(v, r, epsilon) for r, v in enumerate(thresholds, 1) if v <= r]
 
 
@@ -144,7 +144,7 @@ def exact_p_value(tail: float, price: float) -> Cases:
 def _best_told(thresholds: tuple[int, ...], epsilon: float, delta: float, stops: bool) -> float:
     """max P[V >= c_R] with full feedback about a list that the output decides.
 
-    The output may be taken to be the list and, for each that may have been told, the next guess.
+    We may assume that the output is the list and the next guess after each possible feedback.
     With ``stops`` the guesser may end before the list does.
     """
     n = len(thresholds)
@@ -168,16 +168,16 @@ def _best_told(thresholds: tuple[int, ...], epsilon: float, delta: float, stops:
     99,
     "ours:list-is-plain",
     "This book",
-    "If the guesser goes through a list of elements that the output has settled, to its end, full "
-    "feedback can do no more than none: the largest P[V ≥ c_R] is that of plain guessers, "
-    "1 − (1 − luck) max(0, 1 − nδ/price) with the largest luck and the least price of all "
-    "lengths.",
+    "If the guesser goes to the end of a list of elements that the output has settled, full "
+    "feedback can do no more than no feedback: the largest P[V ≥ c_R] is the same as for plain "
+    "guessers, 1 − (1 − luck) max(0, 1 − nδ/price) with the largest luck and the least price over "
+    "all lengths.",
     kind=LINEAR_PROGRAM,
     explained="valid-adaptive-auditing#thm-exact-told",
     stated={"tail": 1.0, "price": 1.0, "stops": False},
     mutants=[varied("tail"), varied("price"), *replaced("stops", before_the_end=True)],
-    remark="The linear program runs over all tables of up to three elements, all sets of them "
-    "as lists, and all guesses that use what was told.",
+    remark="The linear program runs over all tables of up to three elements, all sets of elements "
+    "as lists, and all guesses that use the feedback.",
 )
 @each(equal, 1e-6)
 def list_is_plain(tail: float, price: float, stops: bool) -> Cases:
@@ -287,7 +287,7 @@ def _worst_of_thresholds(c: tuple[int, ...], epsilon: float, delta: float) -> fl
 def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
     rng = np.random.default_rng(9)
     drawn = [tuple(int(rng.integers(1, r + 2)) for r in range(1, 4)) for _ in range(6)]
-    # In the last one 3 of 4 has the largest tail, and 2 of 2 the least B.
+    # In the last case 3 of 4 has the largest tail, and 2 of 2 the least B.
     return [
         (c, float(rng.uniform(0, 0.2)), float(10 ** rng.uniform(-3, -1)))
         for c in (*drawn, (2, 2, 4, 3))
@@ -323,7 +323,7 @@ def random_number_of_guesses(tail: float, price: float, joined: bool) -> Finding
 
 
 def _split_value(v: Any, r: int, epsilon: float, delta: float, n: int) -> Any:
-    """The p-value behind epsilon_lower_bound_random_r with split = 0.1, by its words."""
+    """The p-value behind epsilon_lower_bound_random_r with split = 0.1, from its definition."""
     law, k = stats.binom(r, p(epsilon)), np.maximum(v, 1)
     f = law.sf(k - 1)
     ratio = np.exp(np.minimum(law.logsf(k - 1) - law.logpmf(k), 700.0))  # far below the mode
@@ -361,11 +361,11 @@ _ADVERSARIES = (
 
 @cache
 def _played_failure(rule: str, beta: float, setting: tuple[float, float, int, int, int]) -> float:
-    """How often a rule at level β rejects the true ε of a mechanism of two faces.
+    """How often a rule at level β rejects the true ε of a mechanism with two faces.
 
-    With probability nδ/k it prints k random elements truly, each of them with probability δ; else
-    ε-randomized response of the first r1. It is (ε, δ)-DP, and no formula of ours is needed to
-    see how often the p-value of what is printed is at most β.
+    With probability nδ/k it prints k random elements truthfully, each of them with probability δ;
+    otherwise ε-randomized response of the first r1. It is (ε, δ)-DP, and none of our formulas is
+    needed to see how often the p-value of what is printed is at most β.
     """
     epsilon, delta, n, k, r1 = setting
     value = _RULES[rule]
@@ -379,7 +379,7 @@ def _played_failure(rule: str, beta: float, setting: tuple[float, float, int, in
 
 @cache
 def _mechanism_of_two_faces_is_private() -> Finding:
-    """On four elements, from its table: with k = 2 and r1 = 3 it has just the δ that is meant."""
+    """On four elements, from its table: with k = 2 and r1 = 3 it has exactly the intended δ."""
     signs, n, k, epsilon, delta = sign_vectors(4), 4, 2, 0.3, 0.02
     rows, weights = [], []
     shown = n * delta / k
@@ -398,8 +398,8 @@ def _mechanism_of_two_faces_is_private() -> Finding:
     "ours:random-r-needs-another-rule",
     "This book",
     "When the number of guesses depends on the output, neither the p-value of Steinke et al. nor "
-    "the exact one is valid in general; max(luck / (1 − λ(1 − luck)), nδ / (λ price)) is, with λ "
-    "fixed before, for plain and one-way guessers.",
+    "the exact one is valid in general. For plain and one-way guessers, max(luck / (1 − λ(1 − "
+    "luck)), nδ / (λ price)) is, with λ fixed in advance.",
     kind=LINEAR_PROGRAM,
     explained="exact-bound#thm-exact-split",
     stated={"rule": "split", "level": 1.0},
@@ -427,18 +427,18 @@ def random_r_needs_another_rule(rule: str, level: float) -> Finding:
     92,
     "ours:bounded-damage",
     "This book, on Steinke et al.",
-    "Used at a random number of plain or one-way guesses, a bound of Steinke et al. at level "
-    "β ≤ 1/2 fails with probability at most (2 − p(ε)) β, and it can fail with more than β.",
+    "Used with a random number of plain or one-way guesses, a bound of Steinke et al. at level β ≤ "
+    "1/2 fails with probability at most (2 − p(ε)) β, and it can fail with probability above β.",
     kind=LINEAR_PROGRAM,
     explained="exact-bound#prop-exact-usual",
     stated={"two": 2.0, "one": 1.0},
     mutants=[varied("two", up=WEAKER), varied("one", down=WEAKER), replaced("two", no_damage=1.0)],
     remark="How much damage is possible at a given ε is not known; where p(ε) is nearly 1, even a "
-    "fixed number of guesses comes near the bound.",
+    "fixed number of guesses comes close to the bound.",
 )
 @each(at_most, 1e-7)
 def damage_is_bounded(two: float, one: float) -> Cases:
-    # In the last one randomized response leaves next to nothing of β, and δ plays no part.
+    # In the last case randomized response uses almost all of β, and δ plays no part.
     for setting in (*_ADVERSARIES, (4.0, 1e-12, 3000, 1, 2257)):
         epsilon, delta, n, *_ = setting
         limit = 0.05 * (two - one * p(epsilon)) if two > 1 else 0.05
@@ -469,8 +469,8 @@ def _budget_cases() -> list[tuple[int, int, float, float, float]]:
     93,
     "ours:fixed-budget",
     "This book",
-    "With at most k plain or one-way guesses, missing ones counted as wrong, the exact p-value of "
-    "(v, k) is the worst case again.",
+    "With at most k plain or one-way guesses, and missing ones counted as wrong, the exact p-value "
+    "of (v, k) is again the worst case.",
     kind=LINEAR_PROGRAM,
     explained="exact-bound#prop-exact-budget",
     stated={"tail": 1.0, "price": 1.0, "size": "k"},

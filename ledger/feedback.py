@@ -33,7 +33,7 @@ from oralib.mechanisms import ExtremalResponse, LocalRandomizedResponse, sign_ve
 
 @cache
 def _attained(epsilon: float, n: int, beta: float) -> float:
-    """The worst failure of all guessers of randomized response with full feedback."""
+    """The worst failure over all guessers of randomized response with full feedback."""
     table = channel(LocalRandomizedResponse(epsilon), n)
     return best_mean(table, exceeds(n, epsilon, beta), feedback="full")
 
@@ -70,14 +70,14 @@ def worst_case_of_full_feedback(factor: float | None) -> Finding:
     85,
     "ours:anytime-bound",
     "This book",
-    "The mixture bound exceeds ε with probability at most β even if guessing stops as soon as it "
-    "does.",
+    "The mixture bound exceeds ε with probability at most β, even if guessing stops as soon as it "
+    "exceeds ε.",
     explained="valid-adaptive-auditing#thm-valid-anytime",
     stated={"level": 1.0},
     mutants=[varied("level", down=WEAKER), replaced("level", twice_the_level=2.0)],
-    remark="After 10,000 guesses 8% to 22% of β are unused here; after 200,000, at ε = 3.5 and "
-    "β = 0.35, only 3%, so that there a level 3% larger is refuted. At small ε even long audits "
-    "leave much.",
+    remark="After 10,000 guesses 8% to 22% of β is unused here; after 200,000, at ε = 3.5 and β = "
+    "0.35, only 3%, so a level 3% larger is refuted there. At small ε even long audits leave much "
+    "of β unused.",
 )
 @each(at_most)
 def anytime_bound_is_valid(level: float) -> Cases:
@@ -117,7 +117,7 @@ def _with_delta() -> dict[str, tuple[Channel, float, float]]:
 
 
 def _success_law(table: Channel, decide: Function, feedback: str) -> dict[tuple[int, ...], float]:
-    """The law of X = T S of a guesser that decides from the output and the signs it was told."""
+    """The law of X = T S for a guesser that decides from the output and the signs it was told."""
     law: dict[tuple[int, ...], float] = {}
     for o, s in product(range(len(table.table)), range(2**table.n)):
         told: tuple[int, ...] = ()
@@ -158,8 +158,8 @@ def _guessers(count: int, seed: int) -> Iterable[Function]:
     "ours:one-way-is-plain",
     "This book",
     "Over all (ε, δ)-DP mechanisms together, one-way feedback can do no more than no feedback: "
-    "whatever law the successes have, a plain audit of some mechanism, perhaps another one, with "
-    "the same (ε, δ) has it too.",
+    "whatever law the successes have, a plain audit of some mechanism with the same (ε, δ), "
+    "perhaps a different one, has it too.",
     explained="valid-adaptive-auditing#thm-valid-laws",
     stated={"feedback": "one-way", "factor": 1.0},
     mutants=[replaced("feedback", full="full"), varied("factor", up=WEAKER)],
@@ -178,7 +178,7 @@ def one_way_is_plain(feedback: str, factor: float) -> Cases:
 
 @cache
 def _winning_sets(n: int, rejects: tuple[tuple[bool, ...], ...], in_order: bool) -> list[Any]:
-    """On which coins a guesser with full feedback can win, but for names and signs of elements.
+    """On which coins a guesser with full feedback can win, up to names and signs of elements.
 
     ``rejects[r][v]`` says whether it wins if it stops with v right of r guesses; after the last r
     it must stop. It may skip elements, and is told the coins of all.
@@ -219,7 +219,7 @@ def _most_per_leak(wins: Any, luck: float, growth: float) -> float:
 
 
 def _crossing(rejects: tuple[tuple[bool, ...], ...], q: float) -> float:
-    """How likely a walk, with a success of probability q at each step, ever meets the rule."""
+    """How likely a walk with success probability q at each step ever meets the rule."""
 
     @cache
     def meets(v: int, r: int) -> float:
@@ -239,8 +239,9 @@ def _thresholds_as_rule(*least: int) -> tuple[tuple[bool, ...], ...]:
     100,
     "ours:full-feedback-and-delta",
     "This book",
-    "With full feedback on n elements a rule of an (ε, δ)-DP mechanism rejects with probability at "
-    "most n δ (1 − p(ε)) above the chance that independent guesses of accuracy p(ε) ever meet it.",
+    "With full feedback on n elements of an (ε, δ)-DP mechanism, a rule rejects with probability "
+    "at most n δ (1 − p(ε)) above the chance that independent guesses of accuracy p(ε) ever meet "
+    "it.",
     kind=LINEAR_PROGRAM,
     explained="valid-adaptive-auditing#prop-valid-delta",
     stated={"factor": 1.0, "luck": "ever"},
@@ -262,8 +263,8 @@ def full_feedback_and_delta(factor: float, luck: str) -> Cases:
     "ours:settled-order",
     "This book",
     "With full feedback, an order settled before the first guess and at most k guesses, missing "
-    "ones counted as wrong, no (ε, δ)-DP mechanism makes v right more likely than the exact "
-    "p-value of (v, k), though the guesser may skip elements.",
+    "ones counted as wrong, no (ε, δ)-DP mechanism makes v right guesses more likely than the "
+    "exact p-value of (v, k), even if the guesser may skip elements.",
     kind=LINEAR_PROGRAM,
     explained="valid-adaptive-auditing#thm-valid-order",
     stated={"factor": 1.0, "missing": "wrong"},

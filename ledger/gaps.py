@@ -91,7 +91,7 @@ def name_and_shame(base: float, gain: float, power: float) -> Finding:
 
 @cache
 def _shame_structure() -> Finding:
-    """With k guesses one is certain, and the others are fair: read off the tables."""
+    """With k guesses one is certain and the others are fair, read off the tables."""
     v = np.arange(7)
     return equal(
         (f"n = 6, k = {k}", float(np.abs(law - stats.binom.pmf(v - 1, k - 1, 0.5)).max()), 0.0)
@@ -163,8 +163,8 @@ def all_or_nothing(base: float, slope: float, silent_audits: str) -> Finding:
     49,
     "cor:ora-is-not-tight-for-aon",
     "Corollary B.7",
-    "ORA is not tight for All or Nothing: the bound grows beyond all limits only with probability "
-    "p < 1.",
+    "ORA is not tight for All or Nothing: the bound grows without limit only with probability p < "
+    "1.",
     kind=CLOSED,
     stated={"factor": 1.0},
     mutants=[varied("factor")],
@@ -203,7 +203,7 @@ def xor(least: int, efficacy: float) -> Finding:
 
 
 def _matching_the_parity(n: int) -> tuple[Channel, NDArray[Any]]:
-    """XOR, and guesses whose parity is that of its output: they are right or wrong together."""
+    """XOR, and guesses with the parity of its output: they are right or wrong together."""
     table, ones = channel(Xor(), n), np.ones(n, dtype=int)
     assert table.outputs is not None
     one_minus = np.where(np.arange(n) == 0, -1, 1)
@@ -240,9 +240,9 @@ def _success_laws(n: int) -> dict[str, NDArray[Any]]:
         replaced("left_out", none_so_that_all_are_independent=0),
         shifted("limit", 0.03),
     ],
-    remark="Not all n are independent: three guesses whose parity is that of the output are all "
-    "right with probability 1/4, or else one is. The last part is for one sure guess and n − 1 "
-    "fair ones, which is more than XOR allows.",
+    remark="Not all n are independent: three guesses with the parity of the output are all right "
+    "with probability 1/4, and otherwise exactly one is. The last part is for one sure guess and n "
+    "− 1 fair ones, which is more than XOR allows.",
 )
 def xor_is_not_tight(success: float, left_out: int, limit: float) -> Finding:
     def structure() -> Any:
@@ -269,8 +269,8 @@ def xor_is_not_tight(success: float, left_out: int, limit: float) -> Finding:
     explained="B-gaps-in-detail#prop-gapsb-sampling",
     stated={"factor": 1.0, "parity": 1.0},
     mutants=[varied("factor", up=WEAKER), varied("parity")],
-    remark="The level of the sampled parity of n coins with bias b has the closed form "
-    "2 artanh(|b|^(n−1)), times 1, which the second constant varies.",
+    remark="The level of the sampled parity of n coins with bias b has the closed form 2 "
+    "artanh(|b|^(n−1)), times 1; the second constant varies this 1.",
 )
 def sampling_adds_privacy(factor: float, parity: float) -> Finding:
     def limits() -> Any:

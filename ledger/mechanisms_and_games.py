@@ -1,4 +1,4 @@
-"""The mechanisms and algorithms that the paper defines: each by its words, and by the library."""
+"""The paper's mechanisms and algorithms: each from its definition, and from the library."""
 
 from functools import cache
 from itertools import product
@@ -60,7 +60,7 @@ from oralib.mechanisms import (
         replaced("together", in_3_per_cent_of_all_runs=0.03),
         replaced("mechanism", name_and_shame=NameAndShame(), count_in_pairs=CountInSets(2)),
     ],
-    remark="The first variant flips all elements together in a few per cent of all runs.",
+    remark="The first variant flips all elements together in a few percent of all runs.",
 )
 def table_is_a_product(together: float, mechanism: Any) -> Finding:
     table, single = channel(mechanism, 2), channel(mechanism, 1)
@@ -185,8 +185,8 @@ def _played_classic() -> Counts:
     12,
     "alg:classic-auditor",
     "Algorithm 2",
-    "The classic auditor flips one coin a run and knows the rest, so its successes on XRR are "
-    "independent with probability p(ε).",
+    "The classic auditor flips one coin per run and knows the rest, so its successes on XRR are "
+    "independent, each with probability p(ε).",
     kind=MONTE_CARLO,
     explained="A-guessing-based-auditing#paper-algorithm-2",
     stated={"success": 0.75},
@@ -217,7 +217,7 @@ _LEVELS: dict[str, tuple[Any, int]] = {
     "def:mechanisms",
     "Definitions B.2, B.5, B.8, C.12, E.1, E.6, Section D.2",
     "Of the examples, XRR_ε and Local Laplace have privacy level ε, and NAS, AON, XOR, XIP and "
-    "Count have none.",
+    "Count have no finite one.",
     stated={"xrr": 1.0, "laplace": 1.0, "others": inf},
     mutants=[varied("xrr"), varied("laplace"), replaced("others", ε_30=30.0)],
 )
@@ -256,7 +256,7 @@ def _training() -> NDArray[np.float64]:
     mutants=[varied("rate"), varied("sigma"), varied("clip"), varied("learning_rate")],
 )
 def noisy_steps(rate: float, sigma: float, clip: float, learning_rate: float) -> Finding:
-    step = _training()  # two elements a coordinate, their gradients of size 5 clipped
+    step = _training()  # two elements per coordinate, their gradients of size 5 clipped
     unit = learning_rate * clip
     variance = unit**2 * (2 * rate * (1 - rate) + sigma**2)
     spread, size = float(step.var(ddof=1)), step.size
@@ -298,7 +298,7 @@ def all_or_none(truth: float, together: float) -> Cases:
 
 
 def _adaptive_by_words(table: Channel, tau: float, revealed: str) -> NDArray[np.float64]:
-    """The law of (V, R) of a guesser with a threshold, from the words of the definition."""
+    """The law of (V, R) of a guesser with a threshold, straight from the definition."""
     law = np.zeros((table.n + 1, table.n + 1))
     for o, s in product(range(len(table.table)), range(2**table.n)):
         if table.table[o, s] == 0:
@@ -323,7 +323,7 @@ def _adaptive_by_words(table: Channel, tau: float, revealed: str) -> NDArray[np.
     23,
     "def:adaptive-ora",
     "Definition E.3",
-    "AORA lets the guesser see the true values of the elements that it is done with, also of "
+    "AORA lets the guesser see the true values of the elements that it has dealt with, including "
     "those it abstained from.",
     stated={"revealed": "all"},
     mutants=[

@@ -44,7 +44,7 @@ _NUMBERED = re.compile(
 
 
 def typeset(text: str) -> str:
-    """The plain text of a claim or of its evidence, with the signs of a book.
+    """The plain text of a claim or of its evidence, typeset as in a book.
 
     >>> typeset("n=2, -0.5 against 5e-05, at r = 100000")
     'n = 2, −0.5 against 5 · 10⁻⁵, at r = 100,000'
@@ -102,7 +102,7 @@ class Page:
     verdicts: Sequence[Verdict]
 
     def count(self, sort: str, word: str | None = None) -> int:
-        """How many claims of a sort there are, or came out in this way."""
+        """How many claims of a sort there are, or how many have this verdict."""
         return sum(
             verdict.claim.sort == sort and word in (None, verdict.verdict)
             for verdict in self.verdicts
@@ -110,7 +110,7 @@ class Page:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row a claim, to be queried and saved; the variants are those that were tried."""
+        """One row per claim, to be queried and saved; the variants are those that were tried."""
         return pd.DataFrame(
             [
                 {
@@ -132,7 +132,7 @@ class Page:
 
     @property
     def summary(self) -> str:
-        """How many claims came out how, in one line."""
+        """How many claims have which verdict, in one line."""
         parts = []
         for sort, name in _KINDS.items():
             found = Counter(v.verdict for v in self.verdicts if v.claim.sort == sort)
@@ -170,7 +170,7 @@ class Page:
         heads = ("#", "Place", "Statement and evidence", "Variants rejected", "Verdict")
         head = "<tr>" + "".join(f'<th scope="col">{word}</th>' for word in heads) + "</tr>"
         body = f"<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>"
-        # The buttons hide rows by a style sheet alone: no script, no server.
+        # The buttons hide rows with a style sheet alone: no script, no server.
         buttons = "\n".join(
             f'<input type="radio" name="ledger" id="ledger-{mark}"{" checked" * (mark == "open")}>'
             f'<label for="ledger-{mark}">{label}</label>'
@@ -178,7 +178,7 @@ class Page:
         )
         return (
             f'<div class="ledger-box">\n{buttons}\n'
-            f'<table class="dataframe ledger">{body}</table>\n</div>'  # as the theme knows tables
+            f'<table class="dataframe ledger">{body}</table>\n</div>'  # the theme's table class
         )
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Differential privacy, distributional losses and distances, computed by their words."""
+"""Differential privacy, distributional losses and distances, straight from their definitions."""
 
 from functools import cache
 from itertools import product
@@ -116,8 +116,8 @@ def sampled_tables() -> dict[str, SampledChannel]:
     "eq:ddp-levels",
     "Section 5",
     "DDP is the largest distributional loss, AC-DDP averages the best element's accuracy over "
-    "outputs, AE-AC-DDP all elements' accuracy, for any product distribution; with fair coins the "
-    "last two are what the best guesser with one guess, and with n, achieves.",
+    "outputs, AE-AC-DDP all elements' accuracy, for any product distribution. With fair coins the "
+    "last two are what the best guesser achieves with one guess and with n guesses.",
     explained="05-efficacy#paper-section-5-relaxations",
     stated={"rate": 1.0, "order": "mean of best"},
     mutants=[varied("rate"), replaced("order", best_of_means="best of means")],
@@ -197,10 +197,10 @@ def distances(divergence: float, half: float) -> Finding:
 
 
 def spoilt_response(level: float) -> Channel:
-    """Response of three bits; of the first a coin where the two others are both -1.
+    """Randomized response on three bits, but the first gives a coin where the others are both -1.
 
-    The first bit has the level, and the others as much as is left of it: as they also decide on
-    the coin, the whole has the level again.
+    The first bit has the level, and the others what is left of it: as they also decide about the
+    coin, the whole has the level again.
     """
     signs = sign_vectors(3)
     truth = np.full((8, 3), p(level - np.log(0.5 / p(-level))))
@@ -220,7 +220,7 @@ def spoilt_response(level: float) -> Channel:
     mutants=[varied("share"), varied("gap"), varied("others")],
 )
 def probably_approximately(share: float, gap: float, others: float) -> Finding:
-    # Three of four values of the others leave the first bit its response; at one it is a coin.
+    # At three of four values of the others the first bit has its response; at one it is a coin.
     table = spoilt_response(LN3)
 
     def largest_share(a: float) -> float:
@@ -233,7 +233,7 @@ def probably_approximately(share: float, gap: float, others: float) -> Finding:
         )
         return float(min(kept))
 
-    # By words: the success in the first bit, given the two others.
+    # From the definition: the success in the first bit, given the two others.
     success = [
         float(np.mean([table.table[(table.signs[:, 0] == s[0]), j].sum() for j, s in pair]))
         for pair in (

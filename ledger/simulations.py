@@ -106,7 +106,7 @@ def _crowded() -> pd.DataFrame:
     return elements_per_coordinate((32,), trials=2000)
 
 
-#: Why a small change of a number that the paper quotes with an error of 0.01 cannot be told.
+#: Why we cannot see a small change of a number that the paper quotes with an error of 0.01.
 _QUOTED = "within three of the standard errors that the paper quotes"
 
 
@@ -127,9 +127,9 @@ _QUOTED = "within three of the standard errors that the paper quotes"
         replaced("first", falls=-1, stays=0),
         replaced("then", rises=1, stays=0),
     ],
-    remark="The ± of the evidence is that of the difference, with the paper's own standard error "
-    "of 0.01. It limits the comparison: a difference of 0.03, some 6%, is the least that can be "
-    "told.",
+    remark="The ± in the evidence is the error of the difference, including the paper's own "
+    "standard error of 0.01. That limits the comparison: the smallest difference that can be seen "
+    "is 0.03, about 6%.",
 )
 def quoted_bounds(one: float, eight: float, first: int, then: int) -> Finding:
     table = _two_points()
@@ -160,7 +160,7 @@ def _trend(table: pd.DataFrame, column: str) -> int:
     return 0 if abs(z) < 4 else int(np.sign(z))
 
 
-#: As far as the paper speaks of its Figure 3; how far its axis goes it does not say.
+#: As far as the paper discusses its Figure 3; it does not say how far the axis goes.
 _PER_COORDINATE = (1, 2, 3, 5, 8, 12, 20)
 
 #: Standard error of a mean bound of 200 audits, which is what the paper's figure shows.
@@ -200,8 +200,8 @@ def _plain_single_step(ratio: int, delta: float) -> float:
         replaced("above", below=False),
     ],
     remark="Judged up to 20 elements per coordinate, and within the error of the paper's 200 "
-    "audits. ORA's exact means are largest at six. That AORA is ahead is asked from three on; "
-    "at one element per coordinate the two audits have the same law.",
+    "audits. ORA's exact means are largest at six. AORA must be ahead from three elements on; at "
+    "one element per coordinate the two audits have the same law.",
 )
 def figure_of_dpsgd(best: int, feedback: str, above: bool) -> Finding:
     adaptive = _adaptive_dpsgd(_PER_COORDINATE, feedback)
@@ -225,7 +225,7 @@ def figure_of_dpsgd(best: int, feedback: str, above: bool) -> Finding:
 
 @cache
 def _by_epsilon(what: str) -> pd.DataFrame:
-    """Twenty audits a point, as in the paper's Figures 7 and 8."""
+    """Twenty audits per point, as in the paper's Figures 7 and 8."""
     play: dict[str, Any] = {"epsilons": (1, 2, 8), "trials": 20, "seed": 1}
     if what == "guesses":
         return taken_guesses_by_epsilon((0.004, 0.02, 0.1, 1.0), **play)
@@ -233,7 +233,7 @@ def _by_epsilon(what: str) -> pd.DataFrame:
 
 
 def _has_effect(table: pd.DataFrame, effect: bool, direction: int) -> Finding:
-    """At every ε some points differ by more than chance; and the mean bound grows with ε."""
+    """At every ε some points differ by more than chance, and the mean bound grows with ε."""
     said, ahead = [], []
     levels = np.unique(table["epsilon"])
     for epsilon in levels:
@@ -251,10 +251,10 @@ def _has_effect(table: pd.DataFrame, effect: bool, direction: int) -> Finding:
     return Finding((min(ahead) > 4) == effect and moves, "; ".join(said))
 
 
-#: Of the curves of Figures 7 and 8 the paper says nothing.
+#: The paper says nothing about the curves of Figures 7 and 8.
 _NO_DIRECTION = (
-    "The paper says what the figure plots, and no more; its axes we do not know. That there is an "
-    "effect, at each of our levels, and that the bounds grow with ε, is what we can check."
+    "The paper says only what the figure plots, and we do not know its axes. We can check that "
+    "there is an effect at each of our levels, and that the bounds grow with ε."
 )
 
 
@@ -307,7 +307,7 @@ def _figure_9() -> pd.DataFrame:
         varied("mean_plain"),
         varied("mean_adaptive"),
     ],
-    remark="The means of the exact laws are varied too: they are what the simulation is held to.",
+    remark="The means of the exact laws are varied too: the simulation is compared with them.",
 )
 def figure_of_count_in_sets(
     plain: int, adaptive: int, mean_plain: float, mean_adaptive: float
@@ -360,9 +360,9 @@ def _kept(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
     explained="paper-check#prop-corr-delta",
     stated={"lost": 0.04},
     mutants=[varied("lost", 20, up=WEAKER)],
-    remark="The paper names no number. The 4% are ours, and were set after we had measured 0.5% at "
-    "one and 3.6% at eight: the row says what is lost there, and nothing more. With 20 guesses of "
-    "5000 elements 15% are lost (row 96).",
+    remark="The paper gives no number. The 4% is ours, set after we had measured 0.5% at one and "
+    "3.6% at eight: the row says what is lost there, and nothing more. With 20 guesses of 5000 "
+    "elements 15% is lost (row 96).",
 )
 @each(at_most)
 def delta_hardly_matters(lost: float) -> Cases:
@@ -445,7 +445,7 @@ def _best_bounds() -> pd.DataFrame:
     explained="how-much-can-one-run-show#fig-much-table",
     stated={"bound": 0.984, "gain": 1.63},
     mutants=[varied("bound"), varied("gain")],
-    remark="From the table that the book keeps; its rows take minutes.",
+    remark="From the table stored with the book; its rows take minutes to compute.",
 )
 def best_bound(bound: float, gain: float) -> Finding:
     best, paper = (_best_bounds().loc[name] for name in ("crowding", "paper"))
@@ -457,7 +457,7 @@ def best_bound(bound: float, gain: float) -> Finding:
 
 @cache
 def _isolated_accuracy(n: int, k: int) -> float:
-    """How often k guesses of n isolated canaries are right, if just the surest are guessed."""
+    """How often k guesses of n isolated canaries are right if only the surest are guessed."""
     sigma = noise_multiplier(2.0, 1e-5, 100, 0.1)
     law = confidence(DpSgd(n, n, sigma=sigma))
     return float(law.at(law.level_of(k / n))[0]) * n / k
@@ -473,8 +473,8 @@ def _isolated_counts(n: int, k: int) -> Counts:
     103,
     "ours:ceiling",
     "This book",
-    "Wherever canaries are put, no more guesses are right on average than if each had a coordinate "
-    "of its own and the surest were guessed; isolated canaries come within 1% of that.",
+    "Wherever canaries are put, no more guesses are right on average than if each had its own "
+    "coordinate and the surest were guessed; isolated canaries come within 1% of that.",
     kind=MONTE_CARLO,
     explained="how-much-can-one-run-show#sec-much-ceiling",
     stated={"factor": 1.0, "rest": 0.01},
@@ -495,8 +495,8 @@ def ceiling(factor: float, rest: float) -> Finding:
     104,
     "ours:dropping-is-free",
     "This book",
-    "Two steps with two canaries, one of which may be dropped by the first output, leak no more of "
-    "a canary than two steps with that canary alone.",
+    "Two steps with two canaries, one of which may be dropped after the first output, leak no more "
+    "about a canary than two steps with that canary alone.",
     kind=QUADRATURE,
     explained="how-much-can-one-run-show#prop-much-dropping",
     stated={"factor": 1.0, "dropped": "by the output"},
@@ -511,7 +511,7 @@ def dropping_is_free(factor: float, dropped: str) -> Cases:
     both = (1 - rate) ** 2 * nobody + 2 * rate * (1 - rate) * one + rate**2 * two
 
     def law(first: bool, second: bool, least: float, most: float) -> Any:
-        """The density of two outputs, by who is in the data; who is dropped by the first."""
+        """The density of two outputs, by who is in the data and who is dropped after the first."""
         with_all = (nobody, alone, both)[first + second]
         if dropped == "by a coin":  # the second canary is left out of step two without the first
             return np.outer(with_all, with_all if first else nobody)
@@ -523,7 +523,7 @@ def dropping_is_free(factor: float, dropped: str) -> Cases:
         pairs = ((with_it, without), (without, with_it))
         return max(float(np.maximum(a - np.exp(epsilon) * b, 0).sum()) for a, b in pairs) * step**2
 
-    limits = ((0.3, 1.2), (-np.inf, np.inf))  # the latter drop nobody
+    limits = ((0.3, 1.2), (-np.inf, np.inf))  # the latter drop no canary
     for epsilon, second, ends in product((0.0, 0.3, 1.0), (False, True), limits):
         allowed = leak(epsilon, np.outer(alone, alone), np.outer(nobody, nobody))
         found = leak(epsilon, law(True, second, *ends), law(False, second, *ends))

@@ -82,7 +82,7 @@ def random_table(n: int, outputs: int, seed: int, least: float = 0.3) -> Channel
 
 
 def shown_or_noisy(truth: float = 0.75) -> Channel:
-    """Four elements: either the first is shown, or randomized response of all, evenly.
+    """Four elements: either the first is shown, or randomized response of all, with equal chance.
 
     A guesser that takes what it is shown takes one guess or four.
     """
@@ -99,7 +99,7 @@ def randomized_response(n: int, truth: float) -> NDArray[np.float64]:
 
 
 def graded_response(levels: tuple[float, ...], weights: tuple[float, ...]) -> Channel:
-    """One element: an output tells the level, drawn with the weights, and a response of it."""
+    """One element: an output gives a level, drawn with the weights, and a response at it."""
     rows = [
         weight * np.array([truth, 1 - truth])[::orientation]
         for level, weight in zip(levels, weights, strict=True)
@@ -111,13 +111,13 @@ def graded_response(levels: tuple[float, ...], weights: tuple[float, ...]) -> Ch
 
 @cache
 def best_accuracy(name: str, k: int) -> float:
-    """The best E[V/R] of all guessers of a table of the zoo that take at least k guesses."""
+    """The best E[V/R] over all guessers of a table of the zoo that take at least k guesses."""
     table = zoo()[name]
     return best_mean(table, accuracy_values(table.n, k))
 
 
 @cache
 def worst_failure(name: str, level: float, feedback: str) -> float:
-    """How often the bound at a level β can exceed ε on a private table, at worst."""
+    """At worst, how often the bound at level β can exceed ε on a private table."""
     table = private()[name]
     return best_mean(table, exceeds(table.n, table.epsilon, level), feedback=feedback)

@@ -86,7 +86,7 @@ class _Family:
 
 
 def _many(n: int) -> int:
-    """n, or as many as make no difference."""
+    """n, or so many that more make no difference."""
     return min(n, 10**15)
 
 
@@ -97,7 +97,7 @@ def _set_exposed(s: int) -> float:
     return float(table.probability[np.isinf(table.privacy_loss).all(axis=1)].sum())
 
 
-#: As many elements stand for the limit: even their logarithm is large.
+#: This many elements stand for the limit: even their logarithm is large.
 SIZE = 2**20_000
 
 
@@ -182,7 +182,8 @@ _EVERY = (0.5, 0.9, 0.97, 0.99, 0.999)
         varied("certainty"),
         replaced("sense", in_mean="in mean"),
     ],
-    remark="Tried with up to 10,000 exposed elements; what a larger constant would do is not seen.",
+    remark="Tried with up to 10,000 exposed elements; the effect of a larger constant cannot be "
+    "seen.",
 )
 def tight_if_many_are_exposed(
     numbers: Sequence[int], levels: Sequence[float], certainty: float, sense: str
@@ -216,7 +217,7 @@ def _local_parts() -> dict[str, Channel]:
     "theorem:ora-is-tight-for-local-algorithms",
     "Corollary 5.4",
     "ORA is tight for local algorithms: guesses where the loss is ε, if that has a positive "
-    "probability, are right with probability p(ε), and there are ever more of them.",
+    "probability, are right with probability p(ε), and there are more and more of them.",
     kind=CLOSED,
     stated={"tau": 1.0, "level": 1.0},
     mutants=[varied("tau"), varied("level")],
@@ -293,10 +294,10 @@ def _to_post_process() -> dict[str, Channel]:
 
 
 def _some_function_makes(table: Channel, goal: NDArray[Any], own_coins: bool) -> bool:
-    """Whether a function of the output, with or without coins of its own, has the goal's table."""
+    """Whether a function of the output, with or without its own coins, has the goal's table."""
     outputs, values = len(table.table), len(goal)
     if not own_coins:
-        # All functions at once: what each output becomes, one function a row.
+        # All functions at once: what each output becomes, one function per row.
         chosen = np.indices((values,) * outputs).reshape(outputs, -1).T
         made = np.eye(values)[:, chosen] @ table.table
         return bool(np.isclose(made, goal[:, None], atol=1e-9).all(axis=(0, 2)).any())
@@ -313,12 +314,13 @@ def _some_function_makes(table: Channel, goal: NDArray[Any], own_coins: bool) ->
     80,
     "prop:ora-has-perfect-efficacy-iff-local-randomized-response",
     "Proposition C.8",
-    "The best efficacy is p(ε(M)) if and only if some function of the output, which may toss coins "
-    "of its own, turns the mechanism into LRR_ε(M).",
+    "The best efficacy is p(ε(M)) if and only if some function of the output, which may toss its "
+    "own coins, turns the mechanism into LRR_ε(M).",
     kind=LINEAR_PROGRAM,
     stated={"level": 1.0, "own_coins": True},
     mutants=[varied("level", 1), replaced("own_coins", none=False)],
-    remark="For all ε(M): at 0, where every guesser has efficacy 1/2, fresh coins are LRR_0.",
+    remark="This holds for all ε(M): at 0, where every guesser has efficacy 1/2, fresh coins are "
+    "LRR_0.",
 )
 def perfect_if_some_function_exists(level: float, own_coins: bool) -> Finding:
     answers = {}
@@ -330,14 +332,14 @@ def perfect_if_some_function_exists(level: float, own_coins: bool) -> Finding:
 
 
 def _uneven(truth: NDArray[Any]) -> Channel:
-    """Three bits, each told independently; row s of ``truth`` says how truly, given dataset s."""
+    """Three bits, each told independently; row s of ``truth`` says how truthfully for dataset s."""
     signs = sign_vectors(3)
     right = signs[:, None, :] == signs[None, :, :]
     return Channel(np.where(right, truth[None], 1 - truth[None]).prod(axis=2), signs)
 
 
 def _by_others(index: int, good: float, bad: float, bad_values: int) -> NDArray[Any]:
-    """How truly one bit is told: badly at this many of the four values of the two others."""
+    """How truthfully one bit is told: badly at this many of the four values of the two others."""
     others = np.delete(sign_vectors(3) > 0, index, axis=1) @ np.array([2, 1])
     return np.where(others < bad_values, bad, good)
 
@@ -351,8 +353,8 @@ def _by_others(index: int, good: float, bad: float, bad_values: int) -> NDArray[
     "efficacy tends to P if and only if the algorithm approaches LRR.",
     stated={"lower": 1.0, "upper": 1.0},
     mutants=[varied("lower", down=WEAKER), varied("upper", down=WEAKER)],
-    remark="At ε = ∞, where no table is excluded, the first inequality is attained and the second "
-    "approached, by tables that are made for it.",
+    remark="At ε = ∞, where no table is excluded, tables made for this attain the first inequality "
+    "and approach the second.",
 )
 @each(at_most, slack=1e-7)
 def shares_decide(lower: float, upper: float) -> Cases:
@@ -364,7 +366,7 @@ def shares_decide(lower: float, upper: float) -> Cases:
         share = float(table.probably_approximately_rr(level, 0.75, a).mean())
         success = float(table.success_given_others.mean())
         yield f"lower, P = {top:.3g}", lower * share * 0.75 * (top - a), success
-        # One of three indices is not, for just two of four values of the others.
+        # One of three indices is not good, for exactly two of four values of the others.
         truth = [np.full(8, top), np.full(8, top), _by_others(2, top, top - 0.2, 2)]
         table = _uneven(np.column_stack(truth))
         most, gap = 0.5 + 1e-9, 0.2 - 1e-9

@@ -84,10 +84,11 @@ _CONDITIONS: dict[str, Function] = {
     kind=COUNTEREXAMPLE,
     stated={"dominated": "on the whole", "success": 1.0},
     corrected={"dominated": "given R"},
-    correction="Dominance given each value of R suffices; dominance on the whole does not.",
+    correction="Dominance given each value of R suffices; overall dominance does not.",
     mutants=[replaced("dominated", in_the_mean="in the mean"), varied("success", 1, down=WEAKER)],
     remark="The counterexample is an adaptive audit of randomized response: a private coin decides "
-    "whether it guesses what it sees and stops when it is ahead, or guesses against all.",
+    "whether it guesses what it sees and stops when it is ahead, or guesses the opposite "
+    "everywhere.",
 )
 @each(at_most)
 def condition_for_validity(dominated: str, success: float) -> Cases:
@@ -103,7 +104,7 @@ def condition_for_validity(dominated: str, success: float) -> Cases:
 
 
 def classic_successes(table: Channel, threshold: float) -> list[tuple[float, float]]:
-    """(success, chance to guess) of classic auditing with a threshold at a share of ε(M).
+    """(success, chance of guessing) of classic auditing with a threshold at a share of ε(M).
 
     For each element and each value of the others, from one round of the exact law.
     """
@@ -147,7 +148,7 @@ def classic_is_valid(level: float) -> Cases:
 
 
 def critical_failures(feedback: str, level: float) -> Any:
-    """(name, worst failure of all guessers at level · β, β) on private tables, at critical β."""
+    """(name, worst failure over all guessers at level · β, β) on private tables, at critical β."""
     for name, table in private().items():
         levels = {b for r in (1, 2, 3) for b in critical_levels(min(r, table.n), p(table.epsilon))}
         for beta in sorted({*levels, 0.1, 0.3, 0.55, 0.65, 0.8}):

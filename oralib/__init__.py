@@ -1,6 +1,6 @@
 """One-run auditing of differential privacy: the paper's objects, exact or fast.
 
-Data walks one way. A *mechanism* plays a *game* with a *guesser*, which yields *counts* (v, r); a
+Data flow one way. A *mechanism* plays a *game* with a *guesser*, which yields *counts* (v, r); a
 *bound* turns counts into ε; an *experiment* repeats that over a grid. For small n a mechanism is a
 table, its *channel*, from which everything can be computed exactly.
 
@@ -11,7 +11,7 @@ table, its *channel*, from which everything can be computed exactly.
 True
 """
 
-# ruff: noqa: F401 (what is imported here is what others import from here)
+# ruff: noqa: F401 (imported here so that others can import it from here)
 
 from importlib import import_module
 from types import FunctionType
@@ -97,7 +97,7 @@ __all__ = sorted({*__all__, "experiments"} - {"Any", "FunctionType", "import_mod
 
 
 def __getattr__(name: str) -> Any:
-    """``oralib.figures`` and its like, imported when they are first asked for: they need more."""
+    """Import ``oralib.figures`` and the like on first use: they need more packages."""
     if name in _LATER:
         return import_module(f"oralib.{name}")
     if name == "__version__":

@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 from oralib import __version__, _check
 from oralib._audit_command import add_audit, audit, path
 
-# What a command needs is imported when it is called: none of them needs all.
+# A command imports what it needs when it is called: no command needs everything.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit status."""
+    """Run a command and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="oralib" if Path(sys.argv[0]).stem == "oralib" else "python -m oralib",
         description="Rerun the book's work, or audit a training of your own.",
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_run(commands)
     _add_sweep(commands)
     chosen = parser.parse_args(arguments)
-    trouble = 2 if chosen.command is audit else 1  # where 1 is that of a refuted claim
+    trouble = 2 if chosen.command is audit else 1  # there 1 means a refuted claim
     try:
         return int(chosen.command(chosen))
     except ValueError as error:
@@ -77,7 +77,7 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         *("--most", "--canaries"),
         type=int,
         metavar="N",
-        help="use at most this many canaries, by default 150 d and never more than a million; each "
+        help="use at most this many canaries, by default 150 d but at most a million; each "
         "is one more example in your training and slows it down",
     )
     parser.add_argument(
@@ -109,7 +109,7 @@ def _plan(chosen: argparse.Namespace) -> int:
     from oralib.tables import show
 
     if _jit._FOLDER is None or not any(_jit._FOLDER.rglob("hopping.*.nbi")):
-        print("at first use kernels are compiled, which takes about a minute", file=sys.stderr)
+        print("the first run compiles the kernels, which takes about a minute", file=sys.stderr)
     given = {name: value for name, value in vars(chosen).items() if name != "command"}
     plan = plan_audit(given.pop("epsilon"), given.pop("delta"), **given)
     print(plan)
@@ -117,7 +117,7 @@ def _plan(chosen: argparse.Namespace) -> int:
         outcomes = expected_outcomes(plan, trials=min(plan.trials, 20), seed=chosen.seed)
         trials = outcomes.pop("trials").iloc[0]
         heads = {"right": f"right of {plan.k}", "bound": "bound", "refuted": "share refuted"}
-        print(f"\nWhat to expect, by {trials} simulated audits of each kind, ± standard error:\n")
+        print(f"\nWhat to expect, from {trials} simulated audits of each kind, ± standard error:\n")
         print(show(outcomes, heads, digits={"right": 1, "bound": 2, "refuted": 2}, index="bug"))
     return 0
 
@@ -128,11 +128,11 @@ def _plan(chosen: argparse.Namespace) -> int:
 def _add_conformity(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "conformity",
-        help="ask whether released gradients look like those of the stated training",
+        help="check whether released gradients look like those of the stated training",
         description="Compare the noisy gradients of a training, in units of its clipping "
         "threshold, with what the stated noise and sample rate would give. It says nothing about "
         "privacy, but it finds wrong noise long before a bound on ε does. The exit status is 1 if "
-        "the training does not look like the stated one, and 2 if that cannot be said.",
+        "the training does not look like the stated one, and 2 if the test cannot be run.",
     )
     parser.add_argument(
         "file",
@@ -248,7 +248,7 @@ def _runs() -> Any:
 
 
 def _described(chapter: Any) -> str:
-    """The chapter and its parameters, one a line."""
+    """The chapter and its parameters, one per line."""
     width = max(map(len, chapter.parameters), default=0)
     lines = [
         f"  {entry.name:<{width}}  {entry.type:<5}  {entry.default}  {entry.meaning}"
@@ -258,7 +258,7 @@ def _described(chapter: Any) -> str:
 
 
 def _assignments(words: Sequence[str]) -> dict[str, str]:
-    """``["epsilon=4", "trials=50"]`` as a dictionary of texts."""
+    """``["epsilon=4", "trials=50"]`` as a dictionary of strings."""
     given: dict[str, str] = {}
     for word in words:
         name, _, value = (part.strip() for part in word.partition("="))
@@ -303,7 +303,7 @@ def _sweep(chosen: argparse.Namespace) -> int:
 
 def console() -> NoReturn:
     """The whole process: ``python -m oralib``, and the script ``oralib``."""
-    for stream in (sys.stdout, sys.stderr):  # names of folders may have bytes that are no text
+    for stream in (sys.stdout, sys.stderr):  # folder names may contain bytes that are not text
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         status = main()
@@ -311,10 +311,10 @@ def console() -> NoReturn:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         status = 130
-    except OSError as error:  # somebody has read enough, as head does; or the disk is full
+    except OSError as error:  # the reader has stopped, as head does, or the disk is full
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 141 if isinstance(error, BrokenPipeError) else 2
-    except Exception:  # a mistake of ours; Python's own status, 1, is that of a refuted claim
+    except Exception:  # a bug in our code; Python's own status, 1, means a refuted claim
         traceback.print_exc()
         status = 2
     sys.exit(status)

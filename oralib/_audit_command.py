@@ -10,7 +10,7 @@ from oralib import __version__, _check
 
 
 def path(word: str) -> Path:
-    """A path; ``~`` is home also where shells leave it, as in ``--out=~/runs``."""
+    """A path; ``~`` means home even where the shell does not expand it, as in ``--out=~/runs``."""
     try:
         return Path(word).expanduser()
     except RuntimeError as error:  # there is no such user
@@ -20,13 +20,13 @@ def path(word: str) -> Path:
 def add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "audit",
-        help="audit a training of your own by the scores of its canaries",
+        help="audit your own training by the scores of its canaries",
         description="A valid lower bound on ε from a file of canaries, CSV or Parquet, with the "
         "columns score and included, or guess and truth, and an optional column id. The exit "
         "status is 0 if --claim is not refuted (or not given), 1 if it is refuted, 2 if the audit "
         "cannot be made or is not valid, and 3 if the audit cannot test the claim because no "
         "outcome would have refuted it.",
-        epilog="A fair coin of its own must have decided whether each canary was included; "
+        epilog="A separate fair coin must have decided whether each canary was included; "
         "including exactly half of them is not covered. Coins are 1 or 0, true or false, yes or "
         "no, or 1 or -1. A high score says that the canary seems to have been included. A guess is "
         "written like a coin; an empty cell means no guess, and so does 0 where coins are 1 or -1. "
@@ -119,7 +119,7 @@ def _curve(word: str) -> Any:
 
 
 def audit(chosen: argparse.Namespace) -> int:
-    """Status 1 is kept for a claim that is refuted, so all troubles have status 2."""
+    """Status 1 is reserved for a refuted claim, so every error has status 2."""
     import json
 
     from oralib import _folders
@@ -151,7 +151,7 @@ def audit(chosen: argparse.Namespace) -> int:
     print(text if chosen.json else found.report(chosen.claim))
     if assumed is not None and not chosen.json:
         print(f"assuming  {assumed['assumption']}: ε is at least {down(assumed['bound'])}")
-        print("          If that is not so, this number may be too large.")
+        print("          If that assumption is wrong, this number may be too large.")
     if chosen.out is not None and not chosen.json:
         print(f"written   {chosen.out}")
     if found.problem:
@@ -165,7 +165,7 @@ STATUS = {"not refuted": 0, "refuted": 1, "invalid": 2, "cannot test": 3}
 
 
 def _warn_if_blind(file: Any, chosen: argparse.Namespace) -> None:
-    """Say so before the audit if no outcome of it could refute the claim."""
+    """Warn before the audit if no outcome of it could refute the claim."""
     from math import isnan
 
     from oralib.scores.result import best_bound, down
@@ -181,11 +181,11 @@ def _warn_if_blind(file: Any, chosen: argparse.Namespace) -> None:
     else:
         most = n = n - round(n * (0.2 if chosen.split is None else chosen.split))
     if not 0 < most <= n or not 0 < level < 1:
-        return  # which the audit will refuse
+        return  # the audit will refuse this
     best = best_bound(most, n, delta=chosen.delta, level=level, fixed=fixed)
     if best <= chosen.claim:
         print(
-            f"warning: even {most:,} right of {most:,} guesses would show {down(best)}, so that "
+            f"warning: even {most:,} right of {most:,} guesses would only show {down(best)}, so "
             f"this audit cannot test a claim of ε = {chosen.claim:g}",
             file=sys.stderr,
         )
@@ -209,7 +209,7 @@ def _assumed(file: Any, found: Any, chosen: argparse.Namespace) -> dict[str, Any
 
 
 def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
-    """The audit of a file, and what draws its figure."""
+    """The audit of a file, and the function that draws its figure."""
     import numpy as np
 
     from oralib import Counts, GaussianCurve, scores

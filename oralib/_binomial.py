@@ -95,13 +95,13 @@ def tail_over_pmf(k: int, r: int, q: float, qc: float) -> float:
             if term < 1e-17 * total:
                 break
         return total
-    # The continued fraction of the incomplete beta function, by Lentz's method, needs far fewer.
+    # The continued fraction of the incomplete beta function (Lentz's method) needs far fewer terms.
     a, b = 1.0 * k, r - k + 1.0
     c = 1.0
     d = (a + 1) / (1 - b + (a + b) * qc)  # 1 / (1 - (a + b) q / (a + 1)), also for q near 1
     value = d
     for m in range(1, r - k + 2):
-        # The even and the odd coefficient of the fraction.
+        # The even and the odd coefficients of the fraction.
         term = m * (b - m) * q / ((a + 2 * m - 1) * (a + 2 * m))
         d = 1 / (1 + term * d)
         c = 1 + term / c
@@ -132,14 +132,14 @@ def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
     """(start, mean) of the window of counts [start, v) with the largest mean probability.
 
     The mean of pmf(v - 1), pmf(v - 2), ... rises while the next probability exceeds it and falls
-    ever after, since the binomial law is unimodal. So the best window starts at the mode or
+    from then on, since the binomial law is unimodal. So the best window starts at the mode or
     below, at a place that bisection finds.
     """
     mode = floor((r + 1) * q)
     if v - 1 <= mode:
         return v - 1, pmf(v - 1, r, q, qc)
     beyond = tail(v, r, q, qc)
-    # Invariant: the window from `high` can still gain by growing, the one from `low` cannot.
+    # Invariant: the window from `high` can still gain by growing, the window from `low` cannot.
     high, step = mode + 1, int(sqrt(r * q * qc)) + 1
     low = max(mode + 1 - step, 0)
     while low > 0 and _window_grows(low, v, r, q, qc, beyond):
@@ -154,8 +154,8 @@ def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
     whole = tail(low, r, q, qc)
     if v - low > 4096 or beyond < 0.5 * whole:
         return low, (whole - beyond) / (v - low)
-    # The difference of two close tails has lost digits: add up the terms of the short window. Far
-    # above the mode they would be too small for a double, but there the tails are not close.
+    # The difference of two close tails loses digits, so add up the terms of the short window. Far
+    # above the mode these would be too small for a double, but there the tails are not close.
     term = pmf(v - 1, r, q, qc)
     mass = term
     for j in range(v - 1, low, -1):

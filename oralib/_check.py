@@ -12,24 +12,24 @@ T = TypeVar("T")
 #: Largest count that is still exact as a double.
 LARGEST_COUNT = 2**53
 
-#: Numbers that an array of objects may hold, as columns of pandas do; not truth values.
+#: Numbers that an array of objects may hold, as pandas columns do; truth values do not count.
 _NUMBERS = {int, np.int64, np.int32, float, np.float64, np.float32}
 
 
 def path(name: str, value: Any) -> Path:
-    """``value``, a path or the words of one, as a path."""
+    """``value``, a path or a string, as a path."""
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name} must be a path, got {name}={value!r}")
     return Path(value)
 
 
 def is_plain_integer(value: Any) -> bool:
-    """Whether ``value`` is one integer of the usual kinds, of any size."""
+    """Whether ``value`` is a single integer of a usual type, of any size."""
     return type(value) in (int, np.int64)
 
 
 def is_plain_real(value: Any) -> bool:
-    """Whether ``value`` is one number of the usual kinds; nan is, an integer beyond 2^53 is not."""
+    """Whether ``value`` is a number of a usual type: nan is, an integer above 2^53 is not."""
     kind = type(value)
     return kind in (float, np.float64, np.int64) or (kind is int and abs(value) <= LARGEST_COUNT)
 
@@ -44,7 +44,7 @@ def reals(
 ) -> NDArray[np.float64]:
     """``value`` as an array of floats in an interval, e.g. ``interval="(]"`` for (low, high]."""
     if is_plain_real(value) and _inside(value, low, high, interval):
-        return np.array(value, dtype=np.float64)  # one number: what follows takes far longer
+        return np.array(value, dtype=np.float64)  # a single number; the code below takes far longer
     array = _numbers(name, value, "a number").astype(np.float64)
     require(
         _inside(array, low, high, interval),
@@ -88,14 +88,14 @@ def integer(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> i
 
 
 def seed(value: Any) -> int:
-    """A seed: any integer from 0 on, however large."""
+    """A seed: any integer that is at least 0, however large."""
     if isinstance(value, int | np.integer) and value > LARGEST_COUNT:
         return int(value)
     return integer("seed", value)
 
 
 def instance(name: str, value: Any, kind: type, example: str) -> None:
-    """``value`` must be of a kind of which ``example`` is an example."""
+    """``value`` must be an instance of ``kind``; errors show ``example``."""
     if not isinstance(value, kind) or isinstance(value, type):
         raise TypeError(f"{name} must be like {example}, got {name}={value!r}")
 
@@ -107,7 +107,7 @@ def store(target: object, **checked: Any) -> None:
 
 
 def read_only(result: T) -> T:
-    """An array, or a tuple of arrays, that nobody can change in place for those who ask later."""
+    """An array or tuple of arrays made read-only, so that no caller can change a cached result."""
     for part in result if isinstance(result, tuple) else (result,):
         if isinstance(part, np.ndarray):
             part.flags.writeable = False
@@ -122,7 +122,7 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
 
 
 def truth(name: str, value: Any) -> bool:
-    """``value`` as True or False; a word such as "no" would pass for True."""
+    """``value`` as True or False; a word like "no" would otherwise pass for True."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {name}={value!r}")
     return bool(value)
@@ -167,23 +167,23 @@ def broadcast(**arguments: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def array(name: str, value: Any, what: str) -> NDArray[Any]:
-    """``value`` as an array of what the error says that it must be."""
+    """``value`` as an array; ``what`` says in errors what it must be."""
     if np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries, got {name}={value!r}")
     try:
         return np.asarray(value)
-    # Rows of different lengths, no array at all, or a tensor whose gradient is followed.
+    # Rows of different lengths, not an array at all, or a tensor that requires a gradient.
     except (ValueError, TypeError, RuntimeError) as error:
         got = f"{name}={shown(value)}{reason(value, error)}"
         raise TypeError(f"{name} must be {what}, got {got}") from None
 
 
 def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
-    """``value`` as an array, if it holds numbers: no strings, truth values, or lists of lists."""
+    """``value`` as an array if it holds numbers, not strings, truth values or lists of lists."""
     numbers = array(name, value, what)
     if numbers.dtype.kind == "O" and {type(entry) for entry in numbers.flat} <= _NUMBERS:
         numbers = np.array(numbers.tolist())
-        if numbers.dtype.kind == "O":  # an integer beyond those of NumPy
+        if numbers.dtype.kind == "O":  # an integer too large for NumPy
             raise ValueError(f"{name} must lie in [0, {LARGEST_COUNT}], got {name}={value!r}")
     if numbers.dtype.kind not in "iuf":
         why = f" (of dtype {numbers.dtype})" if numbers.ndim else ""
@@ -192,23 +192,23 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def reason(value: Any, error: Exception) -> str:
-    """Why a tensor, or a list of them, is no array, by us or by its library: in brackets."""
+    """Why a tensor, or a list of them, is not an array, in brackets: for us or for its library."""
     first = value[0] if isinstance(value, list | tuple) and value else value
     return cure(value) or (f" ({' '.join(str(error).split())})" if hasattr(first, "dtype") else "")
 
 
 def cure(value: Any) -> str:
-    """What to do about a tensor that NumPy does not take, in brackets."""
+    """What to do about a tensor that NumPy does not accept, in brackets."""
     first = value[0] if isinstance(value, list | tuple) and value else value
     if getattr(first, "requires_grad", False):
-        return " (a tensor that follows gradients: give it as .detach().cpu().numpy())"
+        return " (a tensor that requires a gradient: give it as .detach().cpu().numpy())"
     if "bfloat16" in str(getattr(first, "dtype", "")):
         return " (NumPy has no bfloat16: give it as .float().cpu().numpy())"
     return ""
 
 
 def shown(value: Any) -> str:
-    """A value as errors show it: not all of a long one."""
+    """A value as errors show it: a long one is cut short."""
     word = " ".join(repr(value).split())
     return word if len(word) <= 80 else f"{word[:77]}..."
 
@@ -225,13 +225,13 @@ def _scalar(name: str, value: Any, array: NDArray[Any]) -> Any:
 
 
 def require(good: NDArray[np.bool_], name: str, array: NDArray[Any], allowed: str) -> None:
-    """All must be good; the error shows the first entry that is not, and where it is."""
+    """All entries must be good; the error shows the first that is not, and where it is."""
     if not good.all():
         where, place = _first(~good)
         raise ValueError(f"{name} must {allowed}, got {name}={array[where]}{place}")
 
 
 def _first(bad: NDArray[np.bool_]) -> tuple[tuple[int, ...], str]:
-    """Where the first bad entry is, and how errors say it."""
+    """Where the first bad entry is, and how errors describe the place."""
     where = tuple(np.argwhere(bad)[0].tolist())
     return where, f" at index {where[0] if len(where) == 1 else where}" if where else ""

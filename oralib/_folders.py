@@ -1,4 +1,4 @@
-"""New folders that appear by one rename: whatever is killed leaves a whole folder or none."""
+"""New folders that appear by one rename: a killed process leaves a whole folder or none."""
 
 import os
 import shutil
@@ -9,18 +9,18 @@ from tempfile import mkdtemp
 
 
 class FolderExists(ValueError, FileExistsError):
-    """Something has the name of a folder that is to be new."""
+    """The name of a new folder is already taken."""
 
 
 def check_new(folder: Path) -> None:
-    """Raise an error if something has this name already: nothing is ever overwritten."""
+    """Raise an error if the name is already taken: nothing is ever overwritten."""
     if os.path.lexists(folder):
         raise FolderExists(f"{folder} exists; give another folder")
 
 
 @contextmanager
 def appearing(folder: Path) -> Iterator[Path]:
-    """A hidden folder beside ``folder``, which takes its name when the block ends well.
+    """A hidden folder beside ``folder``, which takes its name when the block ends without an error.
 
     An error in the block removes the hidden folder; a killed process leaves it.
     """
@@ -28,7 +28,7 @@ def appearing(folder: Path) -> Iterator[Path]:
     hidden = Path(mkdtemp(prefix=f".{folder.name[:40]}-", dir=folder.parent))
     try:
         written = hidden / "written"
-        written.mkdir()  # with the rights of a new folder; mkdtemp gives none to others
+        written.mkdir()  # with the usual permissions; mkdtemp gives none to others
         yield written
         check_new(folder)
         os.rename(written, folder)

@@ -1,12 +1,12 @@
 """The one decorator of every compiled kernel, and a kernel cache that is never stale.
 
 Numba looks only at the file that defines a kernel, not at the files of the kernels it calls, and
-would go on using the old code of the latter. So the machine code is kept in a folder whose name is
-a digest of all sources that may hold kernels: below ``NUMBA_CACHE_DIR``, or else in the user's own
+would keep using the old code of those. So the machine code is kept in a folder whose name is a
+digest of all sources that may hold kernels: below ``NUMBA_CACHE_DIR``, or else in the user's own
 cache folder, and never beside the sources. Cached code is run as it is, so the folder is closed to
-other users. Where it cannot be made every process compiles for itself, which takes longer and gives
-the same numbers. A kernel that was replaced while Python runs is not noticed; old folders are the
-user's to remove.
+other users. Where the folder cannot be created, every process compiles for itself, which takes
+longer and gives the same numbers. A kernel that is replaced while Python runs is not noticed. Old
+folders are not removed; users can delete them.
 """
 
 import contextlib
@@ -24,19 +24,19 @@ _NUMBA: Any = numba.config
 
 
 def _digest() -> str:
-    """What machine code depends on: Numba, and every source with kernels or their constants."""
+    """A digest of Numba's version and all sources that have kernels or their constants."""
     digest = sha256(numba.__version__.encode())
     for source in sorted(_PACKAGE.rglob("[!.]*.py")):
         name = source.relative_to(_PACKAGE)
-        if name.parts[0] != "runs":  # which has no kernels
+        if name.parts[0] != "runs":  # runs has no kernels
             content = source.read_bytes()
             digest.update(f"\0{name.as_posix()}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:16]
 
 
 def _cache_folder() -> Path | None:
-    """Where the machine code of these very sources is kept; None if there is no such place."""
-    with contextlib.suppress(OSError, RuntimeError):  # of a user without a home, and without a name
+    """Where the machine code of exactly these sources is kept; None if it cannot be kept."""
+    with contextlib.suppress(OSError, RuntimeError):  # for a user without a home or a name
         place = Path(_NUMBA.CACHE_DIR or platformdirs.user_cache_path()).absolute() / "oralib"
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = place / f"kernels-{_digest()}"
@@ -53,14 +53,15 @@ def jit(kernel: Callable[..., Any]) -> Any:
 
     - A cache: a new process loads the machine code instead of compiling for seconds.
     - ``nogil=True``: blocks of trials run on several cores from plain Python threads.
-    - ``error_model="numpy"``: a division by zero is inf or nan, as in the formulas, no exception.
+    - ``error_model="numpy"``: a division by zero is inf or nan, as in the formulas, not an
+      exception.
 
     ``fastmath`` stays off: kernels rely on infinities and on the order of additions.
     """
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(kernel)
     if _FOLDER is not None and not _NUMBA.DISABLE_JIT:
         before, _NUMBA.CACHE_DIR = _NUMBA.CACHE_DIR, str(_FOLDER)  # where a new cache looks
-        with contextlib.suppress(RuntimeError):  # of a folder that cannot be written
+        with contextlib.suppress(RuntimeError):  # if the folder cannot be written
             compiled._cache = FunctionCache(kernel)
         _NUMBA.CACHE_DIR = before
     return compiled

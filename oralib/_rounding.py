@@ -1,10 +1,11 @@
-"""What is 0, or equal, up to rounding is 0, or equal.
+"""Numbers that are 0, or equal, up to rounding are made 0, or equal.
 
 Another processor adds up the same numbers in another order, and its logarithms differ in the last
 bit. So a loss that is 0 in theory is 1e-16 on one machine and -1e-16 on the next, and of two equal
-ones now the first is larger and now the second. Nothing that is shown may depend on that: who takes
-a logarithm of a ratio, or adds up probabilities, removes here what rounding has left. The functions
-below keep all digits of numbers that are neither 0 nor equal nor round.
+losses sometimes the first comes out larger and sometimes the second. Nothing that is shown may
+depend on that. So code that takes the logarithm of a ratio, or adds up probabilities, removes the
+rounding errors here. The functions below keep all digits of numbers that are neither 0 nor equal
+nor round.
 """
 
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-#: Numbers that differ by no more than this, relative to their size, may differ by rounding only.
+#: Numbers that differ by no more than this, relative to their size, may differ only by rounding.
 #: For losses, the logarithms of ratios, it is the difference itself.
 ROUNDING = 1e-12
 
@@ -25,11 +26,11 @@ def log_ratio(one: ArrayLike, other: ArrayLike) -> Any:
 
 
 def snap(values: ArrayLike) -> Any:
-    """Numbers, of which those that are equal up to rounding are equal, and round ones are round.
+    """Make numbers that are equal up to rounding equal, and numbers that are nearly round, round.
 
-    Equal in size: x and -x remain so.
-    Round numbers are those with at most six digits after the point: printed with fewer digits,
-    0.6875 would else be 0.688 or 0.687.
+    If x and -x are equal in size, they stay so.
+    Round numbers are those with at most six digits after the point: otherwise 0.6875, printed with
+    fewer digits, could be 0.688 or 0.687.
 
     Examples
     --------
@@ -53,7 +54,7 @@ def snap(values: ArrayLike) -> Any:
 
 
 def in_order(sizes: NDArray[Any]) -> NDArray[np.int64]:
-    """The places along the last axis from the largest to the smallest, of equals in order."""
+    """Indices along the last axis from the largest to the smallest; equal entries stay in order."""
     order = np.argsort(-sizes, axis=-1, kind="stable")
     down = np.take_along_axis(sizes, order, axis=-1)
     with np.errstate(invalid="ignore"):
@@ -68,6 +69,6 @@ def in_order(sizes: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def first_largest(values: ArrayLike) -> int:
-    """The place of the largest number; of equals the first, in an array of any shape; not nan."""
+    """The index of the largest number, the first if several are equal; any shape, no nan."""
     array = np.asarray(values, dtype=np.float64).ravel()
     return int(np.argmax(array >= np.nanmax(array) - ROUNDING * np.abs(np.nanmax(array))))

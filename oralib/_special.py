@@ -1,4 +1,4 @@
-"""Special functions, and laws of probability by our own kernels instead of those of SciPy."""
+"""Special functions, and probability laws from our own kernels instead of SciPy's."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def logsumexp(x: ArrayLike, **options: Any) -> Any:
 
 
 def normal_cdf(x: ArrayLike) -> Any:
-    """P[N <= x] for a standard normal N; P[N > x] is that of -x."""
+    """P[N <= x] for a standard normal N; P[N > x] is ``normal_cdf(-x)``."""
     return scipy.special.ndtr(x)
 
 

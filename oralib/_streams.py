@@ -18,8 +18,8 @@ from tqdm import tqdm
 
 from oralib import _check
 
-#: Trials that share one stream: few enough to keep every core busy, many enough to make the cost
-#: of opening a stream invisible.
+#: Trials that share one stream: few enough to keep every core busy, and so many that the cost of
+#: opening a stream does not matter.
 BLOCK = 32
 
 #: Seconds after which a simulation shows how far it is, on a terminal.
@@ -33,9 +33,9 @@ def stream(seed: int, *key: object) -> np.random.Generator:
 
 
 def _name(part: object) -> str:
-    """What a part of a key is called: its repr, or its class, if its repr may have an address."""
+    """The name of a part of a key: its repr, or its class if its repr may contain an address."""
     if isinstance(part, str):
-        return repr(str(part))  # also of NumPy's words
+        return repr(str(part))  # NumPy's strings too
     kind = type(part)
     if kind.__module__.partition(".")[0] in ("oralib", "builtins", "numpy"):
         return repr(part)
@@ -54,13 +54,13 @@ def play(
 
     ``block(size, stream)`` plays ``size`` trials, at most ``largest``, and returns arrays of that
     length; the results are joined in order, so the first trials are the same however many are
-    asked for. With ``alone`` one block is played after the other.
+    asked for. With ``alone`` the blocks are played one after the other.
     """
     trials, seed = _check.integer("trials", trials, 1, 10**8), _check.seed(seed)
     sizes = [min(largest, trials - start) for start in range(0, trials, largest)]
     streams = (stream(seed, *key, index) for index in range(len(sizes)))
     # Never in the thread of the caller: Ctrl-C there would wait for the end of a kernel, and Numba
-    # would make a SystemError of it.
+    # would turn it into a SystemError.
     threads = 1 if alone else min(numba.get_num_threads(), len(sizes))
     pool = ThreadPoolExecutor(threads)
     parts: list[Any] = []
@@ -75,7 +75,7 @@ def play(
                     bar.refresh()
                 parts.append(task.result())
                 bar.update(sizes[len(parts) - 1])
-                # No more of them wait than keep all threads at work.
+                # Queue only as many blocks as keep all threads busy.
                 begun.extend(pool.submit(block, *given) for given in islice(todo, 1))
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)

@@ -1,6 +1,6 @@
 """How much noise a training with DP-SGD needs, and which ε its noise gives: accountants.
 
-Both are those of dp-accounting, for Poisson-sampled batches and neighbours that add or remove one
+Both come from dp-accounting, for Poisson-sampled batches and neighbours that add or remove one
 element: ``"rdp"``, which follows Rényi divergences, and ``"pld"``, which follows the law of the
 privacy loss itself.
 """
@@ -52,7 +52,7 @@ def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: floa
         _check.real("epsilon", epsilon, 0, 1000, interval="(]"),
         _check.real("delta", delta, 0, 1, interval="()"),
         _check.integer("steps", steps, 1),
-        _check.real("sample_rate", sample_rate, 1e-12, 1),  # below it the accountant is lost
+        _check.real("sample_rate", sample_rate, 1e-12, 1),  # below this the accountant fails
     )
 
 
@@ -74,9 +74,9 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
     with _quiet_accountant():
         if spent(SIGMAS[1]).get_epsilon(delta) > epsilon:  # the search would have no end
             raise ValueError(f"{limits}, {given}, which ask for more")
-        # The accountant's ε is the least over its orders, so a few of them claim no less. If all of
-        # them say that a hair less noise than the few ask for is too little, the few are right.
-        # That takes half of the time. The second few are those around the best order.
+        # The accountant's ε is the least over its orders, so a few orders never claim less. If all
+        # orders say that slightly less noise than the few ask for is too little, the few are right.
+        # That takes half the time. The second set of orders lies around the best order.
         try:
             few = orders[::-10]
             for _ in range(2):
@@ -96,7 +96,7 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
             raise ValueError(f"{limits}, {given}, which ask for {sigma:g}")
         if _is_lost(spent(sigma)):
             raise ValueError(
-                f"{limits}; the accountant cannot tell for such small numbers, {given}"
+                f"{limits}; the accountant cannot tell for numbers this small, {given}"
             )
     return ceil(sigma * 1e6) / 1e6
 
@@ -108,9 +108,9 @@ def certified_epsilon(dpsgd: _Training, delta: float, *, accountant: str = "pld"
     ----------
     dpsgd : the training, a :class:`oralib.DpSgd`; its n and d do not matter.
     delta : the δ, in [1e-12, 1).
-    accountant : ``"pld"``, which is exact but for a discretisation on the safe side, of less than
-        0.001 (coarser at an ε of a hundred and more); or ``"rdp"``, which is larger, and which
-        :func:`noise_multiplier` uses, as the paper does.
+    accountant : ``"pld"``, which is exact except for a discretization error on the safe side, of
+        less than 0.001 (more at an ε of a hundred and above); or ``"rdp"``, which is larger, and
+        which :func:`noise_multiplier` uses, as the paper does.
 
     Examples
     --------
@@ -141,10 +141,10 @@ def _certified_epsilon(
                 raise ValueError(
                     "dpsgd must show more than the rounding errors of the accountant 'rdp', got "
                     f"steps={steps}, sample_rate={sample_rate:g} and sigma={sigma:g}; "
-                    "'pld' can tell it"
+                    "accountant='pld' can compute it"
                 )
             return float(spent.get_epsilon(delta))
-        if sample_rate == 1:  # one step with less noise is the same
+        if sample_rate == 1:  # the same as one step with less noise
             steps, sigma = 1, sigma / sqrt(steps)
         # The losses of a step, and of all of them, have to fit into tables.
         spread = sqrt(sample_rate * (1 - sample_rate) * steps) * max(0.0, 0.5 / sigma**2 - 2)
@@ -155,16 +155,16 @@ def _certified_epsilon(
 
 
 def _is_lost(accountant: Any) -> bool:
-    """Whether an RDP accountant has only rounding errors before it.
+    """Whether an RDP accountant sees only rounding errors.
 
-    Where they make a divergence negative, it takes ε for 0, whatever δ is; with so small a δ it
-    never does that for another reason.
+    Where they make a divergence negative, it takes ε to be 0, whatever δ is. With a δ as small as
+    this, it never does so for another reason.
     """
     return bool(accountant.get_epsilon(1e-300) == 0)
 
 
 def _event(sigma: float, steps: int, sample_rate: float) -> Any:
-    """The training as dp-accounting knows it."""
+    """The training as a dp-accounting event."""
     import dp_accounting  # here, because it takes a second to import and few need it
 
     step = dp_accounting.GaussianDpEvent(sigma)
@@ -174,10 +174,10 @@ def _event(sigma: float, steps: int, sample_rate: float) -> Any:
 
 @contextmanager
 def _quiet_accountant() -> Iterator[None]:
-    """Without warnings of orders that are left out on the way: the result stays an upper bound."""
+    """Silence warnings about orders that are left out: the result is still an upper bound."""
     logger = logging.getLogger("absl")
 
-    def is_error(record: logging.LogRecord) -> bool:  # one for each call, as threads run at once
+    def is_error(record: logging.LogRecord) -> bool:  # one per call, since threads run at once
         return record.levelno >= logging.ERROR
 
     logger.addFilter(is_error)

@@ -1,4 +1,4 @@
-"""The exact side: a mechanism on few elements is a table P[output | s], and all else follows.
+"""The exact side: a mechanism on few elements is a table P[output | s]; all else follows from it.
 
 See Also
 --------
@@ -18,7 +18,7 @@ from oralib.mechanisms import Array, DiscreteMechanism, Mechanism, Signs, sign_v
 
 __all__ = ["Channel", "channel"]
 
-#: A table may have as many entries: 128 MiB of doubles.
+#: A table may have this many entries: 128 MiB of doubles.
 LARGEST_TABLE = 2**24
 
 
@@ -77,7 +77,7 @@ class Channel:
 
     @cached_property
     def signs(self) -> Signs:
-        """The datasets, one a row, in the order of the table's columns."""
+        """The datasets, one per row, in the order of the table's columns."""
         return _check.read_only(sign_vectors(self.n))
 
     @cached_property
@@ -143,7 +143,7 @@ class Channel:
 
     @cached_property
     def total_variation(self) -> NDArray[np.float64]:
-        """The total variation distance of the output between S_i = -1 and S_i = 1, for each i.
+        """The total variation distance between the outputs for S_i = -1 and S_i = 1, for each i.
 
         Without abstentions the optimal efficacy is 1/2 plus half the mean of these.
         """
@@ -163,7 +163,7 @@ class Channel:
         return float(log_ratio(minus, plus))
 
     def after_guesses(self, guesses: Signs) -> "Channel":
-        """The table of A = G after M, whose outputs are vectors of guesses, none of them 0.
+        """The table of A, which is G after M: its outputs are vectors of guesses, none of them 0.
 
         Parameters
         ----------
@@ -180,10 +180,11 @@ class Channel:
 
     @cached_property
     def success_given_others(self) -> NDArray[np.float64]:
-        """How likely entry i of the output is element i, given the others, datasets x n.
+        """How likely entry i of the output equals element i, given the others, datasets x n.
 
-        For tables whose outputs are sign vectors. Element i itself is a fair coin, so datasets
-        that differ in i alone have the same entry: over all datasets the others are uniform.
+        It is for tables whose outputs are sign vectors. Element i itself is a fair coin, so
+        datasets that differ only in i have the same entry: over all datasets the others are
+        uniform.
         """
         if self.outputs is None or self.outputs.shape != (len(self.table), self.n):
             raise ValueError("outputs must be sign vectors of the elements, got other outputs")
@@ -195,7 +196,7 @@ class Channel:
         return _check.read_only(snap(success.reshape(-1, self.n)))
 
     def probably_approximately_rr(self, epsilon: float, p: float, a: float) -> NDArray[np.bool_]:
-        """For each element whether the table is (p, a)-probably approximately RR_ε in it (C.3).
+        """For each element, whether the table is (p, a)-probably approximately RR_ε in it (C.3).
 
         That is: for a share of at least p of the values of the others, the output has the element
         right with probability at least p(ε) - a.
@@ -232,7 +233,7 @@ def channel(mechanism: Mechanism, n: int) -> Channel:
         got = f"got {mechanism!r}, which has no exact table"
         raise TypeError(f"mechanism must be a discrete mechanism such as Count(), {got}")
     n = mechanism.check_size(n)
-    # The first test keeps absurd sizes from being computed at all.
+    # The first test stops absurd sizes before anything is computed.
     if n > 24 or mechanism.count_outputs(n) * 2**n > LARGEST_TABLE:
         raise ValueError(
             f"n must be small enough to enumerate, got n={n}: the table of {mechanism!r} would "
@@ -250,13 +251,13 @@ def channel(mechanism: Mechanism, n: int) -> Channel:
 
 
 def largest_loss(cube: Array, axis: int) -> float:
-    """max |ln a/b| of all probabilities that differ along an axis; inf where only one is 0."""
+    """max |ln a/b| over probabilities that differ along an axis; inf where only one is 0."""
     pairs = combinations(np.moveaxis(cube, axis, 0), 2)
     return float(snap(max(np.nanmax(np.abs(log_ratio(*pair))) for pair in pairs)))
 
 
 def average_of_best(probability: Array, accuracy: Array, k: int | None) -> float:
-    """The mean of the k largest accuracies of each output, by default of all."""
+    """The mean of the k largest accuracies of each output, by default of all accuracies."""
     n = accuracy.shape[1]
     k = n if k is None else _check.integer("k", k, 1, n)
     return float(snap(probability @ np.sort(accuracy, axis=1)[:, n - k :].mean(axis=1)))

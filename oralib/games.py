@@ -28,7 +28,7 @@ __all__ += ["full_knowledge_law", "one_run", "one_run_law", "stop_or_oppose_law"
 #: (``"one-way"``), or of all (``"full"``, the paper's protocol).
 FEEDBACK = ("one-way", "full")
 
-#: Whose decision on an element depends on no other.
+#: A guesser whose decision on an element depends on no other element.
 _ALONE = "ThresholdGuesser(1.0), which decides on each element by itself"
 
 
@@ -71,7 +71,7 @@ def classic(
     trials: int = 1,
     seed: int,
 ) -> Counts:
-    """Classic auditing (Algorithm 2): one coin and one run a round, all other elements fixed.
+    """Classic auditing (Algorithm 2): one coin and one run per round, all other elements fixed.
 
     The rounds are independent, so that V ~ Bin(R, q) given R, with q at most p(ε).
 
@@ -115,7 +115,7 @@ def adaptive(
     trials: int = 1,
     seed: int,
 ) -> Counts:
-    """Adaptive one-run auditing: elements are guessed in order, and signs are revealed on the way.
+    """Adaptive one-run auditing: elements are guessed in order, and signs revealed along the way.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def adaptive(
         may depend on earlier successes, and the counts are ``unsafe`` for the plain bound.
     budget : a number of guesses fixed in advance. Guessing ends there, guesses that were not
         taken count as wrong, and r is the budget, which makes the bounds valid again: as the order
-        is settled, the feedback of the counts is that about a ``"list"``.
+        is settled, the counts have the feedback ``"list"``.
 
     Examples
     --------
@@ -209,20 +209,20 @@ def _counts(
     budget: tuple[int, ...] = (),
 ) -> Counts:
     """The counts of this many trials in which the signs of n fair coins are guessed."""
-    # Known before anything is played: the counts themselves could not tell.
+    # Known before anything is played: the counts themselves do not show it.
     (fixed,) = budget or (fixed_number(guesser, n),)
     # A block of trials holds a few arrays with an entry for each element: keep it small.
     largest = max(1, min(BLOCK, 2**21 // n))
 
     def block(size: int, rng: Generator) -> tuple[Any, Any]:
-        # Always as many as fit, so that the first trials do not depend on how many are asked for.
-        # Read-only, as a mechanism must not change the signs by which guesses are judged.
+        # Always as many as fit, so that the first trials do not depend on how many are requested.
+        # Read-only: a mechanism must not change the signs by which guesses are judged.
         signs = _check.read_only(np.where(rng.random((largest, n)) < 0.5, np.int8(-1), np.int8(1)))
         guesses = guess(signs, rng)[:size]
         r = np.count_nonzero(guesses, axis=1)
         return (guesses == signs[:size]).sum(axis=1), np.full_like(r, fixed) if budget else r
 
-    # What keeps a working array, or random numbers, of its own cannot play in several threads.
+    # Players that keep their own working array or random numbers cannot use several threads.
     alone = not all(type(x).__module__.startswith("oralib.") for x in (mechanism, guesser))
     named = (game, n, mechanism, guesser, *key)
     v, r = play(block, trials, seed, *named, largest=largest, alone=alone)
@@ -236,7 +236,7 @@ def _counts(
 
 
 def _guesses(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:
-    """What is guessed at these losses, one for each sign: signs, or 0 for no guess."""
+    """The guesses at these losses, one for each sign: signs, or 0 for no guess."""
     loss = np.asarray(loss)
     if signs is not None and (loss.shape != signs.shape or loss.dtype.kind not in "iuf"):
         raise ValueError(
@@ -250,7 +250,7 @@ def _guesses(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:
             f"got shape {guesses.shape} for losses of shape {loss.shape}"
         )
     if guesses.dtype == bool or not ((guesses == 0) | (np.abs(guesses) == 1)).all():
-        # Truth values neither: is False no guess, or a guess at -1?
+        # No truth values either: is False no guess, or a guess of -1?
         got = "True or False" if guesses.dtype == bool else "another value from it"
         raise ValueError(f"guesser must guess -1, 0 or 1, got {got}")
     return guesses
@@ -260,7 +260,7 @@ def _check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
     """The two must be able to play for at most this many guesses."""
     _check.instance("mechanism", mechanism, Mechanism, "Count()")
     _check.instance("guesser", guesser, Guesser, "TopGuesser(10)")
-    most = _check.integer("n", most, 1)  # a mechanism of one's own need not check it
+    most = _check.integer("n", most, 1)  # a user's own mechanism need not check it
     if isinstance(guesser, TopGuesser):
         _check.integer("k", guesser.k, 1, most)
 
@@ -307,7 +307,7 @@ def adaptive_law(
     _check.instance("guesser", guesser, ThresholdGuesser, _ALONE)
     most, n = check_budget(budget, channel.n), channel.n
     guesses = np.zeros((*channel.table.shape, n), dtype=np.int8)
-    told = np.zeros(channel.table.shape, dtype=np.int64)  # as bits: whose signs are revealed
+    told = np.zeros(channel.table.shape, dtype=np.int64)  # as bits: which signs are revealed
     for i in range(n):
         loss = np.empty(told.shape)
         for known in np.unique(told).tolist():
@@ -370,10 +370,10 @@ def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64
 
 
 def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> float:
-    """The largest mean of value[V, R] of all guessers: every strategy there is, not only some rule.
+    """The largest mean of value[V, R] over all guessers, with every possible strategy.
 
-    With feedback the guesser may take the elements in any order. Dynamic programming over all that
-    it can know: for tables of at most 5 elements.
+    With feedback the guesser may take the elements in any order. Dynamic programming over
+    everything it can know, for tables of at most 5 elements.
 
     Parameters
     ----------
@@ -410,7 +410,8 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
             return (joint * agrees) @ worth[right, taken]
         choices = []
         unseen = [i for i, entry in enumerate(state) if entry == 0]
-        for i in unseen[:1] if feedback == "none" else unseen:  # without it the order is all one
+        # Without feedback the order does not matter.
+        for i in unseen[:1] if feedback == "none" else unseen:
 
             def then(entry: int, i: int = i, v: int = v, r: int = r) -> Any:
                 return best((*state[:i], entry, *state[i + 1 :]), v, r)

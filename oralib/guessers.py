@@ -19,9 +19,9 @@ __all__ = ["Guesser", "ThresholdGuesser", "TopGuesser", "fixed_number"]
 class Guesser(Protocol):
     """Anything that turns losses, shape (..., n), into guesses of that shape: 1, -1 or 0 (none).
 
-    A guesser that takes the same number of guesses whatever the losses are says so with a method
-    ``fixed_number(n)`` that returns this number for n elements. One without this method, or whose
-    method returns None, is taken to let the output decide.
+    A guesser that always takes the same number of guesses, whatever the losses are, has a method
+    ``fixed_number(n)`` that returns this number for n elements. Without this method, or if it
+    returns None, the output is taken to decide.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Guesser(Protocol):
 
 
 def fixed_number(guesser: Guesser, n: int) -> int | None:
-    """How many of n elements a guesser takes whatever the output is; None if that depends on it.
+    """How many of n elements a guesser guesses whatever the output is; None if it depends on it.
 
     Examples
     --------

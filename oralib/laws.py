@@ -1,6 +1,6 @@
 """Exact laws of the counts (V, R) of audits too large for a table, where structure gives them.
 
-Their mean bounds are the exact curves that the simulated points of the experiments scatter about.
+Their mean bounds are the exact curves around which the simulated points of the experiments scatter.
 """
 
 from dataclasses import dataclass
@@ -103,7 +103,7 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
 
     Without feedback a set is guessed whole if all its elements agree. With feedback, one-way or
     full, the elements of a set are guessed that come after the last one that differs from its
-    successors, and all of them if there is none such.
+    successors, or all of them if there is no such element.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
         whole, _ = _likely(sets, agree)
         r, probability = s * whole, _special.binomial_pmf(whole, sets, agree)
     else:
-        most = min(s, 1100)  # more are guessed in a set with a probability below all doubles
+        most = min(s, 1100)  # more guesses in a set have a probability too small for a double
         one_set = np.exp2(-np.arange(most + 1.0))
         one_set[0] = 0.0
         if most == s:
@@ -143,7 +143,7 @@ def _sum_of(times: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float
 
 
 def _without_ends(first: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
-    """What is far rarer than any outcome that will be kept can be left out on the way."""
+    """Leave out early what is far rarer than any outcome that will be kept."""
     kept = np.flatnonzero(law > 1e-20 * _NEGLIGIBLE)
     return first + int(kept[0]), law[kept[0] : kept[-1] + 1]
 
@@ -182,7 +182,7 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
 def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | None = None) -> Law:
     """DP-SGD with a coordinate for each element, and k guesses at those of largest \\|Λ\\|.
 
-    No guesser with k guesses that sees no more has a stochastically larger number of right ones;
+    No guesser with k guesses that sees no more than this has stochastically more right guesses;
     :mod:`oralib.dpsgd.isolated` says why. :func:`oralib.audit_likelihood` plays it.
 
     Parameters
@@ -191,7 +191,7 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     k : the number of guesses.
     sees : the ``"sum"`` of the noisy gradients of a coordinate, or all its ``"steps"``.
     counts : if given, at most this many equally spaced values of v, each with the probability of
-        its neighbours. For means of smooth functions of v some dozens are as good as all of them.
+        its neighbours. For means of smooth functions of v a few dozen are as good as all of them.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     right, wrong = elements.at(level)
     accuracy, last = right / (right + wrong), scipy.special.expit(level)
     v, stride = _likely(k, accuracy, counts)
-    # Of the k - 1 others v - 1 are right if the last one is, and else v.
+    # Of the k - 1 others, v - 1 are right if the last one is, and otherwise v.
     others = [_special.binomial_pmf(v - right, k - 1, accuracy[:, None]) for right in (0, 1)]
     probability = weights @ (others[0] * (1 - last)[:, None] + others[1] * last[:, None])
     return _law(v, np.full(v.size, k), stride * probability, dpsgd.n)
@@ -229,7 +229,7 @@ def _gauss(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _likely(most: int, q: Any, counts: int | None = None) -> tuple[NDArray[np.int64], int]:
-    """The values of Bin(most, q), for each q, but for negligible ones; and their distance."""
+    """The values of Bin(most, q), for each q, except negligible ones; and their distance."""
     mean, spread = most * q, 8.5 * np.sqrt(most * q * (1 - q)) + 30
     first, last = max(0, int(np.min(mean - spread))), min(most, int(np.max(mean + spread)) + 1)
     stride = 1 if counts is None else max(1, (last - first) // counts)
@@ -244,7 +244,7 @@ def _joined(parts: list[tuple[Any, ...]], n: int) -> Law:
 def isolated_threshold_law(
     dpsgd: DpSgd, tau: float, *, sees: str = "steps", counts: int | None = None
 ) -> Law:
-    """As :func:`isolated_law`, but guessing wherever \\|Λ\\| exceeds tau.
+    """Like :func:`isolated_law`, but guessing wherever \\|Λ\\| exceeds tau.
 
     Elements are independent, so R is binomial, and so is V given R. ``counts`` thins out both.
 

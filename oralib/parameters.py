@@ -1,6 +1,6 @@
 """The parameters of the book's chapters: what each means, its type and its range.
 
-A chapter declares its parameters in a cell tagged ``parameters``, one ``name: type = value`` to a
+A chapter declares its parameters in a cell tagged ``parameters``, one ``name: type = value`` per
 line, which papermill can override, and checks them in the next cell, before any work::
 
     parameters.check(globals())
@@ -52,7 +52,7 @@ _integer, _integers = partial(_range, _check.integer), partial(_range, _check.in
 _real, _reals = partial(_range, _check.real), partial(_range, _check.real, many=True)
 
 #: Every parameter that a chapter may have. Within these ranges a chapter works, or refuses in its
-#: first cells; they are wide, and keep out only what no chapter is made for.
+#: first cells; they are wide, and exclude only what no chapter is made for.
 PARAMETERS: Mapping[str, Parameter] = {
     "beta": Parameter("how often a bound may fail", _real(1e-9, 0.999)),
     "d": Parameter("number of coordinates of the model", _integer(1, 10**6)),
@@ -76,14 +76,14 @@ PARAMETERS: Mapping[str, Parameter] = {
 
 
 def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) -> None:
-    """Check and convert a chapter's parameters, where they are.
+    """Check and convert a chapter's parameters in place.
 
     Parameters
     ----------
     namespace : the chapter's variables, ``globals()``. Its parameters are those that were declared
-        with a type. Another plain value in it is a parameter that the chapter does not have, unless
-        the chapter has run in it before.
-    limits : for some of them, the least and the most that this chapter can take.
+        with a type. Any other plain value in it counts as a parameter that the chapter does not
+        have, unless the chapter has already run there.
+    limits : for some of them, the smallest and the largest value that this chapter can take.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
     names = list(namespace.get("__annotations__", {}))
     plain = int | float | str | list | tuple | dict | None  # what papermill may have put there
     for name, value in () if namespace.get("_parameters_checked") else namespace.items():
-        known = name in (*names, "In", "Out") or name.startswith("_")  # as IPython's own are
+        known = name in (*names, "In", "Out") or name.startswith("_")  # like IPython's own names
         if not known and isinstance(value, plain):
             close = get_close_matches(name, names, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
@@ -134,7 +134,7 @@ def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
 
 
 def book_file(name: str) -> Path:
-    """A file of the book that a chapter reads: beside this library, or here, or below in ``book``.
+    """A file of the book that a chapter reads: beside this library, here, or in ``book`` below.
 
     Examples
     --------
@@ -146,5 +146,5 @@ def book_file(name: str) -> Path:
             return place / name
     raise FileNotFoundError(
         f"there is no {name} of the book beside oralib or in {Path.cwd()}; run the chapter in its "
-        "own folder, with all that lies there"
+        "own folder, with all files that are there"
     )

@@ -2,7 +2,7 @@
 
 The plan is made before the audit, from what is public about the training, so it costs no validity.
 It is found by predicting many audits (:mod:`oralib.dpsgd.prediction`), a heuristic, and then tried
-on simulated audits, which say what to expect, of an honest training and of some that are not.
+on simulated audits, which say what to expect of an honest training and of some with bugs.
 """
 
 from bisect import bisect_left
@@ -35,16 +35,16 @@ GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500,
 #: The shape of the best schedule that we found in the paper's main setting.
 SHAPE = {"until": 0.9, "bend": 1.65, "crowding": (3.0, 20.0)}
 
-#: What a plan may be made for: the largest bound, or a claim that is refuted if the noise is wrong.
+#: What a plan can aim for: the largest bound, or refuting the claim if the noise is wrong.
 AIMS = ("bound", "refute")
 
-#: Noise that gradients may show, as shares of the stated one: guessers look for it, then score.
+#: Noise that gradients may show, as shares of the stated noise: guessers estimate it, then score.
 SEEN_NOISE = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 2.0, 5.0, 20.0, 100.0)
 
-#: A plan to refute is made for the first of these shares of the noise that it can refute.
+#: A plan to refute is made for the first of these shares of the noise at which it can refute.
 _LESS = (0.5, 0.35, 0.25, 0.15, 0.1, 0.05)
 
-#: For numbers of guesses that can refute: multiples of the least of them.
+#: Numbers of guesses that can refute, as multiples of the least of them.
 _MORE = (1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
 
 #: What may be wrong with a training: its share of the stated noise, and the size of a canary's
@@ -56,10 +56,10 @@ BUGS = {
     "no clipping": (1.0, 3.0),
 }
 
-#: Simulated audits move at most this many canaries in all, a matter of seconds.
+#: Simulated audits move at most this many canaries in total, which takes seconds.
 _WORK = 2e8
 
-#: Without a word, no more canaries than this are planned.
+#: By default no more canaries than this are planned.
 _MANY = 10**6
 
 
@@ -77,8 +77,8 @@ class AuditPlan:
     bound, bound_se : the mean bound of simulated audits and its standard error; nan if there are
         none, or if they would take too long.
     trials : the number of simulated audits.
-    noise : the share of the stated noise for which the plan is the best: 1 for the largest bound,
-        less if the aim is to refute.
+    noise : the share of the stated noise for which the plan is best: 1 for the largest bound, less
+        if the aim is to refute.
     refuted : the share of simulated audits that refute the claim at that noise; nan for a bound.
 
     Examples
@@ -133,12 +133,12 @@ def plan_audit(
 
     Parameters
     ----------
-    epsilon, delta : the claim; without an ε it is what the accountant says of the noise.
+    epsilon, delta : the claim; without an ε it is what the accountant computes from the noise.
     d, steps, sample_rate : the training, as in :class:`oralib.DpSgd`.
     beta : how often the bound may fail, in (0, 1).
-    most : the largest number of canaries that can be used; by default 150 d, and a million. If it
-        is less than d, some coordinates have none.
-    sigma : the noise multiplier that is claimed; by default the accountant makes it from the claim.
+    most : the largest number of canaries that can be used; by default 150 d, at most a million. If
+        it is less than d, some coordinates have none.
+    sigma : the claimed noise multiplier; by default the accountant computes it from the claim.
     accountant : ``"rdp"`` or ``"pld"``, as in :func:`oralib.certified_epsilon`.
     aim : ``"bound"``, the largest bound for an honest training; or ``"refute"``: to refute the
         claim if the noise is half of what is stated, or the largest share below that at which half
@@ -181,9 +181,9 @@ def plan_audit(
 
 
 def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> "pd.DataFrame":
-    """What an audit by this plan would show: of an honest training, and of some with bugs.
+    """What an audit with this plan would show for an honest training, and for some with bugs.
 
-    By simulation. The guesser sees from the gradients how much noise there is, as
+    This is simulated. The guesser sees from the gradients how much noise there is, as
     :class:`oralib.canaries.Canaries` does. Without clipping a canary's gradient is three times as
     large as with it.
 
@@ -246,7 +246,7 @@ def _claimed(
         if epsilon is None:
             raise ValueError("epsilon or sigma must be given, got neither")
         sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
-        if accountant == "pld":  # which asks for a little less noise
+        if accountant == "pld":  # pld asks for a little less noise
             near = 1e-5 * sigma
             sigma = scipy.optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=near) + near
             sigma = ceil(sigma * 1e6) / 1e6
@@ -306,7 +306,7 @@ def _predicted_bounds(
 def _to_refute(
     tried: list[tuple[DpSgd, Dropping | None]], epsilon: float, delta: float, beta: float, seed: int
 ) -> tuple[float, float, DpSgd, int, Dropping | None]:
-    """A design that refutes the claim if the noise is less than stated; how much, and how often.
+    """A design that refutes the claim if the noise is less than stated; how much less, how often.
 
     Designs are simulated in the order of their predicted margin: how many standard deviations the
     expected number of right guesses lies above the least one that refutes.
@@ -322,8 +322,8 @@ def _to_refute(
     if not able:
         few = _least_guesses(10**7, 10**7, epsilon, 0.0, beta)
         raise ValueError(
-            f"d and most must allow for more canaries, or beta be larger: to refute an epsilon of "
-            f"{epsilon:g} takes {few or 10**7:,} right guesses at least, and {most:,} "
+            f"d and most must allow for more canaries, or beta be larger: refuting an epsilon of "
+            f"{epsilon:g} takes at least {few or 10**7:,} right guesses, and {most:,} "
             "canaries are too few, or too many for this delta"
         )
     for noise in _LESS:
@@ -338,17 +338,17 @@ def _to_refute(
         for dpsgd, dropping, k, need in quick[:3] + alone[:1]:
             over = _simulated(dpsgd, dropping, k, noise, seed) - need[:, None]
             i = max(range(k.size), key=lambda i: ((over[i] >= 0).mean(), over[i].mean()))
-            # Once more, on other trainings: the best of several may have had luck.
+            # Once more, on other trainings: the best of several may have been lucky.
             refuted = _simulated(dpsgd, dropping, k[i : i + 1], noise, seed) >= need[i]
             if refuted.mean() >= 0.5:
                 return noise, float(refuted.mean()), dpsgd, int(k[i]), dropping
     of, _, k, _ = able[0]
     enough = ceil(2.5 * k[0] / -expm1(of.steps * log1p(-min(of.sample_rate, 0.999))))
     raise ValueError(
-        f"d must be larger: no plan for {of.d:,} coordinates and at most {most:,} canaries is seen "
-        f"to refute an epsilon of {epsilon:g}, even with {_LESS[-1]:g} of the stated noise. It "
-        f"takes {k[0]:,} guesses, nearly all right; try d={max(enough, 2 * of.d)}, and most no "
-        "smaller (oralib.canaries adds weights of its own, as many as you like)"
+        f"d must be larger: no plan for {of.d:,} coordinates and at most {most:,} canaries was "
+        f"seen to refute an epsilon of {epsilon:g}, even with {_LESS[-1]:g} of the stated noise. "
+        f"It takes {k[0]:,} guesses, nearly all right; try d={max(enough, 2 * of.d)}, and most "
+        "no smaller (oralib.canaries adds its own weights, as many as you like)"
     )
 
 
@@ -361,13 +361,13 @@ def _simulated(
 ) -> NDArray[np.int64]:
     """Right guesses of a guesser that has learned the noise: a row for each k, in rising order."""
     ks, trials = k[::-1].tolist(), max(2, _affordable(dpsgd, dropping, 10))
-    less = _with_less(dpsgd, noise)  # which is what such a guesser believes, too
+    less = _with_less(dpsgd, noise)  # which is what this guesser believes too
     counts = hopping_counts(less, ks, dropping=dropping, trials=trials, seed=seed)
     return np.array([each.v for each in counts[::-1]])
 
 
 def _least_guesses(n: int, most: int, epsilon: float, delta: float, beta: float) -> int | None:
-    """The least number of guesses that can refute a claim if all are right; None beyond ``most``.
+    """The least number of guesses that can refute a claim if all are right; None above ``most``.
 
     More are not always better: for δ > 0 the p-value of few guesses may never be small.
     """
@@ -393,7 +393,7 @@ def _least_right(k: int, n: int, epsilon: float, delta: float, beta: float) -> i
 
 
 def _affordable(dpsgd: DpSgd, dropping: Dropping | None, trials: int) -> int:
-    """How many of these trials can be simulated in a short time; none rather than one."""
+    """How many of these trials can be simulated in a short time; 0 rather than 1."""
     moved = dpsgd.n * dpsgd.steps if dropping is None else float(dropping.active(dpsgd).sum())
     trials = min(trials, int(_WORK / moved))
     return trials if trials > 1 else 0
@@ -463,7 +463,7 @@ def _report(plan: AuditPlan) -> str:
 
 
 def _meaning(plan: AuditPlan) -> str:
-    """What the best outcome would mean for the claim, and when it is to be hoped for."""
+    """What the best outcome would mean for the claim, and when to expect it."""
     if plan.best <= plan.epsilon:
         return f": this plan can never refute {plan.epsilon:g}; --aim refute looks for one that can"
     if plan.noise < 1:

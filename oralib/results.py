@@ -7,8 +7,8 @@ A chapter declares them once, in its last code cell::
     results.record(best_ratio=best, bound=b, bound_se=se)
 
 The cell shows a small table of rounded values. The values themselves, to 12 significant digits, are
-in the metadata of this output, where comparisons of outputs do not look: on another machine the
-last digits may differ.
+in the metadata of this output, which comparisons of outputs ignore: on another machine the last
+digits may differ.
 """
 
 import math
@@ -31,7 +31,7 @@ def record(**values: Any) -> None:
 
     Parameters
     ----------
-    values : numbers of Python or NumPy, words, and booleans. Infinite numbers and nan are allowed.
+    values : Python or NumPy numbers, words, and booleans. Infinite numbers and nan are allowed.
 
     >>> record(bound=np.float64(1.23456), holds=True, law="Laplace")
     bound  1.235
@@ -42,14 +42,14 @@ def record(**values: Any) -> None:
     rows = {name: _rounded(value) for name, value in kept.items()}
     width = max(map(len, rows), default=0)
     text = "\n".join(f"{name:<{width}}  {word}" for name, word in rows.items())
-    # Only a notebook has imported IPython; elsewhere the text is all.
+    # Only a notebook has imported IPython; elsewhere there is only the text.
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
         print(text)
         return
     cells = (f"<tr><th>{escape(x)}</th><td>{escape(word)}</td></tr>" for x, word in rows.items())
     html = "\n".join(['<table class="dataframe results">', *cells, "</table>"])
-    # A notebook's file has names in the order of the alphabet.
+    # A notebook's file keeps names in alphabetical order.
     noted = {SECTION: {"results": as_json(kept), "order": list(kept)}}
     shell.display_pub.publish({"text/plain": text, "text/html": html}, metadata=noted)
 
@@ -70,7 +70,7 @@ def from_json(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(name: str, value: Any) -> int | float | str | bool:
-    """A value of Python's own, a float to 12 significant digits."""
+    """A plain Python value, a float to 12 significant digits."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
@@ -86,7 +86,7 @@ def _plain(name: str, value: Any) -> int | float | str | bool:
 
 
 def _rounded(value: int | float | str | bool) -> str:
-    """A text that is the same on every machine on which the value is nearly the same."""
+    """A text that is the same on every machine where the value is nearly the same."""
     if isinstance(value, str | bool):
         return str(value)
     size, text = abs(value), str(value)
@@ -97,7 +97,7 @@ def _rounded(value: int | float | str | bool) -> str:
 
 
 def results_of(notebook: Any) -> dict[str, Any]:
-    """The results that an executed notebook has recorded, in their order."""
+    """The results that an executed notebook has recorded, in order."""
     found: dict[str, Any] = {}
     for cell in notebook.cells:
         for output in cell.get("outputs", []):

@@ -1,7 +1,7 @@
-"""Data frames as tables for people: heads in words, sensible digits, errors beside their numbers.
+"""Data frames as readable tables: heads in words, sensible digits, errors beside their numbers.
 
-A data frame shows all of its digits, which differ between machines in the last ones. A chapter
-shows a few columns instead, rounded::
+A data frame shows all digits, and the last ones differ between machines. A chapter shows a few
+rounded columns instead::
 
     tables.show(table, {"x": "elements per coordinate", "bound": "mean bound"})
 """
@@ -21,7 +21,7 @@ from oralib._rounding import snap
 
 __all__ = ["Shown", "number", "show"]
 
-#: What the columns of the experiments are called where a table gives them no other name.
+#: The default heads of the experiments' columns.
 HEADS = {"epsilon": "ε", "delta": "δ", "beta": "β", "trials": "audits"}
 HEADS |= {"bound": "mean bound", "valid": "mean valid bound", "estimation": "mean estimation"}
 HEADS |= {"efficacy": "mean accuracy", "guesses": "mean number of guesses"}
@@ -46,7 +46,7 @@ def number(value: Any, digits: int = 3) -> str:
     if not isinstance(value, Real):
         return str(value)
     if isinstance(value, Integral):
-        whole = int(value)  # which may be larger than any float
+        whole = int(value)  # may be larger than any float
         return (f"{whole:,}" if abs(whole) >= 10**4 else str(whole)).replace("-", "−")
     real = float(snap(float(value)))
     if isnan(real):
@@ -74,7 +74,7 @@ def _power_of_ten(value: float) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """A table of texts, which a notebook shows as HTML and a terminal in columns.
+    """A table of strings, which a notebook shows as HTML and a terminal in columns.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def show(
     digits: int | Mapping[str, int] = 3,
     index: str | None = None,
 ) -> Shown:
-    """Some columns of a data frame as a table for people.
+    """Some columns of a data frame as a readable table.
 
     Parameters
     ----------
@@ -168,6 +168,6 @@ def _with_error(value: Any, error: Any, digits: int) -> str:
     text = number(value, digits)
     if not isinstance(error, float | int) or not isfinite(error):
         return text
-    if 1e-12 < error < 0.5 * 10.0**-digits:  # the first digit that is not 0, nor rounding
+    if 1e-12 < error < 0.5 * 10.0**-digits:  # show the first digit that is neither 0 nor rounding
         digits = -floor(log10(error))
     return f"{text} ± {error:.{digits}f}"

@@ -6,11 +6,11 @@ adversary knows these laws, sees the output o, and weighs two values x and y of 
     ℓ_{i,x,y}(o) = ln P[O = o | D_i = x] - ln P[O = o | D_i = y].
 
 Fair coins are the special case X = {-1, 1}, Θ_i uniform. The closer the laws are to certainty, the
-closer is the adversary to one who knows all others, as in differential privacy.
+closer the adversary comes to knowing all other elements, as in differential privacy.
 
 See Also
 --------
-oralib.Channel : the special case of fair coins, in which all of the audit is computed.
+oralib.Channel : the special case of fair coins, for which the whole audit is computed.
 """
 
 from collections.abc import Sequence

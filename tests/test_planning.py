@@ -132,7 +132,7 @@ def test_a_plan_to_refute_a_claim_refutes_it_if_the_noise_is_too_small():
         assert outcomes.loc[bug, "right"] > outcomes.loc["none", "right"]
     with pytest.raises(ValueError, match=r"d must be larger: .* to refute an epsilon of 8"):
         plan_audit(8.0, 1e-5, aim="refute", **setting | {"d": 100})
-    with pytest.raises(ValueError, match=r"must allow for more canaries.* takes 8,9"):
+    with pytest.raises(ValueError, match=r"must allow for more canaries.* takes at least 8,9"):
         plan_audit(8.0, 1e-5, aim="refute", most=1000, **setting)
 
 

@@ -229,8 +229,8 @@ def test_a_grid_is_checked_before_the_first_run(small):
     for text, said in [
         ("", "a grid needs a product, or points"),
         ("product: {x: 1}", "x must be a list of values, got x=1"),
-        ("product: {x: [1]}\nproduct: {x: [2]}", "product stands twice"),
-        ("product: {x: [1], x: [2]}", "x stands twice"),
+        ("product: {x: [1]}\nproduct: {x: [2]}", "product occurs twice"),
+        ("product: {x: [1], x: [2]}", "x occurs twice"),
         ("prodct: {x: [1]}", "prodct is not a key of a grid"),
         ("points: {x: 1}", "points must be a list, got"),
         ("points: [1]", "a point must be a mapping"),

@@ -89,7 +89,7 @@ def test_an_audit_that_cannot_test_the_claim_does_not_let_it_stand(scores_csv):
         assert said["best_bound"] == pytest.approx(4.1931, abs=1e-3)
         if status == 3:
             assert err.startswith(
-                "warning: even 200 right of 200 guesses would show 4.192, so that"
+                "warning: even 200 right of 200 guesses would only show 4.192, so"
             )
     assert 8500 < said["guesses_needed"] < 9500
     out = " ".join(run(*words, "--claim", 8)[1].split())
@@ -337,8 +337,8 @@ def test_what_to_do_about_tensors_and_words():
     gpu = _Tensor("torch.float32", False, TypeError("can't convert cuda:0. Use Tensor.cpu()"))
     words = ["0.5"] * 101
     for scores, message in (
-        (grad, r"follows gradients: give it as \.detach\(\)\.cpu\(\)\.numpy\(\)"),
-        ([grad] * 101, "follows gradients"),
+        (grad, r"requires a gradient: give it as \.detach\(\)\.cpu\(\)\.numpy\(\)"),
+        ([grad] * 101, "requires a gradient"),
         (half, r"NumPy has no bfloat16: give it as \.float\(\)\.cpu\(\)\.numpy\(\)"),
         (gpu, r"Use Tensor\.cpu\(\)"),
         (words, "words: turn them into numbers, or compare them, as in column == 'yes'"),

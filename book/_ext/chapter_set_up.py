@@ -1,6 +1,6 @@
-"""What a chapter begins and ends with: its set-up as one folded block, and how to run it.
+"""How a chapter begins and ends: its set-up as one folded block, and how to run it.
 
-Neighbours of the folded cell with the parameters are shown as one folded block with it. A chapter
+Folded cells next to the parameters cell are shown as one folded block with it. A chapter
 with parameters ends with a box that says how to run it, with the files that the book carries (see
 downloads.py); ``:::{run-this-book}`` is one for all chapters.
 """
@@ -48,7 +48,7 @@ def fold_setup(app, doctree):
 
 
 def visit_fold(translator, node):
-    """As in MyST-NB, but the name of the button is what it says."""
+    """As in MyST-NB, but the button is named by its text."""
     classes = " ".join(node["classes"])
     translator.body.append(f'<details class="admonition hide {classes}">\n<summary>\n')
     for state, prompt in ("collapsed", node["prompt_show"]), ("expanded", node["prompt_hide"]):
@@ -61,7 +61,7 @@ def depart_fold(translator, node):
     translator.body.append("</details>\n")
 
 
-#: The example is the first of these that a chapter has; every chapter allows the value.
+#: The example is the first of these parameters that a chapter has; every chapter allows the value.
 EXAMPLES = {"epsilon": "1.5", "beta": "0.01", "trials": "10", "seed": "1"}
 
 
@@ -108,7 +108,7 @@ def run_box(docname, title, *commands, extras=()):
 
 
 def add_run_box(app, doctree):
-    """End a chapter that has parameters with a box that says how to run it."""
+    """End a chapter with parameters with a box that says how to run it."""
     for cell in doctree.findall(nodes.container):
         tags = cell.get("cell_metadata", {}).get("tags", [])
         if "parameters" in tags and cell.get("nb_element") == "cell_code" and cell.children:

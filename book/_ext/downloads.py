@@ -1,8 +1,7 @@
 """Build what the book carries for its readers: ``python book/_ext/downloads.py FOLDER``.
 
-A wheel of the package, and an archive with all sources and chapters, as they are now: the files
-that git tracks; or, where git cannot say, what belongs to the project, and nothing else that lies
-beside it.
+A wheel of the package, and an archive with all sources and chapters as they are now: the files that
+git tracks or, without git, the files that belong to the project and nothing else.
 """
 
 import os
@@ -31,15 +30,15 @@ PROJECT = (
     "tests",
 )
 
-#: What others leave in these folders.
+#: What other tools leave in these folders.
 LEFT = ("__pycache__", ".ipynb_checkpoints", ".hypothesis")
 
 
 def asked_of_git(*words: str) -> str:
-    """What git says; nothing where this is no clone, or git is not there or not allowed to look."""
+    """What git says; nothing if this is not a clone, or git is missing or not allowed to look."""
     if not (ROOT / ".git").exists():
         return ""
-    # A repository that is named in the environment is another one, as in its hooks.
+    # A repository named in the environment is a different one, as in git hooks.
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(["git", *words], cwd=ROOT, env=env, capture_output=True, check=True)
@@ -60,8 +59,8 @@ def files() -> list[str]:
 def build(folder: Path) -> None:
     """Put the wheel and the archive into a folder."""
     names = files()
-    # All files in an archive get one time. It must not be that of other versions: Python tells by
-    # it whether a module has changed since it was compiled.
+    # All files in an archive get the same time. It must differ between versions: Python uses it to
+    # tell whether a module has changed since it was compiled.
     time = asked_of_git("log", "-1", "--format=%ct").strip()
     if not time:
         time = str(int(max((ROOT / name).stat().st_mtime for name in names)))

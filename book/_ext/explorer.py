@@ -45,7 +45,7 @@ SHEET = "explorer.css"
 
 
 def table() -> dict:
-    """The numbers as the page has them: [bound, its standard error, accuracy] of each point.
+    """The numbers as the page uses them: [bound, its standard error, accuracy] of each point.
 
     >>> sorted(table())[:4]
     ['colours', 'epsilon', 'k', 'methods']

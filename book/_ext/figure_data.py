@@ -1,4 +1,4 @@
-"""Below every figure of numbers: these as a file, and the command that computes them anew.
+"""Below every figure of numbers: the numbers as a file, and the command that recomputes them.
 
 The PNG of a picture carries its table (see ``oralib.figures.data``); the book offers it as CSV.
 """

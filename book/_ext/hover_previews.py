@@ -1,9 +1,9 @@
-"""What links to statements and figures lead to, for a look at it without leaving the page.
+"""Previews of linked statements and figures, to see them without leaving the page.
 
-After the build the boxes and figures that some link leads to are collected from the pages into one
+After the build, the boxes and figures that any link leads to are collected from the pages into one
 script, ``_static/previews-data.js``. ``previews.js`` loads it when the pointer first rests on such
-a link: a script and not JSON, so that it also works for a book that is opened as files. Extensions
-that do the like load their scripts from other hosts.
+a link: a script and not JSON, so that it also works for a book that is opened as files. Other
+extensions for this load their scripts from other hosts.
 """
 
 import json
@@ -43,7 +43,7 @@ def moved(address: str, page: str) -> str:
 
 
 def alone(target, page: str) -> str:
-    """A piece of a page that can stand on another one: no ids, no links to its own title."""
+    """A piece of a page that can be shown on another one: no ids, no links to its own title."""
     for part in target.select(".headerlink, .figure-data, script"):
         part.decompose()
     for part in [target, *target.select("[id]")]:

@@ -1,8 +1,8 @@
-"""What other extensions and the theme write, put right.
+"""Repairs of what other extensions and the theme write.
 
-Punctuation stays with the formula before it, columns of numbers are known as such to the style
-sheet, and a screen reader does not stumble. A page with ``:::{div} calculator`` loads the
-calculator's script and style sheet; no other page does.
+Punctuation stays with the formula before it, the style sheet can recognize columns of numbers, and
+a screen reader does not stumble. A page with ``:::{div} calculator`` loads the calculator's script
+and style sheet; no other page does.
 """
 
 import re
@@ -13,7 +13,7 @@ from sphinx_proof.nodes import proof_node
 
 
 def keep_punctuation(app, doctree, docname):
-    """No line begins with the full stop that follows a formula, or ends with its bracket."""
+    """No line begins with the full stop after a formula, or ends with its opening bracket."""
     for formula in list(doctree.findall(nodes.math)):
         parent = formula.parent
         place = parent.index(formula)
@@ -85,7 +85,7 @@ def improve_tables(app, doctree, docname):
 
 
 def drop_repeated_ids(app, doctree, docname):
-    """The same id for every box of a page is none; after Sphinx has numbered what has one."""
+    """Drop ids that every box of a page shares, after Sphinx has numbered what has an id."""
     for proof in doctree.findall(proof_node):
         proof[0]["classes"].append("proof-text")
         proof[0]["ids"] = []
@@ -96,14 +96,14 @@ def drop_repeated_ids(app, doctree, docname):
 
 #: What is wrong in the HTML of docutils and of the theme, and what is right.
 REPAIRS = (
-    # A megabyte and a half that draws the icons again, which the style sheet has drawn already.
+    # A megabyte and a half that redraws the icons that the style sheet has already drawn.
     (r"<script[^>]*fontawesome\.js[^>]*></script>", ""),
     # The references are a list, so each of them is an item.
     ('role="doc-biblioentry"', 'role="listitem"'),
-    # What a button shows is its name; its icons say nothing.
+    # A button is named by its text; its icons say nothing.
     (r'(search-button-field[^>]*?) title="Search" aria-label="Search"', r"\1"),
     (r'(<i class="theme-switch [^>]*?) title="[^"]*"', r'\1 aria-hidden="true"'),
-    # The name of the book and the search are a part of the page, too.
+    # The name of the book and the search are part of the page too.
     (
         '<div class="sidebar-primary-items__start',
         r'<div role="region" aria-label="Book" class="sidebar-primary-items__start',
@@ -113,7 +113,7 @@ REPAIRS = (
         '<summary>(<span class="toctree-toggle")',
         r'<summary aria-label="Pages below this one">\1',
     ),
-    # A heading of nothing is no heading.
+    # An empty heading is not a heading.
     (r"<th( [^>]*)?>(\s*<p>\s*</p>\s*)?</th>", r"<td\1></td>"),
 )
 
@@ -133,7 +133,7 @@ def repair(html):
     """
     for wrong, right in REPAIRS:
         html = re.sub(wrong, right, html)
-    if 'class="math' not in html:  # the first page has it for the formulas of all others
+    if 'class="math' not in html:  # the first page has it for the formulas of all other pages
         html = re.sub(r"<script[^>]*mathjax/[^>]*></script>", "", html)
     return re.sub(
         r'(<th(?: [^>]*)?>\s*<p>)(<span class="math[^>]*>(.*?)</span></p></th>)', say, html
@@ -141,7 +141,7 @@ def repair(html):
 
 
 def say(heading):
-    """A heading that is nothing but a formula gets words for those who hear the page."""
+    """A heading that is only a formula gets words for those who listen to the page."""
     words = re.sub(r"[\\(){}$]", "", heading[3])
     return f'{heading[1]}<span class="visually-hidden">{words}: </span>{heading[2]}'
 

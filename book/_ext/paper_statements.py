@@ -66,7 +66,7 @@ def mentions(text: str) -> list[tuple[int, int, str]]:
 
 
 class statement_node(nodes.Admonition, nodes.Element):
-    """A statement of the paper: a box whose title is all that it says about itself."""
+    """A statement of the paper: a box that says nothing about itself except its title."""
 
 
 def visit_statement(translator, node):
@@ -89,13 +89,13 @@ def name_statements(app, doctree):
             continue
         strip_parentheses(title)
         said = title.astext()
-        numbered = not label.startswith("paper-section-")  # else a statement without a number
+        numbered = not label.startswith("paper-section-")  # otherwise a statement without a number
         name = name_of(label) if numbered else said.partition(" of the paper")[0]
         kind = box["realtype"] if numbered else "section"
         if not label.startswith(label_of(kind, name.split()[1])) or not said.startswith(name):
             words = "%s is a box of the kind %r with the title %r: the title must begin with %r"
             logger.warning(words, label, box["realtype"], said, name, location=box)
-        title["ids"] = []  # they are those of the box
+        title["ids"] = []  # the box has them
         entry = ("single", name, label, "main", None)
         statement = statement_node("", *box.children, **box.attributes)
         statement["classes"].append("of-the-paper")
@@ -104,7 +104,7 @@ def name_statements(app, doctree):
         label = reference["reftarget"]
         if reference.get("refdomain") == "prf" and label.startswith("paper-"):
             shown = reference[0]
-            if shown.astext() == label:  # no words of the author's own
+            if shown.astext() == label:  # no words by the author
                 shown.children = []
                 shown += nodes.Text(name_of(label))
 
@@ -134,7 +134,7 @@ def ancestors(node):
 
 
 def join_texts(doctree):
-    """A line break in the source must not part a mention: one text where several meet."""
+    """Join neighbouring texts, so that a line break in the source does not split a mention."""
     parents = {text.parent for text in doctree.findall(nodes.Text)}
     for element in parents - {None}:  # the theme shortens links and leaves a text behind
         joined = []
@@ -152,7 +152,7 @@ def is_cited(neighbours):
 
 
 def is_of_another_paper(text, start, end):
-    """Whether a citation next to the words says whose theorem it is."""
+    """Whether a citation next to the words says that the theorem is from another paper."""
     place = text.parent.index(text)
     before, after = text.parent[place - 1 : place], text.parent[place + 1 : place + 2]
     return (is_cited(after) and re.fullmatch(r",?\s*(of|in|by)?\s*", text[end:])) or (

@@ -1,9 +1,9 @@
-"""The reference of the library: pages that are made of its docstrings, and links to them.
+"""The reference of the library: pages made from its docstrings, and links to them.
 
 Docstrings
-    They say ``name : what it is`` where NumPy's own say ``name : type`` and explain below, and
-    they write the size of a number as in a book, with bars. Here both are put into the form that
-    Sphinx understands.
+    They say ``name : what it is`` where NumPy's say ``name : type`` and explain below, and they
+    write absolute values as in a book, with bars. Here both are put into a form that Sphinx
+    understands.
 Links
     A name of the library in the prose of the book or in a cell is a link to its entry.
 """
@@ -16,7 +16,7 @@ from sphinx.util.nodes import make_refnode
 
 #: Sections of a docstring with entries ``name : what it is``.
 LISTS = ("Parameters", "Attributes", "Columns", "Warns")
-#: On this page every name of the library is meant as one, however short.
+#: On this page every name of the library counts as one, however short.
 NOTATION = "book/notation"
 
 # ------------------------------------------------------------------------------------------------
@@ -24,7 +24,7 @@ NOTATION = "book/notation"
 
 
 def rewrite(lines: list[str]) -> list[str]:
-    """A docstring of the house as napoleon reads it.
+    """One of our docstrings in the form that napoleon reads.
 
     >>> rewrite(["The size |x|.", "", "Parameters", "----------", "x, y : numbers", "    of it."])
     ['The size \\\\|x\\\\|.', '', 'Parameters', '----------', 'x, y', '    numbers', '    of it.']
@@ -42,7 +42,7 @@ def rewrite(lines: list[str]) -> list[str]:
     return new
 
 
-#: Signs of a docstring, and those of a book.
+#: Signs in a docstring, and the signs of a book.
 SIGNS = (
     (r"(?<!\\)\|", r"\|"),  # bars are bars
     ("<=", "≤"),
@@ -125,7 +125,7 @@ def link_names(app, doctree, docname):
 
 
 def imported(sources) -> dict[str, str]:
-    """What the names mean that pieces of code import from the library.
+    """The meaning of the names that pieces of code import from the library.
 
     >>> imported(["import oralib", "from oralib import laws, p_value as luck"])
     {'oralib': 'oralib', 'laws': 'oralib.laws', 'luck': 'oralib.p_value'}
@@ -134,7 +134,7 @@ def imported(sources) -> dict[str, str]:
     for source in sources:
         try:
             statements = ast.parse(source).body
-        except SyntaxError:  # not Python, or no whole program
+        except SyntaxError:  # not Python, or not a whole program
             continue
         for statement in statements:
             if isinstance(statement, ast.Import) and any(
@@ -149,8 +149,8 @@ def imported(sources) -> dict[str, str]:
     return names
 
 
-#: A name with its attributes in highlighted code. It is no attribute itself, nor the name of an
-#: argument, nor in a link already.
+#: A name with its attributes in highlighted code. It is not itself an attribute or the name of an
+#: argument, and not already in a link.
 PIECE = r'<span class="nn?">([\w.]+)</span>'
 DOT = r'<span class="o">\.</span>'
 CHAIN = re.compile(
@@ -159,7 +159,7 @@ CHAIN = re.compile(
 
 
 def link_code(html: str, names: dict[str, str], address) -> str:
-    """Highlighted code with links; ``address`` is that of a full name, or None if it has no entry.
+    """Highlighted code with links; ``address`` gives the address of a full name, or None.
 
     >>> code = '<span class="n">laws</span><span class="o">.</span><span class="n">Law</span>'
     >>> link_code(code, {"laws": "oralib.laws"}, {"oralib.laws.Law": "x.html#law"}.get)[:34]

@@ -1,7 +1,7 @@
-"""Chapters that need PyTorch or JAX are shown with their committed outputs where it is missing.
+"""Chapters that need PyTorch or JAX show their committed outputs where these are missing.
 
-They are not executed then, and the numbers in their prose are those that were left in the metadata
-of their cells when they were.
+They are not executed then, and the numbers in their prose are those that their last execution left
+in the metadata of their cells.
 """
 
 import json
@@ -13,7 +13,7 @@ from oralib.runs.prose import filled
 BOOK = Path(__file__).parent.parent
 
 
-#: The extras of oralib for real trainings: what a chapter says that needs them, and their packages.
+#: The extras of oralib for real trainings: what a chapter that needs them says, and their packages.
 NEEDS = {
     "torch": ("from oralib.trainings", ("torch", "opacus", "sklearn")),
     "jax": ("from jax_privacy", ("jax", "jax_privacy")),

@@ -2,11 +2,11 @@
 
 - :mod:`~oralib.bounds.logistic`: accuracies and privacy levels;
 - :mod:`~oralib.bounds.approximate`: bounds for ε-DP and (ε, δ)-DP, r fixed in advance or not;
-- :mod:`~oralib.bounds.watched`: bounds for counts that somebody watched while they grew;
-- :mod:`~oralib.bounds.fdp`: a bound for mechanisms whose trade-off curve is one of a known family;
-- :mod:`~oralib.bounds.independent`: a bound for such mechanisms whose scores are independent;
+- :mod:`~oralib.bounds.watched`: bounds for counts that somebody watched as they grew;
+- :mod:`~oralib.bounds.fdp`: a bound for mechanisms whose trade-off curve is in a known family;
+- :mod:`~oralib.bounds.independent`: a bound for the same mechanisms if the scores are independent;
 - :mod:`~oralib.bounds.valid`: which of them is valid for an audit, from how it was set up;
-- :mod:`~oralib.bounds.assumptions`: the same audit under one assumption after the other.
+- :mod:`~oralib.bounds.assumptions`: the same audit under one assumption after another.
 """
 
 from oralib.bounds.approximate import (

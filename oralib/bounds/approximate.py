@@ -42,16 +42,15 @@ Array = NDArray[Any]
 
 METHODS = ("steinke", "exact", "any order")
 
-# The rules, as kernels know them. For plain integers Numba would compile kernels once for each.
+# The rules as kernels see them. With plain integers Numba would compile kernels once for each.
 _STEINKE, _EXACT, _ANY_ORDER, _SPLIT = np.arange(4)
 
 
 def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) -> Any:
     """The largest success probability q with P[Bin(r, q) >= v] <= beta; 0 if there is none.
 
-    With probability 1 - β it does not exceed the success probability of r independent trials of
-    which v have succeeded (Definition A.5). The plain bound on ε is its logit, where that is
-    positive.
+    With probability 1 - β it does not exceed the success probability of r independent trials, v of
+    which succeeded (Definition A.5). The plain bound on ε is its logit, where that is positive.
 
     Examples
     --------
@@ -74,17 +73,17 @@ def p_value(
     n: ArrayLike | None = None,
     method: str = "steinke",
 ) -> Any:
-    """How likely v or more of r guesses are right, at most, if the mechanism is (ε, δ)-DP.
+    """At most how likely v or more of r guesses are right if the mechanism is (ε, δ)-DP.
 
     For δ = 0 this is f = P[W >= v], W ~ Bin(r, p(ε)), valid for any plain or one-way audit. For
     δ > 0 the number of guesses r must be fixed in advance (missing ones count as wrong), and
 
     - ``method="steinke"`` is f + 2 n δ max_i P[v > W >= v - i] / i, capped at 1, as in the paper's
       experiments: a theorem where it is below 1/2;
-    - ``method="exact"`` is 1 - (1 - f) max(0, 1 - n δ / B) with B = v P[W = v] / f: the very
+    - ``method="exact"`` is 1 - (1 - f) max(0, 1 - n δ / B) with B = v P[W = v] / f: exactly the
       probability that the worst mechanism and guesser reach;
-    - ``method="any order"`` is the same for v = 1 and v = r, and else f + n δ (1 - p(ε)²) / 2. It
-      also holds with full feedback. At small ε it falls as ε grows.
+    - ``method="any order"`` is the same for v = 1 and v = r, and otherwise f + n δ (1 - p(ε)²) / 2.
+      It also holds with full feedback. At small ε it falls as ε grows.
 
     Parameters
     ----------
@@ -161,8 +160,9 @@ def epsilon_lower_bound_random_r(
 ) -> Any:
     """A lower bound on ε for δ > 0, valid also if the number of guesses depends on the output.
 
-    For plain audits and for adaptive ones with one-way feedback, whatever the guesser, for example
-    one that guesses where the privacy loss passes a threshold. It is the largest ε whose p-value
+    It holds for plain audits and for adaptive audits with one-way feedback, whatever the guesser:
+    for example a guesser that guesses where the privacy loss passes a threshold. It is the largest
+    ε whose p-value
 
         max(f / (1 - λ (1 - f)), n δ / (λ B)),   f and B as in :func:`p_value`,
 
@@ -188,7 +188,7 @@ def epsilon_lower_bound_random_r(
 
 
 def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float, n: int) -> float:
-    """How often an (ε, δ)-DP mechanism can make V reach a threshold that depends on R, at worst.
+    """At worst, how often an (ε, δ)-DP mechanism can make V reach a threshold that depends on R.
 
     The exact maximum of P[V >= c_R] over all mechanisms and all plain or one-way guessers that
     take at most as many guesses as there are thresholds: 1 - (1 - f) max(0, 1 - n δ / B) with the
@@ -196,7 +196,7 @@ def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float,
 
     Parameters
     ----------
-    thresholds : c_1, c_2, ... for r = 1, 2, ... guesses; beyond r it is never reached.
+    thresholds : c_1, c_2, ... for r = 1, 2, ... guesses; a threshold above r is never reached.
     epsilon, delta : the privacy of the mechanism.
     n : the number of elements, at least as many as there are thresholds.
 
@@ -224,7 +224,7 @@ def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float,
 def _over_counts(
     kernel: Callable[..., Array], v: Any, r: Any, delta: Any, n: Any, *rule: Any, **level: Array
 ) -> Any:
-    """Check the counts of an audit and run a kernel over (v, r, level, n δ), by a rule."""
+    """Check the counts of an audit and run a kernel over (v, r, level, n δ) under a rule."""
     ((name, x),) = level.items()
     if x.ndim == 0 and _is_one_audit(v, r, delta, n):
         budget = 0.0 if n is None else float(n * delta)
@@ -246,9 +246,9 @@ def _over_counts(
 
 
 def _is_one_audit(v: Any, r: Any, delta: Any, n: Any) -> bool:
-    """Whether these are plain numbers, and all in order: arrays of one take longer to check.
+    """Whether these are plain, valid numbers: arrays with one entry take longer to check.
 
-    What is odd is none, goes the long way, and gets its error there.
+    Anything odd takes the longer route and gets its error there.
     """
     whole, most = _check.is_plain_integer, _check.LARGEST_COUNT
     if not (whole(v) and whole(r) and _check.is_plain_real(delta)):
@@ -260,7 +260,7 @@ def _is_one_audit(v: Any, r: Any, delta: Any, n: Any) -> bool:
 def _once(
     kernel: Callable[..., Array], v: Array, r: Array, x: Array, budget: Array, *rule: Any
 ) -> Array:
-    """As the kernel, but once for each (v, r) where all else is the same: trials repeat counts."""
+    """The kernel, run once per distinct (v, r) if all else is the same: trials repeat counts."""
     if v.size and r.max() < 2**31 and (x == x[0]).all() and (budget == budget[0]).all():
         _, first, back = np.unique(v * 2**31 + r, return_index=True, return_inverse=True)
         distinct: Array = kernel(v[first], r[first], x[first], budget[first], *rule)
@@ -272,7 +272,7 @@ def _once(
 def _tail_and_ratio(v: int, r: int, q: float, qc: float) -> tuple[float, float, float]:
     """(f, w, f / w) with f = P[Bin(r, q) >= v] and w = P[Bin(r, q) = v], for v >= 1.
 
-    The ratio has all its digits also where f and w are too small for a double.
+    The ratio keeps all its digits even where f and w are too small for a double.
     """
     w = pmf(v, r, q, qc)
     if v > r * q:
@@ -297,7 +297,7 @@ def _p_value(
     if rule == _STEINKE:
         start, alpha = best_window(v, r, q, qc)
         f += 2 * budget * alpha
-        # The best window stays the best for a small change of ε, so only its ends matter.
+        # The best window stays the best under a small change of ε, so only its ends matter.
         slope += 2 * budget / (v - start) * (start * pmf(start, r, q, qc) - slope)
         return f, slope * qc
     if rule == _ANY_ORDER and 1 < v < r:
@@ -335,13 +335,13 @@ def _lower_bound(
     """The largest log-odds x >= least whose p-value is at most β, or ``least``.
 
     Newton's method on log p-value - log β, kept inside a bracket. β is lowered by a few units in
-    its last place, so that a p-value which equals β but for rounding does not pass.
+    its last place, so that a p-value that equals β up to rounding does not pass.
     """
     beta *= 1 - 1e-15
     if v == 0 or _p_value(v, r, least, budget, rule, split)[0] > beta:
         return least
     low = least
-    # The bound of r right of r guesses without δ, a closed form, exceeds that of any other count.
+    # The bound for r right of r guesses without δ, a closed form, exceeds that for any other count.
     high = -log(np.expm1(-log(beta) / r)) + 1e-9
     x = log((v + 0.5) / (r - v + 0.5)) - 1.6 * np.sqrt(1 / (v + 0.5) + 1 / (r - v + 0.5))
     rounds = 0
@@ -356,7 +356,7 @@ def _lower_bound(
             high = x
         else:
             low = x
-        # A p-value or slope of 0, by underflow, tells nothing: bisect.
+        # A p-value or slope that underflows to 0 tells us nothing: bisect.
         step = value * log(beta / value) / slope if value > 0 and slope > 0 else np.inf
         if abs(step) <= 1e-15 * (1 + abs(x)):
             break
@@ -372,11 +372,11 @@ def _lower_bound(
 
 @jit
 def _exact_bound(v: int, r: int, beta: float, budget: float) -> float:
-    """As _lower_bound for the exact rule and δ > 0, mostly with two evaluations of the p-value.
+    """Like _lower_bound, for the exact rule and δ > 0, mostly with two evaluations of the p-value.
 
     Pratt's closed form for Clopper and Pearson's limit (Blyth, 1986) is so close that Newton's
-    method on sqrt(-log p-value), almost a straight line, ends at once. What its last step may have
-    missed is less than the margin that is taken off, so that the bound never overclaims.
+    method on sqrt(-log p-value), almost a straight line, ends at once. The error of its last step
+    is smaller than the margin that is subtracted, so the bound never overclaims.
     """
     if 2 < v < r and 2 * v > r:
         wrong = r - v + 1.0
@@ -409,11 +409,11 @@ def _exact_bound(v: int, r: int, beta: float, budget: float) -> float:
 
 @jit
 def _any_order_bound(v: int, r: int, beta: float, budget: float) -> float:
-    """As _lower_bound for a p-value that falls before it rises: the largest ε counts.
+    """Like _lower_bound, for a p-value that falls before it rises: the largest ε counts.
 
     Its slope has the sign of v P[W = v] / q² - n δ, which grows until the odds are (v-2) : (r-v).
-    So its least value is found by bisection up to there. Beyond there, once it has begun to fall
-    again, it is at least 1, its limit.
+    So bisection up to that point finds its least value. Beyond it, once the p-value falls again, it
+    is at least 1, its limit.
     """
     if not 1 < v < r:
         return _exact_bound(v, r, beta, budget)

@@ -1,7 +1,8 @@
 """One audit under stronger and stronger assumptions: each gives a larger bound, and proves less.
 
 An assumption is a name and a sentence, ``ASSUMPTIONS``, from the weakest to the strongest. The
-chapter *What an assumption buys* says how often each bound claims too much where it is wrong.
+chapter *What an assumption buys* says how often each bound claims too much where its assumption is
+wrong.
 """
 
 from typing import Any
@@ -35,7 +36,7 @@ def bound_assuming(
     scores: ArrayLike | None = None,
     included: ArrayLike | None = None,
 ) -> tuple[float, str]:
-    """The bound of one audit under an assumption, and the mechanisms for which it is one, in words.
+    """The bound of one audit under an assumption, and in words the mechanisms it is valid for.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ def bound_assuming(
         :func:`oralib.epsilon_lower_bound_fdp`; ``"independent"``,
         :func:`oralib.epsilon_lower_bound_independent`; or ``"normal"``: the ε of the lower
         confidence limit of μ, the gap between the two groups' mean scores in standard deviations.
-    counts : of one audit; but for ``"dp"``, r must have been fixed in advance, without feedback.
+    counts : of one audit; except for ``"dp"``, r must have been fixed in advance, without feedback.
     delta, beta : the δ of (ε, δ)-DP, in [0, 1], and how often the bound may fail, in (0, 1).
     scores, included : a score and a coin for each canary, for ``"normal"`` only.
 
@@ -91,7 +92,7 @@ def bound_assuming(
 def normal_bounds(
     gap: Any, squares: Any, n_in: Any, n_out: Any, *, delta: float, beta: float
 ) -> NDArray[np.float64]:
-    """Bounds from the gap of two groups' means, the sum of squares within them, and their sizes.
+    """Bounds from the gap of two group means, the sum of squares within groups, and their sizes.
 
     For independent normal scores with one variance, Student's t has a noncentral law with
     noncentrality μ / sqrt(1 / n_in + 1 / n_out).

@@ -1,20 +1,21 @@
-"""Counts against a whole trade-off curve: an ε that holds if the mechanism has a curve like it.
+"""Counts and a whole trade-off curve: an ε that holds if the mechanism has such a curve.
 
 **What is tested.** A mechanism is f-DP if, whatever the other elements are, no test that tells
 "element i is in" from "element i is out" beats the trade-off curve f, in either direction: an event
 of probability x under the one has a probability of at least g(x) = f(1 - x) under the other; g is
-convex, rises, and g(0) = 0. For μ-GDP it is Φ(Φ⁻¹(x) - μ). Too many right guesses refute f-DP.
+convex and increasing, and g(0) = 0. For μ-GDP it is Φ(Φ⁻¹(x) - μ). Too many right guesses refute
+f-DP.
 
-**What f-DP says about counts.** Let n elements be chosen by fair coins of their own, and let r of
-them be guessed, V of them rightly. Pick one of the n elements at random, and look at the event that
-it was guessed, and rightly, and that V is at least i. Turn its coin over: the same outputs are now
-those in which it was guessed wrongly, and V is at least i - 1. As g is convex, the average over
-elements, over the two values of the coin, and over all other coins keeps the inequality:
+**What f-DP says about counts.** Let n independent fair coins choose the elements, and let r of them
+be guessed, V of them correctly. Pick one of the n elements at random, and look at the event that it
+was guessed correctly and that V is at least i. Turn its coin over: in the same outputs it is now
+guessed wrongly, and V is at least i - 1. As g is convex, the average over elements, over the two
+values of the coin, and over all other coins keeps the inequality:
 
     b(i - 1) >= g(a(i)),   a(i) = E[V; V >= i] / n,   b(i) = E[r - V; V >= i] / n.
 
-**The recursion.** Suppose that P[V >= v] is β. Among all laws of V with that, one has the least
-mass in all: it puts β on v itself, and then, going down, on i = v - 1, v - 2, ..., 0 just what the
+**The recursion.** Suppose that P[V >= v] is β. Among all such laws of V, one has the least total
+mass: it puts β on v itself, and then, going down, on i = v - 1, v - 2, ..., 0 just what the
 inequality demands. That is
 
     a = β v / n,  b = β (r - v) / n,  then for each i:
@@ -24,16 +25,16 @@ because mass on i adds to a and b in the ratio i : r - i. (Any other law stays a
 is ahead by D_a >= 0 in a and by D_b in b, then D_a >= D_b i / (r - i) at every i, since its
 additional mass lies no lower, and this is kept from step to step.) All probabilities add up to 1,
 so a + b ends at r / n. If the recursion ends above it, no f-DP mechanism reaches V >= v with
-probability β, and f is rejected at level β. Once b stands still it does so for good.
+probability β, and f is rejected at level β. Once b stops growing, it never grows again.
 
 **From curves to ε.** In a family of curves with one parameter, the curves with enough privacy are
-rejected. The bound is the ε at δ of the least private one of these. No curve with
+rejected. The bound is the ε at δ of the least private of these. No curve with
 g(β v / n) <= β (r - v) / n is ever rejected, however large r is: an f-DP mechanism may be bad with
-probability β and silent else.
+probability β and otherwise say nothing.
 
-**What it assumes.** That ε bounds the mechanism's is guaranteed if its own curve is one of the
-family: a Gaussian mechanism for :class:`GaussianCurve`, DP-SGD with this number of steps and this
-sample rate for :class:`SubsampledGaussianCurve`. It is not guaranteed for an arbitrary one, and
+**What it assumes.** The bound is guaranteed if the mechanism's own curve is in the family: a
+Gaussian mechanism for :class:`GaussianCurve`, DP-SGD with this number of steps and this sample rate
+for :class:`SubsampledGaussianCurve`. It is not guaranteed for an arbitrary mechanism, and
 :func:`oralib.valid_lower_bound` never chooses it. The number of guesses r must be fixed in advance
 (guesses that were not taken count as wrong), without feedback.
 
@@ -63,24 +64,24 @@ __all__ = ["GaussianCurve", "SubsampledGaussianCurve", "epsilon_lower_bound_fdp"
 Array = NDArray[Any]
 
 _SQRT_2, _SQRT_2_PI = sqrt(2), sqrt(2 * pi)
-#: As many guesses take seconds, at worst.
+#: This many guesses take seconds, at worst.
 LARGEST_R = 10**8
-#: Past this many times its goal the recursion need not go on.
+#: Past this multiple of its goal the recursion need not go on.
 _FAR = 8.0
-#: A start below it has lost digits, so that nothing is claimed.
+#: A start below this has lost digits, so nothing is claimed.
 _LEAST_START = 1e-290
-#: The relative precision of μ: it is that much too low, and far more than all rounding.
+#: The relative precision of μ: it is this much too low, far more than any rounding error.
 _CLOSE = 1e-9
-#: Noise multipliers are tried on a grid, so that many counts share few curves.
+#: Noise multipliers are tried on a grid, so that many counts share a few curves.
 _PER_E_FOLD = 2048
 _LEAST_SIGMA, _LARGEST_SIGMA = 0.1, 1e6
 
 
 @dataclass(frozen=True)
 class GaussianCurve:
-    """The trade-off curves of μ-GDP: those of a Gaussian mechanism with noise 1 / μ.
+    """The trade-off curves of μ-GDP, those of a Gaussian mechanism with noise 1 / μ.
 
-    That of μ is β(α) = Φ(Φ^-1(1 - α) - μ), and (ε, δ)-DP for δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ).
+    The curve of μ is β(α) = Φ(Φ^-1(1 - α) - μ), (ε, δ)-DP for δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ).
 
     Examples
     --------
@@ -103,15 +104,15 @@ class SubsampledGaussianCurve:
     """The trade-off curves of DP-SGD: Gaussian noise on Poisson-sampled batches, step after step.
 
     The parameter of the family is the noise multiplier σ, from 0.1 to 10^6; neighbours add or
-    remove one element. The privacy loss distributions are those of dp-accounting, and err to the
-    safe side: the curve that counts must refute is its pessimistic one, the worse of adding and
-    removing at each ε, as the maximum of finitely many of its tangents; and ε is its optimistic
-    estimate for a σ that is rejected, up to 1/2048 above the critical one, about 0.002 too low.
+    remove one element. The privacy loss distributions come from dp-accounting and err on the safe
+    side. Counts must refute the pessimistic curve, the worse of adding and removing at each ε, as
+    the maximum of finitely many of its tangents. The ε is the optimistic estimate for a rejected σ,
+    up to 1/2048 above the critical one, about 0.002 too low.
 
     Parameters
     ----------
     steps : the number of steps, from 1 to 10^5.
-    sample_rate : the probability of an element to be in a batch, in [10^-6, 1].
+    sample_rate : the probability that an element is in a batch, in [10^-6, 1].
 
     Examples
     --------
@@ -128,9 +129,9 @@ class SubsampledGaussianCurve:
         _check.store(self, steps=steps, sample_rate=rate)
 
     def epsilon(self, sigma: float, delta: float) -> float:
-        """An ε that is not above the one at which training with ``sigma`` is (ε, δ)-DP.
+        """An ε that does not exceed the one at which training with ``sigma`` is (ε, δ)-DP.
 
-        It is inf at δ = 0; for 0 < δ < 1e-15 it is the one at about 1e-15.
+        It is inf at δ = 0; for 0 < δ < 1e-15 it is the ε at about 1e-15.
         """
         sigma = _check.real("sigma", sigma, _LEAST_SIGMA, _LARGEST_SIGMA)
         return _optimistic_epsilon(self, sigma, _check.real("delta", delta, 0, 1))
@@ -138,7 +139,7 @@ class SubsampledGaussianCurve:
     def _bounds(self, v: Array, r: Array, n: Array, delta: Array, beta: Array) -> Array:
         found = np.zeros(v.size)
         mus = _largest_mus(v, r, n, beta)
-        for i in np.flatnonzero(mus > 0):  # fair coins belong to this family, too
+        for i in np.flatnonzero(mus > 0):  # this family includes fair coins too
             sigma = _least_sigma(self, *(x[i].item() for x in (v, r, n, beta, mus)))
             if sigma < inf:
                 found[i] = _optimistic_epsilon(self, sigma, float(delta[i]))
@@ -154,12 +155,13 @@ def epsilon_lower_bound_fdp(
     beta: ArrayLike = 0.05,
     curve: GaussianCurve | SubsampledGaussianCurve = GaussianCurve(),  # noqa: B008, it is frozen
 ) -> Any:
-    """A lower bound on ε at δ for a mechanism whose trade-off curve is one of a known family.
+    """A lower bound on ε at δ for a mechanism whose trade-off curve is in a known family.
 
     With probability 1 - β it does not exceed the ε at δ of a mechanism in the family, if the number
-    of guesses was fixed in advance and the guesser had no feedback. For a mechanism outside of the
-    family it only says that no curve of the family up to this ε describes it: that it bounds its ε
-    is *not* guaranteed. It is 0 if no curve is rejected, and at δ = 0 inf as soon as any is.
+    of guesses was fixed in advance and the guesser had no feedback. For a mechanism outside the
+    family it only says that no curve of the family up to this ε describes it; it is *not*
+    guaranteed to bound the mechanism's ε. It is 0 if no curve is rejected, and at δ = 0 it is inf
+    as soon as any curve is rejected.
 
     Parameters
     ----------
@@ -188,7 +190,7 @@ def epsilon_lower_bound_fdp(
         )
     v, r, n, delta, beta = _check.broadcast(v=v, r=r, n=n, delta=delta, beta=beta)
     _check.at_most("r", r, "n", n)
-    # flatten copies, so that kernels see one type of array: contiguous and writable.
+    # flatten makes a copy, so kernels see one type of array: contiguous and writable.
     flat = curve._bounds(*(array.flatten() for array in (v, r, n, delta, beta)))
     return plain(flat.reshape(v.shape))
 
@@ -200,8 +202,8 @@ def epsilon_lower_bound_fdp(
 def _reach(v: int, r: int, n: int, beta: float, mu: float, lines: Array) -> float:
     """log((a + b) / (r / n)) at the end of the recursion; the curve is rejected if it is positive.
 
-    The curve is Gaussian if there are no ``lines``, and else the largest of these: rows of (slope,
-    value at 0), by rising slopes. To stop early is safe: a + b only grows.
+    The curve is Gaussian if there are no ``lines``, and otherwise the maximum of the lines: rows of
+    (slope, value at 0), by increasing slope. Stopping early is safe, since a + b only grows.
     """
     goal = r / n
     a, b = beta * v / n, beta * (r - v) / n
@@ -210,24 +212,24 @@ def _reach(v: int, r: int, n: int, beta: float, mu: float, lines: Array) -> floa
     before, line = inf, 0
     for i in range(v - 1, -1, -1):
         if lines.shape[0] == 0:
-            # A little to the left, where rounding cannot have put g too high.
+            # A little to the left, so that rounding cannot make g too high.
             needed = 0.5 * erfc((_upper_quantile(a * (1 - 1e-15)) + mu) / _SQRT_2)
         else:
             needed = lines[line, 0] * a + lines[line, 1]
-            while line + 1 < lines.shape[0]:  # a grows, so that the best line only moves on
+            while line + 1 < lines.shape[0]:  # a grows, so the best line only moves on
                 other = lines[line + 1, 0] * a + lines[line + 1, 1]
                 if other < needed:
                     break
                 needed = other
                 line += 1
         grown = needed - b
-        if grown <= 2e-15 * b:  # nothing, or not more than its rounding
+        if grown <= 2e-15 * b:  # nothing, or no more than rounding
             break
         b = needed
         a += grown * i / (r - i)
         if a >= 1 or a + b > _FAR * goal:
             return log(_FAR)
-        # From its peak on the mass falls ever faster: is what may follow below all rounding?
+        # After its peak the mass falls faster and faster: is what may follow below rounding?
         if grown < before and grown * r / (r - i) * i < 1e-15 * goal:
             break
         before = grown
@@ -251,18 +253,18 @@ def _upper_quantile(x: float) -> float:
 @jit
 def _largest_mu(v: int, r: int, n: int, beta: float) -> float:
     """The largest μ that is rejected, or 0: the secant method, kept inside a bracket."""
-    # Fair coins have μ = 0, so that their binomial law must be rejected first of all.
+    # Fair coins have μ = 0, so their binomial law must be rejected first.
     none = np.empty((0, 2))
     level = _lower_bound(v, r, beta, 0.0, _STEINKE, 0.0, 0.0)
     if 2 * v <= r or level == 0 or _reach(v, r, n, beta, 0.0, none) <= 0:
         return 0.0
-    # The recursion stands still from its start at this μ, which large r come very close to.
+    # At this μ, which large r come very close to, the recursion stops at its start.
     edge = inf
     if beta * (r - v) / n > _LEAST_START:
         edge = _upper_quantile(beta * (r - v) / n) - _upper_quantile(beta * v / n)
         if _reach(v, r, n, beta, edge * (1 - _CLOSE), none) > 0:
             return edge * (1 - _CLOSE)
-    # To start with, the curve through the accuracy that plain ε-DP has to have.
+    # Start with the curve through the accuracy that plain ε-DP must have.
     q, qc = odds(level)
     x = min(_upper_quantile(qc * r / n) - _upper_quantile(q * r / n), 0.9 * edge)
     low, high = 0.0, edge
@@ -275,7 +277,7 @@ def _largest_mu(v: int, r: int, n: int, beta: float) -> float:
         slope = (value - last_value) / (x - last) if telling and last < inf else 0.0
         last, last_value = (x, value) if telling else (inf, 0.0)
         step = -value / slope if slope < 0 and rounds % 10 < 9 else inf
-        if abs(value) < 1e-10:  # which may be rounding
+        if abs(value) < 1e-10:  # possibly just rounding
             break
         if min(abs(step), high - low) < tolerance:
             x = min(max(x + step, low), high) if abs(step) < inf else low
@@ -290,7 +292,7 @@ def _largest_mu(v: int, r: int, n: int, beta: float) -> float:
             x = edge - sqrt((edge - low) * max(edge - high, _CLOSE * edge))
         else:
             x = 0.5 * (low + high)
-    # A rounding error must not be an overclaim: step back from the root.
+    # A rounding error must not lead to an overclaim: step back from the root.
     back = _CLOSE * x
     x -= back
     while x > 0 and _reach(v, r, n, beta, x, none) <= 0:
@@ -308,10 +310,10 @@ def _largest_mus(v: Array, r: Array, n: Array, beta: Array) -> Array:
 
 
 def _gaussian_epsilon(mu: NDArray[np.float64], delta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The ε of μ-GDP at δ, a 10^-11 part below it: Newton's method, kept inside a bracket.
+    """The ε of μ-GDP at δ, lowered by a factor 1 - 10^-11: Newton's method, kept in a bracket.
 
-    With t = ε / μ - μ / 2 it is δ = φ(t) (R(t) - R(t + μ)), R = P[N > t] / φ(t) Mills's ratio, so
-    that neither large ε nor tiny δ lose digits.
+    With t = ε / μ - μ / 2 it is δ = φ(t) (R(t) - R(t + μ)), with R = P[N > t] / φ(t), Mills's
+    ratio, so that neither large ε nor tiny δ lose digits.
     """
     epsilon = np.zeros(mu.shape)
     epsilon[(delta == 0) & (mu > 0)] = inf
@@ -327,7 +329,7 @@ def _gaussian_epsilon(mu: NDArray[np.float64], delta: NDArray[np.float64]) -> ND
     def log_delta(t: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """log δ and its derivative in t."""
         left, right = scipy.special.log_ndtr(-t), mills(t + m)
-        # For t << 0 the first term is about 1, and Mills's ratio too large for a double.
+        # For t << 0 the first term is about 1, and Mills's ratio is too large for a double.
         with np.errstate(over="ignore", invalid="ignore"):
             start = np.maximum(t, -8.0)
             middle = start + m / 2
@@ -375,7 +377,7 @@ def _least_sigma(
     # By the central limit theorem, the training is about as private as μ-GDP for this σ.
     ratio = (mu / curve.sample_rate) ** 2 / curve.steps
     k = min(max(round(-0.5 * log(log1p(ratio)) * _PER_E_FOLD), least), most)
-    low, high = least - 1, most + 1  # the first is not rejected, or not tried; the other is
+    low, high = least - 1, most + 1  # low is not rejected, or not tried; high is rejected
     last: tuple[int, float] | None = None
     stride = 16
     while high - low > 1:
@@ -388,7 +390,7 @@ def _least_sigma(
         if step is None:
             step = -stride if value > 0 else stride
             stride *= 2
-        # At least one further, on the side where the root is.
+        # Move at least one point further, toward the root.
         step = min(step, -1) if value > 0 else max(step, 1)
         k = k + step if low < k + step < high else (low + high) // 2
     return exp(high / _PER_E_FOLD) if high <= most else inf
@@ -396,16 +398,16 @@ def _least_sigma(
 
 @lru_cache(maxsize=512)
 def _tangents(curve: SubsampledGaussianCurve, sigma: float) -> NDArray[np.float64]:
-    """Lines whose maximum lies nowhere above g, by rising slopes.
+    """Lines whose maximum is nowhere above g, by increasing slope.
 
-    For each ε >= 0 an event of probability x has, in the other world, one of y with
-    x <= e^ε y + δ(ε) and, for its complement, 1 - y <= e^ε (1 - x) + δ(ε).
+    For each ε >= 0 an event of probability x has a probability y in the other world, with x <= e^ε
+    y + δ(ε) and, for its complement, 1 - y <= e^ε (1 - x) + δ(ε).
     """
     spread = _step_spread(curve, sigma)
     pld = _composed(curve, sigma, min(spread / 16, 0.01), safe=True)
     most = min(pld.get_epsilon_for_delta(1e-12), 600.0)
     epsilon = np.linspace(0, most, 513)
-    delta = np.asarray(pld.get_delta_for_epsilon(epsilon)) + 1e-14  # above all its rounding
+    delta = np.asarray(pld.get_delta_for_epsilon(epsilon)) + 1e-14  # more than its rounding errors
     slopes = np.exp(epsilon)
     lower = np.column_stack([1 / slopes, -delta / slopes])[::-1]
     upper = np.column_stack([slopes, 1 - delta - slopes])
@@ -413,7 +415,7 @@ def _tangents(curve: SubsampledGaussianCurve, sigma: float) -> NDArray[np.float6
 
 
 def _hull(lines: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Those of the lines, by rising slopes, that are the largest somewhere."""
+    """Those of the lines (by increasing slope) that are the largest somewhere."""
     kept: list[tuple[float, float]] = []
     for slope, height in lines.tolist():
         if kept and kept[-1][0] == slope:
@@ -435,17 +437,17 @@ def _optimistic_epsilon(curve: SubsampledGaussianCurve, sigma: float, delta: flo
     most = most if curve.sample_rate == 1 else log1p(curve.sample_rate * expm1(min(most, 700.0)))
     interval = min(max(0.004 / curve.steps, most / 1e5), _step_spread(curve, sigma) / 32, 0.01)
     pld = _composed(curve, sigma, interval, safe=False)
-    # The library moves up to 1e-15 of the tail to infinity, also where it should not.
+    # The library moves up to 1e-15 of the tail to infinity, even where it should not.
     return float(pld.get_epsilon_for_delta(min(delta + 2e-15, 1.0)))
 
 
 def _step_spread(curve: SubsampledGaussianCurve, sigma: float) -> float:
-    """About the standard deviation of the privacy loss of a step."""
+    """The approximate standard deviation of the privacy loss of a step."""
     return curve.sample_rate * sqrt(expm1(min(1 / sigma**2, 100.0)))
 
 
 def _composed(curve: SubsampledGaussianCurve, sigma: float, interval: float, safe: bool) -> Any:
-    """The privacy loss distribution of a training by dp-accounting, for adding and removing."""
+    """The privacy loss distribution of a training, from dp-accounting, for adding and removing."""
     # Here, because it takes a second to import and few need it.
     from dp_accounting.pld import privacy_loss_distribution
 

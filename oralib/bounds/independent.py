@@ -1,18 +1,19 @@
-"""Counts of independent scores: an ε that holds if no element knows anything of the others.
+"""Counts of independent scores: an ε that holds if no element depends on the others.
 
-**What is assumed.** All elements go the same way, independently: a coin, a guess, a confidence, and
-a trade-off curve of a known family, here that of μ-GDP. So an event of probability x under the one
-coin has at least g(x) = Φ(Φ^-1(x) - μ) under the other. The r most confident guesses are taken.
+**What is assumed.** All elements behave alike and independently: a coin, a guess, a confidence, and
+a trade-off curve of a known family, here that of μ-GDP. So an event of probability x under one
+value of the coin has probability at least g(x) = Φ(Φ^-1(x) - μ) under the other. The r most
+confident guesses are taken.
 
 **What follows.** Let C be the probability of a confidence above the highest one that is not taken:
 C ~ Beta(r + 1, n - r), as an order statistic of n uniform numbers, or C = 1 if all are taken. Given
 C, taken guesses are independent, each right with a probability a and wrong with b, where a + b = C
 and b >= g(a). So a guess is right with a probability of at most q(C) = a / C where a + g(a) = C;
 with Gaussian noise, for which a = P[N > t - μ/2] and b = P[N > t + μ/2] at a threshold t, it is
-just that. The p-value of v right guesses is E[P[Bin(r, q(C)) >= v]]. It rises with μ, and the bound
-is the ε at δ of the largest μ whose p-value is at most β.
+exactly q(C). The p-value of v right guesses is E[P[Bin(r, q(C)) >= v]]. It rises with μ, and the
+bound is the ε at δ of the largest μ whose p-value is at most β.
 
-The mean over C, its quantile at Φ(z), is an integral over z, for the trapezoidal rule.
+The mean over C is computed by the trapezoidal rule, over z, with C at its quantile Φ(z).
 
 See Also
 --------
@@ -48,7 +49,7 @@ def epsilon_lower_bound_independent(
     With probability 1 - β it does not exceed the ε at δ of Gaussian noise on each element by
     itself, if the r most confident of n guesses were taken, r fixed in advance. Where elements
     share anything it is *not* guaranteed, even if the mechanism as a whole is exactly μ-GDP; for
-    that there is :func:`oralib.epsilon_lower_bound_fdp`. At δ = 0 it is 0 or inf.
+    that case use :func:`oralib.epsilon_lower_bound_fdp`. At δ = 0 it is 0 or inf.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def epsilon_lower_bound_independent(
 
 
 def _levels(r: int, n: int) -> Array:
-    """C at the points of the rule, each from its own end, so that no digits are lost."""
+    """C at the points of the rule, each from the nearer end, so that no digits are lost."""
     if r == n:
         return np.ones(_POINTS.size)
     low = scipy.special.betaincinv(r + 1, n - r, scipy.special.ndtr(_POINTS))
@@ -113,7 +114,7 @@ def _independent_p_value(v: int, r: int, levels: Array, mu: float) -> float:
 
 @jit
 def _largest_mus(v: Array, r: int, levels: Array, beta: Array) -> Array:
-    """The largest μ that are rejected, or 0: the secant method on sqrt(-log p), in a bracket."""
+    """The largest rejected μ, or 0: the secant method on sqrt(-log p), in a bracket."""
     out = np.zeros(v.size)
     for i in range(v.size):
         if 2 * v[i] <= r or _independent_p_value(v[i], r, levels, 0.0) > beta[i]:
@@ -126,5 +127,5 @@ def _largest_mus(v: Array, r: int, levels: Array, beta: Array) -> Array:
             step = -height * (x - last) / (height - last_height) if height != last_height else inf
             last, last_height = x, height
             x = x + step if low < x + step < high else 0.5 * (low + high)
-        out[i] = x * (1 - _CLOSE)  # a rounding error must not be an overclaim
+        out[i] = x * (1 - _CLOSE)  # a rounding error must not lead to an overclaim
     return out

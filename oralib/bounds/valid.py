@@ -10,13 +10,13 @@ full                 left to the output  the anytime bound of (v, r)  the same a
 all others           any                 none: it is not valid        none: it is not valid
 ===================  ==================  ===========================  =============================
 
-A guesser with full feedback that goes through a list, settled before its first guess, and skips
-elements as it likes, loses nothing if the number of its guesses is fixed. One that also chooses on
-its way which element comes next pays n δ (1 - p(ε)²) / 2 in its p-value, unless v is 1 or r;
-whether it must is not known. With full feedback and δ > 0 the level of the anytime bound is lowered
-because, apart from an event of probability at most n δ (1 - p(ε)) <= n δ / 2, the counts are
-dominated as those of an ε-DP mechanism are. This is crude: where n δ / 2 is β or more, it shows
-nothing.
+Suppose that a guesser with full feedback goes through a list that was settled before its first
+guess, skipping elements as it likes. It loses nothing if the number of its guesses is fixed. If it
+also chooses as it goes which element comes next, it pays n δ (1 - p(ε)²) / 2 in its p-value, unless
+v is 1 or r; whether that price is necessary is not known. With full feedback and δ > 0 the level of
+the anytime bound is lowered because, apart from an event of probability at most n δ (1 - p(ε)) <= n
+δ / 2, the counts are dominated like those of an ε-DP mechanism. This is crude: where n δ / 2 is β
+or more, it shows nothing.
 """
 
 from bisect import bisect_left
@@ -33,7 +33,7 @@ from oralib.bounds.watched import epsilon_lower_bound_anytime
 
 __all__ = ["Counts", "split_for", "valid_lower_bound", "valid_rule"]
 
-#: What a guesser may be told on its way, as :class:`Counts` explains.
+#: What a guesser may be told as it goes, as :class:`Counts` explains.
 FEEDBACKS = ("none", "one-way", "list", "full", "all others")
 
 PLAIN, EXACT, ANY_ORDER, SPLIT = "plain", "exact", "any order", "split"
@@ -51,20 +51,20 @@ class Counts:
     n : the number of elements, guessed or not, or of rounds of a classic audit.
     game : what was played.
     r_fixed : whether the number of guesses was fixed before the audit: no more are taken, and
-        missing ones count as wrong. It says how the audit was set up: that r happens to be the
-        same in all trials does not make it fixed.
-    feedback : what the guesser was told on its way: ``"none"``, ``"one-way"`` (the signs of
-        elements that it abstained from), ``"full"`` (of all that it is done with), ``"list"`` (the
-        same, but which elements would come, and in which order, was settled before the first guess;
-        unless their number was fixed, all of them must have been guessed) or ``"all others"`` (for
-        each guess, all signs but its own).
+        missing ones count as wrong. It says how the audit was set up: r is not fixed just because
+        it happens to be the same in all trials.
+    feedback : what the guesser was told as it went: ``"none"``, ``"one-way"`` (the signs of
+        elements that it abstained from), ``"full"`` (the signs of all elements it has dealt with),
+        ``"list"`` (the same, but the elements and their order were settled before the first guess;
+        unless the number of guesses was fixed, all elements must have been guessed) or ``"all
+        others"`` (for each guess, all signs except its own).
     coins : how the elements were chosen: ``"independent"`` fair coins, as in all games here, or
-        ``"balanced"``, just half of them included. Balanced coins depend on each other, and no
+        ``"balanced"``, exactly half of them included. Balanced coins depend on each other, and no
         bound here is valid for them.
 
     Examples
     --------
-    Counts of one's own: 75 right of 100 guesses, a number chosen before the training.
+    Your own counts: 75 right of 100 guesses, a number chosen before the training.
 
     >>> counts = Counts(75, 100, n=1000, r_fixed=True)
     >>> valid_lower_bound(counts, delta=1e-4).round(3).tolist()
@@ -108,7 +108,7 @@ class Counts:
 
     @property
     def unsafe(self) -> bool:
-        """Whether their number may depend on guesses being right, or a guess on all other coins.
+        """Whether r may depend on which guesses were right, or a guess on all other coins.
 
         Then ``epsilon_lower_bound(v, r)`` is not a valid bound, not even for δ = 0.
         """
@@ -121,11 +121,11 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     - ``"plain"`` for δ = 0, :func:`oralib.epsilon_lower_bound`;
     - ``"exact"`` for δ > 0 and r fixed in advance, the same with ``method="exact"``;
     - ``"any order"`` for the same with full feedback, with ``method="any order"``;
-    - ``"split"`` for δ > 0 where the output decided, :func:`oralib.epsilon_lower_bound_random_r`;
+    - ``"split"`` for δ > 0 if the output decided r, :func:`oralib.epsilon_lower_bound_random_r`;
     - ``"anytime"`` for δ = 0 and full feedback, :func:`oralib.epsilon_lower_bound_anytime`;
     - ``"anytime lowered"`` for δ > 0 and full feedback, the same at β - n δ / 2.
 
-    A ValueError where the library has none.
+    It raises a ValueError where the library has none.
 
     Examples
     --------
@@ -158,15 +158,16 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
 def valid_lower_bound(
     counts: Counts, *, beta: float = 0.05, delta: float = 0.0, split: float | None = None
 ) -> NDArray[np.float64]:
-    """For each trial a lower bound on ε that is valid for the way in which the audit was set up.
+    """For each trial, a lower bound on ε that is valid for the way the audit was set up.
 
     With probability 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where the library has
     no such bound, it raises a ValueError that says so. With full feedback, δ > 0 and r left to the
-    output the bound is crude, and 0 where n δ / 2 >= β; one-way feedback has better ones.
+    output the bound is crude, and 0 where n δ / 2 >= β; for one-way feedback there are better
+    bounds.
 
     Parameters
     ----------
-    counts : the outcome of a game, or ``Counts(v, r, n, r_fixed=..., feedback=...)`` of your own.
+    counts : the outcome of a game, or your own ``Counts(v, r, n, r_fixed=..., feedback=...)``.
     beta : how often the bound may fail, in (0, 1).
     delta : the δ of (ε, δ)-DP, in [0, 1].
     split : the share of β that is set aside for δ > 0 if r was not fixed in advance; choose it
@@ -174,7 +175,7 @@ def valid_lower_bound(
 
     See Also
     --------
-    valid_rule : which rule that is.
+    valid_rule : the rule that is used.
 
     Examples
     --------
@@ -205,11 +206,11 @@ def valid_lower_bound(
 def split_for(n: int, delta: float, beta: float = 0.05, guesses: int | None = None) -> float:
     """A share λ of β to set aside for δ, from what is known before the audit.
 
-    A count is rejected only if its B, as in :func:`oralib.p_value`, is at least n δ / (λ β). With
-    too small a share nothing is rejected, while a larger one lowers the level of the other test, to
-    about (1 - λ) β. The share is n δ / (β B), B that of the least count which rejects ε = 0 (or of
-    all, if none does), for half of the guesses that are expected, since there may be fewer of them.
-    It is at least 0.1, which costs little, and at most 0.8.
+    A count is rejected only if its B, as in :func:`oralib.p_value`, is at least n δ / (λ β). If the
+    share is too small, nothing is rejected; a larger one lowers the level of the other test to
+    about (1 - λ) β. The share is n δ / (β B), where B belongs to the least count that rejects ε = 0
+    (or to all right, if none does), for half of the expected guesses, since there may be fewer of
+    them. It is at least 0.1, which costs little, and at most 0.8.
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ def split_for(n: int, delta: float, beta: float = 0.05, guesses: int | None = No
     delta : the δ of (ε, δ)-DP, in [0, 1].
     beta : how often the bound may fail, in (0, 1).
     guesses : how many guesses are expected, from a simulation or a pilot run, never from the audit
-        itself. If that is not known, the share is that of 60, and at most 0.6.
+        itself. If unknown, the share is that for 60 guesses, and at most 0.6.
 
     Examples
     --------

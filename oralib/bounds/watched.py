@@ -1,9 +1,9 @@
-"""Counts that somebody watched while they grew: when to stop guessing may depend on successes.
+"""Counts that somebody watched as they grew: when guessing stops may depend on successes.
 
-The other bounds hold at a number of guesses that does not depend on which of them were right. With
-full feedback it may. What is left is that each guess, whatever went before it, is right with
-probability at most p(ε): so (v, r) is dominated by a random walk, and a bound fails at most as
-often as the walk ever crosses the line where the bound exceeds ε.
+The other bounds hold if the number of guesses does not depend on which of them were right. With
+full feedback it may. But each guess, whatever came before it, is still right with probability at
+most p(ε). So (v, r) is dominated by a random walk, and a bound fails at most as often as the walk
+ever crosses the line where the bound exceeds ε.
 
 See Also
 --------
@@ -28,9 +28,9 @@ __all__ = ["adaptive_failure_probability", "epsilon_lower_bound_anytime"]
 Array = NDArray[Any]
 Bound = Callable[[Array, Array], Array]
 
-#: As many guesses take seconds.
+#: This many guesses take seconds.
 LARGEST_WALK = 10**6
-#: Smaller probabilities of the walk are forgotten: all of them together stay far below 1e-12.
+#: Smaller probabilities of the walk are dropped: all of them together stay far below 1e-12.
 _NEGLIGIBLE = 1e-25
 #: A tail or bound that differs from β or ε by no more than this counts as equal to it.
 _TIE = 1e-12
@@ -39,12 +39,12 @@ _TIE = 1e-12
 def adaptive_failure_probability(
     epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: Bound | str = "plain"
 ) -> Any:
-    """W_n(ε, β): how often a bound can exceed ε if guessing may stop at a success, at worst.
+    """W_n(ε, β): at worst, how often a bound can exceed ε if guessing may stop at a success.
 
     It is the probability that a walk with n independent steps, each a success with probability
-    p(ε), ever meets counts (v, r) whose bound exceeds ε. No ε-DP mechanism and no adaptive guesser
-    with full feedback fail more often, and ε-randomized response with the guesser that stops as
-    soon as the bound exceeds ε does so exactly as often.
+    p(ε), ever meets counts (v, r) whose bound exceeds ε. The bound fails no more often for any ε-DP
+    mechanism and any adaptive guesser with full feedback. It fails exactly this often for
+    ε-randomized response and the guesser that stops as soon as the bound exceeds ε.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
 
         M = ∫ (q/p)^v ((1-q)/(1-p))^(r-v) dq / (1-p),   q from p = p(ε) to 1,
 
-    is at least 1/β (for β > 1/e only ε with p(ε) <= v / (r + 1) count). For δ > 0 take it at
-    level β - n δ / 2, as :func:`oralib.valid_lower_bound` does.
+    is at least 1/β (for β > 1/e only those ε count for which p(ε) <= v / (r + 1)). For δ > 0 take
+    it at level β - n δ / 2, as :func:`oralib.valid_lower_bound` does.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
 
 
 def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
-    """For r = 0, ..., n the least v whose bound exceeds ε, r + 1 if none does, by bisection."""
+    """For r = 0, ..., n the least v whose bound exceeds ε, by bisection; r + 1 if none does."""
     r = np.arange(n + 1)
     low, high = np.full(n + 1, -1), r + 1  # the bound exceeds ε at high, not at low
     while (high - low > 1).any():
@@ -131,10 +131,10 @@ def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
 
 @jit
 def _plain_line(n: int, epsilon: float, beta: float) -> Array:
-    """As _line, for the plain bound: the least v with P[Bin(r, p(ε)) >= v] < β."""
+    """Like _line, for the plain bound: the least v with P[Bin(r, p(ε)) >= v] < β."""
     q, qc = odds(epsilon)
     line = np.empty(n + 1, dtype=np.int64)
-    c: Any = np.int64(1)  # for a plain 1 Numba would compile the tail once more
+    c: Any = np.int64(1)  # with a plain 1 Numba would compile the tail again
     for r in range(n + 1):
         # One more guess moves the line up by 0 or 1.
         if tail(c, r, q, qc) >= beta * (1 - _TIE):
@@ -145,7 +145,7 @@ def _plain_line(n: int, epsilon: float, beta: float) -> Array:
 
 @jit
 def _anytime_line(n: int, epsilon: float, beta: float) -> Array:
-    """As _line, for the anytime bound: it exceeds ε where its e-process still is at least 1/β."""
+    """Like _line, for the anytime bound: it exceeds ε where its e-process is still at least 1/β."""
     level = epsilon + _TIE * (1 + epsilon)
     line = np.empty(n + 1, dtype=np.int64)
     c: Any = np.int64(1)
@@ -171,7 +171,7 @@ def _crossing(line: Array, epsilon: float) -> Array:
     q, qc = odds(epsilon)
     n = line.size - 1
     met = np.zeros(n + 1)
-    inside = np.zeros(n + 2)  # by v: the probability to be there, not having met the line
+    inside = np.zeros(n + 2)  # by v: the probability of being there without having met the line
     if line[0] <= 0:
         met[:] = 1.0
         return met

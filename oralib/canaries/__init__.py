@@ -1,8 +1,8 @@
-"""Canaries for a training loop of your own: coins, places, scores, and a file for ``oralib audit``.
+"""Canaries for your own training loop: coins, places, scores, and a file for ``oralib audit``.
 
 A *canary* is an example that was made for the audit. Its gradient is the clipping threshold on one
-*coordinate*, a weight whose noisy gradient the auditor sees, and 0 elsewhere. Each canary is
-included by a fair coin of its own. In each step the loop asks where the canaries are, adds the
+*coordinate*, a weight whose noisy gradient the auditor sees, and 0 elsewhere. A separate fair coin
+decides whether each canary is included. In each step the loop asks where the canaries are, adds the
 gradients of those that are included and in the batch, and shows the noisy gradient:
 
 >>> import numpy as np

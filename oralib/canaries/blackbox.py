@@ -1,4 +1,4 @@
-"""Canaries for a training that shows its last model and nothing else: mislabelled examples.
+"""Canaries for a training that shows only its last model: mislabelled examples.
 
 Such an audit shows little, whatever the training is: a model hardly remembers one example. Where
 gradients can be seen, use :class:`oralib.canaries.Canaries`.
@@ -66,7 +66,7 @@ def mislabelled(labels: ArrayLike, n: int, *, seed: int) -> Mislabelled:
     ----------
     labels : the labels of all your examples, integers of at least two kinds.
     n : the number of canaries.
-    seed : of the choice, of the labels and of the coins. Keep it.
+    seed : the seed of the choice, the labels and the coins. Keep it.
 
     Examples
     --------

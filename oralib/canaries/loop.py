@@ -26,13 +26,13 @@ from oralib.planning import SEEN_NOISE, AuditPlan
 
 __all__ = ["Canaries", "write_scores"]
 
-#: Gradients beyond it are those of a training that has failed.
+#: Larger gradients mean that the training has failed.
 _LARGEST = 1e12
 
 #: The noise is learned from this many coordinates of each step at most.
 _ENOUGH = 1000
 
-#: So much more likely, in nats, must another noise be before it is taken for that of the training.
+#: How much likelier, in nats, another noise must be before it is taken to be the training's.
 _SURE = 20.0
 
 #: What the canaries were made with, beside dpsgd and dropping; and the step.
@@ -54,7 +54,8 @@ class Canaries:
     ----------
     dpsgd : the canaries, the steps, the sample rate and the noise as they are claimed.
     k : the number of guesses, fixed in advance.
-    seed : of the coins. Keep it, and keep it secret from all that acts during the training.
+    seed : the seed of the coins. Keep it, and keep it secret from everything that acts during the
+        training.
     dropping : how canaries are dropped and crowded; None if they all stay active.
     hop : whether canaries change their coordinates in each step. If not, canary i stays on
         coordinate i % d, and none may be dropped.
@@ -64,12 +65,12 @@ class Canaries:
     Attributes
     ----------
     included : the coins, one per canary.
-    scores : how much speaks for each canary so far, as a log-likelihood ratio; 0 once it is
-        dropped.
+    scores : the evidence so far that each canary is included, as a log-likelihood ratio; 0 once it
+        is dropped.
     step : the step that is to be observed next, from 0 on.
     noise_seen : the noise that the gradients show, as a share of the stated one: 1.0 unless they
-        clearly show less. Scores are made with it: were they made with the stated noise, a training
-        with a tenth of it would look as if nobody were included.
+        clearly show less. Scores use it: with the stated noise, a training with a tenth of that
+        noise would look as if no canary were included.
 
     Examples
     --------
@@ -202,8 +203,8 @@ class Canaries:
     def guesses(self, k: int | None = None) -> NDArray[np.int64]:
         """For each canary 1 for included, -1 for left out, 0 for no guess.
 
-        Guessed are the k with scores farthest from 0 among those that are active, of equal ones
-        the first; by default as many as were fixed in advance.
+        It guesses the k active canaries with the scores farthest from 0, the first of equal ones.
+        By default k is the number that was fixed in advance.
         """
         k = self.k if k is None else _check.integer("k", k, 1, self._who.size)
         best = self._who[np.argsort(-np.abs(self.scores[self._who]), kind="stable")[:k]]
@@ -229,7 +230,7 @@ class Canaries:
         if self.step < self.dpsgd.steps:
             warn(
                 f"only {self.step} of {self.dpsgd.steps} planned steps were observed: the scores "
-                "know less than those that the plan expects",
+                "know less than the plan expects",
                 stacklevel=2,
             )
         write_scores(path, range(self.dpsgd.n), self.scores, self.included)
@@ -248,7 +249,7 @@ class Canaries:
             np.savez(file, gradients=seen, included=self.included, places=places)
 
     def save(self, path: Where) -> None:
-        """Write all that is needed to go on, with the coins; an earlier file is replaced at once.
+        """Write everything needed to resume, with the coins; an earlier file is replaced at once.
 
         Save it whenever you save the model, so that both are of the same step.
         """
@@ -270,7 +271,7 @@ class Canaries:
             with source.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 given, held = json.loads(str(file["given"])), {name: file[name] for name in _HELD}
         except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
-            why = "it is cut off, or by another program"
+            why = "it is cut off, or another program wrote it"
             raise ValueError(f"path must be a file by save, got {path}: {why}") from error
         if given["dropping"] is not None:
             given["dropping"] = Dropping(**given["dropping"])
@@ -303,7 +304,7 @@ class Canaries:
         return array
 
     def _learn_noise(self, y: NDArray[np.float64], load: NDArray[np.int64]) -> None:
-        """Weigh each noise by these gradients; say it once if the stated one cannot be."""
+        """Weigh each noise by these gradients; warn once if the stated noise does not fit."""
         noise = np.maximum(self.dpsgd.sigma * np.array(SEEN_NOISE), 1e-3)
         for each in np.unique(load).tolist():
             first, weight = _in_batch(each, self.dpsgd.sample_rate / 2)

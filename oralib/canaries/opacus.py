@@ -1,10 +1,10 @@
-"""Canaries in a training with PyTorch and Opacus: ten lines more in your script.
+"""Canaries in a training with PyTorch and Opacus: ten more lines in your script.
 
-The canaries get weights of their own, which are added to your model and used by nothing else. Your
-data come first, and the canaries after them as further examples, drawn by Opacus's sampler like all
+The canaries get their own weights, which are added to your model and used by nothing else. Your
+data come first, then the canaries as further examples, which Opacus's sampler draws like all
 others. The gradient of an included canary is three clipping thresholds on its weight and 0
-elsewhere, whatever the loss is, so that Opacus clips it to one. That of any other canary is 0: it
-stays in the data, so that the number of examples does not depend on the coins.
+elsewhere, whatever the loss is, so that Opacus clips it to one. The gradient of any other canary is
+0; it stays in the data, so that the number of examples does not depend on the coins.
 
 >>> from oralib.canaries import Canaries, opacus  # doctest: +SKIP
 >>> audit = Canaries.from_plan(plan, seed=1)  # doctest: +SKIP
@@ -19,9 +19,9 @@ stays in the data, so that the number of examples does not depend on the coins.
 ...     optimizer.step()
 >>> audit.write_scores("scores.csv")  # doctest: +SKIP
 
-The training must have as many steps as the plan. Nothing inside of Opacus is touched: sampling,
-clipping and noise are all audited. Any optimiser will do, since noisy gradients are read and not
-weights. Ghost clipping and clipping by layers are not supported.
+The training must have as many steps as the plan. Nothing inside Opacus is changed: sampling,
+clipping and noise are all audited. Any optimizer will do, since the audit reads noisy gradients,
+not weights. Ghost clipping and clipping by layers are not supported.
 """
 
 from math import ceil
@@ -46,9 +46,9 @@ SIZE = 3.0
 class WithCanaries(nn.Module):
     """Your model, with weights for the canaries.
 
-    Its inputs are that of your model, which must return a tensor with a row for each example, and
-    who they are: the number of a canary, -1 for your own examples. Without the second input, as for
-    predictions, it is your model.
+    It takes two inputs: the input of your model, which must return a tensor with a row for each
+    example, and for each example the number of its canary, -1 for your own examples. Without the
+    second input, as for predictions, it is just your model.
     """
 
     def __init__(self, model: nn.Module, canaries: Canaries) -> None:
@@ -79,7 +79,7 @@ class WithCanaries(nn.Module):
 
 
 class _Gradients(torch.autograd.Function):
-    """The same outputs, but canaries add nothing to gradients but their size on their weight."""
+    """The same outputs, but all a canary adds to gradients is its size, on its own weight."""
 
     @staticmethod
     def forward(ctx: Any, outputs: Tensor, at: Tensor, is_canary: Tensor, size: Tensor) -> Tensor:
@@ -94,10 +94,10 @@ class _Gradients(torch.autograd.Function):
 
 
 class CanaryData(Dataset[Any]):
-    """Your examples, and after them the canaries: each with one entry more, who it is.
+    """Your examples, and after them the canaries, each with one more entry: which canary it is.
 
     That is -1 for your own examples, tuples such as an input and a label. The other entries of a
-    canary are those of your first example, and do not matter.
+    canary are copied from your first example and do not matter.
 
     Canaries join your batches, which dilutes the mean gradient: multiply the learning rate of plain
     SGD by ``len(CanaryData(...)) / len(data)``, or you train more slowly than without canaries.

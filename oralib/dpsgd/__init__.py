@@ -1,18 +1,20 @@
 """DP-SGD with Dirac canaries, audited in one run: white box, gradient canaries (Section 6).
 
-Each of the n elements is a gradient that is zero but for one coordinate. Elements are included
-by the auditor's coins, the model trains on them alone, and all its weights are seen. With n <= d
-every element has a coordinate of its own, with n > d each coordinate has n / d of them.
+Each of the n elements is a gradient that is zero except on one coordinate. The auditor's coins
+decide which elements are included, the model trains on them alone, and the auditor sees all its
+weights. With n <= d every element has its own coordinate; with n > d each coordinate has n / d
+elements.
 
 - :mod:`~oralib.dpsgd.training`: the training step by step, and its audit as written;
-- :mod:`~oralib.dpsgd.sums`: the same audit, drawing only what its guesser looks at;
-- :mod:`~oralib.dpsgd.extremes`: and of that only the coordinates that are guessed, in O(k);
-- :mod:`~oralib.dpsgd.isolated`: elements with coordinates of their own, and how sure one can be;
+- :mod:`~oralib.dpsgd.sums`: the same audit, but drawing only what its guesser looks at;
+- :mod:`~oralib.dpsgd.extremes`: the same, but drawing only the coordinates that are guessed, in
+  O(k);
+- :mod:`~oralib.dpsgd.isolated`: elements with their own coordinates, and how sure a guess can be;
 - :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback;
 - :mod:`~oralib.dpsgd.likelihood`: the most likely guess, from the sum or from all steps;
 - :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped;
-- :mod:`~oralib.dpsgd.observed`: guesses from the weights of a training that somebody has run;
-- :mod:`~oralib.dpsgd.conformity`: and whether it looks like the stated one.
+- :mod:`~oralib.dpsgd.observed`: guesses from the weights of a training that was actually run;
+- :mod:`~oralib.dpsgd.conformity`: whether that training looks like the stated one.
 """
 
 from oralib.accounting import certified_epsilon, noise_multiplier

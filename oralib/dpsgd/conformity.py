@@ -1,16 +1,16 @@
 """Are the released gradients what the stated mechanism would give?
 
-A lower bound on ε claims much and so needs much. This asks for less: it only doubts that the
-training is the stated one, and says nothing about its privacy. Given the coins, the noisy gradient
+A lower bound on ε claims a lot and so needs a lot of evidence. This test asks less: whether the
+training is the stated one. It says nothing about its privacy. Given the coins, the noisy gradient
 of a coordinate in a step has the mean q m and the variance σ² + q (1 - q) m, where m of its
 canaries were included, and the steps are independent. Three statistics look at that:
 
 - signal: do included canaries add what they should, q clipping thresholds a step?
 - spread: is there as much noise as there should be?
-- steps: do neighbouring steps know of each other?
+- steps: do neighbouring steps depend on each other?
 
-Each has mean 0 and variance 1 if the training is the stated one, and it is a sum over so
-many numbers that it is nearly normal.
+Each has mean 0 and variance 1 if the training is the stated one, and sums so many numbers that it
+is nearly normal.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Conformity:
 
     @property
     def p_value(self) -> float:
-        """How likely the largest of the three, z, is so large: 3 P[|Z| > z], at most 1."""
+        """The p-value of z, the largest of the three in size: 3 P[|Z| > z], at most 1."""
         largest = max(abs(z) for z in (self.signal, self.spread, self.steps))
         return float(min(1.0, 3 * 2 * scipy.stats.norm.sf(largest)))
 
@@ -54,7 +54,7 @@ class Conformity:
 def conformity(
     dpsgd: DpSgd, gradients: ArrayLike, included: ArrayLike, *, places: ArrayLike | None = None
 ) -> Conformity:
-    """Compare the noisy gradients of a training with what the stated one would give.
+    """Compare the noisy gradients of a training with what the stated training would give.
 
     Parameters
     ----------

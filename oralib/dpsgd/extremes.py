@@ -1,8 +1,8 @@
 """The audit of Section 6 in O(k): only the coordinates that are guessed are drawn, exactly.
 
 With k guesses, k/2 for the highest elements and k/2 for the lowest, a trial depends on the ``top``
-highest and the ``bottom`` lowest of the d coordinates, at most k together. Whatever d, n and the
-number of steps are, they alone are drawn.
+highest and the ``bottom`` lowest of the d coordinates, at most k together. Only these are drawn,
+whatever d, n and the number of steps are.
 
 *Which quantiles.* The scores of the d coordinates are independent with one continuous law, so
 their upper tail probabilities P are independent and uniform, and the order of the scores is that of
@@ -10,13 +10,13 @@ the P. By Rényi's representation the P of the h-th highest is G / (G + G'), G a
 gamma variables of shapes h and d - h + 1; and given it, the h - 1 above it are, in any order,
 independent and uniform below that P, the d - h others independent and uniform above (the joint
 density of all is constant, so it factors). The same holds once more for the l-th lowest of those
-d - h others if l + h <= d, and gives both ends their dependence. If l + h = d + 1, the most that
-k <= n allows, both ends meet in one coordinate, and all others are above or below it.
+d - h others if l + h <= d, and gives both ends the right dependence. If l + h = d + 1, the most
+that k <= n allows, both ends meet in one coordinate, and all others are above or below it.
 
 *Which elements are included.* Given all scores, the coins of different coordinates are independent,
 and those of one depend on its own score alone, since pairs (score, coins) of different coordinates
-are independent of each other. A coordinate of s elements of which a are guessed needs no more than
-the number J of included ones among these a: its law given the score x is
+are independent of each other. For a coordinate with s elements, a of them guessed, all we need is
+the number J of included elements among these a. Its law given the score x is
 
     P[J = j | x] ∝ C(a, j) f_j(x),   f_j the density of Bin(j T, q) + Bin(M T, q) + σ √T Z,
 
@@ -25,8 +25,8 @@ the score of tail probability P, and the right guesses have the law of the whole
 
 What is tabulated is P[J <= j] at equal steps of y = log((1 - P) / P). The densities and tails have
 closed characteristic functions, and are integrated on a contour through the saddle point, which
-keeps all digits also far out in the tail: no binomial is replaced by a normal. The steps are halved
-until interpolation errs by less than 1e-9, which no sample that fits on a machine shows.
+keeps all digits even far out in the tail: no binomial is replaced by a normal. The steps are halved
+until the interpolation error is below 1e-9, too small to show in any sample that fits on a machine.
 """
 
 from dataclasses import dataclass
@@ -47,9 +47,9 @@ Reals = NDArray[Any]  # of doubles
 
 #: The largest error of a tabulated probability.
 _ERROR = 1e-9
-#: Exponents below it are left out of integrals, and log-probabilities of draws out of tables.
+#: Integrals leave out exponents below this, and tables log-probabilities of draws below it.
 _NEGLIGIBLE = 42.0
-#: What takes too long to tabulate: points of an integral, and integrands of a whole table.
+#: More than this takes too long to tabulate: points of an integral, integrands of a table.
 _MOST_POINTS, _MOST_WORK = 4 * 10**6, 3 * 10**8
 #: How many numbers are worked on at once.
 _AT_ONCE = 2 * 10**5
@@ -58,7 +58,7 @@ _AT_ONCE = 2 * 10**5
 class End(NamedTuple):
     """One end of the order: how many coordinates are guessed there, and their tables.
 
-    Of the innermost coordinate ``part`` elements are guessed, of the others all. Tables hold
+    On the innermost coordinate ``part`` elements are guessed, on the others all. Tables hold
     P[J <= j | y] for j = 0, 1, ... in their columns, at y = start + step i in their rows.
     """
 
@@ -72,7 +72,7 @@ class End(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Extremes:
-    """Both ends. If they meet in one coordinate it is in the table of the high end, for both."""
+    """Both ends. If they meet in one coordinate, the table of the high end has it for both."""
 
     s: int
     d: int
@@ -86,7 +86,7 @@ class Extremes:
 
 
 def coordinates_needed(dpsgd: DpSgd, k: int) -> int:
-    """How many coordinates k guesses look at."""
+    """How many coordinates k guesses involve."""
     s = dpsgd.per_coordinate
     return min(ceil_ratio(k - k // 2, s) + ceil_ratio(k // 2, s), dpsgd.used_coordinates)
 
@@ -116,18 +116,18 @@ def extremes_of(dpsgd: DpSgd, k: int) -> Extremes:
 
 
 def _far(d: int) -> float:
-    """No y is farther from 0, but for a probability of exp(-_NEGLIGIBLE)."""
+    """No y is farther from 0, except with probability exp(-_NEGLIGIBLE)."""
     return log(d) + _NEGLIGIBLE
 
 
 def _inner(coordinates: int, d: int) -> float:
-    """log-odds that the tail probability of the innermost coordinate of an end does not exceed."""
+    """Log-odds that the tail probability of an end's innermost coordinate does not exceed."""
     most = scipy.special.betainccinv(coordinates, d - coordinates + 1, np.exp(-_NEGLIGIBLE))
     return min(float(scipy.special.logit(most)), _far(d))
 
 
 def play_extremes(both: Extremes, trials: int, rng: Generator) -> NDArray[np.int64]:
-    """The number of right guesses of this many audits."""
+    """The number of right guesses in each of this many audits."""
     return _play(trials, both.s, both.d, both.meet, both.high, both.low, rng)
 
 
@@ -138,8 +138,8 @@ def play_extremes(both: Extremes, trials: int, rng: Generator) -> NDArray[np.int
 class _Score:
     """The score of a coordinate, by its cumulant generating function K.
 
-    exp K(z) = ((1 + φ(z)) / 2)^s exp(variance z² / 2) with φ(z) = (1 - q + q e^z)^T, that of an
-    included element.
+    exp K(z) = ((1 + φ(z)) / 2)^s exp(variance z² / 2) with φ(z) = (1 - q + q e^z)^T for an included
+    element.
     """
 
     s: int
@@ -148,13 +148,13 @@ class _Score:
     variance: float
 
     def included(self, z: Any) -> Any:
-        """log φ, without cancellation also where e^z is almost 0."""
+        """log φ, without cancellation even where e^z is almost 0."""
         if self.rate > 0.5:
             return self.steps * (z + _log1p((1 - self.rate) * np.expm1(-z)))
         return self.steps * _log1p(self.rate * np.expm1(z))
 
     def slopes(self, theta: Reals) -> tuple[Reals, Reals, Reals]:
-        """K, its first and its second derivative, for real arguments."""
+        """K and its first two derivatives, for real arguments."""
         element = self.included(theta)
         tilted = 1 / (1 + (1 - self.rate) / self.rate * np.exp(-theta))
         w = scipy.special.expit(element)
@@ -171,7 +171,7 @@ class _Score:
 
 
 def _log1p(z: Any) -> Any:
-    """log(1 + z) with all digits for small z, which NumPy's own has not; -1e4 for log 0."""
+    """log(1 + z) with all digits for small z, unlike NumPy's; -1e4 for log 0."""
     if not np.iscomplexobj(z):
         return np.log1p(z)
     with np.errstate(divide="ignore"):
@@ -218,10 +218,10 @@ def _contours(law: _Score, farthest: float) -> _Contours:
     theta = np.concatenate([np.linspace(ends[0], 0, 800), np.linspace(0, ends[1], 800)[1:]])
     k, x, spread = law.slopes(theta)
     w = np.sign(theta) * np.sqrt(2 * np.maximum(theta * x - k, 0))
-    # Lugannani and Rice's, to start from.
+    # Lugannani and Rice's approximation, to start from.
     y = scipy.special.log_ndtr(w) - scipy.special.log_ndtr(-w)
     least = 1 / sd
-    # The trapezoidal rule adds what is a period away: a tail of 1 there, damped by exp(-c period).
+    # The trapezoidal rule adds what lies a period away: a tail of 1, damped by exp(-c period).
     c = np.maximum(np.abs(theta), least)
     period = max(float(((np.abs(y) + _NEGLIGIBLE) / c).max()), 24 * sqrt(float(spread.max())))
     step = 2 * pi / period
@@ -234,7 +234,7 @@ def _contours(law: _Score, farthest: float) -> _Contours:
 def _points(law: _Score, theta: Reals, least: float, step: float, most: int) -> Reals:
     """The multiples of ``step`` at which an integrand is not negligible.
 
-    It is looked at in every fourth place: there are dozens to each of its standard deviations.
+    Only every fourth place is checked: there are dozens per standard deviation.
     """
     tried = np.array([theta[0], -least, least, theta[-1]])
     at_zero = law.s * law.logs(tried, np.zeros(1))[1].real
@@ -263,7 +263,7 @@ def _integrals(
     """(log tail, log density, weights of J) at each x, integrated along c + i t.
 
     The tail is the upper one for c > 0, the lower one for c < 0; the weights are those of J = 0,
-    ..., a, and sum to 1 but for rounding. If ``a`` is None there are none.
+    ..., a, and sum to 1 up to rounding. If ``a`` is None there are no weights.
     """
     law, t = on.law, on.t
     element, pair = law.logs(c, t)
@@ -294,7 +294,7 @@ def _integrals(
 
 
 def _blocks(on: _Contours, x: Reals, c: Reals, a: int | None) -> tuple[Reals, Reals, Reals]:
-    """As _integrals, some x at a time."""
+    """Like _integrals, a few x at a time."""
     size = max(1, _AT_ONCE // on.t.size)
     parts = [_integrals(on, x[i : i + size], c[i : i + size], a) for i in range(0, x.size, size)]
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
@@ -309,7 +309,7 @@ def _scores_at(on: _Contours, y: Reals) -> tuple[Reals, Reals]:
     for _ in range(50):
         c = on.near(x, upper)
         tail, density, _ = _blocks(on, x, c, None)
-        # log tails are concave: Newton's method cannot run away.
+        # log tails are concave, so Newton's method cannot diverge.
         move = np.where(upper, 1, -1) * (tail - goal) * np.exp(tail - density)
         x = x + move
         if np.abs(move).max() < 1e-11 * sd:
@@ -322,7 +322,7 @@ def _tabulate(
 ) -> tuple[float, float, Reals, Reals]:
     """(first y, step, and tables of P[J <= j | y] for both numbers of elements).
 
-    Tables of equal numbers of elements are one. Their step is halved until it is small enough.
+    Equal numbers of elements share a table. The step is halved until it is small enough.
     """
     step = 0.25
     sizes = sorted({border, whole})
@@ -367,7 +367,7 @@ def _play(trials: int, s: int, d: int, meet: bool, high: End, low: End, rng: Gen
     weights = np.empty(6)
     top, bottom = high.coordinates, low.coordinates
     for trial in range(trials):
-        # The innermost coordinate of the high end, its share of the line above and below it.
+        # The innermost coordinate of the high end, and the shares of the line above and below it.
         one, other = rng.standard_gamma(top), rng.standard_gamma(d - top + 1)
         above, below = one / (one + other), other / (one + other)
         right = _draw(log(other / one), high.start, high.step, high.border, weights, rng)
@@ -379,7 +379,7 @@ def _play(trials: int, s: int, d: int, meet: bool, high: End, low: End, rng: Gen
             y = log((1 - share) / share)
             right += _draw(y, high.start, high.step, high.whole, weights, rng)
         if bottom > 0 and not meet:
-            # The innermost of the low end is one of those below.
+            # The innermost coordinate of the low end is one of those below.
             one, other = rng.standard_gamma(bottom), rng.standard_gamma(d - top - bottom + 1)
             below *= one / (one + other)
             y = log(below / (1 - below))

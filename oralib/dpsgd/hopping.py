@@ -2,18 +2,18 @@
 
 A canary that stays on one coordinate meets the same neighbours in every step, and their gradients
 add up: the variance that they add to its sum grows like T². A canary that hops, to a coordinate
-that is drawn afresh and published in each step, meets others nearly every time. What is left of
-them is the luck of their coins and batches in that step, and it grows like T.
+that is drawn afresh and published in each step, meets others nearly every time. What is left is the
+randomness of their coins and batches in that step, which grows like T.
 
 Dropping. A canary that looks undecided gets a zero gradient from then on, and no longer disturbs
 the others. Crowding. Undecided canaries share their coordinates with many, promising ones with few.
 
-Why the bounds stay valid: in each step every gradient has at most norm 1, whatever the outputs of
-the steps before it. Placing, crowding and dropping are functions of those outputs and of public
-random numbers (never of coins), just as gradients of a real training are functions of its weights.
-So each step is the same subsampled Gaussian mechanism given the past, and the accountant's (ε, δ),
-which is that of adaptive composition, holds for the whole sequence of outputs. All guesses are made
-from it at the end: this is plain one-run auditing with a number of guesses fixed in advance.
+Why the bounds stay valid: in each step every gradient has norm at most 1, whatever the earlier
+outputs were. Placing, crowding and dropping are functions of those outputs and of public random
+numbers (never of coins), just as gradients of a real training are functions of its weights. So each
+step is the same subsampled Gaussian mechanism given the past, and the accountant's (ε, δ), which
+covers adaptive composition, holds for the whole sequence of outputs. All guesses are made from it
+at the end: this is plain one-run auditing with a number of guesses fixed in advance.
 """
 
 from collections.abc import Sequence
@@ -46,17 +46,17 @@ MOST_STEPS = 10**6
 class Dropping:
     """How the number of active canaries falls, and how unevenly they share the coordinates.
 
-    Loads are whole numbers of at least 1, so that what is aimed at is met only roughly.
+    Loads are whole numbers of at least 1, so the targets are met only roughly.
 
     Attributes
     ----------
-    final : the number of active canaries per coordinate that is aimed at in the end, from 1 on.
+    final : the target number of active canaries per coordinate in the end, at least 1.
     until : the share of the training after which no more are dropped, in (0, 1].
     bend : in [0.1, 10]. With 1 the number of active canaries falls by the same factor in each
         step; above 1 it falls slowly at first.
-    crowding : the ratio between the most and the least crowded coordinates that is aimed at, early
-        and at the end, each at least 1; in between it changes geometrically. The most promising
-        canaries, by the size of their scores, have the least crowded coordinates.
+    crowding : the target ratio between the most and the least crowded coordinates, early and at the
+        end, each at least 1; in between it changes geometrically. The most promising canaries, by
+        the size of their scores, have the least crowded coordinates.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Dropping:
             ratio = self.crowding[0] * (self.crowding[1] / self.crowding[0]) ** (t / dpsgd.steps)
             shape = ratio ** np.linspace(0, 1, width.size)
             load = np.maximum(1, np.rint(mean * shape * width.sum() / (shape @ width)))
-            # Rounding must not call back canaries that were dropped.
+            # Rounding must not bring back canaries that were dropped.
             while load @ width > loads[stage - 1] @ width:
                 load[np.argmax(load)] -= 1
             loads[stage] = load
@@ -164,12 +164,12 @@ def hopping_counts(
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """As :func:`audit_hopping`, for several numbers of guesses on the very same trainings.
+    """Like :func:`audit_hopping`, for several numbers of guesses on the same trainings.
 
     Parameters
     ----------
     guesses : the numbers of guesses, the largest first.
-    norm : that of a canary's gradient; above 1 if nobody clips it.
+    norm : the norm of a canary's gradient; above 1 if it is not clipped.
     """
     plan = _plan(dpsgd, dropping)
     ks = numbers_of_guesses(guesses, int(plan.loads[-1] @ plan.widths))
@@ -191,7 +191,7 @@ def hopping_scores(
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.bool_]]:
     """One training as :func:`audit_hopping` plays it: who is included, all scores, who is active.
 
-    The score of a canary that was dropped is the one that it had when it was.
+    The score of a dropped canary is the score it had when it was dropped.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def _hop(plan: _Plan, rng: Generator, norm: float = 1.0) -> tuple[Array, Array, 
     spare = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.bool_)
     row, column = np.empty(n + 1, dtype=np.int32), np.empty(n + 1, dtype=np.int32)
     first = np.zeros(widths.size + 1, dtype=np.int64)
-    gap = -1 / np.log1p(-plan.sample_rate)  # 0 for a full batch: nobody is left out
+    gap = -1 / np.log1p(-plan.sample_rate)  # 0 for a full batch: no canary is left out
     active = n
     for t in range(loads.shape[0]):
         wanted = int((loads[t] * widths).sum())
@@ -296,7 +296,7 @@ def _line_up(
         for i in range(load[band]):
             for j in range(widths[band]):
                 row[ones], column[ones] = i, j
-                ones += coin[place]  # without a branch that nobody can predict
+                ones += coin[place]  # without an unpredictable branch
                 place += 1
         first[band + 1] = ones
 

@@ -1,19 +1,19 @@
 """Isolated elements, one to a coordinate: how sure the best guesser can be of each, exactly.
 
-Coordinates do not disturb each other, so all that tells of an element is seen in its own one:
+Coordinates do not disturb each other, so all evidence about an element is on its own coordinate:
 
 - ``"sum"``: the sum of its T noisy gradients, which the paper's guesser sorts by;
-- ``"steps"``: all T of them, y_1, ..., y_T, which is all that there is to know.
+- ``"steps"``: all T of them, y_1, ..., y_T, which is all there is to know.
 
-Let Λ be the log-likelihood ratio of that, for included against excluded; its sign is the best
+Let Λ be the log-likelihood ratio of what is seen, included against excluded; its sign is the best
 guess, which is right with probability p(\\|Λ\\|). For the sum it is a monotone function of it; for
 all steps it is the sum over the steps of log(1 - q + q exp((2 y_t - 1) / (2 σ²))).
 
 *The k elements of largest \\|Λ\\| are the best to guess,* for every bound that rises with the
 number v of right guesses: given all outputs the coins are independent, so any k guesses are right
 independently of each other, with probabilities that are, in order, at most the k largest
-p(\\|Λ\\|). With these V is stochastically largest. They need not be k/2 on each side: one can be
-surer that an element was included than that it was not.
+p(\\|Λ\\|). So the k largest make V stochastically largest. They need not be k/2 on each side: the
+guesser can be surer that an element was included than that it was not.
 
 *The law of V.* The \\|Λ\\| of the n elements are independent with one continuous law. Given the
 k-th largest, the others above it are independent draws of the law above it, so that V is a binomial
@@ -46,13 +46,13 @@ _NEGLIGIBLE = 42.0
 _FARTHEST = 80.0
 #: Points of the integrals along a contour, each of which is a sum over points of y.
 _MOST_WORK = 1e8
-#: A training must show something, but not all, for logarithms of tails to be told apart.
+#: A training must show something, but not everything, or logarithms of tails look the same.
 _SHOWN, _LEAST_SIGMA = (1e-9, 1e5), 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Confidence:
-    """How sure one can be of an isolated element: the law of \\|Λ\\|, and how often its sign errs.
+    """How sure a guess at an isolated element can be: the law of \\|Λ\\|, and its sign's errors.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Confidence:
 
 
 def confidence(dpsgd: DpSgd, sees: str = "steps") -> Confidence:
-    """How sure the best guesser can be of an element that has a coordinate of its own.
+    """How sure the best guesser can be of an element that has its own coordinate.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def confidence(dpsgd: DpSgd, sees: str = "steps") -> Confidence:
 
     Examples
     --------
-    Of how many elements in a million can one be surer than 9 to 1?
+    For how many elements in a million can the guesser be surer than 9 to 1?
 
     >>> law = confidence(DpSgd(n=1000, sigma=2.4224))
     >>> right, wrong = law.at(log(9))
@@ -135,7 +135,7 @@ def confidence(dpsgd: DpSgd, sees: str = "steps") -> Confidence:
 
 @lru_cache(maxsize=64)
 def _confidence(steps: int, rate: float, sigma: float, sees: str) -> Confidence:
-    if steps == 1 or rate == 1:  # a full batch's sum is sufficient, so that both are the same
+    if steps == 1 or rate == 1:  # the sum of a full batch is sufficient, so both are the same
         sees = "sum"
     tails = _sum_tails if sees == "sum" else _step_tails
     level, logs = tails(steps, rate, sigma)
@@ -147,7 +147,7 @@ def _confidence(steps: int, rate: float, sigma: float, sees: str) -> Confidence:
 
 
 def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, delta: float) -> float:
-    """Where the exact (ε, δ) bound of the best guesser ends with more and more isolated elements.
+    """The limit of the best guesser's exact (ε, δ) bound with more and more isolated elements.
 
     With v right and w wrong guesses among n elements, all of them many, the exact p-value is at
     most β where v - e^ε w >= n δ / β: an (ε, δ)-DP mechanism may give n δ elements away on average,
@@ -156,8 +156,8 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
 
         P[\\|Λ\\| > ε, right] - e^ε P[\\|Λ\\| > ε, wrong] = δ / β.
 
-    The left side is the privacy profile of what is seen, the mean of its two directions (of which
-    an accountant takes the larger): the audit ends at the ε of about δ / β, and not of δ.
+    The left side is the privacy profile of what is seen, the mean of its two directions (an
+    accountant takes the larger of them): the audit ends at the ε of about δ / β, not of δ.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def _sum_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals
 
 
 def _totals(steps: int, rate: float) -> Reals:
-    """In how many steps an element can be, but for what Bernstein's inequality calls negligible."""
+    """In how many steps an element can be, except for what is negligible by Bernstein's bound."""
     if rate == 1:
         return np.array([steps])
     # A deviation t from the mean has a log-probability of at most -t² / (2 variance + 2 t / 3).
@@ -232,7 +232,7 @@ def _merged(
     reach = up[0][up[1] > -_FARTHEST][-1]
     level = reach * np.linspace(0, 1, 2000) ** 1.2
     for levels, *logs in (up, down):
-        levels = np.concatenate([[0.0], levels[1:]])  # where Λ is 0, but for rounding
+        levels = np.concatenate([[0.0], levels[1:]])  # where Λ is 0 up to rounding
         kept = np.concatenate([[True], np.diff(levels) > 1e-9]) & (logs[0] > -6 * _FARTHEST)
         for each in logs:
             spline = scipy.interpolate.CubicSpline(levels[kept], each[kept])
@@ -264,7 +264,7 @@ def _step_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Real
 def _end(step: "_Step", sign: int, pole: int) -> float:
     """A saddle point beyond which the tail is negligible, by Chernoff's bound."""
     theta = pole + 0.5 * sign
-    while abs(theta) <= 1e4:  # Λ has a least value, which has hardly any tail
+    while abs(theta) <= 1e4:  # Λ has a least value, with hardly any tail
         value, x, _ = step.slopes(theta)
         if (theta - pole) * x - value > _FARTHEST:
             break
@@ -337,11 +337,11 @@ class _Step:
         return np.log(np.abs(terms.real @ trapezoid)) + scale
 
     def spacing(self, most: float) -> float:
-        """Of y, such that the fastest waves, of exp(i t L), are not aliased to slow ones."""
+        """The spacing of y that does not alias the fastest waves of exp(i t L) to slow ones."""
         return 2 * pi / (most / self.sigma**2 + 16 / self.sigma)
 
     def points(self, c: Reals, most: float) -> float:
-        """How many of y there will be, for t up to ``most``."""
+        """How many values of y there will be, for t up to ``most``."""
         reach = max(float(c.max()), 0) - min(float(c.min()), 0) + 20 * self.sigma
         return reach / self.spacing(most)
 

@@ -1,16 +1,16 @@
 """The most likely guess for canaries that stay on their coordinates, from sums or from all steps.
 
-A coordinate has s canaries, m of them included. What its noisy gradients say about m is a
-likelihood; what they say about one canary is the posterior mean of m / s. From the sum,
+A coordinate has s canaries, m of them included. Its noisy gradients give a likelihood for m, and
+for one canary the posterior mean of m / s. From the sum,
 
     y = N + σ √T Z,   N ~ Bin(m T, sample rate),
 
-and from the T steps, of which each is y_t = Bin(m, sample rate) + σ Z: the likelihoods multiply.
-The steps contain the sum, so they say no less: how much more depends on the noise.
+and from the T steps, each y_t = Bin(m, sample rate) + σ Z: the likelihoods multiply. The steps
+contain the sum, so they say at least as much; how much more depends on the noise.
 
 With one-way feedback the guesser is shown the coins of elements that it abstains from, and its
-beliefs about the others on that coordinate sharpen. It is shown the least promising element first,
-again and again, until just k are left, and guesses those.
+beliefs about the others on that coordinate sharpen. It is shown the least promising element, again
+and again, until only k are left, and guesses those.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def likelihood_counts(
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """As :func:`audit_likelihood`, for several numbers of guesses, the largest first, at once."""
+    """Like :func:`audit_likelihood`, for several numbers of guesses at once, the largest first."""
     ks = numbers_of_guesses(guesses, dpsgd.n)
     _check.one_of("sees", sees, SEEN)
     _check.one_of("feedback", feedback, ("none", "one-way"))
@@ -174,7 +174,7 @@ def log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> f
         weight = np.exp(likelihood[seen + m] - factorials[m] - factorials[unknown - m] - top)
         included += m * weight
         excluded += (unknown - m) * weight
-    if included == 0:  # beyond what an exponential can hold
+    if included == 0:  # beyond the range of the exponential
         level = _log_sum(likelihood, unknown, seen, factorials, np.int64(1))
         return level - top - np.log(excluded)
     if excluded == 0:
@@ -223,7 +223,7 @@ def _reveal(likelihood: Array, coins: Array, belief: Array, ks: Array, factorial
             shown[j] += 1
             left -= 1
             if shown[j] == s:
-                heappop(queue)  # nothing is left to show; others may be as sure as can be, too
+                heappop(queue)  # nothing is left to show; others may be just as certain
             else:
                 belief[j] = log_odds(likelihood[j], s - shown[j], seen[j], factorials)
                 heapreplace(queue, (abs(belief[j]), j))

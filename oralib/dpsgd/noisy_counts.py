@@ -1,7 +1,7 @@
 """Log-likelihoods of a noisy count, in tables that guessers interpolate.
 
-A guesser may look at any function of the outputs, so interpolation costs no validity, and next to
-no power.
+A guesser may use any function of the outputs, so interpolation does not affect validity, and costs
+next to no power.
 """
 
 from functools import lru_cache
@@ -87,6 +87,6 @@ def _log_ratios(
             ratio[i] = gain
         elif gain < 700:
             ratio[i] = np.log1p(sample_rate * np.expm1(gain))
-        else:  # beyond what an exponential can hold
+        else:  # beyond the range of the exponential
             ratio[i] = np.logaddexp(0.0, np.log(sample_rate) + gain)
     return ratio, density

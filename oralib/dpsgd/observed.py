@@ -1,9 +1,9 @@
-"""Guesses from the weights of a training that somebody has run, simulated or real.
+"""Guesses from the weights of a training that was run, simulated or real.
 
-What is released are weights w_0, ..., w_T. Their differences, undone by the learning rate, the size
-of the batches and the clipping threshold, are noisy gradients y_1, ..., y_T: on each coordinate the
-number of its canaries in the batch, plus normal noise of standard deviation σ. From there on a real
-training is guessed as a simulated one is.
+The training releases weights w_0, ..., w_T. Their differences, undone by the learning rate, the
+size of the batches and the clipping threshold, are noisy gradients y_1, ..., y_T: on each
+coordinate the number of its canaries in the batch, plus normal noise of standard deviation σ. From
+there on, a real training is treated like a simulated one.
 """
 
 from math import sqrt
@@ -20,7 +20,7 @@ from oralib.dpsgd.noisy_counts import interpolate, ratio_table
 from oralib.dpsgd.training import DpSgd
 from oralib.mechanisms import Array
 
-#: Weights and gradients beyond it are those of a training that has failed.
+#: Larger weights and gradients mean that the training has failed.
 _LARGEST = 1e12
 
 
@@ -63,10 +63,10 @@ def noisy_gradients(
 def canary_scores(
     dpsgd: DpSgd, gradients: ArrayLike, *, sees: str = "steps", places: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """How much the noisy gradients speak for each canary: log-odds that it was included.
+    """What the noisy gradients say about each canary: the log-odds that it was included.
 
-    For canaries that hop it is the sum over the steps of their log-likelihood ratios, as in
-    :func:`audit_hopping`, in each of which the other canaries are fresh coins.
+    For canaries that hop it is the sum of their log-likelihood ratios over the steps, as in
+    :func:`audit_hopping`; in each step the other canaries count as fresh coins.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def check_places(dpsgd: DpSgd, places: ArrayLike) -> NDArray[np.int64]:
 
 
 def check_steps(dpsgd: DpSgd, gradients: ArrayLike, *, or_sum: bool = False) -> NDArray[np.float64]:
-    """Noisy gradients whose shape and values are in order."""
+    """Noisy gradients, with their shape and values checked."""
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     y = _check.reals("gradients", gradients, -_LARGEST, _LARGEST)
     rows = (dpsgd.steps, 1) if or_sum else (dpsgd.steps,)
@@ -192,7 +192,7 @@ def all_log_odds(likelihood: Array, factorials: Array) -> Array:
 def _hopping_scores(
     dpsgd: DpSgd, y: NDArray[np.float64], places: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """The sum over the steps of what a canary's coordinate says, by the load that it has then."""
+    """The sum over the steps of what a canary's coordinate says, given its load in that step."""
     scores = np.zeros(dpsgd.n)
     for t in range(dpsgd.steps):
         active = np.flatnonzero(places[t] >= 0)

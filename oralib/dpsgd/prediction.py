@@ -1,11 +1,11 @@
 """What an audit with hopping canaries will show, predicted without simulating it.
 
 A heuristic, for planning only: no bound rests on it. With many canaries the score of each one is
-nearly a Brownian motion, whose speed is the information in a step, that is the divergence between
-the laws of its coordinate with and without it (both Kullback-Leibler divergences added up). So the
-sizes of all scores are a density that spreads from 0, faster where coordinates are less crowded.
-The prediction follows this density from step to step through dropping and crowding, and reads off
-how often the k largest scores are right.
+nearly a Brownian motion, whose speed is the information in a step: the divergence between the laws
+of its coordinate with and without it (the sum of both Kullback-Leibler divergences). So the sizes
+of all scores are a density that spreads from 0, faster where coordinates are less crowded. The
+prediction follows this density from step to step through dropping and crowding, and reads off how
+often the k largest scores are right.
 """
 
 from functools import lru_cache
@@ -37,7 +37,7 @@ def predicted_accuracy(
     speed = np.array([_information(int(m), dpsgd.sample_rate, dpsgd.sigma) for m in loads.flat])
     speed = speed.reshape(loads.shape) * np.diff(starts, append=dpsgd.steps)[:, None]
     # One point of the grid is at least as wide as a step is long, so that the scheme is stable. A
-    # step that says very much is made in several rounds, but not too many: a chance of 1 - exp(-22)
+    # very informative step is taken in several rounds, but not too many: a chance of 1 - exp(-22)
     # needs no more room.
     width = min(max(0.05, sqrt(speed.max())), 1.0)
     rounds = min(ceil(speed.max() / width**2), 50, max(1, 5000 // starts.size))
@@ -51,7 +51,7 @@ def predicted_accuracy(
     for load, pace in zip(loads.repeat(rounds, 0), speed.repeat(rounds, 0), strict=True):
         above = np.cumsum(density[::-1])[::-1] - density  # how many have a larger score
         ends = np.cumsum(load * widths)
-        # The pace of each size of score: the average over the bands in which its canaries lie.
+        # The speed at each size of score: the average over the bands in which its canaries lie.
         shares = np.diff(
             np.clip(np.concatenate([[0], ends])[:, None], above, above + density), axis=0
         )

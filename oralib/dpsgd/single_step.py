@@ -33,7 +33,7 @@ def audit_single_step(
     ----------
     dpsgd : a training with steps=1 and sample_rate=1.
     tau : the threshold on the distributional privacy loss, in [1e-6, 1000].
-    feedback : what the guesser is told on its way through the elements of a coordinate: nothing
+    feedback : what the guesser is told as it goes through the elements of a coordinate: nothing
         (``"none"``, plain one-run auditing), the coins of the elements that it abstained from
         (``"one-way"``), or all coins (``"full"``, the paper's adaptive auditing).
     budget : with feedback, a number of guesses fixed in advance, as in :func:`oralib.adaptive`.
@@ -128,7 +128,7 @@ def _distances(first: int, s: int, sigma: float, goal: float) -> Array:
 def _loss_at(x: float, log_weight: Array, sigma: float) -> float:
     """The loss of an element where the noisy count of all u lies x below u/2.
 
-    As that of :class:`oralib.NoisyCountInSets`, and a hundred times faster; see the tests.
+    The same as :class:`oralib.NoisyCountInSets` gives, but a hundred times faster; see the tests.
     """
     entry = 0.5 * log_weight.size - x
     without = _log_density(entry, log_weight, sigma)

@@ -1,11 +1,11 @@
-"""The audit of Section 6, and its collapsed form: what the guesser looks at, and nothing else.
+"""The audit of Section 6, and its collapsed form: only what the guesser looks at.
 
 The guesser sorts coordinates by the sum of their T noisy gradients (in units of the clipping
 threshold), which is
 
     N + σ √T Z,   N ~ Bin(m T, sample rate),   m ~ Bin(n / d, 1/2),   Z normal,
 
-independently for each coordinate, m being how many of its elements are included.
+independently for each coordinate, where m is the number of its included elements.
 """
 
 from functools import lru_cache
@@ -41,7 +41,7 @@ def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int, method: str = "au
     dpsgd : the training.
     k : the number of guesses.
     trials, seed : how many audits are played, and with which random numbers.
-    method : how they are drawn. The law is the same, the random numbers are not:
+    method : how they are drawn. The law is the same, but the random numbers are not:
         ``"collapsed"`` draws each coordinate; ``"extremes"`` only those that are guessed, in a time
         that depends on k alone, after preparing tables for about half a second; ``"auto"`` takes
         the latter where there are many more coordinates, or too many elements in each.
@@ -69,7 +69,7 @@ def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int, method: str = "au
             def drawn(size: int, rng: Generator) -> tuple[NDArray[Any], NDArray[Any]]:
                 return play_extremes(extremes, size, rng), np.full(size, k)
 
-            # A trial takes microseconds, less than to open a stream for some of them.
+            # A trial takes microseconds, less than opening a stream for a few of them.
             key = dpsgd, trials, seed, k, "extremes"
             return play_counts(game, drawn, *key, r_fixed=True, largest=1024)
     law = _coordinate_law(s, dpsgd.steps, dpsgd.sample_rate)
@@ -145,7 +145,7 @@ def _alias(probability: Array) -> tuple[Array, Array]:
         cut[rich] -= 1 - cut[poor]
         if cut[rich] < 1:
             small.append(large.pop())
-    for i in small + large:  # only rounding has left them
+    for i in small + large:  # only left over by rounding
         cut[i] = 1.0
     return cut, alias
 
@@ -194,7 +194,7 @@ def _count_right(score: Array, included: Array, s: int, k: int, rng: Generator) 
 
 @jit
 def _split(score: Array, first: int, last: int) -> Array:
-    """The coordinates ordered so far that those at, below ``first`` and above ``last`` are right.
+    """The coordinates, ordered only as far as the borders ``first`` and ``last`` need.
 
     Selection instead of sorting: only the two borders matter, not the order beyond them.
     """

@@ -80,7 +80,7 @@ def train(
     learning_rate: float = 1.0,
     gradient: float = 1.0,
 ) -> NDArray[np.float64]:
-    """DP-SGD (Algorithm 3) on the included elements: all weights w_0, ..., w_T, one a row.
+    """DP-SGD (Algorithm 3) on the included elements: all weights w_0, ..., w_T, one per row.
 
     Element i has the gradient ``gradient`` in coordinate i % d and 0 elsewhere, whatever the
     weights are.
@@ -139,9 +139,9 @@ def audit_training(
     clip: float = 1.0,
     learning_rate: float = 1.0,
 ) -> Counts:
-    """As :func:`audit`, but training step by step and guessing element by element.
+    """Like :func:`audit`, but training step by step and guessing element by element.
 
-    Much slower, and of the same law: it is there to be read, and to test :func:`audit`.
+    It is much slower and has the same law: it is there to be read, and to test :func:`audit`.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def play_counts(
     feedback: str = "none",
     largest: int = BLOCK,
 ) -> Counts:
-    """The counts of a game on DP-SGD, played in blocks with streams of its own."""
+    """The counts of a game on DP-SGD, played in blocks with their own streams."""
     v, r = play(block, trials, seed, game, dpsgd, *key, largest=largest)
     return Counts(v, r, dpsgd.n, game, r_fixed=r_fixed, feedback=feedback)
 

@@ -20,7 +20,7 @@ def one_run_game() -> Picture:
     >>> picture = one_run_game()
     """
     coins = (True, False, False, True, True, False, True, False)
-    # What the output seems to say of each element; the fifth is a lie, two say nothing.
+    # What the output seems to say about each element; the fifth is a lie, two say nothing.
     seen = np.array([0.85, 0.04, -0.75, 0.9, -0.7, -0.04, 0.75, -0.85])
     guesses = [None if abs(x) < 0.1 else bool(x > 0) for x in seen]
     right = sum(guess == coin for guess, coin in zip(guesses, coins, strict=True))

@@ -35,7 +35,7 @@ def canaries_on_coordinates() -> Picture:
         page.say(middle, 0.5, below)
     page.say(1.3, floor + 1.72, "noise blurs\nthe sums", color=GREY)
     page.arrow((0.98, floor + 1.42), (0.78, floor + 0.55), linewidth=1.4)
-    page.axes.set_xlim(0, WIDTH)  # which images have changed
+    page.axes.set_xlim(0, WIDTH)  # images have changed it
     page.axes.set_ylim(0, height)
     return page.picture
 

@@ -1,4 +1,4 @@
-"""What a guesser is told on its way, and which bound is valid for an audit."""
+"""What a guesser is told as it goes, and which bound is valid for an audit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from oralib.figures.style import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, Pict
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer to a question on an audit, and where it leads.
+    """One answer to a question about an audit, and where it leads.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Question:
-    """A question on how an audit was set up.
+    """A question about how an audit was set up.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ ENDS = {"plain": BLUE, "exact": GREEN, "any order": PINK, "split": ORANGE, "anyt
 
 @in_house_style
 def ways_of_feedback() -> Picture:
-    """What the guesser is told on its way, and which bound is then valid for ε-DP.
+    """What the guesser is told as it goes, and which bound is then valid for ε-DP.
 
     The number of guesses is not fixed in advance.
 

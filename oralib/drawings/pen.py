@@ -14,12 +14,12 @@ RIGHT, WRONG = "✓", "✗"
 
 
 def ink_on(colour: str) -> str:
-    """The colour of words that can be read on a colour."""
+    """The colour of words that are readable on a colour."""
     return "black" if colour in (ORANGE, SKY) else "white"
 
 
 class Page:
-    """An empty picture with axes on all of it, and what can be drawn there."""
+    """An empty picture with axes over all of it, and what can be drawn there."""
 
     def __init__(self, height: float) -> None:
         self.picture = Picture(figsize=(WIDTH, height))

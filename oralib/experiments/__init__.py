@@ -3,11 +3,11 @@
 - :mod:`~oralib.experiments.summaries`: mean bounds of many trials;
 - :mod:`~oralib.experiments.points`: grids, checked and played point by point;
 - :mod:`~oralib.experiments.paper`: one function per figure of the paper;
-- :mod:`~oralib.experiments.comparisons`: ways of auditing beside each other;
+- :mod:`~oralib.experiments.comparisons`: ways of auditing side by side;
 - :mod:`~oralib.experiments.ceiling`: what isolated elements would show;
 - :mod:`~oralib.experiments.assumptions`: how often bounds fail where their assumptions do.
 
-Every point of a grid has a random stream of its own, so that adding one changes no other. The
+Every point of a grid has its own random stream, so adding a point changes no other. The
 defaults are the paper's own parameters; where it has none (grids, the n of Figure 4) they are ours.
 """
 

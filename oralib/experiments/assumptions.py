@@ -37,7 +37,7 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SharedLaw:
-    """Elements that share a state: in it ``sure`` guesses are right, the others with q each."""
+    """Elements that share a state: ``sure`` guesses are then right, the others each with q."""
 
     weights: Reals
     sure: NDArray[np.int64]
@@ -87,9 +87,9 @@ def overclaims(
 ) -> pd.DataFrame:
     """How often each bound exceeds the true ε, for mechanisms that meet its assumption or not.
 
-    The probabilities of bounds that look at counts are exact. Column ``normal`` is that of the
-    bound from normal scores, from ``trials`` audits, ``normal_se`` its standard error; scores are
-    a sign times a size, but for independent Gaussian noise. Column ``truth`` is the mechanism's ε.
+    The probabilities of bounds that look at counts are exact. Column ``normal`` is for the bound
+    from normal scores, from ``trials`` audits, and ``normal_se`` its standard error; scores are a
+    sign times a size, except for independent Gaussian noise. Column ``truth`` is the mechanism's ε.
     Ten groups of elements with one size each are guessed as :func:`common_size` says.
 
     Examples
@@ -121,7 +121,7 @@ def overclaims(
         for rule, bound in RULES.items():
             above = partial(_above, bound, r, n, delta, beta, truth)
             row[rule] = law.tail(bisect_left(range(r + 1), True, key=above), r)
-        share = nan  # of groups we know the counts only
+        share = nan  # for groups we know only the counts
         if law is not grouped:
             draw = partial(_normal_scores, mu) if law is alone else partial(_signs, law)
             found = normal_bounds(*draw(n, trials, rng), delta=delta, beta=beta)

@@ -34,16 +34,16 @@ def isolated_ceiling(
     sample_rate: float = 0.1,
     beta: float = 0.05,
 ) -> pd.DataFrame:
-    """What the best guesser shows of DP-SGD with a coordinate for each element, against n.
+    """What the best guesser shows about DP-SGD with a coordinate for each element, against n.
 
     Nothing is simulated: means are integrals, see :mod:`oralib.dpsgd.isolated`.
 
     Parameters
     ----------
-    sizes : the numbers of elements n, each with a coordinate of its own.
+    sizes : the numbers of elements n; each element has its own coordinate.
     sees : what the guesser looks at, the ``"sum"`` of all steps or the ``"steps"``, or both.
-    rules : ``"plain"`` is the bound for δ = 0, which says nothing of (ε, δ)-DP; ``"steinke"`` and
-        ``"exact"`` are for δ and k guesses; ``"threshold"`` is for δ and guesses wherever the
+    rules : ``"plain"`` is the bound for δ = 0, which says nothing about (ε, δ)-DP; ``"steinke"``
+        and ``"exact"`` are for δ and k guesses; ``"threshold"`` is for δ and guesses wherever the
         privacy loss passes a threshold.
 
     Columns
@@ -51,9 +51,9 @@ def isolated_ceiling(
     sees, rule, n : which point it is.
     k : the best number of guesses, of a grid with steps of 5%; for a threshold, their mean.
     bound : the mean bound.
-    limit : where it ends for ever more elements, :func:`oralib.isolated_limit`; nan for rules other
-        than the exact one.
-    certified : the ε that dp-accounting's PLD accountant certifies; that of its RDP accountant is
+    limit : its limit with more and more elements, :func:`oralib.isolated_limit`; nan for rules
+        other than the exact one.
+    certified : the ε that dp-accounting's PLD accountant certifies; its RDP accountant certifies
         ``epsilon``.
 
     Examples
@@ -94,7 +94,7 @@ def best_guesses(
             found[i] = mean_bound(law, beta=beta, delta=paid, method=method)
         return found[i]
 
-    # Up the grid in long steps, until the bound has fallen well below its best; then around it.
+    # Go up the grid in long steps until the bound is well below its best; then search around that.
     for i in range(0, len(grid), 8):
         if mean(i) < 0.9 * max(found.values()):
             break

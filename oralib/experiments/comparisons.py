@@ -1,4 +1,4 @@
-"""Ways of auditing DP-SGD beside each other: the best bound of each, and maps of them."""
+"""Ways of auditing DP-SGD side by side: the best bound of each, and maps of them."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -68,7 +68,7 @@ def best_bounds(
 
 
 def _least_coordinates(method: Method) -> int:
-    """As many coordinates have canaries enough in the end for all guesses of a method."""
+    """The least number of coordinates that leaves enough canaries in the end for all guesses."""
     dropping = getattr(method.play, "keywords", {}).get("dropping")
     left = method.per_coordinate if dropping is None else int(dropping.final)
     return -(-method.guesses // left)

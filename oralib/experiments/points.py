@@ -16,7 +16,7 @@ from oralib.experiments.summaries import summary
 
 
 def check_play(beta: float, trials: int, seed: int) -> None:
-    """What every experiment takes, checked before any work."""
+    """Check what every experiment takes, before any work."""
     _check.real("beta", beta, 0, 1, interval="()")
     _check.integer("trials", trials, 1)
     _check.seed(seed)
@@ -26,7 +26,7 @@ def training_for(
     epsilon: float, delta: float, n: int, d: int, steps: int, sample_rate: float
 ) -> DpSgd:
     """The training that an RDP accountant finds (ε, δ)-DP."""
-    DpSgd(n, d, steps, sample_rate)  # complains of a bad n before the accountant starts
+    DpSgd(n, d, steps, sample_rate)  # rejects a bad n before the accountant starts
     return DpSgd(n, d, steps, sample_rate, noise_multiplier(epsilon, delta, steps, sample_rate))
 
 
@@ -38,7 +38,7 @@ def reals_of(
 
 
 def integers_of(name: str, values: Iterable[int]) -> list[int]:
-    """A grid of integers from 1 on."""
+    """A grid of integers that are at least 1."""
     return _row(name, _check.integers(name, _listed(name, values), 1))
 
 
@@ -72,7 +72,7 @@ def elements_of(ratios: Iterable[float], d: int) -> list[int]:
 def sweep(
     points: Sequence[tuple[dict[str, Any], Callable[[], Counts]]], beta: float, delta: float
 ) -> pd.DataFrame:
-    """Play every point and summarise it in a row, with a progress bar on a terminal."""
+    """Play every point and summarize it in a row, with a progress bar on a terminal."""
     played = tqdm(points, disable=None, leave=False)
     return pd.DataFrame([labels | summary(play(), beta, delta) for labels, play in played])
 

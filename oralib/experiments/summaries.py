@@ -15,7 +15,7 @@ from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound, valid_l
 def summarise(
     counts: Counts | Mapping[str, Counts], *, beta: float = 0.05, delta: float = 0.0
 ) -> pd.DataFrame:
-    """Mean bounds, estimation and efficacy of many trials, with standard errors: one row an audit.
+    """Mean bounds, estimation and efficacy of many trials, with standard errors: one row per audit.
 
     Parameters
     ----------
@@ -25,8 +25,8 @@ def summarise(
     -------
     bound, bound_se : mean of ε'_β(v, r) as in the paper, 0 for a trial without guesses, and its
         standard error. For δ > 0 it is proved only for a number of guesses fixed in advance.
-    valid, valid_se : mean of :func:`oralib.valid_lower_bound`, the bound that is proved for the
-        way in which the audit was set up; nan where the library has none.
+    valid, valid_se : mean of :func:`oralib.valid_lower_bound`, the bound that is proved for the way
+        the audit was set up; nan where the library has none.
     estimation, estimation_se : mean of p_inv(v / r). It is inf if some trial has v = r, and nan
         if some trial has no guesses, or if one has v = r and another v = 0; ``all_right`` and
         ``no_guesses`` count these trials.
@@ -55,7 +55,7 @@ def summary(counts: Counts, beta: float, delta: float) -> dict[str, Any]:
     bound = epsilon_lower_bound(counts.v, counts.r, beta=beta, delta=delta, n=counts.n)
     try:
         valid = valid_lower_bound(counts, beta=beta, delta=delta)
-    except ValueError:  # no bound is known for such an audit
+    except ValueError:  # no bound is known for this kind of audit
         valid = np.full(counts.trials, np.nan)
     return {
         **_mean("bound", bound),

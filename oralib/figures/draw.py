@@ -79,7 +79,7 @@ def level(axes: Axes, series: str, value: float, upright: bool = False, **style:
 
 
 def references(axes: Axes, levels: Mapping[str, float] | None, **style: Any) -> None:
-    """Reference lines, each with dashes of its own."""
+    """Reference lines, each with its own dashes."""
     kinds = cycle(("--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))))
     for dashes, (label, value) in zip(kinds, (levels or {}).items(), strict=False):
         level(axes, label, value, linestyle=dashes, **style)
@@ -109,7 +109,7 @@ def curve(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> None
     """A curve with a band of one standard error; points without a finite value are left out."""
     x, y, *error = (np.asarray(part, dtype=float) for part in curve)
     if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"x and y of a curve must be as long, got shapes {x.shape} and {y.shape}")
+        raise ValueError(f"x and y of a curve must match, got shapes {x.shape} and {y.shape}")
     shown = np.isfinite(y)
     (line,) = axes.plot(x[shown], y[shown], **style)
     columns = {"x": x[shown], "y": y[shown]}

@@ -238,7 +238,7 @@ def score_audit(
     tried: Sequence[int] = (),
     claim: float | None = None,
 ) -> Picture:
-    """The bound that an audit has shown, beside those of other numbers of guesses.
+    """The bound that an audit has shown, beside the bounds for other numbers of guesses.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def guess_audit(
     estimate: float,
     claim: float | None = None,
 ) -> Picture:
-    """The bound that guesses have shown, beside those of other levels of confidence.
+    """The bound that guesses have shown, beside the bounds at other levels of confidence.
 
     Parameters
     ----------

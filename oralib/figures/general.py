@@ -134,7 +134,7 @@ def ranking(
     others: Mapping[str, Mapping[str, float]] | None = None,
     references: Mapping[str, float] | None = None,
 ) -> Picture:
-    """One value with its standard error to a row, {row: (value, error)}, the first row on top.
+    """One value with its standard error per row, {row: (value, error)}, the first row on top.
 
     Parameters
     ----------

@@ -43,12 +43,12 @@ STYLE: Any = {
     "text.usetex": False,
 }
 
-#: Dots an inch in the file and on the page: screens of today show more than one dot a pixel.
+#: Dots per inch in the file and on the page: today's screens show more than one dot per pixel.
 _DOTS, _SHOWN = 200, 100
 
 
 class Picture(Figure):
-    """A Matplotlib figure that belongs to nobody but its caller, and that a notebook shows as PNG.
+    """A Matplotlib figure that belongs only to its caller, and that a notebook shows as PNG.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Picture(Figure):
         return small, {"width": width, "height": height}
 
     def table(self) -> pd.DataFrame:
-        """The numbers that it shows, a row for each; the PNG of a notebook carries them, too."""
+        """The numbers that it shows, a row for each; the PNG in a notebook carries them too."""
         return table_of(self.notes)
 
 

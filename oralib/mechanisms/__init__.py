@@ -6,7 +6,7 @@ bits, -1 stands for 0 and 1 for 1. Leading axes are independent runs.
 What a guesser needs is the distributional privacy loss of an element given the output,
 ℓ_i(o) = ln P[O = o | S_i = -1] - ln P[O = o | S_i = 1], negative where 1 is the likelier value. In
 one family of mechanisms only the output's entry for the element matters; in the other the elements
-come in sets, and what matters is the set's output and what is known of its elements.
+come in sets, and what matters is the set's output and what is known about its elements.
 """
 
 from oralib.mechanisms.elements import (

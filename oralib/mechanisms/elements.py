@@ -74,9 +74,9 @@ class LocalRandomizedResponse(_SignsAsOutput, _PerElement):
 class NameAndShame(_PerElement):
     """NAS: one element, chosen at random, is released as it is.
 
-    The output has that element's sign in its place and 0 elsewhere. The loss is ∓∞ there and 0 at
-    all others: not differentially private, and yet a guesser that must guess them all is hardly
-    better than a coin (Definition B.2).
+    The output has that element's sign in its place and 0 elsewhere. The loss is ∓∞ for that element
+    and 0 for all others. This is not differentially private, yet a guesser that must guess every
+    element is hardly better than a coin (Definition B.2).
 
     Examples
     --------
@@ -105,7 +105,7 @@ class NameAndShame(_PerElement):
 
 @dataclass(frozen=True)
 class AllOrNothing(_PerElement):
-    """AON_p: the whole dataset is released with probability p, else nothing (a vector of 0).
+    """AON_p: the whole dataset is released with probability p, otherwise nothing (a vector of 0).
 
     Its ε is infinite for p > 0, its δ is p, and the best guesser is right with probability
     (1 + p) / 2 on average (Definition B.5).
@@ -171,9 +171,10 @@ class LocalLaplace(_PerElement):
 class ExtremalResponse(_PerElement):
     """The (ε, δ)-DP mechanism that most often has at least v of r printed signs right.
 
-    It prints r signs of a random set of elements and 0 for the others. How many are right has the
-    law Bin(r, p(ε)), but with probability x = min(1, n δ / B) that law given at least v, where
-    B = v P[Bin = v] / P[Bin >= v]. Guessing what is printed attains the exact p-value.
+    It prints r signs of a random set of elements and 0 for the others. The number of right signs
+    has the law Bin(r, p(ε)), except that with probability x = min(1, n δ / B) it has that law given
+    at least v, where B = v P[Bin = v] / P[Bin >= v]. Guessing what is printed attains the exact
+    p-value.
 
     Examples
     --------
@@ -189,7 +190,7 @@ class ExtremalResponse(_PerElement):
     v: int
     r: int
 
-    #: Printed signs are more often right than not: any positive number says so.
+    #: Printed signs are more often right than not: any positive number expresses that.
     _sure = 1.0
 
     def __post_init__(self) -> None:
@@ -205,7 +206,7 @@ class ExtremalResponse(_PerElement):
         """P[k of the printed signs are right], k = 0, ..., r."""
         k = np.arange(self.r + 1)
         log_plain = _special.binomial_log_pmf(k, self.r, _special.expit(self.level))
-        # By logarithms: the tail from v on may be too small for a double.
+        # With logarithms: the tail from v on may be too small for a double.
         given = np.minimum(log_plain - _special.logsumexp(log_plain[self.v :]), 0.0)
         high = np.where(k >= self.v, np.exp(given), 0.0)
         x = min(1.0, n * self.delta / (self.v * high[self.v]))
@@ -239,12 +240,12 @@ class ExtremalResponse(_PerElement):
 
 @dataclass(frozen=True)
 class SelfMutingResponse(_SignsAsOutput):
-    """Randomized response of level ``rate`` that turns into fair coins once its record is good.
+    """Randomized response at level ``rate`` that turns into fair coins once its record is good.
 
     It prints the signs one after another, each as it is with probability p(rate) and flipped
     otherwise, until v of the first r printed signs are right with v at least ``line[r - 1]``. From
-    then on it prints fair coins. Its privacy level exceeds ``rate``, as a sign also decides on when
-    that begins; a table tells by how much. Given the earlier signs, the loss of an element is
+    then on it prints fair coins. Its privacy level exceeds ``rate``, as a sign also affects when
+    that begins; a table shows by how much. Given the earlier signs, the loss of an element is
     ±rate, or 0 from there on: a guesser with full feedback and the threshold ``rate`` falls silent
     while it is ahead.
 
@@ -265,7 +266,7 @@ class SelfMutingResponse(_SignsAsOutput):
             raise ValueError(f"line must be a sequence of thresholds, got line={self.line!r}")
         _check.store(self, rate=rate, line=tuple(line.tolist()))
 
-    #: Known for a given number of elements only, from the table.
+    #: Known only for a given number of elements, from the table.
     epsilon: ClassVar[float] = np.inf
 
     def check_size(self, n: int) -> int:
@@ -297,7 +298,7 @@ class SelfMutingResponse(_SignsAsOutput):
     def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
         if (known[..., :index] == 0).any():
             raise ValueError("known must hold all signs before index: the losses need the record")
-        # The sign at the index itself does not matter to what happened before it.
+        # The sign at the index itself does not affect what happened before it.
         mute = self._mute(output[..., : index + 1], known[..., : index + 1])[..., -1]
         return np.where(mute, 0.0, np.where(output[..., index] > 0, -self.rate, self.rate))
 

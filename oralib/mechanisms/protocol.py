@@ -1,4 +1,4 @@
-"""What games, guessers and tables need to know of a mechanism."""
+"""What games, guessers and tables need to know about a mechanism."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,9 +14,9 @@ Array = NDArray[Any]
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """What a game needs to know of a mechanism.
+    """What a game needs to know about a mechanism.
 
-    A mechanism of your own is any object with these names; for an exact table it also needs
+    Your own mechanism can be any object with these names; for an exact table it also needs
     ``outputs``, ``count_outputs`` and ``likelihood``. The signs that it is given are read-only.
 
     Examples
@@ -45,10 +45,10 @@ class Mechanism(Protocol):
 
 @runtime_checkable
 class DiscreteMechanism(Mechanism, Protocol):
-    """What an exact table needs to know of a mechanism."""
+    """What an exact table needs to know about a mechanism."""
 
     def outputs(self, n: int) -> Array:
-        """All possible outputs, one a row, in the form in which ``run`` returns them."""
+        """All possible outputs, one per row, in the form in which ``run`` returns them."""
 
     def count_outputs(self, n: int) -> int:
         """How many there are."""
@@ -65,7 +65,7 @@ class AnySize:
 
 
 def sign_vectors(n: int) -> Signs:
-    """All 2^n vectors of signs, one a row, from all -1 to all 1 in lexicographic order.
+    """All 2^n vectors of signs, one per row, from all -1 to all 1 in lexicographic order.
 
     Examples
     --------

@@ -22,11 +22,11 @@ class _PerSet(AnySize):
     """
 
     def _set_size(self, n: int) -> int:
-        return getattr(self, "s", n)  # without an s there is one set of all
+        return getattr(self, "s", n)  # without an s there is one set of all elements
 
     #: From the number of ones in a set and a generator: its entry of the output.
     _release: Callable[..., Array]
-    #: From an entry and how many elements are unknown, and known ones: the loss of an unknown one.
+    #: From an entry, the number of unknown elements and of known 1s: the loss of an unknown one.
     _loss: Callable[..., Array]
 
     def _sizes(self, n: int) -> Array:
@@ -54,7 +54,7 @@ class _PerSet(AnySize):
 
 
 class _DiscretePerSet(_PerSet):
-    """Releases one of finitely many entries per set: an output is a choice of one for each."""
+    """Releases one of finitely many entries per set: an output is a choice of one for each set."""
 
     #: From the size of a set: all possible entries.
     _entries: Callable[..., Array]
@@ -74,7 +74,7 @@ class _DiscretePerSet(_PerSet):
 
 
 class _Parity(_DiscretePerSet):
-    """Releases the parity of each set by randomized response at the level ε, which may be inf."""
+    """Releases the parity of each set by randomized response at level ε, which may be inf."""
 
     epsilon: float = np.inf
 
@@ -99,8 +99,8 @@ class _Parity(_DiscretePerSet):
 class Xor(_Parity):
     """XOR: the exclusive or of all bits.
 
-    Its ε is infinite, and one who knows nothing of the others learns nothing of any element: every
-    loss is 0 for n > 1 (Definition B.8).
+    Its ε is infinite, but anyone who knows nothing about the others learns nothing about any
+    element: every loss is 0 for n > 1 (Definition B.8).
 
     Examples
     --------
@@ -117,7 +117,7 @@ class Xor(_Parity):
 class XorInPairs(_Parity):
     """XIP: the exclusive or of each pair of neighbouring bits, (1, 2), (3, 4), ...; n is even.
 
-    A guesser who is shown one sign of each pair knows the other (Definition E.6).
+    A guesser that is shown one sign of each pair knows the other (Definition E.6).
 
     Examples
     --------
@@ -139,7 +139,7 @@ class XorInPairs(_Parity):
 class XorRandomizedResponse(_Parity):
     """XRR_ε: randomized response on the exclusive or of all bits.
 
-    o = s_1 ··· s_n with probability p(ε), else its opposite (Definition E.1). It is ε-DP.
+    o = s_1 ··· s_n with probability p(ε), otherwise its opposite (Definition E.1). It is ε-DP.
 
     Examples
     --------

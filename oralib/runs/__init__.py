@@ -1,4 +1,4 @@
-"""Chapters run again: once with other parameters, or over a whole grid of them."""
+"""Run chapters again: once with other parameters, or over a whole grid of them."""
 
 from oralib.runs.chapters import (
     Chapter,

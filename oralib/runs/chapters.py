@@ -18,7 +18,7 @@ from oralib import _check
 from oralib.parameters import PARAMETERS
 from oralib.results import results_of
 
-#: Where the book lies: in a checkout beside the library, else below the current folder.
+#: Where the book is: in a checkout beside the library, otherwise below the current folder.
 _BESIDE = Path(__file__).parents[2] / "book"
 BOOK = _BESIDE if _BESIDE.is_dir() else Path("book")
 
@@ -39,9 +39,9 @@ class Chapter:
 
     Attributes
     ----------
-    path : where it lies; it is run in the folder of this file.
+    path : where it is; it runs in the folder of this file.
     parameters : what it declares, by name: each has a type, a default and a meaning.
-    text : the notebook without its outputs: what is run is what was checked.
+    text : the notebook without its outputs, so that what is run is what was checked.
     results : the names of its results, if it has been executed.
 
     Examples
@@ -58,7 +58,7 @@ class Chapter:
 
     @property
     def digest(self) -> str:
-        """It changes when a cell or its tags do."""
+        """A digest that changes when a cell or its tags change."""
         cells = [
             [cell.cell_type, cell.metadata.get("tags", []), cell.source]
             for cell in nbformat.reads(self.text, 4).cells
@@ -94,7 +94,7 @@ def find_chapter(name: str | os.PathLike[str]) -> Chapter:
         raise ValueError(f"there is no notebook {name}")
     known = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
     if not known:
-        raise ValueError(f"there is no book at {BOOK}, so no chapter has a name; give a notebook")
+        raise ValueError(f"there is no book at {BOOK}, so no chapters have names; give a notebook")
     raise ValueError(f"there is no chapter {name!r}{_known(name, known, 'there are')}")
 
 
@@ -106,7 +106,7 @@ def _read(path: Path) -> Chapter:
             name: Declaration(name, kind, ast.literal_eval(default), meaning)
             for name, kind, default, meaning in map(dict.values, inspected)
         }
-    except Exception as error:  # whatever is wrong with a file
+    except Exception as error:  # whatever is wrong with the file
         raise ValueError(f"{path} is not a chapter: {' '.join(str(error).split())}") from None
     for name, entry in declared.items():
         if entry.type not in _FITS:
@@ -141,7 +141,7 @@ def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, An
 
     Parameters
     ----------
-    given : values that differ from the chapter's own; texts, as on a command line, are read.
+    given : values that differ from the chapter's own; strings, as on a command line, are parsed.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def _converted(declared: Declaration, value: Any) -> Any:
 
 
 def _word(text: str) -> Any:
-    """A number or a truth value where the text is one; else the text."""
+    """A number or a truth value if the text is one; otherwise the text."""
     for kind in (int, float):
         try:
             return kind(text)

@@ -28,7 +28,7 @@ import yaml
 from oralib import _check
 from oralib.runs.chapters import Chapter, check_parameters, find_chapter
 
-#: The keys of a grid file, and what stands under each.
+#: The keys of a grid file, and what each must hold.
 KEYS = {"chapter": str, "parameters": dict, "product": dict, "points": list}
 KEYS |= {"inputs": list, "results": list, "show": str}
 
@@ -41,7 +41,7 @@ class Grid:
     ----------
     points : all parameters of the chapter at each point.
     axes : the parameters that vary, in the order of the file.
-    inputs : files whose contents belong to the name of every point.
+    inputs : files whose contents are part of the name of every point.
     results : the results that go into the table; empty for all.
     show : the result to draw; empty for the first that is a number.
 
@@ -61,13 +61,13 @@ class Grid:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which ``1e4`` is a number and no key may stand twice."""
+    """YAML in which ``1e4`` is a number and no key may occur twice."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
             if keys.count(key) > 1:
-                raise yaml.YAMLError(f"{key} stands twice, again{node.start_mark}")
+                raise yaml.YAMLError(f"{key} occurs twice, again{node.start_mark}")
         return dict(super().construct_mapping(node, deep))
 
 

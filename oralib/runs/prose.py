@@ -9,15 +9,15 @@ import ast
 import re
 from typing import Any
 
-#: Where jupyterlab-myst has the values, in the metadata of a markdown cell.
+#: Where jupyterlab-myst keeps the values, in the metadata of a markdown cell.
 VALUES = "user_expressions"
 
-#: A number in prose; what stands in double backticks only shows how to write one.
+#: A number in prose; double backticks only show how to write one.
 _ROLE = re.compile(r"((?<!`)``(?!`).+?(?<!`)``(?!`))|(?<!`)\{eval\}`([^`]+)`", re.DOTALL)
 
 
 def expressions(markdown: str) -> list[str]:
-    """The expressions of a text in their order, each once.
+    """The expressions of a text in order, each once.
 
     >>> expressions("{eval}`x` and {eval}`y + 1`, written `` {eval}`z` ``")
     ['x', 'y + 1']
@@ -42,7 +42,7 @@ def fill_in(client: Any, cell: Any) -> None:
 
 
 def evaluate(client: Any, asked: list[str]) -> dict[str, Any]:
-    """What the kernel of an nbclient says to expressions."""
+    """The values of expressions in the kernel of an nbclient."""
     numbered = {str(number): expression for number, expression in enumerate(asked)}
     message = client.kc.execute("", silent=True, store_history=False, user_expressions=numbered)
     found = client.wait_for_reply(message)["content"].get("user_expressions", {})
@@ -54,7 +54,7 @@ def evaluate(client: Any, asked: list[str]) -> dict[str, Any]:
 
 
 def text_of(result: Any) -> str:
-    """What a page shows of a value: a word without its quotes, anything else as Python writes it.
+    """How a page shows a value: a word without its quotes, anything else as Python writes it.
 
     >>> text_of({"data": {"text/plain": "'1.25 ± 0.01'"}})
     '1.25 ± 0.01'

@@ -1,4 +1,4 @@
-"""One run: papermill executes a chapter with other parameters and leaves a folder."""
+"""One run: papermill executes a chapter with other parameters and writes a folder."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from oralib.results import as_json, results_of
 from oralib.runs.chapters import BOOK, Chapter, check_parameters
 from oralib.runs.prose import fill_in
 
-#: The packages on which numbers depend.
+#: The packages that the numbers depend on.
 NUMERIC = ("numpy", "scipy", "numba", "pandas", "matplotlib", "dp-accounting")
 
 
@@ -43,7 +43,7 @@ class RunFailed(Exception):
 
 class _Client(PapermillNotebookClient):
     def execute_cell(self, cell: Any, cell_index: int, **kw: Any) -> Any:
-        fill_in(self, cell)  # the numbers in prose, when the kernel has come there
+        fill_in(self, cell)  # the numbers in prose, once the kernel has got there
         return super().execute_cell(cell, cell_index, **kw)
 
 
@@ -66,7 +66,7 @@ def run_chapter(
     inputs: Sequence[Path] = (),
     progress: bool = False,
 ) -> tuple[Path, dict[str, Any]]:
-    """Execute a chapter with papermill and leave a folder; its path, and what results.json has.
+    """Execute a chapter with papermill into a folder; returns its path and what results.json has.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ def run_chapter(
     folder : a new folder, by default one in ``runs/``. It appears when it is complete, with
         ``notebook.ipynb``, ``results.json``, ``results.csv`` and ``page.html``. If the chapter
         fails, its notebook is in a folder of this name with ``-failed-`` and the time.
-    force : whether to rename an existing folder of this name aside, instead of refusing it.
-    page : whether the book's builder makes ``page.html``, if it is there; in some seconds.
-    inputs : files whose digests are written down with the results.
+    force : whether to rename an existing folder of this name instead of refusing it.
+    page : whether to make ``page.html``, if the book's builder is there; it takes some seconds.
+    inputs : files whose digests are stored with the results.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def run_chapter(
                 kernel_name="python3",
                 progress_bar={"disable": None, "leave": False} if progress else False,
             )
-        except Exception as error:  # of a cell, of a number in prose, or of the kernel itself
+        except Exception as error:  # from a cell, from a number in prose, or from the kernel itself
             failed = _aside(folder, "failed")
             os.rename(written, failed)
             name = getattr(error, "ename", type(error).__name__)
@@ -126,7 +126,7 @@ def run_chapter(
         if page and (BOOK / "page.py").exists() and find_spec("jupyter_book"):
             words = ["-m", "book.page", path, path.with_name("page.html"), chapter.path.parent]
             made = subprocess.run([sys.executable, *map(str, words)], cwd=BOOK.parent)
-            if made.returncode:  # the results are there all the same
+            if made.returncode:  # the results are there anyway
                 print(f"the page of {chapter.name} could not be made", file=sys.stderr)
     return folder, {**record, "results": results}
 
@@ -137,7 +137,7 @@ def _aside(folder: Path, word: str) -> Path:
 
 
 def _tell_parameters(notebook: Any, chapter: Chapter, parameters: Mapping[str, Any]) -> None:
-    """Say at the top which parameters are not the chapter's own: its words are about those."""
+    """Say at the top which parameters are not the chapter's own: its text was written for those."""
     own = check_parameters(chapter, {})
     changed = [
         f"`{name}` is `{json.dumps(value)[:60]}` instead of `{json.dumps(own[name])[:60]}`"
@@ -177,7 +177,7 @@ def _sources_digest() -> str:
 
 
 def _commit() -> str:
-    """The commit of the checkout, and whether files differ from it; unknown outside of one."""
+    """The commit of the checkout, and whether files differ from it; unknown outside a checkout."""
     words = ["git", "-C", str(BOOK.parent), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()

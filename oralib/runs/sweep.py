@@ -1,7 +1,7 @@
 """A grid of runs on Dask: on this machine, or on any cluster that Dask can reach.
 
-A point is a folder that is named by its content. If it is there, it is complete, and it is skipped:
-there is nothing to invalidate or to lock, and two sweeps at once cannot hurt each other.
+A point is a folder named by its content. If it exists, it is complete and is skipped. So there is
+nothing to invalidate or to lock, and two sweeps at once cannot harm each other.
 """
 
 import json
@@ -58,7 +58,7 @@ def sweep_grid(
     workers: int | None = None,
     scheduler: str | None = None,
 ) -> Sweep:
-    """Run every point of a grid that is not there yet, and write the table of all.
+    """Run every point of a grid that does not exist yet, and write the table of all points.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ _thread = threading.local()
 
 
 def run_point(grid: Grid, point: Mapping[str, Any], place: Path) -> str:
-    """Run a point on a worker; what went wrong, if anything did."""
-    # Dask calls it in a new context each time, and in its context the client of a kernel keeps an
-    # event loop, with open files: all points of a thread share one.
+    """Run a point on a worker; returns what went wrong, if anything did."""
+    # Dask calls this in a new context each time, and the client of a kernel keeps an event loop
+    # with open files in its context. So all points of a thread share one.
     if not hasattr(_thread, "context"):
         _thread.context = copy_context()
     run = partial(run_chapter, page=False, inputs=grid.inputs)
@@ -112,7 +112,7 @@ def run_point(grid: Grid, point: Mapping[str, Any], place: Path) -> str:
 def _ended(
     calls: Mapping[int, tuple[Any, ...]], workers: int, cores: int, scheduler: str | None
 ) -> Iterator[tuple[int, str]]:
-    """Run all points on Dask; the number of each and what went wrong, as they end."""
+    """Run all points on Dask; yields the number of each and what went wrong, as they end."""
     import dask
     from distributed import Client, LocalCluster, Security, as_completed
 
@@ -129,7 +129,7 @@ def _ended(
                     protocol="tls",
                     security=Security.temporary(),
                     dashboard_address=None,
-                    memory_limit=0,  # a kernel is a process of its own, which Dask does not measure
+                    memory_limit=0,  # a kernel is a separate process, which Dask does not measure
                     silence_logs=logging.CRITICAL,
                     env={"NUMBA_NUM_THREADS": str(max(1, cores // workers))},
                 )
@@ -156,7 +156,7 @@ def _table(grid: Grid, places: list[Path]) -> pd.DataFrame:
 
 
 def _write_table(grid: Grid, table: pd.DataFrame, places: list[Path], out: Path) -> Path:
-    """The table and its picture in a folder that is named by the points in it and their columns."""
+    """The table and its picture, in a folder named by its points and columns."""
     content = [[place.name for place in places if place.exists()], *grid.axes, grid.show, *table]
     folder = out / f"table-{sha256(json.dumps(content).encode()).hexdigest()[:8]}"
     if len(table) and not folder.exists():

@@ -39,15 +39,15 @@ from oralib.scores.result import UNFAIR, ScoreAudit, best_bound
 Curve = GaussianCurve | SubsampledGaussianCurve
 GAUSSIAN = GaussianCurve()
 
-#: This many canaries of which just half are included are taken for a design that is not covered.
-#: Fair coins balance with a probability of about 0.8 / √n: for fewer canaries that is ordinary.
+#: If exactly half of this many canaries are included, the audit assumes a design that is not
+#: covered. Fair coins balance with probability about 0.8 / √n: for fewer canaries that is ordinary.
 BALANCED = 40
 
-#: Without a claim fewer guesses are not chosen on canaries that are set aside: a handful could show
-#: next to nothing, while 50, all right, show 2.78.
+#: Without a claim, the canaries that are set aside never choose fewer guesses than this: a handful
+#: could show next to nothing, while 50, all right, show 2.78.
 LEAST_GUESSES = 50
 
-#: The share of the canaries on which the number of guesses is chosen if nothing else is said.
+#: The default share of the canaries on which the number of guesses is chosen.
 DEFAULT_SPLIT = 0.2
 
 #: This many numbers of guesses are tried on the canaries that are set aside, or drawn.
@@ -73,12 +73,12 @@ def audit_scores(
     """Audit a training by the scores of its canaries.
 
     Only the order of the scores matters: those with the highest scores are guessed to have been
-    included, those with the lowest to have been left out. Equal scores are put in order by lot.
+    included, those with the lowest to have been left out. Equal scores are ordered at random.
 
-    The audit is not valid, and a warning says why, if the coins are too odd for fair ones, or if so
-    few guesses are right that scores must have the wrong sign (both by exact binomial tests at
-    0.001), or if just half of 40 or more canaries were included: fair coins do that with a
-    probability of about 0.8 / √n, and who fixes the number always does.
+    The audit is not valid, and a warning says why, if the coins are too unlikely for fair ones, or
+    if so few guesses are right that the scores must have the wrong sign (both by exact binomial
+    tests at 0.001), or if exactly half of 40 or more canaries were included: fair coins do that
+    with probability about 0.8 / √n, and a design that fixes the number always does.
 
     Parameters
     ----------
@@ -90,15 +90,15 @@ def audit_scores(
         the others are audited. This is the default, with a share of 0.2.
     grid : several numbers of guesses, fixed before scores were seen. Each of m is tested at level
         β / m, and the largest bound is returned.
-    side : ``"both"``; ``"included"``: nobody is guessed to have been left out; or ``"farthest"``:
-        those with scores farthest from 0 are guessed, as included where the score is positive, as
-        suits log-likelihood ratios.
+    side : ``"both"``; ``"included"``: no canary is guessed to have been left out; or
+        ``"farthest"``: those with scores farthest from 0 are guessed, as included where the score
+        is positive, as suits log-likelihood ratios.
     claim : the claimed ε, if a split should choose a number of guesses that could refute it.
-    coins : ``"independent"`` says that coins which balance did so by chance; ``"balanced"``, just
-        half of them included, is an error, since no bound here is valid for that.
+    coins : ``"independent"`` says that the coins balanced by chance; ``"balanced"``, exactly half
+        of them included, is an error, since no bound here is valid for that.
     curve : the family of trade-off curves for ``fdp_bound``.
-    ids : names of the canaries, if it should be checked that none occurs twice.
-    seed : of the split, and of the order of equal scores. Do not choose it by what comes out.
+    ids : names of the canaries, to check that none occurs twice.
+    seed : the seed of the split and of the order of equal scores. Do not choose it by the result.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def audit_scores(
         number, k, notes = "split", np.array([chosen]), [why]
     right = _right(values[audited], bits[audited], side, seed)
     level, fixed = beta / k.size, number != "split"
-    # The largest bound; of equal ones that with the best accuracy.
+    # The largest bound; among equal ones, the one with the best accuracy.
     r = int(k[np.lexsort((right[k - 1] / k, _exact_bounds(right, k, level, delta)))[-1]])
     v, tied = int(right[r - 1]), _ties_drawn(values[audited], r, side)
     if tied:
@@ -168,8 +168,8 @@ def audit_guesses(
     truth : the coins of all canaries, guessed or not: True or False, 1 or 0, or 1 or -1.
     delta, beta, coins, curve, ids : as in :func:`audit_scores`.
     guesses : the number of guesses, if it was fixed before the training; guesses that are missing
-        count as wrong. If it is not given, the number was left to the output, and the bound is one
-        that allows for that.
+        count as wrong. If it is not given, the number is taken to depend on the output, and the
+        bound allows for that.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def audit_guesses(
 def audit_counts(
     counts: Counts, *, delta: float, beta: float = 0.05, curve: Curve = GAUSSIAN
 ) -> ScoreAudit:
-    """Audit a training by its counts, from which less can be checked.
+    """Audit a training by its counts alone; less can be checked.
 
     Parameters
     ----------
@@ -225,10 +225,10 @@ def bounds_by_guesses(
     side: str = "both",
     seed: int = 0,
 ) -> tuple[Ints, Reals]:
-    """Numbers of guesses, and the bound that each alone would have had; only to look at.
+    """Numbers of guesses, and the bound that each alone would have given; only to look at.
 
-    Each would be valid had it been the one that was fixed in advance. The largest of them is no
-    bound. As it uses all coins, no number of guesses may be chosen from it for the same audit.
+    Each would be valid if it alone had been fixed in advance. The largest of them is not a bound.
+    As this uses all coins, no number of guesses may be chosen from it for the same audit.
 
     Examples
     --------
@@ -244,9 +244,9 @@ def bounds_by_guesses(
 
 
 def bounds_by_beta(counts: Counts, *, delta: float) -> tuple[Reals, Reals]:
-    """Values of β from 0.001 to 1/2, and the bound that each alone would have had; to look at.
+    """Values of β from 0.001 to 1/2, and the bound that each alone would have given; to look at.
 
-    Each would be valid had it been the one that was fixed in advance.
+    Each would be valid if it alone had been fixed in advance.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def _parts(n: int, share: float, seed: int) -> tuple[Ints, Ints]:
 
 
 def _right(values: Reals, bits: Bits, side: str, seed: int) -> Ints:
-    """For k = 1, 2, ... how many of the first k guesses are right; equal scores are put by lot.
+    """For k = 1, 2, ... how many of the first k guesses are right; ties are broken at random.
 
     With both sides: the highest is guessed, the lowest, the second highest, and so on.
     """
@@ -287,7 +287,7 @@ def _right(values: Reals, bits: Bits, side: str, seed: int) -> Ints:
         return np.cumsum(bits[down])
     if side == "farthest":
         down = shuffled[np.argsort(-np.abs(values[shuffled]), kind="stable")]
-        signs = np.where(values[down] == 0, np.arange(n) % 2 - 0.5, values[down])  # 0 is a lot, too
+        signs = np.where(values[down] == 0, np.arange(n) % 2 - 0.5, values[down])  # 0 is a tie too
         return np.cumsum(bits[down] == (signs > 0))
     right = np.empty(n, dtype=bool)
     right[0::2], right[1::2] = bits[down[: (n + 1) // 2]], ~bits[down[::-1][: n // 2]]
@@ -295,7 +295,7 @@ def _right(values: Reals, bits: Bits, side: str, seed: int) -> Ints:
 
 
 def _ties_drawn(values: Reals, r: int, side: str) -> int:
-    """How many of r guesses were drawn by lot: their score is also that of one not so guessed."""
+    """How many of r guesses were drawn by lot: a canary with the same score was not so guessed."""
     n, up = values.size, np.sort(np.abs(values) if side == "farthest" else values)
     high = (r + 1) // 2 if side == "both" else r
     low, tied = r - high, 0
@@ -307,7 +307,7 @@ def _ties_drawn(values: Reals, r: int, side: str) -> int:
 
 
 def _exact_bounds(right: Ints, k: Ints, level: float, delta: float) -> Reals:
-    """The bound of each of some numbers of guesses that were fixed in advance."""
+    """The bound for each number of guesses, each fixed in advance."""
     n, v = right.size, right[k - 1]
     return np.asarray(epsilon_lower_bound(v, k, beta=level, delta=delta, n=n, method="exact"))
 
@@ -317,9 +317,9 @@ def _best_number(
 ) -> tuple[int, str]:
     """The number of guesses among n canaries that looks best from a smaller sample, and why.
 
-    The accuracy is taken to be a standard error less than it was (Wilson's interval), so that a few
-    lucky guesses do not win. With a claim only numbers are tried that could refute it. This is a
-    heuristic; the audit is valid whatever it says, as it does not know the n canaries.
+    The accuracy is taken to be a standard error lower than it was (Wilson's interval), so that a
+    few lucky guesses do not win. With a claim, only numbers that could refute it are tried. This is
+    a heuristic; the audit is valid whatever it says, as it does not know the n canaries.
     """
     k = _spread(right.size)
     accuracy = right[k - 1] / k
@@ -338,7 +338,7 @@ def _best_number(
         few = ~strong
         why = f"so few that even all right could not refute ε = {claim:g} were left out"
     found = np.where(few, -1.0, promised(careful * taken))
-    # Where nothing can be shown, that which is least like coins.
+    # Where nothing can be shown, the number whose guesses look least like coins.
     best = np.lexsort(((accuracy - 0.5) * np.sqrt(k), found))[-1]
     near = [
         f"{found[i]:.2f} with {taken[i]:,}"
@@ -351,7 +351,7 @@ def _best_number(
 
 
 def _spread(n: int) -> Ints:
-    """Numbers from 1 to n, as dense in the logarithm everywhere."""
+    """Numbers from 1 to n, evenly spaced in the logarithm."""
     return np.unique(np.rint(np.geomspace(1, n, _TRIED)).astype(np.int64))
 
 
@@ -423,13 +423,13 @@ def _coins_p_value(included: int, n: int) -> float:
 
 
 def _problem(bits: Bits, coins: str | None, v: int, taken: int, what: str) -> str:
-    """Why an audit with v right guesses shows nothing; empty if there is no such reason."""
+    """Why an audit with v right guesses shows nothing; empty if it may show something."""
     n, included = bits.size, int(bits.sum())
     p_value = _coins_p_value(included, n)
     if p_value < UNFAIR:
         return (
-            f"{included} of {n} canaries were included: fair coins are so odd with probability "
-            f"{p_value:.1g} only. If each canary was not included by a fair coin of its own, "
+            f"{included} of {n} canaries were included: fair coins are this odd with probability "
+            f"only {p_value:.1g}. If canaries were not each included by their own fair coin, "
             "or if some canaries are missing here, nothing has been shown"
         )
     if 2 * included == n >= BALANCED and coins is None:
@@ -445,8 +445,8 @@ def _problem(bits: Bits, coins: str | None, v: int, taken: int, what: str) -> st
             "guesses": "a guess of 1 must mean included: are the guesses turned around?",
         }[what]
         return (
-            f"{hint} Only {v} of {taken} guesses are right, and blind ones do so badly with "
-            f"probability {wrong:.1g}. (To try both signs on the same canaries makes the bound "
+            f"{hint} Only {v} of {taken} guesses are right, and blind ones do this badly with "
+            f"probability {wrong:.1g}. (Trying both signs on the same canaries makes the bound "
             "fail twice as often: then halve β)"
         )
     return ""

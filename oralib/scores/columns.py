@@ -1,4 +1,4 @@
-"""Columns of scores, guesses and coins, as people have them: checked, and made into arrays."""
+"""Columns of scores, guesses and coins, as users have them: checked and made into arrays."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ def levels(delta: float, beta: float) -> tuple[float, float]:
 
 
 def column(name: str, value: ArrayLike) -> Reals:
-    """One number per canary; truth values are 1 and 0, and what is missing is nan."""
+    """One number per canary; truth values are 1 and 0, and missing values are nan."""
     why = ""
     try:
         array = np.asarray(None if np.ma.is_masked(value) else value)
-        if array.dtype.kind == "O" and array.ndim == 1:  # as where something is missing
+        if array.dtype.kind == "O" and array.ndim == 1:  # as when something is missing
             missing = ("NoneType", "NAType")
             array = np.array([nan if type(x).__name__ in missing else x for x in array.flat])
     except (ValueError, TypeError, RuntimeError) as error:  # lists of lists, or tensors
@@ -95,9 +95,10 @@ def right_and_taken(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits]:
 
 
 def check_places(**columns: Any) -> None:
-    """Two columns have one entry per canary, and in pandas no labels in another order.
+    """Check that two columns have one entry per canary, and pandas labels in the same order.
 
-    Canaries are matched by place alone, and so are columns whose labels have nothing in common.
+    Canaries are matched by position alone, even if the labels of the columns have nothing in
+    common.
     """
     (one, first), (two, second) = columns.items()
     if len(first) != len(second):
@@ -128,7 +129,7 @@ def check_ids(ids: Sequence[Any] | None, n: int) -> None:
         array = np.asarray(None if np.ma.is_masked(ids) else list(ids))
         names = [None if x != x else x for x in array.tolist()]  # nan is not nan
         twice = [name for name, times in Counter(names).items() if times > 1]
-    except (TypeError, ValueError, RuntimeError):  # no list, or of what is no word or number
+    except (TypeError, ValueError, RuntimeError):  # not a list, or not of words or numbers
         shown = _check.shown(ids)
         raise TypeError(f"ids must be a list of words or numbers, got ids={shown}") from None
     if len(names) != n:

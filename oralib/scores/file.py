@@ -1,15 +1,15 @@
 """Files of scores or guesses: every cell is understood, or an error names its line and column.
 
 A file is CSV, in UTF-8, with a header, cells between commas, semicolons or tabs, and one line per
-canary; or Parquet. Its columns are found by name, in any order, and further ones are ignored:
+canary; or Parquet. Its columns are found by name, in any order, and other columns are ignored:
 
 - ``score`` and ``included``, or
 - ``guess`` and ``truth``,
 - and, if there is one, ``id``, in which no name may occur twice.
 
 Coins (``included``, ``truth``) are 1 or 0, true or false, yes or no, in capitals or not; or, in the
-whole column, 1 or -1. A guess is written as the coins are, and no guess is an empty cell. Where
-coins are 1 or -1, 0 is no guess as well; where they are 1 or 0, it says "left out".
+whole column, 1 or -1. A guess is written like the coins, and an empty cell means no guess. Where
+coins are 1 or -1, 0 also means no guess; where they are 1 or 0, it means "left out".
 """
 
 import csv
@@ -32,7 +32,7 @@ COINS = {
     **dict.fromkeys(("-1", "-1.0"), -1.0),
 }
 
-#: How a number is written: not as nan, as inf, with underscores, or with a comma.
+#: How a number is written: not nan or inf, no underscores, no comma.
 _NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
 
 #: What files of other kinds begin with.
@@ -70,7 +70,7 @@ def read_scores(path: Path) -> ScoreFile:
 
 
 def _csv(content: bytes) -> Any:
-    """All cells as words, in a table whose index has their lines; the first line names columns."""
+    """All cells as words, in a table indexed by line; the first line names the columns."""
     import pandas as pd
 
     try:
@@ -78,7 +78,7 @@ def _csv(content: bytes) -> Any:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(
-            f", line {line}: this is no text in UTF-8; save it as CSV in UTF-8"
+            f", line {line}: this is not UTF-8 text; save it as CSV in UTF-8"
         ) from None
     if not text.strip():
         raise ValueError(" is empty: it must have a line with names of columns and one per canary")
@@ -97,22 +97,22 @@ def _csv(content: bytes) -> Any:
         raise ValueError(f": {str(error).split('C error: ')[-1].strip()}") from None
     lines = len(re.findall(r"\r\n|\r|\n", text.rstrip("\r\n"))) + 1
     if len(table.iloc[:lines]) < lines:  # a quote that is not closed swallows the lines below it
-        raise ValueError(" has a cell in quotes that goes over several lines; leave such cells out")
+        raise ValueError(" has a quoted cell that spans several lines; leave such cells out")
     table.columns, table.index = table.iloc[0], pd.RangeIndex(1, len(table) + 1, name="line")
     return table[(table != "").any(axis=1)].iloc[1:]
 
 
 def _parquet(content: bytes) -> Any:
-    """All cells as words, as in a CSV file, in a table whose index has their rows."""
+    """All cells as words, as from a CSV file, in a table indexed by row."""
     import pandas as pd
 
     try:
         table = pd.read_parquet(BytesIO(content), engine="pyarrow")
     except ImportError:
         raise ValueError(" is a Parquet file, which needs a package: pip install pyarrow") from None
-    except Exception as error:  # what pyarrow raises has many names
+    except Exception as error:  # pyarrow raises many kinds of errors
         said = " ".join(str(error).split())[:200]
-        raise ValueError(f" is no Parquet file that can be read: {said}") from None
+        raise ValueError(f" is not a readable Parquet file: {said}") from None
     if any(name is not None for name in table.index.names):
         table = table.reset_index(allow_duplicates=True)  # pandas may have kept id there
     _check_names([str(name) for name in table.columns])
@@ -123,7 +123,7 @@ def _parquet(content: bytes) -> Any:
 
 
 def _pairs(names: list[str]) -> list[tuple[str, str]]:
-    """Which of the pairs of columns are there."""
+    """Which pairs of columns are there."""
     return [pair for pair in PAIRS if {name.strip().lower() for name in names}.issuperset(pair)]
 
 
@@ -148,7 +148,7 @@ def _columns(table: Any) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]
     table.columns = [str(name).strip().lower() for name in table.columns]
     (kind, coin_name), *_ = _pairs(list(table.columns))
     if not len(table):
-        raise ValueError(" has no canaries: there is nothing below the names of the columns")
+        raise ValueError(" has no canaries: there is nothing below the column names")
     if "id" in table:
         names = table["id"].str.strip()
         _refuse(names, names.duplicated(), "occurs twice, but a canary has one coin")
@@ -160,7 +160,7 @@ def _columns(table: Any) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]
         _refuse(table[coin_name], coins == 0, "beside a -1; write 1 and 0 only")
     cells = table[kind]
     if kind == "score":
-        said = "is no finite number like -1.5e-3, with a point and not a comma"
+        said = "is not a finite number like -1.5e-3, with a point and not a comma"
         _refuse(cells, ~cells.str.fullmatch(_NUMBER), said)
         values = cells.astype(float)
         _refuse(cells, ~np.isfinite(values), said)
@@ -169,7 +169,7 @@ def _columns(table: Any) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]
         values = words.map(COINS).astype(float)
         none = words == ""
         _refuse(cells, values.isna() & ~none, "is neither 1 nor 0; an empty cell is no guess")
-        if signs:  # where 0 is no guess, so that false and no would be none
+        if signs:  # there 0 means no guess, so false and no would mean none
             said = "while truth is 1 or -1; write -1 for left out, and nothing for no guess"
             _refuse(cells, words.isin(["false", "no"]), said)
         else:

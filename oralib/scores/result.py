@@ -1,4 +1,4 @@
-"""What an audit has shown, what it could have shown, on which assumptions, and in words."""
+"""What an audit has shown, what it could have shown, under which assumptions, and in words."""
 
 from bisect import bisect_left
 from dataclasses import asdict, dataclass
@@ -11,56 +11,56 @@ import numpy as np
 from oralib import _check
 from oralib.bounds import Counts, valid_lower_bound
 
-#: Coins, or guesses, that blind chance surpasses in oddity less often than this are not taken for
-#: fair, or for guesses of the right sign.
+#: Coins with a smaller p-value than this are not accepted as fair, nor guesses as having the right
+#: sign.
 UNFAIR = 1e-3
 
-#: More guesses than this are not asked of anybody.
+#: The search for a number of guesses stops here.
 _MOST = 10**12
 
 
 def best_bound(
     r: int, n: int, *, delta: float, level: float, fixed: bool, feedback: str = "none"
 ) -> float:
-    """What r guesses among n canaries show if all of them are right: no outcome shows more."""
+    """What r guesses among n canaries show if all are right: no outcome shows more."""
     counts = Counts(np.array([r]), np.array([r]), n, r_fixed=fixed, feedback=feedback)
     return float(valid_lower_bound(counts, beta=level, delta=delta)[0])
 
 
 @dataclass(frozen=True)
 class ScoreAudit:
-    """What an audit has shown, and on which assumptions; ``str()`` of it is a report.
+    """What an audit has shown, and under which assumptions; ``str()`` of it is a report.
 
     Attributes
     ----------
     bound : with probability 1 - β it does not exceed the ε of an (ε, δ)-DP training.
     pure_bound : the same for δ = 0.
-    fdp_bound : the same for a training whose trade-off curve is one of ``curve``, and for no other;
+    fdp_bound : the same, only for a training whose trade-off curve is in the family ``curve``;
         nan where the number of guesses was not fixed, where δ = 0, or with feedback.
-    best_bound : what the audit would have shown had all of its guesses been right.
-    estimate : the ε that the accuracy alone suggests; no bound, and at the same accuracy no number
-        of guesses would show more.
+    best_bound : what the audit would have shown if all its guesses had been right.
+    estimate : the ε that the accuracy alone suggests; not a bound, and at the same accuracy no
+        number of guesses would show more.
     accuracy : v / r.
     v, r, n : right guesses, all guesses, and audited canaries, guessed or not.
     delta, beta : the δ of the claim, and how often a bound may fail.
     level : the level of each test: β, or β / m with m numbers of guesses; for the rule "anytime
-        lowered" n δ / 2 is still taken off.
-    rule : by which p-value the bound was found, as :func:`oralib.valid_rule` names it.
-    number : how the number of guesses came about: ``"fixed"``, ``"grid"``, ``"split"``, or
+        lowered" n δ / 2 is still to be subtracted.
+    rule : the p-value behind the bound, as :func:`oralib.valid_rule` names it.
+    number : how the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"split"``, or
         ``"output"`` if it was left to the output.
     grid : all numbers of guesses that were tried.
     side : ``"both"``: half of the guesses, the highest scores, say "included", and the others, the
         lowest, "excluded"; ``"included"``: all say so; ``"farthest"``: those farthest from 0 say so
         where the score is positive. None if the guesses were given.
     canaries, included, coins_p_value : the number of all canaries, audited or not, of those that
-        were included, and how often fair coins are so odd; None if only counts were given.
+        were included, and how often fair coins are this uneven; None if only counts were given.
     ties_drawn, seed : guesses that were drawn by lot among equal scores, and the seed of that and
         of the split.
     curve : the family of trade-off curves of ``fdp_bound``, in words.
-    feedback : what the guesser was told on its way, as :class:`oralib.Counts` names it.
-    problem : why nothing has been shown, whatever the numbers say: coins that are not fair, or just
-        balanced, or scores of the wrong sign. Empty if there is no such reason.
-    notes : what one should know before one believes these numbers.
+    feedback : what the guesser was told as it went, as :class:`oralib.Counts` names it.
+    problem : why nothing has been shown, whatever the numbers say: coins that are not fair, or
+        exactly balanced, or scores of the wrong sign. Otherwise empty.
+    notes : what to know before you believe these numbers.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class ScoreAudit:
 
     @property
     def assumptions(self) -> dict[str, str]:
-        """For each number what must be true for it to be what it is called."""
+        """For each number, what must be true for it to be what its name says."""
         told = {
             "none": " alone",
             "one-way": " and from coins of canaries that the guesser had given up",
@@ -157,10 +157,11 @@ class ScoreAudit:
         return "not refuted" if self.best_bound > claim else "cannot test"
 
     def guesses_needed(self, claim: float) -> int | None:
-        """How many guesses, all right, refute a claim in such an audit; None if no number does."""
+        """How many guesses, all right, refute a claim in an audit like this; None if none do."""
         claim = _check.real("claim", claim, 0)
         fixed = self.number in ("fixed", "grid")
-        most = self.n if self.feedback == "full" else _MOST  # there, more canaries cost too much
+        # With full feedback more canaries cost too much.
+        most = self.n if self.feedback == "full" else _MOST
 
         def enough(r: int) -> bool:
             how = {"delta": self.delta, "level": self.level, "feedback": self.feedback}
@@ -310,7 +311,7 @@ def _verdict(audit: ScoreAudit, claim: float) -> str:
 
 
 def _power(audit: ScoreAudit, claim: float | None) -> str:
-    """What the best outcome would have shown, and what it takes to refute the claim."""
+    """What the best outcome would have shown, and what it would take to refute the claim."""
     said = f"even {audit.r:,} right of {audit.r:,} would show {down(audit.best_bound)}, not more"
     if audit.number == "grid" and len(audit.grid) > 1:
         most = f"{audit.grid[-1]:,}"

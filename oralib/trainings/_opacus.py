@@ -21,7 +21,7 @@ Batch = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 class Examples(Dataset[Any]):
-    """The digits, and after them the canaries; those that are left out have the size 0."""
+    """The digits, and after them the canaries; those that are left out have size 0."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Examples(Dataset[Any]):
 
 
 def loss(outputs: Tensor, wanted: Tensor, sizes: Tensor) -> Tensor:
-    """The usual loss of digits, and that of canaries: their size times the wanted output."""
+    """The usual loss for digits, and for canaries their size times the wanted output."""
     usual = nn.functional.cross_entropy(outputs, wanted, reduction="none")
     linear = sizes.nan_to_num(0.0) * outputs.gather(1, wanted[:, None])[:, 0]
     return torch.where(sizes.isnan(), usual, linear).mean()
@@ -86,7 +86,7 @@ def train(
     noise = torch.Generator().manual_seed(2 * seed)
     shuffled = bug == "shuffled batches"
     with warnings.catch_warnings():
-        # That its random numbers are not those for production, and about the hooks of PyTorch.
+        # Warnings about random numbers that are not for production, and about PyTorch's hooks.
         warnings.simplefilter("ignore")
         order = torch.Generator().manual_seed(2 * seed + 1)
         how: Any = {"shuffle": shuffled, "collate_fn": lambda batch: batch, "generator": order}
@@ -118,7 +118,7 @@ NOISE: dict[str | None, float] = {"half the noise": 0.5, "a quarter of the noise
 def make_private(
     model: nn.Module, loader: Any, learning_rate: float, sigma: float, **options: Any
 ) -> tuple[Any, ...]:
-    """Model, optimiser, with ghost clipping the loss, and loader as Opacus makes them."""
+    """Model, optimizer, with ghost clipping the loss, and loader as Opacus makes them."""
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
     options |= {"module": model, "optimizer": optimizer, "data_loader": loader}
     made = PrivacyEngine(accountant="rdp").make_private(noise_multiplier=sigma, **options)
@@ -130,7 +130,7 @@ def release_noise(
     examples: int, weights: int, batch_size: int, sigma: float, steps: int, seed: int, ghost: bool
 ) -> NDArray[np.float64]:
     """The weights after a training on this many examples, all of them zero: nothing but noise."""
-    # As many inputs as outputs, or nearly: a batch is then small beside the weights.
+    # As many inputs as outputs, or nearly: a batch is then small compared with the weights.
     outputs = max(size for size in range(1, isqrt(weights) + 1) if weights % size == 0)
     model = nn.Linear(weights // outputs, outputs, bias=False)
     nn.init.zeros_(model.weight)
@@ -167,7 +167,7 @@ def steps(loader: Any, data: Examples, places: Sequence[NDArray[np.int64]]) -> I
 
 
 def without_clipping(data: Examples, clip: float) -> Callable[[Any], None]:
-    """Every tenth example adds what clipping has taken from it."""
+    """A hook by which every tenth example adds back what clipping removed from it."""
 
     def hook(optimizer: Any) -> None:
         (weight,) = optimizer.params

@@ -12,7 +12,7 @@ from oralib import _check
 from oralib._extra import needed
 from oralib.dpsgd import DpSgd, noisy_gradients
 
-#: What can be planted: each is the claimed training with one thing wrong.
+#: The bugs that can be planted: each is the claimed training with one thing wrong.
 BUGS = (
     "half the noise",
     "a quarter of the noise",
@@ -23,7 +23,7 @@ BUGS = (
 
 CLASSES, PIXELS, DIGITS = 10, 64, 1797
 
-#: Twice a seed, and one more, are seeds of PyTorch, which has no larger ones.
+#: PyTorch is seeded with up to twice this and one more, and accepts no larger seeds.
 LARGEST_SEED = 2**62
 
 
@@ -66,7 +66,8 @@ class Training:
     def expected_from_digits(self) -> NDArray[np.float64]:
         """What the digits add to these gradients on average, from the weights before each step.
 
-        An auditor who knows the digits subtracts it. What remains is the luck of their batches.
+        An auditor who knows the digits subtracts it. What remains is the randomness of their
+        batches.
         """
         pixels, labels = digits()
         wanted = np.eye(CLASSES)[labels]
@@ -82,7 +83,7 @@ class Training:
 
     @property
     def accuracy(self) -> float:
-        """The share of the digits that the last weights recognise."""
+        """The share of the digits that the last weights recognize."""
         pixels, labels = digits()
         outputs = pixels @ self._of_pixels(self.weights[-1])
         return float((outputs.argmax(axis=1) == labels).mean())
@@ -152,7 +153,7 @@ def train_digits(
         )
     examples = DIGITS + dpsgd.n
     loaded = ceil(examples / ceil(examples / batches))
-    if loaded != batches:  # Opacus would train with another sample rate than the claimed one
+    if loaded != batches:  # Opacus would train with a sample rate other than the claimed one
         raise ValueError(
             f"sample_rate must be 1 over a number of batches into which {examples} examples can be "
             f"cut, {DIGITS} digits and n={dpsgd.n}, got sample_rate=1/{batches} (nearest: "

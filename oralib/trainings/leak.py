@@ -1,8 +1,8 @@
-"""Opacus divides by a number that is made from the number of examples, and that number is private.
+"""Opacus divides by a number that depends on the number of examples, which is private.
 
-In ``make_private`` the expected size of a batch is the number of examples over that of batches,
-rounded down. With a mean loss, the default, every released gradient is divided by it, its noise
-too. So whoever sees the noise sees something of the number of examples.
+In ``make_private`` the expected size of a batch is the number of examples divided by the number of
+batches, rounded down. With a mean loss, the default, every released gradient is divided by it, and
+so is its noise. So the noise reveals something about the number of examples.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from oralib.trainings.digits import LARGEST_SEED
 
 
 def expected_batch(examples: int, batch_size: int) -> int:
-    """What Opacus 1.6.0 divides gradients by, for this many examples and a loader of such batches.
+    """What Opacus 1.6.0 divides gradients by, for this many examples and this batch size.
 
     Examples
     --------
@@ -23,8 +23,8 @@ def expected_batch(examples: int, batch_size: int) -> int:
     """
     examples = _check.integer("examples", examples, 1)
     batches = -(-examples // _check.integer("batch_size", batch_size, 1))
-    # Opacus counts the batches of a loader of its own, which knows their number from its sample
-    # rate only: by rounding 93 of them become 92.
+    # Opacus counts the batches of its own loader, which knows their number only from its sample
+    # rate: by rounding, 93 of them become 92.
     batches = int(1 / (1 / batches))
     return int(examples * (1 / batches))
 
@@ -47,9 +47,9 @@ def release_noise(
     Parameters
     ----------
     examples, weights, steps : how many there are.
-    batch_size : that of the loader which Opacus is given.
+    batch_size : the batch size of the loader that Opacus is given.
     sigma : the noise multiplier, with a clipping threshold of 1 and a learning rate of 1.
-    ghost : whether Opacus clips by ghost clipping, with which a million weights are no matter.
+    ghost : whether Opacus uses ghost clipping, with which a million weights are no problem.
 
     Examples
     --------

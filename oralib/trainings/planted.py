@@ -11,9 +11,9 @@ from oralib.bounds import valid_lower_bound
 from oralib.dpsgd import DpSgd, audit_gradients, conformity, noise_multiplier
 from oralib.trainings.digits import BUGS, train_digits
 
-#: For each claimed ε the numbers of canaries, of weights that they use, and of guesses. More than
-#: 165 right guesses without a wrong one are needed to refute a claim of 4, so that needs many
-#: canaries of which one is nearly sure, if the bug is there.
+#: For each claimed ε the numbers of canaries, of weights that they use, and of guesses. Refuting a
+#: claim of 4 takes more than 165 right guesses without a wrong one, so it takes many canaries about
+#: which the guesser is nearly sure, if the bug is there.
 SETTINGS = {1.0: (4000, 1000, 200), 4.0: (4000, 4000, 300)}
 
 
@@ -43,7 +43,7 @@ def planted_bugs(
     """
     runs, seed = _check.integer("runs", runs, 1), _check.seed(seed)
     beta = _check.real("beta", beta, 0, 1, interval="()")
-    planted = list(bugs)  # for each of the claims, so no iterator
+    planted = list(bugs)  # reused for each claim, so not an iterator
     kinds = [(epsilon, bug) for epsilon in claims for bug in planted]
     for epsilon, bug in kinds:
         if epsilon not in SETTINGS:

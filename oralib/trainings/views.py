@@ -12,7 +12,7 @@ from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import audit_gradients, audit_hopping, audit_likelihood, canary_scores
 from oralib.trainings.digits import Training
 
-#: What is seen by an auditor of canaries with weights of their own.
+#: What an auditor sees of canaries with their own weights.
 VIEWS: Mapping[str, dict[str, Any]] = {
     "weights of their own, the sum": {"sees": "sum"},
     "weights of their own, all steps": {"sees": "steps"},
@@ -41,7 +41,7 @@ def compare_views(
 
     Parameters
     ----------
-    staying, hopping : trainings of the same canaries, with weights of their own.
+    staying, hopping : trainings of the same canaries, which have their own weights.
     among : one whose canaries share the weights of the pixels.
     included, included_among : the coins of the first two, and of the third.
     k, k_among : the number of guesses, fixed in advance, for the first two and for the third.
