@@ -30,6 +30,10 @@ def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
     if log_x:
         axes.set_xscale("log")
         _log_ticks(axes.xaxis, *axes.get_xlim(), room=2000)
+    elif axes.get_xlim()[1] > 1e4 and isinstance(
+        axes.xaxis.get_major_locator(), ticker.AutoLocator
+    ):
+        axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
 
