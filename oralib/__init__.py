@@ -53,6 +53,7 @@ from oralib.dpsgd import (
     hopping_scores,
     isolated_limit,
     noisy_gradients,
+    placed_ceiling,
     train,
 )
 from oralib.games import (
