@@ -136,6 +136,9 @@ CALLS = {
     "epsilon_lower_bound_fdp": {
         **{"v": 8, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "curve": oralib.GaussianCurve()},
     },
+    "epsilon_lower_bound_graded": {
+        **{"v": [2, 2], "r": [2, 3], "weights": [2, 1], "n": 20, "delta": 0.01, "beta": 0.1},
+    },
     "epsilon_lower_bound_independent": {"v": 8, "r": 9, "n": 20, "delta": 0.01, "beta": 0.1},
     "epsilon_lower_bound_random_r": {
         **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "split": 0.2},

@@ -59,7 +59,7 @@ def placed_ceiling(dpsgd: DpSgd, k: int) -> float:
     --------
     >>> dpsgd = DpSgd(n=200, d=100, steps=4, sample_rate=0.5, sigma=1.5)
     >>> round(placed_ceiling(dpsgd, 20), 1)
-    16.1
+    16.0
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     k = _check.integer("k", k, 1, dpsgd.n)
