@@ -77,26 +77,25 @@ def epsilon_lower_bound_graded(
     >>> round(epsilon_lower_bound_graded([38, 35], [40, 60], [3, 1], **known), 3)
     1.074
     """
-    r = _check.integers("r", r, 1).ravel()
-    right, weights = _check.integers("v", v, 0).ravel(), _check.integers("weights", weights, 1, 100)
-    weights = weights.ravel()
-    if not right.size == r.size == weights.size:
+    right, taken = _check.integers("v", v, 0).ravel(), _check.integers("r", r, 1).ravel()
+    each = _check.integers("weights", weights, 1, 100).ravel()
+    if not right.size == taken.size == each.size:
         raise ValueError(
             "v, r and weights must have an entry for each grade, "
-            f"got {right.size}, {r.size} and {weights.size}"
+            f"got {right.size}, {taken.size} and {each.size}"
         )
-    _check.at_most("v", right, "r", r)
-    if np.prod(r + 1.0) > MOST_STATES:
+    _check.at_most("v", right, "r", taken)
+    if np.prod(taken + 1.0) > MOST_STATES:
         raise ValueError(
-            f"r must have at most {MOST_STATES} vectors of right guesses, got r={r.tolist()}"
+            f"r must have at most {MOST_STATES} vectors of right guesses, got r={taken.tolist()}"
         )
-    n = _check.integer("n", n, int(r.sum()))
+    n = _check.integer("n", n, int(taken.sum()))
     delta = _check.real("delta", delta, 0, 1)
     beta = _check.real("beta", beta, 0, 1, interval="()")
-    s = int(right @ weights)
+    s = int(right @ each)
 
     def excess(epsilon: float) -> float:
-        luck, worth = graded_luck(s, r, weights, epsilon)
+        luck, worth = graded_luck(s, taken, each, epsilon)
         return log(max(luck + n * delta * worth, 1e-300)) - log(beta)
 
     low = 0.0
@@ -106,7 +105,7 @@ def epsilon_lower_bound_graded(
         low += STEP
     if low >= LARGEST:
         return LARGEST
-    return float(scipy.optimize.brentq(excess, low, low + STEP, xtol=1e-6)) - 1e-6
+    return max(0.0, float(scipy.optimize.brentq(excess, low, low + STEP, xtol=1e-6)) - 1e-6)
 
 
 def graded_luck(
