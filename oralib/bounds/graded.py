@@ -27,9 +27,9 @@ for the generator L of the chain that draws each entry anew at rate 1, right wit
 f(x) is the integral over all times u of P[S(x at u) >= s] - luck, which rises with each entry. ∎
 
 With one grade the right side is that of the exact p-value, which is attained. With several it need
-not be. The bound on ε is where the right side reaches β: levels are tried from 0 on in steps of 0.5,
-and the crossing is looked for in the first step that has one. That the right side rises with ε is
-tested, not proved.
+not be. The bound on ε is where the right side reaches β: levels are tried from 0 on in steps of
+0.5, and the crossing is looked for in the first step that has one. That the right side rises with ε
+is tested, not proved.
 """
 
 from collections.abc import Sequence
