@@ -28,6 +28,7 @@ from oralib.bounds import (
     epsilon_lower_bound,
     epsilon_lower_bound_anytime,
     epsilon_lower_bound_fdp,
+    epsilon_lower_bound_graded,
     epsilon_lower_bound_independent,
     epsilon_lower_bound_random_r,
     p,
@@ -53,6 +54,7 @@ from oralib.dpsgd import (
     hopping_scores,
     isolated_limit,
     noisy_gradients,
+    placed_ceiling,
     train,
 )
 from oralib.games import (

@@ -136,6 +136,9 @@ CALLS = {
     "epsilon_lower_bound_fdp": {
         **{"v": 8, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "curve": oralib.GaussianCurve()},
     },
+    "epsilon_lower_bound_graded": {
+        **{"v": [2, 2], "r": [2, 3], "weights": [2, 1], "n": 20, "delta": 0.01, "beta": 0.1},
+    },
     "epsilon_lower_bound_independent": {"v": 8, "r": 9, "n": 20, "delta": 0.01, "beta": 0.1},
     "epsilon_lower_bound_random_r": {
         **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "split": 0.2},
@@ -153,6 +156,7 @@ CALLS = {
     "p": {"epsilon": 1.0},
     "p_inv": {"accuracy": 0.7},
     "p_value": {"v": 5, "r": 9, "epsilon": 0.5, "delta": 0.01, "n": 20, "method": "exact"},
+    "placed_ceiling": {"dpsgd": STEP, "k": 2},
     "plan_audit": {
         **{"epsilon": 2.0, "delta": 1e-5, "d": 4, "steps": 2, "sample_rate": 0.5, "beta": 0.1},
         **{"most": 8, "trials": 2, "seed": 1},

@@ -3,6 +3,7 @@
 - :mod:`~oralib.bounds.logistic`: accuracies and privacy levels;
 - :mod:`~oralib.bounds.approximate`: bounds for ε-DP and (ε, δ)-DP, r fixed in advance or not;
 - :mod:`~oralib.bounds.watched`: bounds for counts that somebody watched as they grew;
+- :mod:`~oralib.bounds.graded`: a bound that counts surer guesses for more, r fixed in advance;
 - :mod:`~oralib.bounds.fdp`: a bound for mechanisms whose trade-off curve is in a known family;
 - :mod:`~oralib.bounds.independent`: a bound for the same mechanisms if the scores are independent;
 - :mod:`~oralib.bounds.valid`: which of them is valid for an audit, from how it was set up;
@@ -21,6 +22,7 @@ from oralib.bounds.fdp import (
     SubsampledGaussianCurve,
     epsilon_lower_bound_fdp,
 )
+from oralib.bounds.graded import epsilon_lower_bound_graded
 from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.logistic import epsilon_estimate, p, p_inv
 from oralib.bounds.valid import Counts, split_for, valid_lower_bound, valid_rule
@@ -30,6 +32,7 @@ __all__ = ["Counts", "GaussianCurve", "SubsampledGaussianCurve", "adaptive_failu
 __all__ += ["clopper_pearson_lower", "epsilon_estimate", "epsilon_lower_bound"]
 __all__ += ["epsilon_lower_bound_anytime", "epsilon_lower_bound_fdp"]
 __all__ += [
+    "epsilon_lower_bound_graded",
     "epsilon_lower_bound_independent",
     "epsilon_lower_bound_random_r",
     "p",

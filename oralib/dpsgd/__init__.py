@@ -13,6 +13,7 @@ elements.
 - :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback;
 - :mod:`~oralib.dpsgd.likelihood`: the most likely guess, from the sum or from all steps;
 - :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped;
+- :mod:`~oralib.dpsgd.placed`: the ceiling of all such placements;
 - :mod:`~oralib.dpsgd.observed`: guesses from the weights of a training that was actually run;
 - :mod:`~oralib.dpsgd.conformity`: whether that training looks like the stated one.
 """
@@ -23,6 +24,7 @@ from oralib.dpsgd.hopping import Dropping, audit_hopping, hopping_scores
 from oralib.dpsgd.isolated import Confidence, confidence, isolated_limit
 from oralib.dpsgd.likelihood import audit_likelihood
 from oralib.dpsgd.observed import audit_gradients, canary_scores, noisy_gradients
+from oralib.dpsgd.placed import placed_ceiling
 from oralib.dpsgd.single_step import audit_single_step, guess_distances
 from oralib.dpsgd.sums import audit
 from oralib.dpsgd.training import DpSgd, audit_training, train
@@ -30,4 +32,5 @@ from oralib.dpsgd.training import DpSgd, audit_training, train
 __all__ = ["Confidence", "Conformity", "DpSgd", "Dropping", "audit", "audit_gradients"]
 __all__ += ["audit_hopping", "audit_likelihood", "audit_single_step", "audit_training"]
 __all__ += ["canary_scores", "certified_epsilon", "confidence", "conformity", "guess_distances"]
-__all__ += ["hopping_scores", "isolated_limit", "noise_multiplier", "noisy_gradients", "train"]
+__all__ += ["hopping_scores", "isolated_limit", "noise_multiplier", "noisy_gradients"]
+__all__ += ["placed_ceiling", "train"]
