@@ -29,6 +29,17 @@ def test_best_bounds_are_those_of_this_library():
     assert data.first_bounds(METHODS) == pytest.approx(read("best-bounds")["first"], abs=1e-6)
 
 
+def test_graded_guesses_show_more():
+    table = read("graded").set_index("guesses")
+    assert (data.graded_counts(data.FIRST)[1].mean(), table["trials"].min()) == (
+        pytest.approx(table["first"]["graded"]),
+        4000,
+    )
+    assert table["gain"]["graded"] > 5 * table["gain_se"]["graded"]
+    best = read("best-bounds").set_index("method")["bound"]["crowding"]
+    assert table["bound"]["equal"] == pytest.approx(best, abs=4 * table["bound_se"]["equal"])
+
+
 @pytest.mark.slow
 def test_the_map_is_that_of_this_library():
     table = read("bound-map")

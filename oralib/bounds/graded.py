@@ -21,15 +21,21 @@ difference of f in entry j. So, for the joint law P of the output o and x,
 
     P[S >= s] - luck = Σ_o Σ_j Σ_{x: x_j = 1} h_j(x) (P(o, x) - e^ε P(o, x^j)).
 
-To turn x_j over is to turn over the coin of one element, so the positive parts of the brackets add
-up to at most δ for each element, n δ in all. It remains to see that h_j >= 0. The left side is -L f
-for the generator L of the chain that draws each entry anew at rate 1, right with probability q. So
-f(x) is the integral over all times u of P[S(x at u) >= s] - luck, which rises with each entry. ∎
+Turning x_j over means turning over the coin of one element, so the positive parts of the brackets
+add up to at most δ for each element, n δ in all. It remains to see that h_j >= 0. The left side is
+-L f for the generator L of the chain that draws each entry anew at rate 1, right with probability
+q. So f(x) is the integral over all times u of P[S(x at u) >= s] - luck, which rises with each
+entry. ∎
 
 With one grade the right side is that of the exact p-value, which is attained. With several it need
-not be. The bound on ε is where the right side reaches β: levels are tried from 0 on in steps of
-0.5, and the crossing is looked for in the first step that has one. That the right side rises with ε
-is tested, not proved.
+not be.
+
+**The bound** is a level at which the right side for the observed S is at most β: levels are tried
+from 0 on in steps of 0.5, and the crossing is looked for in the first step that has one. Nobody has
+proved that the right side rises with ε, and nothing depends on it. Let s(ε') be the least s whose
+right side at ε' is at most β. The bound exceeds the true ε only if S >= s(ε') for some ε' > ε, so
+only if S reaches the least of these numbers, s(ε*). A mechanism that is (ε, δ)-DP is (ε*, δ)-DP as
+well, so that this has probability at most β.
 """
 
 from collections.abc import Sequence
