@@ -385,7 +385,7 @@ def test_full_feedback_with_delta_has_a_lower_level(browser, page):
     browser.get(link(page, feedback="full", number="output"))
     assert seen(browser, ".headline") == "Nothing is shown"
     assert "n δ / 2 = 0.05 is taken off level 0.05" in seen(browser, ".sentence")
-    assert "not proved for full feedback" in seen(browser, "table")
+    assert "not proved for such feedback" in seen(browser, "table")
     type_in(browser, delta="1e-5")
     for number, fixed in (("fixed", True), ("output", False)):
         choose(browser, "number", number)
@@ -402,13 +402,16 @@ def proved(rule, delta, beta, number, feedback, coins):
     fixed = number == "fixed"
     if coins == "balanced" or feedback == "all others":
         return False
-    if rule in ("any order", "anytime lowered"):  # which is shown where it is the one
-        return delta > 0 and feedback == "full" and fixed == (rule == "any order")
+    told = feedback in ("full", "list")
+    if rule == "any order":  # which, like the next one, is shown where it is the one
+        return delta > 0 and feedback == "full" and fixed
+    if rule == "anytime lowered":
+        return delta > 0 and told and not fixed
     if rule == "anytime":
         return delta == 0
     if delta == 0:  # where all others are the plain one
-        return feedback != "full" or fixed
-    if rule == "plain" or feedback == "full":
+        return not told or fixed
+    if rule == "plain" or feedback == "full" or (told and not fixed):
         return False
     return rule == "split" or (fixed and (rule == "exact" or beta <= 0.5))
 

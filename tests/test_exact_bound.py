@@ -351,7 +351,7 @@ def test_steinke_at_a_random_number_of_guesses():
         c.append(int(np.argmax(np.append(rejected, True))))
     assert worst_case_rejection(c, 0.0, delta=delta, n=n) == pytest.approx(0.05981, abs=5e-6)
     # The bound that is meant for it does not fail more often than it says.
-    assert epsilon_lower_bound_random_r(503, 953, delta=delta, n=n) == 0
+    assert epsilon_lower_bound_random_r(503, 953, delta=delta, n=n, split=0.1) == 0
 
 
 def test_steinke_is_not_a_theorem_for_large_tails():
@@ -399,7 +399,8 @@ def test_known_bounds():
         audit = {"delta": delta, "n": n}
         found = epsilon_lower_bound(v, r, method="exact", **audit)
         assert found == pytest.approx(exact, abs=5e-5)
-        assert epsilon_lower_bound_random_r(v, r, **audit) == pytest.approx(split, abs=5e-5)
+        bound = epsilon_lower_bound_random_r(v, r, split=0.1, **audit)
+        assert bound == pytest.approx(split, abs=5e-5)
     # Small p-values keep their digits where the tail underflows: B = r, 2^-100000 is no double.
     found = p_value(10**5, 10**5, 0.0, delta=1e-9, n=10**5, method="exact")
     assert found == pytest.approx(1e-9, rel=1e-12)
@@ -458,7 +459,9 @@ def test_monotone(count, beta, delta):
     v, r = count
     for bound in (
         lambda v, delta, n: epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n, method="exact"),
-        lambda v, delta, n: epsilon_lower_bound_random_r(v, r, beta=beta, delta=delta, n=n),
+        lambda v, delta, n: epsilon_lower_bound_random_r(
+            v, r, beta=beta, delta=delta, n=n, split=0.1
+        ),
     ):
         one = bound(v, delta, r)
         assert bound(min(v + 1, r), delta, r) >= one - 1e-12
@@ -472,7 +475,7 @@ def test_without_delta_all_methods_are_the_plain_bound():
     for found in (
         epsilon_lower_bound(v, 100, method="exact"),
         epsilon_lower_bound(v, 100, delta=0.0, n=10**6, method="exact"),
-        epsilon_lower_bound_random_r(v, 100, delta=0.0, n=500),
+        epsilon_lower_bound_random_r(v, 100, delta=0.0, n=500, split=0.1),
     ):
         np.testing.assert_array_equal(found, plain)
     nearly = epsilon_lower_bound(v, 100, delta=1e-14, n=100, method="exact")

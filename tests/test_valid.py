@@ -97,6 +97,7 @@ def test_plain_and_one_way_audits(feedback):
 def test_full_feedback(beta):
     """Half of n δ is taken off the level if the number is open; if it is fixed, there are rules."""
     watched = Counts([731, 990], [1000, 1000], 1000, feedback="full")
+    listed = Counts([731, 990], [1000, 1000], 1000, feedback="list")  # it may stop while ahead
     fixed = {
         word: Counts([731, 990], [1000, 1000], 1000, feedback=word, r_fixed=True)
         for word in ("full", "list")
@@ -104,7 +105,11 @@ def test_full_feedback(beta):
     for delta in (0.0, 1e-9, 1e-5, 9e-5):
         anytime = epsilon_lower_bound_anytime(watched.v, watched.r, beta=beta - 500 * delta)
         assert (valid_lower_bound(watched, beta=beta, delta=delta) == anytime).all()
-        assert valid_rule(watched, delta) == ("anytime lowered" if delta else "anytime")
+        assert (valid_lower_bound(listed, beta=beta, delta=delta) == anytime).all()
+        assert watched.unsafe
+        assert listed.unsafe
+        for counts in (watched, listed):
+            assert valid_rule(counts, delta) == ("anytime lowered" if delta else "anytime")
         for word, method in (("full", "any order"), ("list", "exact")):
             claim = {"beta": beta, "delta": delta, "n": 1000}
             due = epsilon_lower_bound(watched.v, watched.r, method=method, **claim)

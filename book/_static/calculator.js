@@ -295,7 +295,7 @@
     if (feedback === "all others") {
       return [null, "no bound is valid for a guesser who knows all other elements"];
     }
-    if (feedback === "full" && number !== "fixed") {
+    if ((feedback === "full" || feedback === "list") && number !== "fixed") {
       return [delta > 0 ? "anytime lowered" : "anytime", null];
     }
     if (delta === 0) return ["plain", null];
@@ -307,14 +307,17 @@
   function standing(rule, audit) {
     const { delta, beta, number, feedback, coins } = audit;
     const fixed = number === "fixed";
+    const told = feedback === "full" || feedback === "list";
     if (coins !== "independent") return [false, "not valid: no fair coin for each element"];
     if (feedback === "all others") return [false, "not valid: all other elements are known"];
     if (rule === validRule(audit)[0]) return [true, "valid: this is the bound"];
     const pure = rule === "plain" || rule === "anytime" || delta === 0;
-    if (pure && rule !== "anytime" && feedback === "full" && !fixed) {
-      return [false, "not valid: full feedback, and r not fixed"];
+    if (pure && rule !== "anytime" && told && !fixed) {
+      return [false, "not valid: the guesser knew how it was doing, and r was not fixed"];
     }
-    if (!pure && feedback === "full") return [false, "not proved for full feedback"];
+    if (!pure && (feedback === "full" || (told && !fixed))) {
+      return [false, "not proved for such feedback"];
+    }
     if (!pure && rule !== "split" && !fixed) return [false, "not proved: r was not fixed"];
     if (!pure && rule === "steinke" && beta > 0.5) return [false, "not proved for β above ½"];
     if (pure && delta > 0) return [false, "for claims with δ\u00a0=\u00a00 only"];
@@ -509,7 +512,7 @@
     }
     if (isLowered(rule)) {
       return (
-        `since with full feedback n δ / 2 = ${roughly(budget / 2)} is taken off level ` +
+        `since with such feedback n δ / 2 = ${roughly(budget / 2)} is taken off level ` +
         `${exactly(beta)}`
       );
     }
@@ -558,11 +561,11 @@
 
   function assumes(rule, share) {
     return {
-      plain: "δ = 0, and r fixed in advance or feedback none, one-way or list",
+      plain: "δ = 0, and r fixed in advance or feedback none or one-way",
       steinke: "r fixed in advance, feedback none, one-way or list, β at most ½",
       exact: "r fixed in advance, feedback none, one-way or list",
       split:
-        `feedback none, one-way or list; a share λ\u00a0=\u00a0${roughly(share)} of β was set aside ` +
+        `feedback none or one-way; a share λ\u00a0=\u00a0${roughly(share)} of β was set aside ` +
         "before",
       anytime: "δ = 0; any feedback about elements that are done, any reason to stop",
       "any order": "r fixed in advance; any feedback about elements that are done",

@@ -156,7 +156,7 @@ def epsilon_lower_bound_random_r(
     beta: ArrayLike = 0.05,
     delta: ArrayLike,
     n: ArrayLike,
-    split: float = 0.1,
+    split: float,
 ) -> Any:
     """A lower bound on ε for δ > 0, valid also if the number of guesses depends on the output.
 
@@ -179,7 +179,7 @@ def epsilon_lower_bound_random_r(
 
     Examples
     --------
-    >>> round(epsilon_lower_bound_random_r(160, 210, delta=1e-5, n=10_000), 6)
+    >>> round(epsilon_lower_bound_random_r(160, 210, delta=1e-5, n=10_000, split=0.1), 6)
     0.880954
     """
     beta = _check.reals("beta", beta, 0, 1, interval="()")

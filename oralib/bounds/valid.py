@@ -55,9 +55,8 @@ class Counts:
         it happens to be the same in all trials.
     feedback : what the guesser was told as it went: ``"none"``, ``"one-way"`` (the signs of
         elements that it abstained from), ``"full"`` (the signs of all elements it has dealt with),
-        ``"list"`` (the same, but the elements and their order were settled before the first guess;
-        unless the number of guesses was fixed, all elements must have been guessed) or ``"all
-        others"`` (for each guess, all signs except its own).
+        ``"list"`` (the same, but the elements and their order were settled before the first guess)
+        or ``"all others"`` (for each guess, all signs except its own).
     coins : how the elements were chosen: ``"independent"`` fair coins, as in all games here, or
         ``"balanced"``, exactly half of them included. Balanced coins depend on each other, and no
         bound here is valid for them.
@@ -112,7 +111,8 @@ class Counts:
 
         Then ``epsilon_lower_bound(v, r)`` is not a valid bound, not even for δ = 0.
         """
-        return self.feedback == "all others" or (self.feedback == "full" and not self.r_fixed)
+        told = self.feedback in ("full", "list")
+        return self.feedback == "all others" or (told and not self.r_fixed)
 
 
 def valid_rule(counts: Counts, delta: float = 0.0) -> str:
@@ -120,10 +120,11 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
 
     - ``"plain"`` for δ = 0, :func:`oralib.epsilon_lower_bound`;
     - ``"exact"`` for δ > 0 and r fixed in advance, the same with ``method="exact"``;
-    - ``"any order"`` for the same with full feedback, with ``method="any order"``;
+    - ``"any order"`` for the same with full feedback on no list, with ``method="any order"``;
     - ``"split"`` for δ > 0 if the output decided r, :func:`oralib.epsilon_lower_bound_random_r`;
-    - ``"anytime"`` for δ = 0 and full feedback, :func:`oralib.epsilon_lower_bound_anytime`;
-    - ``"anytime lowered"`` for δ > 0 and full feedback, the same at β - n δ / 2.
+    - ``"anytime"`` for δ = 0 if a guesser that was told its successes decided r,
+      :func:`oralib.epsilon_lower_bound_anytime`;
+    - ``"anytime lowered"`` for the same and δ > 0, at β - n δ / 2.
 
     It raises a ValueError where the library has none.
 
@@ -146,7 +147,7 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
             "no bound is valid for a guesser who knows all other elements, "
             f"got counts of the game {counts.game!r}"
         )
-    if counts.feedback == "full" and not counts.r_fixed:
+    if counts.feedback in ("full", "list") and not counts.r_fixed:
         return LOWERED if delta > 0 else ANYTIME
     if delta == 0:
         return PLAIN

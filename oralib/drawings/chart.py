@@ -69,16 +69,22 @@ def _yes_or_no(about: str, **ends: Question | str) -> Question:
 _SUCCESSES_HIDDEN = _yes_or_no(
     "delta > 0", no="plain", yes=_yes_or_no("r_fixed", yes="exact", no="split")
 )
-_SUCCESSES_TOLD = _yes_or_no(
-    "delta > 0",
-    no=_yes_or_no("r_fixed", yes="plain", no="anytime"),
-    yes=_yes_or_no("r_fixed", yes="any order", no="anytime lowered"),
-)
+
+
+def _successes_told(fixed: str) -> Question:
+    return _yes_or_no(
+        "delta > 0",
+        no=_yes_or_no("r_fixed", yes="plain", no="anytime"),
+        yes=_yes_or_no("r_fixed", yes=fixed, no="anytime lowered"),
+    )
+
+
 _FEEDBACK = Question(
     "feedback",
     (
-        Answer(("none", "one-way", "list"), "none, list\nor one-way", _SUCCESSES_HIDDEN),
-        Answer(("full",), "full", _SUCCESSES_TOLD),
+        Answer(("none", "one-way"), "none or\none-way", _SUCCESSES_HIDDEN),
+        Answer(("list",), "list", _successes_told("exact")),
+        Answer(("full",), "full", _successes_told("any order")),
         Answer(("all others",), "all others", NONE_VALID),
     ),
 )
