@@ -34,7 +34,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 #: What is useless on paper.
 DROPPED = (
-    ".headerlink, script, style, .copybtn, .figure-data, .ledger-box > input, .ledger-box > label"
+    ".headerlink, script, style, .copybtn, .figure-data, .ledger-box > input, .ledger-box > label, "
+    "table.ledger details"
 )
 #: How to run a chapter; once is enough.
 RUN = ".admonition.run"
@@ -216,7 +217,7 @@ They are on the pages of the book, and its notebooks run.</p>
 # The printer
 
 #: The printed width of a sheet, in CSS pixels: A4 without its margins.
-WIDTH = round((210 - 2 * 20) / 25.4 * 96)
+WIDTH = round((210 - 2 * 18) / 25.4 * 96)
 
 #: Formulas and tables that are too wide are made smaller, since nothing scrolls on paper.
 FIT = """
