@@ -114,7 +114,7 @@ def open_page(browser, url):
 #: Formulas, pictures and boxes that stick out of what holds them, and do not scroll.
 TOO_WIDE = (
     "return [...document.querySelectorAll('article mjx-math, article img, article .admonition')]"
-    " .filter(x => !x.closest('.wide, div.math, .output, .pst-scrollable-table-container')"
+    " .filter(x => !x.closest('.wide, figure, div.math, .output, .pst-scrollable-table-container')"
     "   && x.getBoundingClientRect().right > 1"
     "     + x.parentElement.closest('.admonition, article').getBoundingClientRect().right)"
     " .map(x => x.outerHTML.slice(0, 200))"
@@ -287,7 +287,7 @@ def test_links_within_cards_can_be_clicked(browser, address):
     covered = browser.execute_script(
         f"return [...document.querySelectorAll('{links}')].filter(link => {{"
         "  link.scrollIntoView({block: 'center', behavior: 'instant'});"
-        "  const { left, top, height } = link.getBoundingClientRect();"
+        "  const { left, top, height } = link.getClientRects()[0];"
         "  return !link.contains(document.elementFromPoint(left + 2, top + height / 2));"
         "}).map(link => link.outerHTML)"
     )
