@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 from book import data
-from oralib import DpSgd, audit_gradients, audit_likelihood, canary_scores, valid_lower_bound
-from oralib.trainings import BUGS, compare_views, planted, release_noise, train_digits
+from oralib import DpSgd, audit_gradients, audit_likelihood, canary_scores
+from oralib.trainings import BUGS, planted, release_noise, train_digits
 from oralib.trainings.leak import expected_batch
 
 pytestmark = pytest.mark.torch
@@ -112,26 +112,10 @@ def test_an_auditor_who_knows_the_digits_subtracts_them():
 
 
 @real
-def test_views_of_a_training_are_audits_of_it():
-    few = DpSgd(n=640, d=640, steps=40, sample_rate=0.1, sigma=1.0)
-    included, staying = trained(6)
-    _, hopping = trained(6, hopping=True)
-    coins_among, among = trained(7, few, among_digits=True)
-    how = {"k": 60, "k_among": 64, "delta": 1e-5, "trials": 50, "seed": 1}
-    table = compare_views(staying, hopping, among, included, coins_among, **how)
-    assert table["k"].tolist() == [60, 60, 60, 60, 64, 64]
-    one = audit_gradients(CLAIM, staying.gradients, included, 60, sees="sum")
-    assert table["v"].iloc[0] == one.v[0]
-    assert table["bound"].iloc[0] == valid_lower_bound(one, delta=1e-5)[0]
+def test_scores_of_a_training_tell_who_was_included():
+    included, hopping = trained(6, hopping=True)
     scores = canary_scores(CLAIM, hopping.gradients, places=hopping.places)
     assert stats.mannwhitneyu(scores[included], scores[~included]).pvalue < 1e-3
-    sure = sorted(range(CLAIM.n), key=lambda i: -abs(scores[i]))[:60]
-    assert table["v"]["hopping, all steps"] == sum((scores[i] > 0) == included[i] for i in sure)
-    simulated = audit_likelihood(CLAIM, 60, sees="sum", trials=50, seed=1)
-    assert table["mean"].iloc[0] == simulated.v.mean()
-    assert table["mean"].isna().tolist() == [False] * 4 + [True] * 2
-    with pytest.raises(ValueError, match="hopping must be a training whose canaries hop"):
-        compare_views(staying, staying, among, included, coins_among, **how)
 
 
 @real

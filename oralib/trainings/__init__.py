@@ -15,6 +15,5 @@ repository.
 
 from oralib.trainings.digits import BUGS, Training, train_digits
 from oralib.trainings.leak import release_noise
-from oralib.trainings.views import compare_views
 
-__all__ = ["BUGS", "Training", "compare_views", "release_noise", "train_digits"]
+__all__ = ["BUGS", "Training", "release_noise", "train_digits"]
