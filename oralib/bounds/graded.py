@@ -64,7 +64,7 @@ def epsilon_lower_bound_graded(
     delta: float,
     beta: float = 0.05,
 ) -> float:
-    """A lower bound on ε from graded guesses, valid for every (ε, δ)-DP mechanism.
+    """A lower bound on ε from graded guesses, valid for every (ε, δ)-DP mechanism; at most 10.
 
     Parameters
     ----------

@@ -37,11 +37,11 @@ from oralib.dpsgd.training import DpSgd
 
 Reals = NDArray[Any]  # of doubles
 
-#: Prices of coordinates are interpolated between so many steps, in one round after the other.
+#: The search for prices has two rounds, in which they are interpolated between this many steps.
 KNOTS = (2, 8)
-#: A unit of the logarithm of a price of coordinates is as far as 1 / STRETCH in that of a guess.
+#: In the search, log prices of coordinates count as much as STRETCH times the price of a guess.
 STRETCH = 100.0
-#: Each step of the training is followed on a grid.
+#: Each step of the training is followed on a grid, which takes time.
 MOST_STEPS = 1000
 
 
