@@ -439,6 +439,15 @@ def test_classic_law_is_what_is_played():
         check_law(classic(mechanism, guesser, **play, trials=20_000, seed=1), law)
 
 
+@pytest.mark.parametrize("tau", [0.0, 2.0])
+def test_one_run_of_a_local_mechanism_is_a_classic_audit(tau):
+    """A run of three coins is three runs of one coin; for a count it is not."""
+    guesser = ThresholdGuesser(tau)
+    for mechanism, same in ((LocalRandomizedResponse(1.2), True), (Count(), False)):
+        law = one_run_law(channel(mechanism, 3), guesser)
+        assert np.allclose(law, classic_law(channel(mechanism, 1), guesser, 3)) is same
+
+
 def test_classic_law_by_words():
     """Two rounds on a table with an output that is not guessed."""
     table = Channel(np.array([[0.6, 0.1], [0.3, 0.3], [0.1, 0.6]]))
