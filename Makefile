@@ -15,12 +15,12 @@ unexport PYTHONPATH
 
 book: $(READY) # executes every chapter afresh; a warning is an error
 	rm -rf _build
-	$(BIN)/python book/_ext/downloads.py _build/carried/downloads
-	$(BIN)/python -m book.build
+	$(BIN)/python -m orabook.builder.downloads _build/carried/downloads
+	$(BIN)/python -m orabook.builder.build
 	@echo "The book is ready: open file://$(CURDIR)/_build/html/index.html"
 pdf: $(READY) # the whole book as one PDF, printed by Chromium; no chapter is executed again
 	test -s _build/html/index.html || $(MAKE) book
-	$(BIN)/python -m book.pdf
+	$(BIN)/python -m orabook.builder.pdf
 lab: $(READY) # the chapters in JupyterLab, on this machine only, with a secret token
 	$(BIN)/jupyter-lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=book
 
@@ -40,15 +40,15 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 chapters: $(READY) # executes the chapters in place, to commit their outputs after a change
-	$(BIN)/python -m book
+	$(BIN)/python -m orabook.builder.execute
 data: $(READY) # computes the tables that chapters read because they take minutes; commit the result
-	$(BIN)/python -m book.data
+	$(BIN)/python -m orabook.builder.data
 torch: .venv/torch-ready # adds PyTorch, Opacus and JAX; its CPU build, where pip has one, is enough
 .venv/torch-ready: $(READY) requirements-torch.txt
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c requirements.lock -r requirements-torch.txt
 	@touch $@
 tf-scores: $(READY) .venv-tf/ready # trains with TensorFlow Privacy; commit the scores
-	TF_CPP_MIN_LOG_LEVEL=3 .venv-tf/bin/python book/tf_privacy.py --out book/data/tf-privacy.csv --sigma \
+	TF_CPP_MIN_LOG_LEVEL=3 .venv-tf/bin/python orabook/trainings/tf_privacy.py --out book/data/tf-privacy.csv --sigma \
 	    $$($(BIN)/python -c 'import oralib; print(oralib.noise_multiplier(8, 1e-5, 100, 0.1))')
 .venv-tf/ready: requirements-tf.txt # it cannot share an environment with oralib
 	python3.11 -m venv .venv-tf

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import settings
 
-from book._ext import stored_outputs
+from orabook.extensions import stored_outputs
 
 # How many examples Hypothesis tries; `pytest --hypothesis-profile more` tries more of them.
 settings.register_profile("few", deadline=None, max_examples=40)
@@ -15,9 +15,9 @@ settings.load_profile("few")
 # Chapters with real trainings are compared with their outputs only where what they need is there.
 collect_ignore = [str(path) for path in stored_outputs.chapters()]
 if find_spec("torch") is None or find_spec("opacus") is None:
-    collect_ignore += ["oralib/canaries/opacus.py", "oralib/trainings/_opacus.py"]
+    collect_ignore += ["oralib/canaries/opacus.py", "orabook/trainings/_opacus.py"]
 # It runs in an environment of its own.
-collect_ignore.append("book/tf_privacy.py")
+collect_ignore.append("orabook/trainings/tf_privacy.py")
 
 
 @pytest.hookimpl(tryfirst=True)

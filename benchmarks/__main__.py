@@ -58,8 +58,8 @@ def many_bounds() -> tuple[float, float]:
 
 def hopping() -> tuple[float, float]:
     point = oralib.DpSgd(n=32_000, sigma=2.422402)
-    plain = seconds(lambda: reference.audit_hopping(point, 300, 2, 1), 2) / 2
-    fast = seconds(lambda: oralib.audit_hopping(point, 300, trials=64, seed=1), 3) / 64
+    plain = seconds(lambda: reference.simulate_hopping(point, 300, 2, 1), 2) / 2
+    fast = seconds(lambda: oralib.simulate_hopping(point, 300, trials=64, seed=1), 3) / 64
     return plain, fast
 
 
@@ -103,8 +103,10 @@ def threads() -> tuple[float, float]:
     most = numba.get_num_threads()
     for count in (1, min(2, most)):
         numba.set_num_threads(count)
-        results.append(oralib.audit(POINT, 100, trials=6400, seed=1).v)
-        times.append(seconds(lambda: oralib.audit(POINT, 100, trials=6400, seed=1), 3) / 6400)
+        results.append(oralib.simulate_dpsgd(POINT, 100, trials=6400, seed=1).v)
+        times.append(
+            seconds(lambda: oralib.simulate_dpsgd(POINT, 100, trials=6400, seed=1), 3) / 6400
+        )
     numba.set_num_threads(most)
     if not np.array_equal(*results):
         raise RuntimeError("the number of threads has changed the numbers")
@@ -141,8 +143,8 @@ COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
             seconds(lambda: oralib.adaptive_failure_probability(1.0, 1000, 0.05), 5),
         ),
     ),
-    ("DP-SGD trial, n = 8000, collapsed", 150, lambda: trial(oralib.audit)),
-    ("DP-SGD trial, n = 8000, step by step", 10, lambda: trial(oralib.audit_training)),
+    ("DP-SGD trial, n = 8000, collapsed", 150, lambda: trial(oralib.simulate_dpsgd)),
+    ("DP-SGD trial, n = 8000, step by step", 10, lambda: trial(oralib.dpsgd.simulate_training)),
     ("DP-SGD trial, n = 32 000, hopping", 20, hopping),
     ("noise multiplier, against dp-accounting alone", 2.5, calibration),
     ("import, against Numba and scipy.stats", 1.4, imports),
@@ -158,7 +160,7 @@ def growth() -> list[str]:
         line = f"  n = 10{'³⁶⁹'[len(lines)] if n < 10**12 else '¹²'} "
         for what, d in (("d = n", n), ("d = 1000", 1000)):
             point = oralib.DpSgd(n=n, d=d, sigma=2.422402)
-            play = partial(oralib.audit, point, 100, seed=1, method="extremes")
+            play = partial(oralib.simulate_dpsgd, point, 100, seed=1, method="extremes")
             ready = seconds(play, 1)
             time = seconds(partial(play, trials=6400), 3)
             line += f"   {what}: {time / 6400 * 1e6:5.1f} µs a trial, tables in {ready:.2f} s"
@@ -184,7 +186,7 @@ def largest() -> str:
 def main() -> None:
     if "--largest" in sys.argv:
         point = oralib.DpSgd(n=10**8, d=10**6, sigma=2.422402)
-        oralib.audit(point, 100, trials=2, seed=1, method="collapsed")
+        oralib.simulate_dpsgd(point, 100, trials=2, seed=1, method="collapsed")
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(peak // 1024 if sys.platform == "darwin" else peak)  # in KiB
         return
@@ -193,9 +195,9 @@ def main() -> None:
     oralib.epsilon_lower_bound([7], [8], delta=DELTA, n=8)
     oralib.epsilon_lower_bound_fdp(7, 8, delta=DELTA, n=8)
     oralib.adaptive_failure_probability(1.0, 10)
-    oralib.audit(POINT, 100, trials=64, seed=1)
-    oralib.audit_training(POINT, 100, trials=64, seed=1)
-    oralib.audit_hopping(POINT, 100, trials=2, seed=1)
+    oralib.simulate_dpsgd(POINT, 100, trials=64, seed=1)
+    oralib.dpsgd.simulate_training(POINT, 100, trials=64, seed=1)
+    oralib.simulate_hopping(POINT, 100, trials=2, seed=1)
     rows = [
         (name, target, *measure())
         for name, target, measure in tqdm(COMPARISONS, disable=None, leave=False)

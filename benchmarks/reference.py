@@ -93,7 +93,7 @@ def audit_dpsgd(dpsgd, k, trials, seed):
     return right
 
 
-def audit_hopping(dpsgd, k, trials, seed):
+def simulate_hopping(dpsgd, k, trials, seed):
     """Canaries that hop, with array operations; v of k guesses for each trial."""
     rng = np.random.default_rng(seed)
     n, d, s, rate, sigma = dpsgd.n, dpsgd.d, dpsgd.per_coordinate, dpsgd.sample_rate, dpsgd.sigma

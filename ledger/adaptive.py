@@ -27,11 +27,12 @@ from ledger.entries import (
 )
 from ledger.small_channels import private
 from ledger.validity import critical_failures
+from orabook.studies import SelfMutingResponse
 from oralib.bounds import adaptive_failure_probability, epsilon_lower_bound, p
 from oralib.channel import Channel, channel
 from oralib.games import adaptive_law, full_knowledge_law, one_run_law
 from oralib.guessers import ThresholdGuesser
-from oralib.mechanisms import Count, SelfMutingResponse, XorInPairs, XorRandomizedResponse
+from oralib.mechanisms import Count, XorInPairs, XorRandomizedResponse
 
 Vector = NDArray[np.float64]
 

@@ -29,9 +29,9 @@ from ledger.entries import (
     varied,
 )
 from ledger.small_channels import geometric_count
+from orabook.studies.universe import SampledChannel
 from oralib.channel import Channel, channel
 from oralib.mechanisms import Count, CountInSets, XorInPairs, sign_vectors
-from oralib.universe import SampledChannel
 
 
 @statement(

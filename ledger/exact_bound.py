@@ -22,11 +22,12 @@ from ledger.entries import (
     replaced,
     varied,
 )
-from oralib.bounds import p, p_value, worst_case_rejection
+from ledger.worst_cases import ExtremalResponse, worst_case_rejection
+from oralib.bounds import p, p_value
 from oralib.channel import Channel, channel
 from oralib.games import one_run_law
 from oralib.guessers import TopGuesser
-from oralib.mechanisms import ExtremalResponse, sign_vectors
+from oralib.mechanisms import sign_vectors
 
 
 def _maximum(objective: Any, rows: Any, limits: Any, totals: Any) -> float:

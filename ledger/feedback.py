@@ -25,10 +25,10 @@ from ledger.entries import (
     varied,
 )
 from ledger.small_channels import LN3, private, random_table, worst_failure
+from ledger.worst_cases import ExtremalResponse, best_mean
 from oralib.bounds import adaptive_failure_probability
 from oralib.channel import Channel, channel
-from oralib.games import best_mean
-from oralib.mechanisms import ExtremalResponse, LocalRandomizedResponse, sign_vectors
+from oralib.mechanisms import LocalRandomizedResponse, sign_vectors
 
 
 @cache

@@ -28,12 +28,13 @@ from ledger.entries import (
 from ledger.privacy_notions import sampled_tables
 from ledger.small_channels import zoo
 from ledger.tightness import SIZE, families
+from ledger.worst_cases import best_mean
+from orabook.studies.universe import SampledChannel
 from oralib.bounds import epsilon_lower_bound, p
 from oralib.channel import Channel, channel
-from oralib.games import best_mean, one_run_law
+from oralib.games import one_run_law
 from oralib.guessers import ThresholdGuesser, TopGuesser
 from oralib.mechanisms import AllOrNothing, NameAndShame, Xor
-from oralib.universe import SampledChannel
 
 
 def _steps(table: Channel) -> tuple[bool, ...]:

@@ -25,7 +25,7 @@ from ledger.entries import (
 from ledger.small_channels import LN3, randomized_response
 from oralib.bounds import Counts, p
 from oralib.channel import Channel, channel
-from oralib.dpsgd import DpSgd, train
+from oralib.dpsgd import DpSgd, run_dpsgd
 from oralib.games import (
     adaptive_law,
     classic,
@@ -240,7 +240,7 @@ def levels_of_the_examples(xrr: float, laplace: float, others: float) -> Cases:
 def _training() -> NDArray[np.float64]:
     dpsgd = DpSgd(n=4000, d=2000, steps=200, sample_rate=0.3, sigma=1.7)
     included, rng = np.ones(4000, dtype=bool), np.random.default_rng(5)
-    weights = train(dpsgd, included, rng, clip=2.0, learning_rate=0.1, gradient=5.0)
+    weights = run_dpsgd(dpsgd, included, rng, clip=2.0, learning_rate=0.1, gradient=5.0)
     return -np.diff(weights, axis=0).ravel()
 
 

@@ -20,7 +20,7 @@ from ledger.entries import (
     Mutant,
     Verdict,
 )
-from oralib import tables
+from orabook import tables
 
 _MARKS = {HOLDS: "holds", CORRECTED: "corrected", FAILS: "fails", IMPLEMENTED: "implemented"}
 _PLURAL = {HOLDS: "hold", CORRECTED: "hold with a correction", FAILS: "fail as stated"}
@@ -37,7 +37,7 @@ _FILTERS = {
     "ours": "This book's own",
 }
 
-#: Places that the book links by itself wherever they are mentioned (book/_ext/paper_statements).
+#: Places that the book links by itself wherever they are mentioned (orabook.extensions.paper_statements).
 _NUMBERED = re.compile(
     r"\b(Definition|Theorem|Proposition|Lemma|Corollary|Algorithm)s? ([A-E]\.)?\d"
 )

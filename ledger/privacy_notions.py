@@ -21,10 +21,10 @@ from ledger.entries import (
     varied,
 )
 from ledger.small_channels import LN3, best_accuracy, zoo
+from orabook.studies.universe import SampledChannel
 from oralib.bounds import p
 from oralib.channel import Channel, channel
 from oralib.mechanisms import Count, LocalRandomizedResponse, XorRandomizedResponse, sign_vectors
-from oralib.universe import SampledChannel
 
 
 @definition(

@@ -27,9 +27,11 @@ from ledger.entries import (
     statement,
     varied,
 )
+from orabook.place import book_file
+from orabook.studies.isolated import confidence
+from oralib import noise_multiplier
 from oralib.bounds import Counts, epsilon_lower_bound
-from oralib.dpsgd import DpSgd, audit, audit_likelihood, noise_multiplier
-from oralib.dpsgd.isolated import confidence
+from oralib.dpsgd import DpSgd, simulate_dpsgd, simulate_likelihood
 from oralib.experiments import (
     adaptive_count_in_sets,
     adaptive_dpsgd,
@@ -40,7 +42,6 @@ from oralib.experiments import (
 )
 from oralib.experiments.paper import REPORTED
 from oralib.laws import count_in_sets_law, mean_bound, single_step_law
-from oralib.parameters import book_file
 
 #: Why Monte Carlo rows let small changes pass.
 BELOW = "smaller than what this many audits can tell"
@@ -337,7 +338,7 @@ def figure_of_count_in_sets(
 @cache
 def _dpsgd_counts(n: int, k: int) -> Counts:
     sigma = noise_multiplier(2.0, 1e-5, 100, 0.1)
-    return audit(DpSgd(n, sigma=sigma), k, trials=5000 if n < 10_000 else 8000, seed=1)
+    return simulate_dpsgd(DpSgd(n, sigma=sigma), k, trials=5000 if n < 10_000 else 8000, seed=1)
 
 
 def _kept(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
@@ -466,7 +467,7 @@ def _isolated_accuracy(n: int, k: int) -> float:
 @cache
 def _isolated_counts(n: int, k: int) -> Counts:
     training = DpSgd(n, n, sigma=noise_multiplier(2.0, 1e-5, 100, 0.1))
-    return audit_likelihood(training, k, sees="steps", trials=400, seed=1)
+    return simulate_likelihood(training, k, sees="steps", trials=400, seed=1)
 
 
 @ours(

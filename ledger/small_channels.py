@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledger.entries import accuracy_values, exceeds
+from ledger.worst_cases import best_mean
 from oralib.bounds import p
 from oralib.channel import Channel, channel
-from oralib.games import best_mean
 from oralib.mechanisms import (
     AllOrNothing,
     Count,

@@ -23,9 +23,10 @@ from ledger.entries import (
     varied,
 )
 from ledger.small_channels import private, worst_failure
+from orabook.studies import stop_or_oppose_law
 from oralib.bounds import p
 from oralib.channel import Channel
-from oralib.games import classic_law, stop_or_oppose_law
+from oralib.games import classic_law
 from oralib.guessers import ThresholdGuesser
 
 Law = NDArray[np.float64]

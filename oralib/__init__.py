@@ -1,8 +1,14 @@
-"""One-run auditing of differential privacy: the paper's objects, exact or fast.
+"""One-run auditing of differential privacy: a valid bound on ε from one training, and the paper.
 
-Data flow one way. A *mechanism* plays a *game* with a *guesser*, which yields *counts* (v, r); a
-*bound* turns counts into ε; an *experiment* repeats that over a grid. For small n a mechanism is a
-table, its *channel*, from which everything can be computed exactly.
+**To audit a training of your own**: :func:`plan_audit` says how, :class:`Canaries` go into the
+training, :func:`audit_scores` turns their scores into a bound (:func:`audit_counts` and
+:func:`audit_guesses`, if that is what you have), and :func:`conformity` asks whether the training
+looks like the stated one. The commands ``oralib plan``, ``audit`` and ``conformity`` do the same.
+
+**To play the paper's audits**: a *mechanism* plays a *game* with a *guesser*, which yields *counts*
+(v, r); a *bound* turns counts into ε; :mod:`oralib.experiments` repeats that over a grid. For small
+n a mechanism is a table, its *channel*, from which everything can be computed exactly.
+:func:`simulate_dpsgd` and :func:`simulate_hopping` simulate audits of DP-SGD.
 
 >>> import oralib
 >>> mechanism = oralib.LocalRandomizedResponse(epsilon=1.0)
@@ -11,19 +17,12 @@ table, its *channel*, from which everything can be computed exactly.
 True
 """
 
-# ruff: noqa: F401 (imported here so that others can import it from here)
-
-from importlib import import_module
-from types import FunctionType
-from typing import Any
+from importlib.metadata import PackageNotFoundError, version
 
 from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import (
     Counts,
-    GaussianCurve,
-    SubsampledGaussianCurve,
     adaptive_failure_probability,
-    clopper_pearson_lower,
     epsilon_estimate,
     epsilon_lower_bound,
     epsilon_lower_bound_anytime,
@@ -34,78 +33,83 @@ from oralib.bounds import (
     p,
     p_inv,
     p_value,
-    split_for,
     valid_lower_bound,
     valid_rule,
-    worst_case_rejection,
 )
+from oralib.canaries import Canaries
 from oralib.channel import Channel, channel
-from oralib.dpsgd import (
-    DpSgd,
-    Dropping,
-    audit,
-    audit_gradients,
-    audit_hopping,
-    audit_likelihood,
-    audit_single_step,
-    audit_training,
-    canary_scores,
-    conformity,
-    hopping_scores,
-    isolated_limit,
-    noisy_gradients,
-    placed_ceiling,
-    train,
-)
-from oralib.games import (
-    adaptive,
-    adaptive_law,
-    best_mean,
-    classic,
-    classic_law,
-    full_knowledge,
-    full_knowledge_law,
-    one_run,
-    one_run_law,
-)
+from oralib.dpsgd import DpSgd, Dropping, conformity, simulate_dpsgd, simulate_hopping
+from oralib.games import adaptive, classic, one_run
 from oralib.guessers import ThresholdGuesser, TopGuesser
 from oralib.mechanisms import (
     AllOrNothing,
     Count,
     CountInSets,
-    ExtremalResponse,
     LocalLaplace,
     LocalRandomizedResponse,
     NameAndShame,
     NoisyCountInSets,
-    SelfMutingResponse,
     Xor,
     XorInPairs,
     XorRandomizedResponse,
-    sign_vectors,
 )
-from oralib.planning import plan_audit
-from oralib.scores import audit_counts, audit_guesses, audit_scores
-from oralib.universe import SampledChannel
+from oralib.planning import AuditPlan, plan_audit
+from oralib.scores import ScoreAudit, audit_counts, audit_guesses, audit_scores
 
-_LATER = (
-    *("drawings", "experiments", "figures", "laws", "methods", "parameters", "results"),
-    *("canaries", "runs", "tables", "trainings"),
-)
+__all__ = [  # noqa: RUF022, in groups
+    # Audits of a training of your own.
+    "plan_audit",
+    "AuditPlan",
+    "Canaries",
+    "audit_scores",
+    "audit_guesses",
+    "audit_counts",
+    "ScoreAudit",
+    "conformity",
+    "noise_multiplier",
+    "certified_epsilon",
+    # From counts to ε.
+    "Counts",
+    "valid_lower_bound",
+    "valid_rule",
+    "epsilon_lower_bound",
+    "epsilon_lower_bound_random_r",
+    "epsilon_lower_bound_anytime",
+    "epsilon_lower_bound_graded",
+    "epsilon_lower_bound_fdp",
+    "epsilon_lower_bound_independent",
+    "adaptive_failure_probability",
+    "p_value",
+    "epsilon_estimate",
+    "p",
+    "p_inv",
+    # Mechanisms of the paper.
+    "AllOrNothing",
+    "Count",
+    "CountInSets",
+    "LocalLaplace",
+    "LocalRandomizedResponse",
+    "NameAndShame",
+    "NoisyCountInSets",
+    "Xor",
+    "XorInPairs",
+    "XorRandomizedResponse",
+    # The exact side, games and their guessers.
+    "Channel",
+    "channel",
+    "one_run",
+    "classic",
+    "adaptive",
+    "ThresholdGuesser",
+    "TopGuesser",
+    # Simulated audits of DP-SGD.
+    "DpSgd",
+    "Dropping",
+    "simulate_dpsgd",
+    "simulate_hopping",
+]
 
-#: Every function and class that is imported above, and the experiments, which are imported later.
-__all__ = [name for name, thing in globals().items() if isinstance(thing, FunctionType | type)]
-__all__ = sorted({*__all__, "experiments"} - {"Any", "FunctionType", "import_module"})
-
-
-def __getattr__(name: str) -> Any:
-    """Import ``oralib.figures`` and the like on first use: they need more packages."""
-    if name in _LATER:
-        return import_module(f"oralib.{name}")
-    if name == "__version__":
-        metadata = import_module("importlib.metadata")
-        try:
-            return metadata.version("oralib")
-        except metadata.PackageNotFoundError:  # a clone on PYTHONPATH
-            return "unknown"
-    raise AttributeError(f"module 'oralib' has no attribute {name!r}")
+try:
+    __version__ = version("oralib")
+except PackageNotFoundError:  # a clone on PYTHONPATH
+    __version__ = "unknown"

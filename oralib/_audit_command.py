@@ -68,13 +68,6 @@ def add_audit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="declare that the coins were independent although exactly half of them are heads",
     )
     parser.add_argument(
-        "--curve",
-        type=_curve,
-        metavar="gaussian|STEPS,RATE",
-        help="the trade-off curve of the f-DP bound: gaussian (the default), or DP-SGD with STEPS "
-        "steps at sample rate RATE",
-    )
-    parser.add_argument(
         "--assume",
         choices=("dp", "gaussian", "independent", "normal"),
         help="also print the bound under an assumption stronger than (ε, δ)-DP: the trade-off "
@@ -100,21 +93,6 @@ def _numbers(word: str) -> list[int]:
         return [int(part) for part in word.split(",")]
     except ValueError:
         said = f"must be whole numbers with commas between them, such as 50,100, got {word!r}"
-        raise argparse.ArgumentTypeError(said) from None
-
-
-def _curve(word: str) -> Any:
-    from oralib import GaussianCurve, SubsampledGaussianCurve
-
-    if word == "gaussian":
-        return GaussianCurve()
-    try:
-        steps, rate = word.split(",")
-        return SubsampledGaussianCurve(int(steps), float(rate))
-    except ValueError as error:
-        said = (
-            f"must be gaussian, or steps and a sample rate such as 100,0.1, got {word!r} ({error})"
-        )
         raise argparse.ArgumentTypeError(said) from None
 
 
@@ -212,10 +190,10 @@ def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
     """The audit of a file, and the function that draws its figure."""
     import numpy as np
 
-    from oralib import Counts, GaussianCurve, scores
+    from oralib import Counts, scores
 
     given = {"delta": chosen.delta, "beta": chosen.beta}
-    how = {"coins": chosen.coins, "curve": chosen.curve or GaussianCurve()}
+    how = {"coins": chosen.coins}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says it
         if file.kind == "guess":
@@ -230,22 +208,14 @@ def _audit_of(file: Any, chosen: argparse.Namespace) -> tuple[Any, Any]:
             audit = scores.audit_scores(file.values, file.coins, **given, **how)
 
     def draw() -> bytes:
-        from oralib import figures
+        from oralib.scores import picture
 
         if file.kind == "guess":
             fixed = audit.number == "fixed"
             counts = Counts(np.array([audit.v]), np.array([audit.r]), audit.n, r_fixed=fixed)
-            picture = figures.guess_audit(
-                *scores.bounds_by_beta(counts, delta=audit.delta),
-                shown=(audit.beta, audit.bound),
-                right=(audit.v, audit.r),
-                estimate=audit.estimate,
-                claim=chosen.claim,
-            )
-        else:
-            curve = scores.bounds_by_guesses(file.values, file.coins, **given)
-            shown = (audit.r, audit.bound)
-            picture = figures.score_audit(*curve, shown=shown, tried=audit.grid, claim=chosen.claim)
-        return bytes(picture._repr_png_()[0])
+            curve = scores.bounds_by_beta(counts, delta=audit.delta)
+            return picture.guess_picture(audit, *curve, chosen.claim)
+        by_guesses = scores.bounds_by_guesses(file.values, file.coins, **given)
+        return picture.score_picture(audit, *by_guesses, chosen.claim)
 
     return audit, draw

@@ -32,7 +32,7 @@ class Channel:
     Parameters
     ----------
     table : row o, column s: the probability of output o on dataset s. The 2^n columns are in the
-        order of :func:`oralib.sign_vectors` and sum to 1; rows of zeros are dropped.
+        order of :func:`oralib.mechanisms.sign_vectors` and sum to 1; rows of zeros are dropped.
     outputs : what the rows stand for, if it matters.
 
     Examples

@@ -5,24 +5,22 @@ follows from a table. A law is an array whose entry [v, r] is P[V = v, R = r].
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check, _special
 from oralib._rounding import log_ratio, snap
 from oralib._streams import BLOCK, play
-from oralib.bounds import Counts, p
+from oralib.bounds import Counts
 from oralib.channel import Channel
 from oralib.guessers import Guesser, ThresholdGuesser, TopGuesser, fixed_number
 from oralib.mechanisms import Mechanism, Signs
 
-__all__ = ["adaptive", "adaptive_law", "best_mean", "classic", "classic_law", "full_knowledge"]
-__all__ += ["full_knowledge_law", "one_run", "one_run_law", "stop_or_oppose_law"]
+__all__ = ["adaptive", "adaptive_law", "classic", "classic_law", "full_knowledge"]
+__all__ += ["full_knowledge_law", "one_run", "one_run_law"]
 
 #: What an adaptive guesser is told after each element: the sign of those it abstained from
 #: (``"one-way"``), or of all (``"full"``, the paper's protocol).
@@ -367,96 +365,6 @@ def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.instance("guesser", guesser, Guesser, "TopGuesser(10)")
     return _law(channel, _guesses(guesser, channel.full_knowledge_loss))
-
-
-def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> float:
-    """The largest mean of value[V, R] over all guessers, with every possible strategy.
-
-    With feedback the guesser may take the elements in any order. Dynamic programming over
-    everything it can know, for tables of at most 5 elements.
-
-    Parameters
-    ----------
-    value : entry [v, r] is what v right of r taken guesses are worth, shape (n + 1, n + 1).
-    feedback : ``"none"`` (plain one-run auditing), ``"one-way"`` or ``"full"``.
-
-    Examples
-    --------
-    >>> from oralib import Xor, best_mean, channel
-    >>> one_right_guess = [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
-    >>> [best_mean(channel(Xor(), 2), one_right_guess, feedback=f) for f in ("none", "one-way")]
-    [0.5, 1.0]
-    """
-    _check.instance("channel", channel, Channel, "channel(Count(), 4)")
-    _check.one_of("feedback", feedback, ("none", *FEEDBACK))
-    n, signs = _check.integer("n", channel.n, 1, 5), channel.signs
-    if isinstance(value, np.ndarray) and value.dtype == bool:
-        value = value.astype(float)  # truth values count as 0 and 1
-    worth = _check.reals("value", value, interval="()")
-    if worth.shape != (n + 1, n + 1):
-        raise ValueError(f"value must have shape {(n + 1, n + 1)}, got shape {worth.shape}")
-    joint = channel.table / len(signs)
-
-    # What is known of an element: 0 nothing yet, ±1 its sign, which was revealed, ±2 that it was
-    # guessed, 3 that it was passed over without any feedback. A state is worth, for each output,
-    # the sum over the datasets that agree with it.
-    @cache
-    def best(state: tuple[int, ...], v: int, r: int) -> NDArray[np.float64]:
-        if 0 not in state:
-            entries = np.array(state)
-            agrees = ((np.abs(entries) != 1) | (entries == signs)).all(axis=1)
-            right = v + (2 * signs == entries).sum(axis=1)
-            taken = r + (np.abs(entries) == 2).sum()
-            return (joint * agrees) @ worth[right, taken]
-        choices = []
-        unseen = [i for i, entry in enumerate(state) if entry == 0]
-        # Without feedback the order does not matter.
-        for i in unseen[:1] if feedback == "none" else unseen:
-
-            def then(entry: int, i: int = i, v: int = v, r: int = r) -> Any:
-                return best((*state[:i], entry, *state[i + 1 :]), v, r)
-
-            choices.append(then(3) if feedback == "none" else then(-1) + then(1))
-            for guess in (-1, 1):
-                if feedback == "full":
-                    choices.append(then(guess, i, v + 1, r + 1) + then(-guess, i, v, r + 1))
-                else:
-                    choices.append(then(2 * guess))
-        return np.max(choices, axis=0)
-
-    return float(snap(best((0,) * n, 0, 0).sum()))
-
-
-def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np.float64]:
-    """The law of (V, R) of an adaptive audit of randomized response that tosses a private coin.
-
-    On heads it guesses what it sees, until its bound exceeds ε. On tails it guesses the opposite,
-    everywhere. So V is stochastically dominated by Bin(R, p(ε)), and yet the bound fails too often:
-    Lemma A.7 needs a correction.
-
-    Parameters
-    ----------
-    epsilon, n, beta : the level of randomized response, its elements, and the level of the bound.
-
-    Examples
-    --------
-    >>> from oralib.games import stop_or_oppose_law
-    >>> float(stop_or_oppose_law(0.0, 6)[5, 5])
-    0.015625
-    """
-    epsilon, n = _check.real("epsilon", epsilon, 0), _check.integer("n", n, 1, 5000)
-    beta, success = _check.real("beta", beta, 0, 1, interval="()"), p(epsilon)
-    law = np.zeros((n + 1, n + 1))
-    law[:, n] = 0.5 * scipy.stats.binom.pmf(np.arange(n + 1), n, 1 - success)
-    v = np.arange(n + 1)
-    going = np.where(v == 0, 0.5, 0.0)  # P[v right so far, and not stopped]
-    for r in range(1, n + 1):
-        going = going * (1 - success) + np.append(0.0, going[:-1]) * success
-        # The bound exceeds ε where the tail of Bin(r, p(ε)) is below β, by more than rounding.
-        ahead = (scipy.stats.binom.sf(v - 1, r, success) < beta * (1 - 1e-9)) | (r == n)
-        law[ahead, r] += going[ahead]
-        going[ahead] = 0.0
-    return law
 
 
 def _law(channel: Channel, guesses: NDArray[np.int8]) -> NDArray[np.float64]:

@@ -4,21 +4,22 @@ Their mean bounds are the exact curves around which the simulated points of the 
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from oralib import _check, _special
 from oralib._rounding import snap
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
-from oralib.dpsgd import DpSgd, confidence
+from oralib.dpsgd import DpSgd
 from oralib.dpsgd.single_step import guess_distance
 from oralib.games import FEEDBACK
 
-__all__ = ["Law", "count_in_sets_law", "isolated_law", "isolated_threshold_law"]
+__all__ = [
+    "Law",
+    "count_in_sets_law",
+]
 __all__ += ["local_laplace_law", "mean_bound", "single_step_law"]
 
 #: Outcomes that are rarer than this are left out.
@@ -179,55 +180,6 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
     return _joined(parts, dpsgd.n)
 
 
-def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | None = None) -> Law:
-    """DP-SGD with a coordinate for each element, and k guesses at those of largest \\|Λ\\|.
-
-    No guesser with k guesses that sees no more than this has stochastically more right guesses;
-    :mod:`oralib.dpsgd.isolated` says why. :func:`oralib.audit_likelihood` plays it.
-
-    Parameters
-    ----------
-    dpsgd : a training with at most as many elements as coordinates.
-    k : the number of guesses.
-    sees : the ``"sum"`` of the noisy gradients of a coordinate, or all its ``"steps"``.
-    counts : if given, at most this many equally spaced values of v, each with the probability of
-        its neighbours. For means of smooth functions of v a few dozen are as good as all of them.
-
-    Examples
-    --------
-    >>> law = isolated_law(DpSgd(n=1000, sigma=2.4224), 100)
-    >>> round(float(law.probability @ law.v), 2)
-    70.91
-    """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
-    k = _check.integer("k", k, 1, dpsgd.n)
-    elements = confidence(dpsgd, sees)
-    # The tail probability of the k-th largest, at the nodes of a Gaussian quadrature.
-    counts = None if counts is None else _check.integer("counts", counts, 50)
-    nodes, weights = _gauss(20 if k > 40 else 60)
-    shape = (k, dpsgd.n - k + 1)
-    share = np.where(
-        nodes < 0,
-        scipy.special.betaincinv(*shape, scipy.special.ndtr(nodes)),
-        scipy.special.betainccinv(*shape, scipy.special.ndtr(-nodes)),
-    )
-    level = elements.level_of(share)
-    right, wrong = elements.at(level)
-    accuracy, last = right / (right + wrong), scipy.special.expit(level)
-    v, stride = _likely(k, accuracy, counts)
-    # Of the k - 1 others, v - 1 are right if the last one is, and otherwise v.
-    others = [_special.binomial_pmf(v - right, k - 1, accuracy[:, None]) for right in (0, 1)]
-    probability = weights @ (others[0] * (1 - last)[:, None] + others[1] * last[:, None])
-    return _law(v, np.full(v.size, k), stride * probability, dpsgd.n)
-
-
-@lru_cache(maxsize=4)
-def _gauss(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights for means over a standard normal variable."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(size)
-    return nodes, weights / weights.sum()
-
-
 def _likely(most: int, q: Any, counts: int | None = None) -> tuple[NDArray[np.int64], int]:
     """The values of Bin(most, q), for each q, except negligible ones; and their distance."""
     mean, spread = most * q, 8.5 * np.sqrt(most * q * (1 - q)) + 30
@@ -239,37 +191,6 @@ def _likely(most: int, q: Any, counts: int | None = None) -> tuple[NDArray[np.in
 def _joined(parts: list[tuple[Any, ...]], n: int) -> Law:
     v, r, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
     return _law(v, r, probability, n)
-
-
-def isolated_threshold_law(
-    dpsgd: DpSgd, tau: float, *, sees: str = "steps", counts: int | None = None
-) -> Law:
-    """Like :func:`isolated_law`, but guessing wherever \\|Λ\\| exceeds tau.
-
-    Elements are independent, so R is binomial, and so is V given R. ``counts`` thins out both.
-
-    Examples
-    --------
-    >>> law = isolated_threshold_law(DpSgd(n=1000, sigma=2.4224), 1.0)
-    >>> round(float(law.probability @ law.r), 2)
-    21.54
-    """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
-    tau = _check.real("tau", tau, 0, np.inf, interval="[)")
-    elements = confidence(dpsgd, sees)
-    right, wrong = (float(x) for x in elements.at(tau)) if tau <= elements.level[-1] else (0.0, 0.0)
-    counts = None if counts is None else _check.integer("counts", counts, 50)
-    share = min(right + wrong, 1.0)
-    accuracy = right / share if share > 0 else 1.0
-    parts = []
-    taken, stride = _likely(dpsgd.n, share, counts)
-    weights = stride * _special.binomial_pmf(taken, dpsgd.n, share)
-    for r, weight in zip(taken.tolist(), weights, strict=True):
-        if weight > _NEGLIGIBLE:
-            v, stride = _likely(r, accuracy, counts)
-            chances = weight * stride * _special.binomial_pmf(v, r, accuracy)
-            parts.append((v, np.full(v.size, r), chances))
-    return _joined(parts, dpsgd.n)
 
 
 def _law(

@@ -19,8 +19,9 @@ from tqdm import tqdm
 
 from oralib import _check
 from oralib._rounding import first_largest
+from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import Counts, p_value, valid_lower_bound
-from oralib.dpsgd import DpSgd, Dropping, audit_hopping, certified_epsilon, noise_multiplier
+from oralib.dpsgd import DpSgd, Dropping, simulate_hopping
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.prediction import predicted_accuracy
 
@@ -173,7 +174,7 @@ def plan_audit(
     trials = _affordable(dpsgd, dropping, trials)
     bound = error = nan
     if trials:
-        counts = audit_hopping(dpsgd, k, dropping=dropping, trials=trials, seed=seed)
+        counts = simulate_hopping(dpsgd, k, dropping=dropping, trials=trials, seed=seed)
         bound, error = _mean(valid_lower_bound(counts, beta=beta, delta=delta))
     return AuditPlan(
         *(dpsgd, epsilon, delta, beta, k, dropping, predicted, bound, error, trials, noise, refuted)
@@ -405,10 +406,8 @@ def _mean(values: NDArray[Any]) -> tuple[float, float]:
 
 
 def _report(plan: AuditPlan) -> str:
-    from oralib.tables import number  # here, because it needs pandas
-
     dpsgd, dropping, s = plan.dpsgd, plan.dropping, plan.dpsgd.per_coordinate
-    delta = number(plan.delta) if plan.delta < 1e-3 else f"{plan.delta:g}"
+    delta = f"{plan.delta:g}"
     used = dpsgd.used_coordinates
     coins = "each included by a fair coin of its own"
     if used < dpsgd.d:

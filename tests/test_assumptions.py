@@ -6,14 +6,14 @@ import pytest
 from scipy import optimize, stats
 
 import oralib
-from book import data
-from oralib import experiments
+from orabook import studies
+from orabook.builder import data
+from orabook.studies.overclaims import _leaking
 from oralib.__main__ import main
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming, normal_bounds
-from oralib.experiments.assumptions import _leaking
 
 COUNTS = oralib.Counts(74, 100, n=1000, r_fixed=True)
-GAUSSIAN = oralib.GaussianCurve()
+GAUSSIAN = oralib.bounds.GaussianCurve()
 
 
 def scores_of(mu, n, seed):
@@ -83,7 +83,7 @@ def test_normal_scores_fail_as_often_as_they_may():
 @pytest.mark.parametrize("mu", [0.3, 0.5, 2.0])
 def test_one_size_is_exactly_gaussian(mu):
     """The output says of an element what (|Y|, its sign) says: its δ at each ε is that of μ-GDP."""
-    law = experiments.common_size(mu)
+    law = studies.common_size(mu)
     for epsilon in (0.0, 0.5, 2.0):
         delta = law.weights @ np.maximum(law.q - np.exp(epsilon) * (1 - law.q), 0)
         x = mu / 2 - epsilon / mu
@@ -100,8 +100,8 @@ def test_laws_by_simulation():
     largest = np.abs(rng.normal(0.25, 1, (audits, 10))).max(axis=1)
     grouped = rng.binomial(100, oralib.p(0.5 * largest))
     for law, v, r in [
-        (experiments.common_size(0.5), shared, 1000),
-        (experiments.common_size(0.5, groups=10), grouped, 100),
+        (studies.common_size(0.5), shared, 1000),
+        (studies.common_size(0.5, groups=10), grouped, 100),
         (_leaking(1.0, 1e-5, 10**6, 50), leaking, 100),
     ]:
         for threshold in np.quantile(v, [0.1, 0.5, 0.9, 0.99]).astype(int):
@@ -111,7 +111,7 @@ def test_laws_by_simulation():
 
 def test_the_table_is_that_of_this_library():
     table = pd.read_csv(data.FOLDER / "overclaims.csv")
-    again = experiments.overclaims(trials=400)
+    again = studies.overclaims(trials=400)
     exact = ["n", "r", "truth", "steinke", "exact", "fdp", "independent"]
     pd.testing.assert_frame_equal(table[exact], again[exact], atol=2e-6)
     error = np.hypot(table["normal_se"], again["normal_se"])

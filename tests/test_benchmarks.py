@@ -25,13 +25,13 @@ def test_worst_case():
 def test_dpsgd():
     point = oralib.DpSgd(n=18, d=6, steps=3, sample_rate=0.4, sigma=0.7)
     plain = reference.audit_dpsgd(point, 5, 5000, seed=1)
-    assert same_law(plain, oralib.audit(point, 5, trials=20_000, seed=1).v)
+    assert same_law(plain, oralib.simulate_dpsgd(point, 5, trials=20_000, seed=1).v)
 
 
 def test_hopping():
     point = oralib.DpSgd(n=60, d=20, steps=4, sample_rate=0.4, sigma=0.7)
-    plain = reference.audit_hopping(point, 9, 1000, seed=1)
-    assert same_law(plain, oralib.audit_hopping(point, 9, trials=5000, seed=1).v)
+    plain = reference.simulate_hopping(point, 9, 1000, seed=1)
+    assert same_law(plain, oralib.simulate_hopping(point, 9, trials=5000, seed=1).v)
 
 
 def test_noise_multiplier():

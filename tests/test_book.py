@@ -13,11 +13,11 @@ import yaml
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
-from book._ext import stored_outputs
-from book._ext.captions import move_captions
-from oralib.parameters import PARAMETERS
-from oralib.results import results_of
-from oralib.runs.prose import expressions
+from orabook.extensions import stored_outputs
+from orabook.extensions.captions import move_captions
+from orabook.parameters import PARAMETERS
+from orabook.results import results_of
+from orabook.runs.prose import expressions
 
 ROOT = Path(__file__).parent.parent
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())

@@ -12,7 +12,8 @@ from oracles import binomial_tail, steinke_p_value
 from scipy import special, stats
 
 import oralib
-from oralib import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p, p_inv, p_value
+from oralib import epsilon_estimate, epsilon_lower_bound, p, p_inv, p_value
+from oralib.bounds import clopper_pearson_lower
 
 # (v, r, beta, Clopper-Pearson lower bound, ε') to 15 digits.
 PURE = [

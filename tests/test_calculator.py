@@ -100,7 +100,7 @@ INPUTS += [drawn(np.random.default_rng([7, i])) for i in range(1000 - len(TOLD))
 def by_library(v, r, n, delta, beta, number, feedback, coins):
     """What the calculator computes, by oralib."""
     case = dict(beta=beta, delta=delta, n=n)
-    share = oralib.split_for(n, delta, beta)
+    share = oralib.bounds.split_for(n, delta, beta)
     found = {
         "plain": oralib.epsilon_lower_bound(v, r, beta=beta),
         "steinke": oralib.epsilon_lower_bound(v, r, **case),

@@ -10,18 +10,10 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from oralib import (
-    DpSgd,
-    Dropping,
-    audit_hopping,
-    audit_likelihood,
-    audit_scores,
-    canary_scores,
-    plan_audit,
-    valid_lower_bound,
-)
+from oralib import DpSgd, Dropping, audit_scores, plan_audit, simulate_hopping, valid_lower_bound
 from oralib.__main__ import main
 from oralib.canaries import Canaries, mislabelled
+from oralib.dpsgd import canary_scores, simulate_likelihood
 from oralib.dpsgd.hopping import _sort, by_promise
 from oralib.scores.file import read_scores
 
@@ -56,9 +48,9 @@ def trained(dpsgd, k, seed, noise=1.0, **how):
 def test_a_loop_has_the_law_of_the_simulation(way):
     k, runs = 60, 24
     if way == "stay":
-        law = audit_likelihood(CLAIM, k, trials=2000, seed=1).v
+        law = simulate_likelihood(CLAIM, k, trials=2000, seed=1).v
     else:
-        law = audit_hopping(CLAIM, k, dropping=WAYS[way].get("dropping"), trials=2000, seed=1).v
+        law = simulate_hopping(CLAIM, k, dropping=WAYS[way].get("dropping"), trials=2000, seed=1).v
     v = [trained(CLAIM, k, seed, **WAYS[way]).counts().v[0] for seed in range(runs)]
     assert np.mean(v) == pytest.approx(law.mean(), abs=4 * law.std() / np.sqrt(runs))
     assert 0.5 < np.std(v) / law.std() < 1.6
@@ -328,7 +320,7 @@ def by_opacus(dpsgd, k, seed, *, noise=1.0, **how):
 @missing
 def test_a_training_by_opacus_has_the_law_of_the_simulation():
     dropping, k, runs = Dropping(2, 0.9, 1.65, (3, 20)), 40, 6
-    law = audit_hopping(SMALL, k, dropping=dropping, trials=2000, seed=1).v
+    law = simulate_hopping(SMALL, k, dropping=dropping, trials=2000, seed=1).v
     made = [by_opacus(SMALL, k, seed, dropping=dropping) for seed in range(runs)]
     v = [audit.counts().v[0] for audit, _ in made]
     assert np.mean(v) == pytest.approx(law.mean(), abs=4 * law.std() / np.sqrt(runs))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from zoo import LN3, MEMBERS, SMALL, ZOO
 
 import oralib
+from orabook.studies import SampledChannel
 from oralib import Channel, channel, p
 
 # (mechanism, n, E*_k for k = 1..n, AC-DDP, DDP): exact values.
@@ -210,7 +211,7 @@ def test_probably_approximately_randomized_response():
 def test_what_is_computed_once_cannot_be_changed_in_place():
     """Whoever makes a loss finite to draw it would change what the table says of its privacy."""
     table = oralib.channel(oralib.Count(), 3)
-    sampled = oralib.SampledChannel.of(table)
+    sampled = SampledChannel.of(table)
     shared = [table.table, table.outputs, table.signs, table.privacy_loss, table.guess_accuracy]
     for array in (*shared, sampled.table, sampled.theta, sampled.privacy_loss):
         with pytest.raises(ValueError, match="read-only"):

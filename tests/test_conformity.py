@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from oralib import DpSgd, conformity, noisy_gradients, train
+from oralib import DpSgd, conformity
 from oralib.__main__ import main
+from oralib.dpsgd import noisy_gradients, run_dpsgd
 
 STATED = DpSgd(n=120, d=40, steps=30, sample_rate=0.2, sigma=1.0)
 
@@ -13,7 +14,7 @@ STATED = DpSgd(n=120, d=40, steps=30, sample_rate=0.2, sigma=1.0)
 def observed(dpsgd, seed):
     rng = np.random.default_rng(seed)
     included = rng.random(dpsgd.n) < 0.5
-    return included, noisy_gradients(train(dpsgd, included, rng))
+    return included, noisy_gradients(run_dpsgd(dpsgd, included, rng))
 
 
 def test_the_stated_training_has_standard_normal_statistics():
@@ -76,7 +77,7 @@ def test_the_command_line(tmp_path, capsys):
     rng = np.random.default_rng(1)
     included = rng.random(100) < 0.5
     real = DpSgd(n=100, d=50, steps=100, sample_rate=0.1, sigma=1.0)
-    gradients = -np.diff(train(real, included, rng), axis=0)
+    gradients = -np.diff(run_dpsgd(real, included, rng), axis=0)
     np.savez(tmp_path / "released.npz", gradients=gradients, included=included)
     words = ["conformity", str(tmp_path / "released.npz"), "--sample-rate", "0.1", "--sigma"]
     assert main([*words, "1.0"]) == 0

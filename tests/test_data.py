@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from book import data
-from oralib import experiments
-from oralib.methods import METHODS
+from orabook import studies
+from orabook.builder import data
+from orabook.studies.methods import METHODS
 
 
 def read(name):
@@ -46,5 +46,5 @@ def test_the_map_is_that_of_this_library():
     assert len(table) == 4 * 3 * 7 * 5
     for method in ("staying", "hopping", "one-way"):
         row = table.query("epsilon == 2 and x == 2 and k == 100 and method == @method").iloc[0]
-        again = experiments.bound_map((2,), (100,), epsilons=(2.0,), methods=(method,), trials=20)
+        again = studies.bound_map((2,), (100,), epsilons=(2.0,), methods=(method,), trials=20)
         assert again["valid"][0] == pytest.approx(row["valid"], abs=1e-6)

@@ -76,7 +76,7 @@ def test_a_chapter_runs_from_the_book_alone(tmp_path):
         env=os.environ | {"UV_COMPILE_BYTECODE": "0", "UV_LINK_MODE": "hardlink"},
     )
     page = (HTML / "book" / "04-the-gaps.html").read_text()
-    (command,) = re.findall(r"(oralib run book/04-the-gaps.ipynb -p [a-z]+=[\d.]+)", page)
+    (command,) = re.findall(r"(orabook run book/04-the-gaps.ipynb -p [a-z]+=[\d.]+)", page)
     done = subprocess.run(
         [python, "-m", *command.split()], cwd=source, capture_output=True, text=True, timeout=300
     )

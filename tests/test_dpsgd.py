@@ -14,14 +14,11 @@ from oralib import (
     NoisyCountInSets,
     ThresholdGuesser,
     adaptive,
-    audit,
-    audit_single_step,
-    audit_training,
     noise_multiplier,
     one_run,
-    train,
+    simulate_dpsgd,
 )
-from oralib.dpsgd import single_step, sums
+from oralib.dpsgd import run_dpsgd, simulate_single_step, simulate_training, single_step, sums
 
 
 def same_law(a, b, level=1e-4):
@@ -55,8 +52,8 @@ SETTINGS = [
 
 @pytest.mark.parametrize(("setting", "k"), SETTINGS)
 def test_collapsed_and_step_by_step_have_one_law(setting, k):
-    collapsed = audit(setting, k, trials=20_000, seed=1, method="collapsed")
-    stepwise = audit_training(setting, k, trials=5000, seed=2)
+    collapsed = simulate_dpsgd(setting, k, trials=20_000, seed=1, method="collapsed")
+    stepwise = simulate_training(setting, k, trials=5000, seed=2)
     assert (collapsed.r == k).all()
     assert (stepwise.r == k).all()
     assert same_law(collapsed.v, stepwise.v)
@@ -64,13 +61,17 @@ def test_collapsed_and_step_by_step_have_one_law(setting, k):
 
 def test_the_comparison_of_laws_can_fail():
     a, b = SETTINGS[4][0], DpSgd(n=18, d=6, steps=3, sample_rate=0.4, sigma=1.0)
-    assert not same_law(audit(a, 4, trials=20_000, seed=1).v, audit(b, 4, trials=20_000, seed=1).v)
+    assert not same_law(
+        simulate_dpsgd(a, 4, trials=20_000, seed=1).v, simulate_dpsgd(b, 4, trials=20_000, seed=1).v
+    )
 
 
 def test_two_coordinates_exactly():
     """d = n = k = 2: the higher is guessed 1, the lower -1; right together if the order is."""
     sigma = 0.8
-    counts = audit(DpSgd(n=2, d=2, steps=1, sample_rate=1.0, sigma=sigma), 2, trials=20_000, seed=3)
+    counts = simulate_dpsgd(
+        DpSgd(n=2, d=2, steps=1, sample_rate=1.0, sigma=sigma), 2, trials=20_000, seed=3
+    )
     in_order = 0.5 * (1 + erf(1 / (sigma * 2)))
     law = np.zeros((3, 3))
     law[:, 2] = [0.5 * (1 - in_order), 0.5, 0.5 * in_order]
@@ -79,7 +80,7 @@ def test_two_coordinates_exactly():
 
 def test_one_shared_coordinate_exactly():
     """d = 1, two elements: one is guessed 1 and the other -1, and noise does not matter."""
-    counts = audit(DpSgd(n=2, d=1, sigma=1.0), 2, trials=20_000, seed=4)
+    counts = simulate_dpsgd(DpSgd(n=2, d=1, sigma=1.0), 2, trials=20_000, seed=4)
     law = np.zeros((3, 3))
     law[:, 2] = [0.25, 0.5, 0.25]
     check_law(counts, law)
@@ -88,7 +89,9 @@ def test_one_shared_coordinate_exactly():
 def test_mean_by_quadrature():
     """One step, k = 2 of d coordinates: E[V] is twice the accuracy of the largest score."""
     d, sigma = 5, 1.1
-    counts = audit(DpSgd(n=d, d=d, steps=1, sample_rate=1.0, sigma=sigma), 2, trials=40_000, seed=5)
+    counts = simulate_dpsgd(
+        DpSgd(n=d, d=d, steps=1, sample_rate=1.0, sigma=sigma), 2, trials=40_000, seed=5
+    )
 
     def accuracy(x):
         below = (stats.norm.cdf(x, 0, sigma) + stats.norm.cdf(x, 1, sigma)) / 2
@@ -103,7 +106,7 @@ def test_paper_numbers():
     """0.49 ± 0.01 with one element per coordinate, 0.62 ± 0.01 with eight."""
     sigma = noise_multiplier(2.0, 1e-5, 100, 0.1)
     for n, quoted in ((1000, 0.49), (8000, 0.62)):
-        counts = audit(DpSgd(n=n, sigma=sigma), 100, trials=4000, seed=6)
+        counts = simulate_dpsgd(DpSgd(n=n, sigma=sigma), 100, trials=4000, seed=6)
         bound = oralib.epsilon_lower_bound(counts.v, counts.r, delta=1e-5, n=n)
         # The paper's mean has a standard error of 0.014, rounded to 0.01, and ours of 0.003.
         assert bound.mean() == pytest.approx(quoted, abs=2 * 0.0145)
@@ -122,13 +125,16 @@ def test_alias_table_is_the_joint_law():
 
 
 def test_extreme_settings_start_soon_or_complain():
-    assert audit(DpSgd(10**5, d=1000, steps=10**6, sigma=1.0), 100, trials=2, seed=1).n == 10**5
+    assert (
+        simulate_dpsgd(DpSgd(10**5, d=1000, steps=10**6, sigma=1.0), 100, trials=2, seed=1).n
+        == 10**5
+    )
     with pytest.raises(ValueError, match="n / d and steps must be small enough"):
-        audit(DpSgd(10**9, d=1, steps=10**9), 100, seed=1)
+        simulate_dpsgd(DpSgd(10**9, d=1, steps=10**9), 100, seed=1)
     with pytest.raises(TypeError, match="dpsgd must be like DpSgd"):
-        audit(DpSgd, 10, seed=1)
+        simulate_dpsgd(DpSgd, 10, seed=1)
     with pytest.raises(TypeError, match="rng must be like"):
-        train(DpSgd(2), np.ones(2, bool), 1)
+        run_dpsgd(DpSgd(2), np.ones(2, bool), 1)
 
 
 # ------------------------------------------------------------------------------ Algorithm 3
@@ -160,7 +166,7 @@ def test_training_has_the_law_of_algorithm_3(rate, gradient):
         np.array(
             [run(setting, included, np.random.default_rng([seed, i]), **how) for i in range(runs)]
         )
-        for seed, run in enumerate((train, naive_train))
+        for seed, run in enumerate((run_dpsgd, naive_train))
     )
     assert fast.shape == naive.shape == (runs, 3, 3)
     assert (fast[:, 0] == 0).all()
@@ -176,7 +182,7 @@ def test_training_has_the_law_of_algorithm_3(rate, gradient):
 def test_batch_sizes_are_binomial():
     """Without noise the weights count batch members."""
     setting = DpSgd(n=30, d=1, steps=2000, sample_rate=0.2, sigma=1e-3)
-    weights = train(setting, np.ones(30, dtype=bool), np.random.default_rng(1))
+    weights = run_dpsgd(setting, np.ones(30, dtype=bool), np.random.default_rng(1))
     members = np.round(-np.diff(weights[:, 0])).astype(int)
     observed = np.bincount(members, minlength=31)
     expected = stats.binom.pmf(np.arange(31), 30, 0.2) * 2000
@@ -188,8 +194,10 @@ def test_batch_sizes_are_binomial():
 @pytest.mark.parametrize(("clip", "learning_rate"), [(0.5, 8.0), (64.0, 0.25)])
 def test_clipping_and_learning_rate_do_not_matter(clip, learning_rate):
     setting = DpSgd(n=12, d=4, steps=5, sample_rate=0.5, sigma=1.0)
-    plain = audit_training(setting, 4, trials=200, seed=1)
-    scaled = audit_training(setting, 4, trials=200, seed=1, clip=clip, learning_rate=learning_rate)
+    plain = simulate_training(setting, 4, trials=200, seed=1)
+    scaled = simulate_training(
+        setting, 4, trials=200, seed=1, clip=clip, learning_rate=learning_rate
+    )
     np.testing.assert_array_equal(plain.v, scaled.v)
 
 
@@ -217,7 +225,7 @@ def test_single_step_kernels_play_the_games(feedback, s):
     """The fast kernels against the general games on NoisyCountInSets."""
     d, sigma, tau = 3, 0.9, 0.8
     setting = DpSgd(n=s * d, d=d, steps=1, sample_rate=1.0, sigma=sigma)
-    fast = audit_single_step(setting, tau, feedback=feedback, trials=20_000, seed=1)
+    fast = simulate_single_step(setting, tau, feedback=feedback, trials=20_000, seed=1)
     mechanism, guesser = NoisyCountInSets(s, sigma), ThresholdGuesser(tau)
     if feedback == "none":
         slow = one_run(mechanism, guesser, s * d, trials=3000, seed=2)
@@ -232,7 +240,7 @@ def test_single_step_with_a_budget_has_the_law_of_the_games(feedback, budget):
     s, d, sigma, tau = 3, 3, 0.9, 0.8
     setting = DpSgd(n=s * d, d=d, steps=1, sample_rate=1.0, sigma=sigma)
     play = dict(feedback=feedback, budget=budget)
-    fast = audit_single_step(setting, tau, **play, trials=20_000, seed=1)
+    fast = simulate_single_step(setting, tau, **play, trials=20_000, seed=1)
     mechanism, guesser = NoisyCountInSets(s, sigma), ThresholdGuesser(tau)
     slow = adaptive(mechanism, guesser, s * d, **play, trials=3000, seed=2)
     assert (fast.r == budget).all()
@@ -243,7 +251,7 @@ def test_single_step_with_a_budget_has_the_law_of_the_games(feedback, budget):
 def test_plateaus_of_the_loss_are_guessed_as_in_the_games():
     """With little noise the loss is exactly ln 3 wherever three of four elements agree."""
     setting = DpSgd(n=40, d=10, steps=1, sample_rate=1.0, sigma=0.05)
-    fast = audit_single_step(setting, np.log(3), trials=4000, seed=1)
+    fast = simulate_single_step(setting, np.log(3), trials=4000, seed=1)
     slow = one_run(NoisyCountInSets(4, 0.05), ThresholdGuesser(np.log(3)), 40, trials=4000, seed=1)
     assert same_law(fast.r, slow.r)
     assert fast.r.mean() == pytest.approx(40 * (1 - 6 / 16), abs=0.5)
@@ -252,7 +260,7 @@ def test_plateaus_of_the_loss_are_guessed_as_in_the_games():
 def test_single_step_means_by_quadrature():
     s, sigma, tau, d = 3, 1.2, 1.0, 50
     setting = DpSgd(n=s * d, d=d, steps=1, sample_rate=1.0, sigma=sigma)
-    counts = audit_single_step(setting, tau, trials=4000, seed=3)
+    counts = simulate_single_step(setting, tau, trials=4000, seed=3)
     distance = single_step._guess_distances(s, sigma, tau)[s]
     ones = np.arange(s + 1)
     weight = stats.binom.pmf(ones, s, 0.5)
@@ -276,8 +284,11 @@ def test_any_number_of_threads_gives_the_same_numbers():
         for threads in (1, before):
             numba.set_num_threads(threads)
             play = {"trials": 200, "seed": 7}
-            collapsed, stepwise = audit(setting, 50, **play), audit_training(setting, 50, **play)
-            full = audit_single_step(step, 1.0, feedback="full", **play)
+            collapsed, stepwise = (
+                simulate_dpsgd(setting, 50, **play),
+                simulate_training(setting, 50, **play),
+            )
+            full = simulate_single_step(step, 1.0, feedback="full", **play)
             plain = one_run(oralib.Count(), ThresholdGuesser(), 20, **play)
             results.append([counts.v for counts in (collapsed, stepwise, full, plain)])
     finally:
@@ -295,12 +306,15 @@ STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0)
         (lambda: DpSgd(1500), r"n must be a multiple of 1000 .* \(nearest: 1000 and 2000\)"),
         (lambda: DpSgd(10, sample_rate=0), r"sample_rate must lie in \(0, 1\]"),
         (lambda: DpSgd(10, sigma=-1), "sigma must lie in"),
-        (lambda: audit(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\], got k=11"),
-        (lambda: audit_training(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\]"),
-        (lambda: audit_single_step(DpSgd(10), 1.0, seed=1), "single full-batch step"),
-        (lambda: audit_single_step(STEP, 0.0, seed=1), r"tau must lie in \[1e-06, 1000\]"),
-        (lambda: audit_single_step(STEP, 1.0, budget=3, seed=1), "budget needs feedback, got budg"),
-        (lambda: train(STEP, np.ones(3, bool), np.random.default_rng()), "length n=4"),
+        (lambda: simulate_dpsgd(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\], got k=11"),
+        (lambda: simulate_training(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\]"),
+        (lambda: simulate_single_step(DpSgd(10), 1.0, seed=1), "single full-batch step"),
+        (lambda: simulate_single_step(STEP, 0.0, seed=1), r"tau must lie in \[1e-06, 1000\]"),
+        (
+            lambda: simulate_single_step(STEP, 1.0, budget=3, seed=1),
+            "budget needs feedback, got budg",
+        ),
+        (lambda: run_dpsgd(STEP, np.ones(3, bool), np.random.default_rng()), "length n=4"),
     ],
 )
 def test_bad_input(call, message):

@@ -12,10 +12,11 @@ from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Text
 
 import oralib
-from oralib import drawings, figures
+from ledger import worst_cases
+from orabook import drawings, figures
+from orabook.drawings.audits import _worst_law, _worth_of_a_leak
+from orabook.drawings.chart import BOUND_CHART, CALLS, NONE_HERE, NONE_VALID, Question
 from oralib.bounds.valid import FEEDBACKS
-from oralib.drawings.audits import _worst_law, _worth_of_a_leak
-from oralib.drawings.chart import BOUND_CHART, CALLS, NONE_HERE, NONE_VALID, Question
 
 NAMES = [name for name in drawings.__all__ if name.islower()]
 PALETTE = {to_hex(colour) for colour in (*figures.CYCLE, "black", "white")}
@@ -257,7 +258,7 @@ def test_the_calls_of_the_chart_are_those_of_the_library():
         "plain": ({}, 0.0, {}),
         "exact": ({"r_fixed": True}, 1e-5, leak),
         "any order": ({"r_fixed": True, "feedback": "full"}, 1e-5, leak),
-        "split": ({}, 1e-5, leak | {"split": oralib.split_for(1000, 1e-5)}),
+        "split": ({}, 1e-5, leak | {"split": oralib.bounds.split_for(1000, 1e-5)}),
         "anytime": ({"feedback": "full"}, 0.0, {}),
     }
     assert list(CALLS) == [*set_ups, "lowered"]
@@ -279,8 +280,8 @@ def test_the_calls_of_the_chart_are_those_of_the_library():
 
 def test_the_worst_law_is_that_of_the_extremal_mechanism_and_attains_the_exact_p_value():
     for v, r, level, delta in (2, 3, 0.5, 0.02), (1, 3, 0.0, 0.3):
-        worst = oralib.channel(oralib.ExtremalResponse(level, delta, v, r), 4)
-        law = oralib.one_run_law(worst, oralib.TopGuesser(r))[: r + 1, r]
+        worst = oralib.channel(worst_cases.ExtremalResponse(level, delta, v, r), 4)
+        law = oralib.games.one_run_law(worst, oralib.TopGuesser(r))[: r + 1, r]
         np.testing.assert_allclose(_worst_law(v, r, level, 4 * delta), law, atol=1e-12)
     tail = _worst_law(17, 20, 1.0, 1.6)[17:].sum()
     assert tail == pytest.approx(

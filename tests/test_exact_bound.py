@@ -13,22 +13,20 @@ from oracles import exact_p_value
 from scipy import optimize, sparse, stats
 from test_channel import random_channel
 
+from ledger.worst_cases import ExtremalResponse, best_mean, worst_case_rejection
 from oralib import (
     Channel,
-    ExtremalResponse,
     TopGuesser,
-    best_mean,
     channel,
     epsilon_lower_bound,
     epsilon_lower_bound_random_r,
     one_run,
-    one_run_law,
     p,
     p_value,
-    sign_vectors,
-    worst_case_rejection,
 )
 from oralib.bounds import approximate
+from oralib.games import one_run_law
+from oralib.mechanisms import sign_vectors
 
 # ---------------------------------------------------------------------------- linear programs
 

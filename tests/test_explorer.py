@@ -16,8 +16,8 @@ from test_dpsgd import same_law
 from test_rendered import BROWSER, DRIVER, HTML, REQUIRED, ROOT, start_browser
 
 import oralib
-from book import data
-from book._ext import explorer
+from orabook.builder import data
+from orabook.extensions import explorer
 from oralib.experiments.paper import REPORTED
 
 TABLE = pd.read_csv(explorer.TABLE)

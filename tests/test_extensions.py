@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from book._ext import stored_outputs
+from orabook.extensions import stored_outputs
 
 pytestmark = pytest.mark.slow  # a book is built
 
@@ -199,7 +199,7 @@ def test_the_search_finds_a_number_of_the_paper(html):
 
 def test_how_to_run_a_chapter_stands_at_its_end(pages):
     box = pages["chapter"].split("Run this chapter")[1].split("</article>")[0]
-    assert "oralib run book/chapter.ipynb -p x=1.25" in box
+    assert "orabook run book/chapter.ipynb -p x=1.25" in box
     assert ".whl[runs]" in re.sub(r"<.*?>", "", box)
     assert re.findall(r'href="(../downloads/oralib-[^"]*(?:whl|gz))"', box)
     assert "Run this book" in pages["index"]

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, optimize, special, stats
 from test_dpsgd import SETTINGS, same_law
 
-from oralib import DpSgd, audit, experiments
+from oralib import DpSgd, experiments, simulate_dpsgd
 from oralib.dpsgd import extremes
 
 SIGMA = 2.422402
@@ -26,9 +26,9 @@ MORE = [
 @pytest.mark.parametrize(("setting", "k"), SETTINGS + MORE)
 def test_extremes_and_collapsed_have_one_law(setting, k):
     """And so do collapsed audits and those step by step, see the tests of these."""
-    drawn = audit(setting, k, trials=20_000, seed=1, method="extremes")
+    drawn = simulate_dpsgd(setting, k, trials=20_000, seed=1, method="extremes")
     trials = 20_000 if setting.n < 100 else 4000
-    collapsed = audit(setting, k, trials=trials, seed=2, method="collapsed")
+    collapsed = simulate_dpsgd(setting, k, trials=trials, seed=2, method="collapsed")
     assert (drawn.r == k).all()
     assert drawn.r_fixed
     assert same_law(drawn.v, collapsed.v)
@@ -37,8 +37,10 @@ def test_extremes_and_collapsed_have_one_law(setting, k):
 def test_the_comparison_can_fail():
     """It notices an audit whose two ends are drawn as if they did not know of each other."""
     setting = DpSgd(4, 4, steps=3, sample_rate=0.9, sigma=0.6)
-    honest = audit(setting, 4, trials=20_000, seed=1, method="extremes").v
-    ends = [audit(setting, 4, trials=20_000, seed=s, method="extremes").v // 2 for s in (2, 3)]
+    honest = simulate_dpsgd(setting, 4, trials=20_000, seed=1, method="extremes").v
+    ends = [
+        simulate_dpsgd(setting, 4, trials=20_000, seed=s, method="extremes").v // 2 for s in (2, 3)
+    ]
     assert not same_law(honest, ends[0] + ends[1])
 
 
@@ -58,13 +60,15 @@ def test_any_number_of_elements_against_binomials(s, k):
     # to 1/2 that a binomial differs by less than k² / s.
     high = rng.binomial(k - k // 2, highest / s)
     low = rng.binomial(k // 2, 1 - lowest / s)
-    drawn = audit(DpSgd(s * d, d, steps, rate, sigma), k, trials=trials, seed=2, method="extremes")
+    drawn = simulate_dpsgd(
+        DpSgd(s * d, d, steps, rate, sigma), k, trials=trials, seed=2, method="extremes"
+    )
     assert same_law(drawn.v, high + low)
 
 
 def test_one_coordinate_tells_nothing():
     """Both ends are in it, whatever its score is: blind guesses."""
-    counts = audit(DpSgd(10**9, 1, sigma=100.0), 9, trials=20_000, seed=1)
+    counts = simulate_dpsgd(DpSgd(10**9, 1, sigma=100.0), 9, trials=20_000, seed=1)
     assert same_law(counts.v, np.random.default_rng(1).binomial(9, 0.5, 20_000))
 
 
@@ -141,7 +145,7 @@ def test_mean_of_isolated_elements_by_quadrature(n):
     tail = (stats.norm.sf(x, 0, noise) + stats.norm.sf(x[:, None], total, noise) @ included) / 2
     # The density of the highest score, where it is that of an included element.
     right = n * np.exp((n - 1) * np.log1p(-tail)) * density / 2
-    counts = audit(DpSgd(n, n, sigma=SIGMA), 1, trials=40_000, seed=1, method="extremes")
+    counts = simulate_dpsgd(DpSgd(n, n, sigma=SIGMA), 1, trials=40_000, seed=1, method="extremes")
     expected = integrate.simpson(right, x=x)
     assert counts.v.mean() == pytest.approx(expected, abs=4 * counts.v.std() / 200)
 
@@ -151,24 +155,24 @@ def test_mean_of_isolated_elements_by_quadrature(n):
 
 def test_the_default_draws_extremes_only_of_many():
     small = DpSgd(8000, sigma=SIGMA)
-    default = audit(small, 100, trials=50, seed=1)
+    default = simulate_dpsgd(small, 100, trials=50, seed=1)
     np.testing.assert_array_equal(
-        default.v, audit(small, 100, trials=50, seed=1, method="collapsed").v
+        default.v, simulate_dpsgd(small, 100, trials=50, seed=1, method="collapsed").v
     )
     for large in (DpSgd(20_000, 20_000, sigma=SIGMA), DpSgd(10**6, sigma=SIGMA)):
-        default = audit(large, 100, trials=50, seed=1)
+        default = simulate_dpsgd(large, 100, trials=50, seed=1)
         np.testing.assert_array_equal(
-            default.v, audit(large, 100, trials=50, seed=1, method="extremes").v
+            default.v, simulate_dpsgd(large, 100, trials=50, seed=1, method="extremes").v
         )
 
 
 def test_little_noise_is_left_to_the_collapsed_form():
     setting = DpSgd(20_000, 20_000, steps=1, sample_rate=1.0, sigma=0.01)
     with pytest.raises(ValueError, match=r"sigma must be large enough .* got sigma=0.01"):
-        audit(setting, 10, seed=1, method="extremes")
-    assert audit(setting, 10, seed=1).v[0] == 10
+        simulate_dpsgd(setting, 10, seed=1, method="extremes")
+    assert simulate_dpsgd(setting, 10, seed=1).v[0] == 10
     with pytest.raises(ValueError, match="method must be one of"):
-        audit(setting, 10, seed=1, method="fast")
+        simulate_dpsgd(setting, 10, seed=1, method="fast")
 
 
 def test_figure_2_out_to_a_trillion_elements():

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import oralib
+from orabook import studies
 from oralib.bounds import fdp
 
-GAUSSIAN = oralib.GaussianCurve()
+GAUSSIAN = oralib.bounds.GaussianCurve()
 NONE = np.empty((0, 2))
 
 
@@ -209,7 +210,7 @@ def test_quantiles():
 @pytest.mark.parametrize(("rate", "sigma"), [(1.0, 1.0), (0.1, 1.0), (0.3, 4.0)])
 def test_tangents_lie_below_the_curve_of_a_step(rate, sigma):
     """All tests between a step with the element and one without are thresholds, in closed form."""
-    curve = oralib.SubsampledGaussianCurve(1, rate)
+    curve = studies.SubsampledGaussianCurve(1, rate)
     lines = fdp._tangents(curve, sigma)
     assert (np.diff(lines[:, 0]) > 0).all()
     t = np.linspace(-6, 6, 101) * sigma
@@ -230,7 +231,7 @@ def test_tangents_lie_below_the_curve_of_a_step(rate, sigma):
 @pytest.mark.parametrize(("v", "r", "n"), [(75, 100, 1000), (40, 40, 40)])
 def test_all_of_the_data_in_each_step_is_a_gaussian_mechanism(v, r, n):
     exact = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5)
-    curve = oralib.SubsampledGaussianCurve(4, 1.0)
+    curve = studies.SubsampledGaussianCurve(4, 1.0)
     found = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5, curve=curve)
     assert 0.99 * exact - 0.004 < found <= exact
 
@@ -240,12 +241,12 @@ def test_reported_epsilon_is_optimistic():
 
     step = pld.from_gaussian_mechanism(1.5, sampling_prob=0.1, value_discretization_interval=1e-3)
     upper = step.self_compose(100).get_epsilon_for_delta(1e-5)
-    found = oralib.SubsampledGaussianCurve().epsilon(1.5, 1e-5)
+    found = studies.SubsampledGaussianCurve().epsilon(1.5, 1e-5)
     assert upper - 0.01 < found < upper
 
 
 def test_the_papers_setting():
-    curve = oralib.SubsampledGaussianCurve(steps=100, sample_rate=0.1)
+    curve = studies.SubsampledGaussianCurve(steps=100, sample_rate=0.1)
     counts = [50, 75, 75]
     found = oralib.epsilon_lower_bound_fdp(counts, 100, n=1000, delta=1e-5, curve=curve)
     assert found[0] == 0
@@ -257,7 +258,7 @@ def test_the_papers_setting():
 
 
 def test_subsampled_edges():
-    curve = oralib.SubsampledGaussianCurve(1, 0.5)
+    curve = studies.SubsampledGaussianCurve(1, 0.5)
     assert oralib.epsilon_lower_bound_fdp(90, 100, n=100, delta=0.0, curve=curve) == np.inf
     assert oralib.epsilon_lower_bound_fdp(50, 100, n=100, delta=0.0, curve=curve) == 0
     assert oralib.epsilon_lower_bound_fdp(0, 0, n=0, delta=0.1, curve=curve) == 0

@@ -10,8 +10,9 @@ import pytest
 from test_drawings import luminance
 
 import oralib
-from oralib import drawings, experiments, figures
-from oralib.figures.data import data_in
+from orabook import drawings, figures, studies
+from orabook.figures.data import data_in
+from oralib import experiments
 
 SMALL = {"trials": 10, "seed": 1}
 
@@ -51,7 +52,7 @@ PICTURES = {
         *([0.01, 0.1], [0.2, 0.4]), shown=(0.05, 0.3), right=(60, 80), estimate=1.1, claim=1.0
     ),
     "ceiling": lambda: figures.ceiling(
-        experiments.isolated_ceiling((100, 1000), rules=("exact", "plain")), epsilon=2
+        studies.isolated_ceiling((100, 1000), rules=("exact", "plain")), epsilon=2
     ),
     "gap_chain": lambda: figures.gap_chain({"XOR": oralib.channel(oralib.Xor(), 3)}, k=2),
     "lines": lambda: figures.lines(
@@ -74,7 +75,7 @@ PICTURES = {
     "quantiles": lambda: figures.quantiles(np.arange(50), np.arange(60) * 0.9, "first", "second"),
     "mass": lambda: figures.mass({"a": ([0, 1], [0.5, 0.5]), "b": ([0, 1], [0.1, 0.9])}, "v"),
     "law": lambda: figures.law(
-        {"Count": oralib.one_run_law(oralib.channel(oralib.Count(), 3), oralib.TopGuesser(2))}
+        {"Count": oralib.games.one_run_law(oralib.channel(oralib.Count(), 3), oralib.TopGuesser(2))}
     ),
     "heatmap": lambda: figures.heatmap([[1, np.nan], [2, 3]], [1, 2], [5, 9], "x", "y", "z"),
     "maps": lambda: figures.maps(

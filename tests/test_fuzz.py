@@ -83,7 +83,7 @@ CALLS = {
     "audit": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "method": "extremes"},
     "audit_counts": {
         **{"counts": oralib.Counts(5, 9, n=20, r_fixed=True), "delta": 0.01, "beta": 0.1},
-        **{"curve": oralib.GaussianCurve()},
+        **{"curve": oralib.bounds.GaussianCurve()},
     },
     "audit_gradients": {
         **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates)), "k": 2},
@@ -91,24 +91,34 @@ CALLS = {
     },
     "audit_guesses": {
         **{"guessed": [1, 0, np.nan, 1], "truth": [1, 0, 1, 0], "delta": 0.01, "beta": 0.1},
-        **{"guesses": 3, "coins": "independent", "curve": oralib.GaussianCurve(), "ids": "abcd"},
+        **{
+            "guesses": 3,
+            "coins": "independent",
+            "curve": oralib.bounds.GaussianCurve(),
+            "ids": "abcd",
+        },
     },
-    "audit_hopping": {
+    "simulate_hopping": {
         **{"dpsgd": STEP, "k": 2, "dropping": oralib.Dropping(1.0), "trials": 2, "seed": 1},
     },
-    "audit_likelihood": {
+    "simulate_likelihood": {
         **{"dpsgd": STEP, "k": 2, "sees": "sum", "feedback": "one-way", "trials": 2, "seed": 1},
     },
     "audit_scores": {
         **{"scores": [0.1, 0.9, 0.3, 0.7, 0.5, 0.5], "included": [0, 1, 0, 1, 1, 0]},
         **{"delta": 0.01, "beta": 0.1, "guesses": 3, "split": None, "grid": None, "side": "both"},
-        **{"coins": "independent", "curve": oralib.GaussianCurve(), "ids": range(6), "seed": 1},
+        **{
+            "coins": "independent",
+            "curve": oralib.bounds.GaussianCurve(),
+            "ids": range(6),
+            "seed": 1,
+        },
         "claim": 1.0,
     },
-    "audit_single_step": {
+    "simulate_single_step": {
         **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "budget": 1, "trials": 2, "seed": 1},
     },
-    "audit_training": {
+    "simulate_training": {
         **{"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "clip": 1.0, "learning_rate": 1.0},
     },
     "best_mean": {"channel": TABLE, "value": np.zeros((3, 3)), "feedback": "none"},
@@ -134,7 +144,14 @@ CALLS = {
     },
     "epsilon_lower_bound_anytime": {"v": 5, "r": 9, "beta": 0.1},
     "epsilon_lower_bound_fdp": {
-        **{"v": 8, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "curve": oralib.GaussianCurve()},
+        **{
+            "v": 8,
+            "r": 9,
+            "beta": 0.1,
+            "delta": 0.01,
+            "n": 20,
+            "curve": oralib.bounds.GaussianCurve(),
+        },
     },
     "epsilon_lower_bound_graded": {
         **{"v": [2, 2], "r": [2, 3], "weights": [2, 1], "n": 20, "delta": 0.01, "beta": 0.1},
@@ -156,7 +173,7 @@ CALLS = {
     "p": {"epsilon": 1.0},
     "p_inv": {"accuracy": 0.7},
     "p_value": {"v": 5, "r": 9, "epsilon": 0.5, "delta": 0.01, "n": 20, "method": "exact"},
-    "placed_ceiling": {"dpsgd": STEP, "k": 2},
+    "placement_ceiling": {"dpsgd": STEP, "k": 2},
     "plan_audit": {
         **{"epsilon": 2.0, "delta": 1e-5, "d": 4, "steps": 2, "sample_rate": 0.5, "beta": 0.1},
         **{"most": 8, "trials": 2, "seed": 1},

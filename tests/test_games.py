@@ -14,6 +14,7 @@ from scipy import stats
 from test_channel import random_channel
 from zoo import LN3, SMALL, ZOO
 
+from ledger.worst_cases import best_mean
 from oralib import (
     Channel,
     Count,
@@ -26,18 +27,13 @@ from oralib import (
     XorInPairs,
     XorRandomizedResponse,
     adaptive,
-    adaptive_law,
-    best_mean,
     channel,
     classic,
-    classic_law,
     epsilon_lower_bound,
-    full_knowledge,
-    full_knowledge_law,
     one_run,
-    one_run_law,
     p,
 )
+from oralib.games import adaptive_law, classic_law, full_knowledge, full_knowledge_law, one_run_law
 
 #: tau and e^tau as a fraction (None for infinity).
 THRESHOLDS = [(0.0, Fraction(1)), (LN3, Fraction(3)), (np.inf, None)]

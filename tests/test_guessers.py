@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import oralib
-from oralib import ThresholdGuesser, TopGuesser, one_run_law
+from oralib import ThresholdGuesser, TopGuesser
+from oralib.games import one_run_law
 
 LOSS = np.array([2.0, -1.0, 0.0, -np.inf, 0.5])
 

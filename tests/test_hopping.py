@@ -13,14 +13,13 @@ from oralib import (
     Dropping,
     LocalRandomizedResponse,
     TopGuesser,
-    audit,
-    audit_hopping,
-    hopping_scores,
     one_run,
+    simulate_dpsgd,
+    simulate_hopping,
     valid_lower_bound,
     valid_rule,
 )
-from oralib.dpsgd import hopping, noisy_counts
+from oralib.dpsgd import hopping, hopping_scores, ratios
 
 # ------------------------------------------------------------------------------- schedules
 
@@ -62,7 +61,7 @@ def test_impossible_schedules(name, value):
 
 def test_more_guesses_than_active_canaries():
     with pytest.raises(ValueError, match=r"k must lie in \[1, 3000\], got k=3001"):
-        audit_hopping(DpSgd(n=96_000), 3001, dropping=Dropping(3), seed=1)
+        simulate_hopping(DpSgd(n=96_000), 3001, dropping=Dropping(3), seed=1)
 
 
 # ------------------------------------------------------------------ scores: from first principles
@@ -88,7 +87,7 @@ def batch_law(others, rate):
     ("load", "rate", "sigma"), [(1, 0.1, 2.4), (2, 0.5, 0.7), (96, 0.1, 2.4), (30, 1.0, 3.0)]
 )
 def test_tables_are_the_log_likelihood_ratios(load, rate, sigma):
-    low, step, values, _ = noisy_counts.ratio_table(load, rate, sigma)
+    low, step, values, _ = ratios.ratio_table(load, rate, sigma)
     y = low + step * np.arange(values.size)
     middle = np.abs(y - (load - 1) * rate / 2) < 5 * np.sqrt(sigma**2 + load * rate / 2)
     np.testing.assert_allclose(values[middle], log_ratio(y[middle], load, rate, sigma), atol=1e-9)
@@ -97,7 +96,7 @@ def test_tables_are_the_log_likelihood_ratios(load, rate, sigma):
 def test_one_canary_and_one_step_exactly():
     """It is guessed to be included where that is likelier, that is for y > 1/2."""
     dpsgd = DpSgd(n=1, d=1, steps=1, sample_rate=0.6, sigma=0.8)
-    counts = audit_hopping(dpsgd, 1, trials=20_000, seed=2)
+    counts = simulate_hopping(dpsgd, 1, trials=20_000, seed=2)
     above = stats.norm.sf(0.5, [0, 1], 0.8)
     right = ((1 - above[0]) + 0.4 * above[0] + 0.6 * above[1]) / 2
     assert counts.v.mean() == pytest.approx(right, abs=4 * np.sqrt(right * (1 - right) / 20_000))
@@ -162,7 +161,7 @@ def test_the_same_law_as_the_naive_audit(dpsgd, k, dropping, place):
     """Turned rows are how the library places; that permutations do the same is seen, not proved."""
     rng = np.random.default_rng(3)
     slow = [naive(dpsgd, k, dropping, rng, place) for _ in range(300)]
-    fast = audit_hopping(dpsgd, k, dropping=dropping, trials=6000, seed=4)
+    fast = simulate_hopping(dpsgd, k, dropping=dropping, trials=6000, seed=4)
     assert same_law(fast.v, np.array(slow))
     assert abs(fast.v.mean() - np.mean(slow)) < 4 * np.std(slow) / np.sqrt(300)
 
@@ -180,8 +179,8 @@ def test_scores_of_one_training():
 def test_hopping_beats_staying():
     """The point of it all, in a small version of the paper's setting."""
     dpsgd = DpSgd(n=3200, d=100, sigma=2.4224)
-    stay = audit(dpsgd, 100, trials=300, seed=6).accuracy
-    hop = audit_hopping(dpsgd, 100, trials=300, seed=6).accuracy
+    stay = simulate_dpsgd(dpsgd, 100, trials=300, seed=6).accuracy
+    hop = simulate_hopping(dpsgd, 100, trials=300, seed=6).accuracy
     assert hop.mean() - stay.mean() > 5 * np.hypot(hop.std(), stay.std()) / np.sqrt(300)
 
 
@@ -189,7 +188,9 @@ def test_hopping_beats_staying():
 
 
 def test_it_is_plain_one_run_auditing_with_r_fixed():
-    counts = audit_hopping(DpSgd(n=100, d=10, steps=3), 5, dropping=Dropping(2), trials=3, seed=1)
+    counts = simulate_hopping(
+        DpSgd(n=100, d=10, steps=3), 5, dropping=Dropping(2), trials=3, seed=1
+    )
     assert counts.r_fixed
     assert counts.feedback == "none"
     assert counts.n == 100
@@ -258,7 +259,7 @@ def test_coverage_where_the_level_is_known():
 
     epsilon = optimize.brentq(lambda e: gap(e) - delta, 0, 20)
     dpsgd = DpSgd(n=200, d=50, steps=steps, sample_rate=1.0, sigma=sigma)
-    counts = audit_hopping(dpsgd, 40, dropping=Dropping(1.5, 1, 1, (1, 3)), trials=2000, seed=7)
+    counts = simulate_hopping(dpsgd, 40, dropping=Dropping(1.5, 1, 1, (1, 3)), trials=2000, seed=7)
     failures = valid_lower_bound(counts, delta=delta) > epsilon
     assert failures.mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 2000)
     # It is not vacuous: the audit sees a good part of the level.
@@ -299,7 +300,7 @@ def test_several_numbers_of_guesses_on_the_same_trainings():
         assert hopping._count_right(included, scores, np.arange(90), k) == naive
     several = hopping.hopping_counts(dpsgd, (60, 4), trials=400, seed=1)
     for counts in several:
-        alone = audit_hopping(dpsgd, int(counts.r[0]), trials=400, seed=2)
+        alone = simulate_hopping(dpsgd, int(counts.r[0]), trials=400, seed=2)
         assert same_law(counts.v, alone.v)
     with pytest.raises(ValueError, match="guesses must be falling numbers of at most 90"):
         hopping.hopping_counts(dpsgd, (4, 60), seed=1)

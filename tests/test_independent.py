@@ -12,7 +12,7 @@ import oralib
 from oralib.bounds import independent
 
 bound = oralib.epsilon_lower_bound_independent
-GAUSSIAN = oralib.GaussianCurve()
+GAUSSIAN = oralib.bounds.GaussianCurve()
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
-from oralib import (
-    DpSgd,
-    audit,
-    audit_likelihood,
-    certified_epsilon,
-    experiments,
-    isolated_limit,
-    laws,
-)
-from oralib.dpsgd import confidence, isolated
+from orabook import studies
+from orabook.studies import confidence, isolated, isolated_limit
+from oralib import DpSgd, certified_epsilon, laws, simulate_dpsgd
+from oralib.dpsgd import simulate_likelihood
 from oralib.dpsgd.likelihood import SEEN
 
 SIGMA = 2.422402
@@ -118,12 +112,12 @@ def test_laws_against_simulation(sees):
     k = 9
     best = np.argsort(-np.abs(loss), axis=1)[:, :k]
     v = np.take_along_axis(is_right, best, axis=1).sum(axis=1)
-    check(v, laws.isolated_law(dpsgd, k, sees=sees), lambda law: law.v)
+    check(v, studies.isolated_law(dpsgd, k, sees=sees), lambda law: law.v)
     taken = np.abs(loss) > 0.8
     r, v = taken.sum(axis=1), (taken & is_right).sum(axis=1)
     check(
         100 * r + v,
-        laws.isolated_threshold_law(dpsgd, 0.8, sees=sees),
+        studies.isolated_threshold_law(dpsgd, 0.8, sees=sees),
         lambda law: 100 * law.r + law.v,
     )
 
@@ -131,8 +125,8 @@ def test_laws_against_simulation(sees):
 @pytest.mark.parametrize("sees", SEEN)
 def test_laws_against_the_played_audit(sees):
     dpsgd = isolated_training(100)
-    counts = audit_likelihood(dpsgd, 20, sees=sees, trials=2000, seed=1)
-    check(counts.v, laws.isolated_law(dpsgd, 20, sees=sees), lambda law: law.v)
+    counts = simulate_likelihood(dpsgd, 20, sees=sees, trials=2000, seed=1)
+    check(counts.v, studies.isolated_law(dpsgd, 20, sees=sees), lambda law: law.v)
 
 
 def check(values, law, key):
@@ -153,7 +147,7 @@ def check(values, law, key):
 
 def test_all_guesses_are_binomial():
     dpsgd = isolated_training(30)
-    law = laws.isolated_law(dpsgd, 30)
+    law = studies.isolated_law(dpsgd, 30)
     right, _ = confidence(dpsgd).at(0.0)
     np.testing.assert_allclose(law.probability, stats.binom.pmf(law.v, 30, right), atol=1e-9)
 
@@ -172,15 +166,15 @@ def test_one_guess_by_quadrature(n):
         return n * below ** (n - 1) * density(x) * special.expit(x)
 
     expected = integrate.quad(right, 0, 20, epsabs=1e-12)[0]
-    law = laws.isolated_law(DpSgd(n, n, 1, 1.0, sigma), 1)
+    law = studies.isolated_law(DpSgd(n, n, 1, 1.0, sigma), 1)
     assert law.probability[law.v == 1][0] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("k", [10, 100, 101])
 def test_the_best_guesser_beats_half_on_each_side(k):
     """The guesser of the paper looks at sums and guesses k/2 on each side: a little less sure."""
-    law = laws.isolated_law(MAIN, k, sees="sum")
-    counts = audit(MAIN, k, trials=20_000, seed=1, method="extremes")
+    law = studies.isolated_law(MAIN, k, sees="sum")
+    counts = simulate_dpsgd(MAIN, k, trials=20_000, seed=1, method="extremes")
     best, error = law.probability @ law.v, counts.v.std() / np.sqrt(counts.trials)
     assert counts.v.mean() < best + 4 * error
     assert counts.v.mean() > best - 0.02 * k - 4 * error
@@ -191,14 +185,16 @@ def test_some_counts_are_as_good_as_all(n, k):
     dpsgd = isolated_training(n)
     for method, delta in (("exact", 0.0), ("steinke", 1e-5), ("exact", 1e-5)):
         all_of_them, some = (
-            laws.mean_bound(laws.isolated_law(dpsgd, k, counts=counts), delta=delta, method=method)
+            laws.mean_bound(
+                studies.isolated_law(dpsgd, k, counts=counts), delta=delta, method=method
+            )
             for counts in (None, 60)
         )
         assert some == pytest.approx(all_of_them, abs=2e-6)
     tau = float(confidence(dpsgd).level_of(k / n)) if k < 10_000 else 1.5
     all_of_them, some = (
         laws.mean_bound(
-            laws.isolated_threshold_law(dpsgd, tau, counts=counts), delta=1e-5, method="split"
+            studies.isolated_threshold_law(dpsgd, tau, counts=counts), delta=1e-5, method="split"
         )
         for counts in (None, 60)
     )
@@ -222,9 +218,7 @@ def test_accountants():
 def test_the_ceiling():
     """Against 60 simulated audits a point, played independently: means and standard errors."""
     played = {8000: (0.847, 0.017), 96_000: (1.146, 0.014)}
-    table = experiments.isolated_ceiling(
-        [*played, 10**9], sees=("steps",), rules=("exact", "steinke")
-    )
+    table = studies.isolated_ceiling([*played, 10**9], sees=("steps",), rules=("exact", "steinke"))
     best = table[table["rule"] == "exact"].set_index("n")
     for n, (mean, error) in played.items():
         assert best["bound"][n] == pytest.approx(mean, abs=3 * error)
@@ -240,10 +234,10 @@ def test_the_ceiling():
 
 def test_the_best_k_is_the_best():
     """No k of a neighbourhood does better than what the search has found."""
-    table = experiments.isolated_ceiling((5000,), sees=("steps",), rules=("exact",))
+    table = studies.isolated_ceiling((5000,), sees=("steps",), rules=("exact",))
     dpsgd = isolated_training(5000)
     others = [
-        laws.mean_bound(laws.isolated_law(dpsgd, k), delta=1e-5, method="exact")
+        laws.mean_bound(studies.isolated_law(dpsgd, k), delta=1e-5, method="exact")
         for k in range(20, 800, 40)
     ]
     assert max(others) < table["bound"][0] + 0.003
@@ -253,10 +247,10 @@ def test_the_best_k_is_the_best():
     ("call", "error", "message"),
     [
         (lambda: confidence(DpSgd(2000)), ValueError, "n <= d, got n=2000 and d=1000"),
-        (lambda: laws.isolated_law(MAIN, 5, counts=3), ValueError, "counts must be at least 50"),
+        (lambda: studies.isolated_law(MAIN, 5, counts=3), ValueError, "counts must be at least 50"),
         (lambda: certified_epsilon(MAIN, 0), ValueError, "delta must lie in"),
         (lambda: certified_epsilon(MAIN, 1e-5, accountant="gdp"), ValueError, "pld, rdp"),
-        (lambda: experiments.isolated_ceiling(rules=()), ValueError, "rules must have at least"),
+        (lambda: studies.isolated_ceiling(rules=()), ValueError, "rules must have at least"),
     ],
 )
 def test_bad_input(call, error, message):

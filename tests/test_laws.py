@@ -25,9 +25,9 @@ def test_count_in_sets_known_means(s):
 def test_count_in_sets_is_the_law_of_the_table(s, sets, feedback):
     table, guesser = channel(oralib.CountInSets(s), s * sets), ThresholdGuesser(np.inf)
     if feedback == "none":
-        exact = oralib.one_run_law(table, guesser)
+        exact = oralib.games.one_run_law(table, guesser)
     else:
-        exact = oralib.adaptive_law(table, guesser, feedback=feedback)
+        exact = oralib.games.adaptive_law(table, guesser, feedback=feedback)
     law = count_in_sets_law(s, sets, feedback)
     dense = np.zeros_like(exact)
     np.add.at(dense, (law.v, law.r), law.probability)
@@ -48,7 +48,7 @@ def test_single_step(s):
     dpsgd = DpSgd(n=200 * s, d=200, steps=1, sample_rate=1.0, sigma=1.5)
     law = single_step_law(dpsgd, 1.0)
     assert law.probability.sum() == pytest.approx(1, abs=1e-10)
-    counts = oralib.audit_single_step(dpsgd, 1.0, trials=6000, seed=1)
+    counts = oralib.dpsgd.simulate_single_step(dpsgd, 1.0, trials=6000, seed=1)
     for value, mean in ((counts.v, law.probability @ law.v), (counts.r, law.probability @ law.r)):
         assert value.mean() == pytest.approx(mean, abs=4 * value.std() / 6000**0.5)
     bounds = oralib.epsilon_lower_bound(counts.v, counts.r, delta=1e-5, n=dpsgd.n)

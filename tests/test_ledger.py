@@ -31,8 +31,8 @@ from ledger.entries import (
     varied,
 )
 from ledger.gaps import _success_laws
+from orabook.studies import stop_or_oppose_law
 from oralib import adaptive_failure_probability, epsilon_lower_bound, p
-from oralib.games import stop_or_oppose_law
 
 ROOT = Path(__file__).parent.parent
 LEDGER = ledger.claims()

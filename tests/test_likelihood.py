@@ -8,8 +8,8 @@ from scipy import integrate, special, stats
 from test_dpsgd import same_law
 from test_hopping import batch_law
 
-from oralib import DpSgd, audit, audit_likelihood, valid_rule
-from oralib.dpsgd import likelihood
+from oralib import DpSgd, simulate_dpsgd, valid_rule
+from oralib.dpsgd import likelihood, simulate_likelihood
 
 
 def posterior(y, s, draws, rate, noise):
@@ -105,14 +105,14 @@ def test_the_same_law_as_the_naive_audit(sees, feedback, s, k):
     dpsgd = DpSgd(n=6 * s, d=6, steps=4, sample_rate=0.4, sigma=0.6)
     rng = np.random.default_rng(2)
     slow = np.array([naive(dpsgd, k, sees, feedback, rng) for _ in range(400)])
-    fast = audit_likelihood(dpsgd, k, sees=sees, feedback=feedback, trials=6000, seed=3)
+    fast = simulate_likelihood(dpsgd, k, sees=sees, feedback=feedback, trials=6000, seed=3)
     assert same_law(fast.v, slow)
 
 
 def test_one_element_exactly():
     """One element, its sum: right as often as the larger of both densities says."""
     dpsgd = DpSgd(n=1, d=1, steps=3, sample_rate=0.5, sigma=0.6)
-    counts = audit_likelihood(dpsgd, 1, sees="sum", trials=20_000, seed=4)
+    counts = simulate_likelihood(dpsgd, 1, sees="sum", trials=20_000, seed=4)
 
     def larger(y):
         noise = 0.6 * np.sqrt(3)
@@ -125,9 +125,9 @@ def test_one_element_exactly():
 
 def test_it_is_no_worse_than_the_papers_guesser_and_steps_tell_more():
     dpsgd = DpSgd(n=200, d=100, steps=50, sample_rate=0.1, sigma=0.8)
-    paper = audit(dpsgd, 40, trials=1000, seed=5).accuracy
-    total = audit_likelihood(dpsgd, 40, sees="sum", trials=1000, seed=5).accuracy
-    steps = audit_likelihood(dpsgd, 40, sees="steps", trials=1000, seed=5).accuracy
+    paper = simulate_dpsgd(dpsgd, 40, trials=1000, seed=5).accuracy
+    total = simulate_likelihood(dpsgd, 40, sees="sum", trials=1000, seed=5).accuracy
+    steps = simulate_likelihood(dpsgd, 40, sees="steps", trials=1000, seed=5).accuracy
     error = paper.std() / np.sqrt(1000)
     assert total.mean() > paper.mean() - 3 * error
     assert steps.mean() > total.mean() + 5 * error
@@ -135,8 +135,8 @@ def test_it_is_no_worse_than_the_papers_guesser_and_steps_tell_more():
 
 def test_how_it_was_set_up():
     dpsgd = DpSgd(n=30, d=10, steps=2)
-    plain = audit_likelihood(dpsgd, 5, seed=1)
-    one_way = audit_likelihood(dpsgd, 5, feedback="one-way", seed=1)
+    plain = simulate_likelihood(dpsgd, 5, seed=1)
+    one_way = simulate_likelihood(dpsgd, 5, feedback="one-way", seed=1)
     assert (plain.feedback, one_way.feedback) == ("none", "one-way")
     assert valid_rule(plain, 1e-5) == valid_rule(one_way, 1e-5) == "exact"
 
@@ -146,7 +146,7 @@ def test_how_it_was_set_up():
 )
 def test_impossible_arguments(name, value):
     with pytest.raises(ValueError, match=name):
-        audit_likelihood(DpSgd(n=30, d=10), **{"k": 3, "seed": 1, name: value})
+        simulate_likelihood(DpSgd(n=30, d=10), **{"k": 3, "seed": 1, name: value})
 
 
 @pytest.mark.parametrize("sees", ["sum", "steps"])
@@ -155,8 +155,8 @@ def test_full_batches(sees):
     dpsgd = DpSgd(n=200, d=100, steps=3, sample_rate=1.0, sigma=2.0)
     _, _, table, _ = likelihood.likelihood_tables(2, 1, 1.0, 2.0)
     assert np.isfinite(table).all()
-    counts = audit_likelihood(dpsgd, 20, sees=sees, trials=4000, seed=1)
-    plain = audit(dpsgd, 20, trials=4000, seed=1)
+    counts = simulate_likelihood(dpsgd, 20, sees=sees, trials=4000, seed=1)
+    plain = simulate_dpsgd(dpsgd, 20, trials=4000, seed=1)
     assert counts.v.mean() == pytest.approx(plain.v.mean(), abs=0.3)
 
 

@@ -9,6 +9,8 @@ from scipy import integrate, stats
 from zoo import MEMBERS, SMALL, ZOO
 
 import oralib
+from ledger import worst_cases
+from orabook.studies import SelfMutingResponse
 from oralib import (
     AllOrNothing,
     Count,
@@ -16,13 +18,12 @@ from oralib import (
     LocalLaplace,
     LocalRandomizedResponse,
     NoisyCountInSets,
-    SelfMutingResponse,
     Xor,
     XorInPairs,
     XorRandomizedResponse,
     channel,
-    sign_vectors,
 )
+from oralib.mechanisms import sign_vectors
 
 
 def log_ratio(ratio):
@@ -250,16 +251,19 @@ def test_sets_of_unequal_size():
 
 def test_outputs_of_the_extremal_response():
     for n, r in ((3, 1), (4, 2), (4, 4)):
-        mechanism = oralib.ExtremalResponse(1.0, 0.01, 1, r)
+        mechanism = worst_cases.ExtremalResponse(1.0, 0.01, 1, r)
         outputs = {tuple(o) for o in mechanism.outputs(n).tolist()}
         assert outputs == {o for o in product((-1, 0, 1), repeat=n) if sum(map(abs, o)) == r}
         assert len(mechanism.outputs(n)) == mechanism.count_outputs(n) == len(outputs)
     # One printed sign of eighteen elements: 36 outputs, not 3^18.
-    assert channel(oralib.ExtremalResponse(1.0, 0.01, 1, 1), 18).table.shape == (36, 2**18)
+    assert channel(worst_cases.ExtremalResponse(1.0, 0.01, 1, 1), 18).table.shape == (
+        36,
+        2**18,
+    )
 
 
 def test_a_tail_too_small_for_a_double():
-    mechanism = oralib.ExtremalResponse(0.0, 1e-3, 2000, 2000)
+    mechanism = worst_cases.ExtremalResponse(0.0, 1e-3, 2000, 2000)
     assert mechanism._law(2000).sum() == pytest.approx(1)
     assert mechanism._law(2000)[2000] == pytest.approx(1e-3)
     counts = oralib.one_run(mechanism, oralib.TopGuesser(2000), 2000, trials=5, seed=1)

@@ -7,15 +7,14 @@ import pytest
 from scipy import stats
 from test_dpsgd import same_law
 
-from oralib import (
-    DpSgd,
+from oralib import DpSgd, audit_scores
+from oralib.dpsgd import (
     audit_gradients,
-    audit_likelihood,
-    audit_scores,
     canary_scores,
     hopping_scores,
     noisy_gradients,
-    train,
+    run_dpsgd,
+    simulate_likelihood,
 )
 
 SMALL = DpSgd(n=6, d=2, steps=3, sample_rate=0.3, sigma=0.8)
@@ -25,7 +24,7 @@ def observed(dpsgd, seed):
     """The coins and the noisy gradients of one simulated training."""
     rng = np.random.default_rng(seed)
     included = rng.random(dpsgd.n) < 0.5
-    weights = train(dpsgd, included, rng, clip=2.0, learning_rate=0.1, gradient=5.0)
+    weights = run_dpsgd(dpsgd, included, rng, clip=2.0, learning_rate=0.1, gradient=5.0)
     return included, noisy_gradients(weights, learning_rate=0.1, clip=2.0)
 
 
@@ -116,7 +115,7 @@ def test_counts_have_the_law_of_the_simulated_game(sees, feedback):
         for seed in range(1000)
     ]
     assert {(c.r_fixed, c.feedback, int(c.n)) for c in counts} == {(True, feedback, 60)}
-    played = audit_likelihood(dpsgd, k, sees=sees, feedback=feedback, trials=4000, seed=1)
+    played = simulate_likelihood(dpsgd, k, sees=sees, feedback=feedback, trials=4000, seed=1)
     assert same_law(np.array([int(c.v[0]) for c in counts]), played.v)
 
 

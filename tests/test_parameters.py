@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from oralib import parameters
-from oralib.parameters import at_most, check
+from orabook import parameters
+from orabook.parameters import at_most, check
 
 
 def checked(values, *names, **limits):

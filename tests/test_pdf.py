@@ -6,7 +6,7 @@ import shutil
 import pytest
 from bs4 import BeautifulSoup
 
-from book import pdf
+from orabook.builder import pdf
 
 pytestmark = pytest.mark.browser
 

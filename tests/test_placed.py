@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import optimize, sparse, stats
 
-from oralib import DpSgd, Dropping, audit_hopping, placed_ceiling
-from oralib.dpsgd import confidence
-from oralib.dpsgd.placed import _Placing
+from orabook.studies import confidence, placement_ceiling
+from orabook.studies.placement import _Placing
+from oralib import DpSgd, Dropping, simulate_hopping
 
 
 def step_law(load, dpsgd, cells):
@@ -77,7 +77,7 @@ def test_two_steps_by_linear_programming(n, d, k):
     dpsgd = DpSgd(n=n * 2 if n % d else n, d=d, steps=2, sample_rate=0.5, sigma=1.0)
     loads = [1, 2, 4, 8] if dpsgd.n >= 8 else [1, 2, 4]
     best = by_linear_program(dpsgd, k, loads, 16)
-    ceiling = placed_ceiling(dpsgd, k)
+    ceiling = placement_ceiling(dpsgd, k)
     assert best <= ceiling * 1.005
     assert ceiling <= best * 1.02  # which has more loads, and a finer grid
 
@@ -89,7 +89,7 @@ def test_enumerated_policies_of_two_canaries():
     for load in (1, 2):
         ratio, mass = step_law(load, dpsgd, 4001)
         reached.append(float(mass @ np.maximum(1, np.exp(ratio))) / 2)
-    ceiling = placed_ceiling(dpsgd, 1)
+    ceiling = placement_ceiling(dpsgd, 1)
     assert max(reached) <= ceiling
     # All prices are valid, and the ceiling has the best of them.
     placing = _Placing(dpsgd)
@@ -100,7 +100,7 @@ def test_enumerated_policies_of_two_canaries():
 
 def test_more_coordinates_never_hurt_and_in_the_end_canaries_are_isolated():
     shape = dict(n=400, steps=20, sample_rate=0.2, sigma=2.4)
-    ceilings = [placed_ceiling(DpSgd(d=d, **shape), 40) for d in (4, 20, 100, 400, 10**6)]
+    ceilings = [placement_ceiling(DpSgd(d=d, **shape), 40) for d in (4, 20, 100, 400, 10**6)]
     assert (np.diff(ceilings) > -0.01).all()
     assert ceilings[2] > ceilings[0] + 0.3
     law = confidence(DpSgd(d=400, **shape))
@@ -110,9 +110,9 @@ def test_more_coordinates_never_hurt_and_in_the_end_canaries_are_isolated():
 
 def test_simulated_designs_stay_below():
     dpsgd = DpSgd(n=800, d=40, steps=12, sample_rate=0.3, sigma=2.0)
-    ceiling = placed_ceiling(dpsgd, 30)
+    ceiling = placement_ceiling(dpsgd, 30)
     for dropping in (None, Dropping(3, 0.8), Dropping(2, 0.9, 1.65, (3, 20))):
-        right = audit_hopping(dpsgd, 30, dropping=dropping, trials=1000, seed=1).v
+        right = simulate_hopping(dpsgd, 30, dropping=dropping, trials=1000, seed=1).v
         assert right.mean() <= ceiling + 4 * right.std() / np.sqrt(1000)
     assert right.mean() > ceiling - 1.5  # the last design comes close
 
@@ -128,4 +128,4 @@ def test_a_policy_that_keeps_to_its_coordinates_is_below_all_prices():
 
 def test_too_many_steps():
     with pytest.raises(ValueError, match="steps must be at most 1000"):
-        placed_ceiling(DpSgd(n=10, steps=1001), 1)
+        placement_ceiling(DpSgd(n=10, steps=1001), 1)

@@ -7,10 +7,10 @@ from oralib import (
     Counts,
     DpSgd,
     Dropping,
-    audit_hopping,
     certified_epsilon,
     noise_multiplier,
     plan_audit,
+    simulate_hopping,
     valid_lower_bound,
 )
 from oralib.__main__ import main
@@ -33,7 +33,7 @@ SIGMA = noise_multiplier(2.0, 1e-5, 100, 0.1)
 def test_prediction_is_close_to_simulated_audits(dpsgd, k, dropping):
     """Two per cent of accuracy: it is a heuristic, for planning."""
     predicted = predicted_accuracy(dpsgd, np.array([k]), dropping)[0]
-    played = audit_hopping(dpsgd, k, dropping=dropping, trials=30, seed=1).accuracy
+    played = simulate_hopping(dpsgd, k, dropping=dropping, trials=30, seed=1).accuracy
     assert predicted == pytest.approx(played.mean(), abs=0.02 + 3 * played.std() / np.sqrt(30))
 
 

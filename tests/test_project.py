@@ -17,10 +17,10 @@ import pytest
 import yaml
 
 import oralib
+from orabook.results import recorded
 from oralib.__main__ import console, main
 from oralib._folders import write_new
 from oralib.experiments.paper import REPORTED
-from oralib.results import recorded
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -56,9 +56,9 @@ def names(entries):
 
 
 def test_missing_packages_are_named_with_their_extra(monkeypatch, capsys):
-    for name in [name for name in sys.modules if name.startswith("oralib.runs")]:
+    for name in [name for name in sys.modules if name.startswith("orabook.runs")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr("oralib.runs", raising=False)
+    monkeypatch.delattr("orabook.runs", raising=False)
     monkeypatch.setitem(sys.modules, "papermill", None)  # as if it were not installed
     assert main(["run", "x.ipynb"]) == 2
     said = "error: papermill is not installed: pip install '.[runs]' in the repository\n"
@@ -195,7 +195,7 @@ def test_modules_of_the_reference_are_there_after_the_first_import():
 
 @pytest.fixture
 def downloads(tmp_path):
-    """``book/_ext/downloads.py`` of a project in a folder of its own."""
+    """``orabook/builder/downloads.py`` of a project in a folder of its own."""
     home = tmp_path / "home" / "book" / "_ext"
     home.mkdir(parents=True)
     shutil.copy(ROOT / "book" / "_ext" / "downloads.py", home)
@@ -207,7 +207,7 @@ def downloads(tmp_path):
     return program
 
 
-OURS_ALONE = ["README.md", "book/_ext/downloads.py", "oralib/one.py"]
+OURS_ALONE = ["README.md", "orabook/builder/downloads.py", "oralib/one.py"]
 
 
 def test_without_git_only_what_belongs_to_the_project_is_carried(downloads):

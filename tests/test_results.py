@@ -8,10 +8,10 @@ import nbformat
 import numpy as np
 import pytest
 
-import book.__main__ as in_place
-from oralib import results
-from oralib.results import results_of
-from oralib.runs import prose
+import orabook.builder.execute as in_place
+from orabook import results
+from orabook.results import results_of
+from orabook.runs import prose
 
 markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
 

@@ -18,7 +18,8 @@ import pytest
 from zoo import SMALL, ZOO
 
 import oralib
-from oralib import tables
+from orabook import tables
+from orabook.studies import SampledChannel
 from oralib._rounding import ROUNDING, first_largest, in_order, log_ratio, snap
 
 BOOK = Path(__file__).parent.parent / "book"
@@ -38,16 +39,16 @@ def shake(monkeypatch):
 
 def notions(table):
     """All numbers of a table that people see."""
-    sampled = oralib.SampledChannel.of(table)
+    sampled = SampledChannel.of(table)
     laws = [
-        oralib.one_run_law(table, guesser)
+        oralib.games.one_run_law(table, guesser)
         for guesser in (oralib.ThresholdGuesser(), oralib.ThresholdGuesser(1.0))
     ]
-    laws += [oralib.one_run_law(table, oralib.TopGuesser(k)) for k in range(1, table.n + 1)]
-    laws.append(oralib.adaptive_law(table, oralib.ThresholdGuesser(1.0)))
-    laws.append(oralib.full_knowledge_law(table, oralib.ThresholdGuesser(1.0)))
+    laws += [oralib.games.one_run_law(table, oralib.TopGuesser(k)) for k in range(1, table.n + 1)]
+    laws.append(oralib.games.adaptive_law(table, oralib.ThresholdGuesser(1.0)))
+    laws.append(oralib.games.full_knowledge_law(table, oralib.ThresholdGuesser(1.0)))
     base = np.ones(table.n)
-    laws.append(oralib.classic_law(table, oralib.ThresholdGuesser(), 2, base=base))
+    laws.append(oralib.games.classic_law(table, oralib.ThresholdGuesser(), 2, base=base))
     level = table.epsilon if np.isfinite(table.epsilon) else 1.0
     return [
         *(table.epsilon, table.ddp, table.ac_ddp, table.ae_ac_ddp, table.delta(level)),

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from oralib import figures, runs
+from orabook import figures, runs
+from orabook.runs import prose, run, sweep
 from oralib.__main__ import main
 from oralib._folders import appearing
-from oralib.runs import prose, run, sweep
 
 ROOT = Path(__file__).parent.parent
 code, markdown = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
@@ -342,7 +342,7 @@ def test_long_sweeps_do_not_run_out_of_files(small):
     grid = runs.read_grid(write_grid(small.parent, "product: {x: [1, 2, 3, 4, 5]}"))
     program = (
         "import contextvars, os, sys\nfrom pathlib import Path\nfrom oralib import runs\n"
-        "from oralib.runs.sweep import run_point\ngrid = runs.read_grid(sys.argv[1])\n"
+        "from orabook.runs.sweep import run_point\ngrid = runs.read_grid(sys.argv[1])\n"
         "for point in grid.points:\n"
         "    place = Path(sys.argv[1]).with_name(runs.run_key(grid.chapter, point))\n"
         "    assert contextvars.copy_context().run(run_point, grid, point, place) == ''\n"

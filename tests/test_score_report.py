@@ -12,14 +12,8 @@ from scipy import stats
 from test_scores import gaussian, run
 
 import oralib
-from oralib import (
-    Counts,
-    SubsampledGaussianCurve,
-    audit_counts,
-    audit_guesses,
-    audit_scores,
-    valid_lower_bound,
-)
+from orabook.studies import SubsampledGaussianCurve
+from oralib import Counts, audit_counts, audit_guesses, audit_scores, valid_lower_bound
 from oralib._streams import stream
 from oralib.scores import UNFAIR
 from oralib.scores.audit import BALANCED, LEAST_GUESSES

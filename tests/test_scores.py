@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 import oralib
+from ledger import worst_cases
 from oralib import Counts, audit_counts, audit_guesses, audit_scores, valid_lower_bound
 from oralib.__main__ import main
 from oralib._streams import stream
@@ -251,7 +252,10 @@ def test_coverage_of_the_worst_mechanism():
     least = int(np.argmax(bounds > level))
     expected = oralib.p_value(least, r, level, delta=delta, n=n, method="exact")
     assert 0.03 < expected <= 0.05
-    mechanism, rng = oralib.ExtremalResponse(level, delta, least, r), np.random.default_rng(3)
+    mechanism, rng = (
+        worst_cases.ExtremalResponse(level, delta, least, r),
+        np.random.default_rng(3),
+    )
     failures = pure = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -292,7 +296,7 @@ def test_a_number_that_is_left_to_the_output_needs_the_split_p_value():
                     least[r - 1] = v
                     break
         assert (least <= n).sum() == 2 or not fixed
-        worst[fixed] = oralib.worst_case_rejection(least, epsilon, delta=delta, n=n)
+        worst[fixed] = worst_cases.worst_case_rejection(least, epsilon, delta=delta, n=n)
     assert worst[True] > 1.2 * beta
     assert worst[False] <= beta
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oralib.tables import number, show
+from orabook.tables import number, show
 
 
 def test_numbers_as_in_a_book():

@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from book import data
-from oralib import DpSgd, audit_gradients, audit_likelihood, canary_scores
-from oralib.trainings import BUGS, planted, release_noise, train_digits
-from oralib.trainings.leak import expected_batch
+from orabook.builder import data
+from orabook.trainings import BUGS, planted, release_noise, train_digits
+from orabook.trainings.leak import expected_batch
+from oralib import DpSgd
+from oralib.dpsgd import audit_gradients, canary_scores, simulate_likelihood
 
 pytestmark = pytest.mark.torch
 
@@ -57,7 +58,7 @@ def test_gradients_have_the_moments_of_the_simulation(hopping):
 @real
 def test_real_counts_are_those_of_the_simulation():
     k, runs = 60, 8
-    simulated = audit_likelihood(CLAIM, k, trials=2000, seed=1)
+    simulated = simulate_likelihood(CLAIM, k, trials=2000, seed=1)
     v = []
     for seed in range(runs):
         included, training = trained(seed)
@@ -181,7 +182,7 @@ import sys
 sys.modules["torch"] = None
 import numpy as np
 from oralib import DpSgd
-from oralib.trainings import train_digits
+from orabook.trainings import train_digits
 try:
     train_digits(DpSgd(10, 10), np.zeros(10, dtype=bool), seed=1)
 except ModuleNotFoundError as error:

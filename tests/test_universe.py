@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zoo import SMALL, ZOO
 
-from oralib import Channel, CountInSets, SampledChannel, Xor, channel
+from orabook.studies import SampledChannel
+from oralib import Channel, CountInSets, Xor, channel
 
 
 def random_sampled(seed, size, n, outputs=3):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ledger.worst_cases import best_mean
 from oralib import (
     Channel,
     Count,
@@ -16,23 +17,21 @@ from oralib import (
     XorInPairs,
     XorRandomizedResponse,
     adaptive,
-    audit,
-    audit_single_step,
-    audit_training,
-    best_mean,
     channel,
     classic,
     epsilon_lower_bound,
     epsilon_lower_bound_anytime,
     epsilon_lower_bound_random_r,
     experiments,
-    full_knowledge,
     one_run,
     p,
-    split_for,
+    simulate_dpsgd,
     valid_lower_bound,
     valid_rule,
 )
+from oralib.bounds import split_for
+from oralib.dpsgd import simulate_single_step, simulate_training
+from oralib.games import full_knowledge
 
 LAPLACE, ALL, SOME = LocalLaplace(2.0), ThresholdGuesser(), ThresholdGuesser(2.0)
 STEP = DpSgd(40, 20, 1, 1.0, 2.0)
@@ -55,16 +54,16 @@ GAMES = {
         "list",
     ),
     "all others": (lambda: full_knowledge(Count(), SOME, 6, **GAME), False, "all others"),
-    "DP-SGD": (lambda: audit(STEP, 10, **GAME), True, "none"),
-    "DP-SGD by steps": (lambda: audit_training(STEP, 10, **GAME), True, "none"),
-    "DP-SGD, threshold": (lambda: audit_single_step(STEP, 0.5, **GAME), False, "none"),
+    "DP-SGD": (lambda: simulate_dpsgd(STEP, 10, **GAME), True, "none"),
+    "DP-SGD by steps": (lambda: simulate_training(STEP, 10, **GAME), True, "none"),
+    "DP-SGD, threshold": (lambda: simulate_single_step(STEP, 0.5, **GAME), False, "none"),
     "DP-SGD, one-way": (
-        lambda: audit_single_step(STEP, 0.5, feedback="one-way", **GAME),
+        lambda: simulate_single_step(STEP, 0.5, feedback="one-way", **GAME),
         False,
         "one-way",
     ),
     "DP-SGD, budget": (
-        lambda: audit_single_step(STEP, 0.5, feedback="full", budget=4, **GAME),
+        lambda: simulate_single_step(STEP, 0.5, feedback="full", budget=4, **GAME),
         True,
         "list",
     ),
@@ -225,7 +224,7 @@ def test_planned_share_is_near_the_best(budget, beta, r, accuracy):
 
 
 def test_one_trial_with_a_threshold_is_no_fixed_number():
-    counts = audit_single_step(DpSgd(20_000, 1000, 1, 1.0, 2.14911), 1.0, seed=3)
+    counts = simulate_single_step(DpSgd(20_000, 1000, 1, 1.0, 2.14911), 1.0, seed=3)
     fixed = Counts(counts.v, counts.r, counts.n, r_fixed=True)
     assert valid_lower_bound(counts, delta=1e-5)[0] < valid_lower_bound(fixed, delta=1e-5)[0]
     assert valid_rule(counts, 1e-5) == "split"

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from test_channel import random_channel
 
+from ledger.worst_cases import best_mean
 from oralib import (
     Channel,
     LocalRandomizedResponse,
     adaptive_failure_probability,
-    best_mean,
     channel,
     epsilon_lower_bound,
     epsilon_lower_bound_anytime,

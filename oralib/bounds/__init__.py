@@ -2,7 +2,7 @@
 
 - :mod:`~oralib.bounds.logistic`: accuracies and privacy levels;
 - :mod:`~oralib.bounds.approximate`: bounds for ε-DP and (ε, δ)-DP, r fixed in advance or not;
-- :mod:`~oralib.bounds.watched`: bounds for counts that somebody watched as they grew;
+- :mod:`~oralib.bounds.anytime`: bounds for counts that somebody watched as they grew;
 - :mod:`~oralib.bounds.graded`: a bound that counts surer guesses for more, r fixed in advance;
 - :mod:`~oralib.bounds.fdp`: a bound for mechanisms whose trade-off curve is in a known family;
 - :mod:`~oralib.bounds.independent`: a bound for the same mechanisms if the scores are independent;
@@ -10,25 +10,23 @@
 - :mod:`~oralib.bounds.assumptions`: the same audit under one assumption after another.
 """
 
+from oralib.bounds.anytime import adaptive_failure_probability, epsilon_lower_bound_anytime
 from oralib.bounds.approximate import (
     clopper_pearson_lower,
     epsilon_lower_bound,
     epsilon_lower_bound_random_r,
     p_value,
-    worst_case_rejection,
 )
 from oralib.bounds.fdp import (
     GaussianCurve,
-    SubsampledGaussianCurve,
     epsilon_lower_bound_fdp,
 )
 from oralib.bounds.graded import epsilon_lower_bound_graded
 from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.logistic import epsilon_estimate, p, p_inv
 from oralib.bounds.valid import Counts, split_for, valid_lower_bound, valid_rule
-from oralib.bounds.watched import adaptive_failure_probability, epsilon_lower_bound_anytime
 
-__all__ = ["Counts", "GaussianCurve", "SubsampledGaussianCurve", "adaptive_failure_probability"]
+__all__ = ["Counts", "GaussianCurve", "adaptive_failure_probability"]
 __all__ += ["clopper_pearson_lower", "epsilon_estimate", "epsilon_lower_bound"]
 __all__ += ["epsilon_lower_bound_anytime", "epsilon_lower_bound_fdp"]
 __all__ += [
@@ -40,4 +38,4 @@ __all__ += [
     "p_value",
     "split_for",
 ]
-__all__ += ["valid_lower_bound", "valid_rule", "worst_case_rejection"]
+__all__ += ["valid_lower_bound", "valid_rule"]

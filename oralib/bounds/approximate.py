@@ -34,7 +34,6 @@ __all__ = [
     "epsilon_lower_bound",
     "epsilon_lower_bound_random_r",
     "p_value",
-    "worst_case_rejection",
 ]
 
 
@@ -175,7 +174,7 @@ def epsilon_lower_bound_random_r(
     delta : the δ of (ε, δ)-DP, in [0, 1].
     n : the number of elements, taken and abstained, at least r.
     split : the share of β that is set aside for δ, in (0, 1). Choose it before the audit;
-        :func:`oralib.split_for` plans it.
+        :func:`oralib.bounds.split_for` plans it.
 
     Examples
     --------
@@ -185,40 +184,6 @@ def epsilon_lower_bound_random_r(
     beta = _check.reals("beta", beta, 0, 1, interval="()")
     split = _check.real("split", split, 0, 1, interval="()")
     return _over_counts(_lower_bounds, v, r, delta, n, _SPLIT, split, beta=beta)
-
-
-def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float, n: int) -> float:
-    """At worst, how often an (ε, δ)-DP mechanism can make V reach a threshold that depends on R.
-
-    The exact maximum of P[V >= c_R] over all mechanisms and all plain or one-way guessers that
-    take at most as many guesses as there are thresholds: 1 - (1 - f) max(0, 1 - n δ / B) with the
-    largest f = P[Bin(r, p(ε)) >= c_r] and the least B = c_r P[Bin(r, p(ε)) = c_r] / f.
-
-    Parameters
-    ----------
-    thresholds : c_1, c_2, ... for r = 1, 2, ... guesses; a threshold above r is never reached.
-    epsilon, delta : the privacy of the mechanism.
-    n : the number of elements, at least as many as there are thresholds.
-
-    Examples
-    --------
-    >>> round(worst_case_rejection([2, 2, 3], 0.0, delta=0.01, n=3), 6)
-    0.26125
-    """
-    epsilon = _check.real("epsilon", epsilon, 0, np.inf, interval="[)")
-    delta, n = _check.real("delta", delta, 0, 1), _check.integer("n", n, 1)
-    c = _check.integers("thresholds", thresholds)
-    if c.ndim != 1:
-        raise ValueError(f"thresholds must be a list of numbers, got shape {c.shape}")
-    r = np.arange(1, c.size + 1)
-    _check.at_most("the number of thresholds", np.asarray(c.size), "n", np.asarray(n))
-    if (c == 0).any():
-        return 1.0
-    reached = c <= r
-    if not reached.any():
-        return 0.0
-    f, x = _worst_cases(c[reached], r[reached], epsilon, n * delta)
-    return float(f + min(x, 1.0) * (1 - f))
 
 
 def _over_counts(
@@ -313,19 +278,6 @@ def _p_value(
     if not x < 1:
         return 1.0, 0.0
     return f + x * (1 - f), slope * qc * (1 - x) + x_slope * (1 - f)
-
-
-@jit
-def _worst_cases(c: Array, r: Array, epsilon: float, budget: float) -> tuple[float, float]:
-    """The largest f and the largest n δ / B."""
-    q, qc = odds(epsilon)
-    most, largest = 0.0, 0.0
-    for i in range(c.size):
-        f, _, ratio = _tail_and_ratio(c[i], r[i], q, qc)
-        most = max(most, f)
-        if budget > 0:
-            largest = max(largest, budget * ratio / c[i])
-    return most, largest
 
 
 @jit

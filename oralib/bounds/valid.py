@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
+from oralib.bounds.anytime import epsilon_lower_bound_anytime
 from oralib.bounds.approximate import epsilon_lower_bound, epsilon_lower_bound_random_r, p_value
 from oralib.bounds.logistic import counts_of
-from oralib.bounds.watched import epsilon_lower_bound_anytime
 
 __all__ = ["Counts", "split_for", "valid_lower_bound", "valid_rule"]
 

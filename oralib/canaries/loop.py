@@ -19,8 +19,8 @@ from oralib.bounds import Counts
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.dpsgd.hopping import by_promise, loads_and_widths
 from oralib.dpsgd.likelihood import likelihood_tables
-from oralib.dpsgd.noisy_counts import ratio_table, window
-from oralib.dpsgd.observed import all_log_odds, weigh_all
+from oralib.dpsgd.ratios import ratio_table, window
+from oralib.dpsgd.released import all_log_odds, weigh_all
 from oralib.mechanisms import Array
 from oralib.planning import SEEN_NOISE, AuditPlan
 

@@ -5,32 +5,45 @@ decide which elements are included, the model trains on them alone, and the audi
 weights. With n <= d every element has its own coordinate; with n > d each coordinate has n / d
 elements.
 
+Simulated audits, as in the paper and beyond it:
+
 - :mod:`~oralib.dpsgd.training`: the training step by step, and its audit as written;
 - :mod:`~oralib.dpsgd.sums`: the same audit, but drawing only what its guesser looks at;
 - :mod:`~oralib.dpsgd.extremes`: the same, but drawing only the coordinates that are guessed, in
   O(k);
-- :mod:`~oralib.dpsgd.isolated`: elements with their own coordinates, and how sure a guess can be;
 - :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback;
 - :mod:`~oralib.dpsgd.likelihood`: the most likely guess, from the sum or from all steps;
 - :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped;
-- :mod:`~oralib.dpsgd.placed`: the ceiling of all such placements;
-- :mod:`~oralib.dpsgd.observed`: guesses from the weights of a training that was actually run;
-- :mod:`~oralib.dpsgd.conformity`: whether that training looks like the stated one.
+- :mod:`~oralib.dpsgd.prediction`: how many of its guesses are right, without a simulation.
+
+A training that was actually run:
+
+- :mod:`~oralib.dpsgd.released`: scores of canaries from its published weights;
+- :mod:`~oralib.dpsgd.conformity`: whether it looks like the stated one.
 """
 
-from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.dpsgd.conformity import Conformity, conformity
-from oralib.dpsgd.hopping import Dropping, audit_hopping, hopping_scores
-from oralib.dpsgd.isolated import Confidence, confidence, isolated_limit
-from oralib.dpsgd.likelihood import audit_likelihood
-from oralib.dpsgd.observed import audit_gradients, canary_scores, noisy_gradients
-from oralib.dpsgd.placed import placed_ceiling
-from oralib.dpsgd.single_step import audit_single_step, guess_distances
-from oralib.dpsgd.sums import audit
-from oralib.dpsgd.training import DpSgd, audit_training, train
+from oralib.dpsgd.hopping import Dropping, hopping_scores, simulate_hopping
+from oralib.dpsgd.likelihood import simulate_likelihood
+from oralib.dpsgd.released import audit_gradients, canary_scores, noisy_gradients
+from oralib.dpsgd.single_step import guess_distances, simulate_single_step
+from oralib.dpsgd.sums import simulate_dpsgd
+from oralib.dpsgd.training import DpSgd, run_dpsgd, simulate_training
 
-__all__ = ["Confidence", "Conformity", "DpSgd", "Dropping", "audit", "audit_gradients"]
-__all__ += ["audit_hopping", "audit_likelihood", "audit_single_step", "audit_training"]
-__all__ += ["canary_scores", "certified_epsilon", "confidence", "conformity", "guess_distances"]
-__all__ += ["hopping_scores", "isolated_limit", "noise_multiplier", "noisy_gradients"]
-__all__ += ["placed_ceiling", "train"]
+__all__ = [
+    "Conformity",
+    "DpSgd",
+    "Dropping",
+    "audit_gradients",
+    "canary_scores",
+    "conformity",
+    "guess_distances",
+    "hopping_scores",
+    "noisy_gradients",
+    "run_dpsgd",
+    "simulate_dpsgd",
+    "simulate_hopping",
+    "simulate_likelihood",
+    "simulate_single_step",
+    "simulate_training",
+]

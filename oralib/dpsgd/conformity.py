@@ -20,7 +20,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oralib import _check
-from oralib.dpsgd.observed import check_places, check_steps
+from oralib.dpsgd.released import check_places, check_steps
 from oralib.dpsgd.training import DpSgd
 
 

@@ -28,7 +28,7 @@ from oralib import _check
 from oralib._jit import jit
 from oralib._streams import play
 from oralib.bounds import Counts
-from oralib.dpsgd.noisy_counts import interpolate, ratio_table
+from oralib.dpsgd.ratios import interpolate, ratio_table
 from oralib.dpsgd.training import DpSgd, fixed_counts, numbers_of_guesses
 from oralib.mechanisms import Array
 
@@ -128,7 +128,7 @@ def _widths(dpsgd: DpSgd) -> NDArray[np.int64]:
     return np.diff(np.arange(bands + 1) * dpsgd.used_coordinates // bands)
 
 
-def audit_hopping(
+def simulate_hopping(
     dpsgd: DpSgd, k: int, *, dropping: Dropping | None = None, trials: int = 1, seed: int
 ) -> Counts:
     """Audit DP-SGD with canaries that hop, guessing the k with scores farthest from 0.
@@ -146,7 +146,7 @@ def audit_hopping(
     Examples
     --------
     >>> dpsgd = DpSgd(n=16_000, sigma=2.4224)
-    >>> counts = audit_hopping(dpsgd, 300, trials=10, seed=1)
+    >>> counts = simulate_hopping(dpsgd, 300, trials=10, seed=1)
     >>> bool(counts.accuracy.mean() > 0.7)
     True
     """
@@ -164,7 +164,7 @@ def hopping_counts(
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """Like :func:`audit_hopping`, for several numbers of guesses on the same trainings.
+    """Like :func:`simulate_hopping`, for several numbers of guesses on the same trainings.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def hopping_counts(
 def hopping_scores(
     dpsgd: DpSgd, *, dropping: Dropping | None = None, seed: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.bool_]]:
-    """One training as :func:`audit_hopping` plays it: who is included, all scores, who is active.
+    """One training of :func:`simulate_hopping`: who is included, all scores, who is active.
 
     The score of a dropped canary is the score it had when it was dropped.
 

@@ -28,14 +28,14 @@ from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib._streams import play
 from oralib.bounds import Counts
-from oralib.dpsgd.noisy_counts import POINTS, interpolate, log_mixture, window
+from oralib.dpsgd.ratios import POINTS, interpolate, log_mixture, window
 from oralib.dpsgd.training import DpSgd, fixed_counts, numbers_of_guesses
 from oralib.mechanisms import Array
 
 SEEN = ("sum", "steps")
 
 
-def audit_likelihood(
+def simulate_likelihood(
     dpsgd: DpSgd, k: int, *, sees: str = "steps", feedback: str = "none", trials: int = 1, seed: int
 ) -> Counts:
     """Audit DP-SGD with k guesses at the elements whose coins are best known from the outputs.
@@ -51,7 +51,7 @@ def audit_likelihood(
     Examples
     --------
     >>> dpsgd = DpSgd(n=4000, sigma=0.99)
-    >>> means = [audit_likelihood(dpsgd, 100, sees=x, trials=50, seed=1).v.mean() for x in SEEN]
+    >>> means = [simulate_likelihood(dpsgd, 100, sees=x, trials=50, seed=1).v.mean() for x in SEEN]
     >>> bool(means[1] > means[0])
     True
     """
@@ -69,7 +69,7 @@ def likelihood_counts(
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """Like :func:`audit_likelihood`, for several numbers of guesses at once, the largest first."""
+    """Like :func:`simulate_likelihood`, for several numbers of guesses, the largest first."""
     ks = numbers_of_guesses(guesses, dpsgd.n)
     _check.one_of("sees", sees, SEEN)
     _check.one_of("feedback", feedback, ("none", "one-way"))

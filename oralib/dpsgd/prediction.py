@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib.dpsgd.hopping import Dropping, loads_and_widths, stages
-from oralib.dpsgd.noisy_counts import ratio_table
+from oralib.dpsgd.ratios import ratio_table
 from oralib.dpsgd.training import DpSgd
 
 
 def predicted_accuracy(
     dpsgd: DpSgd, guesses: NDArray[np.int64], dropping: Dropping | None = None
 ) -> NDArray[np.float64]:
-    """The expected share of right guesses of :func:`oralib.audit_hopping`, for several k.
+    """The expected share of right guesses of :func:`oralib.simulate_hopping`, for several k.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from oralib.games import FEEDBACK, adaptive_game, check_budget, in_order
 from oralib.mechanisms import Array
 
 
-def audit_single_step(
+def simulate_single_step(
     dpsgd: DpSgd,
     tau: float,
     *,
@@ -41,7 +41,7 @@ def audit_single_step(
     Examples
     --------
     >>> dpsgd = DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0)
-    >>> counts = audit_single_step(dpsgd, 1.0, trials=100, seed=1)
+    >>> counts = simulate_single_step(dpsgd, 1.0, trials=100, seed=1)
     >>> bool(abs(counts.accuracy.mean() - 0.8) < 0.02)
     True
     """

@@ -30,7 +30,9 @@ METHODS = ("auto", "collapsed", "extremes")
 _MANY_COORDINATES, _MANY_ELEMENTS = 10_000, 256
 
 
-def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int, method: str = "auto") -> Counts:
+def simulate_dpsgd(
+    dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int, method: str = "auto"
+) -> Counts:
     """Audit DP-SGD with k guesses: 1 for the k/2 highest elements, -1 for the k/2 lowest.
 
     For odd k the highest get one more. The score of an element is the sum of all noisy gradients of
@@ -48,7 +50,7 @@ def audit(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int, method: str = "au
 
     Examples
     --------
-    >>> counts = audit(DpSgd(n=10**12, d=10**12, sigma=2.4224), 100, trials=1000, seed=1)
+    >>> counts = simulate_dpsgd(DpSgd(n=10**12, d=10**12, sigma=2.4224), 100, trials=1000, seed=1)
     >>> bool(abs(counts.v.mean() - 93.92) < 0.3)
     True
     """

@@ -71,7 +71,7 @@ class DpSgd:
 # --------------------------------------------------------------------- DP-SGD step by step
 
 
-def train(
+def run_dpsgd(
     dpsgd: DpSgd,
     included: NDArray[np.bool_],
     rng: Generator,
@@ -95,7 +95,7 @@ def train(
     Examples
     --------
     >>> rng = np.random.default_rng(1)
-    >>> weights = train(DpSgd(n=20, d=10, steps=5), rng.random(20) < 0.5, rng)
+    >>> weights = run_dpsgd(DpSgd(n=20, d=10, steps=5), rng.random(20) < 0.5, rng)
     >>> weights.shape
     (6, 10)
     """
@@ -130,7 +130,7 @@ def _train(coordinate: Array, training: Any, sizes: Any, rng: Generator) -> Arra
     return weights
 
 
-def audit_training(
+def simulate_training(
     dpsgd: DpSgd,
     k: int,
     *,
@@ -145,7 +145,7 @@ def audit_training(
 
     Examples
     --------
-    >>> counts = audit_training(DpSgd(n=200, d=100, sigma=0.5), 20, trials=5, seed=1)
+    >>> counts = simulate_training(DpSgd(n=200, d=100, sigma=0.5), 20, trials=5, seed=1)
     >>> counts.r.tolist()
     [20, 20, 20, 20, 20]
     """
@@ -158,7 +158,9 @@ def audit_training(
 
     def trial(rng: Generator) -> int:
         included = rng.random(dpsgd.n) < 0.5
-        weights = train(dpsgd, included, rng, clip=clip, learning_rate=learning_rate, gradient=clip)
+        weights = run_dpsgd(
+            dpsgd, included, rng, clip=clip, learning_rate=learning_rate, gradient=clip
+        )
         update = (weights[0] - weights[-1]) / learning_rate
         # The elements in ascending order of their coordinate's update.
         order = (np.argsort(update[:used], kind="stable")[:, None] + elements).ravel()

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from oralib import _check
-from oralib.dpsgd import audit, audit_single_step
+from oralib.dpsgd import simulate_dpsgd, simulate_single_step
 from oralib.experiments import points
 from oralib.games import adaptive, one_run
 from oralib.guessers import ThresholdGuesser
@@ -48,7 +48,7 @@ def taken_guesses(
     shares = points.reals_of("fractions", fractions, 0, 1, "(]")
     dpsgd = points.training_for(epsilon, delta, n, d, steps, sample_rate)
     guesses = [max(1, round(share * dpsgd.n)) for share in shares]
-    play = partial(audit, dpsgd, trials=trials, seed=seed)
+    play = partial(simulate_dpsgd, dpsgd, trials=trials, seed=seed)
     played = [({"x": k / dpsgd.n, "n": dpsgd.n, "k": k}, partial(play, k)) for k in guesses]
     return points.sweep(played, beta, delta)
 
@@ -81,7 +81,7 @@ def elements_per_coordinate(
     sizes = points.elements_of(ratios, d)
     k = _check.integer("k", k, 1, min(sizes))
     trainings = [points.training_for(epsilon, delta, n, d, steps, sample_rate) for n in sizes]
-    play = partial(audit, k=k, trials=trials, seed=seed)
+    play = partial(simulate_dpsgd, k=k, trials=trials, seed=seed)
     played = [({"x": t.n / t.d, "n": t.n, "k": k}, partial(play, t)) for t in trainings]
     return points.sweep(played, beta, delta)
 
@@ -153,7 +153,7 @@ def adaptive_dpsgd(
     words = points.words_of("feedbacks", feedbacks, _FEEDBACKS)
     sizes = points.elements_of(ratios, d)
     trainings = [points.training_for(epsilon, delta, n, d, 1, 1.0) for n in sizes]
-    play = partial(audit_single_step, tau=tau, trials=trials, seed=seed)
+    play = partial(simulate_single_step, tau=tau, trials=trials, seed=seed)
     played = [
         ({"feedback": word, "x": t.n / t.d, "n": t.n}, partial(play, t, feedback=word))
         for word, t in product(words, trainings)

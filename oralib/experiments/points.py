@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oralib import _check
+from oralib.accounting import noise_multiplier
 from oralib.bounds import Counts
-from oralib.dpsgd import DpSgd, noise_multiplier
+from oralib.dpsgd import DpSgd
 from oralib.experiments.summaries import summary
 
 

@@ -11,11 +11,9 @@ come in sets, and what matters is the set's output and what is known about its e
 
 from oralib.mechanisms.elements import (
     AllOrNothing,
-    ExtremalResponse,
     LocalLaplace,
     LocalRandomizedResponse,
     NameAndShame,
-    SelfMutingResponse,
 )
 from oralib.mechanisms.protocol import Array as Array
 from oralib.mechanisms.protocol import DiscreteMechanism as DiscreteMechanism
@@ -30,6 +28,6 @@ from oralib.mechanisms.sets import (
     XorRandomizedResponse,
 )
 
-__all__ = ["AllOrNothing", "Count", "CountInSets", "ExtremalResponse", "LocalLaplace"]
+__all__ = ["AllOrNothing", "Count", "CountInSets", "LocalLaplace"]
 __all__ += ["LocalRandomizedResponse", "Mechanism", "NameAndShame", "NoisyCountInSets"]
-__all__ += ["SelfMutingResponse", "Xor", "XorInPairs", "XorRandomizedResponse", "sign_vectors"]
+__all__ += ["Xor", "XorInPairs", "XorRandomizedResponse", "sign_vectors"]

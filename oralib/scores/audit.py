@@ -13,8 +13,6 @@ from oralib import _check
 from oralib._streams import stream
 from oralib.bounds import (
     Counts,
-    GaussianCurve,
-    SubsampledGaussianCurve,
     epsilon_estimate,
     epsilon_lower_bound,
     epsilon_lower_bound_fdp,
@@ -35,9 +33,6 @@ from oralib.scores.columns import (
     scores_and_coins,
 )
 from oralib.scores.result import UNFAIR, ScoreAudit, best_bound
-
-Curve = GaussianCurve | SubsampledGaussianCurve
-GAUSSIAN = GaussianCurve()
 
 #: If exactly half of this many canaries are included, the audit assumes a design that is not
 #: covered. Fair coins balance with probability about 0.8 / √n: for fewer canaries that is ordinary.
@@ -66,7 +61,6 @@ def audit_scores(
     side: str = "both",
     claim: float | None = None,
     coins: str | None = None,
-    curve: Curve = GAUSSIAN,
     ids: Sequence[Any] | None = None,
     seed: int = 0,
 ) -> ScoreAudit:
@@ -96,7 +90,6 @@ def audit_scores(
     claim : the claimed ε, if a split should choose a number of guesses that could refute it.
     coins : ``"independent"`` says that the coins balanced by chance; ``"balanced"``, exactly half
         of them included, is an error, since no bound here is valid for that.
-    curve : the family of trade-off curves for ``fdp_bound``.
     ids : names of the canaries, to check that none occurs twice.
     seed : the seed of the split and of the order of equal scores. Do not choose it by the result.
 
@@ -145,7 +138,7 @@ def audit_scores(
     more |= {"ties_drawn": tied, "seed": seed, "best_bound": best}
     counts = _counts(v, r, audited.size, fixed, coins)
     problem = _problem(bits, coins, v, r, "scores")
-    return _audit(counts, delta, beta, curve, problem, bits, tuple(notes), **more)
+    return _audit(counts, delta, beta, problem, bits, tuple(notes), **more)
 
 
 def audit_guesses(
@@ -156,7 +149,6 @@ def audit_guesses(
     beta: float = 0.05,
     guesses: int | None = None,
     coins: str | None = None,
-    curve: Curve = GAUSSIAN,
     ids: Sequence[Any] | None = None,
 ) -> ScoreAudit:
     """Audit a training by guesses that somebody has made.
@@ -166,7 +158,7 @@ def audit_guesses(
     guessed : one guess per canary: True or 1 for included, False or 0 for excluded, nan for none.
         If ``truth`` is written as 1 and -1, then as 1, -1, and 0 or nan for none.
     truth : the coins of all canaries, guessed or not: True or False, 1 or 0, or 1 or -1.
-    delta, beta, coins, curve, ids : as in :func:`audit_scores`.
+    delta, beta, coins, ids : as in :func:`audit_scores`.
     guesses : the number of guesses, if it was fixed before the training; guesses that are missing
         count as wrong. If it is not given, the number is taken to depend on the output, and the
         bound allows for that.
@@ -193,18 +185,16 @@ def audit_guesses(
     fixed = guesses is not None
     counts = _counts(v, all_of_them, bits.size, fixed, coins)
     problem = _problem(bits, coins, v, r, "guesses")
-    return _audit(counts, delta, beta, curve, problem, bits, (said,) if r < all_of_them else ())
+    return _audit(counts, delta, beta, problem, bits, (said,) if r < all_of_them else ())
 
 
-def audit_counts(
-    counts: Counts, *, delta: float, beta: float = 0.05, curve: Curve = GAUSSIAN
-) -> ScoreAudit:
+def audit_counts(counts: Counts, *, delta: float, beta: float = 0.05) -> ScoreAudit:
     """Audit a training by its counts alone; less can be checked.
 
     Parameters
     ----------
     counts : of one audit, with how it was set up, as ``Counts(75, 100, n=1000, r_fixed=True)``.
-    delta, beta, curve : as in :func:`audit_scores`.
+    delta, beta : as in :func:`audit_scores`.
 
     Examples
     --------
@@ -213,7 +203,7 @@ def audit_counts(
     (0.702, 0.702, 1.006)
     """
     check_one(counts)
-    return _audit(counts, *levels(delta, beta), curve)
+    return _audit(counts, *levels(delta, beta))
 
 
 def bounds_by_guesses(
@@ -367,7 +357,6 @@ def _audit(
     counts: Counts,
     delta: float,
     beta: float,
-    curve: Curve,
     problem: str = "",
     bits: Bits | None = None,
     notes: tuple[str, ...] = (),
@@ -377,11 +366,9 @@ def _audit(
     rule, level = valid_rule(counts, delta), more.setdefault("level", beta)
     more.setdefault("number", "fixed" if counts.r_fixed else "output")
     v, r = int(counts.v[0]), int(counts.r[0])
-    if not isinstance(curve, Curve):
-        raise TypeError(f"curve must be like GaussianCurve(), got curve={curve!r}")
     fdp = nan
     if counts.r_fixed and counts.feedback == "none" and delta > 0:
-        fdp = epsilon_lower_bound_fdp(v, r, n=counts.n, delta=delta, beta=level, curve=curve)
+        fdp = epsilon_lower_bound_fdp(v, r, n=counts.n, delta=delta, beta=level)
     if bits is not None:
         included = int(bits.sum())
         p_value = _coins_p_value(included, bits.size)
@@ -399,7 +386,6 @@ def _audit(
         fdp_bound=float(fdp),
         estimate=float(epsilon_estimate(v, r)),
         accuracy=v / r if r else nan,
-        curve=_named(curve),
         feedback=counts.feedback,
         problem=problem,
         notes=notes,
@@ -408,13 +394,6 @@ def _audit(
     if problem:
         warn(problem, stacklevel=3)
     return audit
-
-
-def _named(curve: Curve) -> str:
-    """A family of trade-off curves in words."""
-    if isinstance(curve, GaussianCurve):
-        return "a Gaussian mechanism"
-    return f"DP-SGD with {curve.steps:,} steps at a sample rate of {curve.sample_rate:g}"
 
 
 def _coins_p_value(included: int, n: int) -> float:

@@ -35,7 +35,7 @@ class ScoreAudit:
     ----------
     bound : with probability 1 - β it does not exceed the ε of an (ε, δ)-DP training.
     pure_bound : the same for δ = 0.
-    fdp_bound : the same, only for a training whose trade-off curve is in the family ``curve``;
+    fdp_bound : the same, only for a training whose trade-off curve is Gaussian;
         nan where the number of guesses was not fixed, where δ = 0, or with feedback.
     best_bound : what the audit would have shown if all its guesses had been right.
     estimate : the ε that the accuracy alone suggests; not a bound, and at the same accuracy no
@@ -56,7 +56,6 @@ class ScoreAudit:
         were included, and how often fair coins are this uneven; None if only counts were given.
     ties_drawn, seed : guesses that were drawn by lot among equal scores, and the seed of that and
         of the split.
-    curve : the family of trade-off curves of ``fdp_bound``, in words.
     feedback : what the guesser was told as it went, as :class:`oralib.Counts` names it.
     problem : why nothing has been shown, whatever the numbers say: coins that are not fair, or
         exactly balanced, or scores of the wrong sign. Otherwise empty.
@@ -91,7 +90,6 @@ class ScoreAudit:
     coins_p_value: float | None = None
     ties_drawn: int = 0
     seed: int | None = None
-    curve: str = "a Gaussian mechanism"
     feedback: str = "none"
     problem: str = ""
     notes: tuple[str, ...] = ()
@@ -121,7 +119,7 @@ class ScoreAudit:
             "split": "the canaries on which the number of guesses was chosen were drawn at random",
             "output": "the number of guesses may depend on the same, and on nothing else",
         }[self.number]
-        fdp = f"the trade-off curve of the training is that of {self.curve}; {common}; {number}"
+        fdp = f"the training has the trade-off curve of a Gaussian mechanism; {common}; {number}"
         if isnan(self.fdp_bound):
             fdp = "not computed: it needs a fixed number of guesses, δ > 0, and no feedback"
         return {
@@ -229,7 +227,7 @@ def _rows(audit: ScoreAudit, claim: float | None) -> list[tuple[str, str]]:
     if not audit.problem and not isnan(audit.fdp_bound):
         fdp = (
             f"ε is at least {down(audit.fdp_bound)} at this δ, if the trade-off curve of the "
-            f"training is that of {audit.curve}; otherwise this is not guaranteed"
+            f"training is that of a Gaussian mechanism; otherwise this is not guaranteed"
         )
         rows.append(("f-DP", fdp))
     if audit.r and not audit.problem:

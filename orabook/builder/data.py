@@ -1,0 +1,205 @@
+"""Compute the tables that chapters read because they take minutes: ``make data``.
+
+Or some of them: ``python -m orabook.builder.data best-bounds``. Real trainings need
+PyTorch: ``make torch``.
+
+Beside the result of many audits, a table has the result of the first few, ``first``. A test
+computes it again, and so finds a table that no longer fits the library.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from orabook import studies
+from orabook.extensions import stored_outputs
+from orabook.place import BOOK
+from orabook.studies.methods import METHODS
+from orabook.trainings import planted
+from oralib import (
+    Counts,
+    DpSgd,
+    epsilon_lower_bound,
+    epsilon_lower_bound_graded,
+    noise_multiplier,
+    simulate_dpsgd,
+    valid_lower_bound,
+)
+from oralib.dpsgd.hopping import hopping_counts
+from oralib.dpsgd.likelihood import likelihood_counts
+
+FOLDER = BOOK / "data"
+
+#: Audits per row, many where they are cheap, as in Chapter 6; and how many the tests play again:
+#: one block of random numbers.
+TRIALS = {
+    **dict.fromkeys(METHODS, 1000),
+    **dict.fromkeys(("paper", "sum"), 10_000),
+    **dict.fromkeys(("hopping", "dropping", "crowding"), 4000),
+}
+FIRST = 32
+
+
+def best_bounds() -> pd.DataFrame:
+    """What each way of auditing shows in the paper's setting."""
+    rows = [studies.best_bounds([name], trials=trials) for name, trials in TRIALS.items()]
+    table = pd.concat(rows, ignore_index=True)
+    return table.assign(first=first_bounds(table["method"]))
+
+
+def first_bounds(methods: "pd.Series[str]") -> list[float]:
+    """The mean bound of the first audits of each method."""
+    return studies.best_bounds(methods, trials=FIRST)["bound"].tolist()
+
+
+#: How many guesses of the best design have each grade, and what a right one counts. Chosen on other
+#: random numbers.
+GRADES, WEIGHTS = (160, 240), (5, 2)
+
+
+def graded() -> pd.DataFrame:
+    """The best design once more: guesses that count alike, and graded ones; five minutes.
+
+    Column ``gain`` is the mean difference on the same audits, and ``first`` the mean number of
+    right guesses, or their weight, in the first ones.
+    """
+    way, setting = METHODS["crowding"], dict(n=100_000, delta=1e-5)
+    equal, weight = graded_counts(4000)
+    # The bound depends on the weight alone, and is nearly straight from one of these to the next.
+    tried = np.array([[a, 3 * a // 2] for a in range(weight.min() // 8 - 2, weight.max() // 8 + 3)])
+    each = [epsilon_lower_bound_graded(v, GRADES, WEIGHTS, **setting) for v in tqdm(tried)]
+    plain = epsilon_lower_bound(equal, way.guesses, method="exact", **setting)
+    weighed = np.interp(weight, tried @ WEIGHTS, each)
+    rows = []
+    for name, bounds, counted in ("equal", plain, equal), ("graded", weighed, weight):
+        row = {"guesses": name, "bound": bounds.mean(), "bound_se": standard_error(bounds)}
+        row |= {"gain": (bounds - plain).mean(), "gain_se": standard_error(bounds - plain)}
+        row |= {"counted": counted.mean(), "counted_se": standard_error(counted)}
+        rows.append(row | {"trials": len(bounds), "first": counted[:FIRST].mean()})
+    return pd.DataFrame(rows)
+
+
+def graded_counts(trials: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Right guesses of 350, and the weight of graded ones, in audits of the best design."""
+    way = METHODS["crowding"]
+    numbers = (sum(GRADES), way.guesses, GRADES[0])
+    dropping = way.play.keywords["dropping"]
+    sigma = noise_multiplier(2.0, 1e-5, 100, 0.1)
+    dpsgd = DpSgd(100_000, 1000, 100, 0.1, sigma)
+    every, equal, surest = hopping_counts(dpsgd, numbers, dropping=dropping, trials=trials, seed=31)
+    return equal.v, WEIGHTS[0] * surest.v + WEIGHTS[1] * (every.v - surest.v)
+
+
+def standard_error(values: NDArray[Any]) -> float:
+    return float(values.std(ddof=1) / sqrt(len(values)))
+
+
+def bound_map() -> pd.DataFrame:
+    """Mean bounds over elements per coordinate and guesses, from 20 audits per point."""
+    columns = ["epsilon", "method", "x", "n", "k", "valid", "valid_se", "efficacy", "trials"]
+    return studies.bound_map(trials=20)[columns]
+
+
+def explorer() -> pd.DataFrame:
+    """Mean bounds of the explorer, at the points of its sliders; about a minute."""
+    points = [(e, x, way) for e in EXPLORED["epsilon"] for x in EXPLORED["x"] for way in WAYS]
+    rows = [explored(*point) for point in tqdm(points, disable=None, leave=False)]
+    return pd.concat(rows, ignore_index=True).round(4)
+
+
+def explored(epsilon: float, x: int, way: str, trials: int | None = None) -> pd.DataFrame:
+    """Canaries that stay, hop or stay with one-way feedback: a row for each number of guesses.
+
+    Numbers of guesses share their trainings, except for canaries that stay, which are cheap. Column
+    ``first`` is the mean bound of the first audits.
+    """
+    sigma = noise_multiplier(epsilon, 1e-5, 100, 0.1)
+    dpsgd = DpSgd(1000 * x, 1000, 100, 0.1, sigma)
+    guesses = EXPLORED["k"][::-1]
+    many = WAYS[way].play(dpsgd, guesses, trials=trials or WAYS[way].trials, seed=0)
+    rows = []
+    for k, counts in zip(guesses, many, strict=True):
+        bounds = valid_lower_bound(counts, delta=1e-5)
+        row = {"epsilon": epsilon, "method": way, "x": x, "k": k, "bound": bounds.mean()}
+        row["bound_se"] = bounds.std(ddof=1) / sqrt(len(bounds))
+        row["accuracy"] = counts.accuracy.mean()
+        rows.append(row | {"trials": counts.trials, "first": bounds[:FIRST].mean()})
+    return pd.DataFrame(rows[::-1])
+
+
+def staying(dpsgd: DpSgd, guesses: Sequence[int], *, trials: int, seed: int) -> list[Counts]:
+    return [simulate_dpsgd(dpsgd, k, trials=trials, seed=seed) for k in guesses]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of auditing that the explorer offers: its audits, and how many of them."""
+
+    play: Callable[..., list[Counts]]
+    trials: int
+
+
+WAYS = {
+    "staying": Way(staying, 960),
+    "hopping": Way(hopping_counts, 128),
+    "one-way": Way(partial(likelihood_counts, sees="steps", feedback="one-way"), 64),
+}
+
+#: The positions of its sliders.
+EXPLORED = {
+    "epsilon": (1.0, 2.0, 3.0, 4.0, 6.0, 8.0),
+    "x": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32),
+    "k": (50, 100, 200, 300, 400, 800),
+}
+
+
+def planted_bugs() -> pd.DataFrame:
+    """Twenty real trainings for each bug and claim; needs PyTorch."""
+    return planted.planted_bugs(runs=20)
+
+
+def overclaims() -> pd.DataFrame:
+    """How often bounds claim too much where their assumptions are wrong; half a minute."""
+    return studies.overclaims()
+
+
+def lacking() -> bool:
+    """Whether a package of the real trainings is missing."""
+    _, needed = stored_outputs.NEEDS["torch"]
+    return any(find_spec(name) is None for name in needed)
+
+
+MAKERS = {
+    "best-bounds": best_bounds,
+    "bound-map": bound_map,
+    "explorer": explorer,
+    "graded": graded,
+    "overclaims": overclaims,
+    "planted-bugs": planted_bugs,
+}
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(MAKERS)
+    unknown = [name for name in names if name not in MAKERS]
+    if unknown:
+        sys.exit(f"there is no table {unknown[0]}, only {', '.join(MAKERS)}")
+    if "planted-bugs" in names and lacking():
+        print("planted-bugs needs PyTorch: make torch", file=sys.stderr)
+        names.remove("planted-bugs")
+    for name in names:
+        table = MAKERS[name]().round(6)
+        table.to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Build what the book carries for its readers: ``python -m orabook.builder.downloads FOLDER``.
+
+A wheel of the package, and an archive with all sources and chapters as they are now: the files that
+git tracks or, without git, the files that belong to the project and nothing else.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from orabook.place import ROOT
+
+#: What belongs to the project, at the top.
+PROJECT = (
+    *(".ci", ".github", ".gitignore", ".pre-commit-config.yaml", ".zenodo.json"),
+    *("CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE"),
+    *("Makefile", "README.md"),
+    *("_config.yml", "_toc.yml", "benchmarks", "book", "conftest.py", "environment.yml"),
+    *(
+        "ledger",
+        "orabook",
+        "oralib",
+        "pyproject.toml",
+        "requirements-tf.txt",
+        "requirements-torch.txt",
+        "requirements.lock",
+    ),
+    "tests",
+)
+
+#: What other tools leave in these folders.
+LEFT = ("__pycache__", ".ipynb_checkpoints", ".hypothesis")
+
+
+def asked_of_git(*words: str) -> str:
+    """What git says; nothing if this is not a clone, or git is missing or not allowed to look."""
+    if not (ROOT / ".git").exists():
+        return ""
+    # A repository named in the environment is a different one, as in git hooks.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, env=env, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return os.fsdecode(done.stdout)
+
+
+def files() -> list[str]:
+    """The names of all files of the project."""
+    if tracked := asked_of_git("ls-files", "-z"):
+        return [name for name in tracked.split("\0") if name and (ROOT / name).is_file()]
+    found = [path for name in PROJECT for path in [ROOT / name, *(ROOT / name).rglob("*")]]
+    names = [path.relative_to(ROOT) for path in found if path.is_file()]
+    return sorted(str(name) for name in names if not set(name.parts) & set(LEFT))
+
+
+def build(folder: Path) -> None:
+    """Put the wheel and the archive into a folder."""
+    names = files()
+    # All files in an archive get the same time. It must differ between versions: Python uses it to
+    # tell whether a module has changed since it was compiled.
+    time = asked_of_git("log", "-1", "--format=%ct").strip()
+    if not time:
+        time = str(int(max((ROOT / name).stat().st_mtime for name in names)))
+    with tempfile.TemporaryDirectory() as source:
+        for name in names:
+            (Path(source) / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, Path(source) / name)
+        command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.resolve())]
+        env = {**os.environ, "SOURCE_DATE_EPOCH": time}
+        subprocess.run(command, cwd=source, env=env, check=True)
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]))

@@ -1,0 +1,89 @@
+"""The page of a run: ``python -m orabook.builder.page NOTEBOOK PAGE FOLDER``.
+
+Sphinx makes it with the settings of the book, from an executed notebook with its numbers in prose
+filled in; nothing is executed. It is one HTML file that needs no network. Links to other chapters
+become plain words. Pictures that the notebook mentions are taken from the folder.
+"""
+
+import base64
+import mimetypes
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from bs4 import BeautifulSoup
+from jupyter_book.config import get_final_config
+from sphinx.application import Sphinx
+
+from orabook.extensions.captions import move_captions
+from orabook.place import BOOK, ROOT
+from orabook.runs.prose import filled
+
+_REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```"
+
+#: All style sheets except those for icons, whose fonts would have to be included.
+_SHEETS = "link[rel=stylesheet]:not([href*=fontawesome])"
+
+_PAGE = """<!doctype html>
+<html lang="en" data-theme="light" data-mode="light">
+<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
+<style>{style}
+body {{ max-width: 52rem; margin: 2rem auto; padding: 0 1rem }}
+.headerlink {{ display: none }} .admonition-title::after {{ content: none !important }}
+</style><script>MathJax = {{ options: {{ processHtmlClass: "math" }} }}</script>
+<script>{mathjax}</script>
+<article class="bd-article">{article}</article>
+"""
+
+
+def page_of(notebook: nbformat.NotebookNode, title: str, beside: Path) -> str:
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = filled(cell)
+    move_captions(notebook.cells)
+    notebook.cells.append(nbformat.v4.new_markdown_cell(_REFERENCES))
+    settings, _ = get_final_config(
+        user_yaml=ROOT / "_config.yml", cli_config={"latex_individualpages": False}
+    )
+    settings["extensions"] = [
+        extension
+        for extension in settings["extensions"]
+        if not extension.startswith("orabook.") and extension != "sphinx_external_toc"
+    ]
+    settings |= {
+        **{"root_doc": "page", "nb_execution_mode": "off", "suppress_warnings": ["*"]},
+        **{"html_extra_path": [], "html_static_path": [str(BOOK / "_static")], "html_js_files": []},
+        **{"html_favicon": "", "bibtex_bibfiles": [str(BOOK / "references.bib")]},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = Path(folder) / "source", Path(folder) / "out"
+        source.mkdir()
+        nbformat.write(notebook, source / "page.ipynb")
+        Sphinx(
+            *(str(source), None, str(out), str(out / "doctrees"), "html"),
+            confoverrides=settings,
+            status=None,
+            warning=None,
+        ).build()
+        made = BeautifulSoup((out / "page.html").read_text(encoding="utf-8"), "html.parser")
+        sheets = [out / link["href"].partition("?")[0] for link in made.select(_SHEETS)]
+        article = made.select_one("article")
+        for image in article.select("img[src]"):
+            place = out / image["src"]
+            place = place if place.exists() else beside / image["src"]
+            if place.is_file():
+                content = base64.b64encode(place.read_bytes()).decode()
+                image["src"] = f"data:{mimetypes.guess_type(place.name)[0]};base64,{content}"
+        return _PAGE.format(
+            title=title,
+            style="\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets),
+            mathjax=next(out.rglob("tex-svg.js")).read_text(encoding="utf-8"),
+            article=article.decode_contents(),
+        )
+
+
+if __name__ == "__main__":
+    source, target, beside = map(Path, sys.argv[1:])
+    page = page_of(nbformat.read(source, 4), target.parent.name, beside)
+    target.write_text(page, encoding="utf-8")

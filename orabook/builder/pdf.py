@@ -1,0 +1,368 @@
+"""The whole book as one PDF, from the pages that ``make book`` has built.
+
+The pages are joined into one, in the order of the table of contents, and headless Chromium prints
+it: nothing is executed again, and LaTeX is not needed. The reference of the library is left out:
+readers look things up on its pages or with Python's ``help``. Links between pages lead to places
+inside the PDF, and links to files that are not in it become plain text. Solutions of exercises are
+open. Folded code is left out, as its figure or table is there, except for the parameters and the
+imports of each chapter, which other code needs. The preface says once how to run a chapter.
+"""
+
+import base64
+import logging
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from io import BytesIO
+from pathlib import Path
+from posixpath import join, normpath
+from typing import Any
+
+import yaml
+from bs4 import BeautifulSoup
+from pypdf import PdfReader, PdfWriter
+
+from orabook.builder.contents import contents
+from orabook.place import BOOK, ROOT
+
+HTML = ROOT / "_build" / "html"
+PDF = ROOT / "_build" / "pdf" / "auditing-differential-privacy-in-one-run.pdf"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+#: What is useless on paper.
+DROPPED = (
+    ".headerlink, script, style, .copybtn, .figure-data, .ledger-box > input, .ledger-box > label, "
+    "table.ledger details"
+)
+#: How to run a chapter; once is enough.
+RUN = ".admonition.run"
+#: The summaries of folded code that is printed.
+KEPT = re.compile("Parameters of this chapter|Set-up")
+#: Attributes that refer to an element by its id.
+REFERRING = ("aria-labelledby", "aria-describedby", "for", "headers")
+
+# ------------------------------------------------------------------------------------------------
+# One page of all pages
+
+
+def place(page: str, anchor: str = "") -> str:
+    """The id of a place of the book in the joined page.
+
+    >>> place("book/04-the-gaps"), place("book/04-the-gaps", "fig-gaps-three")
+    ('04-the-gaps', '04-the-gaps.fig-gaps-three')
+    """
+    name = page.removeprefix("book/")
+    return f"{name}.{anchor}" if anchor else name
+
+
+def printed_parts() -> list[tuple[str, list[str]]]:
+    """The parts of the book, each with its printed pages."""
+    return [
+        (name, [page for page in pages if not page.startswith("book/api")])
+        for name, pages in contents(ROOT)
+    ]
+
+
+def article(page: str, pages: list[str]) -> Any:
+    """The content of a page, with ids and links as they are in the joined page."""
+    path = HTML / f"{page}.html"
+    found = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").select_one(
+        "article.bd-article"
+    )
+    if found is None:
+        raise SystemExit(f"error: {path} is not a page of the book; rebuild it with `make book`")
+    for useless in found.select(DROPPED if page == pages[0] else f"{DROPPED}, {RUN}"):
+        useless.decompose()
+    for fold in found.find_all("details"):
+        unfold(fold)
+    for element in found.find_all(id=True):
+        element["id"] = place(page, element["id"])
+    for name in REFERRING:
+        for element in found.find_all(attrs={name: True}):
+            named = element[name] if isinstance(element[name], list) else element[name].split()
+            element[name] = " ".join(place(page, anchor) for anchor in named)
+    for link in found.find_all("a", href=True):
+        link_inside(link, page, pages)
+    for image in found.find_all("img", src=True):
+        image["src"] = local(page, image["src"])
+    for level in range(5, 0, -1):  # the level above is for the parts
+        for heading in found.find_all(f"h{level}"):
+            heading.name = f"h{level + 1}"
+    found.name = "section"
+    found["class"] = ["chapter"]
+    found["id"] = place(page)
+    return found
+
+
+def unfold(fold: Any) -> None:
+    """Open what is folded, or leave it out if it is the code of something shown."""
+    summary = fold.find("summary")
+    title = summary.get_text(" ", strip=True) if summary else ""
+    if "hide" not in fold.get("class", []):
+        if summary:
+            summary.name = "p"
+    elif KEPT.search(title):
+        summary.decompose()
+    else:
+        record = fold.parent if title.startswith("Results that a run") else None
+        (record or fold).decompose()
+        return
+    fold.name = "div"
+    fold["class"] = ["unfolded", *fold.get("class", [])]
+
+
+def link_inside(link: Any, page: str, pages: list[str]) -> None:
+    """Point a link to its place in the joined page; a link to a file outside it becomes text."""
+    target = link["href"]
+    if re.match(r"[a-z]+:", target):
+        return
+    path, _, anchor = target.partition("#")
+    linked = normpath(join(page, "..", path)).removesuffix(".html") if path else page
+    if linked in pages:
+        link["href"] = "#" + place(linked, anchor)
+    else:
+        link.unwrap()
+
+
+def local(page: str, source: str) -> str:
+    """The address of a file of the book from the folder of the PDF.
+
+    >>> local("book/index", "../_images/a.png")
+    '../html/_images/a.png'
+    """
+    if re.match(r"[a-z]+:", source):
+        return source
+    return f"../html/{normpath(join(page, '..', source))}"
+
+
+def heads(pages: list[str]) -> str:
+    """The style sheets of the first page, and the scripts for formulas from a page with some."""
+    sheets, scripts = [], []
+    for page in pages:
+        soup = BeautifulSoup((HTML / f"{page}.html").read_text(encoding="utf-8"), "html.parser")
+        for link in soup.select('head link[rel="stylesheet"]') if page == pages[0] else ():
+            link["href"] = local(page, link["href"])
+            sheets.append(str(link))
+        setters = soup.select('head script[src*="mathjax"]')
+        for script in setters:
+            script["src"] = local(page, script["src"])
+        if setters:  # a page without formulas does not load them
+            settings = [x for x in soup.select("head script") if "window.MathJax" in x.text]
+            scripts = [*map(str, settings), *map(str, setters)]
+            break
+    return "\n".join([*sheets, *scripts])
+
+
+def joined() -> str:
+    """The whole book as one page; the sheet numbers in its table of contents come later."""
+    parts = printed_parts()
+    pages = [page for _, listed in parts for page in listed]
+    missing = [page for page in pages if not (HTML / f"{page}.html").exists()]
+    if missing:
+        raise SystemExit(f"error: the page of {missing[0]} is not built: run `make book` first")
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    title, footer = config["title"], config["html"]["extra_footer"].rstrip(".")
+    body, listing, styles = [], [], []
+    for name, listed in parts:
+        listing.append(f"<li>{name}<ul>" if name else "<li><ul>")
+        for number, page in enumerate(listed):
+            chapter = article(page, pages)
+            heading = chapter.find("h2")
+            words = heading.get_text(" ", strip=True)
+            if page == pages[0]:
+                heading.string = words = "Preface" if words == title else words
+                heading.name = "h1"  # it is in no part
+            if name and number == 0:
+                chapter.insert(0, BeautifulSoup(f'<h1 class="part">{name}</h1>', "html.parser"))
+            listing.append(
+                f'<li><a href="#{place(page)}"><span>{words}</span> '
+                '<span class="sheet"></span></a></li>'
+            )
+            label = "sheet-" + re.sub(r"\W", "-", place(page))
+            styles.append(
+                f'@page {label} {{ @top-left {{ content: "{words}"; }} }}\n'
+                f'[id="{place(page)}"] {{ page: {label}; }}'
+            )
+            body.append(str(chapter))
+        listing.append("</ul></li>")
+    return f"""<!DOCTYPE html>
+<html lang="en" data-theme="light" data-mode="light">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+{heads(pages)}
+<link rel="stylesheet" href="../html/_static/print.css">
+<style>{chr(10).join(styles)}</style>
+</head>
+<body class="bd-content">
+<header>
+<p class="title">{title}</p>
+<p>The companion, in code, to the paper <em>How Well Can Differential Privacy Be Audited in One
+Run?</em> by Amit Keinan, Moshe Shenfeld and Katrina Ligett</p>
+<p>{footer}, {date.today():%Y-%m-%d}</p>
+<p class="small">The code of figures and tables and the reference of the library are left out here.
+They are on the pages of the book, and its notebooks run.</p>
+</header>
+<nav><h1>Contents</h1><ul>{"".join(listing)}</ul></nav>
+<main>{"".join(body)}</main>
+</body>
+</html>
+"""
+
+
+# ------------------------------------------------------------------------------------------------
+# The printer
+
+#: The printed width of a sheet, in CSS pixels: A4 without its margins.
+WIDTH = round((210 - 2 * 18) / 25.4 * 96)
+
+#: Formulas and tables that are too wide are made smaller, since nothing scrolls on paper.
+FIT = """
+const room = element => {
+  const box = element.parentElement.closest('td, th, .admonition, li, dd, main');
+  const style = getComputedStyle(box);
+  const inner = box.getBoundingClientRect().right
+    - parseFloat(style.paddingRight) - parseFloat(style.borderRightWidth);
+  return inner - element.getBoundingClientRect().left;
+};
+for (const formula of document.querySelectorAll('mjx-container')) {
+  const width = formula.firstElementChild.getBoundingClientRect().width;
+  const place = formula.hasAttribute('display')
+    ? formula.parentElement.getBoundingClientRect().width : document.body.clientWidth;
+  if (width > place) formula.style.fontSize = 98 * place / width + '%';
+}
+for (const table of document.querySelectorAll('main table')) {
+  const place = room(table);
+  if (table.scrollWidth > place + 1) table.style.zoom = Math.max(0.4, place / table.scrollWidth);
+}
+"""
+
+#: What would still be cut off: the beginning of its HTML.
+TOO_WIDE = """
+const edge = document.body.getBoundingClientRect().right + 1;
+return [...document.querySelectorAll('body *')]
+  .filter(x => !x.closest('mjx-math *, mjx-assistive-mml, .visually-hidden')
+    && (x.getBoundingClientRect().right > edge
+      || (getComputedStyle(x).overflowX !== 'visible' && x.scrollWidth > x.clientWidth + 1)))
+  .map(x => x.outerHTML.slice(0, 160));
+"""
+
+#: Formulas that MathJax has not set, or could not.
+UNSET = """
+return [...document.querySelectorAll('.math')]
+  .filter(x => !x.querySelector('mjx-container') || x.querySelector('mjx-merror'))
+  .map(x => x.outerHTML.slice(0, 160));
+"""
+
+#: Leave only the sheet numbers in the table of contents on the page.
+NUMBERS = """
+for (const [name, sheet] of Object.entries(arguments[0]))
+  document.querySelector(`nav a[href="#${name}"] .sheet`).textContent = sheet;
+document.querySelector('main').remove();
+document.documentElement.classList.add('numbers');
+"""
+
+
+@contextmanager
+def printer() -> Iterator[Any]:
+    """A headless Chromium without network access."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    driver = shutil.which("chromedriver")
+    if not browser or not driver:
+        missing = "Chromium" if not browser else "chromedriver"
+        raise SystemExit(
+            f"error: {missing} is missing, and Chromium prints the PDF: install it and its driver "
+            "(on Debian: apt-get install chromium chromium-driver)"
+        )
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    with tempfile.TemporaryDirectory() as profile:
+        for flag in (
+            *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
+            *("--disable-component-update", "--disable-sync", "--no-first-run"),
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--user-data-dir={profile}",
+        ):
+            options.add_argument(flag)
+        chromium = webdriver.Chrome(options, webdriver.ChromeService(driver))
+        chromium.command_executor.client_config.timeout = 1200  # it is a long book
+        chromium.set_script_timeout(600)
+        try:
+            yield chromium
+        finally:
+            chromium.quit()
+
+
+def lay_out(chromium: Any, path: Path) -> None:
+    """Open the joined page as it will be on paper, and shrink what is too wide."""
+    screen = {"width": WIDTH, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    chromium.get(path.as_uri())
+    chromium.execute_async_script(
+        "const done = arguments[0];"
+        "const ready = () => window.MathJax.startup.promise.then(() => document.fonts.ready)"
+        "  .then(() => done());"
+        "document.readyState === 'complete' ? ready() : window.addEventListener('load', ready);"
+    )
+    chromium.execute_script(FIT)
+
+
+def print_out(chromium: Any, *, whole: bool = True) -> PdfReader:
+    """The page as a PDF, with an outline and tags for screen readers if it is the whole book."""
+    options = {
+        "preferCSSPageSize": True,
+        "printBackground": whole,
+        "generateTaggedPDF": whole,
+        "generateDocumentOutline": whole,
+    }
+    printed = chromium.execute_cdp_cmd("Page.printToPDF", options)["data"]
+    return PdfReader(BytesIO(base64.b64decode(printed)))
+
+
+def sheets(reader: PdfReader) -> dict[str, int]:
+    """On which sheet each chapter begins, counting from 1."""
+    numbers = {page.indirect_reference.idnum: i for i, page in enumerate(reader.pages, 1)}
+    names = [place(page) for _, listed in printed_parts() for page in listed]
+    targets = reader.named_destinations
+    return {
+        name: numbers[targets[key].page.idnum]
+        for name in names
+        for key in (name, f"/{name}")
+        if key in targets
+    }
+
+
+def main() -> None:
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it counts objects unlike Chromium
+    if not (HTML / "index.html").exists():
+        raise SystemExit("error: the book is not built: run `make book` first")
+    with printer() as chromium:
+        PDF.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(BOOK / "_static" / "print.css", HTML / "_static")
+        page = PDF.with_suffix(".html")
+        page.write_text(joined(), encoding="utf-8")
+        lay_out(chromium, page)
+        if unset := chromium.execute_script(UNSET):
+            raise SystemExit("error: formulas that are not set: " + "\n".join(unset))
+        if wide := chromium.execute_script(TOO_WIDE):
+            raise SystemExit("error: too wide for paper: " + "\n".join(wide))
+        whole = print_out(chromium)
+        # Only now do we know on which sheet each chapter begins. Printing everything again would
+        # take minutes, so the numbers are printed separately, onto the table of contents.
+        chromium.execute_script(NUMBERS, sheets(whole))
+        numbers = print_out(chromium, whole=False)
+    writer = PdfWriter(clone_from=whole)
+    for sheet, stamp in zip(writer.pages, numbers.pages, strict=False):
+        sheet.merge_page(stamp)
+    writer.write(PDF)
+    print(f"{PDF.relative_to(ROOT)}: {len(writer.pages)} sheets")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""What an audit is and what it cannot see: the game, its gaps, and the exact bound."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orabook.drawings.pen import LARGE, RIGHT, SMALL, WRONG, Page
+from orabook.figures.style import BLUE, GREEN, GREY, ORANGE, RED, Picture, in_house_style
+from oralib import _special
+from oralib.bounds import p
+
+
+@in_house_style
+def one_run_game() -> Picture:
+    """The one-run game, from the coins at the top to the bound at the bottom.
+
+    Examples
+    --------
+    >>> picture = one_run_game()
+    """
+    coins = (True, False, False, True, True, False, True, False)
+    # What the output seems to say about each element; the fifth is a lie, two say nothing.
+    seen = np.array([0.85, 0.04, -0.75, 0.9, -0.7, -0.04, 0.75, -0.85])
+    guesses = [None if abs(x) < 0.1 else bool(x > 0) for x in seen]
+    right = sum(guess == coin for guess, coin in zip(guesses, coins, strict=True))
+    taken = sum(guess is not None for guess in guesses)
+
+    page = Page(5.98)
+    columns = 1.76 + 0.53 * np.arange(len(coins))
+    middle, span = columns.mean(), columns[-1] - columns[0] + 0.56
+    rows = {"n fair coins": 5.66, "dataset": 5.04, "output": 3.36, "guesses": 2.48, "right?": 1.92}
+    tossed, dataset, output, guessed, compared = rows.values()
+    for word, y in rows.items():
+        page.say(0.12, y, word, ha="left")
+    for x, coin in zip(columns, coins, strict=True):
+        page.coin(x, tossed, coin, BLUE)
+        full: Any = {"color": BLUE}
+        hollow: Any = {"fill": False, "edgecolor": GREY, "linestyle": ":", "linewidth": 1.3}
+        page.bar(x - 0.13, dataset - 0.13, 0.26, 0.26, **full if coin else hollow)
+    page.arrow((middle, dataset - 0.2), (middle, dataset - 0.45))
+    page.sign((middle, 4.28), (span, 0.54), "mechanism, run once", GREY)
+    page.arrow((middle, 3.98), (middle, 3.73))
+
+    page.box(middle, output, span, 0.68, facecolor="white", edgecolor=GREY, linewidth=1)
+    x = np.linspace(middle - span / 2 + 0.1, middle + span / 2 - 0.1, 220)
+    bumps = np.exp(-(((x[:, None] - columns) / 0.17) ** 2)) @ seen
+    noise = np.random.default_rng(5).normal(0, 0.11, x.size)
+    page.line(x, output + 0.25 * (bumps + noise), linewidth=1.3, color="black")
+    page.arrow((middle, 2.99), (middle, 2.73))
+
+    for x, coin, guess in zip(columns, coins, guesses, strict=True):
+        page.guess(x, guessed, guess, compared)
+        mark, colour = (RIGHT, GREEN) if guess == coin else (WRONG, RED)
+        if guess is not None:
+            page.say(x, compared, mark, 18, color=colour, fontweight="bold")
+
+    page.line([middle - span / 2, middle + span / 2], [1.64, 1.64], linewidth=1)
+    page.say(middle, 1.34, f"v = {right} right of r = {taken} taken", 14)
+    page.arrow((middle, 1.12), (middle, 0.86))
+    page.sign((middle, 0.48), (span, 0.62), "lower bound on ε", GREEN, LARGE)
+    return page.picture
+
+
+@in_house_style
+def three_gaps() -> Picture:
+    """Three reasons why even the best guesser stays below what privacy allows.
+
+    Examples
+    --------
+    >>> picture = three_gaps()
+    """
+    page = Page(4.7)
+    gaps = {
+        "few exposed": "one element\nof many\nis revealed",
+        "rare outputs": "one output\nof many tells\neverything",
+        "interference": "elements hide\neach other\nin sums",
+    }
+    colours, centres, y = (BLUE, RED, GREEN), (1.03, 3.0, 4.95), 3.28
+    for x, colour, (name, words) in zip(centres, colours, gaps.items(), strict=True):
+        page.say(x, 4.42, name, 14, color=colour, fontweight="bold")
+        page.say(x, 1.83, words)
+
+    for i, j in np.ndindex(5, 5):  # many elements, one of them seen
+        place = centres[0] + 0.33 * (i - 2), y + 0.33 * (j - 2)
+        if (i, j) == (3, 3):
+            page.disc(*place, 0.12, color=BLUE, linewidth=0)
+            page.disc(*place, 0.2, fill=False, edgecolor=BLUE, linewidth=2)
+        else:
+            page.disc(*place, 0.1, color=GREY, alpha=0.3, linewidth=0)
+
+    for i, j in np.ndindex(3, 3):  # many outputs, one of them full
+        place = centres[1] + 0.56 * (i - 1), y + 0.56 * (j - 1)
+        if (i, j) == (1, 0):
+            page.box(*place, 0.54, 0.54, facecolor="white", edgecolor=RED, linewidth=2.2)
+            for a, b in np.ndindex(3, 3):
+                dot = place[0] + 0.15 * (a - 1), place[1] + 0.15 * (b - 1)
+                page.disc(*dot, 0.055, color=RED, linewidth=0)
+        else:
+            page.box(*place, 0.46, 0.46, facecolor=GREY, linewidth=0, alpha=0.25)
+
+    total = centres[2], y - 0.5
+    for x in centres[2] + 0.37 * np.arange(-2, 3):  # many elements, only their sum is seen
+        page.line([x, total[0]], [y + 0.5, total[1]], alpha=0.5, zorder=1)
+        page.disc(x, y + 0.5, 0.155, facecolor="white", edgecolor=GREY)
+        page.say(x, y + 0.5, "?", SMALL, color=GREY, zorder=4, fontweight="bold")
+    page.disc(*total, 0.31, facecolor=GREEN, edgecolor="white", linewidth=3)
+    page.say(*total, "3", 18, color="white", fontweight="bold", zorder=4)
+
+    floor, height = 0.68, 0.36  # the accuracies, and the three gaps between them
+    edges = (0.3, 2.1, 3.3, 4.5, 5.7)
+    shades = ((GREY, 1.0), *((colour, 0.5) for colour in colours))
+    for left, right, (colour, alpha) in zip(edges[:-1], edges[1:], shades, strict=True):
+        page.bar(left, floor, right - left, height, color=colour, alpha=alpha)
+    page.say((edges[0] + edges[1]) / 2, floor + height / 2, "accuracy", color="white")
+    for x in (edges[1], edges[-1]):
+        page.line([x, x], [floor - 0.1, floor + height + 0.1], color="black", linewidth=2)
+    page.say(edges[1], 0.33, "best guesser")
+    page.say(edges[-1], 0.33, "what privacy allows", ha="right")
+    return page.picture
+
+
+def _worst_law(v: int, r: int, level: float, leaks: float) -> NDArray[np.float64]:
+    """The law of the right guesses that most often reaches v, if n δ = ``leaks``."""
+    k = np.arange(r + 1)
+    plain = _special.binomial_pmf(k, r, p(level))
+    tail = plain[v:].sum()
+    bought = min(1.0, leaks * tail / (v * plain[v]))
+    return (1 - bought) * plain + bought * np.where(k >= v, plain / tail, 0.0)
+
+
+def _worth_of_a_leak(v: int, r: int, level: float) -> NDArray[np.float64]:
+    """How much the chance of v right guesses gains by a leak from j - 1 to j, j = 1, ..., r."""
+    j = np.arange(1, r + 1)
+    law = _special.binomial_pmf(np.arange(r + 1), r, p(level))
+    below, from_here = np.cumsum(law), np.cumsum(law[::-1])[::-1]
+    gain = from_here[np.maximum(v, j)] * below[np.minimum(v, j) - 1]
+    return gain / (j * law[j])
+
+
+@in_house_style
+def idea_of_the_exact_bound() -> Picture:
+    """How the worst (ε, δ)-DP mechanism spends its δ: all of it on the step to the threshold.
+
+    Examples
+    --------
+    >>> picture = idea_of_the_exact_bound()
+    """
+    v, r, level, leaks = 17, 20, 1.0, 1.6
+    first, left, pitch, floor = 9, 0.5, 0.455, 1.95
+    plain, worst = (_worst_law(v, r, level, x) for x in (0.0, leaks))
+    worth = _worth_of_a_leak(v, r, level)
+    page = Page(5.3)
+
+    def place(count: float) -> float:
+        return left + pitch * (count - first)
+
+    scale = 2.1 / plain.max()
+    for k in range(first, r + 1):
+        bar = place(k) - 0.18, floor, 0.36
+        page.bar(*bar, scale * worst[k], color=ORANGE if k >= v else BLUE)
+        page.bar(*bar, scale * plain[k], fill=False, linestyle=":", linewidth=1.4)
+    edges = place(first - 0.5), place(r + 0.5)
+    page.line(edges, [floor, floor], color="black", linewidth=1.4)
+    step = place(v - 0.5)
+    page.line([step, step], [1.2, 4.4], color="black", linewidth=1.2, dashes=(4, 2))
+    page.say(place(v), floor - 0.22, "v", LARGE, fontweight="bold")
+    page.say(edges[0], floor - 0.22, "right guesses →", ha="left")
+
+    page.say(1.55, 4.87, "below v: all rarer\nby the same factor", color=BLUE, fontweight="bold")
+    page.say(5.1, 4.0, "v or more:\nlikelier", fontweight="bold")
+    page.say(1.0, 3.45, "dotted: δ = 0", color=GREY)
+    start, end = (place(v - 1), 4.0), (place(v), 4.0)
+    page.arrow(start, end, connectionstyle="arc3,rad=-0.6", color=RED, linewidth=2.4)
+    page.say(step, 4.87, "all of δ\nbuys this step", color=RED, fontweight="bold")
+
+    low = 0.3
+    for j in range(first + 1, r + 1):
+        height = 0.8 * worth[j - 1] / worth.max()
+        page.bar(place(j - 0.5) - 0.1, low, 0.2, height, color=RED if j == v else GREY)
+    page.line(edges, [low, low], color="black", linewidth=1.4)
+    page.say(edges[0], low + 0.78, "worth of one leak", ha="left")
+    return page.picture

@@ -1,0 +1,99 @@
+"""Canaries of DP-SGD on the coordinates of a model."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import to_rgb
+
+from orabook.drawings.pen import SMALL, WIDTH, Page
+from orabook.figures.style import BLUE, GREY, ORANGE, RED, Picture, in_house_style, ink_on
+from oralib import _special
+
+
+@in_house_style
+def canaries_on_coordinates() -> Picture:
+    """DP-SGD with one canary on each coordinate, and with four.
+
+    Examples
+    --------
+    >>> picture = canaries_on_coordinates()
+    """
+    height, floor, unit = 4.75, 1.6, 0.4
+    page = Page(height)
+    panels = {
+        "one canary on\neach coordinate": "1 0 1 1 0",
+        "four canaries on\neach coordinate": "1001 1111 0100 0000 1011",
+    }
+    words = ("each stands alone,\nbut they are few", "more of them, but most\nhide each other")
+    for left, (title, coordinates), below in zip((0.33, 3.3), panels.items(), words, strict=True):
+        middle = left + 1.21
+        page.say(middle, height - 0.4, title, 14, fontweight="bold")
+        page.line([left, left + 2.42], [floor, floor], color="black", linewidth=1.4, zorder=4)
+        for x, coins in zip(left + 0.25 + 0.48 * np.arange(5), coordinates.split(), strict=True):
+            _coordinate(page, x, floor, unit, [int(coin) for coin in coins])
+        page.say(middle, 0.5, below)
+    page.say(1.3, floor + 1.72, "noise blurs\nthe sums", color=GREY)
+    page.arrow((0.98, floor + 1.42), (0.78, floor + 0.55), linewidth=1.4)
+    page.axes.set_xlim(0, WIDTH)  # images have changed it
+    page.axes.set_ylim(0, height)
+    return page.picture
+
+
+@in_house_style
+def hopping_canaries() -> Picture:
+    """Nine canaries on three coordinates for four steps, which stay, or hop.
+
+    Examples
+    --------
+    >>> picture = hopping_canaries()
+    """
+    height, top, cell, row = 3.95, 2.95, 0.86, 0.52
+    page = Page(height)
+    panels = {
+        "they stay": ("ABC DEF GHI",) * 4,
+        "they hop": ("ABC DEF GHI", "DHB AGF EIC", "FIB CEG HAD", "EAI BHG CDF"),
+    }
+    words = ("A meets B and C\nin every step", "A meets others\nin each step")
+    for left, (title, steps), below in zip((0.47, 3.34), panels.items(), words, strict=True):
+        middle = left + 1.5 * cell
+        page.say(middle, height - 0.3, title, 14, fontweight="bold")
+        for t, places in enumerate(steps):
+            y = top - row * t
+            for j, names in enumerate(places.split()):
+                x = left + cell * (j + 0.5)
+                near = "A" in names
+                edge, line = (ORANGE, 2.4) if near else (GREY, 0.8)
+                look: Any = {"facecolor": "white", "edgecolor": edge, "linewidth": line}
+                page.box(x, y, cell - 0.06, row - 0.08, **look)
+                for i, name in enumerate(names):
+                    colour = RED if name == "A" else BLUE if near else GREY
+                    place = x + 0.255 * (i - 1)
+                    page.disc(place, y, 0.12, color=colour, linewidth=0)
+                    page.say(place, y, name, 11, color=ink_on(colour), zorder=4)
+        page.say(middle, 0.55, below)
+    for t in range(4):
+        page.say(0.24, top - row * t, str(t + 1), SMALL, color=GREY)
+    page.say(0.3, top + 0.42, "step", SMALL, color=GREY)
+    return page.picture
+
+
+def _coordinate(page: Page, x: float, floor: float, unit: float, coins: Sequence[int]) -> None:
+    """The noisy sum of a coordinate, its canaries below, and what a guesser makes of it above."""
+    count, most = sum(coins), len(coins)
+    extreme = count in (0, most)
+    colour, full = (BLUE, 1.0) if extreme else (GREY, 0.6)
+    heights = np.linspace(0, count + 1.0, 200)  # a column that fades as noise blurs its height
+    ink = full * _special.normal_cdf((count - heights) / 0.33)
+    image = np.array([[(*to_rgb(colour), alpha)] for alpha in ink])
+    place = x - 0.15, x + 0.15, floor, floor + (count + 1.0) * unit
+    look: Any = {"origin": "lower", "aspect": "auto", "interpolation": "bilinear", "zorder": 2}
+    page.axes.imshow(image, extent=place, **look)
+    for i, coin in enumerate(coins):
+        across, down = (0.0, 0.0) if most == 1 else (0.1 * (2 * (i % 2) - 1), 0.21 * (i // 2))
+        fill = colour if coin else "white"
+        page.disc(x + across, floor - 0.22 - down, 0.085, facecolor=fill, edgecolor=colour)
+    word = ("in" if count else "out") if extreme else "?"
+    verdict = word if most == 1 or not extreme else f"all\n{word}"
+    y = floor + unit * (count + 1) + (0.12 if most > 1 and extreme else 0)
+    page.say(x, y, verdict, color=colour, fontweight="bold")

@@ -1,0 +1,1 @@
+"""Our Sphinx extensions."""

@@ -1,0 +1,139 @@
+"""How a chapter begins and ends: its set-up as one folded block, and how to run it.
+
+Folded cells next to the parameters cell are shown as one folded block with it. A chapter
+with parameters ends with a box that says how to run it, with the files that the book carries (see
+downloads.py); ``:::{run-this-book}`` is one for all chapters.
+"""
+
+import ast
+from importlib.metadata import version
+from pathlib import Path
+
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.util.docutils import SphinxDirective
+
+from orabook.extensions import stored_outputs
+
+SHOW, HIDE = (f"Parameters of this chapter: click to {verb}" for verb in ("show", "hide"))
+
+
+def is_folded(node):
+    """Whether a node is a code cell that is folded and shows nothing else."""
+    return (
+        isinstance(node, nodes.container)
+        and node.get("nb_element") == "cell_code"
+        and node.get("hide_mode") in ("input", "all", "input+output")
+        and all(child.get("nb_element") == "cell_code_source" for child in node)
+    )
+
+
+def fold_setup(app, doctree):
+    """Merge the folded parameters with the folded cells right before and after them."""
+    for cell in list(doctree.findall(is_folded)):
+        if "parameters" not in cell["cell_metadata"].get("tags", []):
+            continue
+        cells = cell.parent.children
+        first = last = cells.index(cell)
+        while first and is_folded(cells[first - 1]):
+            first -= 1
+        while last + 1 < len(cells) and is_folded(cells[last + 1]):
+            last += 1
+        block, *others = cells[first : last + 1]
+        block["hide_mode"], block["prompt_show"], block["prompt_hide"] = "all", SHOW, HIDE
+        block["classes"].append("setup")
+        for other in others:
+            block.extend(other.children)
+            other.parent.remove(other)
+
+
+def visit_fold(translator, node):
+    """As in MyST-NB, but the button is named by its text."""
+    classes = " ".join(node["classes"])
+    translator.body.append(f'<details class="admonition hide {classes}">\n<summary>\n')
+    for state, prompt in ("collapsed", node["prompt_show"]), ("expanded", node["prompt_hide"]):
+        words = translator.encode(prompt)
+        translator.body.append(f'<p class="{state} admonition-title">{words}</p>\n')
+    translator.body.append("</summary>\n")
+
+
+def depart_fold(translator, node):
+    translator.body.append("</details>\n")
+
+
+#: The example is the first of these parameters that a chapter has; every chapter allows the value.
+EXAMPLES = {"epsilon": "1.5", "beta": "0.01", "trials": "10", "seed": "1"}
+
+
+def example(source: str) -> str:
+    """A parameter, with a value, of a chapter whose parameters cell is given.
+
+    A chapter about a large ε would have little to show at a small one.
+
+    >>> example("n: int = 4  # elements\\nbeta: float = 0.05  # failures")
+    'beta=0.01'
+    >>> example("epsilon: float = 2.0  # level"), example("epsilon: float = 8.0  # level")
+    ('epsilon=1.5', 'epsilon=4')
+    """
+    declared = [node for node in ast.parse(source).body if isinstance(node, ast.AnnAssign)]
+    own = {ast.unparse(node.target): ast.unparse(node.value) for node in declared}
+    name = next((name for name in EXAMPLES if name in own), next(iter(own)))
+    value = EXAMPLES.get(name, own[name])
+    if name == "epsilon":
+        value = f"{max(float(value), float(own[name]) / 2):g}"
+    return f"{name}={value}"
+
+
+def run_box(docname, title, *commands, extras=()):
+    """A box with links to the wheel and the archive, and what to do with them.
+
+    >>> box = run_box("book/a", "Run", "orabook run a.ipynb", extras=["torch", "jax"])
+    >>> box.astext().splitlines()[-3].partition("[")[2]
+    'runs,torch,jax]"'
+    """
+    archive = f"oralib-{version('oralib')}"
+    wheel = f"{archive}-py3-none-any.whl"
+    up = "../" * docname.count("/")
+    links = [
+        nodes.reference("", name, internal=False, refuri=f"{up}downloads/{name}")
+        for name in (wheel, f"{archive}.tar.gz")
+    ]
+    sentence = nodes.paragraph("", "Download the package, ")
+    sentence += [links[0], nodes.Text(", and the sources with all chapters, "), links[1]]
+    sentence += nodes.Text(". In the folder where they lie, with Python 3.11 to 3.13:")
+    install = f'pip install "{wheel}[{",".join(["runs", *extras])}]"'
+    lines = "\n".join([install, f"tar xf {archive}.tar.gz && cd {archive}", *commands])
+    code = nodes.literal_block(lines, lines, language="console")
+    return nodes.admonition("", nodes.title("", title), sentence, code, classes=["run"])
+
+
+def add_run_box(app, doctree):
+    """End a chapter with parameters with a box that says how to run it."""
+    for cell in doctree.findall(nodes.container):
+        tags = cell.get("cell_metadata", {}).get("tags", [])
+        if "parameters" in tags and cell.get("nb_element") == "cell_code" and cell.children:
+            docname = app.env.docname
+            command = f"orabook run {docname}.ipynb -p {example(cell[0].astext())}"
+            extras = stored_outputs.extras(Path(app.env.doc2path(docname)))
+            doctree[-1].append(run_box(docname, "Run this chapter", command, extras=extras))
+            return
+
+
+class RunThisBook(SphinxDirective):
+    """The same for the whole book."""
+
+    def run(self):
+        commands = (
+            "orabook run --list                   # all chapters and their parameters",
+            "orabook run 04-the-gaps -p epsilon=1.5",
+            "make book                           # all chapters anew, into _build/html",
+        )
+        return [run_box(self.env.docname, "Run this book", *commands)]
+
+
+def setup(app):
+    app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_fold))
+    app.connect("doctree-read", fold_setup)
+    app.connect("doctree-read", add_run_box, priority=400)  # before the cells are merged
+    app.add_directive("run-this-book", RunThisBook)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,97 @@
+"""The things to play with: explorer, gap game and slider, each only on the pages that ask for it.
+
+A page asks by ``:::{div} explorer``, ``:::{div} gap-game`` or ``:::{div} canary-slider``; what
+stands in the block is for readers without JavaScript, and on paper. Plotly comes from the wheel of
+the Python package, the numbers from ``book/data/explorer.csv``, the colours from the house style.
+All of it lies beside the page in files that a browser also reads without a server.
+"""
+
+import csv
+import json
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+from docutils import nodes
+
+from orabook.figures.style import CYCLE, ORANGE
+from orabook.place import BOOK
+from oralib.experiments.paper import REPORTED
+
+TABLE = BOOK / "data" / "explorer.csv"
+
+#: What the ways of auditing are called, in the order of their colours.
+WAYS = {
+    "staying": "stay on their coordinate (as in the paper)",
+    "hopping": "hop to another coordinate in each step",
+    "one-way": "stay, and the guesser is told the coins that it will not guess (one-way feedback)",
+}
+
+#: The two means that the paper quotes, by its own bound: elements per coordinate, mean, ± (§ 6.2).
+QUOTED = {
+    "epsilon": 2,
+    "k": 100,
+    "method": "staying",
+    "means": [[x, *mean] for x, mean in REPORTED.items()],
+}
+
+PLOTLY, DATA = "plotly.min.js", "explorer-data.js"
+#: Scripts of each thing to play with, in their order, by the class of its block.
+SCRIPTS = {
+    "explorer": (PLOTLY, DATA, "explorer.js"),
+    "gap-game": ("game.js",),
+    "canary-slider": (DATA, "slider.js"),
+}
+SHEET = "explorer.css"
+
+
+def table() -> dict:
+    """The numbers as the page uses them: [bound, its standard error, accuracy] of each point.
+
+    >>> sorted(table())[:4]
+    ['colours', 'epsilon', 'k', 'methods']
+    """
+    with TABLE.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    axes = {name: sorted({float(row[name]) for row in rows}) for name in ("epsilon", "x", "k")}
+    points = {
+        f"{row['method']} {float(row['epsilon']):g} {row['x']} {row['k']}": [
+            float(row[name]) for name in ("bound", "bound_se", "accuracy")
+        ]
+        for row in rows
+    }
+    return {
+        **axes,
+        "methods": WAYS,
+        "colours": {**dict(zip(WAYS, CYCLE, strict=False)), "quoted": ORANGE},
+        "trials": {row["method"]: int(row["trials"]) for row in rows},
+        "quoted": QUOTED,
+        "points": points,
+    }
+
+
+def put_into(folder: Path) -> None:
+    """Plotly and the numbers as files for a browser."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (package,) = find_spec("plotly").submodule_search_locations
+    shutil.copyfile(Path(package) / "package_data" / PLOTLY, folder / PLOTLY)
+    numbers = json.dumps(table(), ensure_ascii=False, separators=(",", ":"))
+    (folder / DATA).write_text(f"window.explorerData = {numbers};\n", encoding="utf-8")
+
+
+def load(app, pagename, templatename, context, doctree) -> None:
+    """Scripts on the pages that ask for them, and on no other."""
+    boxes = doctree.findall(nodes.container) if doctree else ()
+    asked = {name for box in boxes for name in box["classes"] if name in SCRIPTS}
+    if asked:
+        put_into(Path(app.outdir) / "_static")
+        app.add_css_file(SHEET)
+    for script in dict.fromkeys(
+        script for name in SCRIPTS if name in asked for script in SCRIPTS[name]
+    ):
+        app.add_js_file(script, loading_method="defer")
+
+
+def setup(app) -> dict:
+    app.connect("html-page-context", load)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

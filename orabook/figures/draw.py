@@ -1,0 +1,141 @@
+"""What pictures are drawn with: axes, labels, legends, curves, points and lines."""
+
+from collections.abc import Mapping
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from orabook.figures.data import note
+from orabook.figures.style import CYCLE, Picture
+
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+MARKERS = "osD^v<>"
+
+#: How a line of reference is drawn.
+DASHED: Any = {"color": "black", "linestyle": "--", "linewidth": 1.2}
+
+
+def picture(
+    columns: int = 1, *, rows: int = 1, width: float = 7.0, height: float = 4.0, **options: Any
+) -> tuple[Picture, Any]:
+    picture = Picture(figsize=(width, height), layout="constrained")
+    return picture, picture.subplots(rows, columns, **options)
+
+
+def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
+    if log_x:
+        axes.set_xscale("log")
+        _log_ticks(axes.xaxis, *axes.get_xlim(), room=2000)
+    elif axes.get_xlim()[1] > 1e4 and isinstance(
+        axes.xaxis.get_major_locator(), ticker.AutoLocator
+    ):
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+
+
+def log_y(axes: Axes) -> None:
+    """A logarithmic y-axis, with the ticks of a logarithmic x-axis."""
+    axes.set_yscale("log")
+    _log_ticks(axes.yaxis, *axes.get_ylim(), room=200)
+
+
+def _log_ticks(axis: Any, low: float, high: float, room: float) -> None:
+    """As many labels as there is room for, all in one style."""
+    many = high < (room if high < 1e5 else 30) * low  # long labels need more room
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if many else (1,)))
+    axis.set_major_formatter(_Ticks())
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
+class _Ticks(ticker.Formatter):
+    """1000 and 10,000 as they are; powers of ten where an axis goes below 0.001 or far above."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        if x <= 0:  # the place of a tick that is too small for a double
+            return ""
+        low, high = sorted(self.axis.get_view_interval())  # type: ignore[union-attr]
+        if low >= 5e-4 and high < 2e6:
+            return f"{x:,.0f}" if x >= 1e4 else f"{x:g}"
+        power = int(np.floor(np.log10(x) + 1e-9))
+        first = round(x / 10.0**power)
+        return f"$10^{{{power}}}$" if first == 1 else f"${first} \\cdot 10^{{{power}}}$"
+
+
+def look(place: int) -> tuple[str, Any, str]:
+    """Colour, dashes and marker of a curve: colours that come back have other dashes and markers.
+
+    >>> look(0), look(7)
+    (('#0072B2', '-', 'o'), ('#0072B2', '--', 's'))
+    """
+    turned = place + place // len(CYCLE)
+    return CYCLE[place % len(CYCLE)], DASHES[turned % len(DASHES)], MARKERS[turned % len(MARKERS)]
+
+
+def level(axes: Axes, series: str, value: float, upright: bool = False, **style: Any) -> None:
+    """A line across the axes."""
+    (axes.axvline if upright else axes.axhline)(value, **DASHED | {"label": series} | style)
+    note(axes, series=series, **{"x" if upright else "y": [value]})
+
+
+def references(axes: Axes, levels: Mapping[str, float] | None, **style: Any) -> None:
+    """Reference lines, each with its own dashes."""
+    kinds = cycle(("--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))))
+    for dashes, (label, value) in zip(kinds, (levels or {}).items(), strict=False):
+        level(axes, label, value, linestyle=dashes, **style)
+
+
+def finish(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False, **options: int) -> Picture:
+    """The picture of these axes, with labels and a legend."""
+    labels(axes, xlabel, ylabel, log_x)
+    picture: Any = axes.figure
+    legend(picture, **options)
+    return picture
+
+
+def legend(picture: Picture, columns: int = 2, *, spare: int = 4) -> None:
+    """Above the axes; each label once. There is room for ``spare`` rows, and it grows for more."""
+    found: dict[str, Any] = {}
+    for axes in picture.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if found:
+        picture.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns)
+    rows = -(-len(found) // columns)
+    picture.set_figheight(picture.get_figheight() + 0.25 * max(rows - spare, 0))  # in inches
+
+
+def curve(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> None:
+    """A curve with a band of one standard error; points without a finite value are left out."""
+    x, y, *error = (np.asarray(part, dtype=float) for part in curve)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError(f"x and y of a curve must match, got shapes {x.shape} and {y.shape}")
+    shown = np.isfinite(y)
+    (line,) = axes.plot(x[shown], y[shown], **style)
+    columns = {"x": x[shown], "y": y[shown]}
+    if error:
+        spread = np.where(np.isfinite(error[0]), error[0], 0.0)
+        low, high = (y - spread)[shown], (y + spread)[shown]
+        band: Any = {"color": line.get_color(), "linewidth": 0, "alpha": 0.25}
+        axes.fill_between(x[shown], low, high, **band)
+        columns |= {"low": low, "high": high}
+    note(axes, series=series or style["label"], **columns)
+
+
+def points(axes: Axes, *curve: ArrayLike, series: str = "", **style: Any) -> None:
+    """Simulated values with bars of one standard error, and no line between them."""
+    look = {"fmt": style.pop("marker", "o"), "capsize": 3, "linestyle": "none"} | style
+    x, y, *error = (np.asarray(part, dtype=float) for part in curve)
+    axes.errorbar(x, y, error[0] if error else None, **look)
+    ends = {"low": y - error[0], "high": y + error[0]} if error else {}
+    note(axes, series=series or style["label"], x=x, y=y, **ends)
+
+
+def write(axes: Axes, cell: Any, words: str, colour: str, **style: Any) -> None:
+    """Words in the middle of a cell, which is (row, column)."""
+    look: Any = {"ha": "center", "va": "center", "fontsize": 9.5} | style
+    axes.text(cell[1], cell[0], words, color=colour, **look)

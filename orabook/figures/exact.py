@@ -1,0 +1,165 @@
+"""Pictures of what is exact: tables of a mechanism, laws of counts, the chain of gaps."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orabook.figures import draw
+from orabook.figures.data import note, note_cells
+from orabook.figures.style import GREY, Picture, in_house_style, require_some
+from oralib import _check
+from oralib.bounds import p
+from oralib.channel import Channel
+
+#: What is reached, and the three gaps up to what privacy allows, in light tones of the colours that
+#: ``orabook.drawings.three_gaps`` has for them.
+_PARTS = (
+    ("the best guesser", GREY),
+    ("(1) few exposed", "#80B8D8"),
+    ("(2) rare outputs", "#EAAE80"),
+    ("(3) interference", "#80CEB9"),
+)
+
+
+@in_house_style
+def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = None) -> Picture:
+    """Theorems 5.1 and 5.2: how far the best guesser comes, and which gap takes the rest.
+
+    A row for each mechanism. The dark part is the optimal efficacy, above the ½ of blind guessing;
+    the other parts are the three gaps between it and p(ε).
+
+    Parameters
+    ----------
+    k : the number of guesses, by default all n; or one for each row.
+
+    Examples
+    --------
+    >>> from oralib import Count, Xor, channel
+    >>> picture = gap_chain({"Count": channel(Count(), 4), "XOR": channel(Xor(), 4)})
+    """
+    require_some("channels", channels, "row")
+    _, axes = draw.picture(height=1.5 + 0.46 * len(channels))
+    if k is not None and not isinstance(k, Sequence | np.ndarray):
+        k = _check.integer("k", k, 1)
+    guesses = [k] * len(channels) if k is None or isinstance(k, int) else list(k)
+    if len(guesses) != len(channels):
+        raise ValueError(f"k must be a number, or one for each of {len(channels)} rows, got k={k}")
+    for place, (row, taken) in enumerate(zip(channels, guesses, strict=True)):
+        channel = channels[row]
+        allowed = (float(p(level)) for level in (channel.ddp, channel.epsilon))
+        levels = [0.5, channel.optimal_efficacy(taken), channel.ac_ddp, *allowed]
+        for (name, colour), left, right in zip(_PARTS, levels[:-1], levels[1:], strict=True):
+            label = name if place == 0 else f"_{name}"  # one entry in the legend
+            width = max(right - left, 0.0)
+            axes.barh(place, width, 0.62, left, color=colour, label=label, edgecolor="white")
+            note(axes, series=name, x=[left + width], y=row)
+        axes.plot([levels[-1]] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1.6)
+        best = levels[1]
+        # The number stands in the bar; a short one has it behind.
+        away, ha, ink = (-0.006, "right", "white") if best > 0.55 else (0.006, "left", "black")
+        words = f"{best:.3f}".removesuffix("0")
+        axes.text(best + away, place, words, ha=ha, va="center", color=ink)
+    axes.plot([], [], color="black", linewidth=1.6, label="p(ε): what privacy allows")
+    axes.set_yticks(range(len(channels)), list(channels))
+    axes.invert_yaxis()
+    axes.set_xlim(0.5, 1.02)
+    axes.grid(visible=False, axis="y")
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    of = f" of the best {'guess' if k == 1 else f'{k} guesses'}" if isinstance(k, int) else ""
+    return draw.finish(axes, f"accuracy{of}", "", columns=3)
+
+
+@in_house_style
+def mass(
+    laws: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str, ylabel: str = "probability"
+) -> Picture:
+    """Probabilities of whole numbers, {label: (values, probabilities)}, as bars.
+
+    The bars of several laws stand side by side; those of parts of one law, which have no value in
+    common, are as wide as if they were one.
+
+    Examples
+    --------
+    >>> picture = mass({"fair coin": ([0, 1], [0.5, 0.5])}, "heads")
+    """
+    require_some("laws", laws, "law")
+    _, axes = draw.picture(height=3.6)
+    every = np.concatenate([np.ravel(values) for values, _ in laws.values()])
+    beside = len(laws) if np.unique(every).size < every.size else 1
+    for j, (label, law) in enumerate(laws.items()):
+        values, chances = (np.asarray(part, dtype=float) for part in law)
+        shift = (j % beside - (beside - 1) / 2) * 0.8 / beside
+        axes.bar(values + shift, chances, 0.8 / beside, color=draw.look(j)[0], label=label)
+        note(axes, series=label, x=values, y=chances)
+    axes.grid(visible=False, axis="x")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    return draw.finish(axes, xlabel, ylabel)
+
+
+@in_house_style
+def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
+    """Joint laws of (V, R), one panel each: darker cells are likelier.
+
+    Examples
+    --------
+    >>> from oralib import Count, ThresholdGuesser, channel, one_run_law
+    >>> picture = law({"Count": one_run_law(channel(Count(), 3), ThresholdGuesser(1.0))})
+    """
+    require_some("laws", laws, "law")
+    picture, axes = draw.picture(len(laws), width=max(5.0, 3.5 * len(laws)), height=3.5)
+    panels = np.atleast_1d(axes)
+    most = max(table.max() for table in laws.values())
+    for panel, (title, table) in zip(panels, laws.items(), strict=True):
+        shown = np.where(table > _EMPTY, table, np.nan)
+        image = panel.imshow(shown, origin="lower", cmap="Blues", vmin=0, vmax=most)
+        ticks = range(len(table))
+        panel.set(title=title, xlabel="taken guesses r", xticks=ticks, yticks=ticks)
+        panel.grid(visible=False)
+        note_cells(panel, ticks, ticks, shown)
+        for place in map(tuple, np.argwhere(table > _EMPTY) if len(table) <= 6 else ()):
+            colour = "white" if table[place] > 0.6 * most else "black"
+            draw.write(panel, place, f"{table[place]:.2g}", colour)
+    panels[0].set_ylabel("right guesses v")
+    picture.colorbar(image, ax=list(panels), shrink=0.9, label="probability")
+    return picture
+
+
+#: Probabilities below this are rounding errors, and their cells stay empty.
+_EMPTY = 1e-15
+
+_THIN = "\u2009"
+
+
+def _signs(entries: ArrayLike, between: str = _THIN) -> str:
+    """Signs as they are written by hand; 0 is nothing published."""
+    return between.join("0+−"[entry] for entry in np.ravel(entries).tolist())
+
+
+@in_house_style
+def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
+    """The exact table P[output | dataset] as a picture, small n only.
+
+    Examples
+    --------
+    >>> from oralib import Count, channel
+    >>> picture = outputs(channel(Count(), 3))
+    """
+    rows, columns = channel.table.shape
+    picture, axes = draw.picture(height=1.6 + 0.33 * rows)
+    image = axes.imshow(channel.table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    between = _THIN if columns <= 8 else "\n"  # stacked where they do not fit side by side
+    axes.set_xticks(range(columns), [_signs(s, between) for s in channel.signs])
+    if names is None and channel.outputs is not None:
+        rows_of = [np.ravel(o).tolist() for o in channel.outputs]
+        entries = {entry for row in rows_of for entry in row}
+        are_signs = {-1, 0, 1}.issuperset(entries) and -1 in entries
+        names = [_signs(o) if are_signs else " ".join(map(str, o)) for o in rows_of]
+    names = names or [str(i) for i in range(rows)]
+    axes.set_yticks(range(rows), names)
+    note_cells(axes, [_signs(s, between.strip("\n")) for s in channel.signs], names, channel.table)
+    draw.labels(axes, "dataset s", "output o")
+    axes.grid(visible=False)
+    picture.colorbar(image, ax=axes, label="P[o | s]")
+    return picture

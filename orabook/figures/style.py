@@ -1,0 +1,102 @@
+"""The style of the house: colours, the kind of figure that a notebook shows, axes and legends.
+
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart; the background is
+opaque, so that axes stay readable on a dark page.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from io import BytesIO
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+from PIL import Image
+
+from orabook.figures.data import Note, table_of, with_data
+
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+SKY, PINK, GREY = "#56B4E9", "#CC79A7", "#555555"
+CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY)
+
+#: A curve: x and y, or x, y and the standard error of y.
+Curve = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
+
+STYLE: Any = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.labelsize": 12,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 12,
+    "figure.facecolor": "white",
+    "font.size": 11.5,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.9,
+    "lines.markersize": 5,
+    "savefig.facecolor": "white",
+    "text.usetex": False,
+}
+
+#: Dots per inch in the file and on the page: today's screens show more than one dot per pixel.
+_DOTS, _SHOWN = 200, 100
+
+
+class Picture(Figure):
+    """A Matplotlib figure that belongs only to its caller, and that a notebook shows as PNG.
+
+    Examples
+    --------
+    >>> Picture(figsize=(6, 2)).get_size_inches().tolist()
+    [6.0, 2.0]
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.notes: list[Note] = []
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        buffer = BytesIO()
+        with matplotlib.rc_context(STYLE):
+            self.savefig(buffer, format="png", dpi=_DOTS)
+        image = Image.open(buffer).convert("RGB")
+        # A drawing has few colours; a palette of them takes a third of the room.
+        small = with_data(image.quantize(128, dither=Image.Dither.NONE), self.table())
+        width, height = (pixels * _SHOWN // _DOTS for pixels in image.size)
+        return small, {"width": width, "height": height}
+
+    def table(self) -> pd.DataFrame:
+        """The numbers that it shows, a row for each; the PNG in a notebook carries them too."""
+        return table_of(self.notes)
+
+
+def in_house_style(draw: Callable[..., Picture]) -> Callable[..., Picture]:
+    """Draw with the settings of the house, whatever those of the caller are."""
+
+    @wraps(draw)
+    def styled(*args: Any, **kwargs: Any) -> Picture:
+        with matplotlib.rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return styled
+
+
+def require_some(name: str, given: Mapping[Any, Any], what: str) -> None:
+    """There is something to draw, by name."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} must map names to what is drawn, got {name}={given!r}")
+    if not given:
+        raise ValueError(f"{name} must have at least one {what}, got {given!r}")
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever is easier to read on a colour."""
+    parts = np.array(matplotlib.colors.to_rgb(colour))
+    linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ [0.2126, 0.7152, 0.0722]
+    return "black" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "white"

@@ -1,0 +1,55 @@
+"""The picture of a sweep: one result against the parameters that vary."""
+
+# mypy: disable-error-code="import-untyped"
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from orabook.figures.general import heatmap, lines
+from orabook.figures.style import Picture
+
+
+def swept(table: pd.DataFrame, axes: Sequence[str], result: str = "") -> Picture | None:
+    """Curves of a result against the first parameter that is a number, or a map over two.
+
+    There is a curve for each setting of the other parameters; a map if these are more than five
+    and all of one parameter. None if there is no number to draw, or too many parameters vary.
+
+    Parameters
+    ----------
+    table : a row for each point, as a sweep has it.
+    axes : the columns that are parameters.
+    result : the column to draw, by default the first other one that holds numbers.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"k": [50, 100], "bound": [0.5, 0.6]})
+    >>> picture = swept(table, ["k"])
+    """
+    numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
+    results = [name for name in numbers if name not in axes]
+    result = result or next(iter(results), "")
+    varying = [name for name in axes if table[name].map(str).nunique() > 1]
+    x = next((name for name in varying if name in numbers), None)
+    if result not in results or x is None:
+        return None
+    others = [name for name in varying if name != x]
+    label = pd.Series(result, table.index)
+    if others:
+        label = table[others].astype(str).agg(", ".join, axis=1)
+    if label.nunique() <= 5:
+        columns = [x, result, *([f"{result}_se"] if f"{result}_se" in results else [])]
+        title = f"{', '.join(others)} = " if others else ""
+        curves = {
+            f"{title}{name}": tuple(rows.sort_values(x)[columns].to_numpy(dtype=float).T)
+            for name, rows in table.groupby(label, sort=False)
+        }
+        values = np.unique(table[x])
+        wide = len(values) > 2 and values[0] > 0 and values[-1] >= 30 * values[0]
+        return lines(curves, x, result, log_x=wide)
+    if len(others) > 1 or others[0] not in numbers:
+        return None
+    plane = table.pivot(index=others[0], columns=x, values=result)
+    return heatmap(plane.to_numpy(), list(plane.columns), list(plane.index), x, others[0], result)

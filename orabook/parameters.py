@@ -1,0 +1,132 @@
+"""The parameters of the book's chapters: what each means, its type and its range.
+
+A chapter declares its parameters in a cell tagged ``parameters``, one ``name: type = value`` per
+line, which papermill can override, and checks them in the next cell, before any work::
+
+    parameters.check(globals())
+"""
+
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from typing import Any
+
+from oralib import _check
+
+__all__ = ["PARAMETERS", "Parameter", "at_most", "check"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: what it means, and how a value is checked and converted.
+
+    Examples
+    --------
+    >>> PARAMETERS["beta"].meaning
+    'how often a bound may fail'
+    """
+
+    meaning: str
+    convert: Callable[[str, Any], Any]
+
+
+def _list_of(convert: Callable[[str, Any], Any], name: str, value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple) or not value:
+        raise TypeError(f"{name} must be a list with at least one entry, got {name}={value!r}")
+    entries = [convert(name, entry) for entry in value]
+    if len(set(entries)) < len(entries):
+        raise ValueError(f"{name} must hold no number twice, got {name}={value!r}")
+    return entries
+
+
+def _range(
+    check: Callable[..., Any], low: float, high: float = _check.LARGEST_COUNT, *, many: bool = False
+) -> Callable[[str, Any], Any]:
+    one = partial(check, low=low, high=high)
+    return partial(_list_of, one) if many else one
+
+
+_integer, _integers = partial(_range, _check.integer), partial(_range, _check.integer, many=True)
+_real, _reals = partial(_range, _check.real), partial(_range, _check.real, many=True)
+
+#: Every parameter that a chapter may have. Within these ranges a chapter works, or refuses in its
+#: first cells; they are wide, and exclude only what no chapter is made for.
+PARAMETERS: Mapping[str, Parameter] = {
+    "beta": Parameter("how often a bound may fail", _real(1e-9, 0.999)),
+    "d": Parameter("number of coordinates of the model", _integer(1, 10**6)),
+    "delta": Parameter("δ of (ε, δ)-differential privacy", _real(1e-12, 0.5)),
+    "epsilon": Parameter("privacy level ε, in nats", _real(0.1, 30)),
+    "epsilons": Parameter("several privacy levels ε, in nats", _reals(0.1, 30)),
+    "fractions": Parameter("fractions k/n of taken guesses", _reals(1e-6, 1)),
+    "k": Parameter("number of guesses", _integer(1, 10**6)),
+    "n": Parameter("number of elements", _integer(1, 10**7)),
+    "p": Parameter("how often All-or-Nothing releases its input", _real(0.001, 0.999)),
+    "ratio": Parameter("number n/d of elements per coordinate", _real(0.001, 1000)),
+    "ratios": Parameter("numbers n/d of elements per coordinate", _reals(0.001, 1000)),
+    "sample_rate": Parameter("how likely an element is in a batch", _real(1e-6, 1)),
+    "seed": Parameter("seed of all random numbers", _integer(0)),
+    "sets": Parameter("number of sets of Count-in-Sets", _integer(1, 10**4)),
+    "sizes": Parameter("sizes s of the sets of Count-in-Sets", _integers(1, 1000)),
+    "steps": Parameter("number of steps of DP-SGD", _integer(1, 10**5)),
+    "tau": Parameter("threshold on the privacy loss, in nats", _real(1e-6, 1000)),
+    "trials": Parameter("number of independent audits of each point", _integer(2, 10**7)),
+}
+
+
+def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) -> None:
+    """Check and convert a chapter's parameters in place.
+
+    Parameters
+    ----------
+    namespace : the chapter's variables, ``globals()``. Its parameters are those that were declared
+        with a type. Any other plain value in it counts as a parameter that the chapter does not
+        have, unless the chapter has already run there.
+    limits : for some of them, the smallest and the largest value that this chapter can take.
+
+    Examples
+    --------
+    >>> space = {"__annotations__": {"epsilon": float, "trials": int}, "epsilon": 2, "trials": 1e4}
+    >>> check(space)
+    >>> space["epsilon"], space["trials"]
+    (2.0, 10000)
+    """
+    names = list(namespace.get("__annotations__", {}))
+    plain = int | float | str | list | tuple | dict | None  # what papermill may have put there
+    for name, value in () if namespace.get("_parameters_checked") else namespace.items():
+        known = name in (*names, "In", "Out") or name.startswith("_")  # like IPython's own names
+        if not known and isinstance(value, plain):
+            close = get_close_matches(name, names, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ValueError(
+                f"{name} is not a parameter of this chapter, got {name}={value!r}{hint} "
+                f"(its parameters: {', '.join(names)})"
+            )
+    for name in names:
+        if name not in PARAMETERS:
+            raise ValueError(
+                f"{name} is not among the parameters that chapters share and this can check, "
+                f"{', '.join(PARAMETERS)}; a notebook with others checks its own, without this call"
+            )
+    values = {name: PARAMETERS[name].convert(name, namespace[name]) for name in names}
+    for name, (least, most) in limits.items():
+        value = values[name]
+        entries = value if isinstance(value, list) else [value]
+        if min(entries) < least or max(entries) > most:
+            allowed = f"[{least:g}, {most:g}] in this chapter"
+            raise ValueError(f"{name} must lie in {allowed}, got {name}={value}")
+    namespace.update(values)
+    namespace["_parameters_checked"] = True
+
+
+def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
+    """Refuse a parameter that is too large for the others, before any work.
+
+    Examples
+    --------
+    >>> at_most("k", 100, "n", 1000)
+    """
+    if value > limit:
+        raise ValueError(
+            f"{name} must be at most {limit_name}, got {name}={value:g} and {limit_name}={limit:g}"
+        )

@@ -1,0 +1,122 @@
+"""The results of a chapter: what ``orabook run`` and ``sweep`` write down.
+
+A chapter declares them once, in its last code cell::
+
+    from orabook import results
+
+    results.record(best_ratio=best, bound=b, bound_se=se)
+
+The cell shows a small table of rounded values. The values themselves, to 12 significant digits, are
+in the metadata of this output, which comparisons of outputs ignore: on another machine the last
+digits may differ.
+"""
+
+import math
+import sys
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+
+#: Where the values are in the metadata of an output.
+SECTION = "oralib"
+
+#: Numbers that JSON does not have, and the words that stand for them.
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def record(**values: Any) -> None:
+    """Show named results, and leave them in the notebook for runs and sweeps.
+
+    Parameters
+    ----------
+    values : Python or NumPy numbers, words, and booleans. Infinite numbers and nan are allowed.
+
+    >>> record(bound=np.float64(1.23456), holds=True, law="Laplace")
+    bound  1.235
+    holds  True
+    law    Laplace
+    """
+    kept = {name: _plain(name, value) for name, value in values.items()}
+    rows = {name: _rounded(value) for name, value in kept.items()}
+    width = max(map(len, rows), default=0)
+    text = "\n".join(f"{name:<{width}}  {word}" for name, word in rows.items())
+    # Only a notebook has imported IPython; elsewhere there is only the text.
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None:
+        print(text)
+        return
+    cells = (f"<tr><th>{escape(x)}</th><td>{escape(word)}</td></tr>" for x, word in rows.items())
+    html = "\n".join(['<table class="dataframe results">', *cells, "</table>"])
+    # A notebook's file keeps names in alphabetical order.
+    noted = {SECTION: {"results": as_json(kept), "order": list(kept)}}
+    shell.display_pub.publish({"text/plain": text, "text/html": html}, metadata=noted)
+
+
+def as_json(values: Any) -> Any:
+    """Values with words for the numbers that JSON does not have."""
+    if isinstance(values, Mapping):
+        return {name: as_json(value) for name, value in values.items()}
+    if isinstance(values, list):
+        return [as_json(value) for value in values]
+    return str(values) if isinstance(values, float) and not math.isfinite(values) else values
+
+
+def from_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that :func:`as_json` was given."""
+    words = {name: value for name, value in values.items() if isinstance(value, str)}
+    return {**values, **{name: NOT_FINITE.get(word, word) for name, word in words.items()}}
+
+
+def _plain(name: str, value: Any) -> int | float | str | bool:
+    """A plain Python value, a float to 12 significant digits."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    if isinstance(value, str) and value in NOT_FINITE:
+        raise ValueError(f"{name} must not be the word {value!r}; give the number")
+    if isinstance(value, bool | int | str):
+        return value
+    raise TypeError(
+        f"{name} must be a number, a word or a boolean, got {name}={repr(value)[:60]}, "
+        f"which is of type {type(value).__name__}"
+    )
+
+
+def _rounded(value: int | float | str | bool) -> str:
+    """A text that is the same on every machine where the value is nearly the same."""
+    if isinstance(value, str | bool):
+        return str(value)
+    size, text = abs(value), str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        odd = size != 0 and not 0.1 <= size < 1e6
+        text = f"{value:.3g}" if odd else f"{value:.3f}" if size < 1000 else f"{value:.0f}"
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def results_of(notebook: Any) -> dict[str, Any]:
+    """The results that an executed notebook has recorded, in order."""
+    found: dict[str, Any] = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if section := output.get("metadata", {}).get(SECTION):
+                values = from_json(section["results"])
+                found |= {name: values[name] for name in section["order"]}
+    return found
+
+
+def recorded(chapter: str) -> dict[str, Any]:
+    """The results of a chapter of the book as they are committed, for pages that quote them.
+
+    Examples
+    --------
+    >>> sorted(recorded("06-dp-sgd"))[:1]
+    ['best_bound']
+    """
+    import nbformat
+
+    from orabook.place import book_file
+
+    return results_of(nbformat.read(book_file(f"{chapter}.ipynb"), 4))

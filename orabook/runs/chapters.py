@@ -1,0 +1,195 @@
+"""A chapter as a program: which parameters it declares, and which values they may have."""
+
+import ast
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import numpy as np
+import papermill
+
+from orabook.parameters import PARAMETERS
+from orabook.place import BOOK
+from orabook.results import results_of
+from oralib import _check
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A parameter as a chapter declares it: ``trials: int = 200  # number of audits``."""
+
+    name: str
+    type: str
+    default: Any
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A notebook with declared parameters, as it was when it was read.
+
+    Attributes
+    ----------
+    path : where it is; it runs in the folder of this file.
+    parameters : what it declares, by name: each has a type, a default and a meaning.
+    text : the notebook without its outputs, so that what is run is what was checked.
+    results : the names of its results, if it has been executed.
+
+    Examples
+    --------
+    >>> find_chapter("06-dp-sgd").parameters["epsilon"].meaning
+    'privacy level of the training, in nats'
+    """
+
+    name: str
+    path: Path
+    parameters: Mapping[str, Declaration]
+    text: str
+    results: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """A digest that changes when a cell or its tags change."""
+        cells = [
+            [cell.cell_type, cell.metadata.get("tags", []), cell.source]
+            for cell in nbformat.reads(self.text, 4).cells
+        ]
+        return sha256(json.dumps(cells).encode()).hexdigest()[:16]
+
+
+def chapters() -> list[Chapter]:
+    """All chapters of the book that have parameters, in the order of their names.
+
+    Examples
+    --------
+    >>> "06-dp-sgd" in [chapter.name for chapter in chapters()]
+    True
+    """
+    found = [_read(path) for path in sorted(BOOK.glob("*.ipynb"))]
+    return [chapter for chapter in found if chapter.parameters]
+
+
+def find_chapter(name: str | os.PathLike[str]) -> Chapter:
+    """The chapter with this name, or the notebook at this path.
+
+    Examples
+    --------
+    >>> find_chapter("06-dp-sgd").parameters["delta"].default
+    1e-05
+    """
+    name = str(_check.path("name", name))
+    path = Path(name) if name.endswith(".ipynb") else BOOK / f"{name}.ipynb"
+    if path.is_file():
+        return _read(path)
+    if name.endswith(".ipynb"):
+        raise ValueError(f"there is no notebook {name}")
+    known = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
+    if not known:
+        raise ValueError(f"there is no book at {BOOK}, so no chapters have names; give a notebook")
+    raise ValueError(f"there is no chapter {name!r}{_known(name, known, 'there are')}")
+
+
+def _read(path: Path) -> Chapter:
+    try:
+        notebook = nbformat.read(path, 4)
+        inspected = papermill.inspect_notebook(path).values()
+        declared = {
+            name: Declaration(name, kind, ast.literal_eval(default), meaning)
+            for name, kind, default, meaning in map(dict.values, inspected)
+        }
+    except Exception as error:  # whatever is wrong with the file
+        raise ValueError(f"{path} is not a chapter: {' '.join(str(error).split())}") from None
+    for name, entry in declared.items():
+        if entry.type not in _FITS:
+            allowed = ", ".join(_FITS)
+            raise ValueError(f"{path}: {name} must have a type ({allowed}), got {entry.type}")
+    results = tuple(results_of(notebook))
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return Chapter(path.stem, path.resolve(), declared, nbformat.writes(notebook), results)
+
+
+# ------------------------------------------------------------------------------------- values
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+#: The types that a parameter may have: what fits, what to ask for, and how to convert it.
+_FITS: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
+    "int": (lambda value: _is_number(value) and value % 1 == 0, "an integer", int),
+    "float": (_is_number, "a number", float),
+    "bool": (lambda value: isinstance(value, bool), "true or false", bool),
+    "str": (lambda value: isinstance(value, str), "a word", str),
+    "list": (lambda value: isinstance(value, list | tuple), "a list such as 1,2,3", list),
+}
+
+
+def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters of a chapter with their values, checked and converted; nothing is started.
+
+    Parameters
+    ----------
+    given : values that differ from the chapter's own; strings, as on a command line, are parsed.
+
+    Examples
+    --------
+    >>> check_parameters(find_chapter("06-dp-sgd"), {"epsilon": "4"})["epsilon"]
+    4.0
+    """
+    for name, value in given.items():
+        if name not in chapter.parameters:
+            said = _known(str(name), chapter.parameters, "its parameters:")
+            raise ValueError(f"{name} is not a parameter of {chapter.name}, got {value!r}{said}")
+    return {
+        name: _converted(entry, given.get(name, entry.default))
+        for name, entry in chapter.parameters.items()
+    }
+
+
+def _known(name: str, known: Mapping[str, Any], words: str) -> str:
+    """For an error message: the nearest name, and all of them."""
+    close = get_close_matches(name, known, n=1)
+    return (f"; did you mean {close[0]}?" if close else "") + f" ({words} {', '.join(known)})"
+
+
+def _converted(declared: Declaration, value: Any) -> Any:
+    name, kind = declared.name, declared.type
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, str) and kind != "str":
+        value = _list(value) if kind == "list" else _word(value)
+    fits, wanted, convert = _FITS[kind]
+    if not fits(value):
+        raise ValueError(f"{name} must be {wanted}, got {name}={value!r}")
+    value = convert(value)
+    try:
+        json.dumps(value)  # papermill and results.json can write it
+        return PARAMETERS[name].convert(name, value) if name in PARAMETERS else value
+    except TypeError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _word(text: str) -> Any:
+    """A number or a truth value if the text is one; otherwise the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return {"true": True, "false": False}.get(text.strip().lower(), text.strip())
+
+
+def _list(text: str) -> list[Any]:
+    """The list in a text: ``1,2``, ``[1, 2]``, ``a,b`` or ``["a", "b"]``."""
+    bare = text.strip().removeprefix("[").removesuffix("]")
+    parts = [part.strip().strip("'\"") for part in bare.split(",")]
+    return [_word(part) for part in parts] if bare.strip() else []

@@ -1,0 +1,136 @@
+"""Grid files: a chapter and many settings of its parameters, all checked before the first run.
+
+::
+
+    chapter: running
+    parameters:              # the same for all points
+      trials: 20
+    product:                 # every combination
+      ratio: [1, 2, 5]
+      k: [50, 100]
+    points:                  # and these
+      - {ratio: 64, k: 100}
+    inputs: [data.csv]       # files beside the grid that the chapter reads
+    results: [run_bound]     # columns of the table, by default all
+    show: run_bound          # the result to draw, by default the first
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from orabook.runs.chapters import Chapter, check_parameters, find_chapter
+from oralib import _check
+
+#: The keys of a grid file, and what each must hold.
+KEYS = {"chapter": str, "parameters": dict, "product": dict, "points": list}
+KEYS |= {"inputs": list, "results": list, "show": str}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A chapter and the points at which to run it.
+
+    Attributes
+    ----------
+    points : all parameters of the chapter at each point.
+    axes : the parameters that vary, in the order of the file.
+    inputs : files whose contents are part of the name of every point.
+    results : the results that go into the table; empty for all.
+    show : the result to draw; empty for the first that is a number.
+
+    Examples
+    --------
+    >>> grid = read_grid("book/grids/plane.yml")
+    >>> grid.axes, len(grid.points)
+    (('ratio', 'k'), 50)
+    """
+
+    chapter: Chapter
+    points: Sequence[Mapping[str, Any]]
+    axes: tuple[str, ...]
+    inputs: tuple[Path, ...] = ()
+    results: tuple[str, ...] = ()
+    show: str = ""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which ``1e4`` is a number and no key may occur twice."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.YAMLError(f"{key} occurs twice, again{node.start_mark}")
+        return dict(super().construct_mapping(node, deep))
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
+def read_grid(path: str | os.PathLike[str]) -> Grid:
+    """A grid file, with every point checked.
+
+    Examples
+    --------
+    >>> read_grid("book/grids/plane.yml").chapter.name
+    'running'
+    """
+    path = _check.path("path", path)
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        if not isinstance(content, dict) or "chapter" not in content:
+            raise ValueError("a grid has a chapter, and a product or points")
+        for key, value in content.items():
+            if key not in KEYS:
+                raise ValueError(f"{key} is not a key of a grid ({', '.join(KEYS)})")
+            if not isinstance(value, KEYS[key]):
+                kind = {str: "a word", dict: "a mapping", list: "a list"}[KEYS[key]]
+                raise ValueError(f"{key} must be {kind}, got {key}={value!r}")
+        return _grid(path.parent, content)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
+        raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
+
+
+def _grid(beside: Path, content: Mapping[str, Any]) -> Grid:
+    name, fixed = content["chapter"], content.get("parameters", {})
+    results, show = content.get("results", []), content.get("show", "")
+    found = find_chapter(beside / name if name.endswith(".ipynb") else name)
+    combined = _combinations(content["product"]) if "product" in content else []
+    given = [*combined, *content.get("points", [])]
+    if not given:
+        raise ValueError("a grid needs a product, or points")
+    for point in given:
+        if not isinstance(point, dict):
+            raise ValueError(f"a point must be a mapping such as {{k: 100}}, got {point!r}")
+        if twice := set(point) & set(fixed):
+            raise ValueError(f"{min(twice)} is set twice, in parameters and in a point")
+    checked = [check_parameters(found, {**fixed, **point}) for point in given]
+    for i, point in enumerate(checked):
+        if point in checked[:i]:
+            raise ValueError(f"points {checked.index(point) + 1} and {i + 1} are the same")
+    for name in [*results, *([show] if show else [])]:
+        if found.results and name not in found.results:
+            known = ", ".join(found.results)
+            raise ValueError(f"{name} is not a result of {found.name} (its results: {known})")
+    files = tuple((beside / name).absolute() for name in content.get("inputs", []))
+    for file in files:
+        if not file.is_file():
+            raise ValueError(f"inputs: there is no file {file}")
+    axes = tuple(dict.fromkeys(name for point in given for name in point))
+    return Grid(found, checked, axes, files, tuple(results), show)
+
+
+def _combinations(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    for name, entries in values.items():
+        if not isinstance(entries, list) or not entries:
+            raise ValueError(f"product: {name} must be a list of values, got {name}={entries!r}")
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]

@@ -1,0 +1,115 @@
+"""A guesser and a mechanism that break the usual bound under full feedback (Appendices A and E)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from oralib import _check, _special, p
+from oralib.mechanisms import Array, Signs
+from oralib.mechanisms.elements import _SignsAsOutput
+
+
+def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np.float64]:
+    """The law of (V, R) of an adaptive audit of randomized response that tosses a private coin.
+
+    On heads it guesses what it sees, until its bound exceeds ε. On tails it guesses the opposite,
+    everywhere. So V is stochastically dominated by Bin(R, p(ε)), and yet the bound fails too often:
+    Lemma A.7 needs a correction.
+
+    Parameters
+    ----------
+    epsilon, n, beta : the level of randomized response, its elements, and the level of the bound.
+
+    Examples
+    --------
+    >>> from oralib.games import stop_or_oppose_law
+    >>> float(stop_or_oppose_law(0.0, 6)[5, 5])
+    0.015625
+    """
+    epsilon, n = _check.real("epsilon", epsilon, 0), _check.integer("n", n, 1, 5000)
+    beta, success = _check.real("beta", beta, 0, 1, interval="()"), p(epsilon)
+    law = np.zeros((n + 1, n + 1))
+    law[:, n] = 0.5 * scipy.stats.binom.pmf(np.arange(n + 1), n, 1 - success)
+    v = np.arange(n + 1)
+    going = np.where(v == 0, 0.5, 0.0)  # P[v right so far, and not stopped]
+    for r in range(1, n + 1):
+        going = going * (1 - success) + np.append(0.0, going[:-1]) * success
+        # The bound exceeds ε where the tail of Bin(r, p(ε)) is below β, by more than rounding.
+        ahead = (scipy.stats.binom.sf(v - 1, r, success) < beta * (1 - 1e-9)) | (r == n)
+        law[ahead, r] += going[ahead]
+        going[ahead] = 0.0
+    return law
+
+
+@dataclass(frozen=True)
+class SelfMutingResponse(_SignsAsOutput):
+    """Randomized response at level ``rate`` that turns into fair coins once its record is good.
+
+    It prints the signs one after another, each as it is with probability p(rate) and flipped
+    otherwise, until v of the first r printed signs are right with v at least ``line[r - 1]``. From
+    then on it prints fair coins. Its privacy level exceeds ``rate``, as a sign also affects when
+    that begins; a table shows by how much. Given the earlier signs, the loss of an element is
+    ±rate, or 0 from there on: a guesser with full feedback and the threshold ``rate`` falls silent
+    while it is ahead.
+
+    Examples
+    --------
+    >>> from oralib import channel
+    >>> round(channel(SelfMutingResponse(1.0, line=(1, 2, 3)), n=3).epsilon, 6)
+    2.240229
+    """
+
+    rate: float
+    line: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        rate = _check.real("rate", self.rate, 0, 50, interval="(]")
+        line = _check.integers("line", self.line, 0)
+        if line.ndim != 1 or not line.size:
+            raise ValueError(f"line must be a sequence of thresholds, got line={self.line!r}")
+        _check.store(self, rate=rate, line=tuple(line.tolist()))
+
+    #: Known only for a given number of elements, from the table.
+    epsilon: ClassVar[float] = np.inf
+
+    def check_size(self, n: int) -> int:
+        return _check.integer("n", n, 1, len(self.line))
+
+    def _mute(self, output: Array, signs: Signs) -> Array:
+        """For each element whether the record of those before it is good."""
+        right = np.cumsum(output == signs, axis=-1)
+        good = np.logical_or.accumulate(right >= self.line[: right.shape[-1]], axis=-1)
+        return np.insert(good[..., :-1], 0, False, axis=-1)
+
+    def run(self, signs: Signs, rng: Generator) -> Array:
+        output = np.where(rng.random(signs.shape) < _special.expit(self.rate), signs, -signs)
+        fair = np.where(rng.random(signs.shape) < 0.5, np.int8(-1), np.int8(1))
+        return np.where(self._mute(output, signs), fair, output)
+
+    def privacy_loss(self, output: Array, n: int) -> Array:
+        # The chance, over fair signs, that the record is not good yet: it does not depend on the
+        # output, as each printed sign is right with the same probability.
+        v, silent = np.zeros(n + 1), np.zeros(n)
+        v[0], truth = 1.0, _special.expit(self.rate)
+        for i in range(n):
+            silent[i] = 1 - v.sum()
+            v = v * (1 - truth) + np.append(0, v[:-1]) * truth
+            v[self.line[i] :] = 0
+        accuracy = 0.5 * silent + truth * (1 - silent)
+        return np.where(output > 0, -1, 1) * _special.logit(accuracy)
+
+    def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
+        if (known[..., :index] == 0).any():
+            raise ValueError("known must hold all signs before index: the losses need the record")
+        # The sign at the index itself does not affect what happened before it.
+        mute = self._mute(output[..., : index + 1], known[..., : index + 1])[..., -1]
+        return np.where(mute, 0.0, np.where(output[..., index] > 0, -self.rate, self.rate))
+
+    def likelihood(self, outputs: Array, signs: Signs) -> Array:
+        output, sign = outputs[:, None, :], signs[None, :, :]
+        told = np.where(output == sign, _special.expit(self.rate), _special.expit(-self.rate))
+        return np.where(self._mute(output, sign), 0.5, told).prod(axis=2)

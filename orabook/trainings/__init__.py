@@ -1,0 +1,19 @@
+"""Real trainings: DP-SGD by Opacus on PyTorch, with canaries among the data.
+
+A canary is an ordinary example with a linear loss. Its input is 0 except for one feature, and its
+loss is a multiple of one output of a linear model. So its gradient is 0 except on one weight,
+whatever the weights are, and Opacus clips it to the clipping threshold like any other. The other
+examples are scikit-learn's handwritten digits, with their usual loss.
+
+Coins decide which canaries are included. A canary that is left out stays in the data with a loss of
+0, so that the number of examples does not depend on the coins: Opacus scales gradients by it.
+
+Nothing inside Opacus is changed: its sampler, its clipping and its noise are all audited, from
+the weights after each step. This needs ``make torch``, or ``pip install '.[torch]'`` in the
+repository.
+"""
+
+from orabook.trainings.digits import BUGS, Training, train_digits
+from orabook.trainings.leak import release_noise
+
+__all__ = ["BUGS", "Training", "release_noise", "train_digits"]

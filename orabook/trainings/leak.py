@@ -1,0 +1,70 @@
+"""Opacus divides by a number that depends on the number of examples, which is private.
+
+In ``make_private`` the expected size of a batch is the number of examples divided by the number of
+batches, rounded down. With a mean loss, the default, every released gradient is divided by it, and
+so is its noise. So the noise reveals something about the number of examples.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orabook.trainings.digits import LARGEST_SEED
+from oralib import _check
+from oralib._extra import needed
+
+
+def expected_batch(examples: int, batch_size: int) -> int:
+    """What Opacus 1.6.0 divides gradients by, for this many examples and this batch size.
+
+    Examples
+    --------
+    >>> [expected_batch(examples, 10) for examples in (100, 101, 109, 110, 111)]
+    [10, 9, 9, 10, 9]
+    """
+    examples = _check.integer("examples", examples, 1)
+    batches = -(-examples // _check.integer("batch_size", batch_size, 1))
+    # Opacus counts the batches of its own loader, which knows their number only from its sample
+    # rate: by rounding, 93 of them become 92.
+    batches = int(1 / (1 / batches))
+    return int(examples * (1 / batches))
+
+
+def release_noise(
+    examples: int,
+    *,
+    weights: int = 20_000,
+    batch_size: int = 10,
+    sigma: float = 1.0,
+    steps: int = 1,
+    ghost: bool = False,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Train with Opacus on this many examples that are all zero, and release the weights.
+
+    Gradients of this linear model are zero, so its weights are the sum of the noise of all steps,
+    divided by what Opacus divides by.
+
+    Parameters
+    ----------
+    examples, weights, steps : how many there are.
+    batch_size : the batch size of the loader that Opacus is given.
+    sigma : the noise multiplier, with a clipping threshold of 1 and a learning rate of 1.
+    ghost : whether Opacus uses ghost clipping, with which a million weights are no problem.
+
+    Examples
+    --------
+    With PyTorch and Opacus, in some seconds:
+
+    >>> release_noise(100, weights=1000, seed=1).shape  # doctest: +SKIP
+    (1000,)
+    """
+    examples = _check.integer("examples", examples, 1, 10**7)
+    weights = _check.integer("weights", weights, 1, 10**8)
+    batch_size = _check.integer("batch_size", batch_size, 1, examples)
+    sigma = _check.real("sigma", sigma, 1e-3, 1e6)
+    steps = _check.integer("steps", steps, 1, 10**6)
+    ghost = _check.truth("ghost", ghost)
+    seed = _check.integer("seed", seed, 0, LARGEST_SEED)
+    with needed("torch", "opacus"):
+        from orabook.trainings import _opacus
+    return _opacus.release_noise(examples, weights, batch_size, sigma, steps, seed, ghost)

@@ -1,0 +1,68 @@
+"""How often an audit of a real training notices a bug that was planted."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from orabook.trainings.digits import BUGS, train_digits
+from oralib import _check
+from oralib.accounting import noise_multiplier
+from oralib.bounds import valid_lower_bound
+from oralib.dpsgd import DpSgd, audit_gradients, conformity
+
+#: For each claimed ε the numbers of canaries, of weights that they use, and of guesses. Refuting a
+#: claim of 4 takes more than 165 right guesses without a wrong one, so it takes many canaries about
+#: which the guesser is nearly sure, if the bug is there.
+SETTINGS = {1.0: (4000, 1000, 200), 4.0: (4000, 4000, 300)}
+
+
+def planted_bugs(
+    claims: Iterable[float] = tuple(SETTINGS),
+    bugs: Iterable[str | None] = (None, *BUGS),
+    *,
+    runs: int = 20,
+    seed: int = 0,
+    delta: float = 1e-5,
+    beta: float = 0.05,
+) -> pd.DataFrame:
+    """Audit real trainings, each in one run: a row for each training.
+
+    Parameters
+    ----------
+    claims : the ε that are claimed, each with its entry of :data:`SETTINGS`.
+    bugs : what is planted; None for an honest training.
+    runs : trainings of each kind.
+
+    Columns
+    -------
+    epsilon, bug, run, n, d, k : which training it is; bug is "none" for an honest one.
+    v : the number of right guesses, by the likelihood of all steps.
+    bound : the exact (ε, δ) bound from it, at confidence 1 - β.
+    conformity : the p-value of :func:`oralib.conformity`.
+    """
+    runs, seed = _check.integer("runs", runs, 1), _check.seed(seed)
+    beta = _check.real("beta", beta, 0, 1, interval="()")
+    planted = list(bugs)  # reused for each claim, so not an iterator
+    kinds = [(epsilon, bug) for epsilon in claims for bug in planted]
+    for epsilon, bug in kinds:
+        if epsilon not in SETTINGS:
+            raise ValueError(f"claims must be among {list(SETTINGS)}, got {epsilon!r}")
+        if bug is not None:
+            _check.one_of("bugs", bug, BUGS)
+    rows = []
+    played = [(*kind, run) for kind in kinds for run in range(runs)]
+    for epsilon, bug, run in tqdm(played, disable=None, leave=False):
+        n, d, k = SETTINGS[epsilon]
+        dpsgd = DpSgd(n, d, 100, 0.1, noise_multiplier(epsilon, delta, 100, 0.1))
+        own = np.random.default_rng([seed, run, round(1000 * epsilon), *(bug or "none").encode()])
+        included = own.random(n) < 0.5
+        training = train_digits(dpsgd, included, seed=int(own.integers(2**31)), bug=bug)
+        counts = audit_gradients(dpsgd, training.gradients, included, k)
+        row = {"epsilon": epsilon, "bug": bug or "none", "run": run, "n": n, "d": d, "k": k}
+        row["v"] = int(counts.v[0])
+        row["bound"] = float(valid_lower_bound(counts, beta=beta, delta=delta)[0])
+        row["conformity"] = conformity(dpsgd, training.gradients, included).p_value
+        rows.append(row)
+    return pd.DataFrame(rows)
