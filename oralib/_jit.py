@@ -2,7 +2,7 @@
 
 Numba looks only at the file that defines a kernel, not at the files of the kernels it calls, and
 would keep using the old code of those. So the machine code is kept in a folder whose name is a
-digest of all sources that may hold kernels: below ``NUMBA_CACHE_DIR``, or else in the user's own
+digest of all sources that hold kernels: below ``NUMBA_CACHE_DIR``, or else in the user's own
 cache folder, and never beside the sources. Cached code is run as it is, so the folder is closed to
 other users. Where the folder cannot be created, every process compiles for itself, which takes
 longer and gives the same numbers. A kernel that is replaced while Python runs is not noticed. Old
@@ -24,13 +24,13 @@ _NUMBA: Any = numba.config
 
 
 def _digest() -> str:
-    """A digest of Numba's version and all sources that have kernels or their constants."""
+    """A digest of Numba's version and all sources with kernels, which hold their constants too."""
     digest = sha256(numba.__version__.encode())
     for source in sorted(_PACKAGE.rglob("[!.]*.py")):
-        name = source.relative_to(_PACKAGE)
-        if name.parts[0] != "runs":  # runs has no kernels
-            content = source.read_bytes()
-            digest.update(f"\0{name.as_posix()}\0{len(content)}\0".encode() + content)
+        content = source.read_bytes()
+        if b"\n@jit\n" in content:
+            name = source.relative_to(_PACKAGE).as_posix()
+            digest.update(f"\0{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:16]
 
 

@@ -1,9 +1,10 @@
-"""Cached kernels: forgotten when any source changes, closed to others, never needed.
+"""Cached kernels: forgotten when a source with kernels changes, closed to others, never needed.
 
 New processes, with a home of their own, use a small package: the real decorator, and two kernels in
 two files.
 """
 
+import ast
 import os
 import shutil
 import subprocess
@@ -54,6 +55,8 @@ def test_an_edit_in_a_called_kernel_is_noticed(package, tmp_path):
     place = tmp_path / "cache"
     assert calling(package, place) == (30, False)
     assert calling(package, place) == (30, True)
+    (package / "other.py").write_text("no kernel")
+    assert calling(package, place) == (30, True)
     (package / "called.py").write_text(CALLED.replace("x + 1", "x + 3"))
     assert calling(package, place) == (50, False)
     folders = list((place / "oralib").iterdir())
@@ -65,3 +68,27 @@ def test_an_edit_in_a_called_kernel_is_noticed(package, tmp_path):
 def test_where_nothing_can_be_written_all_is_compiled(package, tmp_path):
     (tmp_path / "file").write_text("")
     assert calling(package, tmp_path / "file" / "below") == (30, False)
+
+
+def test_what_a_kernel_uses_is_in_a_file_with_kernels():
+    """A constant from elsewhere could change, and the machine code would keep the old one."""
+    package = Path(oralib.__file__).parent
+    sources = {
+        ".".join(path.relative_to(package.parent).with_suffix("").parts): path.read_text()
+        for path in package.rglob("*.py")
+    }
+    kernels = {name: ast.parse(text) for name, text in sources.items() if "\n@jit\n" in text}
+    assert len(kernels) > 10
+    for name, module in kernels.items():
+        origin = {
+            alias.asname or alias.name: node.module
+            for node in module.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        for node in module.body:
+            if isinstance(node, ast.FunctionDef) and "jit" in map(ast.unparse, node.decorator_list):
+                inside = [part for line in node.body for part in ast.walk(line)]
+                used = {part.id for part in inside if isinstance(part, ast.Name)}
+                elsewhere = {word for word in used if origin.get(word, "").startswith("oralib")}
+                assert {origin[word] for word in elsewhere} <= {*kernels}, (name, node.name)
