@@ -1,5 +1,5 @@
 # Every target sets itself up: `make test` or `make book` on a fresh clone is enough.
-# Needs only make and a Python 3.11, 3.12 or 3.13: `make PYTHON=python3.12 test` chooses one, and
+# Needs only make and Python 3.11 or later: `make PYTHON=python3.12 test` chooses one, and
 # `make clean` comes first where .venv was made by another Python.
 PYTHON ?= python3
 BIN := .venv/bin
@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Files in user site-packages or on PYTHONPATH must not shadow the locked versions.
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
-.PHONY: book pdf lab test check other-processor chapters data torch tf-scores lint bench lock clean
+.PHONY: book pdf links lab test check other-processor chapters data torch tf-scores lint bench lock clean
 
 book: $(READY) # executes every chapter afresh; a warning is an error
 	rm -rf _build
@@ -21,6 +21,8 @@ book: $(READY) # executes every chapter afresh; a warning is an error
 pdf: $(READY) # the whole book as one PDF, printed by Chromium; no chapter is executed again
 	test -s _build/html/index.html || $(MAKE) book
 	$(BIN)/python -m orabook.builder.pdf
+links: $(READY) # asks the address behind every link of the book; needs a network
+	$(BIN)/jupyter-book build --builder linkcheck .
 lab: $(READY) # the chapters in JupyterLab, on this machine only, with a secret token
 	$(BIN)/jupyter-lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=book
 
@@ -56,7 +58,7 @@ tf-scores: $(READY) .venv-tf/ready # trains with TensorFlow Privacy; commit the 
 	@touch $@
 lock: $(READY) # renews the pins of every dependency; commit the result
 	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --no-annotate --no-header -q \
-	    --extra book --extra lab --extra test --extra runs --extra build -o requirements.lock pyproject.toml
+	    --extra report --extra book --extra pdf --extra lab --extra test --extra runs --extra build -o requirements.lock pyproject.toml
 clean:
 	rm -rf .venv .venv-tf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 $(READY): requirements.lock pyproject.toml
