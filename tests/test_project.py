@@ -2,13 +2,11 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
 from email.parser import HeaderParser
-from importlib.util import module_from_spec, spec_from_file_location
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
@@ -17,29 +15,30 @@ import pytest
 import yaml
 
 import oralib
+from orabook.__main__ import main
+from orabook.builder import downloads
 from orabook.results import recorded
-from oralib.__main__ import console, main
+from oralib.__main__ import console
 from oralib._folders import write_new
 from oralib.experiments.paper import REPORTED
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
 LOCK = (ROOT / "requirements.lock").read_text().splitlines()
 
 
 def required():
     """Every package that pyproject.toml asks for, with or without extras, but for large ones."""
-    extras = {**PROJECT["optional-dependencies"]}
-    del extras["torch"], extras["jax"]
-    return set().union(*map(names, [PROJECT["dependencies"], *extras.values()]))
+    small = [entries for extra, entries in EXTRAS.items() if extra not in ("torch", "jax")]
+    return set().union(*map(names, [PROJECT["dependencies"], *small]))
 
 
 def test_torch_has_pins_of_its_own():
     lines = (ROOT / "requirements-torch.txt").read_text().splitlines()
     pins = [line for line in lines if not line.startswith("#")]
     assert all(re.match(r"^[a-z-]+==[0-9.]+$", pin) for pin in pins)
-    extras = PROJECT["optional-dependencies"]
-    assert {pin.split("==")[0] for pin in pins} == names([*extras["torch"], *extras["jax"]])
+    assert {pin.split("==")[0] for pin in pins} == names([*EXTRAS["torch"], *EXTRAS["jax"]])
     assert not {pin.split("==")[0] for pin in pins} & {line.split("==")[0] for line in LOCK}
 
 
@@ -65,7 +64,15 @@ def test_missing_packages_are_named_with_their_extra(monkeypatch, capsys):
     assert capsys.readouterr().err == said
 
 
-def test_a_wheel_has_the_package_its_extras_and_nothing_else(tmp_path):
+def test_only_printing_and_tests_need_a_browser():
+    """Whoever runs chapters, or installs the library alone, gets no Selenium and no Matplotlib."""
+    assert "oralib[book]" in EXTRAS["runs"]
+    for entries in (PROJECT["dependencies"], EXTRAS["book"], EXTRAS["runs"]):
+        assert "selenium" not in names(entries)
+    assert "matplotlib" not in names(PROJECT["dependencies"])
+
+
+def test_a_wheel_has_both_packages_the_extras_and_nothing_else(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (path,) = tmp_path.glob("*.whl")
@@ -73,12 +80,40 @@ def test_a_wheel_has_the_package_its_extras_and_nothing_else(tmp_path):
         files = {name for name in wheel.namelist() if ".dist-info/" not in name}
         (metadata,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
         header = HeaderParser().parsestr(wheel.read(metadata).decode())
-    sources = (path for path in (ROOT / "oralib").rglob("*") if path.is_file())
-    kept = {str(path.relative_to(ROOT)) for path in sources if "__pycache__" not in path.parts}
-    assert files == kept
-    assert set(header.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
-    required = [entry for entry in header.get_all("Requires-Dist") if "extra == 'runs'" in entry]
-    assert names(PROJECT["optional-dependencies"]["runs"]) - {"oralib"} <= names(required)
+    ours = [path for name in ("oralib", "orabook") for path in (ROOT / name).rglob("*")]
+    sources = [path for path in ours if path.is_file() and "__pycache__" not in path.parts]
+    assert files == {path.relative_to(ROOT).as_posix() for path in sources}
+    assert {"oralib/py.typed", "orabook/py.typed"} <= files
+    assert set(header.get_all("Provides-Extra")) == set(EXTRAS)
+    needed = [entry for entry in header.get_all("Requires-Dist") if "extra == 'runs'" in entry]
+    assert names(EXTRAS["runs"]) - {"oralib"} <= names(needed)
+
+
+WORKFLOWS = {
+    path.stem: yaml.safe_load(path.read_text())
+    for path in (ROOT / ".github" / "workflows").glob("*.yml")
+}
+
+
+def test_checks_run_on_every_python_that_is_promised():
+    promised = [entry.rpartition(" ")[2] for entry in PROJECT["classifiers"] if " 3." in entry]
+    pythons = WORKFLOWS["checks"]["jobs"]["checks"]["strategy"]["matrix"]["python"]
+    assert pythons == promised
+    assert PROJECT["requires-python"] == f">={promised[0]}"  # and no upper limit
+
+
+def test_commands_of_the_workflows_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    steps = [
+        step.get("run", "")
+        for workflow in WORKFLOWS.values()
+        for job in workflow["jobs"].values()
+        for step in job["steps"]
+    ]
+    for target in re.findall(r"make ([a-z-]+)", "\n".join(steps)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for name in re.findall(r"tests/\w+\.py", "\n".join(steps)):
+        assert (ROOT / name).exists(), name
 
 
 def test_conda_environment_is_the_same_lock():
@@ -158,9 +193,14 @@ def test_every_public_name_has_a_docstring():
         assert getattr(oralib, name).__doc__, name
 
 
+def test_the_public_face_is_short():
+    assert len(oralib.__all__) == len(set(oralib.__all__)) <= 45
+    assert all(hasattr(oralib, name) for name in oralib.__all__)
+
+
 ORDER = [
     *("bounds", "scores", "mechanisms", "channel", "guessers", "games"),
-    *("dpsgd", "laws", "methods", "planning", "experiments", "figures", "drawings"),
+    *("dpsgd", "laws", "planning", "experiments"),
 ]
 
 
@@ -169,58 +209,55 @@ def test_data_walks_one_way():
     for place, name in enumerate(ORDER):
         files = [ROOT / "oralib" / f"{name}.py", *(ROOT / "oralib" / name).glob("*.py")]
         source = "\n".join(file.read_text() for file in files if file.exists())
-        imported = set(re.findall(r"^from oralib\.(\w+) import", source, re.MULTILINE))
+        imported = set(re.findall(r"^ *from oralib\.(\w+)[\w.]* import", source, re.MULTILINE))
         assert not imported & set(ORDER[place + 1 :]), name
         assert not (ROOT / "oralib" / f"{name}.py").exists() or name not in imported, name
 
 
-def test_the_library_does_not_need_its_runs():
-    for source in (ROOT / "oralib").glob("*.py"):
-        if source.name != "__main__.py":  # which imports them when they are asked for
-            assert not re.search(r"import runs|oralib\.runs", source.read_text())
+SOURCES = {
+    str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "oralib").rglob("*.py")
+}
 
 
-def test_readme_lists_every_module():
+def test_no_module_of_the_library_is_long():
+    lengths = {name: len(source.splitlines()) for name, source in SOURCES.items()}
+    assert {name: lines for name, lines in lengths.items() if lines > 450} == {}
+
+
+def test_the_library_knows_nothing_of_the_book():
+    """Neither an import nor a path."""
+    book = re.compile(r"""\b(orabook|ledger)\b|\bbook/|["']book["']""")
+    assert [name for name, source in SOURCES.items() if book.search(source)] == []
+
+
+def test_importing_the_library_imports_neither_pandas_nor_matplotlib():
+    look = "import oralib, sys; print({'pandas', 'matplotlib'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", look], check=True, capture_output=True, text=True)
+    assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("package", ["oralib", "orabook"])
+def test_readme_lists_every_module(package):
     readme = (ROOT / "README.md").read_text()
-    names = {path.stem for path in (ROOT / "oralib").glob("*.py") if not path.stem.startswith("_")}
-    for name in names | {"bounds", "runs"}:
-        assert f"| `{name}` |" in readme, name
+    places = [*(ROOT / package).glob("*.py"), *(ROOT / package).glob("*/__init__.py")]
+    names = {path.parent.name if path.stem == "__init__" else path.stem for path in places}
+    # What finds the book's files is nobody's business but orabook's.
+    for name in names - {package, "place"}:
+        assert name.startswith("_") or re.search(rf"^\| .*`{name}`", readme, re.MULTILINE), name
 
 
-def test_modules_of_the_reference_are_there_after_the_first_import():
-    names = "drawings, experiments, figures, laws, methods, parameters, results, tables"
-    look = [f"oralib.{name}.__doc__" for name in f"{names}, runs, trainings".split(", ")]
-    subprocess.run([sys.executable, "-c", f"import oralib; {'; '.join(look)}"], check=True)
-
-
-@pytest.fixture
-def downloads(tmp_path):
-    """``orabook/builder/downloads.py`` of a project in a folder of its own."""
-    home = tmp_path / "home" / "book" / "_ext"
-    home.mkdir(parents=True)
-    shutil.copy(ROOT / "book" / "_ext" / "downloads.py", home)
-    program = module_from_spec(spec := spec_from_file_location("carried", home / "downloads.py"))
-    spec.loader.exec_module(program)
-    for name in ("README.md", "oralib/one.py", ".env", "my-scores.csv"):
-        (program.ROOT / name).parent.mkdir(exist_ok=True)
-        (program.ROOT / name).touch()
-    return program
-
-
-OURS_ALONE = ["README.md", "orabook/builder/downloads.py", "oralib/one.py"]
-
-
-def test_without_git_only_what_belongs_to_the_project_is_carried(downloads):
-    assert [name for name in downloads.files() if "__pycache__" not in name] == OURS_ALONE
+def test_without_git_only_what_belongs_to_the_project_is_carried(tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "ROOT", tmp_path)
+    ours = ["README.md", "oralib/one.py"]
+    for name in (*ours, "oralib/__pycache__/one.pyc", ".env", "my-scores.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert downloads.files() == ours
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs a clone")
 def test_what_belongs_to_the_project_is_what_git_tracks():
-    program = module_from_spec(
-        spec := spec_from_file_location("carried", ROOT / "book" / "_ext" / "downloads.py")
-    )
-    spec.loader.exec_module(program)
-    assert {name.partition("/")[0] for name in program.files()} == set(program.PROJECT)
+    assert {name.partition("/")[0] for name in downloads.files()} == set(downloads.PROJECT)
 
 
 def test_a_new_folder_is_complete_and_replaces_nothing(tmp_path):
