@@ -22,7 +22,7 @@ pdf: $(READY) # the whole book as one PDF, printed by Chromium; no chapter is ex
 	test -s _build/html/index.html || $(MAKE) book
 	$(BIN)/python -m orabook.builder.pdf
 links: $(READY) # asks the address behind every link of the book; needs a network
-	$(BIN)/jupyter-book build --builder linkcheck .
+	$(BIN)/jupyter-book build --builder linkcheck --path-output _build/links .
 lab: $(READY) # the chapters in JupyterLab, on this machine only, with a secret token
 	$(BIN)/jupyter-lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=book
 
