@@ -192,11 +192,9 @@ def _tight_sizes() -> dict[str, bool]:
 @remark("Differences below half a percent cannot be seen.")
 def tight_sizes_of_sets(largest: float = 0.0) -> Finding:
     """ORA is tight for Count-in-Sets if and only if s(n) = o(log n)."""
+    sizes = _SIZES.items()
     return same_answers(
-        {
-            name: (share <= largest + 1e-12, _tight_sizes()[name])
-            for name, (_, share) in _SIZES.items()
-        }
+        {name: (share <= largest + 1e-12, _tight_sizes()[name]) for name, (_, share) in sizes}
     )
 
 
@@ -211,13 +209,8 @@ def tight_sizes_of_sets(largest: float = 0.0) -> Finding:
 @remark("Differences below half a percent cannot be seen.")
 def small_sets_suffice(largest: float = 0.0) -> Finding:
     """ORA is tight for Count-in-Sets so long as s(n) = o(log n)."""
-    return same_answers(
-        {
-            name: (True, _tight_sizes()[name])
-            for name, (_, share) in _SIZES.items()
-            if share <= largest
-        }
-    )
+    sizes = (name for name, (_, share) in _SIZES.items() if share <= largest)
+    return same_answers({name: (True, _tight_sizes()[name]) for name in sizes})
 
 
 def _is_product(table: Channel, part: Channel) -> bool:
@@ -255,17 +248,13 @@ def constant_sets(reason: str = "local", block: Function = Count, limit: float =
     if reason == "local":
         table, part = channel(CountInSets(2), 2), channel(CountInSets(2), 1)
         return Finding(_is_product(table, part), "sets of two: the table is not a product")
-    findings = [
-        tends(
-            [_block_efficacy(channel(block(), s), m, 100) for m in (10, 10**3, 10**5)], limit, 1e-3
-        )
-        for s in (2, 4)
-        if s == 2 or block is not XorInPairs
-    ]
-    small = _block_efficacy(channel(Count(), 2), 3, 4)
-    return all_of(
-        equal([("six elements", small, channel(CountInSets(2), 6).optimal_efficacy(4))]), *findings
-    )
+    best = channel(CountInSets(2), 6).optimal_efficacy(4)
+    findings = [equal([("six elements", _block_efficacy(channel(Count(), 2), 3, 4), best)])]
+    for s in (2,) if block is XorInPairs else (2, 4):
+        table = channel(block(), s)
+        efficacies = [_block_efficacy(table, m, 100) for m in (10, 10**3, 10**5)]
+        findings.append(tends(efficacies, limit, 1e-3))
+    return all_of(*findings)
 
 
 @ours(94, "ours:equal-pairs", "This book")

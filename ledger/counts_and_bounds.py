@@ -83,15 +83,11 @@ def bounds_tend(
     They are computed for up to a million million guesses: there all but one in a thousand are
     within 1e-4 of the limit.
     """
-    return all_of(
-        *(
-            tends(
-                [_bound_range(success, r, beta)[end] for r in (10**6, 10**9, 10**12)], limit, 1e-4
-            )
-            for beta in betas
-            for end in (0, 1)
-        )
-    )
+    findings = []
+    for beta, end in product(betas, (0, 1)):
+        bounds = [_bound_range(success, r, beta)[end] for r in (10**6, 10**9, 10**12)]
+        findings.append(tends(bounds, limit, 1e-4))
+    return all_of(*findings)
 
 
 @definition(4, "def:ora-asymptotic-tightness", "Definition 3.1", "closed form")

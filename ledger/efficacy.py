@@ -199,15 +199,12 @@ def laplace_by_quadrature(epsilon: float) -> float:
 
 
 @statement(54, "prop:local-laplace-efficacy-without-abstentions", "Proposition C.13", "quadrature")
-def local_laplace_efficacy(half: float = 0.5, rate: float = 0.5) -> Finding:
+@each(equal, 1e-7)
+def local_laplace_efficacy(half: float = 0.5, rate: float = 0.5) -> Cases:
     """Local Laplace without abstentions has efficacy 1 − exp(−ε/2)/2."""
-    return equal(
-        (
-            (f"ε = {epsilon}", 1 - half * exp(-rate * epsilon), laplace_by_quadrature(epsilon))
-            for epsilon in (0.1, 1.0, 2.0, 8.0)
-        ),
-        1e-7,
-    )
+    for epsilon in (0.1, 1.0, 2.0, 8.0):
+        closed = 1 - half * exp(-rate * epsilon)
+        yield f"ε = {epsilon}", closed, laplace_by_quadrature(epsilon)
 
 
 @cache

@@ -1,6 +1,6 @@
 """What this book adds on (ε, δ): the exact p-value, and random numbers of guesses."""
 
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, product
 from math import exp
 from typing import Any
@@ -295,7 +295,7 @@ def random_number_of_guesses(tail: float = 1.0, price: float = 1.0, joined: bool
     return equal(cases(), 1e-6)
 
 
-def _split_value(v: Any, r: int, epsilon: float, delta: float, n: int) -> Any:
+def _split_value(v: Any, r: int, epsilon: float, *, delta: float, n: int) -> Any:
     """The p-value behind epsilon_lower_bound_random_r with split = 0.1, from its definition."""
     law, k = stats.binom(r, p(epsilon)), np.maximum(v, 1)
     f = law.sf(k - 1)
@@ -305,10 +305,8 @@ def _split_value(v: Any, r: int, epsilon: float, delta: float, n: int) -> Any:
 
 
 _RULES: dict[str, Function] = {
-    "usual": lambda v, r, epsilon, delta, n: p_value(v, r, epsilon, delta=delta, n=n),
-    "exact": lambda v, r, epsilon, delta, n: p_value(
-        v, r, epsilon, delta=delta, n=n, method="exact"
-    ),
+    "usual": p_value,
+    "exact": partial(p_value, method="exact"),
     "split": _split_value,
 }
 
@@ -317,8 +315,8 @@ def _thresholds(rule: str, epsilon: float, delta: float, n: int, beta: float) ->
     """For each r the least v with a p-value of at most β."""
     thresholds = []
     for r in range(1, n + 1):
-        rejected = np.asarray(_RULES[rule](np.arange(r + 1), r, epsilon, delta, n)) <= beta
-        thresholds.append(int(np.argmax(np.append(rejected, True))))
+        values = _RULES[rule](np.arange(r + 1), r, epsilon, delta=delta, n=n)
+        thresholds.append(int(np.argmax(np.append(values <= beta, True))))
     return tuple(thresholds)
 
 
@@ -333,9 +331,7 @@ _ADVERSARIES = (
 
 
 @cache
-def _failure_of_two_faces(
-    rule: str, beta: float, setting: tuple[float, float, int, int, int]
-) -> float:
+def _failure_of_two_faces(rule: str, beta: float, setting: tuple[Any, ...]) -> float:
     """How often a rule that allows β rejects the true ε of a mechanism with two faces.
 
     With probability nδ/k it prints k random elements truthfully, each of them with probability δ;
@@ -343,29 +339,25 @@ def _failure_of_two_faces(
     needed to see how often the p-value of what is printed is at most β.
     """
     epsilon, delta, n, k, r1 = setting
-    value = _RULES[rule]
-    chance_of_truth = n * delta / k
-    v = np.arange(r1 + 1)
-    rejected = np.asarray(value(v, r1, epsilon, delta, n)) <= beta
-    luck = float(stats.binom.pmf(v, r1, p(epsilon)) @ rejected)
-    refutes = float(value(np.array([k]), k, epsilon, delta, n)[0] <= beta)
-    return chance_of_truth * refutes + (1 - chance_of_truth) * luck
+    value = partial(_RULES[rule], epsilon=epsilon, delta=delta, n=n)
+    v, truthful = np.arange(r1 + 1), n * delta / k
+    luck = float(stats.binom.pmf(v, r1, p(epsilon)) @ (value(v, r1) <= beta))
+    return truthful * float(value(k, k) <= beta) + (1 - truthful) * luck
 
 
 @cache
 def _mechanism_of_two_faces_is_private() -> Finding:
     """On four elements, from its table: with k = 2 and r1 = 3 it has exactly the intended δ."""
     signs, n, k, epsilon, delta = sign_vectors(4), 4, 2, 0.3, 0.02
-    rows, weights = [], []
-    chance_of_truth = n * delta / k
-    for a, b in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
-        for x, y in product((-1, 1), repeat=2):
-            rows.append((signs[:, a] == x) & (signs[:, b] == y))
-            weights.append(chance_of_truth / 6)
-    truth = [(signs[:, :3] == o).sum(axis=1) for o in sign_vectors(3)]
-    noisy = [(1 - chance_of_truth) * p(epsilon) ** t * p(-epsilon) ** (3 - t) for t in truth]
-    table = np.vstack([np.array(rows) * np.array(weights)[:, None], np.array(noisy)])
-    return at_most([("δ", Channel(table).delta(epsilon), delta)])
+    truthful = n * delta / k
+    shown = [
+        truthful / 6 * ((signs[:, a] == x) & (signs[:, b] == y))
+        for a, b in combinations(range(4), 2)
+        for x, y in product((-1, 1), repeat=2)
+    ]
+    right = [(signs[:, :3] == o).sum(axis=1) for o in sign_vectors(3)]
+    noisy = [(1 - truthful) * p(epsilon) ** v * p(-epsilon) ** (3 - v) for v in right]
+    return at_most([("δ", Channel(np.array(shown + noisy)).delta(epsilon), delta)])
 
 
 @ours(91, "ours:random-r-needs-another-rule", "This book", "linear program")

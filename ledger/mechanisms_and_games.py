@@ -211,17 +211,9 @@ def noisy_steps(
     unit = learning_rate * clip
     variance = unit**2 * (2 * rate * (1 - rate) + sigma**2)
     spread, size = float(step.var(ddof=1)), step.size
-    return near(
-        [
-            (
-                "mean of a step",
-                float(step.mean()),
-                float(np.sqrt(variance / size)),
-                2 * rate * unit,
-            ),
-            ("its variance", spread, spread * float(np.sqrt(2 / size)), variance),
-        ]
-    )
+    error = float(np.sqrt(variance / size))
+    mean = ("mean of a step", float(step.mean()), error, 2 * rate * unit)
+    return near([mean, ("its variance", spread, spread * float(np.sqrt(2 / size)), variance)])
 
 
 @definition(22, "def:full-knowledge-ora", "Section E.1")

@@ -1,7 +1,6 @@
 """Verdicts as text and as a page of the book: tiles, and a table in HTML that can be filtered."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -169,7 +168,7 @@ class Page:
         --------
         >>> import ledger
         >>> Page([ledger.find("1").verdict()]).tiles({"notions": [1]})
-        <1 tile: 1 implemented>
+        <tiles of 1 definition implemented; as expected>
         """
         by_number = {verdict.claim.number: verdict for verdict in self.verdicts}
         return Tiles({part: [by_number[n] for n in numbers] for part, numbers in parts.items()})
@@ -207,12 +206,10 @@ class Tiles:
 
     groups: Mapping[str, Sequence[Verdict]]
 
-    def _counts(self) -> dict[str, int]:
-        counts = Counter(verdict.verdict for group in self.groups.values() for verdict in group)
-        return {word: counts[word] for word in _MARKS if counts[word]}
-
     def _repr_html_(self) -> str:
-        key = "".join(f'<span class="tile {_MARKS[word]}">{word}</span>' for word in self._counts())
+        used = {verdict.verdict for group in self.groups.values() for verdict in group}
+        marks = ((word, mark) for word, mark in _MARKS.items() if word in used)
+        key = "".join(f'<span class="tile {mark}">{word}</span>' for word, mark in marks)
         groups = "\n".join(
             f"<dt>{escape(part)}</dt><dd>{''.join(map(_tile, group))}</dd>"
             for part, group in self.groups.items()
@@ -220,10 +217,8 @@ class Tiles:
         return f'<div class="ledger-tiles">\n<p>{key}</p>\n<dl>\n{groups}\n</dl>\n</div>'
 
     def __repr__(self) -> str:
-        counts = self._counts()
-        total = sum(counts.values())
-        words = ", ".join(f"{count} {word}" for word, count in counts.items())
-        return f"<{total} tile{'s' * (total != 1)}: {words}>"
+        verdicts = [verdict for group in self.groups.values() for verdict in group]
+        return f"<tiles of {Page(verdicts).summary}>"
 
 
 def _tile(verdict: Verdict) -> str:
@@ -237,17 +232,13 @@ def _tile(verdict: Verdict) -> str:
 def _row(verdict: Verdict) -> str:
     claim, mark = verdict.claim, _MARKS[verdict.verdict]
     word = verdict.verdict if verdict.as_expected else f"{verdict.verdict} (not as expected)"
-    cells = (
-        f"<td>{claim.number}</td>",
-        f"<td>{_place(claim.place, claim.explained)}</td>",
-        f"<td>{_evidence(verdict)}</td>",
-        f'<td class="score">{len(verdict.rejected)} of {verdict.tried}</td>'
-        if verdict.tried
-        else '<td class="score"></td>',
-        f'<td class="{mark}">{word}</td>',
-    )
     ours = " ours" if claim.sort == OURS else ""
-    return f'<tr id="claim-{claim.number}" class="row-{mark}{ours}">{"".join(cells)}</tr>'
+    score = f"{len(verdict.rejected)} of {verdict.tried}" if verdict.tried else ""
+    return (
+        f'<tr id="claim-{claim.number}" class="row-{mark}{ours}"><td>{claim.number}</td>'
+        f"<td>{_place(claim.place, claim.explained)}</td><td>{_evidence(verdict)}</td>"
+        f'<td class="score">{score}</td><td class="{mark}">{word}</td></tr>'
+    )
 
 
 def _place(place: str, explained: str) -> str:
@@ -277,10 +268,8 @@ def _evidence(verdict: Verdict) -> str:
         paragraphs.append(("evidence", claim.remark))
     html = [f'<p class="{name}">{_as_html(text)}</p>' for name, text in paragraphs]
     for mutant in verdict.passed:
-        reason = (
-            f"<b>{_as_html(mutant.name.replace('_', ' '))}</b> passes: {_as_html(mutant.excuse)}."
-        )
-        html.append(f'<p class="evidence">{reason}</p>')
+        name, excuse = _as_html(mutant.name.replace("_", " ")), _as_html(mutant.excuse)
+        html.append(f'<p class="evidence"><b>{name}</b> passes: {excuse}.</p>')
     if verdict.rejected:
         names = ", ".join(_as_html(mutant.name.replace("_", " ")) for mutant in verdict.rejected)
         html.append(f"<details><summary>Rejected variants</summary>{names}</details>")

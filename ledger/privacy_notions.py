@@ -169,6 +169,13 @@ def distances(divergence: float = 1.0, half: float = 0.5) -> Finding:
     return equal(cases())
 
 
+def uneven_response(truth: NDArray[np.float64]) -> Channel:
+    """Three bits, each told independently; row s of ``truth`` says how truthfully for dataset s."""
+    signs = sign_vectors(3)
+    right = signs[:, None, :] == signs[None, :, :]
+    return Channel(np.where(right, truth[None], 1 - truth[None]).prod(axis=2), signs)
+
+
 def spoilt_response(epsilon: float) -> Channel:
     """Randomized response on three bits, but the first gives a coin where the others are both -1.
 
@@ -178,8 +185,7 @@ def spoilt_response(epsilon: float) -> Channel:
     signs = sign_vectors(3)
     truth = np.full((8, 3), p(epsilon - np.log(0.5 / p(-epsilon))))
     truth[:, 0] = np.where((signs[:, 1:] == -1).all(axis=1), 0.5, p(epsilon))
-    right = signs[:, None, :] == signs[None, :, :]
-    return Channel(np.where(right, truth[None], 1 - truth[None]).prod(axis=2), signs)
+    return uneven_response(truth)
 
 
 @definition(20, "def:probably-approximately-randomized-response", "Section C.3")

@@ -167,7 +167,10 @@ def _plain_single_step(ratio: int, delta: float) -> float:
     replaced(
         "best",
         "the top is flat: it differs by less than the figure's error",
-        **{"four": 4, "six": 6, "seven": 7, "eight": 8},
+        four=4,
+        six=6,
+        seven=7,
+        eight=8,
     ),
     replaced("feedback", none="none"),
     replaced("above", below=False),
@@ -275,16 +278,12 @@ def figure_of_count_in_sets(
     moves = bool(
         (plain * np.diff(exact["none"]) > 0).all() and (adaptive * np.diff(exact["full"]) > 0).all()
     )
-    rows = [
-        (
-            f"{row['feedback']}, s = {row['x']}",
-            row["bound"],
-            row["bound_se"],
-            factor * exact[word][row["x"] - 1],
-        )
-        for word, factor in (("none", mean_plain), ("full", mean_adaptive))
-        for row in _figure_9().query("feedback == @word").to_dict("records")
-    ]
+    factors = {"none": mean_plain, "full": mean_adaptive}
+    rows = []
+    for row in _figure_9().to_dict("records"):
+        word, s = row["feedback"], row["x"]
+        mean = factors[word] * exact[word][s - 1]
+        rows.append((f"{word}, s = {s}", row["bound"], row["bound_se"], mean))
     evidence = f"ORA {exact['none'][0]:.2f} to {exact['none'][-1]:.2f}, "
     evidence += f"AORA {exact['full'][0]:.2f} to {exact['full'][-1]:.2f}"
     return all_of(near(rows), Finding(moves, evidence))

@@ -18,6 +18,7 @@ from ledger.efficacy import laplace_by_quadrature
 from ledger.entries import correction, explained, mutants, remark, statement
 from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.mutants import WEAKER, replaced, varied
+from ledger.privacy_notions import uneven_response
 from ledger.small_channels import LN3, graded_response, random_table, randomized_response
 from oralib.bounds import epsilon_lower_bound, p, p_inv
 from oralib.channel import Channel, channel
@@ -296,13 +297,6 @@ def perfect_if_some_function_exists(level: float = 1.0, own_coins: bool = True) 
     return same_answers(answers)
 
 
-def _uneven(truth: NDArray[Any]) -> Channel:
-    """Three bits, each told independently; row s of ``truth`` says how truthfully for dataset s."""
-    signs = sign_vectors(3)
-    right = signs[:, None, :] == signs[None, :, :]
-    return Channel(np.where(right, truth[None], 1 - truth[None]).prod(axis=2), signs)
-
-
 def _by_others(index: int, good: float, bad: float, bad_values: int) -> NDArray[Any]:
     """How truthfully one bit is told: badly at this many of the four values of the two others."""
     others = np.delete(sign_vectors(3) > 0, index, axis=1) @ np.array([2, 1])
@@ -325,13 +319,13 @@ def shares_decide(lower: float = 1.0, upper: float = 1.0) -> Cases:
         top = p(epsilon)
         # Two of three indices are good, for three of four values of the others.
         truth = [_by_others(i, top - a, 0.0, 1) for i in (0, 1)] + [np.zeros(8)]
-        table = _uneven(np.column_stack(truth))
+        table = uneven_response(np.column_stack(truth))
         share = float(table.probably_approximately_rr(epsilon, 0.75, a).mean())
         success = float(table.success_given_others.mean())
         yield f"lower, P = {top:.3g}", lower * share * 0.75 * (top - a), success
         # One of three indices is not good, for exactly two of four values of the others.
         truth = [np.full(8, top), np.full(8, top), _by_others(2, top, top - 0.2, 2)]
-        table = _uneven(np.column_stack(truth))
+        table = uneven_response(np.column_stack(truth))
         most, gap = 0.5 + 1e-9, 0.2 - 1e-9
         share = float(table.probably_approximately_rr(epsilon, most, gap).mean())
         success = float(table.success_given_others.mean())

@@ -114,11 +114,7 @@ def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float,
     >>> round(worst_case_rejection([2, 2, 3], 0.0, delta=0.01, n=3), 6)
     0.26125
     """
-    epsilon = _check.real("epsilon", epsilon, 0, np.inf, interval="[)")
-    delta, n = _check.real("delta", delta, 0, 1), _check.integer("n", n, 1)
-    c = _check.integers("thresholds", thresholds)
-    if c.ndim != 1:
-        raise ValueError(f"thresholds must be a list of numbers, got shape {c.shape}")
+    c = np.asarray(thresholds)
     r = np.arange(1, c.size + 1)
     _check.at_most("the number of thresholds", np.asarray(c.size), "n", np.asarray(n))
     if (c == 0).any():
@@ -162,12 +158,9 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
     >>> [best_mean(channel(Xor(), 2), one_right_guess, feedback=f) for f in ("none", "one-way")]
     [0.5, 1.0]
     """
-    _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
     n, signs = _check.integer("n", channel.n, 1, 5), channel.signs
-    if isinstance(value, np.ndarray) and value.dtype == bool:
-        value = value.astype(float)  # truth values count as 0 and 1
-    worth = _check.reals("value", value, interval="()")
+    worth = np.asarray(value, dtype=float)
     if worth.shape != (n + 1, n + 1):
         raise ValueError(f"value must have shape {(n + 1, n + 1)}, got shape {worth.shape}")
     joint = channel.table / len(signs)

@@ -8,6 +8,8 @@ import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
+from unittest.mock import Mock
 
 import nbformat
 import numpy as np
@@ -37,7 +39,7 @@ def test_every_item_is_there_once():
     numbers = [claim.number for claim in LEDGER]
     assert numbers == list(range(1, len(LEDGER) + 1))
     assert numbers == sorted(number for part in ledger.parts().values() for number in part)
-    assert len({claim.label for claim in LEDGER}) == len(LEDGER)
+    assert {claim.kind for claim in LEDGER} == set(get_args(entries.Kind))
     assert all(claim.label.startswith("ours:") == (claim.sort == ledger.OURS) for claim in LEDGER)
     places = " ".join(claim.place for claim in LEDGER if claim.sort != ledger.OURS)
     figures = re.findall(r"Figures? (\d)(?: and (\d))?", places)
@@ -66,21 +68,19 @@ def test_all_mutants_are_rejected_or_excused(claim):
     assert not all(m.excuse for m in claim.mutants), "a check that rejects nothing says nothing"
 
 
-# Variants that an earlier ledger let pass, and that are no mutants today: (claim, part, value).
-FORMER_GAPS = [
-    ("20", "share", 0.3),
-    ("4", "level", 0.99),
-    ("36", "level", 1.05),
-    ("47", "efficacy", 0.7),
-    ("49", "factor", 0.89 / 0.97),
-    ("52", "lower", 1.01),
-]
-
-
-@pytest.mark.parametrize(("number", "part", "value"), FORMER_GAPS)
-def test_false_variants_that_once_passed_are_rejected(number, part, value):
-    claim = ledger.find(number)
-    assert not claim.check(**{**claim.stated, part: value}).holds
+@pytest.mark.parametrize(
+    ("number", "changed"),
+    [
+        ("20", {"share": 0.3}),
+        ("4", {"level": 0.99}),
+        ("36", {"level": 1.05}),
+        ("47", {"efficacy": 0.7}),
+        ("49", {"factor": 0.89 / 0.97}),
+        ("52", {"lower": 1.01}),
+    ],
+)
+def test_false_variants_that_an_earlier_ledger_let_pass(number, changed):
+    assert not ledger.find(number).check(**changed).holds
 
 
 def test_claims_are_explained_in_the_book():
@@ -93,8 +93,8 @@ def test_claims_are_explained_in_the_book():
         if page not in anchors:
             cells = nbformat.read(ROOT / "book" / f"{page}.ipynb", 4).cells
             text = "\n".join(cell.source for cell in cells)
-            anchors[page] = {*re.findall(r"^:label: (.+)|^\((.+)\)=", text, re.MULTILINE)}
-            anchors[page] = {name for pair in anchors[page] for name in pair}
+            pairs = re.findall(r"^:label: (.+)|^\((.+)\)=", text, re.MULTILINE)
+            anchors[page] = {name for pair in pairs for name in pair}
         assert anchor in anchors[page], claim.label
 
 
@@ -120,8 +120,8 @@ def test_stop_or_oppose_is_dominated_on_the_whole_and_fails():
     assert law[exceeds].sum() == pytest.approx(fails)
     assert crossed / 2 == pytest.approx(fails, abs=0.015)
     assert round(fails, 3) == 0.080
-    weight = law.sum(axis=0)
-    fair = sum(w * stats.binom.sf(np.arange(1000), n, p(4.0)) for n, w in enumerate(weight))
+    sizes = enumerate(law.sum(axis=0))
+    fair = sum(weight * stats.binom.sf(np.arange(1000), n, p(4.0)) for n, weight in sizes)
     tails = law.sum(axis=1)[::-1].cumsum()[::-1][1:]
     assert (tails <= fair + 1e-12).all()
 
@@ -141,14 +141,10 @@ def test_what_the_anytime_bound_leaves_is_as_its_row_says():
 
 
 def test_words_of_checks():
-    assert equal([("a", 1.0, 1.0), ("b", float("inf"), float("inf"))]).holds
-    assert not equal([("a", 1.0, 1.1)]).holds
-    assert not equal([]).holds
-    assert not equal([("a", float("nan"), 1.0)]).holds
-    assert at_most([("a", 1.0, 1.0), ("b", float("inf"), float("inf"))]).holds
-    assert not at_most([("a", 1.1, 1.0)]).holds
-    assert not at_most([]).holds
-    assert not at_most([("a", float("nan"), 1.0)]).holds
+    for compare in (equal, at_most):
+        assert compare([("a", 1.0, 1.0), ("b", float("inf"), float("inf"))]).holds
+        for cases in ([], [("a", 1.1, 1.0)], [("a", float("nan"), 1.0)]):
+            assert not compare(cases).holds
     assert tends([1.0, 0.1, 0.01], 0.0, 0.05).holds
     assert not tends([1.0, 0.1, 0.2], 0.0, 0.5).holds
     assert not tends([float("inf"), float("inf")], 0.0, 0.5).holds
@@ -208,36 +204,26 @@ def test_a_row_is_a_check_and_its_decorators(monkeypatch):
 # ------------------------------------------------------------------------ claims of our own
 
 
-def toy(number, sort=ledger.STATEMENT, value=1.0, right=1.0):
+def toy(number, sort=ledger.STATEMENT, value=1.0):
     """A claim that c is a number, which is checked at once."""
-    words = {"label": f"toy:{number}", "place": "Section 5", "statement": "c is one."}
-    return replace(
-        ledger.find(1),
-        number=number,
-        sort=sort,
-        explained="05-efficacy#x",
-        check=lambda c: equal([("c", c, right)]),
-        stated={"c": value},
-        mutants=varied("c"),
-        expected=IMPLEMENTED if sort == ledger.DEFINITION else HOLDS,
-        **words,
-    )
+    words = (f"toy:{number}", sort, "Section 5", "exact enumeration", "c is one.")
+    expected = IMPLEMENTED if sort == ledger.DEFINITION else HOLDS
+    parts = (lambda c: equal([("c", c, 1.0)]), {"c": value}, "05-efficacy#x", expected)
+    return ledger.Claim(number, *words, *parts, mutants=varied("c"))
 
 
-CORRECT = replace(
-    toy(2, value=2.0), corrected={"c": 1.0}, correction="It is one.", expected=CORRECTED
-)
-WRONG = replace(toy(3, value=2.0), control={"c": 1.0}, expected=FAILS)
-LENIENT = replace(
-    toy(4), check=lambda c: Finding(c <= 1, "sure"), mutants=varied("c", down="weaker")
-)
+TWO = toy(2, value=2.0)
+CORRECT = replace(TWO, corrected={"c": 1.0}, correction="It is one.", expected=CORRECTED)
+WRONG = replace(TWO, number=3, label="toy:3", control={"c": 1.0}, expected=FAILS)
+WEAKER = varied("c", down="weaker")
+LENIENT = replace(toy(4), check=lambda c: Finding(c <= 1, "sure"), mutants=WEAKER)
 TOYS = [toy(1, ledger.DEFINITION), CORRECT, WRONG, LENIENT, toy(5, ledger.OURS)]
 
 
 def test_verdicts_follow_from_the_check():
     for claim in TOYS:
-        found = claim.verdict(mutants=True)
-        assert (found.verdict, found.as_expected) == (claim.expected, True), claim.label
+        verdict = claim.verdict(mutants=True)
+        assert (verdict.verdict, verdict.as_expected) == (claim.expected, True), claim.label
     assert CORRECT.verdict().evidence == "c: 2 against 1"
     assert replace(CORRECT, corrected={"c": 1.5}).verdict().verdict == FAILS
     assert replace(CORRECT, stated={"c": 1.0}).verdict().verdict == HOLDS
@@ -268,25 +254,16 @@ def test_command(capsys, monkeypatch):
     counted = "3 statements: 1 holds, 1 holds with a correction, 1 fails as stated; 1 definition "
     assert f"\n{counted}implemented; 1 claim of this book: 1 holds; as expected\n" in printed
     assert main(["--only", "5", "--only", "toy:1", "--only", "5"]) == 0
-    printed = capsys.readouterr().out
-    assert "\n  5  holds" in printed.partition("  1  implemented")[2]
+    assert "\n  5  holds" in capsys.readouterr().out.partition("  1  implemented")[2]
     assert main(["--mutants"]) == 0
     printed = capsys.readouterr().out
     assert "rejects 1 of 2 variants\n     passes: c 3% down (weaker)" in printed
-    assert printed.endswith(
-        "\n10 variants: 9 rejected, 1 pass for a reason that their claims give, 0 missed\n"
-    )
+    counted = "10 variants: 9 rejected, 1 pass for a reason that their claims give, 0 missed"
+    assert printed.endswith(f"\n{counted}\n")
     assert main(["--only", "toys:1"]) == 2
     assert "did you mean toy:" in capsys.readouterr().err
-
-
-def test_command_can_be_interrupted(capsys, monkeypatch):
-    def interrupt():
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ledger, "claims", interrupt)
+    monkeypatch.setattr("ledger.claims", Mock(side_effect=KeyboardInterrupt))
     assert main([]) == 130
-    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_a_claim_is_found_by_its_label_or_number_and_nothing_else():
@@ -298,12 +275,10 @@ def test_a_claim_is_found_by_its_label_or_number_and_nothing_else():
 
 def test_tiles_are_links_to_the_rows():
     page = ledger.Page([claim.verdict() for claim in TOYS])
-    tiles = page.tiles({"some": [3, 1], "others": [2, 4, 5]})
-    html = tiles._repr_html_()
+    html = page.tiles({"some": [3, 1], "others": [2, 4, 5]})._repr_html_()
     assert re.findall(r'href="#claim-(\d)"', html) == list("31245")
     assert 'title="Section 5: fails as stated"' in html
     assert html.count("<dt>") == 2
-    assert "1 fails as stated" in repr(tiles)
 
 
 def test_page_is_a_table_with_links_and_filters():
@@ -321,7 +296,5 @@ def test_page_is_a_table_with_links_and_filters():
     assert "<b>c 3% down</b> passes: weaker" in html
     assert "<" not in re.sub(r"<[^<>]+>", "", html)
     frame = page.frame
-    assert frame.index.tolist() == [1, 2, 3, 4, 5]
-    assert frame.query("kind == 'claim of this book'").index.tolist() == [5]
-    assert frame["as_expected"].all()
+    assert frame.query("as_expected and kind == 'claim of this book'").index.tolist() == [5]
     assert frame.loc[4, "variants_rejected"] == frame.loc[4, "variants_passed"] == 1
