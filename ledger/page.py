@@ -43,7 +43,7 @@ _FILTERS = {
 _HEADS = ("#", "Place", "Statement and evidence", "Variants rejected", "Verdict")
 
 #: Places that orabook.extensions.paper_statements links wherever they are mentioned.
-_NUMBERED = re.compile(
+_NUMBERED_STATEMENT = re.compile(
     r"\b(Definition|Theorem|Proposition|Lemma|Corollary|Algorithm)s? ([A-E]\.)?\d"
 )
 
@@ -251,7 +251,7 @@ def _place(place: str, explained: str) -> str:
         name = f"Appendix {chapter}"
     else:  # a page that goes beyond the paper; this one is "paper-check"
         name = "Above" if page == "paper-check" else page.replace("-", " ").capitalize()
-    if _NUMBERED.search(place) and name.startswith(("Chapter", "Appendix")):
+    if _NUMBERED_STATEMENT.search(place) and name.startswith(("Chapter", "Appendix")):
         return escape(place)
     return f'{escape(place)}<br><a href="{page}.html#{anchor}">{name}</a>'
 
