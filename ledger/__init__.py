@@ -41,31 +41,14 @@ from ledger.entries import (
     OURS,
     STATEMENT,
     Claim,
-    Finding,
-    Mutant,
     Verdict,
     claims,
 )
+from ledger.findings import Finding
 from ledger.page import Page, score
 
-__all__ = [
-    "CORRECTED",
-    "DEFINITION",
-    "FAILS",
-    "HOLDS",
-    "IMPLEMENTED",
-    "OURS",
-    "STATEMENT",
-    "Claim",
-    "Finding",
-    "Mutant",
-    "Page",
-    "Verdict",
-    "claims",
-    "find",
-    "parts",
-    "score",
-]
+__all__ = ["CORRECTED", "DEFINITION", "FAILS", "HOLDS", "IMPLEMENTED", "OURS", "STATEMENT"]
+__all__ += ["Claim", "Finding", "Page", "Verdict", "claims", "find", "parts", "score"]
 
 #: The modules of each idea, in the order in which the tiles of the book show them.
 _PARTS = {

@@ -10,22 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ledger.entries import (
-    COUNTEREXAMPLE,
-    FAILS,
-    WEAKER,
-    Cases,
-    Finding,
-    all_of,
-    at_most,
-    each,
-    equal,
-    failure,
-    replaced,
-    statement,
-    varied,
-)
-from ledger.small_channels import private
+from ledger.comparisons import at_most, equal
+from ledger.counts import failure
+from ledger.entries import correction, explained, fails_unless, mutants, remark, statement
+from ledger.findings import Cases, Finding, all_of, each
+from ledger.mutants import WEAKER, replaced, varied
+from ledger.small_channels import private_tables
 from ledger.validity import critical_failures
 from orabook.studies import SelfMutingResponse
 from oralib.bounds import adaptive_failure_probability, epsilon_lower_bound, p
@@ -59,23 +49,17 @@ _RELATIONS: dict[str, Callable[[Vector, Vector], bool]] = {
 }
 
 
-@statement(
-    62,
-    "prop:full-knowledge-of-xrr",
-    "Proposition E.2",
-    "In full-knowledge ORA of XRR, V stochastically dominates Bin(n, p(ε)), so the audit is not "
-    "valid.",
-    kind=COUNTEREXAMPLE,
-    stated={"relation": "dominates", "level": 1.0},
-    corrected={"relation": "is more spread than"},
-    correction="V has the mean of Bin(n, p(ε)) and more spread (convex order); for n ≥ 2 and ε < ∞ "
-    "it is not dominated by Bin(n, p(ε)), which is what invalidity needs.",
-    mutants=[
-        replaced("relation", is_dominated="is dominated by", is_less_spread="is less spread than"),
-        varied("level"),
-    ],
+@statement(62, "prop:full-knowledge-of-xrr", "Proposition E.2", "counterexample")
+@correction(
+    "V has the mean of Bin(n, p(ε)) and more spread (convex order); for n ≥ 2 and ε < ∞ it is not "
+    "dominated by Bin(n, p(ε)), which is what invalidity needs.",
+    relation="is more spread than",
 )
-def full_knowledge_is_spread_out(relation: str, level: float) -> Finding:
+@mutants(replaced("relation", is_dominated="is dominated by", is_less_spread="is less spread than"))
+def full_knowledge_is_spread_out(relation: str = "dominates", level: float = 1.0) -> Finding:
+    """In full-knowledge ORA of XRR, V stochastically dominates Bin(n, p(ε)), so the audit is not
+    valid.
+    """
     for n, epsilon in product((2, 3, 5), (0.5, 1.0)):
         table = channel(XorRandomizedResponse(epsilon), n)
         law = full_knowledge_law(table, ThresholdGuesser())[:, n]
@@ -101,7 +85,7 @@ def _sum_tails(joint: Vector) -> Vector:
 @cache
 def _dominated_laws() -> list[tuple[Vector, Vector, list[Vector]]]:
     """(Y1, Y2, joint laws of (X1, X2)) where X1 is dominated by Y1, and X2 given X1 by Y2."""
-    rng, found = np.random.default_rng(21), []
+    rng, laws = np.random.default_rng(21), []
     for _ in range(40):
         one, two = rng.dirichlet(np.ones(3), 2)
         joints = [np.outer(one, two)]  # as large as allowed, and independent
@@ -114,11 +98,11 @@ def _dominated_laws() -> list[tuple[Vector, Vector, list[Vector]]]:
             tail[0] = 1.0
             rows.append(-np.diff(np.append(np.minimum.accumulate(tail), 0.0)))
         joints.append(first[:, None] * np.array(rows))
-        found.append((one, two, joints))
-    return found
+        laws.append((one, two, joints))
+    return laws
 
 
-def _coupled(one: Vector, two: Vector, dependence: float) -> Vector:
+def _joint_law(one: Vector, two: Vector, dependence: float) -> Vector:
     """A joint law with these margins: independent, or a share of the time in (opposite) order."""
     grid = np.unique(np.r_[0.0, one.cumsum(), 1 - two.cumsum(), two.cumsum(), 1.0].clip(0, 1))
     ordered = np.zeros((len(one), len(two)))
@@ -132,32 +116,30 @@ def _coupled(one: Vector, two: Vector, dependence: float) -> Vector:
     return (1 - share) * np.outer(one, two) + share * ordered
 
 
-@statement(
-    63,
-    "lem:stochastic-dominance-of-sum",
-    "Lemma E.4",
-    "If X1 is dominated by Y1, and X2 given X1 by Y2, then X1 + X2 is dominated by Y1 + Y2.",
-    kind=COUNTEREXAMPLE,
-    stated={"dependences": (0.0, -1.0, 1.0), "premise": "given X1"},
-    corrected={"dependences": (0.0,)},
-    correction="If Y1 and Y2 are independent; two fair coins are not dominated by Y and 1 − Y.",
-    mutants=[
-        replaced(
-            "dependences",
-            opposed_3_per_cent_of_the_time=(-0.03,),
-            together_3_per_cent_of_the_time=(0.03,),
-        ),
-        replaced("premise", on_the_whole="on the whole"),
-    ],
+@statement(63, "lem:stochastic-dominance-of-sum", "Lemma E.4", "counterexample")
+@correction(
+    "If Y1 and Y2 are independent; two fair coins are not dominated by Y and 1 − Y.",
+    dependences=(0.0,),
+)
+@mutants(
+    replaced(
+        "dependences",
+        opposed_3_per_cent_of_the_time=(-0.03,),
+        together_3_per_cent_of_the_time=(0.03,),
+    ),
+    replaced("premise", on_the_whole="on the whole"),
 )
 @each(at_most)
-def sums_are_dominated(dependences: tuple[float, ...], premise: str) -> Cases:
+def sums_are_dominated(
+    dependences: tuple[float, ...] = (0.0, -1.0, 1.0), premise: str = "given X1"
+) -> Cases:
+    """If X1 is dominated by Y1, and X2 given X1 by Y2, then X1 + X2 is dominated by Y1 + Y2."""
     for number, (one, two, joints) in enumerate(_dominated_laws()):
         tried = joints
         if premise == "on the whole":  # X1 and X2 may then depend on each other
-            tried = [*joints, _coupled(one, two, 1.0), _coupled(one, two, -1.0)]
+            tried = [*joints, _joint_law(one, two, 1.0), _joint_law(one, two, -1.0)]
         for dependence in dependences:
-            right = _sum_tails(_coupled(one, two, dependence))
+            right = _sum_tails(_joint_law(one, two, dependence))
             for joint in tried:
                 for t, (a, b) in enumerate(zip(_sum_tails(joint), right, strict=True)):
                     yield f"laws {number}, P[X1 + X2 ≥ {t}]", float(a), float(b)
@@ -193,24 +175,16 @@ def muting_failure(feedback: str) -> tuple[float, float]:
     return table.epsilon, failure(law, table.epsilon, 0.1)
 
 
-@statement(
-    64,
-    "prop:adaptive-ora-is-valid",
-    "Proposition E.5",
-    "Adaptive ORA is valid.",
-    kind=COUNTEREXAMPLE,
-    explained="valid-adaptive-auditing#thm-valid-worst",
-    stated={"feedback": "full", "level": 1.0},
-    control={"feedback": "one-way"},
-    mutants=[
-        replaced("feedback", all_others_known="all others", full="full"),
-        varied("level", down=WEAKER),
-    ],
-    expected=FAILS,
-    remark="The variants have one-way feedback, for which the check finds no failure.",
+@statement(64, "prop:adaptive-ora-is-valid", "Proposition E.5", "counterexample")
+@explained("valid-adaptive-auditing#thm-valid-worst")
+@fails_unless(feedback="one-way")
+@mutants(
+    replaced("feedback", all_others_known="all others", full="full"), varied("level", down=WEAKER)
 )
+@remark("The variants have one-way feedback, for which the check finds no failure.")
 @each(at_most)
-def adaptive_is_valid(feedback: str, level: float) -> Cases:
+def adaptive_is_valid(feedback: str = "full", level: float = 1.0) -> Cases:
+    """Adaptive ORA is valid."""
     if feedback == "full":
         yield (
             "LRR_1 and a guesser that stops when its bound exceeds ε, n = 1000",
@@ -222,26 +196,20 @@ def adaptive_is_valid(feedback: str, level: float) -> Cases:
         yield f"self-muting response, ε = {epsilon:.4f}, one threshold", fails, 0.1
         yield from critical_failures(feedback, level)
         return
-    for (name, table), beta in product(private().items(), (0.3, 0.55, 0.65)):
+    for (name, table), beta in product(private_tables().items(), (0.3, 0.55, 0.65)):
         law = full_knowledge_law(table, ThresholdGuesser())
         yield f"{name}, β = {beta}", failure(law, table.epsilon, beta), beta
 
 
-@statement(
-    65,
-    "prop:adaptive-ora-is-tight-for-xip",
-    "Proposition E.7",
-    "On Xor-in-Pairs ORA guesses blindly, while AORA takes n/2 guesses that are all right: it is "
-    "tight, and its bound grows without limit.",
-    stated={"plain": 0.5, "guesses": 0.5, "accuracy": 1.0, "feedback": "full"},
-    mutants=[
-        varied("plain"),
-        varied("guesses"),
-        varied("accuracy"),
-        replaced("feedback", none="none"),
-    ],
-)
-def xor_in_pairs(plain: float, guesses: float, accuracy: float, feedback: str) -> Finding:
+@statement(65, "prop:adaptive-ora-is-tight-for-xip", "Proposition E.7")
+@mutants(replaced("feedback", none="none"))
+def xor_in_pairs(
+    plain: float = 0.5, guesses: float = 0.5, accuracy: float = 1.0, feedback: str = "full"
+) -> Finding:
+    """On Xor-in-Pairs ORA guesses blindly, while AORA takes n/2 guesses that are all right: it is
+    tight, and its bound grows without limit.
+    """
+
     def cases() -> Any:
         for n in (2, 4, 6):
             table = channel(XorInPairs(), n)
@@ -263,52 +231,33 @@ def _mean_guesses(n: int, feedback: str) -> float:
     return float(law.sum(axis=0) @ np.arange(n + 1))
 
 
-@statement(
-    66,
-    "eq:certain-guesses-of-ora",
-    "Section E.3.2",
-    "ORA of Count takes 2^(1−n) certain guesses on average.",
-    explained="E-adaptive-auditing#paper-section-e-3-count",
-    stated={"power": 0.0, "base": 2.0, "exponent": 1.0},
-    corrected={"power": 1.0},
-    correction="n 2^(1−n): if all elements agree, all n of them are guessed.",
-    mutants=[varied("power"), varied("base"), varied("exponent")],
-)
-def certain_guesses_of_ora(power: float, base: float, exponent: float) -> Finding:
+@statement(66, "eq:certain-guesses-of-ora", "Section E.3.2")
+@explained("E-adaptive-auditing#paper-section-e-3-count")
+@correction("n 2^(1−n): if all elements agree, all n of them are guessed.", power=1.0)
+@mutants(varied("power"))
+def certain_guesses_of_ora(power: float = 0.0, base: float = 2.0, exponent: float = 1.0) -> Finding:
+    """ORA of Count takes 2^(1−n) certain guesses on average."""
     return equal(
         (f"n = {n}", n**power * base ** (exponent * (1 - n)), _mean_guesses(n, "none"))
         for n in range(1, 11)
     )
 
 
-@statement(
-    67,
-    "eq:certain-guesses-of-aora",
-    "Section E.3.2",
-    "AORA of Count takes 2 − 2^(1−n) certain guesses on average.",
-    explained="E-adaptive-auditing#paper-section-e-3-count",
-    stated={"most": 2.0, "base": 2.0, "exponent": 1.0},
-    mutants=[varied("most"), varied("base"), varied("exponent")],
-)
-def certain_guesses_of_aora(most: float, base: float, exponent: float) -> Finding:
+@statement(67, "eq:certain-guesses-of-aora", "Section E.3.2")
+@explained("E-adaptive-auditing#paper-section-e-3-count")
+def certain_guesses_of_aora(most: float = 2.0, base: float = 2.0, exponent: float = 1.0) -> Finding:
+    """AORA of Count takes 2 − 2^(1−n) certain guesses on average."""
     return equal(
         (f"n = {n}", most - base ** (exponent * (1 - n)), _mean_guesses(n, "full"))
         for n in range(1, 11)
     )
 
 
-@statement(
-    68,
-    "eq:certain-guesses-at-ten",
-    "Section E.3.2",
-    "With sets of ten, AORA takes about 1.998 certain guesses per set and ORA 0.002.",
-    explained="E-adaptive-auditing#paper-section-e-3-count",
-    stated={"adaptive": 1.998, "plain": 0.002},
-    corrected={"plain": 0.0195},
-    correction="ORA takes 0.0195: the gain is a factor of 102, not of 1,000.",
-    mutants=[varied("adaptive"), varied("plain")],
-)
-def certain_guesses_at_ten(adaptive: float, plain: float) -> Finding:
+@statement(68, "eq:certain-guesses-at-ten", "Section E.3.2")
+@explained("E-adaptive-auditing#paper-section-e-3-count")
+@correction("ORA takes 0.0195: the gain is a factor of 102, not of 1,000.", plain=0.0195)
+def certain_guesses_at_ten(adaptive: float = 1.998, plain: float = 0.002) -> Finding:
+    """With sets of ten, AORA takes about 1.998 certain guesses per set and ORA 0.002."""
     return all_of(
         equal([("AORA", adaptive, _mean_guesses(10, "full"))], 5e-4),
         equal([("ORA", plain, _mean_guesses(10, "none"))], 5e-5),

@@ -9,28 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from ledger.comparisons import at_most, equal, first_least, same_answers, tends, towards
 from ledger.counts_and_bounds import above, almost_all, bounds_tend, success_of_all
-from ledger.entries import (
-    CLOSED,
-    COUNTEREXAMPLE,
-    WEAKER,
-    Cases,
-    Finding,
-    Function,
-    all_of,
-    at_most,
-    each,
-    equal,
-    first_largest,
-    replaced,
-    same_answers,
-    shifted,
-    statement,
-    tends,
-    towards,
-    varied,
-)
-from ledger.small_channels import LN3, graded_response, private
+from ledger.entries import correction, explained, mutants, remark, statement
+from ledger.findings import Cases, Finding, Function, all_of, each
+from ledger.mutants import WEAKER, replaced, shifted, varied
+from ledger.small_channels import LN3, graded_response, private_tables
 from ledger.validity import classic_successes
 from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p
 from oralib.channel import channel
@@ -52,43 +36,39 @@ def laplace_success(epsilon: float, tau: float) -> tuple[float, float]:
 
 @cache
 def _strategies() -> dict[str, tuple[float, float, bool]]:
-    """(level of the mechanism, limit of the accuracy, unlimited guesses?) of strategies.
+    """(ε of the mechanism, limit of the accuracy, unlimited guesses?) of strategies.
 
     Successes are independent and the accuracy tends to the success probability.
     """
-    found = {}
+    strategies = {}
     for epsilon in (0.5, 2.0):
         response = channel(LocalRandomizedResponse(epsilon), 1)
-        found[f"LRR_{epsilon:g}"] = (response.epsilon, success_of_all(response), True)
+        strategies[f"LRR_{epsilon:g}"] = (response.epsilon, success_of_all(response), True)
         for part in (0.0, 0.5, 0.8, 1.0):
             success, _ = laplace_success(epsilon, part * epsilon)
-            found[f"LLP_{epsilon:g}, τ = {part:g}ε"] = (epsilon, success, True)
-    # Two levels that differ by one percent: guessing both, or only the higher one.
+            strategies[f"LLP_{epsilon:g}, τ = {part:g}ε"] = (epsilon, success, True)
+    # Two values of ε that differ by one percent: guessing at both, or only at the higher one.
     graded = graded_response((1.0, 0.99), (0.5, 0.5))
-    found["graded, all"] = (graded.epsilon, graded.optimal_efficacy(), True)
-    found["graded, higher"] = (graded.epsilon, float(graded.guess_accuracy.max()), True)
+    strategies["graded, all"] = (graded.epsilon, graded.optimal_efficacy(), True)
+    strategies["graded, higher"] = (graded.epsilon, float(graded.guess_accuracy.max()), True)
     shame = channel(NameAndShame(), 4)
     one = one_run_law(shame, TopGuesser(1))
-    found["NAS, one guess"] = (shame.epsilon, float(one[1, 1]), False)
-    return found
+    strategies["NAS, one guess"] = (shame.epsilon, float(one[1, 1]), False)
+    return strategies
 
 
-@statement(
-    24,
-    "lem:ora-efficacy-and-tightness",
-    "Lemmas 3.3, A.4 and A.17",
-    "Bounds approach ε(M) if and only if the efficacy approaches p(ε(M)), with unlimited guesses.",
-    kind=CLOSED,
-    stated={"level": 1.0, "tolerance": 0.0, "unlimited": True},
-    mutants=[
-        varied("level"),
-        replaced("tolerance", three_per_cent=0.03),
-        replaced("unlimited", not_asked_for=False),
-    ],
-    remark="Lemma A.4 says 'auditor with unlimited guesses'. We take this to mean the strategy "
-    "whose efficacy tends to the limit, as in Lemma 3.3; one guess of Name and Shame shows why.",
+@statement(24, "lem:ora-efficacy-and-tightness", "Lemmas 3.3, A.4 and A.17", "closed form")
+@mutants(replaced("tolerance", three_per_cent=0.03), replaced("unlimited", not_asked_for=False))
+@remark(
+    "Lemma A.4 says 'auditor with unlimited guesses'. We take this to mean the strategy whose "
+    "efficacy tends to the limit, as in Lemma 3.3; one guess of Name and Shame shows why."
 )
-def tight_if_accurate(level: float, tolerance: float, unlimited: bool) -> Finding:
+def tight_if_accurate(
+    level: float = 1.0, tolerance: float = 0.0, unlimited: bool = True
+) -> Finding:
+    """Bounds approach ε(M) if and only if the efficacy approaches p(ε(M)), with unlimited
+    guesses.
+    """
     answers = {}
     for name, (epsilon, accuracy, many) in _strategies().items():
         distance = abs(accuracy - p(level * epsilon))
@@ -101,24 +81,21 @@ def tight_if_accurate(level: float, tolerance: float, unlimited: bool) -> Findin
     return same_answers(answers)
 
 
-@statement(
-    33,
-    "lem:convergence-of-clopper-pearson-lower",
-    "Lemma A.10",
-    "The Clopper-Pearson limit differs from v/r by at most the square root of ln(1/β) / 2r.",
-    kind=CLOSED,
-    stated={"level": "β", "two": 2.0, "power": 0.5},
-    corrected={"level": "min(β, 1 − β)"},
-    correction="With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.",
-    mutants=[
-        varied("two", 1, down=WEAKER),
-        varied("power", 1, down="weaker up to 1, and no distance is larger than that"),
-        replaced("level", fourth_root="min(β, 1 − β)^(1/4)"),
-    ],
-    remark="Where β is as small as a double allows, the inequality is an equality to 0.7% in the "
-    "constant 2; smaller changes cannot be seen.",
+@statement(33, "lem:convergence-of-clopper-pearson-lower", "Lemma A.10", "closed form")
+@correction(
+    "With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.", level="min(β, 1 − β)"
 )
-def limit_is_near_the_accuracy(level: str, two: float, power: float) -> Finding:
+@mutants(
+    varied("two", 1, down=WEAKER),
+    varied("power", 1, down="weaker up to 1, and no distance is larger than that"),
+    replaced("level", fourth_root="min(β, 1 − β)^(1/4)"),
+)
+@remark(
+    "Where β is as small as a double allows, the inequality is an equality to 0.7% in the "
+    "constant 2; smaller changes cannot be seen."
+)
+def limit_is_near_the_accuracy(level: str = "β", two: float = 2.0, power: float = 0.5) -> Finding:
+    """The Clopper-Pearson limit differs from v/r by at most the square root of ln(1/β) / 2r."""
     log_of: dict[str, Function] = {
         "β": lambda b: -log(b),
         "min(β, 1 − β)": lambda b: -log(min(b, 1 - b)),
@@ -139,7 +116,7 @@ def limit_is_near_the_accuracy(level: str, two: float, power: float) -> Finding:
 
 
 @cache
-def _farthest(r: int, beta: float) -> float:
+def _largest_gap(r: int, beta: float) -> float:
     """The largest |accuracy − limit| of all v, whatever their law is."""
     v = np.unique(np.linspace(0, r, 2001).astype(np.int64))
     return float(np.abs(v / r - clopper_pearson_lower(v, r, beta)).max())
@@ -153,28 +130,27 @@ _NUMBERS_OF_GUESSES: dict[str, Function] = {
 
 
 @statement(
-    34,
-    "lem:convergence-of-clopper-pearson-lower-for-random-variables",
-    "Lemma A.11",
-    "If the number of guesses tends to infinity in probability, the Clopper-Pearson limit at a "
-    "fixed level tends to the accuracy in probability.",
-    kind=CLOSED,
-    stated={"limit": 0.0, "guesses": "tends to infinity", "level": "fixed"},
-    mutants=[
-        shifted("limit", 0.03),
-        replaced("guesses", ten_for_ever="ten for ever", often_ten="often ten"),
-        replaced("level", falling_with_r="falling with r"),
-    ],
+    34, "lem:convergence-of-clopper-pearson-lower-for-random-variables", "Lemma A.11", "closed form"
 )
-def limit_follows_the_accuracy(limit: float, guesses: str, level: str) -> Finding:
+@mutants(
+    shifted("limit", 0.03),
+    replaced("guesses", ten_for_ever="ten for ever", often_ten="often ten"),
+    replaced("level", falling_with_r="falling with r"),
+)
+def limit_follows_the_accuracy(
+    limit: float = 0.0, guesses: str = "tends to infinity", level: str = "fixed"
+) -> Finding:
+    """If the number of guesses tends to infinity in probability, the Clopper-Pearson limit at a
+    fixed level tends to the accuracy in probability.
+    """
     findings = []
     for beta in (0.01, 0.05, 0.5, 0.95):
         values = []
         for c in (10**2, 10**4, 10**6):
             sizes = np.atleast_1d(_NUMBERS_OF_GUESSES[guesses](c)).tolist()
-            spent = [beta if level == "fixed" else max(10.0 ** (-r / 50), 1e-290) for r in sizes]
+            betas = [beta if level == "fixed" else max(10.0 ** (-r / 50), 1e-290) for r in sizes]
             # With probability one half each: the larger one has to vanish.
-            values.append(max(_farthest(r, b) for r, b in zip(sizes, spent, strict=True)))
+            values.append(max(_largest_gap(r, b) for r, b in zip(sizes, betas, strict=True)))
         findings.append(tends(values, limit, 0.005))
     return all_of(*findings)
 
@@ -189,30 +165,28 @@ _SEQUENCES_OF_RIGHT_GUESSES: dict[str, Function] = {
     "all right": lambda r: r,
 }
 
-_INSIDE = ("1/2", "0.6", "0.99")
+_ACCURACIES_INSIDE = ("1/2", "0.6", "0.99")
 
 
-@statement(
-    35,
-    "lem:privacy-estimations-and-bounds",
-    "Lemma A.12",
-    "If the number of guesses tends to infinity, estimation minus bound tends to 0.",
-    kind=COUNTEREXAMPLE,
-    stated={"accuracies": tuple(_SEQUENCES_OF_RIGHT_GUESSES), "limit": 0.0},
-    corrected={"accuracies": _INSIDE},
-    correction="If the accuracy stays between 1/2 and some 1 − η; near 1 the gap in nats can "
-    "persist, or be infinite, and below 1/2 the estimation is negative, which no bound is.",
-    mutants=[
-        replaced(
-            "accuracies",
-            also_a_little_below_one_half=(*_INSIDE, "0.485"),
-            one_wrong_guess=(*_INSIDE, "one wrong"),
-            all_right=(*_INSIDE, "all right"),
-        ),
-        shifted("limit", 0.03),
-    ],
+@statement(35, "lem:privacy-estimations-and-bounds", "Lemma A.12", "counterexample")
+@correction(
+    "If the accuracy stays between 1/2 and some 1 − η; near 1 the gap in nats can persist, or be "
+    "infinite, and below 1/2 the estimation is negative, which no bound is.",
+    accuracies=_ACCURACIES_INSIDE,
 )
-def gap_vanishes(accuracies: Sequence[str], limit: float) -> Finding:
+@mutants(
+    replaced(
+        "accuracies",
+        also_a_little_below_one_half=(*_ACCURACIES_INSIDE, "0.485"),
+        one_wrong_guess=(*_ACCURACIES_INSIDE, "one wrong"),
+        all_right=(*_ACCURACIES_INSIDE, "all right"),
+    ),
+    shifted("limit", 0.03),
+)
+def gap_vanishes(
+    accuracies: Sequence[str] = tuple(_SEQUENCES_OF_RIGHT_GUESSES), limit: float = 0.0
+) -> Finding:
+    """If the number of guesses tends to infinity, estimation minus bound tends to 0."""
     findings = []
     for name in accuracies:
         right = _SEQUENCES_OF_RIGHT_GUESSES[name]
@@ -224,88 +198,83 @@ def gap_vanishes(accuracies: Sequence[str], limit: float) -> Finding:
     return bad[0] if bad else findings[-1]
 
 
-#: Levels of success around that of ε(M) + a = 1.1.
-_AROUND = (0.0, 1.0, 1.07, 1.085, 1.095, 1.105, 1.115, 1.13, 1.3)
+#: An accuracy p(x) is tried for each of these x, which lie around ε(M) + a = 1.1.
+_EPSILONS_AROUND_1_1 = (0.0, 1.0, 1.07, 1.085, 1.095, 1.105, 1.115, 1.13, 1.3)
 
 
-def _stays_below(success: float, level: float, bound: Function, r: int) -> bool:
-    """Whether the bound, which grows with v, is below the level except by rare luck."""
-    return bool(bound(almost_all(success, r)[1], r) <= level)
+def _stays_below(success: float, threshold: float, bound: Function, r: int) -> bool:
+    """Whether the bound, which grows with v, is above the threshold in at most 0.1% of audits."""
+    return bool(bound(almost_all(success, r)[1], r) <= threshold)
 
 
-@statement(
-    36,
-    "prop:asymptotic-validity-estimations-and-bounds",
-    "Proposition A.13",
-    "With unlimited guesses, estimations stay below ε(M) + a in the limit for every a > 0 if and "
-    "only if bounds do.",
-    kind=CLOSED,
-    stated={"level": 1.0, "guesses": 10**8},
-    mutants=[
-        varied("level", 1),
-        *(
-            replaced("guesses", "", **{f"{r} for ever": r})
-            for r in (1, 100, 300, 500, 1000, 2000, 10**4)
-        ),
-    ],
+@statement(36, "prop:asymptotic-validity-estimations-and-bounds", "Proposition A.13", "closed form")
+@mutants(
+    varied("level", 1),
+    *(
+        replaced("guesses", "", **{f"{r} for ever": r})
+        for r in (1, 100, 300, 500, 1000, 2000, 10**4)
+    ),
 )
-def estimations_and_bounds_stay_below(level: float, guesses: int) -> Finding:
+def estimations_and_bounds_stay_below(level: float = 1.0, guesses: int = 10**8) -> Finding:
+    """With unlimited guesses, estimations stay below ε(M) + a in the limit for every a > 0 if and
+    only if bounds do.
+    """
     # In the limit both are the x of the accuracy p(x), so both stay below 1.1 where x does.
     rules = {"bounds": (epsilon_lower_bound, 1.1 * level), "estimations": (epsilon_estimate, 1.1)}
     return same_answers(
         {
             f"{name} at accuracy p({x:g})": (_stays_below(p(x), limit, rule, guesses), x < 1.1)
             for name, (rule, limit) in rules.items()
-            for x in _AROUND
+            for x in _EPSILONS_AROUND_1_1
         }
     )
 
 
-@statement(
-    37,
-    "prop:validity-implies-asymptotic-validity",
-    "Proposition A.14",
-    "A valid auditor is asymptotically valid.",
-    kind=COUNTEREXAMPLE,
-    stated={"guesses": 1, "level": 1.0},
-    corrected={"guesses": None},
-    correction="If the number of guesses tends to infinity; one guess of LRR_1 is right with "
-    "probability p(1) for every n, and its estimation is then infinite.",
-    mutants=[
-        replaced("guesses", three_for_ever=3, a_thousand_for_ever=1000),
-        varied("level", 1, up=WEAKER),
-    ],
+@statement(37, "prop:validity-implies-asymptotic-validity", "Proposition A.14", "counterexample")
+@correction(
+    "If the number of guesses tends to infinity; one guess of LRR_1 is right with probability "
+    "p(1) for every n, and its estimation is then infinite.",
+    guesses=None,
 )
-def valid_in_the_limit(guesses: int | None, level: float) -> Finding:
+@mutants(
+    replaced("guesses", three_for_ever=3, a_thousand_for_ever=1000), varied("level", 1, up=WEAKER)
+)
+def valid_in_the_limit(guesses: int | None = 1, level: float = 1.0) -> Finding:
+    """A valid auditor is asymptotically valid."""
     success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
-    found = [above(success, level + 0.002, guesses or n) for n in (10**4, 10**6, 10**8)]
-    return Finding(found[-1] < 1e-3, towards(found, 0.0))
+    chances = [above(success, level + 0.002, guesses or n) for n in (10**4, 10**6, 10**8)]
+    return Finding(chances[-1] < 1e-3, towards(chances, 0.0))
 
 
 @statement(
     38,
     "prop:characterization-of-asymptotic-tightness-of-valid-auditors",
     "Proposition A.15",
-    "A valid auditor is asymptotically tight if and only if, with unlimited guesses, its bounds "
-    "at every level tend to ε(M).",
-    kind=CLOSED,
-    stated={"level": 1.0, "guesses": 10**10, "auditors": "guessing games"},
-    mutants=[
-        varied("level", 1),
-        replaced("guesses", ten_for_ever=10),
-        replaced("auditors", also_one_that_is_always_wrong="any that is valid"),
-    ],
-    remark="At ε(M) = 0 the coins of a guessing game are independent of its guesses, so half of "
-    "them come out right. An auditor that plays no guessing game could always be wrong: its bounds "
-    "would be 0 and its estimations would not, so for arbitrary valid auditors ε(M) > 0 is needed.",
+    "closed form",
 )
-def bounds_tend_to_the_level(level: float, guesses: int, auditors: str) -> Finding:
+@mutants(
+    varied("level", 1),
+    replaced("guesses", ten_for_ever=10),
+    replaced("auditors", also_one_that_is_always_wrong="any that is valid"),
+)
+@remark(
+    "At ε(M) = 0 the coins of a guessing game are independent of its guesses, so half of them "
+    "come out right. An auditor that plays no guessing game could always be wrong: its bounds "
+    "would be 0 and its estimations would not, so for arbitrary valid auditors ε(M) > 0 is "
+    "needed."
+)
+def bounds_tend_to_the_level(
+    level: float = 1.0, guesses: int = 10**10, auditors: str = "guessing games"
+) -> Finding:
+    """A valid auditor is asymptotically tight if and only if, with unlimited guesses, its bounds at
+    every level tend to ε(M).
+    """
     # (ε(M), limit of the accuracy); at ε(M) = 0 it is 1/2, whatever is guessed.
-    played = [(1.0, p(x)) for x in (0.6, 0.97, 0.99, 0.995, 1.0)] + [(0.0, 0.5)]
+    limits = [(1.0, p(x)) for x in (0.6, 0.97, 0.99, 0.995, 1.0)] + [(0.0, 0.5)]
     if auditors != "guessing games":
-        played.append((0.0, 0.0))
+        limits.append((0.0, 0.0))
     answers = {}
-    for (epsilon, accuracy), beta in product(played, (1e-6, 0.05, 0.5)):
+    for (epsilon, accuracy), beta in product(limits, (1e-6, 0.05, 0.5)):
         bounds = epsilon_lower_bound(almost_all(accuracy, guesses), guesses, beta=beta)
         lowest = epsilon_estimate(almost_all(accuracy, 10**10)[0], 10**10)
         answers[f"ε(M) = {epsilon:g}, accuracy {accuracy:.4g}, β = {beta:g}"] = (
@@ -328,16 +297,12 @@ _SEQUENCES: dict[str, tuple[Function, bool]] = {
 }
 
 
-@statement(
-    39,
-    "lem:lower-boundedness-sandwich",
-    "Lemma A.16",
-    "Bounded variables that stay below a level in the limit tend to it in probability if and only "
-    "if their means do.",
-    stated={"stays_below": True, "mean": 1.0, "reached": 1.0},
-    mutants=[replaced("stays_below", not_asked_for=False), varied("mean", 1), varied("reached", 1)],
-)
-def sandwich(stays_below: bool, mean: float, reached: float) -> Finding:
+@statement(39, "lem:lower-boundedness-sandwich", "Lemma A.16")
+@mutants(replaced("stays_below", not_asked_for=False), varied("mean", 1), varied("reached", 1))
+def sandwich(stays_below: bool = True, mean: float = 1.0, reached: float = 1.0) -> Finding:
+    """Bounded variables that stay below a level in the limit tend to it in probability if and only
+    if their means do.
+    """
     answers = {}
     for name, (law, below) in _SEQUENCES.items():
         if below or not stays_below:
@@ -349,34 +314,26 @@ def sandwich(stays_below: bool, mean: float, reached: float) -> Finding:
     return same_answers(answers)
 
 
-@statement(
-    40,
-    "lem:classic-auditing-is-tight",
-    "Lemma A.18",
-    "Classic auditing is asymptotically tight: guessing only where the loss is ε(M), if that "
-    "has a positive probability, succeeds with probability p(ε(M)).",
-    stated={"threshold": 1.0, "level": 1.0},
-    mutants=[varied("threshold", 1), varied("level", 1)],
-)
+@statement(40, "lem:classic-auditing-is-tight", "Lemma A.18")
+@mutants(varied("threshold", 1), varied("level", 1))
 @each(equal)
-def classic_is_tight(threshold: float, level: float) -> Cases:
-    tables = {**private(), "graded": graded_response((1.0, 0.995), (0.5, 0.5))}
+def classic_is_tight(threshold: float = 1.0, level: float = 1.0) -> Cases:
+    """Classic auditing is asymptotically tight: guessing only where the loss is ε(M), if that has a
+    positive probability, succeeds with probability p(ε(M)).
+    """
+    tables = {**private_tables(), "graded": graded_response((1.0, 0.995), (0.5, 0.5))}
     for name, table in tables.items():
-        found = classic_successes(table, threshold)
-        yield f"{name}, guesses", float(bool(found)), 1.0
+        successes = classic_successes(table, threshold)
+        yield f"{name}, guesses", float(bool(successes)), 1.0
         # Of all bases and indices the worst one is meant.
-        yield name, max((s for s, _ in found), default=inf), p(level * table.epsilon)
+        yield name, max((s for s, _ in successes), default=inf), p(level * table.epsilon)
 
 
-@statement(
-    41,
-    "prop:ora-is-tight-for-local-randomized-response",
-    "Proposition B.1",
-    "Guessing the output of LRR_ε has efficacy p(ε) for every n, so ORA is tight for it.",
-    stated={"orientation": 1, "level": 1.0},
-    mutants=[replaced("orientation", pairs_the_other_way_round=-1), varied("level")],
-)
-def randomized_response_is_tight(orientation: int, level: float) -> Finding:
+@statement(41, "prop:ora-is-tight-for-local-randomized-response", "Proposition B.1")
+@mutants(replaced("orientation", pairs_the_other_way_round=-1))
+def randomized_response_is_tight(orientation: int = 1, level: float = 1.0) -> Finding:
+    """Guessing the output of LRR_ε has efficacy p(ε) for every n, so ORA is tight for it."""
+
     def cases() -> Any:
         for epsilon, n in product((0.5, 1.0, LN3), (1, 2, 4)):
             table = channel(LocalRandomizedResponse(epsilon), n)
@@ -391,21 +348,17 @@ def randomized_response_is_tight(orientation: int, level: float) -> Finding:
     return all_of(equal(cases()), tight)
 
 
-@statement(
-    79,
-    "text:bound-below-estimation",
-    "Section 3",
-    "'The lower bound on the privacy level is a lower bound on the privacy estimation with the "
-    "required confidence interval', read as an inequality for all counts.",
-    kind=COUNTEREXAMPLE,
-    explained="03-problem-setting#prop-problem-below",
-    stated={"largest_beta": 0.99, "least_accuracy": 0.0},
-    corrected={"largest_beta": 0.5, "least_accuracy": 0.5},
-    correction="If β ≤ 1/2 and at least half of the guesses are right.",
-    mutants=[varied("largest_beta", down=WEAKER), varied("least_accuracy", up=WEAKER)],
+@statement(79, "text:bound-below-estimation", "Section 3", "counterexample")
+@explained("03-problem-setting#prop-problem-below")
+@correction(
+    "If β ≤ 1/2 and at least half of the guesses are right.", largest_beta=0.5, least_accuracy=0.5
 )
+@mutants(varied("largest_beta", down=WEAKER), varied("least_accuracy", up=WEAKER))
 @each(at_most)
-def bound_is_below_estimation(largest_beta: float, least_accuracy: float) -> Cases:
+def bound_is_below_estimation(largest_beta: float = 0.99, least_accuracy: float = 0.0) -> Cases:
+    """'The lower bound on the privacy level is a lower bound on the privacy estimation with the
+    required confidence interval', read as an inequality for all counts.
+    """
     for r in (1, 2, 5, 20, 101, 1000, 10**6):
         v = np.unique(np.linspace(1, r, 200).astype(np.int64))
         v = np.union1d(v, [r // 2] if r > 1 else [])
@@ -414,5 +367,5 @@ def bound_is_below_estimation(largest_beta: float, least_accuracy: float) -> Cas
             if beta <= largest_beta:
                 bound = epsilon_lower_bound(v, r, beta=beta)
                 estimation = epsilon_estimate(v, r)
-                worst = first_largest(bound - estimation)
+                worst = first_least(estimation - bound)
                 yield f"({v[worst]}, {r}), β = {beta:g}", bound[worst], estimation[worst]

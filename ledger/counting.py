@@ -10,39 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from ledger.entries import (
-    CLOSED,
-    COUNTEREXAMPLE,
-    WEAKER,
-    Cases,
-    Finding,
-    Function,
-    all_of,
-    at_most,
-    each,
-    equal,
-    ours,
-    replaced,
-    same_answers,
-    statement,
-    tends,
-    varied,
-)
+from ledger.comparisons import at_most, equal, same_answers, tends
+from ledger.entries import correction, explained, mutants, ours, remark, statement
+from ledger.findings import Cases, Finding, Function, all_of, each
+from ledger.mutants import WEAKER, replaced, varied
 from ledger.small_channels import geometric_count
 from orabook.studies.universe import SampledChannel
 from oralib.channel import Channel, channel
 from oralib.mechanisms import Count, CountInSets, XorInPairs, sign_vectors
 
 
-@statement(
-    57,
-    "lem:bound-of-the-mad-of-a-binomial",
-    "Lemma D.1",
-    "The mean absolute deviation of Bin(n, p) is at most the square root of n p (1 − p).",
-    stated={"factor": 1.0, "power": 0.5},
-    mutants=[varied("factor", up=WEAKER), varied("power"), varied("power", 1)],
-)
-def mean_absolute_deviation(factor: float, power: float) -> Finding:
+@statement(57, "lem:bound-of-the-mad-of-a-binomial", "Lemma D.1")
+@mutants(varied("factor", up=WEAKER), varied("power"), varied("power", 1))
+def mean_absolute_deviation(factor: float = 1.0, power: float = 0.5) -> Finding:
+    """The mean absolute deviation of Bin(n, p) is at most the square root of n p (1 − p)."""
+
     def deviation(n: int, q: float) -> float:
         """De Moivre's formula: 2 k (1 − q) P[Bin(n, q) = k], k the first count above nq."""
         if n > 10**15:
@@ -70,16 +52,13 @@ def _mean_accuracy_of_count(n: int) -> float:
     return 0.5 + float(stats.binom.pmf(o, n, 0.5) @ np.abs(o - n / 2)) / n
 
 
-@statement(
-    58,
-    "prop:ora-efficacy-for-count-approaches-half",
-    "Proposition D.2",
-    "The best efficacy for Count is 1/2 + E|O − n/2|/n, at most 1/2 + 1/(2√n), for any number of "
-    "guesses, and tends to 1/2.",
-    stated={"coefficient": 1.0, "factor": 0.5, "limit": 0.5},
-    mutants=[varied("coefficient"), varied("factor", up=WEAKER), varied("limit")],
-)
-def efficacy_of_count(coefficient: float, factor: float, limit: float) -> Finding:
+@statement(58, "prop:ora-efficacy-for-count-approaches-half", "Proposition D.2")
+@mutants(varied("factor", up=WEAKER))
+def efficacy_of_count(coefficient: float = 1.0, factor: float = 0.5, limit: float = 0.5) -> Finding:
+    """The best efficacy for Count is 1/2 + E|O − n/2|/n, at most 1/2 + 1/(2√n), for any number of
+    guesses, and tends to 1/2.
+    """
+
     def exact() -> Any:
         for n in range(1, 11):
             for k in {1, max(1, n // 2), n}:
@@ -108,23 +87,17 @@ def _symmetric_efficacy(kernel: NDArray[Any], n: int) -> float:
     """The best efficacy of a mechanism that depends only on the number of ones, for any k."""
     others = np.arange(n)
     weight = stats.binom.pmf(others, n - 1, 0.5)
-    given = np.stack([kernel[:, :n] @ weight, kernel[:, 1:] @ weight])
-    return float(given.max(axis=0).sum() / 2)
+    likelihoods = np.stack([kernel[:, :n] @ weight, kernel[:, 1:] @ weight])
+    return float(likelihoods.max(axis=0).sum() / 2)
 
 
-@statement(
-    59,
-    "cor:symmetric-algorithms",
-    "Corollary D.3",
-    "No symmetric algorithm on bits has a larger efficacy than Count, so all tend to 1/2.",
-    stated={"factor": 1.0, "limit": 0.5, "pairs": "different"},
-    mutants=[
-        varied("factor", up=WEAKER),
-        varied("limit"),
-        replaced("pairs", a_single_element="a single element"),
-    ],
-)
-def symmetric_algorithms(factor: float, limit: float, pairs: str) -> Finding:
+@statement(59, "cor:symmetric-algorithms", "Corollary D.3")
+@mutants(varied("factor", up=WEAKER), replaced("pairs", a_single_element="a single element"))
+def symmetric_algorithms(
+    factor: float = 1.0, limit: float = 0.5, pairs: str = "different"
+) -> Finding:
+    """No symmetric algorithm on bits has a larger efficacy than Count, so all tend to 1/2."""
+
     def tables() -> Any:
         for name, kernel in _KERNELS.items():
             for n in (2, 4, 6):
@@ -149,17 +122,12 @@ def symmetric_algorithms(factor: float, limit: float, pairs: str) -> Finding:
     return all_of(equal(same), at_most(most), *limits)
 
 
-@statement(
-    60,
-    "lemma:privacy-loss-of-count",
-    "Lemma D.4",
-    "The size of the loss of Count is at least a where the output is at least "
-    "n (e^a − 1)/(2 (e^a + 1)) away from its mean.",
-    stated={"two": 2.0, "rate": 1.0},
-    mutants=[varied("two"), varied("rate")],
-)
+@statement(60, "lemma:privacy-loss-of-count", "Lemma D.4")
 @each(equal)
-def loss_of_count(two: float, rate: float) -> Cases:
+def loss_of_count(two: float = 2.0, rate: float = 1.0) -> Cases:
+    """The size of the loss of Count is at least a where the output is at least n (e^a − 1)/(2 (e^a
+    + 1)) away from its mean.
+    """
     for n, a in product((1, 4, 12, 51, 200, 1001), (0.05, 0.2, 0.4, 1.0, 2.5)):
         # Counts that lie on the border up to rounding are on neither side of it.
         loss = np.abs(Count().privacy_loss(np.arange(n + 1)[:, None], n)[:, 0])
@@ -178,8 +146,10 @@ def loss_of_count(two: float, rate: float) -> Cases:
 
 def _log2_exposed_sets(log2_n: float, s: int, a: float) -> float:
     """log2 of the expected number of sets of size s, of 2^log2_n elements, with a loss >= a."""
-    far = np.arange(int(np.floor(s / (1 + exp(a)) + 1e-9)) + 1)
-    log_binomial = special.gammaln(s + 1) - special.gammaln(far + 1) - special.gammaln(s - far + 1)
+    rare = np.arange(int(np.floor(s / (1 + exp(a)) + 1e-9)) + 1)
+    log_binomial = (
+        special.gammaln(s + 1) - special.gammaln(rare + 1) - special.gammaln(s - rare + 1)
+    )
     return float(log2_n - log2(s) + special.logsumexp(log_binomial) / log(2) + 1 - s)
 
 
@@ -198,10 +168,9 @@ _SIZES: dict[str, tuple[Function, float]] = {
 
 @cache
 def _tight_sizes() -> dict[str, bool]:
-    """Whether the number of exposed sets grows at every level we try.
+    """Whether the number of sets with a loss of at least a grows with n, for every a we try.
 
-    The larger the level the later it grows, or the slower it falls: we compare log2 n = 10^5
-    and 10^6.
+    The larger a is, the later it grows, or the slower it falls: we compare log2 n = 10^5 and 10^6.
     """
     return {
         name: all(
@@ -213,53 +182,35 @@ def _tight_sizes() -> dict[str, bool]:
 
 
 @statement(
-    61,
-    "prop:condition-for-tightness-of-ora-for-count-in-sets",
-    "Proposition D.5",
-    "ORA is tight for Count-in-Sets if and only if s(n) = o(log n).",
-    kind=COUNTEREXAMPLE,
-    stated={"largest": 0.0},
-    corrected={"largest": 1.0},
-    correction="If and only if limsup s(n) / log2 n ≤ 1; o(log n) is sufficient but not necessary.",
-    mutants=[varied("largest", 1)],
-    remark="Differences below half a percent cannot be seen.",
+    61, "prop:condition-for-tightness-of-ora-for-count-in-sets", "Proposition D.5", "counterexample"
 )
-def tight_sizes_of_sets(largest: float) -> Finding:
+@correction(
+    "If and only if limsup s(n) / log2 n ≤ 1; o(log n) is sufficient but not necessary.",
+    largest=1.0,
+)
+@mutants(varied("largest", 1))
+@remark("Differences below half a percent cannot be seen.")
+def tight_sizes_of_sets(largest: float = 0.0) -> Finding:
+    """ORA is tight for Count-in-Sets if and only if s(n) = o(log n)."""
+    sizes = _SIZES.items()
     return same_answers(
-        {
-            name: (share <= largest + 1e-12, _tight_sizes()[name])
-            for name, (_, share) in _SIZES.items()
-        }
+        {name: (share <= largest + 1e-12, _tight_sizes()[name]) for name, (_, share) in sizes}
     )
 
 
-@statement(
-    81,
-    "text:small-sets-suffice",
-    "Section 6.1",
-    "ORA is tight for Count-in-Sets so long as s(n) = o(log n).",
-    kind=CLOSED,
-    explained="06-dp-sgd#paper-definition-6-1",
-    stated={"largest": 0.0},
-    mutants=[
-        replaced(
-            "largest",
-            "true as well: up to log2 n is allowed",
-            half_of_log2_n=0.5,
-            all_of_log2_n=1.0,
-        ),
-        replaced("largest", half_a_per_cent_more_than_log2_n=1.005, twice_log2_n=2.0),
-    ],
-    remark="Differences below half a percent cannot be seen.",
+@statement(81, "text:small-sets-suffice", "Section 6.1", "closed form")
+@explained("06-dp-sgd#paper-definition-6-1")
+@mutants(
+    replaced(
+        "largest", "true as well: up to log2 n is allowed", half_of_log2_n=0.5, all_of_log2_n=1.0
+    ),
+    replaced("largest", half_a_per_cent_more_than_log2_n=1.005, twice_log2_n=2.0),
 )
-def small_sets_suffice(largest: float) -> Finding:
-    return same_answers(
-        {
-            name: (True, _tight_sizes()[name])
-            for name, (_, share) in _SIZES.items()
-            if share <= largest
-        }
-    )
+@remark("Differences below half a percent cannot be seen.")
+def small_sets_suffice(largest: float = 0.0) -> Finding:
+    """ORA is tight for Count-in-Sets so long as s(n) = o(log n)."""
+    sizes = (name for name, (_, share) in _SIZES.items() if share <= largest)
+    return same_answers({name: (True, _tight_sizes()[name]) for name in sizes})
 
 
 def _is_product(table: Channel, part: Channel) -> bool:
@@ -272,59 +223,48 @@ def _is_product(table: Channel, part: Channel) -> bool:
 def _block_efficacy(block: Channel, blocks: int, k: int) -> float:
     """E*_k of many independent copies of a block whose elements are all equally exposed."""
     accuracy, probability = block.guess_accuracy[:, 0], block.probability
-    levels = np.unique(accuracy.round(12))[::-1]
-    wanted = np.arange(1, k + 1)
+    accuracies = np.unique(accuracy.round(12))[::-1]
+    ranks = np.arange(1, k + 1)
     total, above = 0.0, np.zeros(k)
-    for level in levels:
-        often = float(probability[accuracy >= level - 1e-9].sum())
+    for least in accuracies:
+        chance = float(probability[accuracy >= least - 1e-9].sum())
         # The j-th best guess is at least this good if enough blocks are.
-        reached = stats.binom.sf(np.ceil(wanted / block.n) - 1, blocks, min(often, 1.0))
-        total += float(level * (reached - above).sum())
+        reached = stats.binom.sf(np.ceil(ranks / block.n) - 1, blocks, min(chance, 1.0))
+        total += float(least * (reached - above).sum())
         above = reached
     return total / k
 
 
-@statement(
-    78,
-    "text:constant-sets-are-local",
-    "Section 6.1",
-    "Count-in-Sets with sets of a constant size is local, and hence ORA is tight for it.",
-    kind=COUNTEREXAMPLE,
-    explained="paper-check#sec-corr-slips",
-    stated={"reason": "local", "block": Count(), "limit": 1.0},
-    corrected={"reason": "exposed sets"},
-    correction="It is not local for sets of two or more, but it is tight by Theorem 5.3: more and "
-    "more sets are exposed. Blocks of a constant size alone do not suffice, as Xor-in-Pairs shows.",
-    mutants=[replaced("block", parity_of_a_block=XorInPairs()), varied("limit")],
+@statement(78, "text:constant-sets-are-local", "Section 6.1", "counterexample")
+@explained("paper-check#sec-corr-slips")
+@correction(
+    "It is not local for sets of two or more, but it is tight by Theorem 5.3: more and more sets "
+    "are exposed. Blocks of a constant size alone do not suffice, as Xor-in-Pairs shows.",
+    reason="exposed sets",
 )
-def constant_sets(reason: str, block: Any, limit: float) -> Finding:
+@mutants(replaced("block", parity_of_a_block=XorInPairs))
+def constant_sets(reason: str = "local", block: Function = Count, limit: float = 1.0) -> Finding:
+    """Count-in-Sets with sets of a constant size is local, and hence ORA is tight for it."""
     if reason == "local":
         table, part = channel(CountInSets(2), 2), channel(CountInSets(2), 1)
         return Finding(_is_product(table, part), "sets of two: the table is not a product")
-    findings = [
-        tends([_block_efficacy(channel(block, s), m, 100) for m in (10, 10**3, 10**5)], limit, 1e-3)
-        for s in (2, 4)
-        if s == 2 or not isinstance(block, XorInPairs)
-    ]
-    small = _block_efficacy(channel(Count(), 2), 3, 4)
-    return all_of(
-        equal([("six elements", small, channel(CountInSets(2), 6).optimal_efficacy(4))]), *findings
-    )
+    best = channel(CountInSets(2), 6).optimal_efficacy(4)
+    findings = [equal([("six elements", _block_efficacy(channel(Count(), 2), 3, 4), best)])]
+    for s in (2,) if block is XorInPairs else (2, 4):
+        table = channel(block(), s)
+        efficacies = [_block_efficacy(table, m, 100) for m in (10, 10**3, 10**5)]
+        findings.append(tends(efficacies, limit, 1e-3))
+    return all_of(*findings)
 
 
-@ours(
-    94,
-    "ours:equal-pairs",
-    "This book",
-    "Pairs of two equal elements change the picture: with one live pair in each set of "
-    "Count-in-Sets, the live elements are given away, E*_2 = 1 at n = 4, s = 2, compared with 7/8 "
-    "for different elements in every pair.",
-    explained="D-dp-sgd-in-detail#prop-detail-equal",
-    stated={"equal_allowed": 1.0, "different": 0.875},
-    mutants=[varied("equal_allowed"), varied("different")],
-)
+@ours(94, "ours:equal-pairs", "This book")
+@explained("D-dp-sgd-in-detail#prop-detail-equal")
 @each(equal)
-def equal_pairs(equal_allowed: float, different: float) -> Cases:
+def equal_pairs(equal_allowed: float = 1.0, different: float = 0.875) -> Cases:
+    """Pairs of two equal elements change the picture: with one live pair in each set of
+    Count-in-Sets, the live elements are given away, E*_2 = 1 at n = 4, s = 2, compared with 7/8 for
+    different elements in every pair.
+    """
     for s, sets in ((2, 2), (3, 2), (2, 3)):
         counts = SampledChannel.of(channel(CountInSets(s), s * sets))
         live = [(0, 1) if i % s == 0 else (0, 0) for i in range(s * sets)]
@@ -344,18 +284,12 @@ def _median_best_set(c: float, log2_n: float) -> float:
     return float(1 - rare[np.searchsorted(expected, log2(np.log(2)))] / s)
 
 
-@ours(
-    98,
-    "ours:beyond-the-border",
-    "This book",
-    "For sets of c log2 n elements, c > 1, all of one size, the best efficacy of a few guesses "
-    "tends to 1 − h⁻¹(1 − 1/c), h the binary entropy.",
-    kind=CLOSED,
-    explained="D-dp-sgd-in-detail#prop-detail-beyond",
-    stated={"one": 1.0, "reciprocal": 1.0},
-    mutants=[varied("one"), varied("reciprocal")],
-)
-def beyond_the_border(one: float, reciprocal: float) -> Finding:
+@ours(98, "ours:beyond-the-border", "This book", "closed form")
+@explained("D-dp-sgd-in-detail#prop-detail-beyond")
+def beyond_the_border(one: float = 1.0, reciprocal: float = 1.0) -> Finding:
+    """For sets of c log2 n elements, c > 1, all of one size, the best efficacy of a few guesses
+    tends to 1 − h⁻¹(1 − 1/c), h the binary entropy.
+    """
     findings = []
     for c in (1.5, 2.0, 4.0):
         goal = min(one - reciprocal / c, 1.0)

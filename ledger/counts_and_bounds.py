@@ -10,26 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from ledger.entries import (
-    CLOSED,
-    WEAKER,
-    Cases,
-    Finding,
-    Function,
-    all_of,
-    at_most,
-    chance,
-    critical_levels,
-    definition,
-    each,
-    equal,
-    replaced,
-    same_answers,
-    shifted,
-    tends,
-    towards,
-    varied,
-)
+from ledger.comparisons import at_most, equal, same_answers, tends, towards
+from ledger.counts import chance, critical_betas
+from ledger.entries import definition, explained, mutants
+from ledger.findings import Cases, Finding, Function, all_of, each
+from ledger.mutants import WEAKER, replaced, shifted, varied
 from ledger.small_channels import LN3, randomized_response, shown_or_noisy
 from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p, p_inv
 from oralib.channel import Channel, channel
@@ -38,19 +23,14 @@ from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import LocalRandomizedResponse, XorRandomizedResponse
 
 
-@definition(
-    2,
-    "eq:lower-bound",
-    "Section 2",
-    "The bound of v right of r guesses, the largest ε with P[Bin(r, p(ε)) ≥ v] ≤ β, is the "
-    "logit of the β-quantile of Beta(v, r − v + 1), or 0 if that is negative or v = 0.",
-    kind=CLOSED,
-    explained="02-preliminaries#prop-prelim-closed",
-    stated={"first": 0.0, "second": 1.0, "level": 1.0},
-    mutants=[shifted("first", 0.03), varied("second"), varied("level")],
-)
+@definition(2, "eq:lower-bound", "Section 2", "closed form")
+@explained("02-preliminaries#prop-prelim-closed")
+@mutants(shifted("first", 0.03))
 @each(equal, 1e-6)
-def bound_is_a_beta_quantile(first: float, second: float, level: float) -> Cases:
+def bound_is_a_beta_quantile(first: float = 0.0, second: float = 1.0, level: float = 1.0) -> Cases:
+    """The bound of v right of r guesses, the largest ε with P[Bin(r, p(ε)) ≥ v] ≤ β, is the logit
+    of the β-quantile of Beta(v, r − v + 1), or 0 if that is negative or v = 0.
+    """
     for r, beta in product((1, 5, 10, 100), (0.01, 0.05, 0.3)):
         for v in {1, (r + 1) // 2, r - r // 10, r}:
             q = optimize.brentq(
@@ -62,19 +42,13 @@ def bound_is_a_beta_quantile(first: float, second: float, level: float) -> Cases
             yield f"({v}, {r})", closed, epsilon_lower_bound(v, r, beta=beta)
 
 
-@definition(
-    3,
-    "eq:logistic",
-    "Section 2",
-    "p(ε) = e^ε / (e^ε + 1) is how often randomized response of level ε tells the truth, and "
-    "the logit inverts it.",
-    kind=CLOSED,
-    explained="02-preliminaries#ch-prelim",
-    stated={"rate": 1.0, "inverse_rate": 1.0},
-    mutants=[varied("rate"), varied("inverse_rate")],
-)
+@definition(3, "eq:logistic", "Section 2", "closed form")
+@explained("02-preliminaries#ch-prelim")
 @each(equal)
-def logistic(rate: float, inverse_rate: float) -> Cases:
+def logistic(rate: float = 1.0, inverse_rate: float = 1.0) -> Cases:
+    """p(ε) = e^ε / (e^ε + 1) is how often randomized response of level ε tells the truth, and the
+    logit inverts it.
+    """
     for epsilon in (0.1, 1.0, 2.0, 4.0):
         q = 1 / (1 + exp(-rate * epsilon))
         yield f"ε = {epsilon}", Channel(randomized_response(2, q)).epsilon, epsilon
@@ -102,52 +76,37 @@ def _bound_range(success: float, r: int, beta: float) -> tuple[float, float]:
 
 
 def bounds_tend(
-    success: float, level: float, betas: Sequence[float] = (0.01, 0.05, 0.5)
+    success: float, limit: float, betas: Sequence[float] = (0.01, 0.05, 0.5)
 ) -> Finding:
-    """At every β the bounds of more and more guesses like these tend to a level in probability.
+    """At every β the bounds of more and more guesses like these tend to a limit in probability.
 
     They are computed for up to a million million guesses: there all but one in a thousand are
-    within 1e-4 of the level.
+    within 1e-4 of the limit.
     """
-    return all_of(
-        *(
-            tends(
-                [_bound_range(success, r, beta)[end] for r in (10**6, 10**9, 10**12)], level, 1e-4
-            )
-            for beta in betas
-            for end in (0, 1)
-        )
-    )
+    findings = []
+    for beta, end in product(betas, (0, 1)):
+        bounds = [_bound_range(success, r, beta)[end] for r in (10**6, 10**9, 10**12)]
+        findings.append(tends(bounds, limit, 1e-4))
+    return all_of(*findings)
 
 
-@definition(
-    4,
-    "def:ora-asymptotic-tightness",
-    "Definition 3.1",
-    "ORA is asymptotically tight if with more and more guesses the bounds of some guesser tend to "
-    "ε(M) in probability, at every β. The example is guessing the output of randomized response.",
-    kind=CLOSED,
-    stated={"level": 1.0, "mechanism": LocalRandomizedResponse},
-    mutants=[
-        varied("level"),
-        replaced("mechanism", at_97_per_cent_of_ε=lambda e: LocalRandomizedResponse(0.97 * e)),
-    ],
-)
-def bounds_approach_the_level(level: float, mechanism: Function) -> Finding:
+@definition(4, "def:ora-asymptotic-tightness", "Definition 3.1", "closed form")
+@mutants(replaced("mechanism", at_97_per_cent_of_ε=lambda e: LocalRandomizedResponse(0.97 * e)))
+def bounds_approach_the_level(
+    level: float = 1.0, mechanism: Function = LocalRandomizedResponse
+) -> Finding:
+    """ORA is asymptotically tight if with more and more guesses the bounds of some guesser tend to
+    ε(M) in probability, at every β. The example is guessing the output of randomized response.
+    """
     return all_of(
         *(bounds_tend(success_of_all(channel(mechanism(e), 1)), level * e) for e in (0.5, 1.0, 2.0))
     )
 
 
-@definition(
-    5,
-    "def:ora-efficacy",
-    "Definition 3.2",
-    "The efficacy is the mean of V/R over coins and outputs (not the ratio of the means).",
-    stated={"power": 1.0, "functional": "mean of ratios"},
-    mutants=[varied("power"), replaced("functional", ratio_of_means="ratio of means")],
-)
-def efficacy(power: float, functional: str) -> Finding:
+@definition(5, "def:ora-efficacy", "Definition 3.2")
+@mutants(replaced("functional", ratio_of_means="ratio of means"))
+def efficacy(power: float = 1.0, functional: str = "mean of ratios") -> Finding:
+    """The efficacy is the mean of V/R over coins and outputs (not the ratio of the means)."""
     table = shown_or_noisy()
     law = one_run_law(table, ThresholdGuesser(LN3))
     v, r = np.nonzero(law)
@@ -161,26 +120,22 @@ def efficacy(power: float, functional: str) -> Finding:
     return equal([("shown or noisy", float(value), float((table.table * accuracy).sum() / 16))])
 
 
-@definition(
-    13,
-    "def:validity",
-    "Definition A.1",
-    "A valid auditor's bound exceeds the privacy level with probability at most β; the bound ε' "
-    "does so for randomized response, the estimation does not.",
-    stated={"level": 1.0, "bound": epsilon_lower_bound},
-    mutants=[
-        varied("level", 1, down=WEAKER),
-        replaced("bound", estimation=lambda v, r, beta: epsilon_estimate(v, r)),
-    ],
+@definition(13, "def:validity", "Definition A.1")
+@mutants(
+    varied("level", 1, down=WEAKER),
+    replaced("bound", estimation=lambda v, r, beta: epsilon_estimate(v, r)),
 )
 @each(at_most)
-def bound_rarely_exceeds(level: float, bound: Function) -> Cases:
+def bound_rarely_exceeds(level: float = 1.0, bound: Function = epsilon_lower_bound) -> Cases:
+    """A valid auditor's bound exceeds the privacy level with probability at most β; the bound ε'
+    does so for randomized response, the estimation does not.
+    """
     for epsilon, n in product((0.0, 0.5, 1.0, 2.0), (1, 7, 20, 60)):
         v = np.arange(n + 1)
         weight = stats.binom.pmf(v, n, p(epsilon))
-        for beta in critical_levels(n, p(epsilon)):
-            found = bound(v, n, beta=min(level * beta, 0.999))
-            fails = weight @ (found > epsilon * (1 + 1e-9) + 1e-9)
+        for beta in critical_betas(n, p(epsilon)):
+            bounds = bound(v, n, beta=min(level * beta, 0.999))
+            fails = weight @ (bounds > epsilon * (1 + 1e-9) + 1e-9)
             yield f"ε = {epsilon}, n = {n}", float(fails), beta
 
 
@@ -188,31 +143,27 @@ def bound_rarely_exceeds(level: float, bound: Function) -> Cases:
 _SLACK = 0.002
 
 
-def above(success: float, level: float, r: int) -> float:
-    """P[estimation of r guesses of this quality > level]."""
-    return chance(success, r, lambda v: epsilon_estimate(v, r) > level)
+def above(success: float, threshold: float, r: int) -> float:
+    """P[estimation of r guesses of this quality > threshold]."""
+    return chance(success, r, lambda v: epsilon_estimate(v, r) > threshold)
 
 
-@definition(
-    14,
-    "def:asymptotic-validity",
-    "Definition A.2",
-    "Asymptotic validity: estimations exceed ε(M) + a with vanishing probability. As row 37 "
-    "demands, we assume unlimited guesses. One-run auditing of LRR_1 has this property; knowing "
-    "all others (XRR_1) does not.",
-    stated={"level": 1.0, "audit": "one run"},
-    mutants=[varied("level", 1, up=WEAKER), replaced("audit", all_others_known="all others known")],
-)
-def estimations_rarely_exceed(level: float, audit: str) -> Finding:
+@definition(14, "def:asymptotic-validity", "Definition A.2")
+@mutants(varied("level", 1, up=WEAKER), replaced("audit", all_others_known="all others known"))
+def estimations_rarely_exceed(level: float = 1.0, audit: str = "one run") -> Finding:
+    """Asymptotic validity: estimations exceed ε(M) + a with vanishing probability. As row 37
+    demands, we assume unlimited guesses. One-run auditing of LRR_1 has this property; knowing all
+    others (XRR_1) does not.
+    """
     if audit == "one run":
         success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
         return _vanish([above(success, level + _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)])
-    found = []
+    chances = []
     for n in (2, 4, 6):
         law = full_knowledge_law(channel(XorRandomizedResponse(1.0), n), ThresholdGuesser())
         v, r = np.nonzero(law)
-        found.append(float(law[v, r] @ (epsilon_estimate(v, r) > level + _SLACK)))
-    return _vanish(found)
+        chances.append(float(law[v, r] @ (epsilon_estimate(v, r) > level + _SLACK)))
+    return _vanish(chances)
 
 
 def _vanish(values: list[float]) -> Finding:
@@ -220,35 +171,26 @@ def _vanish(values: list[float]) -> Finding:
     return Finding(values[-1] < 1e-3, towards(values, 0.0))
 
 
-@definition(
-    15,
-    "def:asymptotic-tightness",
-    "Definition A.3",
-    "Asymptotic tightness: estimations reach ε(M) − a with probability tending to 1, as they do "
-    "on randomized response, where every guess succeeds with probability p(ε).",
-    kind=CLOSED,
-    stated={"level": 1.0, "mechanism": LocalRandomizedResponse},
-    mutants=[
-        varied("level", 1, down=WEAKER),
-        replaced("mechanism", at_97_per_cent_of_ε=lambda e: LocalRandomizedResponse(0.97 * e)),
-    ],
+@definition(15, "def:asymptotic-tightness", "Definition A.3", "closed form")
+@mutants(
+    varied("level", 1, down=WEAKER),
+    replaced("mechanism", at_97_per_cent_of_ε=lambda e: LocalRandomizedResponse(0.97 * e)),
 )
-def estimations_reach(level: float, mechanism: Function) -> Finding:
+def estimations_reach(level: float = 1.0, mechanism: Function = LocalRandomizedResponse) -> Finding:
+    """Asymptotic tightness: estimations reach ε(M) − a with probability tending to 1, as they do on
+    randomized response, where every guess succeeds with probability p(ε).
+    """
     success = success_of_all(channel(mechanism(1.0), 1))
     return _vanish([1 - above(success, level - _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)])
 
 
-@definition(
-    16,
-    "def:clopper-pearson-lower",
-    "Definition A.5",
-    "The Clopper-Pearson lower limit is the largest q with P[Bin(r, q) ≥ v] ≤ β, for v ≥ 1: "
-    "there the tail is β.",
-    stated={"level": 1.0, "count": 0},
-    mutants=[varied("level"), replaced("count", one_more=1)],
-)
+@definition(16, "def:clopper-pearson-lower", "Definition A.5")
+@mutants(replaced("count", one_more=1))
 @each(equal, 1e-7)
-def clopper_pearson_covers(level: float, count: int) -> Cases:
+def clopper_pearson_covers(level: float = 1.0, count: int = 0) -> Cases:
+    """The Clopper-Pearson lower limit is the largest q with P[Bin(r, q) ≥ v] ≤ β, for v ≥ 1: there
+    the tail is β.
+    """
     for r, beta in product((1, 5, 20, 60), (0.01, 0.05, 0.3, 0.9)):
         v = np.arange(1, r + 1)
         limit = clopper_pearson_lower(v, r, beta)
@@ -260,7 +202,7 @@ def clopper_pearson_covers(level: float, count: int) -> Cases:
 def _pairs_of_laws() -> list[tuple[NDArray[Any], NDArray[Any], bool]]:
     """Pairs of laws, close to the border of dominance, and whether they can be coupled X <= Y."""
     rng = np.random.default_rng(3)
-    found = []
+    pairs = []
     for _ in range(60):
         y = rng.dirichlet([3.0, 3.0, 3.0, 3.0])
         x = y.copy()
@@ -270,8 +212,8 @@ def _pairs_of_laws() -> list[tuple[NDArray[Any], NDArray[Any], bool]]:
             amount = x[start] * rng.uniform(0.0, 0.02)
             x[start] -= amount
             x[start + direction] += amount
-        found.append((x, y, _can_be_coupled(x, y)))
-    return found
+        pairs.append((x, y, _can_be_coupled(x, y)))
+    return pairs
 
 
 def _can_be_coupled(x: NDArray[Any], y: NDArray[Any]) -> bool:
@@ -279,23 +221,16 @@ def _can_be_coupled(x: NDArray[Any], y: NDArray[Any]) -> bool:
     size = len(x)
     above = np.tril(np.ones((size, size)), -1).ravel()  # entries with X > Y
     rows = np.vstack([np.kron(np.eye(size), np.ones(size)), np.kron(np.ones(size), np.eye(size))])
-    found = optimize.linprog(above, A_eq=rows, b_eq=np.r_[x, y], method="highs")
-    return bool(found.fun < 1e-9)
+    program = optimize.linprog(above, A_eq=rows, b_eq=np.r_[x, y], method="highs")
+    return bool(program.fun < 1e-9)
 
 
-@definition(
-    17,
-    "def:stochastic-dominance",
-    "Definition A.6",
-    "X is dominated by Y if P[X > t] ≤ P[Y > t] for all t: then, and only then, the two can be "
-    "coupled with X ≤ Y.",
-    stated={"factor": 1.0, "relation": "all tails"},
-    mutants=[
-        varied("factor"),
-        replaced("relation", larger_mean="means", largest_value_only="last tail"),
-    ],
-)
-def dominance(factor: float, relation: str) -> Finding:
+@definition(17, "def:stochastic-dominance", "Definition A.6")
+@mutants(replaced("relation", larger_mean="means", largest_value_only="last tail"))
+def dominance(factor: float = 1.0, relation: str = "all tails") -> Finding:
+    """X is dominated by Y if P[X > t] ≤ P[Y > t] for all t: then, and only then, the two can be
+    coupled with X ≤ Y.
+    """
     answers = {}
     for j, (x, y, coupled) in enumerate(_pairs_of_laws()):
         tails_x, tails_y = x[::-1].cumsum()[::-1][1:], y[::-1].cumsum()[::-1][1:]

@@ -11,25 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
+from ledger.comparisons import at_most, equal, near
+from ledger.counts import mean_bound
 from ledger.counts_and_bounds import bounds_tend
-from ledger.entries import (
-    MONTE_CARLO,
-    QUADRATURE,
-    WEAKER,
-    Cases,
-    Finding,
-    Function,
-    all_of,
-    at_most,
-    each,
-    equal,
-    mean_bound,
-    near,
-    replaced,
-    statement,
-    varied,
-)
-from ledger.small_channels import LN3, best_accuracy, shown_or_noisy, zoo
+from ledger.entries import correction, explained, mutants, remark, statement
+from ledger.findings import Cases, Finding, Function, all_of, each
+from ledger.mutants import WEAKER, replaced, varied
+from ledger.small_channels import LN3, all_tables, best_accuracy, shown_or_noisy
 from oralib.bounds import p, p_inv
 from oralib.experiments import local_laplace
 from oralib.games import one_run_law
@@ -38,35 +26,30 @@ from oralib.guessers import ThresholdGuesser
 
 def _chain(name: str, lowest: float, factors: Sequence[float]) -> Any:
     """The steps of Theorem 5.1 or 5.2 as cases for at_most, each limit times a factor."""
-    table = zoo()[name]
-    levels = [lowest, table.ac_ddp, p(table.ddp), p(table.epsilon)]
-    for step, (low, high) in enumerate(pairwise(levels)):
+    table = all_tables()[name]
+    values = [lowest, table.ac_ddp, p(table.ddp), p(table.epsilon)]
+    for step, (low, high) in enumerate(pairwise(values)):
         yield f"{name}, step {step + 1}", low, factors[step] * high
 
 
-@statement(
-    26,
-    "thm:optimal-efficacy-without-abstentions",
-    "Theorems 5.1 and C.1",
-    "Without abstentions the best efficacy is AE-AC-DDP, which is at most AC-DDP, p(DDP), p(DP).",
-    stated={"rate": 1.0, "first": 1.0, "second": 1.0, "third": 1.0},
-    mutants=[
-        varied("rate"),
-        varied("first", up=WEAKER),
-        varied("second", up=WEAKER),
-        varied("third", up=WEAKER),
-    ],
-)
-def best_efficacy_of_all(rate: float, first: float, second: float, third: float) -> Finding:
+@statement(26, "thm:optimal-efficacy-without-abstentions", "Theorems 5.1 and C.1")
+@mutants(varied("first", up=WEAKER), varied("second", up=WEAKER), varied("third", up=WEAKER))
+def best_efficacy_of_all(
+    rate: float = 1.0, first: float = 1.0, second: float = 1.0, third: float = 1.0
+) -> Finding:
+    """Without abstentions the best efficacy is AE-AC-DDP, which is at most AC-DDP, p(DDP),
+    p(DP).
+    """
+
     def equalities() -> Any:
-        for name, table in zoo().items():
+        for name, table in all_tables().items():
             accuracy = special.expit(rate * np.abs(table.privacy_loss)).mean(axis=1)
             yield name, float(table.probability @ accuracy), best_accuracy(name, table.n)
             yield name, table.ae_ac_ddp, best_accuracy(name, table.n)
 
     steps = (
         step
-        for name, table in zoo().items()
+        for name, table in all_tables().items()
         for step in _chain(name, table.ae_ac_ddp, (first, second, third))
     )
     return all_of(equal(equalities()), at_most(steps))
@@ -96,18 +79,15 @@ _RULES: dict[str, Function] = {
 }
 
 
-@statement(
-    27,
-    "thm:optimal-efficacy-with-abstentions",
-    "Theorems 5.2 and C.5",
-    "The best efficacy with at least k guesses is AE-AC-DDP of the k largest losses, which is at "
-    "most AC-DDP, p(DDP), p(DP).",
-    stated={"rate": 1.0, "more": 0, "first": 1.0},
-    mutants=[varied("rate"), replaced("more", one_more=1, one_less=-1), varied("first", up=WEAKER)],
-)
-def best_efficacy_of_k(rate: float, more: int, first: float) -> Finding:
+@statement(27, "thm:optimal-efficacy-with-abstentions", "Theorems 5.2 and C.5")
+@mutants(replaced("more", one_more=1, one_less=-1), varied("first", up=WEAKER))
+def best_efficacy_of_k(rate: float = 1.0, more: int = 0, first: float = 1.0) -> Finding:
+    """The best efficacy with at least k guesses is AE-AC-DDP of the k largest losses, which is at
+    most AC-DDP, p(DDP), p(DP).
+    """
+
     def equalities() -> Any:
-        for name, table in zoo().items():
+        for name, table in all_tables().items():
             ranked = np.sort(special.expit(rate * np.abs(table.privacy_loss)), axis=1)
             for k in range(1, table.n + 1):
                 best = best_accuracy(name, k)
@@ -118,36 +98,34 @@ def best_efficacy_of_k(rate: float, more: int, first: float) -> Finding:
 
     steps = (
         step
-        for name, table in zoo().items()
+        for name, table in all_tables().items()
         for k in range(1, table.n + 1)
         for step in _chain(name, table.optimal_efficacy(k), (first, 1.0, 1.0))
     )
     return all_of(equal(equalities()), at_most(steps))
 
 
-@statement(
-    72,
-    "text:threshold-guesser",
-    "Section 5.1, before Theorem 5.2",
-    "With at least k guesses, the guesser that sets its threshold to the k-th largest loss is "
-    "optimal.",
-    explained="05-efficacy#paper-theorem-5-2",
-    stated={"guess": "all that reach the k-th"},
-    corrected={"guess": "exactly k"},
-    correction="Guess exactly k elements, with ties broken in any way. Where the k-th loss and the "
-    "next are tied, as in NAS for 2 ≤ k < n, the threshold takes more than k and may do worse.",
-    mutants=[
-        replaced(
-            "guess",
-            the_least="exactly k, the least",
-            the_first_k="exactly k, the first",
-            one_more="one more than k",
-        )
-    ],
+@statement(72, "text:threshold-guesser", "Section 5.1, before Theorem 5.2")
+@explained("05-efficacy#paper-theorem-5-2")
+@correction(
+    "Guess exactly k elements, with ties broken in any way. Where the k-th loss and the next are "
+    "tied, as in NAS for 2 ≤ k < n, the threshold takes more than k and may do worse.",
+    guess="exactly k",
+)
+@mutants(
+    replaced(
+        "guess",
+        the_least="exactly k, the least",
+        the_first_k="exactly k, the first",
+        one_more="one more than k",
+    )
 )
 @each(equal)
-def optimal_guesser_of_k(guess: str) -> Cases:
-    for name, table in zoo().items():
+def optimal_guesser_of_k(guess: str = "all that reach the k-th") -> Cases:
+    """With at least k guesses, the guesser that sets its threshold to the k-th largest loss is
+    optimal.
+    """
+    for name, table in all_tables().items():
         # Without rounding errors, so that ties are ties.
         loss = np.nan_to_num(table.privacy_loss, posinf=1e3, neginf=-1e3).round(9)
         for k in range(1, table.n + 1):
@@ -163,17 +141,12 @@ def _pairs() -> list[NDArray[Any]]:
     return [rng.dirichlet(np.ones(6), 2) for _ in range(50)]
 
 
-@statement(
-    42,
-    "lem:log-likelihood-ratio-and-total-variation-distance",
-    "Lemma C.3",
-    "p(|ℓ|) is max{P, Q} / (P + Q), and its mean under P plus its mean under Q is 1 plus their "
-    "total variation distance.",
-    stated={"rate": 1.0, "one": 1.0, "distance": 1.0},
-    mutants=[varied("rate"), varied("one"), varied("distance")],
-)
+@statement(42, "lem:log-likelihood-ratio-and-total-variation-distance", "Lemma C.3")
 @each(equal)
-def accuracy_and_distance(rate: float, one: float, distance: float) -> Cases:
+def accuracy_and_distance(rate: float = 1.0, one: float = 1.0, distance: float = 1.0) -> Cases:
+    """p(|ℓ|) is max{P, Q} / (P + Q), and its mean under P plus its mean under Q is 1 plus their
+    total variation distance.
+    """
     for index, (a, b) in enumerate(_pairs()):
         accuracy = special.expit(rate * np.abs(np.log(a / b)))
         identity = np.maximum(a, b) / (a + b)
@@ -182,35 +155,27 @@ def accuracy_and_distance(rate: float, one: float, distance: float) -> Cases:
         yield f"pair {index}", float((a + b) @ identity), right
 
 
-@statement(
-    43,
-    "prop:optimal-efficacy-and-total-variation-distance",
-    "Proposition C.4",
-    "The best efficacy without abstentions is 1/2 plus half the mean total variation distance.",
-    stated={"base": 0.5, "factor": 0.5},
-    mutants=[varied("base"), varied("factor")],
-)
-def efficacy_is_total_variation(base: float, factor: float) -> Finding:
+@statement(43, "prop:optimal-efficacy-and-total-variation-distance", "Proposition C.4")
+def efficacy_is_total_variation(base: float = 0.5, factor: float = 0.5) -> Finding:
+    """The best efficacy without abstentions is 1/2 plus half the mean total variation distance."""
     return equal(
         (name, base + factor * float(table.total_variation.mean()), best_accuracy(name, table.n))
-        for name, table in zoo().items()
+        for name, table in all_tables().items()
     )
 
 
-@statement(
-    44,
-    "lem:efficacy-is-mean-of-success-probabilities",
-    "Lemma C.6",
-    "Without abstentions, the efficacy is the mean over elements of the success probability given "
-    "the others.",
-    stated={"tau": 0.0, "factor": 1.0},
-    mutants=[replaced("tau", with_abstentions=LN3), varied("factor")],
-    remark="The lemma itself does not say that the guesser never abstains; its section says so "
-    "before the lemma, and so does its proof.",
+@statement(44, "lem:efficacy-is-mean-of-success-probabilities", "Lemma C.6")
+@mutants(replaced("tau", with_abstentions=LN3))
+@remark(
+    "The lemma itself does not say that the guesser never abstains; its section says so before "
+    "the lemma, and so does its proof."
 )
 @each(equal)
-def efficacy_is_mean_success(tau: float, factor: float) -> Cases:
-    for name, table in {**zoo(), "shown or noisy": shown_or_noisy()}.items():
+def efficacy_is_mean_success(tau: float = 0.0, factor: float = 1.0) -> Cases:
+    """Without abstentions, the efficacy is the mean over elements of the success probability given
+    the others.
+    """
+    for name, table in {**all_tables(), "shown or noisy": shown_or_noisy()}.items():
         guesses = ThresholdGuesser(tau).guess(table.privacy_loss)
         law = one_run_law(table, ThresholdGuesser(tau))
         v, r = np.nonzero(law)
@@ -233,23 +198,13 @@ def laplace_by_quadrature(epsilon: float) -> float:
     return float(2 * (integrate.quad(larger, 0, 1)[0] + integrate.quad(larger, 1, inf)[0]))
 
 
-@statement(
-    54,
-    "prop:local-laplace-efficacy-without-abstentions",
-    "Proposition C.13",
-    "Local Laplace without abstentions has efficacy 1 − exp(−ε/2)/2.",
-    kind=QUADRATURE,
-    stated={"half": 0.5, "rate": 0.5},
-    mutants=[varied("half"), varied("rate")],
-)
-def local_laplace_efficacy(half: float, rate: float) -> Finding:
-    return equal(
-        (
-            (f"ε = {epsilon}", 1 - half * exp(-rate * epsilon), laplace_by_quadrature(epsilon))
-            for epsilon in (0.1, 1.0, 2.0, 8.0)
-        ),
-        1e-7,
-    )
+@statement(54, "prop:local-laplace-efficacy-without-abstentions", "Proposition C.13", "quadrature")
+@each(equal, 1e-7)
+def local_laplace_efficacy(half: float = 0.5, rate: float = 0.5) -> Cases:
+    """Local Laplace without abstentions has efficacy 1 − exp(−ε/2)/2."""
+    for epsilon in (0.1, 1.0, 2.0, 8.0):
+        closed = 1 - half * exp(-rate * epsilon)
+        yield f"ε = {epsilon}", closed, laplace_by_quadrature(epsilon)
 
 
 @cache
@@ -257,18 +212,13 @@ def _figure_4() -> pd.DataFrame:
     return local_laplace((1.0, 2.0, 4.0, 8.0), n=10_000, trials=200, seed=1)
 
 
-@statement(
-    55,
-    "fig:results-of-ora-for-local-laplace",
-    "Figure 4",
-    "For Local Laplace without abstentions, the bounds of ORA stay below ε: they tend to the level "
-    "p^-1(E) of its efficacy.",
-    kind=MONTE_CARLO,
-    explained="C-efficacy-in-detail#fig-effc-laplace",
-    stated={"level": 1.0, "side": "below"},
-    mutants=[varied("level"), replaced("side", above="above")],
-)
-def figure_of_local_laplace(level: float, side: str) -> Finding:
+@statement(55, "fig:results-of-ora-for-local-laplace", "Figure 4", "Monte Carlo")
+@explained("C-efficacy-in-detail#fig-effc-laplace")
+@mutants(replaced("side", above="above"))
+def figure_of_local_laplace(level: float = 1.0, side: str = "below") -> Finding:
+    """For Local Laplace without abstentions, the bounds of ORA stay below ε: they tend to the level
+    p^-1(E) of its efficacy.
+    """
     rows = _figure_4().to_dict("records")
     means, limits = [], []
     for row in rows:

@@ -1,6 +1,6 @@
 """What this book adds on (ε, δ): the exact p-value, and random numbers of guesses."""
 
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, product
 from math import exp
 from typing import Any
@@ -8,20 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import optimize, sparse, stats
 
-from ledger.entries import (
-    LINEAR_PROGRAM,
-    WEAKER,
-    Cases,
-    Finding,
-    Function,
-    all_of,
-    at_most,
-    each,
-    equal,
-    ours,
-    replaced,
-    varied,
-)
+from ledger.comparisons import at_most, equal
+from ledger.entries import explained, mutants, ours, remark
+from ledger.findings import Cases, Finding, Function, all_of, each
+from ledger.mutants import WEAKER, replaced, varied
 from ledger.worst_cases import ExtremalResponse, worst_case_rejection
 from oralib.bounds import p, p_value
 from oralib.channel import Channel, channel
@@ -33,7 +23,7 @@ from oralib.mechanisms import sign_vectors
 def _maximum(objective: Any, rows: Any, limits: Any, totals: Any) -> float:
     """The largest objective @ x over x >= 0 with rows @ x <= limits and each total 1."""
     totals = np.atleast_2d(totals)
-    found = optimize.linprog(
+    program = optimize.linprog(
         -np.asarray(objective, dtype=float),
         A_ub=sparse.csr_array(rows),
         b_ub=limits,
@@ -41,7 +31,7 @@ def _maximum(objective: Any, rows: Any, limits: Any, totals: Any) -> float:
         b_eq=np.ones(len(totals)),
         method="highs",
     )
-    return -float(found.fun)
+    return -float(program.fun)
 
 
 @cache
@@ -89,7 +79,7 @@ def _formula(
 ) -> float:
     """1 - (1 - luck)(1 - nδ/price)+ as the formula says, with factors to vary its parts."""
     luck, least = _luck_and_price(v, r, epsilon)
-    return _joined(tail * luck, price * budget / least)
+    return _p_value_from(tail * luck, price * budget / least)
 
 
 def _luck_and_price(v: int, r: int, epsilon: float) -> tuple[float, float]:
@@ -98,8 +88,8 @@ def _luck_and_price(v: int, r: int, epsilon: float) -> tuple[float, float]:
     return luck, v * float(stats.binom.pmf(v, r, p(epsilon))) / luck
 
 
-def _joined(luck: float, bought: float) -> float:
-    return 1 - (1 - min(1.0, luck)) * max(0.0, 1 - bought)
+def _p_value_from(luck: float, leak: float) -> float:
+    return 1 - (1 - min(1.0, luck)) * max(0.0, 1 - leak)
 
 
 def _lucks_and_prices(thresholds: tuple[int, ...], epsilon: float) -> list[tuple[float, float]]:
@@ -109,29 +99,22 @@ def _lucks_and_prices(thresholds: tuple[int, ...], epsilon: float) -> list[tuple
 
 def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
     rng = np.random.default_rng(8)
-    found = []
+    cases = []
     for n, r in ((1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (3, 2), (3, 3), (4, 2)):
         v = int(rng.integers(1, r + 1))
-        found.append((n, r, v, float(rng.uniform(0, 1.5)), float(rng.uniform(0.01, 0.1))))
-    return found
+        cases.append((n, r, v, float(rng.uniform(0, 1.5)), float(rng.uniform(0.01, 0.1))))
+    return cases
 
 
-@ours(
-    87,
-    "ours:exact-p-value",
-    "This book",
-    "For r guesses fixed in advance, the largest P[V ≥ v] of all (ε, δ)-DP mechanisms and plain "
-    "or one-way guessers is 1 − (1 − luck) max(0, 1 − nδ/price), with luck = P[W ≥ v] and "
-    "price = v P[W = v] / P[W ≥ v] for W ~ Bin(r, p(ε)).",
-    kind=LINEAR_PROGRAM,
-    explained="exact-bound#thm-exact-fixed",
-    stated={"tail": 1.0, "price": 1.0},
-    mutants=[varied("tail"), varied("price")],
-    remark="The linear program runs over all tables of up to four elements, not over a class of "
-    "laws.",
-)
+@ours(87, "ours:exact-p-value", "This book", "linear program")
+@explained("exact-bound#thm-exact-fixed")
+@remark("The linear program runs over all tables of up to four elements, not over a class of laws.")
 @each(equal, 1e-6)
-def exact_p_value(tail: float, price: float) -> Cases:
+def exact_p_value(tail: float = 1.0, price: float = 1.0) -> Cases:
+    """For r guesses fixed in advance, the largest P[V ≥ v] of all (ε, δ)-DP mechanisms and plain or
+    one-way guessers is 1 − (1 − luck) max(0, 1 − nδ/price), with luck = P[W ≥ v] and price = v P[W
+    = v] / P[W ≥ v] for W ~ Bin(r, p(ε)).
+    """
     for n, r, v, epsilon, delta in _cases_of_fixed_r():
         value = _formula(v, r, epsilon, n * delta, tail, price)
         name = f"n = {n}, v = {v}, r = {r}"
@@ -142,7 +125,9 @@ def exact_p_value(tail: float, price: float) -> Cases:
 
 
 @cache
-def _best_told(thresholds: tuple[int, ...], epsilon: float, delta: float, stops: bool) -> float:
+def _best_with_feedback(
+    thresholds: tuple[int, ...], epsilon: float, delta: float, stops: bool
+) -> float:
     """max P[V >= c_R] with full feedback about a list that the output decides.
 
     We may assume that the output is the list and the next guess after each possible feedback.
@@ -165,23 +150,20 @@ def _best_told(thresholds: tuple[int, ...], epsilon: float, delta: float, stops:
     return _best_table(n, outputs, wins, epsilon, delta)
 
 
-@ours(
-    99,
-    "ours:list-is-plain",
-    "This book",
-    "If the guesser goes to the end of a list of elements that the output has settled, full "
-    "feedback can do no more than no feedback: the largest P[V ≥ c_R] is the same as for plain "
-    "guessers, 1 − (1 − luck) max(0, 1 − nδ/price) with the largest luck and the least price over "
-    "all lengths.",
-    kind=LINEAR_PROGRAM,
-    explained="valid-adaptive-auditing#thm-exact-told",
-    stated={"tail": 1.0, "price": 1.0, "stops": False},
-    mutants=[varied("tail"), varied("price"), *replaced("stops", before_the_end=True)],
-    remark="The linear program runs over all tables of up to three elements, all sets of elements "
-    "as lists, and all guesses that use the feedback.",
+@ours(99, "ours:list-is-plain", "This book", "linear program")
+@explained("valid-adaptive-auditing#thm-exact-told")
+@mutants(replaced("stops", before_the_end=True))
+@remark(
+    "The linear program runs over all tables of up to three elements, all sets of elements as "
+    "lists, and all guesses that use the feedback."
 )
 @each(equal, 1e-6)
-def list_is_plain(tail: float, price: float, stops: bool) -> Cases:
+def list_is_plain(tail: float = 1.0, price: float = 1.0, stops: bool = False) -> Cases:
+    """If the guesser goes to the end of a list of elements that the output has settled, full
+    feedback can do no more than no feedback: the largest P[V ≥ c_R] is the same as for plain
+    guessers, 1 − (1 − luck) max(0, 1 − nδ/price) with the largest luck and the least price over all
+    lengths.
+    """
     for c, epsilon, delta in (
         ((1, 2), 0.7, 0.05),
         ((9, 1), 0.0, 0.1),
@@ -191,28 +173,26 @@ def list_is_plain(tail: float, price: float, stops: bool) -> Cases:
         ((1, 2, 3), 0.3, 0.05),
     ):
         lucks, prices = zip(*_lucks_and_prices(c, epsilon), strict=True)
-        value = _joined(tail * max(lucks), price * len(c) * delta / min(prices))
+        value = _p_value_from(tail * max(lucks), price * len(c) * delta / min(prices))
         name = f"c = {', '.join(str(v) if v < 9 else 'never' for v in c)}"
-        yield name, value, _best_told(c, epsilon, delta, stops)
+        yield name, value, _best_with_feedback(c, epsilon, delta, stops)
 
 
-@ours(
-    88,
-    "ours:extremal-response",
-    "This book",
-    "A mechanism attains the exact p-value, and has exactly δ where nδ is at most the price.",
-    explained="exact-bound#thm-exact-fixed",
-    stated={"tail": 1.0, "delta": 1.0},
-    mutants=[varied("tail"), varied("delta")],
-)
+@ours(88, "ours:extremal-response", "This book")
+@explained("exact-bound#thm-exact-fixed")
 @each(equal)
-def exact_p_value_is_attained(tail: float, delta: float) -> Cases:
-    for level, leak, v, r, n in ((0.0, 0.05, 1, 3, 3), (0.5, 0.05, 2, 3, 4), (1.0, 0.02, 3, 3, 3)):
-        table = channel(ExtremalResponse(level, leak, v, r), n)
+def exact_p_value_is_attained(tail: float = 1.0, delta: float = 1.0) -> Cases:
+    """A mechanism attains the exact p-value, and has exactly δ where nδ is at most the price."""
+    for epsilon, leak, v, r, n in (
+        (0.0, 0.05, 1, 3, 3),
+        (0.5, 0.05, 2, 3, 4),
+        (1.0, 0.02, 3, 3, 3),
+    ):
+        table = channel(ExtremalResponse(epsilon, leak, v, r), n)
         name = f"v = {v}, r = {r}, n = {n}"
-        yield f"{name}, δ", table.delta(level), delta * leak
+        yield f"{name}, δ", table.delta(epsilon), delta * leak
         reached = float(one_run_law(table, TopGuesser(r))[v:].sum())
-        yield f"{name}, tail", reached, _formula(v, r, level, n * leak, tail)
+        yield f"{name}, tail", reached, _formula(v, r, epsilon, n * leak, tail)
 
 
 @cache
@@ -226,22 +206,18 @@ def _tails(r: int, epsilon: float) -> list[tuple[int, float, float]]:
     ]
 
 
-@ours(
-    89,
-    "ours:steinke-for-small-tails",
-    "This book, on Steinke et al.",
-    "For r fixed in advance the p-value of Steinke et al., f + 2nδα, is at least the exact one "
-    "wherever f ≤ p(ε), so it is a theorem there; not for all v.",
-    explained="exact-bound#prop-exact-usual",
-    stated={"two": 2.0, "border": 1.0},
-    mutants=[
-        varied("two", up=WEAKER, down="whether 1 would do in place of 2 is an open question"),
-        varied("border", down=WEAKER),
-        replaced("border", all_v=10.0),
-    ],
+@ours(89, "ours:steinke-for-small-tails", "This book, on Steinke et al.")
+@explained("exact-bound#prop-exact-usual")
+@mutants(
+    varied("two", up=WEAKER, down="whether 1 would do in place of 2 is an open question"),
+    varied("border", down=WEAKER),
+    replaced("border", all_v=10.0),
 )
 @each(at_most)
-def steinke_where_the_tail_is_small(two: float, border: float) -> Cases:
+def steinke_where_the_tail_is_small(two: float = 2.0, border: float = 1.0) -> Cases:
+    """For r fixed in advance the p-value of Steinke et al., f + 2nδα, is at least the exact one
+    wherever f ≤ p(ε), so it is a theorem there; not for all v.
+    """
     for r, epsilon, delta in product((1, 3, 10, 40), (0.0, 0.5, 2.0, 4.0), (0.05, 0.01, 1e-5)):
         v = np.arange(1, r + 1)
         exact = p_value(v, r, epsilon, delta=delta, n=r, method="exact")
@@ -295,23 +271,19 @@ def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
     ]
 
 
-@ours(
-    90,
-    "ours:random-number-of-guesses",
-    "This book",
-    "For a random number of plain or one-way guesses, the worst case of a rule V ≥ c_R takes the "
-    "largest luck and the least price over all r, which may be those of different r.",
-    kind=LINEAR_PROGRAM,
-    explained="exact-bound#thm-exact-random",
-    stated={"tail": 1.0, "price": 1.0, "joined": True},
-    mutants=[varied("tail"), varied("price"), replaced("joined", the_worst_r_alone=False)],
-)
-def random_number_of_guesses(tail: float, price: float, joined: bool) -> Finding:
+@ours(90, "ours:random-number-of-guesses", "This book", "linear program")
+@explained("exact-bound#thm-exact-random")
+@mutants(replaced("joined", the_worst_r_alone=False))
+def random_number_of_guesses(tail: float = 1.0, price: float = 1.0, joined: bool = True) -> Finding:
+    """For a random number of plain or one-way guesses, the worst case of a rule V ≥ c_R takes the
+    largest luck and the least price over all r, which may be those of different r.
+    """
+
     def formula(c: tuple[int, ...], epsilon: float, budget: float) -> float:
         pairs = _lucks_and_prices(c, epsilon)
         if joined and pairs:
             pairs = [(max(luck for luck, _ in pairs), min(least for _, least in pairs))]
-        return max((_joined(tail * x, price * budget / y) for x, y in pairs), default=0.0)
+        return max((_p_value_from(tail * x, price * budget / y) for x, y in pairs), default=0.0)
 
     def cases() -> Any:
         for c, epsilon, delta in _random_thresholds():
@@ -323,7 +295,7 @@ def random_number_of_guesses(tail: float, price: float, joined: bool) -> Finding
     return equal(cases(), 1e-6)
 
 
-def _split_value(v: Any, r: int, epsilon: float, delta: float, n: int) -> Any:
+def _split_value(v: Any, r: int, epsilon: float, *, delta: float, n: int) -> Any:
     """The p-value behind epsilon_lower_bound_random_r with split = 0.1, from its definition."""
     law, k = stats.binom(r, p(epsilon)), np.maximum(v, 1)
     f = law.sf(k - 1)
@@ -333,90 +305,80 @@ def _split_value(v: Any, r: int, epsilon: float, delta: float, n: int) -> Any:
 
 
 _RULES: dict[str, Function] = {
-    "usual": lambda v, r, epsilon, delta, n: p_value(v, r, epsilon, delta=delta, n=n),
-    "exact": lambda v, r, epsilon, delta, n: p_value(
-        v, r, epsilon, delta=delta, n=n, method="exact"
-    ),
+    "usual": p_value,
+    "exact": partial(p_value, method="exact"),
     "split": _split_value,
 }
 
 
 def _thresholds(rule: str, epsilon: float, delta: float, n: int, beta: float) -> tuple[int, ...]:
     """For each r the least v with a p-value of at most β."""
-    found = []
+    thresholds = []
     for r in range(1, n + 1):
-        rejected = np.asarray(_RULES[rule](np.arange(r + 1), r, epsilon, delta, n)) <= beta
-        found.append(int(np.argmax(np.append(rejected, True))))
-    return tuple(found)
+        values = _RULES[rule](np.arange(r + 1), r, epsilon, delta=delta, n=n)
+        thresholds.append(int(np.argmax(np.append(values <= beta, True))))
+    return tuple(thresholds)
 
 
-#: ε, δ, n, how many true signs are printed now and then, and how many responses otherwise.
+#: Mechanisms with two faces (see below): ε, δ, n, k true signs at times, otherwise r1 responses.
 _ADVERSARIES = (
     (0.0, 1e-4, 1000, 7, 953),
     (1.0, 1e-4, 1000, 14, 977),
     (1.0, 1e-5, 5000, 12, 4839),
     (0.0, 4.63e-5, 1000, 9, 784),
-    (0.0, 4.9999e-5, 1000, 10, 838),  # the split rule at a level 0.01% larger would fail here
+    (0.0, 4.9999e-5, 1000, 10, 838),  # the split rule with a β 0.01% larger would fail here
 )
 
 
 @cache
-def _played_failure(rule: str, beta: float, setting: tuple[float, float, int, int, int]) -> float:
-    """How often a rule at level β rejects the true ε of a mechanism with two faces.
+def _failure_of_two_faces(rule: str, beta: float, setting: tuple[Any, ...]) -> float:
+    """How often a rule that allows β rejects the true ε of a mechanism with two faces.
 
     With probability nδ/k it prints k random elements truthfully, each of them with probability δ;
     otherwise ε-randomized response of the first r1. It is (ε, δ)-DP, and none of our formulas is
     needed to see how often the p-value of what is printed is at most β.
     """
     epsilon, delta, n, k, r1 = setting
-    value = _RULES[rule]
-    shown = n * delta / k
-    v = np.arange(r1 + 1)
-    rejected = np.asarray(value(v, r1, epsilon, delta, n)) <= beta
-    luck = float(stats.binom.pmf(v, r1, p(epsilon)) @ rejected)
-    bought = float(value(np.array([k]), k, epsilon, delta, n)[0] <= beta)
-    return shown * bought + (1 - shown) * luck
+    value = partial(_RULES[rule], epsilon=epsilon, delta=delta, n=n)
+    v, truthful = np.arange(r1 + 1), n * delta / k
+    luck = float(stats.binom.pmf(v, r1, p(epsilon)) @ (value(v, r1) <= beta))
+    return truthful * float(value(k, k) <= beta) + (1 - truthful) * luck
 
 
 @cache
 def _mechanism_of_two_faces_is_private() -> Finding:
     """On four elements, from its table: with k = 2 and r1 = 3 it has exactly the intended δ."""
     signs, n, k, epsilon, delta = sign_vectors(4), 4, 2, 0.3, 0.02
-    rows, weights = [], []
-    shown = n * delta / k
-    for a, b in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
-        for x, y in product((-1, 1), repeat=2):
-            rows.append((signs[:, a] == x) & (signs[:, b] == y))
-            weights.append(shown / 6)
-    truth = [(signs[:, :3] == o).sum(axis=1) for o in sign_vectors(3)]
-    noisy = [(1 - shown) * p(epsilon) ** t * p(-epsilon) ** (3 - t) for t in truth]
-    table = np.vstack([np.array(rows) * np.array(weights)[:, None], np.array(noisy)])
-    return at_most([("δ", Channel(table).delta(epsilon), delta)])
+    truthful = n * delta / k
+    shown = [
+        truthful / 6 * ((signs[:, a] == x) & (signs[:, b] == y))
+        for a, b in combinations(range(4), 2)
+        for x, y in product((-1, 1), repeat=2)
+    ]
+    right = [(signs[:, :3] == o).sum(axis=1) for o in sign_vectors(3)]
+    noisy = [(1 - truthful) * p(epsilon) ** v * p(-epsilon) ** (3 - v) for v in right]
+    return at_most([("δ", Channel(np.array(shown + noisy)).delta(epsilon), delta)])
 
 
-@ours(
-    91,
-    "ours:random-r-needs-another-rule",
-    "This book",
-    "When the number of guesses depends on the output, neither the p-value of Steinke et al. nor "
-    "the exact one is valid in general. For plain and one-way guessers, max(luck / (1 − λ(1 − "
-    "luck)), nδ / (λ price)) is, with λ fixed in advance.",
-    kind=LINEAR_PROGRAM,
-    explained="exact-bound#thm-exact-split",
-    stated={"rule": "split", "level": 1.0},
-    mutants=[
-        replaced("rule", usual="usual", exact="exact"),
-        varied("level", down=WEAKER),
-        varied("level", 1, down=WEAKER),
-        replaced("level", a_fifth_more=1.2),
-    ],
+@ours(91, "ours:random-r-needs-another-rule", "This book", "linear program")
+@explained("exact-bound#thm-exact-split")
+@mutants(
+    replaced("rule", usual="usual", exact="exact"),
+    varied("level", down=WEAKER),
+    varied("level", 1, down=WEAKER),
+    replaced("level", a_fifth_more=1.2),
 )
-def random_r_needs_another_rule(rule: str, level: float) -> Finding:
+def random_r_needs_another_rule(rule: str = "split", level: float = 1.0) -> Finding:
+    """When the number of guesses depends on the output, neither the p-value of Steinke et al. nor
+    the exact one is valid in general. For plain and one-way guessers, max(luck / (1 − λ(1 − luck)),
+    nδ / (λ price)) is, with λ fixed in advance.
+    """
+
     def cases() -> Any:
         for setting in _ADVERSARIES:
             epsilon, delta, n, *_ = setting
             name = f"two faces, ε = {epsilon}, δ = {delta:g}, n = {n}"
-            yield name, _played_failure(rule, round(0.05 * level, 12), setting), 0.05
+            yield name, _failure_of_two_faces(rule, round(0.05 * level, 12), setting), 0.05
         for n, epsilon, delta, beta in product((3, 4), (0.0, 0.3), (0.02, 0.05), (0.3, 0.4, 0.65)):
             c = _thresholds(rule, epsilon, delta, n, beta * level)
             yield f"all laws, n = {n}", _worst_of_thresholds(c, epsilon, delta), beta
@@ -424,27 +386,24 @@ def random_r_needs_another_rule(rule: str, level: float) -> Finding:
     return all_of(_mechanism_of_two_faces_is_private(), at_most(cases(), 1e-7))
 
 
-@ours(
-    92,
-    "ours:bounded-damage",
-    "This book, on Steinke et al.",
-    "Used with a random number of plain or one-way guesses, a bound of Steinke et al. at level β ≤ "
-    "1/2 fails with probability at most (2 − p(ε)) β, and it can fail with probability above β.",
-    kind=LINEAR_PROGRAM,
-    explained="exact-bound#prop-exact-usual",
-    stated={"two": 2.0, "one": 1.0},
-    mutants=[varied("two", up=WEAKER), varied("one", down=WEAKER), replaced("two", no_damage=1.0)],
-    remark="How much damage is possible at a given ε is not known; where p(ε) is nearly 1, even a "
-    "fixed number of guesses comes close to the bound.",
+@ours(92, "ours:bounded-damage", "This book, on Steinke et al.", "linear program")
+@explained("exact-bound#prop-exact-usual")
+@mutants(varied("two", up=WEAKER), varied("one", down=WEAKER), replaced("two", no_damage=1.0))
+@remark(
+    "How much damage is possible at a given ε is not known; where p(ε) is nearly 1, even a fixed "
+    "number of guesses comes close to the bound."
 )
 @each(at_most, 1e-7)
-def damage_is_bounded(two: float, one: float) -> Cases:
+def damage_is_bounded(two: float = 2.0, one: float = 1.0) -> Cases:
+    """Used with a random number of plain or one-way guesses, a bound of Steinke et al. at level β ≤
+    1/2 fails with probability at most (2 − p(ε)) β, and it can fail with probability above β.
+    """
     # In the last case randomized response uses almost all of β, and δ plays no part.
     for setting in (*_ADVERSARIES, (4.0, 1e-12, 3000, 1, 2257)):
         epsilon, delta, n, *_ = setting
         limit = 0.05 * (two - one * p(epsilon)) if two > 1 else 0.05
         name = f"two faces, ε = {epsilon}, δ = {delta:g}, n = {n}"
-        yield name, _played_failure("usual", 0.05, setting), limit
+        yield name, _failure_of_two_faces("usual", 0.05, setting), limit
     for n, epsilon, delta, beta in product((3, 4), (0.0, 0.3), (0.02, 0.05), (0.3, 0.4, 0.5)):
         c = _thresholds("usual", epsilon, delta, n, beta)
         limit = beta * (two - one * p(epsilon)) if two > 1 else beta
@@ -453,7 +412,7 @@ def damage_is_bounded(two: float, one: float) -> Cases:
 
 @cache
 def _budget_cases() -> list[tuple[int, int, float, float, float]]:
-    rng, found = np.random.default_rng(11), []
+    rng, cases = np.random.default_rng(11), []
     for _ in range(8):
         k = int(rng.integers(1, 4))
         v = int(rng.integers(1, k + 1))
@@ -462,24 +421,19 @@ def _budget_cases() -> list[tuple[int, int, float, float, float]]:
         def reward(a: int, r: int, v: int = v, k: int = k) -> float:
             return float(a >= v and r <= k)
 
-        found.append((v, k, epsilon, delta, _best_of_all_laws(reward, 3, epsilon, delta)))
-    return found
+        cases.append((v, k, epsilon, delta, _best_of_all_laws(reward, 3, epsilon, delta)))
+    return cases
 
 
-@ours(
-    93,
-    "ours:fixed-budget",
-    "This book",
-    "With at most k plain or one-way guesses, and missing ones counted as wrong, the exact p-value "
-    "of (v, k) is again the worst case.",
-    kind=LINEAR_PROGRAM,
-    explained="exact-bound#prop-exact-budget",
-    stated={"tail": 1.0, "price": 1.0, "size": "k"},
-    mutants=[varied("tail"), varied("price"), replaced("size", one_less="k − 1")],
-)
+@ours(93, "ours:fixed-budget", "This book", "linear program")
+@explained("exact-bound#prop-exact-budget")
+@mutants(replaced("size", one_less="k − 1"))
 @each(equal, 1e-6)
-def fixed_budget(tail: float, price: float, size: str) -> Cases:
-    for v, k, epsilon, delta, found in _budget_cases():
+def fixed_budget(tail: float = 1.0, price: float = 1.0, size: str = "k") -> Cases:
+    """With at most k plain or one-way guesses, and missing ones counted as wrong, the exact p-value
+    of (v, k) is again the worst case.
+    """
+    for v, k, epsilon, delta, largest in _budget_cases():
         r = k if size == "k" else max(v, k - 1)
         value = _formula(v, r, epsilon, 3 * delta, tail, price)
-        yield f"v = {v}, k = {k}", value, found
+        yield f"v = {v}, k = {k}", value, largest

@@ -8,25 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ledger.entries import (
-    CLOSED,
-    WEAKER,
-    Finding,
-    accuracy_values,
-    all_of,
-    at_most,
-    binomial_counts,
-    chance,
-    equal,
-    replaced,
-    same_answers,
-    shifted,
-    statement,
-    tends,
-    varied,
-)
+from ledger.comparisons import at_most, equal, same_answers, tends
+from ledger.counts import accuracy_values, binomial_counts, chance
+from ledger.entries import explained, mutants, remark, statement
+from ledger.findings import Finding, all_of
+from ledger.mutants import WEAKER, replaced, shifted, varied
 from ledger.privacy_notions import sampled_tables
-from ledger.small_channels import zoo
+from ledger.small_channels import all_tables
 from ledger.tightness import SIZE, families
 from ledger.worst_cases import best_mean
 from orabook.studies.universe import SampledChannel
@@ -43,27 +31,23 @@ def _steps(table: Channel) -> tuple[bool, ...]:
     return tuple(bool(b - a > 1e-9) for a, b in pairwise(chain))
 
 
-@statement(
-    25,
-    "sec:the-gap",
-    "Section 4",
-    "Three gaps: few exposed elements (NAS), rare bad outputs (AON), interference (XOR); each "
-    "example loses at its own step of the chain and at no other.",
-    explained="04-the-gaps#ch-gaps",
-    stated={"examples": ("NAS", "AON", "XOR")},
-    mutants=[
-        replaced(
-            "examples",
-            first_two_exchanged=("AON", "NAS", "XOR"),
-            last_two_exchanged=("NAS", "XOR", "AON"),
-            count_for_interference=("NAS", "AON", "Count"),
-        )
-    ],
+@statement(25, "sec:the-gap", "Section 4")
+@explained("04-the-gaps#ch-gaps")
+@mutants(
+    replaced(
+        "examples",
+        first_two_exchanged=("AON", "NAS", "XOR"),
+        last_two_exchanged=("NAS", "XOR", "AON"),
+        count_for_interference=("NAS", "AON", "Count"),
+    )
 )
-def each_gap_has_its_example(examples: tuple[str, ...]) -> Finding:
+def each_gap_has_its_example(examples: tuple[str, ...] = ("NAS", "AON", "XOR")) -> Finding:
+    """Three gaps: few exposed elements (NAS), rare bad outputs (AON), interference (XOR); each
+    example loses at its own step of the chain and at no other.
+    """
     answers = {}
     for place, name in enumerate(examples):
-        strict = _steps(zoo()[f"{name} n=3"])
+        strict = _steps(all_tables()[f"{name} n=3"])
         answers[f"{name} at step {place + 1}"] = (True, strict == tuple(np.eye(3)[place] == 1))
     return same_answers(answers)
 
@@ -73,16 +57,11 @@ def _best_of(mechanism: Any, n: int, k: int) -> float:
     return best_mean(channel(mechanism, n), accuracy_values(n, k))
 
 
-@statement(
-    46,
-    "prop:ora-efficacy-for-nas",
-    "Proposition B.3",
-    "With unlimited guesses the efficacy for Name and Shame tends to 1/2: with k guesses it is "
-    "1/2 + 1/(2k), where the output names its owner.",
-    stated={"base": 0.5, "gain": 0.5, "power": 1.0},
-    mutants=[varied("base"), varied("gain"), varied("power")],
-)
-def name_and_shame(base: float, gain: float, power: float) -> Finding:
+@statement(46, "prop:ora-efficacy-for-nas", "Proposition B.3")
+def name_and_shame(base: float = 0.5, gain: float = 0.5, power: float = 1.0) -> Finding:
+    """With unlimited guesses the efficacy for Name and Shame tends to 1/2: with k guesses it is 1/2
+    + 1/(2k), where the output names its owner.
+    """
     return equal(
         (f"n = {n}, k = {k}", base + gain / k**power, _best_of(NameAndShame(), n, k))
         for n in (2, 3, 4, 5)
@@ -107,21 +86,14 @@ def _one_sure_guess(k: int) -> float:
     return float(weight @ epsilon_lower_bound(v + 1, k))
 
 
-@statement(
-    47,
-    "cor:ora-is-not-tight-for-nas",
-    "Corollary B.4",
-    "ORA is not tight for Name and Shame: with unlimited guesses its efficacy tends to 1/2 and its "
-    "mean bound to 0, where the level is infinite.",
-    kind=CLOSED,
-    stated={"efficacy": 0.5, "limit": 0.0, "guesses": "unlimited"},
-    mutants=[
-        varied("efficacy"),
-        shifted("limit", 0.03),
-        replaced("guesses", one_for_ever="one for ever"),
-    ],
-)
-def name_and_shame_is_not_tight(efficacy: float, limit: float, guesses: str) -> Finding:
+@statement(47, "cor:ora-is-not-tight-for-nas", "Corollary B.4", "closed form")
+@mutants(shifted("limit", 0.03), replaced("guesses", one_for_ever="one for ever"))
+def name_and_shame_is_not_tight(
+    efficacy: float = 0.5, limit: float = 0.0, guesses: str = "unlimited"
+) -> Finding:
+    """ORA is not tight for Name and Shame: with unlimited guesses its efficacy tends to 1/2 and its
+    mean bound to 0, where the level is infinite.
+    """
     sizes = (10**2, 10**4, 10**6) if guesses == "unlimited" else (1, 1, 1)
     taken = (10, 10**3, 10**5) if guesses == "unlimited" else (1, 1, 1)
     family = families()["1 named"]
@@ -139,15 +111,13 @@ def _efficacy_where_certain(mechanism: Any, n: int) -> float:
     return float((law * v / (r + 1)).sum() / law.sum())
 
 
-@statement(
-    48,
-    "prop:ora-efficacy-for-aon",
-    "Proposition B.6",
-    "All or Nothing has efficacy (1 + p)/2, for any number of guesses.",
-    stated={"base": 0.5, "slope": 0.5, "silent_audits": "not allowed"},
-    mutants=[varied("base"), varied("slope"), replaced("silent_audits", dropped="dropped")],
-)
-def all_or_nothing(base: float, slope: float, silent_audits: str) -> Finding:
+@statement(48, "prop:ora-efficacy-for-aon", "Proposition B.6")
+@mutants(replaced("silent_audits", dropped="dropped"))
+def all_or_nothing(
+    base: float = 0.5, slope: float = 0.5, silent_audits: str = "not allowed"
+) -> Finding:
+    """All or Nothing has efficacy (1 + p)/2, for any number of guesses."""
+
     def best(q: float, n: int, k: int) -> float:
         if silent_audits == "dropped":  # at least as good as this: it guesses all n, or none
             return _efficacy_where_certain(AllOrNothing(q), n)
@@ -160,17 +130,12 @@ def all_or_nothing(base: float, slope: float, silent_audits: str) -> Finding:
     )
 
 
-@statement(
-    49,
-    "cor:ora-is-not-tight-for-aon",
-    "Corollary B.7",
-    "ORA is not tight for All or Nothing: the bound grows without limit only with probability p < "
-    "1.",
-    kind=CLOSED,
-    stated={"factor": 1.0},
-    mutants=[varied("factor")],
-)
-def all_or_nothing_is_not_tight(factor: float) -> Finding:
+@statement(49, "cor:ora-is-not-tight-for-aon", "Corollary B.7", "closed form")
+def all_or_nothing_is_not_tight(factor: float = 1.0) -> Finding:
+    """ORA is not tight for All or Nothing: the bound grows without limit only with probability p <
+    1.
+    """
+
     def structure() -> Any:
         for q in (0.25, 0.89):
             law = one_run_law(channel(AllOrNothing(q), 5), ThresholdGuesser())[:, 5]
@@ -187,15 +152,10 @@ def all_or_nothing_is_not_tight(factor: float) -> Finding:
     return all_of(equal(structure()), *limits)
 
 
-@statement(
-    50,
-    "prop:ora-efficacy-for-xor",
-    "Proposition B.9",
-    "XOR of n ≥ 2 bits has efficacy 1/2, for any number of guesses.",
-    stated={"least": 2, "efficacy": 0.5},
-    mutants=[replaced("least", from_one_bit_on=1), varied("efficacy")],
-)
-def xor(least: int, efficacy: float) -> Finding:
+@statement(50, "prop:ora-efficacy-for-xor", "Proposition B.9")
+@mutants(replaced("least", from_one_bit_on=1))
+def xor(least: int = 2, efficacy: float = 0.5) -> Finding:
+    """XOR of n ≥ 2 bits has efficacy 1/2, for any number of guesses."""
     return equal(
         (f"n = {n}, k = {k}", _best_of(Xor(), n, k), efficacy)
         for n in range(least, 6)
@@ -216,7 +176,7 @@ def _matching_the_parity(n: int) -> tuple[Channel, NDArray[Any]]:
 def _success_laws(n: int) -> dict[str, NDArray[Any]]:
     """For guessers of XOR: the joint law of their n successes, an axis for each of them."""
     table, matching = _matching_the_parity(n)
-    found = {}
+    laws = {}
     for name, guesses in (
         ("always 1", np.ones((2, n), dtype=int)),
         ("matching the parity", matching),
@@ -224,28 +184,26 @@ def _success_laws(n: int) -> dict[str, NDArray[Any]]:
         law = np.zeros((2,) * n)
         for o, s in product(range(2), range(2**n)):
             law[tuple((guesses[o] == table.signs[s]).astype(int))] += table.table[o, s] / 2**n
-        found[name] = law
-    return found
+        laws[name] = law
+    return laws
 
 
-@statement(
-    51,
-    "cor:ora-is-not-tight-for-xor",
-    "Corollary B.10",
-    "ORA is not tight for XOR: each guess is right with probability 1/2, any n − 1 of them "
-    "independently, and with unlimited guesses the mean bound tends to 0.",
-    kind=CLOSED,
-    stated={"success": 0.5, "left_out": 1, "limit": 0.0},
-    mutants=[
-        varied("success", 1),
-        replaced("left_out", none_so_that_all_are_independent=0),
-        shifted("limit", 0.03),
-    ],
-    remark="Not all n are independent: three guesses with the parity of the output are all right "
-    "with probability 1/4, and otherwise exactly one is. The last part is for one sure guess and n "
-    "− 1 fair ones, which is more than XOR allows.",
+@statement(51, "cor:ora-is-not-tight-for-xor", "Corollary B.10", "closed form")
+@mutants(
+    varied("success", 1),
+    replaced("left_out", none_so_that_all_are_independent=0),
+    shifted("limit", 0.03),
 )
-def xor_is_not_tight(success: float, left_out: int, limit: float) -> Finding:
+@remark(
+    "Not all n are independent: three guesses with the parity of the output are all right with "
+    "probability 1/4, and otherwise exactly one is. The last part is for one sure guess and n − 1 "
+    "fair ones, which is more than XOR allows."
+)
+def xor_is_not_tight(success: float = 0.5, left_out: int = 1, limit: float = 0.0) -> Finding:
+    """ORA is not tight for XOR: each guess is right with probability 1/2, any n − 1 of them
+    independently, and with unlimited guesses the mean bound tends to 0.
+    """
+
     def structure() -> Any:
         for n in (2, 3, 4):
             for name, law in _success_laws(n).items():
@@ -261,21 +219,20 @@ def xor_is_not_tight(success: float, left_out: int, limit: float) -> Finding:
     return all_of(equal(structure()), tends(means, limit, 0.005))
 
 
-@statement(
-    76,
-    "text:sampling-adds-privacy",
-    "Appendix B, closing remark",
-    "Sampling the dataset is a further layer of privacy: for each element the sampled mechanism "
-    "has at most the level of the mechanism, and it may have less.",
-    explained="B-gaps-in-detail#prop-gapsb-sampling",
-    stated={"factor": 1.0, "parity": 1.0},
-    mutants=[varied("factor", up=WEAKER), varied("parity")],
-    remark="The level of the sampled parity of n coins with bias b has the closed form 2 "
-    "artanh(|b|^(n−1)), times 1; the second constant varies this 1.",
+@statement(76, "text:sampling-adds-privacy", "Appendix B, closing remark")
+@explained("B-gaps-in-detail#prop-gapsb-sampling")
+@mutants(varied("factor", up=WEAKER))
+@remark(
+    "The level of the sampled parity of n coins with bias b has the closed form 2 "
+    "artanh(|b|^(n−1)), times 1; the second constant varies this 1."
 )
-def sampling_adds_privacy(factor: float, parity: float) -> Finding:
+def sampling_adds_privacy(factor: float = 1.0, parity: float = 1.0) -> Finding:
+    """Sampling the dataset is a further layer of privacy: for each element the sampled mechanism
+    has at most the level of the mechanism, and it may have less.
+    """
+
     def limits() -> Any:
-        for name, table in zoo().items():
+        for name, table in all_tables().items():
             for q in (0.5, 0.8, 0.99):
                 sampled = SampledChannel.of(table, [1 - q, q])
                 yield f"{name}, coins {q}", p(sampled.ddp), p(factor * sampled.epsilon)

@@ -9,60 +9,39 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ledger.entries import (
-    MONTE_CARLO,
-    Cases,
-    Finding,
-    all_of,
-    definition,
-    each,
-    equal,
-    fits,
-    near,
-    replaced,
-    varied,
-)
+from ledger.comparisons import equal, fits, near
+from ledger.entries import definition, explained, mutants, remark
+from ledger.findings import Cases, Finding, Function, all_of, each
+from ledger.mutants import replaced
 from ledger.small_channels import LN3, randomized_response
+from oralib import classic, one_run
 from oralib.bounds import Counts, p
 from oralib.channel import Channel, channel
 from oralib.dpsgd import DpSgd, run_dpsgd
-from oralib.games import (
-    adaptive_law,
-    classic,
-    classic_law,
-    full_knowledge,
-    full_knowledge_law,
-    one_run,
-)
+from oralib.games import adaptive_law, classic_law, full_knowledge, full_knowledge_law
 from oralib.guessers import ThresholdGuesser
-from oralib.mechanisms import (
+from oralib.mechanisms import Mechanism, sign_vectors
+from oralib.mechanisms.elements import (
     AllOrNothing,
-    Count,
-    CountInSets,
     LocalLaplace,
     LocalRandomizedResponse,
     NameAndShame,
-    Xor,
-    XorInPairs,
-    XorRandomizedResponse,
-    sign_vectors,
 )
+from oralib.mechanisms.sets import Count, CountInSets, Xor, XorInPairs, XorRandomizedResponse
+
+_RESPONSE = LocalRandomizedResponse(LN3)
 
 
-@definition(
-    6,
-    "def:local-algorithms",
-    "Definition 4.1",
-    "A local algorithm treats each element by itself and all alike, as randomized response does: "
-    "its table is a product of equal factors.",
-    stated={"together": 0.0, "mechanism": LocalRandomizedResponse(LN3)},
-    mutants=[
-        replaced("together", in_3_per_cent_of_all_runs=0.03),
-        replaced("mechanism", name_and_shame=NameAndShame(), count_in_pairs=CountInSets(2)),
-    ],
-    remark="The first variant flips all elements together in a few percent of all runs.",
+@definition(6, "def:local-algorithms", "Definition 4.1")
+@mutants(
+    replaced("together", in_3_per_cent_of_all_runs=0.03),
+    replaced("mechanism", name_and_shame=NameAndShame(), count_in_pairs=CountInSets(2)),
 )
-def table_is_a_product(together: float, mechanism: Any) -> Finding:
+@remark("The first variant flips all elements together in a few percent of all runs.")
+def table_is_a_product(together: float = 0.0, mechanism: Mechanism = _RESPONSE) -> Finding:
+    """A local algorithm treats each element by itself and all alike, as randomized response does:
+    its table is a product of equal factors.
+    """
     table, single = channel(mechanism, 2), channel(mechanism, 1)
     rows = {tuple(np.atleast_1d(o)): row for o, row in zip(table.outputs, table.table, strict=True)}  # type: ignore[arg-type]
     part = {int(o[0]): row for o, row in zip(np.asarray(single.outputs), single.table, strict=True)}
@@ -83,16 +62,10 @@ def table_is_a_product(together: float, mechanism: Any) -> Finding:
     return equal(cases())
 
 
-@definition(
-    7,
-    "def:local-randomized-response",
-    "Definition 4.2",
-    "LRR_ε tells the truth with probability p(ε) on each element, and its privacy level is ε.",
-    stated={"rate": 1.0},
-    mutants=[varied("rate")],
-)
+@definition(7, "def:local-randomized-response", "Definition 4.2")
 @each(equal)
-def level_of_randomized_response(rate: float) -> Cases:
+def level_of_randomized_response(rate: float = 1.0) -> Cases:
+    """LRR_ε tells the truth with probability p(ε) on each element, and its privacy level is ε."""
     for epsilon, n in product((0.5, 1.0, 2.0), (1, 3)):
         table = randomized_response(n, p(rate * epsilon))
         yield f"ε = {epsilon}, n = {n}", Channel(table).epsilon, epsilon
@@ -100,21 +73,17 @@ def level_of_randomized_response(rate: float) -> Cases:
         yield f"ε = {epsilon}, n = {n}", float(np.abs(own - table).max()), 0.0
 
 
-@definition(
-    10,
-    "def:count-in-sets",
-    "Definition 6.1",
-    "Count-in-Sets releases the number of ones in each set of s neighbouring elements; the last "
-    "set is smaller if s does not divide n.",
-    stated={"s": 2, "start": 0, "last": "smaller"},
-    mutants=[
-        replaced("s", one=1, three=3),
-        replaced("start", one_later=1),
-        replaced("last", left_out="left out"),
-    ],
+@definition(10, "def:count-in-sets", "Definition 6.1")
+@mutants(
+    replaced("s", one=1, three=3),
+    replaced("start", one_later=1),
+    replaced("last", left_out="left out"),
 )
 @each(equal)
-def count_in_sets(s: int, start: int, last: str) -> Cases:
+def count_in_sets(s: int = 2, start: int = 0, last: str = "smaller") -> Cases:
+    """Count-in-Sets releases the number of ones in each set of s neighbouring elements; the last
+    set is smaller if s does not divide n.
+    """
     for n in (4, 5, 6):
         signs = sign_vectors(n)
         output = CountInSets(2).run(signs, np.random.default_rng(0))
@@ -143,22 +112,17 @@ _PLAYERS: dict[str, Any] = {"always 1": _AlwaysOne(), "threshold": ThresholdGues
 
 
 @cache
-def _played_count(guesser: str) -> Counts:
+def _one_run_of_count(guesser: str) -> Counts:
     return one_run(Count(), _PLAYERS[guesser], 4, trials=50_000, seed=1)
 
 
-@definition(
-    11,
-    "alg:one-run-auditing-auditor",
-    "Algorithm 1",
-    "The one-run auditor flips n fair coins, runs M once, and counts right and taken guesses of a "
-    "guesser that sees the output alone.",
-    kind=MONTE_CARLO,
-    explained="02-preliminaries#paper-algorithm-1",
-    stated={"coin": 0.5, "feedback": "none"},
-    mutants=[varied("coin"), replaced("feedback", full="full")],
-)
-def one_run_counts(coin: float, feedback: str) -> Finding:
+@definition(11, "alg:one-run-auditing-auditor", "Algorithm 1", "Monte Carlo")
+@explained("02-preliminaries#paper-algorithm-1")
+@mutants(replaced("feedback", full="full"))
+def one_run_counts(coin: float = 0.5, feedback: str = "none") -> Finding:
+    """The one-run auditor flips n fair coins, runs M once, and counts right and taken guesses of a
+    guesser that sees the output alone.
+    """
     table = channel(Count(), 4)
     ones = (table.signs > 0).sum(axis=1)
     weight = coin**ones * (1 - coin) ** (4 - ones)
@@ -171,39 +135,34 @@ def one_run_counts(coin: float, feedback: str) -> Finding:
             law[v, int(np.abs(guesses[o]).sum())] += table.table[o, s] * weight[s]
         if feedback != "none" and isinstance(guesser, ThresholdGuesser):
             law = adaptive_law(table, guesser, feedback=feedback)
-        findings.append(fits(_played_count(name), law))
+        findings.append(fits(_one_run_of_count(name), law))
     return all_of(*findings)
 
 
 @cache
-def _played_classic() -> Counts:
+def _classic_runs() -> Counts:
     game: dict[str, Any] = {"base": (-1, 1, 1), "trials": 20_000, "seed": 1}
     return classic(XorRandomizedResponse(LN3), ThresholdGuesser(), 10, **game)
 
 
-@definition(
-    12,
-    "alg:classic-auditor",
-    "Algorithm 2",
-    "The classic auditor flips one coin per run and knows the rest, so its successes on XRR are "
-    "independent, each with probability p(ε).",
-    kind=MONTE_CARLO,
-    explained="A-guessing-based-auditing#paper-algorithm-2",
-    stated={"success": 0.75},
-    mutants=[varied("success")],
-)
-def classic_counts(success: float) -> Finding:
+@definition(12, "alg:classic-auditor", "Algorithm 2", "Monte Carlo")
+@explained("A-guessing-based-auditing#paper-algorithm-2")
+def classic_counts(success: float = 0.75) -> Finding:
+    """The classic auditor flips one coin per run and knows the rest, so its successes on XRR are
+    independent, each with probability p(ε).
+    """
     law = np.zeros((11, 11))
     law[:, 10] = stats.binom.pmf(np.arange(11), 10, success)
     table = channel(XorRandomizedResponse(LN3), 3)
     exact = classic_law(table, ThresholdGuesser(), 10, base=(-1, 1, 1))
     return all_of(
-        fits(_played_classic(), law),
+        fits(_classic_runs(), law),
         equal([("the law from the table", float(np.abs(law - exact).max()), 0.0)]),
     )
 
 
-_LEVELS: dict[str, tuple[Any, int]] = {
+#: Mechanisms without a finite ε, and numbers of elements to try them with.
+_NOT_PRIVATE: dict[str, tuple[Any, int]] = {
     "NAS": (NameAndShame(), 3),
     "AON": (AllOrNothing(0.25), 3),
     "XOR": (Xor(), 3),
@@ -212,18 +171,14 @@ _LEVELS: dict[str, tuple[Any, int]] = {
 }
 
 
-@definition(
-    18,
-    "def:mechanisms",
-    "Definitions B.2, B.5, B.8, C.12, E.1, E.6, Section D.2",
-    "Of the examples, XRR_ε and Local Laplace have privacy level ε, and NAS, AON, XOR, XIP and "
-    "Count have no finite one.",
-    stated={"xrr": 1.0, "laplace": 1.0, "others": inf},
-    mutants=[varied("xrr"), varied("laplace"), replaced("others", ε_30=30.0)],
-)
+@definition(18, "def:mechanisms", "Definitions B.2, B.5, B.8, C.12, E.1, E.6, Section D.2")
+@mutants(replaced("others", ε_30=30.0))
 @each(equal)
-def levels_of_the_examples(xrr: float, laplace: float, others: float) -> Cases:
-    for name, (mechanism, n) in _LEVELS.items():
+def levels_of_the_examples(xrr: float = 1.0, laplace: float = 1.0, others: float = inf) -> Cases:
+    """Of the examples, XRR_ε and Local Laplace have privacy level ε, and NAS, AON, XOR, XIP and
+    Count have no finite one.
+    """
+    for name, (mechanism, n) in _NOT_PRIVATE.items():
         yield name, channel(mechanism, n).epsilon, others
     for epsilon in (0.5, LN3, 2.0):
         table = channel(XorRandomizedResponse(epsilon), 3)
@@ -244,47 +199,31 @@ def _training() -> NDArray[np.float64]:
     return -np.diff(weights, axis=0).ravel()
 
 
-@definition(
-    21,
-    "alg:dp-sgd",
-    "Algorithm 3",
-    "A step of DP-SGD subtracts the learning rate times the sum of the batch's clipped gradients "
-    "plus noise of standard deviation σ times the clipping threshold.",
-    kind=MONTE_CARLO,
-    explained="D-dp-sgd-in-detail#paper-algorithm-3",
-    stated={"rate": 0.3, "sigma": 1.7, "clip": 2.0, "learning_rate": 0.1},
-    mutants=[varied("rate"), varied("sigma"), varied("clip"), varied("learning_rate")],
-)
-def noisy_steps(rate: float, sigma: float, clip: float, learning_rate: float) -> Finding:
+@definition(21, "alg:dp-sgd", "Algorithm 3", "Monte Carlo")
+@explained("D-dp-sgd-in-detail#paper-algorithm-3")
+def noisy_steps(
+    rate: float = 0.3, sigma: float = 1.7, clip: float = 2.0, learning_rate: float = 0.1
+) -> Finding:
+    """A step of DP-SGD subtracts the learning rate times the sum of the batch's clipped gradients
+    plus noise of standard deviation σ times the clipping threshold.
+    """
     step = _training()  # two elements per coordinate, their gradients of size 5 clipped
     unit = learning_rate * clip
     variance = unit**2 * (2 * rate * (1 - rate) + sigma**2)
     spread, size = float(step.var(ddof=1)), step.size
-    return near(
-        [
-            (
-                "mean of a step",
-                float(step.mean()),
-                float(np.sqrt(variance / size)),
-                2 * rate * unit,
-            ),
-            ("its variance", spread, spread * float(np.sqrt(2 / size)), variance),
-        ]
-    )
+    error = float(np.sqrt(variance / size))
+    mean = ("mean of a step", float(step.mean()), error, 2 * rate * unit)
+    return near([mean, ("its variance", spread, spread * float(np.sqrt(2 / size)), variance)])
 
 
-@definition(
-    22,
-    "def:full-knowledge-ora",
-    "Section E.1",
-    "Full-knowledge ORA guesses each element knowing all others; on XRR all guesses are then "
-    "right together, with probability p(ε), or wrong together.",
-    explained="E-adaptive-auditing#paper-section-e-1-full-knowledge",
-    stated={"truth": 0.75, "together": 1.0},
-    mutants=[varied("truth"), replaced("together", independently=0.97)],
-)
+@definition(22, "def:full-knowledge-ora", "Section E.1")
+@explained("E-adaptive-auditing#paper-section-e-1-full-knowledge")
+@mutants(replaced("together", independently=0.97))
 @each(equal)
-def all_or_none(truth: float, together: float) -> Cases:
+def all_or_none(truth: float = 0.75, together: float = 1.0) -> Cases:
+    """Full-knowledge ORA guesses each element knowing all others; on XRR all guesses are then right
+    together, with probability p(ε), or wrong together.
+    """
     for n in (2, 3, 4):
         v = np.arange(n + 1)
         jointly = np.where(v == n, truth, np.where(v == 0, 1 - truth, 0.0))
@@ -297,45 +236,44 @@ def all_or_none(truth: float, together: float) -> Cases:
     yield "played", float(np.isin(played.v, (0, 6)).mean()), together
 
 
-def _adaptive_by_words(table: Channel, tau: float, revealed: str) -> NDArray[np.float64]:
-    """The law of (V, R) of a guesser with a threshold, straight from the definition."""
+#: From a guess to whether the element is revealed after it.
+_IS_REVEALED: dict[str, Function] = {
+    "all": lambda guess: True,
+    "abstained only": lambda guess: guess == 0,
+    "guessed only": lambda guess: guess != 0,
+    "none": lambda guess: False,
+}
+
+
+def adaptive_law_by_definition(table: Channel, tau: float, revealed: str) -> NDArray[np.float64]:
+    """The law of (V, R) of a guesser with a threshold, path by path.
+
+    What becomes known to the guesser is ``"all"`` (full feedback), ``"abstained only"`` (one-way
+    feedback), ``"guessed only"`` or ``"none"``.
+    """
     law = np.zeros((table.n + 1, table.n + 1))
-    for o, s in product(range(len(table.table)), range(2**table.n)):
-        if table.table[o, s] == 0:
-            continue
+    for o, s in np.argwhere(table.table > 0):
         known, v, r = np.zeros(table.n, dtype=np.int8), 0, 0
-        for i in range(table.n):
+        for i, sign in enumerate(table.signs[s]):
             loss = table.conditional_loss(o, known, i)
             guess = 0 if abs(loss) < tau - 1e-12 else (-1 if loss > 0 else 1)
-            r, v = r + abs(guess), v + int(guess == table.signs[s, i])
-            told = {
-                "all": True,
-                "abstained only": guess == 0,
-                "guessed only": guess != 0,
-                "none": False,
-            }
-            known[i] = table.signs[s, i] if told[revealed] else 0
+            r, v = r + abs(guess), v + int(guess == sign)
+            known[i] = sign if _IS_REVEALED[revealed](guess) else 0
         law[v, r] += table.table[o, s] / 2**table.n
     return law
 
 
-@definition(
-    23,
-    "def:adaptive-ora",
-    "Definition E.3",
-    "AORA lets the guesser see the true values of the elements that it has dealt with, including "
-    "those it abstained from.",
-    stated={"revealed": "all"},
-    mutants=[
-        replaced(
-            "revealed", abstained_only="abstained only", guessed_only="guessed only", none="none"
-        )
-    ],
+@definition(23, "def:adaptive-ora", "Definition E.3")
+@mutants(
+    replaced("revealed", abstained_only="abstained only", guessed_only="guessed only", none="none")
 )
 @each(equal)
-def elements_are_revealed(revealed: str) -> Cases:
+def elements_are_revealed(revealed: str = "all") -> Cases:
+    """AORA lets the guesser see the true values of the elements that it has dealt with, including
+    those it abstained from.
+    """
     for mechanism, n, tau in ((XorInPairs(), 4, inf), (Count(), 4, 0.5), (Count(), 3, 0.6)):
         table = channel(mechanism, n)
         law = adaptive_law(table, ThresholdGuesser(tau), feedback="full")
-        words = _adaptive_by_words(table, tau, revealed)
+        words = adaptive_law_by_definition(table, tau, revealed)
         yield f"{mechanism}, n = {n}", float(np.abs(law - words).max()), 0.0

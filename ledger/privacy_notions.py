@@ -9,35 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ledger.entries import (
-    Cases,
-    Finding,
-    definition,
-    each,
-    equal,
-    replaced,
-    shifted,
-    statement,
-    varied,
-)
-from ledger.small_channels import LN3, best_accuracy, zoo
+from ledger.comparisons import equal
+from ledger.entries import correction, definition, explained, mutants, statement
+from ledger.findings import Cases, Finding, each
+from ledger.mutants import replaced, shifted
+from ledger.small_channels import LN3, all_tables, best_accuracy
 from orabook.studies.universe import SampledChannel
 from oralib.bounds import p
 from oralib.channel import Channel, channel
 from oralib.mechanisms import Count, LocalRandomizedResponse, XorRandomizedResponse, sign_vectors
 
 
-@definition(
-    1,
-    "def:differential-privacy",
-    "Definition 2.1",
-    "The privacy level is the largest log-ratio of output probabilities over datasets that "
-    "differ in one element.",
-    stated={"differences": 1, "factor": 1.0},
-    mutants=[replaced("differences", two=2, none=0), varied("factor")],
-)
+@definition(1, "def:differential-privacy", "Definition 2.1")
+@mutants(replaced("differences", two=2, none=0))
 @each(equal)
-def privacy_level(differences: int, factor: float) -> Cases:
+def privacy_level(differences: int = 1, factor: float = 1.0) -> Cases:
+    """The privacy level is the largest log-ratio of output probabilities over datasets that differ
+    in one element.
+    """
     for mechanism in (LocalRandomizedResponse(LN3), XorRandomizedResponse(LN3), Count()):
         table = channel(mechanism, 3)
         differ = (table.signs[:, None] != table.signs[None]).sum(axis=2)
@@ -54,28 +43,25 @@ def _mean_success(table: Channel, guesses: NDArray[Any]) -> float:
     return float((table.table * right).sum() / table.table.shape[1])
 
 
-@statement(
-    8,
-    "eq:maximum-likelihood-guesser",
-    "Section 5",
-    "The best guess of an element is the sign of its distributional privacy loss.",
-    explained="05-efficacy#paper-section-5-guesser",
-    stated={"sign": 1, "border": 0.0},
-    corrected={"sign": -1},
-    correction="It is minus that sign: the loss ln P[o | −1] / P[o | 1] is positive where −1 is "
-    "the likelier value.",
-    mutants=[replaced("sign", not_looking=0), shifted("border", 0.03)],
+@statement(8, "eq:maximum-likelihood-guesser", "Section 5")
+@explained("05-efficacy#paper-section-5-guesser")
+@correction(
+    "It is minus that sign: the loss ln P[o | −1] / P[o | 1] is positive where −1 is the likelier "
+    "value.",
+    sign=-1,
 )
+@mutants(replaced("sign", not_looking=0), shifted("border", 0.03))
 @each(equal)
-def likelihood_guess(sign: int, border: float) -> Cases:
-    for name, table in zoo().items():
+def likelihood_guess(sign: int = 1, border: float = 0.0) -> Cases:
+    """The best guess of an element is the sign of its distributional privacy loss."""
+    for name, table in all_tables().items():
         loss = table.privacy_loss - border
         guesses = sign * np.sign(np.where(np.abs(loss) < 1e-12, 0.0, loss))
         guesses[guesses == 0] = 1  # a tie, or a guesser that does not look
         yield name, _mean_success(table, guesses), best_accuracy(name, table.n)
 
 
-def _by_words(table: NDArray[Any], theta: NDArray[Any], rate: float) -> dict[str, float]:
+def _from_definition(table: NDArray[Any], theta: NDArray[Any], rate: float) -> dict[str, float]:
     """DDP and its averages, from sums over all datasets, loop by loop."""
     n, size = theta.shape
     datasets = list(product(range(size), repeat=n))
@@ -83,19 +69,19 @@ def _by_words(table: NDArray[Any], theta: NDArray[Any], rate: float) -> dict[str
     outputs = range(len(table))
     ddp, ac, ae = 0.0, 0.0, 0.0
     for o in outputs:
-        seen = sum(weight[d] * table[(o, *d)] for d in datasets)
+        probability = sum(weight[d] * table[(o, *d)] for d in datasets)
         accuracy = []
         for i in range(n):
-            given = [
+            likelihoods = [
                 sum(weight[d] * table[(o, *d)] for d in datasets if d[i] == x) / theta[i, x]
                 for x in range(size)
                 if theta[i, x] > 0
             ]
-            loss = np.log(max(given) / min(given))
+            loss = np.log(max(likelihoods) / min(likelihoods))
             ddp = max(ddp, loss)
             accuracy.append(1 / (1 + np.exp(-rate * loss)))
-        ac += seen * max(accuracy)
-        ae += seen * float(np.mean(accuracy))
+        ac += probability * max(accuracy)
+        ae += probability * float(np.mean(accuracy))
     return {"DDP": rate * ddp, "AC-DDP": ac, "AE-AC-DDP": ae}
 
 
@@ -103,33 +89,29 @@ def _by_words(table: NDArray[Any], theta: NDArray[Any], rate: float) -> dict[str
 def sampled_tables() -> dict[str, SampledChannel]:
     """Random tables on universes of two and three values, with random laws of their elements."""
     rng = np.random.default_rng(31)
-    found = {}
+    tables = {}
     for size, n in ((2, 2), (3, 2), (2, 3)):
         weight = rng.uniform(0.2, 1.0, (4, *[size] * n))
         theta = rng.dirichlet(np.full(size, 2.0), n)
-        found[f"|X| = {size}, n = {n}"] = SampledChannel(weight / weight.sum(axis=0), theta)
-    return found
+        tables[f"|X| = {size}, n = {n}"] = SampledChannel(weight / weight.sum(axis=0), theta)
+    return tables
 
 
-@definition(
-    9,
-    "eq:ddp-levels",
-    "Section 5",
-    "DDP is the largest distributional loss, AC-DDP averages the best element's accuracy over "
-    "outputs, AE-AC-DDP all elements' accuracy, for any product distribution. With fair coins the "
-    "last two are what the best guesser achieves with one guess and with n guesses.",
-    explained="05-efficacy#paper-section-5-relaxations",
-    stated={"rate": 1.0, "order": "mean of best"},
-    mutants=[varied("rate"), replaced("order", best_of_means="best of means")],
-)
+@definition(9, "eq:ddp-levels", "Section 5")
+@explained("05-efficacy#paper-section-5-relaxations")
+@mutants(replaced("order", best_of_means="best of means"))
 @each(equal)
-def relaxations(rate: float, order: str) -> Cases:
+def relaxations(rate: float = 1.0, order: str = "mean of best") -> Cases:
+    """DDP is the largest distributional loss, AC-DDP averages the best element's accuracy over
+    outputs, AE-AC-DDP all elements' accuracy, for any product distribution. With fair coins the
+    last two are what the best guesser achieves with one guess and with n guesses.
+    """
     for name, sampled in sampled_tables().items():
-        words = _by_words(sampled.table, sampled.theta, rate)
-        yield f"{name}, DDP", words["DDP"], sampled.ddp
-        yield f"{name}, AC-DDP", words["AC-DDP"], sampled.ac_ddp
-        yield f"{name}, AE-AC-DDP", words["AE-AC-DDP"], sampled.ae_ac_ddp()
-    for name, table in zoo().items():
+        expected = _from_definition(sampled.table, sampled.theta, rate)
+        yield f"{name}, DDP", expected["DDP"], sampled.ddp
+        yield f"{name}, AC-DDP", expected["AC-DDP"], sampled.ac_ddp
+        yield f"{name}, AE-AC-DDP", expected["AE-AC-DDP"], sampled.ae_ac_ddp()
+    for name, table in all_tables().items():
         accuracy = special.expit(rate * np.abs(table.privacy_loss))
         ac = (
             float(table.probability @ accuracy.max(axis=1))
@@ -142,18 +124,14 @@ def relaxations(rate: float, order: str) -> Cases:
         yield name, table.ae_ac_ddp, best_accuracy(name, table.n)
 
 
-@definition(
-    75,
-    "eq:distributional-privacy-loss",
-    "Section 5",
-    "The distributional privacy loss for a product distribution Θ and values x, y of an element: "
-    "the log-ratio of the output's probabilities given each of them, the others drawn from Θ.",
-    explained="05-efficacy#paper-section-5-general",
-    stated={"factor": 1.0, "others": "drawn from Θ"},
-    mutants=[varied("factor"), replaced("others", uniform="uniform", likeliest="likeliest")],
-)
+@definition(75, "eq:distributional-privacy-loss", "Section 5")
+@explained("05-efficacy#paper-section-5-general")
+@mutants(replaced("others", uniform="uniform", likeliest="likeliest"))
 @each(equal)
-def general_loss(factor: float, others: str) -> Cases:
+def general_loss(factor: float = 1.0, others: str = "drawn from Θ") -> Cases:
+    """The distributional privacy loss for a product distribution Θ and values x, y of an element:
+    the log-ratio of the output's probabilities given each of them, the others drawn from Θ.
+    """
     for sampled in sampled_tables().values():
         n, size = sampled.theta.shape
         theta = sampled.theta.copy()
@@ -162,25 +140,20 @@ def general_loss(factor: float, others: str) -> Cases:
         if others == "likeliest":
             theta = (theta == theta.max(axis=1, keepdims=True)).astype(float)
         for i, o in product(range(n), range(len(sampled.table))):
-            given = np.zeros(size)
+            likelihoods = np.zeros(size)
             for d in product(range(size), repeat=n):
                 rest = [theta[j, d[j]] for j in range(n) if j != i]
-                given[d[i]] += sampled.table[(o, *d)] * float(np.prod(rest))
-            loss = factor * (np.log(given[:, None]) - np.log(given[None, :]))
+                likelihoods[d[i]] += sampled.table[(o, *d)] * float(np.prod(rest))
+            loss = factor * (np.log(likelihoods[:, None]) - np.log(likelihoods[None, :]))
             own = sampled.privacy_loss[o, i]
             yield f"|X| = {size}, n = {n}", float(np.abs(loss - own).max()), 0.0
 
 
-@definition(
-    19,
-    "def:max-divergence-total-variation-distance",
-    "Definition C.2",
-    "The max-divergence, the largest ln P(x)/Q(x), is the largest ln P(A)/Q(A) over events A; the "
-    "total variation distance, half the sum of |P(x) − Q(x)|, is the largest P(A) − Q(A).",
-    stated={"divergence": 1.0, "half": 0.5},
-    mutants=[varied("divergence"), varied("half")],
-)
-def distances(divergence: float, half: float) -> Finding:
+@definition(19, "def:max-divergence-total-variation-distance", "Definition C.2")
+def distances(divergence: float = 1.0, half: float = 0.5) -> Finding:
+    """The max-divergence, the largest ln P(x)/Q(x), is the largest ln P(A)/Q(A) over events A; the
+    total variation distance, half the sum of |P(x) − Q(x)|, is the largest P(A) − Q(A).
+    """
     rng = np.random.default_rng(4)
     events = np.array(list(product((0, 1), repeat=5)))[1:]
 
@@ -196,42 +169,45 @@ def distances(divergence: float, half: float) -> Finding:
     return equal(cases())
 
 
-def spoilt_response(level: float) -> Channel:
-    """Randomized response on three bits, but the first gives a coin where the others are both -1.
-
-    The first bit has the level, and the others what is left of it: as they also decide about the
-    coin, the whole has the level again.
-    """
+def uneven_response(truth: NDArray[np.float64]) -> Channel:
+    """Three bits, each told independently; row s of ``truth`` says how truthfully for dataset s."""
     signs = sign_vectors(3)
-    truth = np.full((8, 3), p(level - np.log(0.5 / p(-level))))
-    truth[:, 0] = np.where((signs[:, 1:] == -1).all(axis=1), 0.5, p(level))
     right = signs[:, None, :] == signs[None, :, :]
     return Channel(np.where(right, truth[None], 1 - truth[None]).prod(axis=2), signs)
 
 
-@definition(
-    20,
-    "def:probably-approximately-randomized-response",
-    "Section C.3",
-    "An ε-DP algorithm is (p, a)-probably approximately RR_ε in an index if for a share of at "
-    "least p of the values of the others success is at least p(ε) − a.",
-    explained="C-efficacy-in-detail#paper-section-c-3-probably",
-    stated={"share": 0.75, "gap": 0.25, "others": 0.15},
-    mutants=[varied("share"), varied("gap"), varied("others")],
-)
-def probably_approximately(share: float, gap: float, others: float) -> Finding:
+def spoilt_response(epsilon: float) -> Channel:
+    """Randomized response on three bits, but the first gives a coin where the others are both -1.
+
+    The first bit is told with level ε, and the others with less: as they also decide about the
+    coin, the whole has the level ε again.
+    """
+    signs = sign_vectors(3)
+    truth = np.full((8, 3), p(epsilon - np.log(0.5 / p(-epsilon))))
+    truth[:, 0] = np.where((signs[:, 1:] == -1).all(axis=1), 0.5, p(epsilon))
+    return uneven_response(truth)
+
+
+@definition(20, "def:probably-approximately-randomized-response", "Section C.3")
+@explained("C-efficacy-in-detail#paper-section-c-3-probably")
+def probably_approximately(share: float = 0.75, gap: float = 0.25, others: float = 0.15) -> Finding:
+    """An ε-DP algorithm is (p, a)-probably approximately RR_ε in an index if for a share of at
+    least p of the values of the others success is at least p(ε) − a.
+    """
     # At three of four values of the others the first bit has its response; at one it is a coin.
     table = spoilt_response(LN3)
 
     def largest_share(a: float) -> float:
-        found = [q for q in np.linspace(0, 1, 401) if table.probably_approximately_rr(LN3, q, a)[0]]
-        return float(max(found))
+        shares = [
+            q for q in np.linspace(0, 1, 401) if table.probably_approximately_rr(LN3, q, a)[0]
+        ]
+        return float(max(shares))
 
     def least_gap(q: float, index: int = 0) -> float:
-        kept = (
+        gaps = (
             a for a in np.linspace(0, 1, 401) if table.probably_approximately_rr(LN3, q, a)[index]
         )
-        return float(min(kept))
+        return float(min(gaps))
 
     # From the definition: the success in the first bit, given the two others.
     success = [
@@ -241,11 +217,11 @@ def probably_approximately(share: float, gap: float, others: float) -> Finding:
             for others in product((-1, 1), repeat=2)
         )
     ]
-    by_words = float(np.mean(np.array(success) >= p(LN3) - 0.1))
+    from_definition = float(np.mean(np.array(success) >= p(LN3) - 0.1))
     return equal(
         [
             ("largest share at a = 0.1", largest_share(0.1), share),
-            ("by words", by_words, share),
+            ("by words", from_definition, share),
             ("least a for all values of the others", least_gap(1.0), gap),
             ("least a in the second index", least_gap(1.0, 1), others),
             ("level of the table", table.epsilon, LN3),

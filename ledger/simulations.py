@@ -10,41 +10,21 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ledger.entries import (
-    MONTE_CARLO,
-    QUADRATURE,
-    WEAKER,
-    Cases,
-    Finding,
-    all_of,
-    at_most,
-    each,
-    first_largest,
-    first_least,
-    near,
-    ours,
-    replaced,
-    statement,
-    varied,
-)
+from ledger.comparisons import at_most, first_least, near
+from ledger.entries import explained, mutants, ours, remark, statement
+from ledger.findings import Cases, Finding, all_of, each
+from ledger.mutants import WEAKER, replaced, varied
 from orabook.place import book_file
 from orabook.studies.isolated import confidence
-from oralib import noise_multiplier
+from oralib import experiments, noise_multiplier
+from oralib._rounding import first_largest
 from oralib.bounds import Counts, epsilon_lower_bound
 from oralib.dpsgd import DpSgd, simulate_dpsgd, simulate_likelihood
-from oralib.experiments import (
-    adaptive_count_in_sets,
-    adaptive_dpsgd,
-    elements_by_epsilon,
-    elements_per_coordinate,
-    taken_guesses,
-    taken_guesses_by_epsilon,
-)
 from oralib.experiments.paper import REPORTED
 from oralib.laws import count_in_sets_law, mean_bound, single_step_law
 
 #: Why Monte Carlo rows let small changes pass.
-BELOW = "smaller than what this many audits can tell"
+TOO_SMALL = "smaller than what this many audits can tell"
 
 
 def _rises(table: pd.DataFrame, column: str = "bound", errors: float = 4.0) -> Finding:
@@ -54,34 +34,33 @@ def _rises(table: pd.DataFrame, column: str = "bound", errors: float = 4.0) -> F
         before = first_largest(value[:j])
         drop = value[before] - value[j]
         if drop > errors * sqrt(error[before] ** 2 + error[j] ** 2):
-            said = f"{value[before]:.3f} at {table['x'][before]:g}, {value[j]:.3f} at "
-            return Finding(False, f"{said}{table['x'][j]:g} (s.e. {error[j]:.3f})")
+            higher = f"{value[before]:.3f} at {table['x'][before]:g}"
+            lower = f"{value[j]:.3f} at {table['x'][j]:g} (s.e. {error[j]:.3f})"
+            return Finding(False, f"{higher}, {lower}")
     gain = (value[-1] - value[0]) / sqrt(error[0] ** 2 + error[-1] ** 2)
-    said = f"from {value[0]:.3f} (s.e. {error[0]:.3f}) to {value[-1]:.3f} (s.e. {error[-1]:.3f})"
-    return Finding(bool(gain > errors), said)
+    first, *_, last = _with_errors(table, column)
+    return Finding(bool(gain > errors), f"from {first} to {last}")
 
 
 @cache
 def _figure_1() -> pd.DataFrame:
-    return taken_guesses(seed=1)
+    return experiments.taken_guesses(seed=1)
 
 
 @statement(
-    69,
-    "fig:effect-of-taken-guesses-number-single-epsilon",
-    "Figures 1 and 5",
-    "Taking fewer guesses raises efficacy and estimation, while the bound is best in between.",
-    kind=MONTE_CARLO,
-    explained="05-efficacy#fig-eff-tradeoff",
-    stated={"efficacy": -1, "estimation": -1, "best": "in between"},
-    mutants=[
-        replaced("efficacy", rises_with_k=1),
-        replaced("estimation", rises_with_k=1),
-        replaced("best", with_the_fewest="first", with_all="last"),
-    ],
-    remark="The statement names no number; its directions are varied.",
+    69, "fig:effect-of-taken-guesses-number-single-epsilon", "Figures 1 and 5", "Monte Carlo"
 )
-def best_number_of_guesses(efficacy: int, estimation: int, best: str) -> Finding:
+@explained("05-efficacy#fig-eff-tradeoff")
+@mutants(
+    replaced("efficacy", rises_with_k=1),
+    replaced("estimation", rises_with_k=1),
+    replaced("best", with_the_fewest="first", with_all="last"),
+)
+@remark("The statement names no number; its directions are varied.")
+def best_number_of_guesses(
+    efficacy: int = -1, estimation: int = -1, best: str = "in between"
+) -> Finding:
+    """Taking fewer guesses raises efficacy and estimation, while the bound is best in between."""
     table = _figure_1()
     bound, error = table["bound"].to_numpy(), table["bound_se"].to_numpy()
     finite = np.isfinite(table["estimation"])
@@ -91,66 +70,66 @@ def best_number_of_guesses(efficacy: int, estimation: int, best: str) -> Finding
     ]
     place = first_largest(bound)
     ahead = [(bound[place] - bound[end]) / np.hypot(error[place], error[end]) for end in (0, -1)]
-    found = "in between" if min(ahead) > 4 else "first" if ahead[0] <= 4 else "last"
-    said = f"best bound {bound[place]:.3f} (s.e. {error[place]:.3f}) at k/n = "
-    said += f"{table['x'][place]:g}, efficacy falls with k"
-    return Finding(all(moves) and found == best, said)
+    best_place = "in between" if min(ahead) > 4 else "first" if ahead[0] <= 4 else "last"
+    evidence = f"best bound {bound[place]:.3f} (s.e. {error[place]:.3f}) at k/n = "
+    evidence += f"{table['x'][place]:g}, efficacy falls with k"
+    return Finding(all(moves) and best_place == best, evidence)
 
 
 @cache
-def _two_points() -> pd.DataFrame:
-    return elements_per_coordinate((1, 8), trials=10_000)  # the numbers that the book quotes
-
-
-@cache
-def _crowded() -> pd.DataFrame:
-    return elements_per_coordinate((32,), trials=2000)
+def _figure_2() -> pd.DataFrame:
+    """The two points that the paper quotes, with the numbers of the book, and one far beyond."""
+    quoted = experiments.elements_per_coordinate((1, 8), trials=10_000)
+    return pd.concat([quoted, experiments.elements_per_coordinate((32,), trials=2000)])
 
 
 #: Why we cannot see a small change of a number that the paper quotes with an error of 0.01.
-_QUOTED = "within three of the standard errors that the paper quotes"
+_WITHIN_ERRORS = "within three of the standard errors that the paper quotes"
 
 
 @statement(
     70,
     "fig:effect-of-elements-number-single-epsilon",
     "Figures 2 and 6, Section 6.2",
-    "With 100 guesses the mean bound is 0.49 ± 0.01 at one element per coordinate and 0.62 ± 0.01 "
-    "at eight. More elements first raise bound and efficacy, and far beyond that lower them.",
-    kind=MONTE_CARLO,
-    explained="06-dp-sgd#fig-dpsgd-tradeoff",
-    stated={"one": REPORTED[1][0], "eight": REPORTED[8][0], "first": 1, "then": -1},
-    mutants=[
-        varied("one", up=_QUOTED, down=_QUOTED),
-        varied("eight", down=_QUOTED),
-        varied("one", 8),
-        varied("eight", 8),
-        replaced("first", falls=-1, stays=0),
-        replaced("then", rises=1, stays=0),
-    ],
-    remark="The ± in the evidence is the error of the difference, including the paper's own "
-    "standard error of 0.01. That limits the comparison: the smallest difference that can be seen "
-    "is 0.03, about 6%.",
+    "Monte Carlo",
 )
-def quoted_bounds(one: float, eight: float, first: int, then: int) -> Finding:
-    table = _two_points()
-    quoted = near(
-        (
-            (f"n/d = {x:g}", bound, sqrt(error**2 + 0.01**2), number)
-            for x, bound, error, number in zip(
-                table["x"], table["bound"], table["bound_se"], (one, eight), strict=True
-            )
-        ),
-        errors=3.0,
+@explained("06-dp-sgd#fig-dpsgd-tradeoff")
+@mutants(
+    varied("one", up=_WITHIN_ERRORS, down=_WITHIN_ERRORS),
+    varied("eight", down=_WITHIN_ERRORS),
+    varied("one", 8),
+    varied("eight", 8),
+    replaced("first", falls=-1, stays=0),
+    replaced("then", rises=1, stays=0),
+)
+@remark(
+    "The ± in the evidence is the error of the difference, including the paper's own standard "
+    "error of 0.01. That limits the comparison: the smallest difference that can be seen is 0.03, "
+    "about 6%."
+)
+def quoted_bounds(
+    one: float = REPORTED[1][0], eight: float = REPORTED[8][0], first: int = 1, then: int = -1
+) -> Finding:
+    """With 100 guesses the mean bound is 0.49 ± 0.01 at one element per coordinate and 0.62 ± 0.01
+    at eight. More elements first raise bound and efficacy, and far beyond that lower them.
+    """
+    table = _figure_2()
+    cases = [
+        (f"n/d = {row['x']:g}", row["bound"], sqrt(row["bound_se"] ** 2 + 0.01**2), quoted)
+        for row, quoted in zip(table[:2].to_dict("records"), (one, eight), strict=True)
+    ]
+    moves = [_trend(table[i : i + 2], name) for i in (0, 1) for name in ("bound", "efficacy")]
+    efficacies = _with_errors(table, "efficacy", 4)
+    shape = Finding(
+        moves == [first, first, then, then], f"efficacy at 1, 8 and 32: {', '.join(efficacies)}"
     )
-    grid = pd.concat([table, _crowded()])
-    moves = [_trend(grid[i : i + 2], name) for i in (0, 1) for name in ("bound", "efficacy")]
-    said = ", ".join(
-        f"{x:.3f} (s.e. {error:.4f})"
-        for x, error in zip(grid["efficacy"], grid["efficacy_se"], strict=True)
-    )
-    shape = Finding(moves == [first, first, then, then], f"efficacy at 1, 8 and 32: {said}")
-    return all_of(quoted, shape)
+    return all_of(near(cases, errors=3.0), shape)
+
+
+def _with_errors(table: pd.DataFrame, column: str, digits: int = 3) -> list[str]:
+    """The means of a column with their standard errors, as evidence."""
+    pairs = zip(table[column], table[f"{column}_se"], strict=True)
+    return [f"{mean:.3f} (s.e. {error:.{digits}f})" for mean, error in pairs]
 
 
 def _trend(table: pd.DataFrame, column: str) -> int:
@@ -170,7 +149,7 @@ _FIGURE_ERROR = 0.014
 
 @cache
 def _adaptive_dpsgd(ratios: Sequence[int], feedback: str) -> pd.DataFrame:
-    return adaptive_dpsgd(ratios, feedbacks=(feedback,), trials=400, seed=1)
+    return experiments.adaptive_dpsgd(ratios, feedbacks=(feedback,), trials=400, seed=1)
 
 
 @cache
@@ -181,37 +160,35 @@ def _plain_single_step(ratio: int, delta: float) -> float:
     return mean_bound(law, delta=delta)
 
 
-@statement(
-    71,
-    "fig:dp-sgd-ora-vs-aora",
-    "Figure 3, Section 6.3",
-    "The bounds of AORA are above those of ORA and only gain from more elements per coordinate, "
-    "while those of ORA fall beyond five.",
-    kind=MONTE_CARLO,
-    explained="06-dp-sgd#fig-dpsgd-adaptive",
-    stated={"best": 5, "feedback": "full", "above": True},
-    mutants=[
-        replaced("best", two=2, twelve=12),
-        replaced(
-            "best",
-            "the top is flat: it differs by less than the figure's error",
-            **{"four": 4, "six": 6, "seven": 7, "eight": 8},
-        ),
-        replaced("feedback", none="none"),
-        replaced("above", below=False),
-    ],
-    remark="Judged up to 20 elements per coordinate, and within the error of the paper's 200 "
-    "audits. ORA's exact means are largest at six. AORA must be ahead from three elements on; at "
-    "one element per coordinate the two audits have the same law.",
+@statement(71, "fig:dp-sgd-ora-vs-aora", "Figure 3, Section 6.3", "Monte Carlo")
+@explained("06-dp-sgd#fig-dpsgd-adaptive")
+@mutants(
+    replaced("best", two=2, twelve=12),
+    replaced(
+        "best",
+        "the top is flat: it differs by less than the figure's error",
+        four=4,
+        six=6,
+        seven=7,
+        eight=8,
+    ),
+    replaced("feedback", none="none"),
+    replaced("above", below=False),
 )
-def figure_of_dpsgd(best: int, feedback: str, above: bool) -> Finding:
+@remark(
+    "Judged up to 20 elements per coordinate, and within the error of the paper's 200 audits. "
+    "ORA's exact means are largest at six. AORA must be ahead from three elements on; at one "
+    "element per coordinate the two audits have the same law."
+)
+def figure_of_dpsgd(best: int = 5, feedback: str = "full", above: bool = True) -> Finding:
+    """The bounds of AORA are above those of ORA and only gain from more elements per coordinate,
+    while those of ORA fall beyond five.
+    """
     adaptive = _adaptive_dpsgd(_PER_COORDINATE, feedback)
     plain = {s: _plain_single_step(s, 1e-5) for s in range(1, 21)}
-    falls = plain[20] < plain[best] - 4 * _FIGURE_ERROR
-    on_top = max(plain.values()) - plain[best] <= _FIGURE_ERROR
-    said = (
-        f"ORA {plain[best]:.3f} at {best}, {max(plain.values()):.3f} at most, {plain[20]:.3f} at 20"
-    )
+    most, falls = max(plain.values()), plain[20] < plain[best] - 4 * _FIGURE_ERROR
+    on_top = most - plain[best] <= _FIGURE_ERROR
+    evidence = f"ORA {plain[best]:.3f} at {best}, {most:.3f} at most, {plain[20]:.3f} at 20"
     lead = [
         (row["bound"] - plain[int(row["x"])]) / row["bound_se"]
         for row in adaptive.to_dict("records")
@@ -219,7 +196,7 @@ def figure_of_dpsgd(best: int, feedback: str, above: bool) -> Finding:
     ]
     return all_of(
         _rises(adaptive),
-        Finding(on_top and falls, said),
+        Finding(on_top and falls, evidence),
         Finding((min(lead) > 4) == above, f"AORA ahead by {min(lead):.1f} standard errors or more"),
     )
 
@@ -229,15 +206,15 @@ def _by_epsilon(what: str) -> pd.DataFrame:
     """Twenty audits per point, as in the paper's Figures 7 and 8."""
     play: dict[str, Any] = {"epsilons": (1, 2, 8), "trials": 20, "seed": 1}
     if what == "guesses":
-        return taken_guesses_by_epsilon((0.004, 0.02, 0.1, 1.0), **play)
-    return elements_by_epsilon((0.1, 0.5, 1, 8), **play)
+        return experiments.taken_guesses_by_epsilon((0.004, 0.02, 0.1, 1.0), **play)
+    return experiments.elements_by_epsilon((0.1, 0.5, 1, 8), **play)
 
 
 def _has_effect(table: pd.DataFrame, effect: bool, direction: int) -> Finding:
     """At every ε some points differ by more than chance, and the mean bound grows with ε."""
-    said, ahead = [], []
-    levels = np.unique(table["epsilon"])
-    for epsilon in levels:
+    evidence, ahead = [], []
+    epsilons = np.unique(table["epsilon"])
+    for epsilon in epsilons:
         part = table.query("epsilon == @epsilon").reset_index()
         best, worst = first_largest(part["bound"]), first_least(part["bound"])
         error = float(np.hypot(part["bound_se"][best], part["bound_se"][worst]))
@@ -246,10 +223,10 @@ def _has_effect(table: pd.DataFrame, effect: bool, direction: int) -> Finding:
             f"{part['bound'][i]:.2f} (s.e. {part['bound_se'][i]:.2f}) at {part['x'][i]:g}"
             for i in (worst, best)
         ]
-        said.append(f"ε = {epsilon:g}: {', '.join(ends)}")
-    bounds = table["bound"].to_numpy().reshape(len(levels), -1)
+        evidence.append(f"ε = {epsilon:g}: {', '.join(ends)}")
+    bounds = table["bound"].to_numpy().reshape(len(epsilons), -1)
     moves = bool((direction * np.diff(bounds, axis=0) > 0).all())
-    return Finding((min(ahead) > 4) == effect and moves, "; ".join(said))
+    return Finding((min(ahead) > 4) == effect and moves, "; ".join(evidence))
 
 
 #: The paper says nothing about the curves of Figures 7 and 8.
@@ -259,60 +236,41 @@ _NO_DIRECTION = (
 )
 
 
-@statement(
-    82,
-    "fig:effect-of-taken-guesses-number-multiple-epsilons",
-    "Figure 7",
-    "For several ε, the number of taken guesses of 5000 elements has an effect on the mean bound.",
-    kind=MONTE_CARLO,
-    explained="D-dp-sgd-in-detail#fig-detail-seven",
-    stated={"effect": True, "direction": 1},
-    mutants=[replaced("effect", none=False), replaced("direction", falls_with_ε=-1)],
-    remark=_NO_DIRECTION,
-)
-def figure_of_guesses_by_epsilon(effect: bool, direction: int) -> Finding:
+@statement(82, "fig:effect-of-taken-guesses-number-multiple-epsilons", "Figure 7", "Monte Carlo")
+@explained("D-dp-sgd-in-detail#fig-detail-seven")
+@mutants(replaced("effect", none=False), replaced("direction", falls_with_ε=-1))
+@remark(_NO_DIRECTION)
+def figure_of_guesses_by_epsilon(effect: bool = True, direction: int = 1) -> Finding:
+    """For several ε, the number of taken guesses of 5000 elements has an effect on the mean
+    bound.
+    """
     return _has_effect(_by_epsilon("guesses"), effect, direction)
 
 
-@statement(
-    83,
-    "fig:effect-of-elements-number-multiple-epsilons",
-    "Figure 8",
-    "For several ε, the number of elements has an effect on the mean bound of 100 guesses.",
-    kind=MONTE_CARLO,
-    explained="D-dp-sgd-in-detail#fig-detail-eight",
-    stated={"effect": True, "direction": 1},
-    mutants=[replaced("effect", none=False), replaced("direction", falls_with_ε=-1)],
-    remark=_NO_DIRECTION,
-)
-def figure_of_elements_by_epsilon(effect: bool, direction: int) -> Finding:
+@statement(83, "fig:effect-of-elements-number-multiple-epsilons", "Figure 8", "Monte Carlo")
+@explained("D-dp-sgd-in-detail#fig-detail-eight")
+@mutants(replaced("effect", none=False), replaced("direction", falls_with_ε=-1))
+@remark(_NO_DIRECTION)
+def figure_of_elements_by_epsilon(effect: bool = True, direction: int = 1) -> Finding:
+    """For several ε, the number of elements has an effect on the mean bound of 100 guesses."""
     return _has_effect(_by_epsilon("elements"), effect, direction)
 
 
 @cache
 def _figure_9() -> pd.DataFrame:
-    return adaptive_count_in_sets((2, 3, 5), feedbacks=("none", "full"), trials=400, seed=1)
+    return experiments.adaptive_count_in_sets(
+        (2, 3, 5), feedbacks=("none", "full"), trials=400, seed=1
+    )
 
 
-@statement(
-    73,
-    "fig:ora-and-aora-of-count-in-sets",
-    "Figure 9",
-    "On Count-in-Sets the bounds of ORA fall with the size of the sets and those of AORA rise.",
-    kind=MONTE_CARLO,
-    explained="E-adaptive-auditing#fig-adapt-cis",
-    stated={"plain": -1, "adaptive": 1, "mean_plain": 1.0, "mean_adaptive": 1.0},
-    mutants=[
-        replaced("plain", rises=1),
-        replaced("adaptive", falls=-1),
-        varied("mean_plain"),
-        varied("mean_adaptive"),
-    ],
-    remark="The means of the exact laws are varied too: the simulation is compared with them.",
-)
+@statement(73, "fig:ora-and-aora-of-count-in-sets", "Figure 9", "Monte Carlo")
+@explained("E-adaptive-auditing#fig-adapt-cis")
+@mutants(replaced("plain", rises=1), replaced("adaptive", falls=-1))
+@remark("The means of the exact laws are varied too: the simulation is compared with them.")
 def figure_of_count_in_sets(
-    plain: int, adaptive: int, mean_plain: float, mean_adaptive: float
+    plain: int = -1, adaptive: int = 1, mean_plain: float = 1.0, mean_adaptive: float = 1.0
 ) -> Finding:
+    """On Count-in-Sets the bounds of ORA fall with the size of the sets and those of AORA rise."""
     exact = {
         word: [mean_bound(count_in_sets_law(s, 100, word)) for s in range(1, 11)]
         for word in ("none", "full")
@@ -320,19 +278,15 @@ def figure_of_count_in_sets(
     moves = bool(
         (plain * np.diff(exact["none"]) > 0).all() and (adaptive * np.diff(exact["full"]) > 0).all()
     )
-    rows = [
-        (
-            f"{row['feedback']}, s = {row['x']}",
-            row["bound"],
-            row["bound_se"],
-            factor * exact[word][row["x"] - 1],
-        )
-        for word, factor in (("none", mean_plain), ("full", mean_adaptive))
-        for row in _figure_9().query("feedback == @word").to_dict("records")
-    ]
-    said = f"ORA {exact['none'][0]:.2f} to {exact['none'][-1]:.2f}, "
-    said += f"AORA {exact['full'][0]:.2f} to {exact['full'][-1]:.2f}"
-    return all_of(near(rows), Finding(moves, said))
+    factors = {"none": mean_plain, "full": mean_adaptive}
+    rows = []
+    for row in _figure_9().to_dict("records"):
+        word, s = row["feedback"], row["x"]
+        mean = factors[word] * exact[word][s - 1]
+        rows.append((f"{word}, s = {s}", row["bound"], row["bound_se"], mean))
+    evidence = f"ORA {exact['none'][0]:.2f} to {exact['none'][-1]:.2f}, "
+    evidence += f"AORA {exact['full'][0]:.2f} to {exact['full'][-1]:.2f}"
+    return all_of(near(rows), Finding(moves, evidence))
 
 
 @cache
@@ -341,89 +295,66 @@ def _dpsgd_counts(n: int, k: int) -> Counts:
     return simulate_dpsgd(DpSgd(n, sigma=sigma), k, trials=5000 if n < 10_000 else 8000, seed=1)
 
 
-def _kept(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
-    """The share of the pure bound that is left with δ = 1e-5, and its standard error."""
+def _share_left(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
+    """The share of the bound for δ = 0 that is left with δ = 1e-5, and its standard error."""
     counts = _dpsgd_counts(n, k)
     pure = epsilon_lower_bound(counts.v, counts.r)
-    paid = epsilon_lower_bound(counts.v, counts.r, delta=1e-5, n=n, method=method)
-    share = float(paid.mean() / pure.mean())
-    residual = paid - share * pure
+    with_delta = epsilon_lower_bound(counts.v, counts.r, delta=1e-5, n=n, method=method)
+    share = float(with_delta.mean() / pure.mean())
+    residual = with_delta - share * pure
     return share, float(residual.std(ddof=1) / sqrt(counts.trials) / pure.mean())
 
 
-@statement(
-    74,
-    "footnote:essentially-identical",
-    "Section 6, footnote",
-    "For δ = 10⁻⁵ the (ε, δ) bounds are essentially those of pure ε-DP auditing: read as at most "
-    "4% lost at the two quoted settings, one and eight elements per coordinate with 100 guesses.",
-    kind=MONTE_CARLO,
-    explained="paper-check#prop-corr-delta",
-    stated={"lost": 0.04},
-    mutants=[varied("lost", 20, up=WEAKER)],
-    remark="The paper gives no number. The 4% is ours, set after we had measured 0.5% at one and "
-    "3.6% at eight: the row says what is lost there, and nothing more. With 20 guesses of 5000 "
-    "elements 15% is lost (row 96).",
+@statement(74, "footnote:essentially-identical", "Section 6, footnote", "Monte Carlo")
+@explained("paper-check#prop-corr-delta")
+@mutants(varied("lost", 20, up=WEAKER))
+@remark(
+    "The paper gives no number. The 4% is ours, set after we had measured 0.5% at one and 3.6% at "
+    "eight: the row says what is lost there, and nothing more. With 20 guesses of 5000 elements "
+    "15% is lost (row 96)."
 )
 @each(at_most)
-def delta_hardly_matters(lost: float) -> Cases:
+def delta_hardly_matters(lost: float = 0.04) -> Cases:
+    """For δ = 10⁻⁵ the (ε, δ) bounds are essentially those of pure ε-DP auditing: read as at most
+    4% lost at the two quoted settings, one and eight elements per coordinate with 100 guesses.
+    """
     for n in (1000, 8000):
-        share, error = _kept(n, 100)
+        share, error = _share_left(n, 100)
         yield f"n = {n}: lost (s.e. {error:.4f})", 1 - share, lost
 
 
 # ------------------------------------------------------------------ beyond what we judge
 
 
-@ours(
-    96,
-    "ours:many-elements-cost",
-    "This book, beyond the quoted settings",
-    "With 64 elements per coordinate the usual p-value at δ = 10⁻⁵ leaves about 12% of the bound "
-    "for δ = 0, the exact one about 81%; with 20 guesses of 5000 elements the usual one leaves "
-    "about 85%.",
-    kind=MONTE_CARLO,
-    explained="paper-check#prop-corr-delta",
-    stated={"usual": 0.12, "exact": 0.81, "few": 0.852},
-    mutants=[
-        varied("usual", up=BELOW, down=BELOW),
-        varied("exact"),
-        varied("few"),
-        varied("usual", 10),
-    ],
-)
-def many_elements_cost(usual: float, exact: float, few: float) -> Finding:
+@ours(96, "ours:many-elements-cost", "This book, beyond the quoted settings", "Monte Carlo")
+@explained("paper-check#prop-corr-delta")
+@mutants(varied("usual", up=TOO_SMALL, down=TOO_SMALL), varied("usual", 10))
+def many_elements_cost(usual: float = 0.12, exact: float = 0.81, few: float = 0.852) -> Finding:
+    """With 64 elements per coordinate the usual p-value at δ = 10⁻⁵ leaves about 12% of the bound
+    for δ = 0, the exact one about 81%; with 20 guesses of 5000 elements the usual one leaves about
+    85%.
+    """
     return near(
         [
-            ("usual, n = 64,000", *_kept(64_000, 100), usual),
-            ("exact, n = 64,000", *_kept(64_000, 100, "exact"), exact),
-            ("20 of 5000", *_kept(5000, 20), few),
+            ("usual, n = 64,000", *_share_left(64_000, 100), usual),
+            ("exact, n = 64,000", *_share_left(64_000, 100, "exact"), exact),
+            ("20 of 5000", *_share_left(5000, 20), few),
         ]
     )
 
 
-@ours(
-    97,
-    "ours:adaptive-beyond-forty",
-    "This book, beyond what we judge",
-    "From 40 to 160 elements per coordinate the usual bounds of adaptive audits of one step fall; "
-    "the bound that is valid for one-way feedback does not, at its default share λ.",
-    kind=MONTE_CARLO,
-    explained="06-dp-sgd#fig-dpsgd-adaptive",
-    stated={"usual": -1, "valid": 0},
-    mutants=[replaced("usual", rises=1, stays=0), replaced("valid", falls=-1, rises=1)],
-)
-def adaptive_beyond_forty(usual: int, valid: int) -> Finding:
+@ours(97, "ours:adaptive-beyond-forty", "This book, beyond what we judge", "Monte Carlo")
+@explained("06-dp-sgd#fig-dpsgd-adaptive")
+@mutants(replaced("usual", rises=1, stays=0), replaced("valid", falls=-1, rises=1))
+def adaptive_beyond_forty(usual: int = -1, valid: int = 0) -> Finding:
+    """From 40 to 160 elements per coordinate the usual bounds of adaptive audits of one step fall;
+    the bound that is valid for one-way feedback does not, at its default share λ.
+    """
     full, one_way = (_adaptive_dpsgd((40, 160), word) for word in ("full", "one-way"))
     moves = (_trend(full, "bound"), _trend(one_way, "bound"), _trend(one_way, "valid"))
-    said = [
-        " to ".join(
-            f"{x:.3f} (s.e. {e:.3f})" for x, e in zip(table[name], table[f"{name}_se"], strict=True)
-        )
-        for table, name in ((full, "bound"), (one_way, "valid"))
-    ]
-    found = f"at 40 and at 160: full {said[0]}, one-way valid {said[1]}"
-    return Finding(moves == (usual, usual, valid), found)
+    evidence = f"at 40 and at 160: full {' to '.join(_with_errors(full, 'bound'))}"
+    evidence += f", one-way valid {' to '.join(_with_errors(one_way, 'valid'))}"
+    return Finding(moves == (usual, usual, valid), evidence)
 
 
 # --------------------------------------------------------------------- how much one run can show
@@ -435,20 +366,14 @@ def _best_bounds() -> pd.DataFrame:
     return pd.read_csv(book_file("data/best-bounds.csv"), index_col="method")
 
 
-@ours(
-    102,
-    "ours:best-bound",
-    "This book",
-    "In the paper's main setting, with 350 guesses fixed in advance, canaries that hop, are "
-    "crowded and are dropped have a mean exact bound of 0.984, 1.63 times the usual bound of the "
-    "paper's audit.",
-    kind=MONTE_CARLO,
-    explained="how-much-can-one-run-show#fig-much-table",
-    stated={"bound": 0.984, "gain": 1.63},
-    mutants=[varied("bound"), varied("gain")],
-    remark="From the table stored with the book; its rows take minutes to compute.",
-)
-def best_bound(bound: float, gain: float) -> Finding:
+@ours(102, "ours:best-bound", "This book", "Monte Carlo")
+@explained("how-much-can-one-run-show#fig-much-table")
+@remark("From the table stored with the book; its rows take minutes to compute.")
+def best_bound(bound: float = 0.984, gain: float = 1.63) -> Finding:
+    """In the paper's main setting, with 350 guesses fixed in advance, canaries that hop, are
+    crowded and are dropped have a mean exact bound of 0.984, 1.63 times the usual bound of the
+    paper's audit.
+    """
     best, paper = (_best_bounds().loc[name] for name in ("crowding", "paper"))
     ratio = best["bound"] / paper["usual"]
     error = ratio * np.hypot(best["bound_se"] / best["bound"], paper["usual_se"] / paper["usual"])
@@ -470,18 +395,13 @@ def _isolated_counts(n: int, k: int) -> Counts:
     return simulate_likelihood(training, k, sees="steps", trials=400, seed=1)
 
 
-@ours(
-    103,
-    "ours:ceiling",
-    "This book",
-    "Wherever canaries are put, no more guesses are right on average than if each had its own "
-    "coordinate and the surest were guessed; isolated canaries come within 1% of that.",
-    kind=MONTE_CARLO,
-    explained="how-much-can-one-run-show#sec-much-ceiling",
-    stated={"factor": 1.0, "rest": 0.01},
-    mutants=[varied("factor"), replaced("rest", nothing=0.0)],
-)
-def ceiling(factor: float, rest: float) -> Finding:
+@ours(103, "ours:ceiling", "This book", "Monte Carlo")
+@explained("how-much-can-one-run-show#sec-much-ceiling")
+@mutants(replaced("rest", nothing=0.0))
+def ceiling(factor: float = 1.0, rest: float = 0.01) -> Finding:
+    """Wherever canaries are put, no more guesses are right on average than if each had its own
+    coordinate and the surest were guessed; isolated canaries come within 1% of that.
+    """
     shared = (
         (name, row["efficacy"], factor * _isolated_accuracy(int(row["n"]), int(row["k"])))
         for name, row in _best_bounds().iterrows()
@@ -492,19 +412,14 @@ def ceiling(factor: float, rest: float) -> Finding:
     return all_of(at_most(shared), at_most(isolated, 0.0))
 
 
-@ours(
-    104,
-    "ours:dropping-is-free",
-    "This book",
-    "Two steps with two canaries, one of which may be dropped after the first output, leak no more "
-    "about a canary than two steps with that canary alone.",
-    kind=QUADRATURE,
-    explained="how-much-can-one-run-show#prop-much-dropping",
-    stated={"factor": 1.0, "dropped": "by the output"},
-    mutants=[varied("factor", up=WEAKER), replaced("dropped", by_a_coin="by a coin")],
-)
+@ours(104, "ours:dropping-is-free", "This book", "quadrature")
+@explained("how-much-can-one-run-show#prop-much-dropping")
+@mutants(varied("factor", up=WEAKER), replaced("dropped", by_a_coin="by a coin"))
 @each(at_most)
-def dropping_is_free(factor: float, dropped: str) -> Cases:
+def dropping_is_free(factor: float = 1.0, dropped: str = "by the output") -> Cases:
+    """Two steps with two canaries, one of which may be dropped after the first output, leak no more
+    about a canary than two steps with that canary alone.
+    """
     rate, sigma = 0.4, 0.9
     grid, step = np.linspace(-7, 9, 801, retstep=True)
     nobody, one, two = stats.norm.pdf(grid, np.array([[0], [1], [2]]), sigma)
@@ -527,6 +442,6 @@ def dropping_is_free(factor: float, dropped: str) -> Cases:
     limits = ((0.3, 1.2), (-np.inf, np.inf))  # the latter drop no canary
     for epsilon, second, ends in product((0.0, 0.3, 1.0), (False, True), limits):
         allowed = leak(epsilon, np.outer(alone, alone), np.outer(nobody, nobody))
-        found = leak(epsilon, law(True, second, *ends), law(False, second, *ends))
+        leaked = leak(epsilon, law(True, second, *ends), law(False, second, *ends))
         dropping = "dropping" if ends[0] > 0 else "nobody dropped"
-        yield f"ε = {epsilon:g}, canaries: {1 + second}, {dropping}", found, factor * allowed
+        yield f"ε = {epsilon:g}, canaries: {1 + second}, {dropping}", leaked, factor * allowed

@@ -6,28 +6,19 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from ledger.entries import accuracy_values, exceeds
+from ledger.counts import accuracy_values, exceeds
 from ledger.worst_cases import best_mean
 from oralib.bounds import p
 from oralib.channel import Channel, channel
-from oralib.mechanisms import (
-    AllOrNothing,
-    Count,
-    CountInSets,
-    LocalRandomizedResponse,
-    Mechanism,
-    NameAndShame,
-    Xor,
-    XorInPairs,
-    XorRandomizedResponse,
-    sign_vectors,
-)
+from oralib.mechanisms import Mechanism, sign_vectors
+from oralib.mechanisms.elements import AllOrNothing, LocalRandomizedResponse, NameAndShame
+from oralib.mechanisms.sets import Count, CountInSets, Xor, XorInPairs, XorRandomizedResponse
 
 LN3 = log(3)
 
 
 @cache
-def zoo() -> dict[str, Channel]:
+def all_tables() -> dict[str, Channel]:
     """Every kind of gap, on at most four elements."""
     members: dict[str, tuple[Mechanism, tuple[int, ...]]] = {
         "LRR": (LocalRandomizedResponse(LN3), (1, 2, 3)),
@@ -44,11 +35,11 @@ def zoo() -> dict[str, Channel]:
         for name, (mechanism, sizes) in members.items()
         for n in sizes
     }
-    return {**tables, **private(), **mild()}
+    return {**tables, **private_tables(), **_mild_tables()}
 
 
 @cache
-def private() -> dict[str, Channel]:
+def private_tables() -> dict[str, Channel]:
     """Tables with a finite privacy level."""
     return {
         "LRR_0 n=3": channel(LocalRandomizedResponse(0.0), 3),
@@ -61,7 +52,7 @@ def private() -> dict[str, Channel]:
 
 
 @cache
-def mild() -> dict[str, Channel]:
+def _mild_tables() -> dict[str, Channel]:
     """Random tables whose losses lie close together, and close to 0 on both sides."""
     return {f"mild {seed}": random_table(2, 12, seed=seed, least=0.8) for seed in range(10, 16)}
 
@@ -98,12 +89,12 @@ def randomized_response(n: int, truth: float) -> NDArray[np.float64]:
     return truth ** (n - lies) * (1 - truth) ** lies
 
 
-def graded_response(levels: tuple[float, ...], weights: tuple[float, ...]) -> Channel:
-    """One element: an output gives a level, drawn with the weights, and a response at it."""
+def graded_response(epsilons: tuple[float, ...], weights: tuple[float, ...]) -> Channel:
+    """One element: an output is an ε, drawn with the weights, and a response at that ε."""
     rows = [
         weight * np.array([truth, 1 - truth])[::orientation]
-        for level, weight in zip(levels, weights, strict=True)
-        for truth in [p(level)]
+        for epsilon, weight in zip(epsilons, weights, strict=True)
+        for truth in [p(epsilon)]
         for orientation in (1, -1)
     ]
     return Channel(np.array(rows))
@@ -111,13 +102,13 @@ def graded_response(levels: tuple[float, ...], weights: tuple[float, ...]) -> Ch
 
 @cache
 def best_accuracy(name: str, k: int) -> float:
-    """The best E[V/R] over all guessers of a table of the zoo that take at least k guesses."""
-    table = zoo()[name]
+    """The best E[V/R] on one of all tables, over all guessers that take at least k guesses."""
+    table = all_tables()[name]
     return best_mean(table, accuracy_values(table.n, k))
 
 
 @cache
-def worst_failure(name: str, level: float, feedback: str) -> float:
-    """At worst, how often the bound at level β can exceed ε on a private table."""
-    table = private()[name]
-    return best_mean(table, exceeds(table.n, table.epsilon, level), feedback=feedback)
+def worst_failure(name: str, beta: float, feedback: str) -> float:
+    """At worst, how often the bound for this β can exceed ε on a private table."""
+    table = private_tables()[name]
+    return best_mean(table, exceeds(table.n, table.epsilon, beta), feedback=feedback)

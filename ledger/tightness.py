@@ -12,72 +12,49 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from ledger.asymptotics import laplace_success
+from ledger.comparisons import at_most, equal, same_answers
 from ledger.counts_and_bounds import bounds_tend
 from ledger.efficacy import laplace_by_quadrature
-from ledger.entries import (
-    CLOSED,
-    LINEAR_PROGRAM,
-    WEAKER,
-    Cases,
-    Finding,
-    Function,
-    all_of,
-    at_most,
-    each,
-    equal,
-    replaced,
-    same_answers,
-    statement,
-    varied,
-)
+from ledger.entries import correction, explained, mutants, remark, statement
+from ledger.findings import Cases, Finding, Function, all_of, each
+from ledger.mutants import WEAKER, replaced, varied
+from ledger.privacy_notions import uneven_response
 from ledger.small_channels import LN3, graded_response, random_table, randomized_response
 from oralib.bounds import epsilon_lower_bound, p, p_inv
 from oralib.channel import Channel, channel
 from oralib.games import classic_law, one_run_law
 from oralib.guessers import ThresholdGuesser
-from oralib.mechanisms import (
-    AllOrNothing,
-    Count,
-    CountInSets,
-    LocalRandomizedResponse,
-    NameAndShame,
-    Xor,
-    XorRandomizedResponse,
-    sign_vectors,
-)
+from oralib.mechanisms import sign_vectors
+from oralib.mechanisms.elements import AllOrNothing, LocalRandomizedResponse, NameAndShame
+from oralib.mechanisms.sets import Count, CountInSets, Xor, XorRandomizedResponse
 
 
 @dataclass(frozen=True)
 class _Family:
-    """A mechanism for each n: groups of elements are exposed independently, all others are not.
-
-    Attributes
-    ----------
-    epsilon : the privacy level.
-    exposed, rest : the losses of exposed and of other elements.
-    groups : from n to the size of a group, the number of groups, and the chance of exposure.
-    """
+    """A mechanism for each n: groups of elements are exposed independently, all others are not."""
 
     epsilon: float
+    #: The losses of exposed and of other elements.
     exposed: float
     rest: float
+    #: From n to the size of a group, the number of groups, and the chance of exposure.
     groups: Function
 
-    def at_least(self, n: int, level: float, number: Any) -> Any:
-        """P[this many elements have a loss of at least the level]."""
-        if level <= self.rest:
+    def at_least(self, n: int, loss: float, number: Any) -> Any:
+        """P[this many elements have at least this loss]."""
+        if loss <= self.rest:
             return np.where(np.asarray(number) <= n, 1.0, 0.0)
-        if level > self.exposed:
+        if loss > self.exposed:
             return np.where(np.asarray(number) <= 0, 1.0, 0.0)
         size, groups, chance_of_one = self.groups(n)
         return stats.binom.sf(np.ceil(np.asarray(number) / size) - 1, groups, chance_of_one)
 
-    def mean_number(self, n: int, level: float) -> float:
-        """The mean number of elements with a loss of at least the level."""
-        if level <= self.rest:
-            return float(_many(n))
+    def mean_number(self, n: int, loss: float) -> float:
+        """The mean number of elements with at least this loss."""
+        if loss <= self.rest:
+            return float(_capped(n))
         size, groups, chance_of_one = self.groups(n)
-        return size * groups * chance_of_one if level <= self.exposed else 0.0
+        return size * groups * chance_of_one if loss <= self.exposed else 0.0
 
     def efficacy(self, n: int, k: int) -> float:
         """E*_k: the k most exposed elements are guessed (Theorem 5.2)."""
@@ -85,13 +62,13 @@ class _Family:
         return float(taken * p(self.exposed) + (1 - taken) * p(self.rest))
 
 
-def _many(n: int) -> int:
-    """n, or so many that more make no difference."""
+def _capped(n: int) -> int:
+    """n, but at most 10^15: more elements make no difference."""
     return min(n, 10**15)
 
 
 @cache
-def _set_exposed(s: int) -> float:
+def _exposure_of_a_set(s: int) -> float:
     """How likely a count of s elements gives all of them away."""
     table = channel(Count(), s)
     return float(table.probability[np.isinf(table.privacy_loss).all(axis=1)].sum())
@@ -103,22 +80,24 @@ SIZE = 2**20_000
 
 @cache
 def families() -> dict[str, _Family]:
-    found = {
-        "LRR_1": _Family(1.0, 1.0, 1.0, lambda n: (1, _many(n), 1.0)),
+    members = {
+        "LRR_1": _Family(1.0, 1.0, 1.0, lambda n: (1, _capped(n), 1.0)),
         "XOR": _Family(inf, inf, 0.0, lambda n: (1, 1, 0.0)),
         "one worst, all others at 98%": _Family(1.0, 1.0, 0.98, lambda n: (1, 1, 1.0)),
         "one worst, all others at 99%": _Family(1.0, 1.0, 0.99, lambda n: (1, 1, 1.0)),
         "log n named": _Family(inf, inf, 0.0, lambda n: (1, n.bit_length() - 1, 1.0)),
     }
     for q in (0.25, 0.98, 0.995):
-        found[f"AON, p = {q}"] = _Family(inf, inf, 0.0, lambda n, q=q: (_many(n), 1, q))
+        members[f"AON, p = {q}"] = _Family(inf, inf, 0.0, lambda n, q=q: (_capped(n), 1, q))
     for number in (1, 2, 30, 500, 9999):
-        found[f"{number} named"] = _Family(inf, inf, 0.0, lambda n, number=number: (1, number, 1.0))
-    for s in (2, 4):
-        found[f"CIS_{s}"] = _Family(
-            inf, inf, 0.0, lambda n, s=s: (s, _many(n // s), _set_exposed(s))
+        members[f"{number} named"] = _Family(
+            inf, inf, 0.0, lambda n, number=number: (1, number, 1.0)
         )
-    return found
+    for s in (2, 4):
+        members[f"CIS_{s}"] = _Family(
+            inf, inf, 0.0, lambda n, s=s: (s, _capped(n // s), _exposure_of_a_set(s))
+        )
+    return members
 
 
 @cache
@@ -139,66 +118,64 @@ def _families_are_the_mechanisms() -> Finding:
 
 
 @cache
-def _tightfamilies() -> dict[str, bool]:
+def _tight_families() -> dict[str, bool]:
     """Whether E*_K tends to p(ε) for every K: then it does so for some K that grows with n."""
-    found = {}
+    tight = {}
     for name, family in families().items():
-        lacking = [
+        gaps = [
             abs(family.efficacy(SIZE, k) - p(family.epsilon))
             for k in (1, 10, 100, 10**3, 2 * 10**4)
         ]
-        found[name] = max(lacking) < 1e-3
-    return found
+        tight[name] = max(gaps) < 1e-3
+    return tight
 
 
-_EVERY = (0.5, 0.9, 0.97, 0.99, 0.999)
+_SHARES_OF_EPSILON = (0.5, 0.9, 0.97, 0.99, 0.999)
 
 
 @statement(
     28,
     "thm:condition-for-tightness-of-ora-with-abstentions",
     "Theorems 5.3 and C.11",
-    "ORA is tight if and only if, for every level below ε(M), the number of elements with a loss "
-    "of at least that level tends to infinity in probability.",
-    kind=CLOSED,
-    stated={
-        "numbers": (1, 10, 100, 1000, 10_000),
-        "levels": _EVERY,
-        "certainty": 1.0,
-        "sense": "in probability",
-    },
-    mutants=[
-        replaced(
-            "numbers",
-            at_least_one=(1,),
-            at_least_two=(2,),
-            at_least_30=(30,),
-            at_least_500=(500,),
-            at_least_1000=(1000,),
-            at_least_5001=(5001,),
-            at_least_9999=(9999,),
-        ),
-        replaced("levels", up_to_97_per_cent_of_ε=(0.5, 0.9, 0.97), ε_and_more=(*_EVERY, 1.03)),
-        varied("certainty"),
-        replaced("sense", in_mean="in mean"),
-    ],
-    remark="Tried with up to 10,000 exposed elements; the effect of a larger constant cannot be "
-    "seen.",
+    "closed form",
 )
+@mutants(
+    replaced(
+        "numbers",
+        at_least_one=(1,),
+        at_least_two=(2,),
+        at_least_30=(30,),
+        at_least_500=(500,),
+        at_least_1000=(1000,),
+        at_least_5001=(5001,),
+        at_least_9999=(9999,),
+    ),
+    replaced(
+        "levels", up_to_97_per_cent_of_ε=(0.5, 0.9, 0.97), ε_and_more=(*_SHARES_OF_EPSILON, 1.03)
+    ),
+    replaced("sense", in_mean="in mean"),
+)
+@remark("Tried with up to 10,000 exposed elements; the effect of a larger constant cannot be seen.")
 def tight_if_many_are_exposed(
-    numbers: Sequence[int], levels: Sequence[float], certainty: float, sense: str
+    numbers: Sequence[int] = (1, 10, 100, 1000, 10_000),
+    levels: Sequence[float] = _SHARES_OF_EPSILON,
+    certainty: float = 1.0,
+    sense: str = "in probability",
 ) -> Finding:
+    """ORA is tight if and only if, for every level below ε(M), the number of elements with a loss
+    of at least that level tends to infinity in probability.
+    """
     answers = {}
     for name, family in families().items():
-        # No output has a loss above ε; below an infinite one we try some finite levels.
+        # No output has a loss above ε; below an infinite ε we try some finite losses.
         finite = np.isfinite(family.epsilon)
-        tried = [x * family.epsilon for x in levels] if finite else [1.0, 5.0, 30.0]
+        losses = [x * family.epsilon for x in levels] if finite else [1.0, 5.0, 30.0]
         if sense == "in mean":
-            claimed = all(family.mean_number(SIZE, a) >= max(numbers) for a in tried)
+            claimed = all(family.mean_number(SIZE, a) >= max(numbers) for a in losses)
         else:
-            reached = [family.at_least(SIZE, a, m) for a in tried for m in numbers]
-            claimed = bool(min(reached) >= certainty * (1 - 1e-6))
-        answers[name] = (claimed, _tightfamilies()[name])
+            chances = [family.at_least(SIZE, a, m) for a in losses for m in numbers]
+            claimed = bool(min(chances) >= certainty * (1 - 1e-6))
+        answers[name] = (claimed, _tight_families()[name])
     return all_of(_families_are_the_mechanisms(), same_answers(answers))
 
 
@@ -212,17 +189,11 @@ def _local_parts() -> dict[str, Channel]:
     }
 
 
-@statement(
-    29,
-    "theorem:ora-is-tight-for-local-algorithms",
-    "Corollary 5.4",
-    "ORA is tight for local algorithms: guesses where the loss is ε, if that has a positive "
-    "probability, are right with probability p(ε), and there are more and more of them.",
-    kind=CLOSED,
-    stated={"tau": 1.0, "level": 1.0},
-    mutants=[varied("tau"), varied("level")],
-)
-def local_algorithms_are_tight(tau: float, level: float) -> Finding:
+@statement(29, "theorem:ora-is-tight-for-local-algorithms", "Corollary 5.4", "closed form")
+def local_algorithms_are_tight(tau: float = 1.0, level: float = 1.0) -> Finding:
+    """ORA is tight for local algorithms: guesses where the loss is ε, if that has a positive
+    probability, are right with probability p(ε), and there are more and more of them.
+    """
     findings = []
     for table in _local_parts().values():
         taken = np.abs(table.privacy_loss[:, 0]) >= tau * table.epsilon * (1 - 1e-12)
@@ -239,9 +210,9 @@ def local_algorithms_are_tight(tau: float, level: float) -> Finding:
 
 
 @cache
-def _composed() -> list[tuple[float, bool, float]]:
+def _mechanisms_with_guessers() -> list[tuple[float, bool, float]]:
     """(ε, is the mechanism with its guesser LRR_ε?, efficacy) of all guessers of small tables."""
-    signs, found = sign_vectors(2), []
+    signs, rows = sign_vectors(2), []
     right = (signs[:, None, :] == signs[None]).mean(axis=2)
     for epsilon in (0.0, 0.5, LN3, 2.0):
         response = randomized_response(2, p(epsilon))
@@ -251,46 +222,40 @@ def _composed() -> list[tuple[float, bool, float]]:
                 composed = np.zeros((4, 4))
                 np.add.at(composed, list(guesser), table)
                 same = bool(np.allclose(composed, response, atol=1e-9))
-                found.append((epsilon, same, float((composed * right).sum() / 4)))
-    return found
+                rows.append((epsilon, same, float((composed * right).sum() / 4)))
+    return rows
 
 
-@statement(
-    45,
-    "lem:perfect-efficacy-iff-lrr",
-    "Lemma C.7",
-    "A guesser has efficacy p(ε(M)) if and only if mechanism and guesser together are LRR_ε(M).",
-    stated={"least": 0.0, "level": 1.0},
-    corrected={"least": 0.5},
-    correction="For ε(M) > 0; at ε(M) = 0 every guesser has efficacy 1/2.",
-    mutants=[varied("level", 1), replaced("least", from_0_on=0.0)],
-    remark="Tried with every guesser of two elements, on randomized response and on the parity.",
-)
-def perfect_only_for_randomized_response(least: float, level: float) -> Finding:
-    tried = [row for row in _composed() if row[0] >= least]
-    for epsilon, same, efficacy in tried:
+@statement(45, "lem:perfect-efficacy-iff-lrr", "Lemma C.7")
+@correction("For ε(M) > 0; at ε(M) = 0 every guesser has efficacy 1/2.", least=0.5)
+@mutants(varied("level", 1), replaced("least", from_0_on=0.0))
+@remark("Tried with every guesser of two elements, on randomized response and on the parity.")
+def perfect_only_for_randomized_response(least: float = 0.0, level: float = 1.0) -> Finding:
+    """A guesser has efficacy p(ε(M)) if and only if mechanism and guesser together are LRR_ε(M)."""
+    rows = [row for row in _mechanisms_with_guessers() if row[0] >= least]
+    for epsilon, same, efficacy in rows:
         perfect = abs(efficacy - p(level * epsilon)) < 1e-9
         if perfect != same:
             words = "perfect, and not LRR" if perfect else "LRR, and not perfect"
             return Finding(False, f"ε = {epsilon:.4g}: {words}")
-    return Finding(True, f"{len(tried)} guessers agree")
+    return Finding(True, f"{len(rows)} guessers agree")
 
 
 @cache
-def _to_post_process() -> dict[str, Channel]:
-    """Two elements: tables that can be made randomized response of their level, and others."""
-    found = {"one output": Channel(np.ones((1, 4)))}
+def _tables_to_post_process() -> dict[str, Channel]:
+    """Tables of two elements, some of which a function turns into randomized response."""
+    tables = {"one output": Channel(np.ones((1, 4)))}
     for epsilon in (0.0, 0.5, LN3):
         response = randomized_response(2, p(epsilon))
-        found[f"LRR_{epsilon:.3g}"] = Channel(response)
-        found[f"LRR_{epsilon:.3g}, split and turned"] = Channel(
+        tables[f"LRR_{epsilon:.3g}"] = Channel(response)
+        tables[f"LRR_{epsilon:.3g}, split and turned"] = Channel(
             np.vstack([0.3 * response[::-1], 0.7 * response[::-1]])
         )
-        found[f"XRR_{epsilon:.3g}"] = channel(XorRandomizedResponse(epsilon), 2)
+        tables[f"XRR_{epsilon:.3g}"] = channel(XorRandomizedResponse(epsilon), 2)
     unequal = [randomized_response(1, p(epsilon)) for epsilon in (1.0, 0.99)]
-    found["LRR of 1 and 0.99"] = Channel(_product(unequal))
-    found["random"] = random_table(2, 4, seed=5)
-    return found
+    tables["LRR of 1 and 0.99"] = Channel(_product(unequal))
+    tables["random"] = random_table(2, 4, seed=5)
+    return tables
 
 
 def _some_function_makes(table: Channel, goal: NDArray[Any], own_coins: bool) -> bool:
@@ -299,43 +264,37 @@ def _some_function_makes(table: Channel, goal: NDArray[Any], own_coins: bool) ->
     if not own_coins:
         # All functions at once: what each output becomes, one function per row.
         chosen = np.indices((values,) * outputs).reshape(outputs, -1).T
-        made = np.eye(values)[:, chosen] @ table.table
-        return bool(np.isclose(made, goal[:, None], atol=1e-9).all(axis=(0, 2)).any())
+        tables = np.eye(values)[:, chosen] @ table.table
+        return bool(np.isclose(tables, goal[:, None], atol=1e-9).all(axis=(0, 2)).any())
     # The function is a matrix F of probabilities: F @ table = goal, each column adds up to 1.
     rows = np.vstack(
         [np.kron(np.eye(values), table.table.T), np.kron(np.ones((1, values)), np.eye(outputs))]
     )
     limits = np.r_[goal.ravel(), np.ones(outputs)]
-    found = optimize.linprog(np.zeros(values * outputs), A_eq=rows, b_eq=limits, method="highs")
-    return bool(found.status == 0)
+    program = optimize.linprog(np.zeros(values * outputs), A_eq=rows, b_eq=limits, method="highs")
+    return bool(program.status == 0)
 
 
 @statement(
     80,
     "prop:ora-has-perfect-efficacy-iff-local-randomized-response",
     "Proposition C.8",
-    "The best efficacy is p(ε(M)) if and only if some function of the output, which may toss its "
-    "own coins, turns the mechanism into LRR_ε(M).",
-    kind=LINEAR_PROGRAM,
-    stated={"level": 1.0, "own_coins": True},
-    mutants=[varied("level", 1), replaced("own_coins", none=False)],
-    remark="This holds for all ε(M): at 0, where every guesser has efficacy 1/2, fresh coins are "
-    "LRR_0.",
+    "linear program",
 )
-def perfect_if_some_function_exists(level: float, own_coins: bool) -> Finding:
+@mutants(varied("level", 1), replaced("own_coins", none=False))
+@remark(
+    "This holds for all ε(M): at 0, where every guesser has efficacy 1/2, fresh coins are LRR_0."
+)
+def perfect_if_some_function_exists(level: float = 1.0, own_coins: bool = True) -> Finding:
+    """The best efficacy is p(ε(M)) if and only if some function of the output, which may toss its
+    own coins, turns the mechanism into LRR_ε(M).
+    """
     answers = {}
-    for name, table in _to_post_process().items():
+    for name, table in _tables_to_post_process().items():
         perfect = abs(table.optimal_efficacy() - p(level * table.epsilon)) < 1e-9
         goal = randomized_response(2, p(table.epsilon))
         answers[name] = (perfect, _some_function_makes(table, goal, own_coins))
     return same_answers(answers)
-
-
-def _uneven(truth: NDArray[Any]) -> Channel:
-    """Three bits, each told independently; row s of ``truth`` says how truthfully for dataset s."""
-    signs = sign_vectors(3)
-    right = signs[:, None, :] == signs[None, :, :]
-    return Channel(np.where(right, truth[None], 1 - truth[None]).prod(axis=2), signs)
 
 
 def _by_others(index: int, good: float, bad: float, bad_values: int) -> NDArray[Any]:
@@ -344,33 +303,31 @@ def _by_others(index: int, good: float, bad: float, bad_values: int) -> NDArray[
     return np.where(others < bad_values, bad, good)
 
 
-@statement(
-    52,
-    "lem:approaches-perfect-efficacy-iff-mostly-probably-approximately-rr",
-    "Lemma C.9",
-    "If a share m of the indices is (p, a)-probably approximately RR, the efficacy is at least "
-    "m p (P − a) with P = p(ε); if it is at most that share, at most P − (1 − m)(1 − p) a. So the "
-    "efficacy tends to P if and only if the algorithm approaches LRR.",
-    stated={"lower": 1.0, "upper": 1.0},
-    mutants=[varied("lower", down=WEAKER), varied("upper", down=WEAKER)],
-    remark="At ε = ∞, where no table is excluded, tables made for this attain the first inequality "
-    "and approach the second.",
+@statement(52, "lem:approaches-perfect-efficacy-iff-mostly-probably-approximately-rr", "Lemma C.9")
+@mutants(varied("lower", down=WEAKER), varied("upper", down=WEAKER))
+@remark(
+    "At ε = ∞, where no table is excluded, tables made for this attain the first inequality and "
+    "approach the second."
 )
 @each(at_most, slack=1e-7)
-def shares_decide(lower: float, upper: float) -> Cases:
-    for level, a in ((inf, 0.0), (inf, 0.25)):
-        top = p(level)
+def shares_decide(lower: float = 1.0, upper: float = 1.0) -> Cases:
+    """If a share m of the indices is (p, a)-probably approximately RR, the efficacy is at least m p
+    (P − a) with P = p(ε); if it is at most that share, at most P − (1 − m)(1 − p) a. So the
+    efficacy tends to P if and only if the algorithm approaches LRR.
+    """
+    for epsilon, a in ((inf, 0.0), (inf, 0.25)):
+        top = p(epsilon)
         # Two of three indices are good, for three of four values of the others.
         truth = [_by_others(i, top - a, 0.0, 1) for i in (0, 1)] + [np.zeros(8)]
-        table = _uneven(np.column_stack(truth))
-        share = float(table.probably_approximately_rr(level, 0.75, a).mean())
+        table = uneven_response(np.column_stack(truth))
+        share = float(table.probably_approximately_rr(epsilon, 0.75, a).mean())
         success = float(table.success_given_others.mean())
         yield f"lower, P = {top:.3g}", lower * share * 0.75 * (top - a), success
         # One of three indices is not good, for exactly two of four values of the others.
         truth = [np.full(8, top), np.full(8, top), _by_others(2, top, top - 0.2, 2)]
-        table = _uneven(np.column_stack(truth))
+        table = uneven_response(np.column_stack(truth))
         most, gap = 0.5 + 1e-9, 0.2 - 1e-9
-        share = float(table.probably_approximately_rr(level, most, gap).mean())
+        share = float(table.probably_approximately_rr(epsilon, most, gap).mean())
         success = float(table.success_given_others.mean())
         limit = top - upper * (1 - share) * (1 - most) * gap
         yield f"upper, P = {top:.3g}", success, limit
@@ -385,18 +342,13 @@ def _product(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return reduce(lambda one, other: np.kron(one, other), parts)
 
 
-@statement(
-    53,
-    "thm:condition-for-tightness-without-abstentions",
-    "Theorem C.10",
-    "Without abstentions ORA is tight if and only if the algorithm, after some post-processing, "
-    "approaches LRR: in a share of indices that tends to 1.",
-    kind=CLOSED,
-    stated={"share": 1.0},
-    mutants=[varied("share"), replaced("share", more_than_half=0.51)],
-    remark="Tried on algorithms that are randomized response in some indices and coins in others.",
-)
-def approaches_randomized_response(share: float) -> Finding:
+@statement(53, "thm:condition-for-tightness-without-abstentions", "Theorem C.10", "closed form")
+@mutants(varied("share"), replaced("share", more_than_half=0.51))
+@remark("Tried on algorithms that are randomized response in some indices and coins in others.")
+def approaches_randomized_response(share: float = 1.0) -> Finding:
+    """Without abstentions ORA is tight if and only if the algorithm, after some post-processing,
+    approaches LRR: in a share of indices that tends to 1.
+    """
     response, coin = randomized_response(1, p(1.0)), np.full((2, 2), 0.5)
 
     def structure() -> Any:
@@ -413,24 +365,20 @@ def approaches_randomized_response(share: float) -> Finding:
     return all_of(equal(structure()), same_answers(answers))
 
 
-@statement(
-    56,
-    "lem:bounds-approach-efficacy-for-local-algorithms",
-    "Lemma C.14",
-    "For local algorithms and every β in [0, 1), the bounds without abstentions tend to the level "
-    "p^-1(E) of the efficacy.",
-    kind=CLOSED,
-    stated={"betas": (0.0, 0.05, 0.5, 0.9), "perfect": True, "level": 1.0},
-    corrected={"betas": (1e-6, 0.05, 0.5, 0.9), "perfect": False},
-    correction="For β in (0, 1), and an efficacy below 1; at β = 0 every bound is 0, and at "
-    "efficacy 1 every bound is finite where the level is not.",
-    mutants=[
-        replaced("betas", with_0=(0.0, 0.05)),
-        replaced("perfect", efficacy_1_too=True),
-        varied("level"),
-    ],
+@statement(56, "lem:bounds-approach-efficacy-for-local-algorithms", "Lemma C.14", "closed form")
+@correction(
+    "For β in (0, 1), and an efficacy below 1; at β = 0 every bound is 0, and at efficacy 1 every "
+    "bound is finite where the level is not.",
+    betas=(1e-6, 0.05, 0.5, 0.9),
+    perfect=False,
 )
-def bounds_approach_the_efficacy(betas: Sequence[float], perfect: bool, level: float) -> Finding:
+@mutants(replaced("betas", with_0=(0.0, 0.05)), replaced("perfect", efficacy_1_too=True))
+def bounds_approach_the_efficacy(
+    betas: Sequence[float] = (0.0, 0.05, 0.5, 0.9), perfect: bool = True, level: float = 1.0
+) -> Finding:
+    """For local algorithms and every β in [0, 1), the bounds without abstentions tend to the level
+    p^-1(E) of the efficacy.
+    """
     findings = []
     successes = [table.optimal_efficacy() for table in _local_parts().values()]
     for success in (*successes, laplace_by_quadrature(2.0)):
@@ -446,18 +394,14 @@ def bounds_approach_the_efficacy(betas: Sequence[float], perfect: bool, level: f
     return all_of(*findings)
 
 
-@statement(
-    77,
-    "text:one-run-simulates-classic",
-    "Section 5.2, before Corollary 5.4",
-    "One-run auditing of a local algorithm simulates classic auditing of its sub-algorithm: the "
-    "counts have the same law.",
-    explained="05-efficacy#paper-corollary-5-4",
-    stated={"rounds": 0, "local": True},
-    mutants=[replaced("rounds", one_more=1), replaced("local", elements_that_mix=False)],
-)
+@statement(77, "text:one-run-simulates-classic", "Section 5.2, before Corollary 5.4")
+@explained("05-efficacy#paper-corollary-5-4")
+@mutants(replaced("rounds", one_more=1), replaced("local", elements_that_mix=False))
 @each(equal)
-def one_run_simulates_classic(rounds: int, local: bool) -> Cases:
+def one_run_simulates_classic(rounds: int = 0, local: bool = True) -> Cases:
+    """One-run auditing of a local algorithm simulates classic auditing of its sub-algorithm: the
+    counts have the same law.
+    """
     for name, part in _local_parts().items():
         for n, tau in product((1, 2, 3), (0.0, 0.5, 1.0)):
             guesser = ThresholdGuesser(tau * part.epsilon)

@@ -8,21 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ledger.entries import (
-    COUNTEREXAMPLE,
-    WEAKER,
-    Cases,
-    Finding,
-    Function,
-    at_most,
-    critical_levels,
-    each,
-    failure,
-    replaced,
-    statement,
-    varied,
-)
-from ledger.small_channels import private, worst_failure
+from ledger.comparisons import at_most
+from ledger.counts import critical_betas, failure
+from ledger.entries import correction, mutants, remark, statement
+from ledger.findings import Cases, Finding, Function, each
+from ledger.mutants import WEAKER, replaced, varied
+from ledger.small_channels import private_tables, worst_failure
 from orabook.studies import stop_or_oppose_law
 from oralib.bounds import p
 from oralib.channel import Channel
@@ -77,30 +68,27 @@ _CONDITIONS: dict[str, Function] = {
 }
 
 
-@statement(
-    30,
-    "lem:condition-for-validity",
-    "Lemma A.7",
-    "If V is stochastically dominated by Bin(R, p(ε)), the bound is valid.",
-    kind=COUNTEREXAMPLE,
-    stated={"dominated": "on the whole", "success": 1.0},
-    corrected={"dominated": "given R"},
-    correction="Dominance given each value of R suffices; overall dominance does not.",
-    mutants=[replaced("dominated", in_the_mean="in the mean"), varied("success", 1, down=WEAKER)],
-    remark="The counterexample is an adaptive audit of randomized response: a private coin decides "
+@statement(30, "lem:condition-for-validity", "Lemma A.7", "counterexample")
+@correction(
+    "Dominance given each value of R suffices; overall dominance does not.", dominated="given R"
+)
+@mutants(replaced("dominated", in_the_mean="in the mean"), varied("success", 1, down=WEAKER))
+@remark(
+    "The counterexample is an adaptive audit of randomized response: a private coin decides "
     "whether it guesses what it sees and stops when it is ahead, or guesses the opposite "
-    "everywhere.",
+    "everywhere."
 )
 @each(at_most)
-def condition_for_validity(dominated: str, success: float) -> Cases:
+def condition_for_validity(dominated: str = "on the whole", success: float = 1.0) -> Cases:
+    """If V is stochastically dominated by Bin(R, p(ε)), the bound is valid."""
     for name, (epsilon, law) in _laws().items():
         q = min(1.0, success * p(epsilon))
         one, other = _upper_tail(law), _upper_tail(_same_r(law, q))
         if not _CONDITIONS[dominated](one, other):
             continue
         sizes = np.nonzero(law.sum(axis=0))[0].tolist() if len(law) < 100 else []
-        levels = [1.004 * b for r in sizes for b in critical_levels(r, p(epsilon))]
-        for beta in (0.05, *levels):  # just above a tail, so that a count is rejected
+        betas = [1.004 * b for r in sizes for b in critical_betas(r, p(epsilon))]
+        for beta in (0.05, *betas):  # just above a tail, so that a count is rejected
             yield f"{name}, β = {beta:.3g}", failure(law, epsilon, beta), beta
 
 
@@ -109,14 +97,14 @@ def classic_successes(table: Channel, threshold: float) -> list[tuple[float, flo
 
     For each element and each value of the others, from one round of the exact law.
     """
-    found = []
+    successes = []
     guesser = ThresholdGuesser(threshold * table.epsilon)
     for index, base in product(range(table.n), table.signs):
         if base[index] < 0:
             law = classic_law(table, guesser, 1, base=base, index=index)
             if law[:, 1].sum() > 0:
-                found.append((float(law[1, 1] / law[:, 1].sum()), float(law[:, 1].sum())))
-    return found
+                successes.append((float(law[1, 1] / law[:, 1].sum()), float(law[:, 1].sum())))
+    return successes
 
 
 @cache
@@ -127,43 +115,33 @@ def _best_classic() -> dict[str, tuple[float, float]]:
             table.epsilon,
             max(s for share in (0.0, 0.5, 1.0) for s, _ in classic_successes(table, share)),
         )
-        for name, table in private().items()
+        for name, table in private_tables().items()
     }
 
 
-@statement(
-    31,
-    "prop:classic-auditing-is-valid",
-    "Proposition A.8",
-    "Classic auditing is valid: its bound exceeds ε(M) with probability at most β.",
-    stated={"level": 1.0},
-    mutants=[varied("level", 1, down=WEAKER)],
-)
+@statement(31, "prop:classic-auditing-is-valid", "Proposition A.8")
+@mutants(varied("level", 1, down=WEAKER))
 @each(at_most)
-def classic_is_valid(level: float) -> Cases:
+def classic_is_valid(level: float = 1.0) -> Cases:
+    """Classic auditing is valid: its bound exceeds ε(M) with probability at most β."""
     for name, (epsilon, success) in _best_classic().items():
         for r in (5, 20, 60):
             law = binomial_law({r: 1.0}, success)
-            for beta in critical_levels(r, p(epsilon)):
+            for beta in critical_betas(r, p(epsilon)):
                 yield f"{name}, r = {r}", failure(law, epsilon, level * beta), beta
 
 
 def critical_failures(feedback: str, level: float) -> Any:
-    """(name, worst failure over all guessers at level · β, β) on private tables, at critical β."""
-    for name, table in private().items():
-        levels = {b for r in (1, 2, 3) for b in critical_levels(min(r, table.n), p(table.epsilon))}
-        for beta in sorted({*levels, 0.1, 0.3, 0.55, 0.65, 0.8}):
-            spent = round(level * beta, 12)
-            yield f"{name}, β = {beta:.3g}", worst_failure(name, spent, feedback), beta
+    """(name, worst failure over all guessers if level · β is used, β) on private tables."""
+    for name, table in private_tables().items():
+        betas = {b for r in (1, 2, 3) for b in critical_betas(min(r, table.n), p(table.epsilon))}
+        for beta in sorted({*betas, 0.1, 0.3, 0.55, 0.65, 0.8}):
+            tried_beta = round(level * beta, 12)
+            yield f"{name}, β = {beta:.3g}", worst_failure(name, tried_beta, feedback), beta
 
 
-@statement(
-    32,
-    "prop:one-run-auditing-is-valid",
-    "Proposition A.9",
-    "One-run auditing is valid, whatever the guesser.",
-    stated={"feedback": "none", "level": 1.0},
-    mutants=[replaced("feedback", full="full"), varied("level", 1, down=WEAKER)],
-)
-def one_run_is_valid(feedback: str, level: float) -> Finding:
+@statement(32, "prop:one-run-auditing-is-valid", "Proposition A.9")
+@mutants(replaced("feedback", full="full"), varied("level", 1, down=WEAKER))
+def one_run_is_valid(feedback: str = "none", level: float = 1.0) -> Finding:
+    """One-run auditing is valid, whatever the guesser."""
     return at_most(critical_failures(feedback, level))

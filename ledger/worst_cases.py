@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
+from scipy import special, stats
 
-from oralib import Channel, _check, _special
-from oralib._binomial import odds
-from oralib._jit import jit
+from oralib import Channel, _check, p
 from oralib._rounding import snap
-from oralib.bounds.approximate import _tail_and_ratio
 from oralib.games import FEEDBACK
 from oralib.mechanisms import Array, Signs, sign_vectors
-from oralib.mechanisms.elements import _PerElement
 
 
 @dataclass(frozen=True)
-class ExtremalResponse(_PerElement):
+class ExtremalResponse:
     """The (ε, δ)-DP mechanism that most often has at least v of r printed signs right.
 
     It prints r signs of a random set of elements and 0 for the others. The number of right signs
@@ -31,7 +28,8 @@ class ExtremalResponse(_PerElement):
 
     Examples
     --------
-    >>> from oralib import TopGuesser, channel, one_run_law, p_value
+    >>> from oralib import TopGuesser, channel, p_value
+    >>> from oralib.games import one_run_law
     >>> law = one_run_law(channel(ExtremalResponse(0.5, 0.01, v=3, r=3), n=4), TopGuesser(3))
     >>> exact = p_value(3, 3, 0.5, delta=0.01, n=4, method="exact")
     >>> [round(x, 6) for x in (float(law[3, 3]), exact)]
@@ -42,9 +40,6 @@ class ExtremalResponse(_PerElement):
     delta: float
     v: int
     r: int
-
-    #: Printed signs are more often right than not: any positive number expresses that.
-    _sure = 1.0
 
     def __post_init__(self) -> None:
         r, level = _check.integer("r", self.r, 1), _check.real("level", self.level, 0, 50)
@@ -58,12 +53,12 @@ class ExtremalResponse(_PerElement):
     def _law(self, n: int) -> Array:
         """P[k of the printed signs are right], k = 0, ..., r."""
         k = np.arange(self.r + 1)
-        log_plain = _special.binomial_log_pmf(k, self.r, _special.expit(self.level))
-        # With logarithms: the tail from v on may be too small for a double.
-        given = np.minimum(log_plain - _special.logsumexp(log_plain[self.v :]), 0.0)
-        high = np.where(k >= self.v, np.exp(given), 0.0)
+        log_binomial = stats.binom.logpmf(k, self.r, p(self.level))
+        # With logarithms: the tail from v upwards may be too small for a double.
+        log_high = np.minimum(log_binomial - special.logsumexp(log_binomial[self.v :]), 0.0)
+        high = np.where(k >= self.v, np.exp(log_high), 0.0)  # the binomial law given at least v
         x = min(1.0, n * self.delta / (self.v * high[self.v]))
-        law = (1 - x) * np.exp(log_plain) + x * high
+        law = (1 - x) * np.exp(log_binomial) + x * high
         return law / law.sum()
 
     def run(self, signs: Signs, rng: Generator) -> Array:
@@ -71,6 +66,13 @@ class ExtremalResponse(_PerElement):
         right = rng.choice(self.r + 1, size=(*shape, 1), p=self._law(n))
         place = np.argsort(rng.random(signs.shape), axis=-1)  # a random order of the elements
         return np.where(place < self.r, np.where(place < right, signs, -signs), 0)
+
+    def privacy_loss(self, output: Array, n: int) -> Array:
+        # A printed sign is right more often than not: any loss with the opposite sign says so.
+        return np.sign(-output).astype(float)
+
+    def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
+        return self.privacy_loss(output[..., index], 1)
 
     def check_size(self, n: int) -> int:
         return _check.integer("n", n, self.r)
@@ -100,42 +102,40 @@ def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float,
 
     Parameters
     ----------
-    thresholds : c_1, c_2, ... for r = 1, 2, ... guesses; a threshold above r is never reached.
-    epsilon, delta : the privacy of the mechanism.
-    n : the number of elements, at least as many as there are thresholds.
+    thresholds : list of int
+        c_1, c_2, ... for r = 1, 2, ... guesses; a threshold above r is never reached.
+    epsilon, delta : float
+        The privacy of the mechanism.
+    n : int
+        The number of elements, at least as many as there are thresholds.
 
     Examples
     --------
     >>> round(worst_case_rejection([2, 2, 3], 0.0, delta=0.01, n=3), 6)
     0.26125
     """
-    epsilon = _check.real("epsilon", epsilon, 0, np.inf, interval="[)")
-    delta, n = _check.real("delta", delta, 0, 1), _check.integer("n", n, 1)
-    c = _check.integers("thresholds", thresholds)
-    if c.ndim != 1:
-        raise ValueError(f"thresholds must be a list of numbers, got shape {c.shape}")
+    c = np.asarray(thresholds)
     r = np.arange(1, c.size + 1)
     _check.at_most("the number of thresholds", np.asarray(c.size), "n", np.asarray(n))
     if (c == 0).any():
         return 1.0
-    reached = c <= r
-    if not reached.any():
+    reachable = c <= r
+    if not reachable.any():
         return 0.0
-    f, x = _worst_cases(c[reached], r[reached], epsilon, n * delta)
-    return float(f + min(x, 1.0) * (1 - f))
+    c, r = c[reachable], r[reachable]
+    f = stats.binom.sf(c - 1, r, p(epsilon)).max()
+    x = 0.0
+    if delta > 0:
+        ratios = map(_tail_over_probability, c.tolist(), r.tolist(), [epsilon] * c.size)
+        x = min(1.0, n * delta * max(ratio / v for ratio, v in zip(ratios, c, strict=True)))
+    return float(f + x * (1 - f))
 
 
-@jit
-def _worst_cases(c: Array, r: Array, epsilon: float, budget: float) -> tuple[float, float]:
-    """The largest f and the largest n δ / B."""
-    q, qc = odds(epsilon)
-    most, largest = 0.0, 0.0
-    for i in range(c.size):
-        f, _, ratio = _tail_and_ratio(c[i], r[i], q, qc)
-        most = max(most, f)
-        if budget > 0:
-            largest = max(largest, budget * ratio / c[i])
-    return most, largest
+def _tail_over_probability(v: int, r: int, epsilon: float) -> float:
+    """P[Bin(r, p(ε)) >= v] / P[Bin(r, p(ε)) = v], also where both are too small for a double."""
+    j = np.arange(r - v)
+    with np.errstate(over="ignore"):  # infinite where v is far below the mean
+        return float(1 + np.cumprod((r - v - j) / (v + 1 + j) * np.exp(epsilon)).sum())
 
 
 def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> float:
@@ -146,22 +146,21 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
 
     Parameters
     ----------
-    value : entry [v, r] is what v right of r taken guesses are worth, shape (n + 1, n + 1).
-    feedback : ``"none"`` (plain one-run auditing), ``"one-way"`` or ``"full"``.
+    value : array
+        Entry [v, r] is what v right of r taken guesses are worth, shape (n + 1, n + 1).
+    feedback : str
+        ``"none"`` (plain one-run auditing), ``"one-way"`` or ``"full"``.
 
     Examples
     --------
-    >>> from oralib import Xor, best_mean, channel
+    >>> from oralib import Xor, channel
     >>> one_right_guess = [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
     >>> [best_mean(channel(Xor(), 2), one_right_guess, feedback=f) for f in ("none", "one-way")]
     [0.5, 1.0]
     """
-    _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
     n, signs = _check.integer("n", channel.n, 1, 5), channel.signs
-    if isinstance(value, np.ndarray) and value.dtype == bool:
-        value = value.astype(float)  # truth values count as 0 and 1
-    worth = _check.reals("value", value, interval="()")
+    worth = np.asarray(value, dtype=float)
     if worth.shape != (n + 1, n + 1):
         raise ValueError(f"value must have shape {(n + 1, n + 1)}, got shape {worth.shape}")
     joint = channel.table / len(signs)

@@ -1,0 +1,94 @@
+"""How a check compares what a claim says with what is computed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from ledger.findings import Finding
+from oralib._rounding import first_largest
+from oralib.bounds import Counts
+
+
+def first_least(values: Iterable[float]) -> int:
+    """The place of the least number; of those that are equal up to rounding, the first.
+
+    >>> first_least([0.3, 0.1 + 0.2 - 0.1, 0.2])
+    1
+    """
+    numbers = np.fromiter(values, dtype=float)
+    least = numbers.min()
+    return int(np.argmax(numbers <= least + 1e-12 * max(1.0, abs(least))))
+
+
+def equal(cases: Iterable[tuple[str, float, float]], tolerance: float = 1e-9) -> Finding:
+    """Two numbers agree in each case (name, one, other)."""
+    count = 0
+    for name, one, other in cases:
+        count += 1
+        if not (one == other or abs(one - other) <= tolerance):
+            return Finding(False, f"{name}: {one:.6g} against {other:.6g}")
+    return Finding(count > 0, f"{count} equalit{'y' if count == 1 else 'ies'} to {tolerance:g}")
+
+
+def at_most(cases: Iterable[tuple[str, float, float]], slack: float = 1e-9) -> Finding:
+    """In each case (name, value, limit) the value does not exceed the limit."""
+    tried = []
+    for name, value, limit in cases:
+        if not value <= limit + slack:
+            return Finding(False, f"{name}: {value:.4g} exceeds {limit:.4g}")
+        tried.append((name, value, limit))
+    if not tried:
+        return Finding(False, "nothing to try")
+    gaps = (limit - value if value < np.inf else np.inf for _, value, limit in tried)
+    name, value, limit = tried[first_least(gaps)]
+    return Finding(True, f"tried {len(tried)}; closest {name}: {value:.4g}, limit {limit:.4g}")
+
+
+def tends(values: Sequence[float], limit: float, tolerance: float) -> Finding:
+    """The values come closer and closer to the limit, in the end within the tolerance."""
+    distance = np.abs(np.asarray(values, dtype=float) - limit)
+    closer = bool((distance[1:] <= distance[:-1] + 1e-12).all())
+    return Finding(closer and bool(distance[-1] <= tolerance), towards(values, limit))
+
+
+def towards(values: Sequence[float], limit: float) -> str:
+    """A sequence and its limit; what is 0 up to rounding, on any machine, is shown as 0."""
+    listed = ", ".join(f"{value:.4g}" if abs(value) > 1e-9 else "0" for value in values)
+    return f"{listed} towards {limit:.4g}"
+
+
+def same_answers(answers: Mapping[str, tuple[bool, bool]]) -> Finding:
+    """The claim's yes or no is the computed one in each case {name: (claimed, computed)}."""
+    for name, (claimed, computed) in answers.items():
+        if claimed != computed:
+            words = {True: "yes", False: "no"}
+            return Finding(False, f"{name}: claimed {words[claimed]}, computed {words[computed]}")
+    listed = ", ".join(answers) if len(answers) <= 8 else f"{len(answers)} cases"
+    return Finding(bool(answers), f"right for {listed}")
+
+
+def near(cases: Iterable[tuple[str, float, float, float]], errors: float = 4.0) -> Finding:
+    """In each case (name, mean, standard error, target) the mean is near the target."""
+    tried = list(cases)
+    distance = [abs(mean - target) / error for _, mean, error, target in tried]
+    name, mean, error, target = tried[first_largest(distance)]
+    evidence = f"farthest {name}: {mean:.3f} ± {error:.3f} against {target:.3f}"
+    return Finding(any(distance) and all(z <= errors for z in distance), evidence)
+
+
+def fits(counts: Counts, law: NDArray[np.float64]) -> Finding:
+    """Played counts have the given law, by a chi-square test that rejects below p = 1e-4."""
+    observed = np.zeros_like(law)
+    np.add.at(observed, (counts.v, counts.r), 1)
+    if (observed[law < 1e-12] > 0).any():
+        return Finding(False, "an outcome that the law excludes was played")
+    expected = law * counts.trials
+    rare = expected < 5  # counted together
+    observed = np.append(observed[~rare], observed[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
+    observed, expected = observed[expected > 0], expected[expected > 0]
+    statistic = ((observed - expected) ** 2 / expected).sum()
+    value = float(stats.chi2.sf(statistic, max(1, len(expected) - 1)))
+    return Finding(value > 1e-4, f"{counts.trials} plays fit the law, chi-square p = {value:.3f}")
