@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
-from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.prediction import predicted_accuracy
 
 #: Canaries per coordinate of designs in which they hop.
@@ -55,13 +54,9 @@ class Design:
         sigma = max(self.dpsgd.sigma * share, 1e-3)
         return replace(self, dpsgd=replace(self.dpsgd, sigma=sigma))
 
-    def accuracy(self, k: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The predicted share of right guesses, for several numbers of guesses."""
-        return predicted_accuracy(self.dpsgd, k, self.dropping)
-
     def bounds(self, k: NDArray[np.int64], delta: float, beta: float) -> NDArray[np.float64]:
         """The predicted bounds, each between those of two whole numbers of right guesses."""
-        right = self.accuracy(k) * k
+        right = predicted_accuracy(self.dpsgd, k, self.dropping) * k
         floor = np.minimum(right.astype(np.int64), k - 1)
 
         def exact(v: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -70,18 +65,6 @@ class Design:
 
         low, high = exact(floor), exact(floor + 1)
         return low + (right - floor) * (high - low)
-
-    def simulated(
-        self, guesses: list[int], *, trials: int, seed: int, norm: float = 1.0
-    ) -> list[Counts]:
-        """Simulated audits, one set of trials for all numbers of guesses, the largest first.
-
-        The guesser knows the noise of ``dpsgd``, as one does who estimates it from the gradients.
-        ``norm`` is that of a canary's gradient, above 1 if it is not clipped.
-        """
-        return hopping_counts(
-            self.dpsgd, guesses, dropping=self.dropping, norm=norm, trials=trials, seed=seed
-        )
 
 
 def designs(training: DpSgd, most: int) -> Iterator[Design]:

@@ -14,6 +14,7 @@ from oralib._rounding import first_largest
 from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping, simulate_hopping
+from oralib.dpsgd.hopping import hopping_counts
 from oralib.planning.designs import Claim, Design, designs
 from oralib.planning.refute import find_refutation
 from oralib.planning.report import report
@@ -102,20 +103,10 @@ class AuditPlan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Means over simulated audits of a training with one bug, each with its standard error.
+    """What simulated audits of a training with a bug show; the bug is "none" if it is honest.
 
-    Attributes
-    ----------
-    bug : str
-        What is wrong with the training; "none" if it is honest.
-    right, right_se : float
-        The number of right guesses.
-    bound, bound_se : float
-        The bound.
-    refuted, refuted_se : float
-        The share of audits that refute the claim.
-    trials : int
-        The number of simulated audits.
+    The mean number of right guesses, the mean bound, and the share of audits that refute the
+    claim, each with its standard error.
     """
 
     bug: str
@@ -239,7 +230,9 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
     outcomes = []
     for bug, (share, norm) in bugs.items():
         wrong = design.with_noise(share)
-        (counts,) = wrong.simulated([plan.k], norm=norm, trials=trials, seed=seed)
+        (counts,) = hopping_counts(
+            wrong.dpsgd, [plan.k], dropping=plan.dropping, norm=norm, trials=trials, seed=seed
+        )
         bounds = valid_lower_bound(counts, beta=plan.beta, delta=plan.delta)
         right, right_se = _mean(counts.v)
         bound, bound_se = _mean(bounds)
@@ -257,40 +250,39 @@ def _claimed(
     accountant: str,
 ) -> tuple[float, float]:
     """The ε and the noise multiplier of a claim in which one of them may be missing."""
-
-    def excess(noise: float) -> float:
-        assert epsilon is not None
-        return certified_epsilon(DpSgd(1, 1, steps, sample_rate, noise), delta) - epsilon
-
     if epsilon is not None:
         epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
-    if sigma is None:
+    if sigma is not None:
+        training = DpSgd(1, 1, steps, sample_rate, sigma)
         if epsilon is None:
-            raise ValueError("epsilon or sigma must be given, got neither")
-        sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
-        if accountant == "pld":  # pld asks for a little less noise
-            near = 1e-5 * sigma
-            sigma = scipy.optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=near) + near
-            sigma = ceil(sigma * 1e6) / 1e6
-    else:
-        of = DpSgd(1, 1, steps, sample_rate, sigma)
-        sigma = of.sigma
-        if epsilon is None:
-            epsilon = certified_epsilon(of, delta, accountant=accountant)
-    return epsilon, sigma
+            epsilon = certified_epsilon(training, delta, accountant=accountant)
+        return epsilon, training.sigma
+    if epsilon is None:
+        raise ValueError("epsilon or sigma must be given, got neither")
+    sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
+    if accountant == "rdp":
+        return epsilon, sigma
+
+    def excess(noise: float) -> float:
+        return certified_epsilon(DpSgd(1, 1, steps, sample_rate, noise), delta) - epsilon
+
+    near = 1e-5 * sigma  # pld asks for a little less noise than rdp
+    sigma = scipy.optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=near) + near
+    return epsilon, ceil(sigma * 1e6) / 1e6
 
 
 def _largest_bound(tried: list[Design], delta: float, beta: float) -> tuple[Design, int]:
     """The design and the number of guesses with the largest predicted bound."""
-    best = None
-    for design in tqdm(tried, unit="plan", disable=None, leave=False, delay=2):
+
+    def best(design: Design) -> tuple[float, Design, int]:
         active = design.active_at_the_end
         k = np.array([guesses for guesses in GUESSES if guesses <= active] or [active])
         bounds = design.bounds(k, delta, beta)
-        if best is None or bounds.max() > best[0]:
-            best = bounds.max(), design, int(k[first_largest(bounds)])
-    assert best is not None  # one canary per coordinate is always a design
-    return best[1:]
+        return float(bounds.max()), design, int(k[first_largest(bounds)])
+
+    progress = tqdm(tried, unit="plan", disable=None, leave=False, delay=2)
+    _, design, k = max(map(best, progress), key=lambda result: result[0])
+    return design, k
 
 
 def _mean(values: NDArray[Any]) -> tuple[float, float]:

@@ -1,13 +1,16 @@
 """A design that refutes a claim if a training has less noise than stated."""
 
 from bisect import bisect_left
+from dataclasses import replace
 from math import ceil, expm1, log1p
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oralib.bounds import p_value
+from oralib.dpsgd.hopping import hopping_counts
+from oralib.dpsgd.prediction import predicted_accuracy
 from oralib.planning.designs import Claim, Design
 
 #: A plan to refute is made for the first of these shares of the noise at which it can refute.
@@ -15,15 +18,6 @@ NOISE_SHARES = (0.5, 0.35, 0.25, 0.15, 0.1, 0.05)
 
 #: Numbers of guesses to try, as multiples of the least number that can refute.
 MULTIPLES = (1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
-
-
-class Refutation(NamedTuple):
-    """A design and a number of guesses that refute a claim in a share of simulated audits."""
-
-    design: Design
-    k: int
-    noise: float  # the share of the stated noise
-    refuted: float  # the share of simulated audits that refute the claim
 
 
 class _Candidate(NamedTuple):
@@ -34,22 +28,29 @@ class _Candidate(NamedTuple):
     need: NDArray[np.int64]
 
 
-def find_refutation(designs: list[Design], claim: Claim, seed: int) -> Refutation:
-    """The first design that is seen to refute the claim, at as much noise as possible."""
+def find_refutation(
+    designs: list[Design], claim: Claim, seed: int
+) -> tuple[Design, int, float, float]:
+    """The first design that is seen to refute the claim, at as much noise as possible.
+
+    With it come the number of guesses, the share of the stated noise, and the share of simulated
+    audits that refute the claim.
+    """
     candidates = _candidates(designs, claim)
     for noise in NOISE_SHARES:
         for candidate in _most_promising(candidates, noise):
-            found = _tried(candidate, noise, seed)
-            if found.refuted >= 0.5:
-                return found
-    dpsgd, k = candidates[0].design.dpsgd, candidates[0].k
-    enough = ceil(2.5 * k[0] / -expm1(dpsgd.steps * log1p(-min(dpsgd.sample_rate, 0.999))))
+            k, refuted = _simulated(candidate, noise, seed)
+            if refuted >= 0.5:
+                return candidate.design, k, noise, refuted
+    dpsgd, least = candidates[0].design.dpsgd, candidates[0].k[0]
+    enough = ceil(2.5 * least / -expm1(dpsgd.steps * log1p(-min(dpsgd.sample_rate, 0.999))))
+    most = max(design.dpsgd.n for design in designs)
     raise ValueError(
-        f"d must be larger: no plan for {dpsgd.d:,} coordinates and at most {_most(designs):,} "
-        f"canaries was seen to refute an epsilon of {claim.epsilon:g}, even with "
-        f"{NOISE_SHARES[-1]:g} of the stated noise. It takes {k[0]:,} guesses, nearly all right; "
-        f"try d={max(enough, 2 * dpsgd.d)}, and most no smaller (oralib.canaries adds its own "
-        "weights, as many as you like)"
+        f"d must be larger: no plan for {dpsgd.d:,} coordinates and at most {most:,} canaries was "
+        f"seen to refute an epsilon of {claim.epsilon:g}, even with {NOISE_SHARES[-1]:g} of the "
+        f"stated noise. It takes {least:,} guesses, nearly all right; try "
+        f"d={max(enough, 2 * dpsgd.d)}, and most no smaller (oralib.canaries adds its own weights, "
+        "as many as you like)"
     )
 
 
@@ -64,17 +65,14 @@ def _candidates(designs: list[Design], claim: Claim) -> list[_Candidate]:
             need = np.array([least_right(r, n, claim) for r in k.tolist()])
             candidates.append(_Candidate(design, k, need))
     if not candidates:
-        few = least_guesses(10**7, 10**7, Claim(claim.epsilon, 0.0, claim.beta))
+        few = least_guesses(10**7, 10**7, replace(claim, delta=0.0)) or 10**7
+        most = max(design.dpsgd.n for design in designs)
         raise ValueError(
             f"d and most must allow for more canaries, or beta be larger: refuting an epsilon of "
-            f"{claim.epsilon:g} takes at least {few or 10**7:,} right guesses, and "
-            f"{_most(designs):,} canaries are too few, or too many for this delta"
+            f"{claim.epsilon:g} takes at least {few:,} right guesses, and {most:,} canaries are "
+            "too few, or too many for this delta"
         )
     return candidates
-
-
-def _most(designs: list[Design]) -> int:
-    return max(design.dpsgd.n for design in designs)
 
 
 def _most_promising(candidates: list[_Candidate], noise: float) -> list[_Candidate]:
@@ -86,7 +84,7 @@ def _most_promising(candidates: list[_Candidate], noise: float) -> list[_Candida
     """
     margins = []
     for design, k, need in candidates:
-        p = design.with_noise(noise).accuracy(k)
+        p = predicted_accuracy(design.with_noise(noise).dpsgd, k, design.dropping)
         margins.append(float(((k * p - need + 0.5) / np.sqrt(k * p * (1 - p) + 0.25)).max()))
     order = sorted(range(len(candidates)), key=lambda i: -margins[i])
     able = [candidates[i] for i in order if margins[i] > 0]
@@ -95,18 +93,17 @@ def _most_promising(candidates: list[_Candidate], noise: float) -> list[_Candida
     return quick[:3] + alone[:1]
 
 
-def _tried(candidate: _Candidate, noise: float, seed: int) -> Refutation:
+def _simulated(candidate: _Candidate, noise: float, seed: int) -> tuple[int, float]:
     """The best number of guesses of a candidate, and how often it refutes the claim."""
-    design = candidate.design.with_noise(noise)
-    trials = max(2, design.affordable(10))
-    counts = design.simulated(candidate.k[::-1].tolist(), trials=trials, seed=seed)
+    design = candidate.design.with_noise(noise)  # which the guesser has learned from the gradients
+    options: dict[str, Any] = {"dropping": design.dropping, "trials": max(2, design.affordable(10))}
+    counts = hopping_counts(design.dpsgd, candidate.k[::-1].tolist(), **options, seed=seed)
     spare = np.array([each.v for each in counts[::-1]]) - candidate.need[:, None]
     i = max(range(len(spare)), key=lambda i: ((spare[i] >= 0).mean(), spare[i].mean()))
-    # The best of several may have been lucky, so another seed says how often it refutes.
     k = int(candidate.k[i])
-    (again,) = design.simulated([k], trials=trials, seed=seed + 1)
-    refuted = float((again.v >= candidate.need[i]).mean())
-    return Refutation(candidate.design, k, noise, refuted)
+    # The best of several may have been lucky, so another seed says how often it refutes.
+    (again,) = hopping_counts(design.dpsgd, [k], **options, seed=seed + 1)
+    return k, float((again.v >= candidate.need[i]).mean())
 
 
 def least_guesses(n: int, most: int, claim: Claim) -> int | None:

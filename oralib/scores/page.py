@@ -38,7 +38,8 @@ def page(
     says = dict(rows)
     verdict = "none" if claim is None else audit.verdict(claim)
     result, meaning = (escape(_sentence(clause)) for clause in headline(audit, claim))
-    parts = [f'<p class="verdict {verdict.split()[0]}"><strong>{result}</strong><br>{meaning}</p>']
+    parts = [f'<p class="verdict {verdict.split()[0]}"><strong>{result}</strong>']
+    parts.append(f"<br>{meaning}</p>")
 
     def section(title: str, *paragraphs: str) -> None:
         parts.append(f"<h2>{title}</h2>" + "".join(f"<p>{escape(text)}</p>" for text in paragraphs))
