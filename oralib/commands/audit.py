@@ -155,33 +155,19 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _audit(file: "ScoreFile", chosen: argparse.Namespace) -> ScoreAudit:
+    options = {name: getattr(chosen, name) for name in ("delta", "beta", "guesses", "coins")}
+    only_scores = {name: getattr(chosen, name) for name in ("split", "grid", "side", "seed")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says the same
         if file.kind == "score":
-            return audit_scores(
-                file.values,
-                file.coins,
-                delta=chosen.delta,
-                beta=chosen.beta,
-                guesses=chosen.guesses,
-                split=chosen.split,
-                grid=chosen.grid,
-                side=chosen.side or "both",
-                claim=chosen.claim,
-                coins=chosen.coins,
-                seed=chosen.seed or 0,
-            )
-        for name in ("split", "grid", "side", "seed"):
-            if getattr(chosen, name) is not None:
+            only_scores["side"] = chosen.side or "both"
+            only_scores["seed"] = chosen.seed or 0
+            options |= only_scores
+            return audit_scores(file.values, file.coins, claim=chosen.claim, **options)
+        for name, value in only_scores.items():
+            if value is not None:
                 raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
-        return audit_guesses(
-            file.values,
-            file.coins,
-            delta=chosen.delta,
-            beta=chosen.beta,
-            guesses=chosen.guesses,
-            coins=chosen.coins,
-        )
+        return audit_guesses(file.values, file.coins, **options)
 
 
 def _bound_assuming(
@@ -190,13 +176,9 @@ def _bound_assuming(
     """The bound under a stronger assumption, and the assumption in words."""
     if chosen.guesses is None or file.kind == "guess":
         raise ValueError("--assume needs scores, and a number of guesses: give --guesses")
+    columns = {"scores": file.values, "included": file.coins == 1}
     bound, words = bound_assuming(
-        chosen.assume,
-        _counts(audit),
-        delta=audit.delta,
-        beta=audit.beta,
-        scores=file.values,
-        included=file.coins == 1,
+        chosen.assume, _counts(audit), delta=audit.delta, beta=audit.beta, **columns
     )
     return {"name": chosen.assume, "bound": bound, "assumption": words}
 
@@ -213,14 +195,8 @@ def _picture(file: "ScoreFile", audit: ScoreAudit, claim: float | None) -> bytes
     if file.kind == "guess":
         betas, bounds = bounds_by_beta(_counts(audit), delta=audit.delta)
         return picture.guess_picture(audit, betas, bounds, claim)
-    guesses, bounds = bounds_by_guesses(
-        file.values,
-        file.coins,
-        delta=audit.delta,
-        beta=audit.beta,
-        side=audit.side or "both",
-        seed=audit.seed or 0,
-    )
+    options = {name: getattr(audit, name) for name in ("delta", "beta", "side", "seed")}
+    guesses, bounds = bounds_by_guesses(file.values, file.coins, **options)
     return picture.score_picture(audit, guesses, bounds, claim)
 
 

@@ -13,9 +13,6 @@ from oralib.dpsgd.prediction import predicted_accuracy
 #: Canaries per coordinate of designs in which they hop.
 PER_COORDINATE = (2, 4, 8, 16, 24, 32, 48, 64, 100, 150)
 
-#: The shape of the best schedule that we found in the paper's main setting.
-SHAPE = {"until": 0.9, "bend": 1.65, "crowding": (3.0, 20.0)}
-
 #: Simulated audits move at most this many canaries in total, which takes seconds.
 _MOVES = 2e8
 
@@ -80,4 +77,5 @@ def designs(training: DpSgd, most: int) -> Iterator[Design]:
             yield Design(crowd, None)
             for final in (1.0, 2.0, 4.0):
                 if final < s:
-                    yield Design(crowd, Dropping(final, **SHAPE))  # type: ignore[arg-type]
+                    # The shape of the best schedule that we found in the paper's main setting.
+                    yield Design(crowd, Dropping(final, until=0.9, bend=1.65, crowding=(3.0, 20.0)))

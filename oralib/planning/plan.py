@@ -107,6 +107,11 @@ class Outcome:
 
     The mean number of right guesses, the mean bound, and the share of audits that refute the
     claim, each with its standard error.
+
+    Examples
+    --------
+    >>> Outcome("none", 71.5, 3.3, 0.55, 0.14, 0.0, 0.0, trials=4).bound
+    0.55
     """
 
     bug: str

@@ -15,19 +15,14 @@ def report(plan: "AuditPlan") -> str:
     coins = "each included by a fair coin of its own"
     if used < dpsgd.d:
         coins += f"; {used:,} of {dpsgd.d:,} coordinates are used"
-    rows = [
-        (
-            "words",
-            "A coordinate is a weight of the model whose noisy gradient you see in each step; "
-            "oralib.canaries adds such weights to a model. A canary is an example that you make: "
-            "its gradient is the clipping threshold on one coordinate, and 0 elsewhere.",
-        ),
-        (
-            "claim",
-            f"({plan.epsilon:g}, {short(plan.delta)})-DP: noise multiplier {dpsgd.sigma:.4f}",
-        ),
-        ("canaries", f"{dpsgd.n:,}, {s} per coordinate, {coins}"),
-    ]
+    words = (
+        "A coordinate is a weight of the model whose noisy gradient you see in each step; "
+        "oralib.canaries adds such weights to a model. A canary is an example that you make: "
+        "its gradient is the clipping threshold on one coordinate, and 0 elsewhere."
+    )
+    claim = f"({plan.epsilon:g}, {short(plan.delta)})-DP: noise multiplier {dpsgd.sigma:.4f}"
+    canaries = f"{dpsgd.n:,}, {s} per coordinate, {coins}"
+    rows = [("words", words), ("claim", claim), ("canaries", canaries)]
     if s > 1:
         evenly = ", as many on each coordinate as on any other" if dropping is None else ""
         rows.append(("place", f"drawn again in each step, by public random numbers{evenly}"))
@@ -35,29 +30,27 @@ def report(plan: "AuditPlan") -> str:
         rows.append(("drop", "none"))
     else:
         active, steps = dropping.active(dpsgd), dpsgd.steps
-        shown = sorted({0, steps // 4, steps // 2, 3 * steps // 4, steps - 1})
-        falls = ", ".join(f"{active[t]:,} in step {t + 1}" for t in shown)
+        quarters = sorted({0, steps // 4, steps // 2, 3 * steps // 4, steps - 1})
+        falls = ", ".join(f"{active[t]:,} in step {t + 1}" for t in quarters)
         loads, second = dropping.loads(dpsgd), min(2, steps)
         most, least = loads[second - 1].max(), loads[second - 1].min()
         crowds = f"{most} on a coordinate in step {second}, against {least} of the most promising"
         if steps > second:
             crowds += f"; {loads[-1].max()} against {loads[-1].min()} in step {steps}"
-        rows += [
-            ("drop", f"those with scores nearest to 0; active: {falls}"),
-            ("crowd", f"the undecided: {crowds}"),
-        ]
+        rows.append(("drop", f"those with scores nearest to 0; active: {falls}"))
+        rows.append(("crowd", f"the undecided: {crowds}"))
     bound, seen = f"a bound of about {plan.predicted:.2f} by prediction", "not simulated here"
     if plan.trials:
         seen = f"{plan.bound:.3f} ± {plan.bound_se:.3f}, the mean of {plan.trials} simulated audits"
+    valid = (
+        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the exact p-value: "
+        "the number of guesses is fixed in advance"
+    )
     rows += [
         ("guess", f"the {plan.k:,} with the scores farthest from 0, sums of log-likelihood ratios"),
         ("expect", f"of an honest training {bound}; {seen}"),
         ("at best", f"a bound of {plan.best:.2f}, if every guess is right{_meaning(plan)}"),
-        (
-            "valid",
-            f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the exact "
-            "p-value: the number of guesses is fixed in advance",
-        ),
+        ("valid", valid),
     ]
     return "\n".join([paragraphs(rows), "", *_commands(plan)])
 

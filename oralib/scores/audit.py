@@ -36,7 +36,7 @@ from oralib.scores.guessing import (
     spread_numbers,
     ties_drawn,
 )
-from oralib.scores.result import UNFAIR, ScoreAudit, best_bound
+from oralib.scores.result import UNFAIR, ScoreAudit
 
 #: If exactly half of this many canaries are included, the audit assumes a design that is not
 #: covered. Fair coins balance with probability about 0.8 / √n: for fewer canaries that is ordinary.
@@ -141,11 +141,9 @@ def audit_scores(
     ties = ties_drawn(values, r, side)
     if ties:
         notes.append(f"{ties} of the {r} guesses were drawn by lot among canaries of equal scores")
-    best = [best_bound(m, values.size, delta=delta, level=level, fixed=fixed) for m in k.tolist()]
     audit = replace(
         _bounds(_counts(v, r, values.size, fixed, coins), delta, level),
         beta=beta,
-        best_bound=max(best),
         number=number,
         grid=tuple(k.tolist()),
         side=side,
@@ -288,9 +286,6 @@ def _bounds(counts: Counts, delta: float, level: float) -> ScoreAudit:
         bound=float(valid_lower_bound(counts, beta=level, delta=delta)[0]),
         pure_bound=float(valid_lower_bound(counts, beta=level)[0]),
         fdp_bound=fdp,
-        best_bound=best_bound(
-            r, n, delta=delta, level=level, fixed=fixed, feedback=counts.feedback
-        ),
         estimate=float(epsilon_estimate(v, r)),
         accuracy=v / r if r else nan,
         v=v,

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from math import isfinite, isnan
 from typing import Any
 
@@ -20,14 +21,6 @@ UNFAIR = 1e-3
 _MOST_GUESSES = 10**12
 
 
-def best_bound(
-    r: int, n: int, *, delta: float, level: float, fixed: bool, feedback: str = "none"
-) -> float:
-    """What r guesses among n canaries show if all are right: no outcome shows more."""
-    counts = Counts(np.array([r]), np.array([r]), n, r_fixed=fixed, feedback=feedback)
-    return float(valid_lower_bound(counts, beta=level, delta=delta)[0])
-
-
 @dataclass(frozen=True)
 class ScoreAudit:
     """What an audit has shown, and under which assumptions; ``str()`` of it is a report.
@@ -41,8 +34,6 @@ class ScoreAudit:
     fdp_bound : float
         The same, only for a training whose trade-off curve is Gaussian; nan where the number of
         guesses was not fixed, where δ = 0, or with feedback.
-    best_bound : float
-        What the audit would have shown if all its guesses had been right.
     estimate : float
         The ε that the accuracy alone suggests. It is not a bound, and at the same accuracy no
         number of guesses would show more.
@@ -94,7 +85,6 @@ class ScoreAudit:
     bound: float
     pure_bound: float
     fdp_bound: float
-    best_bound: float
     estimate: float
     accuracy: float
     v: int
@@ -115,6 +105,11 @@ class ScoreAudit:
     feedback: str = "none"
     problem: str = ""
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def best_bound(self) -> float:
+        """What the audit would have shown if all its guesses had been right."""
+        return max(self._bound(k, k, self.n) for k in self.grid or (self.r,))
 
     @property
     def plausible_coins(self) -> bool:
@@ -157,15 +152,7 @@ class ScoreAudit:
         most = self.n if self.feedback == "full" else _MOST_GUESSES
 
         def enough(r: int) -> bool:
-            best = best_bound(
-                r,
-                max(r, self.n),
-                delta=self.delta,
-                level=self.level,
-                fixed=self.number in ("fixed", "grid"),
-                feedback=self.feedback,
-            )
-            return best > claim
+            return self._bound(r, r, max(r, self.n)) > claim
 
         if not most or not enough(most):
             return None
@@ -178,8 +165,12 @@ class ScoreAudit:
         """
         if not self.r or self.rule not in ("plain", "exact", "split"):
             return None
-        v, r = np.array([4 * self.v]), np.array([4 * self.r])
-        counts = Counts(v, r, 4 * self.n, r_fixed=self.rule != "split")
+        return self._bound(4 * self.v, 4 * self.r, 4 * self.n)
+
+    def _bound(self, v: int, r: int, n: int) -> float:
+        """The bound of other counts in an audit like this."""
+        fixed = self.number in ("fixed", "grid")
+        counts = Counts(np.array([v]), np.array([r]), n, r_fixed=fixed, feedback=self.feedback)
         return float(valid_lower_bound(counts, beta=self.level, delta=self.delta)[0])
 
     def as_dict(self, claim: float | None = None) -> dict[str, Any]:
@@ -190,7 +181,7 @@ class ScoreAudit:
             refuted = None if verdict == "invalid" else verdict == "refuted"
             fields = {"claim": claim, "verdict": verdict, "refuted": refuted}
             fields["guesses_needed"] = self.guesses_needed(claim)
-        for name, value in asdict(self).items():
+        for name, value in (asdict(self) | {"best_bound": self.best_bound}).items():
             if isinstance(value, float) and not isfinite(value):
                 value = None if isnan(value) else str(value)
             fields[name] = list(value) if isinstance(value, tuple) else value
