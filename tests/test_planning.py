@@ -15,9 +15,8 @@ from oralib import (
 )
 from oralib.__main__ import main
 from oralib.dpsgd.prediction import predicted_accuracy
-from oralib.planning import expected_outcomes
-from oralib.planning.designs import Claim
-from oralib.planning.refute import least_right
+from oralib.planning import expected_outcomes, refute
+from oralib.planning.designs import Claim, Design
 
 SIGMA = noise_multiplier(2.0, 1e-5, 100, 0.1)
 
@@ -67,7 +66,8 @@ def test_a_training_that_is_too_large_to_simulate(capsys):
 def test_plan_on_the_command_line(capsys):
     given = ["--d", "50", "--steps", "10", "--sample-rate", "0.2", "--delta", "1e-5"]
     assert main(["plan", *given, "--epsilon", "4", "--trials", "4"]) == 0
-    said = capsys.readouterr().out
+    said, err = capsys.readouterr()
+    assert err == ""  # which is no terminal
     for label in ("words", "claim", "canaries", "guess", "expect", "at best", "valid"):
         assert f"\n{label}" in f"\n{said}"
     assert max(map(len, said.splitlines())) <= 80
@@ -164,10 +164,25 @@ def test_a_plan_that_is_not_seen_to_refute_is_refused(d):
     assert plan_audit(8.0, 1e-5, d=enough, **setting).refuted >= 0.5
 
 
+def test_how_often_a_plan_refutes_is_seen_in_other_audits_than_chose_it(monkeypatch):
+    """Even with one number of guesses to choose from: the best of several may be lucky."""
+    seeds = []
+
+    def all_right(dpsgd, guesses, *, trials, seed, dropping):
+        seeds.append(seed)
+        return [Counts([k] * trials, [k] * trials, dpsgd.n, r_fixed=True) for k in guesses]
+
+    monkeypatch.setattr(refute, "hopping_counts", all_right)
+    candidate = refute._Candidate(Design(DpSgd(n=100, d=100), None), np.array([50]), np.array([40]))
+    assert refute._simulated(candidate, 0.5, seed=7) == (50, 1.0)
+    choosing, confirming = seeds
+    assert choosing != confirming
+
+
 def test_a_plan_that_could_refute_is_predicted_to_need_what_it_needs():
     """The least number of right guesses against the bound itself."""
     for k, n, epsilon in ((50, 400, 2.0), (200, 1000, 4.0), (200, 10**5, 1.0)):
-        v = least_right(k, n, Claim(epsilon, 1e-5, 0.05))
+        v = refute.least_right(k, n, Claim(epsilon, 1e-5, 0.05))
         counts = Counts(np.array([v, v - 1]), np.array([k, k]), n, r_fixed=True)
         bounds = valid_lower_bound(counts, beta=0.05, delta=1e-5)
         assert bounds[0] > epsilon >= bounds[1]
