@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from oralib import __version__
-from oralib.__main__ import process, run_command
-from oralib._audit_command import path
+from oralib.commands.common import path, process, run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -83,7 +83,6 @@ CALLS = {
     "audit": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "method": "extremes"},
     "audit_counts": {
         **{"counts": oralib.Counts(5, 9, n=20, r_fixed=True), "delta": 0.01, "beta": 0.1},
-        **{"curve": oralib.bounds.GaussianCurve()},
     },
     "audit_gradients": {
         **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates)), "k": 2},
@@ -91,12 +90,7 @@ CALLS = {
     },
     "audit_guesses": {
         **{"guessed": [1, 0, np.nan, 1], "truth": [1, 0, 1, 0], "delta": 0.01, "beta": 0.1},
-        **{
-            "guesses": 3,
-            "coins": "independent",
-            "curve": oralib.bounds.GaussianCurve(),
-            "ids": "abcd",
-        },
+        **{"guesses": 3, "coins": "independent"},
     },
     "simulate_hopping": {
         **{"dpsgd": STEP, "k": 2, "dropping": oralib.Dropping(1.0), "trials": 2, "seed": 1},
@@ -107,13 +101,7 @@ CALLS = {
     "audit_scores": {
         **{"scores": [0.1, 0.9, 0.3, 0.7, 0.5, 0.5], "included": [0, 1, 0, 1, 1, 0]},
         **{"delta": 0.01, "beta": 0.1, "guesses": 3, "split": None, "grid": None, "side": "both"},
-        **{
-            "coins": "independent",
-            "curve": oralib.bounds.GaussianCurve(),
-            "ids": range(6),
-            "seed": 1,
-        },
-        "claim": 1.0,
+        **{"coins": "independent", "seed": 1, "claim": 1.0},
     },
     "simulate_single_step": {
         **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "budget": 1, "trials": 2, "seed": 1},

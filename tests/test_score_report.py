@@ -3,7 +3,6 @@
 import json
 import re
 from html.parser import HTMLParser
-from importlib import metadata
 
 import numpy as np
 import pandas as pd
@@ -11,13 +10,11 @@ import pytest
 from scipy import stats
 from test_scores import gaussian, run
 
-import oralib
-from orabook.studies import SubsampledGaussianCurve
 from oralib import Counts, audit_counts, audit_guesses, audit_scores, valid_lower_bound
 from oralib._streams import stream
 from oralib.scores import UNFAIR
-from oralib.scores.audit import BALANCED, LEAST_GUESSES
-from oralib.scores.result import best_bound
+from oralib.scores.audit import BALANCED
+from oralib.scores.guessing import LEAST_GUESSES
 
 # ------------------------------------------------------------------------------------------ power
 
@@ -48,11 +45,15 @@ def test_the_guesses_that_a_claim_needs_are_the_fewest():
         (Counts(190, 200, n=1000, feedback="full"), 0.0),
     ):
         audit = audit_counts(counts, delta=delta)
-        how = {"delta": delta, "level": 0.05, "fixed": counts.r_fixed, "feedback": counts.feedback}
+
+        def all_right(r, like=counts, delta=delta):
+            how = {"r_fixed": like.r_fixed, "feedback": like.feedback}
+            return audit_counts(Counts(r, r, n=max(r, 1000), **how), delta=delta).bound
+
         for claim in (0.0, 1.0, 3.0):
             needed = audit.guesses_needed(claim)
-            assert best_bound(needed, max(needed, 1000), **how) > claim
-            assert needed == 1 or best_bound(needed - 1, max(needed - 1, 1000), **how) <= claim
+            assert all_right(needed) > claim
+            assert needed == 1 or all_right(needed - 1) <= claim
     pure = audit_counts(Counts(190, 200, n=1000, r_fixed=True), delta=0.0)
     share = np.log(0.05) / -np.log1p(np.exp(-8.0))
     assert pure.guesses_needed(8.0) == int(share) + 1  # p(ε)^r <= β
@@ -99,9 +100,27 @@ def test_what_is_said_of_the_best_outcome_without_a_claim():
     audit = audit_counts(Counts(75, 100, n=1000, r_fixed=True), delta=1e-5)
     text = " ".join(str(audit).split())
     assert "power even 100 right of 100 would show 3.492, not more" in text
-    assert "ε = 1.099, by the accuracy alone: no bound, but at this accuracy no number" in text
+    assert "ε = 1.099, by the accuracy alone: not a bound, but at this accuracy no number" in text
     more = Counts(75 * 10**8, 10**10, n=10**10, r_fixed=True)
     assert 1.09 < valid_lower_bound(more)[0] < audit.estimate  # which is so
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_stronger_audit_is_the_same_one_four_times_as_large(fixed):
+    """The hint's number is the bound of an audit with four times as many of everything."""
+    audit = audit_counts(Counts(75, 100, n=1000, r_fixed=fixed), delta=1e-4)
+    larger = audit_counts(Counts(300, 400, n=4000, r_fixed=fixed), delta=1e-4)
+    (hint,) = (text for label, text in audit.rows() if label == "stronger")
+    assert hint.startswith("four times as many canaries and guesses, at the same accuracy, would")
+    shown = float(hint.rpartition(" ")[2])
+    assert shown <= larger.bound < shown + 0.001
+
+
+def test_a_stronger_grid_is_tested_at_the_same_level():
+    scores, included = gaussian(600)
+    audit = audit_scores(scores, included, delta=1e-5, grid=(50, 100))
+    larger = Counts(4 * audit.v, 4 * audit.r, n=2400, r_fixed=True)
+    assert audit.fourfold_bound() == valid_lower_bound(larger, delta=1e-5, beta=0.025)[0]
 
 
 # -------------------------------------------------------------------------------- what is not valid
@@ -242,8 +261,8 @@ def test_a_page_for_somebody_else(scores_csv, tmp_path):
     odd = tmp_path / "<b>&.csv"
     odd.write_bytes(scores_csv.read_bytes())
     for claim, headline in (
-        ((), "The audit has shown that ε is at least 4.192."),
-        (("--claim", 2), "The claim of ε = 2 is refuted: ε is at least 4.192."),
+        ((), "ε is at least 4.192 at δ = 1e-5, with 95% confidence."),
+        (("--claim", 2), "The claim of ε = 2 is refuted: ε is at least 4.192 at δ = 1e-5"),
         (("--claim", 8), "This audit cannot test the claim of ε = 8."),
     ):
         out = tmp_path / f"report {len(claim)} {headline[:11]}"
@@ -290,19 +309,6 @@ def test_notebooks_show_a_table():
     assert html.count("<tr>") == len(audit.rows())
 
 
-def test_curves_in_words_and_on_the_command_line(scores_csv):
-    curve = SubsampledGaussianCurve(10, 0.5)
-    frame = pd.read_csv(scores_csv)
-    audit = audit_scores(frame["score"], frame["included"], delta=1e-5, guesses=20, curve=curve)
-    assert audit.curve == "DP-SGD with 10 steps at a sample rate of 0.5"
-    words = (scores_csv, "--delta", 1e-5, "--guesses", 20, "--json", "--curve")
-    assert json.loads(run(*words, "10,0.5")[1])["fdp_bound"] == audit.fdp_bound
-    assert json.loads(run(*words, "gaussian")[1])["curve"] == "a Gaussian mechanism"
-    status, _, err = run(*words, "laplace")
-    assert status == 2
-    assert "must be gaussian, or steps and a sample rate such as 100,0.1" in err
-
-
 # -------------------------------------------------------------------------------- tensors and words
 
 
@@ -314,14 +320,6 @@ class _Tensor:
 
     def __array__(self, dtype=None, copy=None):
         raise self.error
-
-
-def test_a_clone_that_is_not_installed_has_a_version(monkeypatch):
-    def missing(name):
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "version", missing)
-    assert oralib.__version__ == "unknown"
 
 
 def test_what_to_do_about_tensors_and_words():

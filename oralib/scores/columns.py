@@ -1,7 +1,5 @@
 """Columns of scores, guesses and coins, as users have them: checked and made into arrays."""
 
-from collections import Counter
-from collections.abc import Sequence
 from math import inf, nan
 from typing import Any, TypeAlias
 
@@ -19,6 +17,7 @@ SIDES = ("both", "included", "farthest")
 
 
 def levels(delta: float, beta: float) -> tuple[float, float]:
+    """δ and β, checked."""
     return _check.real("delta", delta, 0, 1), _check.real("beta", beta, 0, 1, interval="()")
 
 
@@ -60,9 +59,10 @@ def bits_of(name: str, value: ArrayLike) -> Bits:
 
 
 def scores_and_coins(scores: ArrayLike, included: ArrayLike, side: str) -> tuple[Reals, Bits]:
+    """Scores that differ, finite, and on both sides of 0 if that is needed; and their coins."""
     values = _check.reals("scores", column("scores", scores), -inf, inf, interval="()")
     bits = bits_of("included", included)
-    check_places(scores=scores, included=included)
+    check_same_canaries(scores=scores, included=included)
     if (values == values[0]).all():
         raise ValueError(
             "scores must differ: they say nothing about who was included, "
@@ -82,7 +82,7 @@ def right_and_taken(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits]:
     With truth as 1 and 0, left out is 0; with truth as 1 and -1, it is -1, and 0 is no guess.
     """
     numbers, coins = column("guessed", guessed), column("truth", truth)
-    check_places(guessed=guessed, truth=truth)
+    check_same_canaries(guessed=guessed, truth=truth)
     signs = bool((coins == -1).any())
     words = "be 1, -1, or 0 or nan" if signs else "be 1, 0, or nan"
     allowed = f"{words} for no guess, as truth is written"
@@ -94,7 +94,7 @@ def right_and_taken(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits]:
     return taken & ((numbers == 1) == (coins == 1)), taken
 
 
-def check_places(**columns: Any) -> None:
+def check_same_canaries(**columns: Any) -> None:
     """Check that two columns have one entry per canary, and pandas labels in the same order.
 
     Canaries are matched by position alone, even if the labels of the columns have nothing in
@@ -117,22 +117,7 @@ def check_places(**columns: Any) -> None:
 
 
 def check_one(counts: Counts) -> None:
+    """The counts of an experiment are those of many audits; a report is about one."""
     _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
     if counts.trials != 1:
         raise ValueError(f"counts must be those of one audit, got {counts.trials} of them")
-
-
-def check_ids(ids: Sequence[Any] | None, n: int) -> None:
-    if ids is None:
-        return
-    try:
-        array = np.asarray(None if np.ma.is_masked(ids) else list(ids))
-        names = [None if x != x else x for x in array.tolist()]  # nan is not nan
-        twice = [name for name, times in Counter(names).items() if times > 1]
-    except (TypeError, ValueError, RuntimeError):  # not a list, or not of words or numbers
-        shown = _check.shown(ids)
-        raise TypeError(f"ids must be a list of words or numbers, got ids={shown}") from None
-    if len(names) != n:
-        raise ValueError(f"ids must have one entry for each of {n} canaries, got {len(names)}")
-    if twice:
-        raise ValueError(f"ids must differ, as a canary has one coin, got {twice[0]!r} twice")

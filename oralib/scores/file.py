@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 PAIRS = (("score", "included"), ("guess", "truth"))
@@ -69,10 +70,8 @@ def read_scores(path: Path) -> ScoreFile:
         raise ValueError(f"{path}{error}") from None
 
 
-def _csv(content: bytes) -> Any:
+def _csv(content: bytes) -> pd.DataFrame:
     """All cells as words, in a table indexed by line; the first line names the columns."""
-    import pandas as pd
-
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -90,7 +89,10 @@ def _csv(content: bytes) -> Any:
     try:  # without a header, since pandas renames columns that occur twice, or makes one an index
         table = pd.read_csv(
             StringIO(text, newline=""),
-            **{"sep": mark, "header": None, "dtype": object, "keep_default_na": False},
+            sep=mark,
+            header=None,
+            dtype=object,
+            keep_default_na=False,
             skip_blank_lines=False,  # so that lines can be counted
         )
     except ValueError as error:
@@ -102,17 +104,15 @@ def _csv(content: bytes) -> Any:
     return table[(table != "").any(axis=1)].iloc[1:]
 
 
-def _parquet(content: bytes) -> Any:
+def _parquet(content: bytes) -> pd.DataFrame:
     """All cells as words, as from a CSV file, in a table indexed by row."""
-    import pandas as pd
-
     try:
         table = pd.read_parquet(BytesIO(content), engine="pyarrow")
     except ImportError:
         raise ValueError(" is a Parquet file, which needs a package: pip install pyarrow") from None
     except Exception as error:  # pyarrow raises many kinds of errors
-        said = " ".join(str(error).split())[:200]
-        raise ValueError(f" is not a readable Parquet file: {said}") from None
+        why = " ".join(str(error).split())[:200]
+        raise ValueError(f" is not a readable Parquet file: {why}") from None
     if any(name is not None for name in table.index.names):
         table = table.reset_index(allow_duplicates=True)  # pandas may have kept id there
     _check_names([str(name) for name in table.columns])
@@ -143,7 +143,7 @@ def _check_names(names: list[str]) -> None:
         raise ValueError(f": the column {twice[0]} occurs twice")
 
 
-def _columns(table: Any) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
+def _columns(table: pd.DataFrame) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
     """The kind of a table, its scores or guesses, and its coins."""
     table.columns = [str(name).strip().lower() for name in table.columns]
     (kind, coin_name), *_ = _pairs(list(table.columns))
@@ -160,25 +160,24 @@ def _columns(table: Any) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]
         _refuse(table[coin_name], coins == 0, "beside a -1; write 1 and 0 only")
     cells = table[kind]
     if kind == "score":
-        said = "is not a finite number like -1.5e-3, with a point and not a comma"
-        _refuse(cells, ~cells.str.fullmatch(_NUMBER), said)
+        why = "is not a finite number like -1.5e-3, with a point and not a comma"
+        _refuse(cells, ~cells.str.fullmatch(_NUMBER), why)
         values = cells.astype(float)
-        _refuse(cells, ~np.isfinite(values), said)
+        _refuse(cells, ~np.isfinite(values), why)
     else:
         words = cells.str.strip().str.lower()
         values = words.map(COINS).astype(float)
-        none = words == ""
-        _refuse(cells, values.isna() & ~none, "is neither 1 nor 0; an empty cell is no guess")
-        if signs:  # there 0 means no guess, so false and no would mean none
-            said = "while truth is 1 or -1; write -1 for left out, and nothing for no guess"
-            _refuse(cells, words.isin(["false", "no"]), said)
-        else:
-            said = "while truth is 1 or 0; write 0 for left out, and nothing for no guess"
-            _refuse(cells, values == -1, said)
+        unknown = values.isna() & (words != "")
+        _refuse(cells, unknown, "is neither 1 nor 0; an empty cell is no guess")
+        # Where truth is 1 or -1, 0 means no guess, so false and no would mean that too.
+        bad = words.isin(["false", "no"]) if signs else values == -1
+        truth, left_out = ("1 or -1", "-1") if signs else ("1 or 0", "0")
+        why = f"while truth is {truth}; write {left_out} for left out, and nothing for no guess"
+        _refuse(cells, bad, why)
     return kind, values.to_numpy(dtype=float), coins.to_numpy(dtype=float)
 
 
-def _refuse(cells: Any, bad: Any, why: str) -> None:
+def _refuse(cells: pd.Series, bad: pd.Series, why: str) -> None:
     """An error about the first of the bad cells, if there is one."""
     if bad.any():
         line, cell = bad.idxmax(), cells[bad.idxmax()]

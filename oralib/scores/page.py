@@ -1,10 +1,12 @@
 """A report for somebody else, in one HTML file: for people who have not read the paper."""
 
 from base64 import b64encode
+from collections.abc import Mapping
 from html import escape
-from typing import Any
 
-from oralib.scores.result import down, plain
+from oralib._text import short
+from oralib.scores.result import ScoreAudit
+from oralib.scores.sentences import headline, number_of_guesses, table
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --soft: #f2f4f7; --line: #d5d9e0; }
@@ -28,18 +30,16 @@ img { max-width: 100%; height: auto; background: #fff; border-radius: .3rem; }
 """
 
 
-def table(rows: list[tuple[str, str]]) -> str:
-    """Labels and what they say, as a table of HTML."""
-    cells = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in rows)
-    return f'<table style="text-align: left">{cells}</table>'
-
-
-def page(audit: Any, claim: float | None, figure: bytes | None, made: dict[str, str]) -> str:
-    """The whole page; ``figure`` is a PNG, and ``made`` says what the report was made of."""
-    said = dict(audit.rows(claim))
+def page(
+    audit: ScoreAudit, claim: float | None, picture: bytes | None, source: Mapping[str, str]
+) -> str:
+    """The whole page; ``picture`` is a PNG, and ``source`` says what was audited by what."""
+    rows = audit.rows(claim)
+    says = dict(rows)
     verdict = "none" if claim is None else audit.verdict(claim)
-    parts = [f'<p class="verdict {verdict.split()[0]}"><strong>{escape(_headline(audit, claim))}']
-    parts.append(f"</strong><br>{escape(_meaning(audit, verdict))}</p>")
+    result, meaning = (escape(_sentence(clause)) for clause in headline(audit, claim))
+    parts = [f'<p class="verdict {verdict.split()[0]}"><strong>{result}</strong>']
+    parts.append(f"<br>{meaning}</p>")
 
     def section(title: str, *paragraphs: str) -> None:
         parts.append(f"<h2>{title}</h2>" + "".join(f"<p>{escape(text)}</p>" for text in paragraphs))
@@ -47,10 +47,10 @@ def page(audit: Any, claim: float | None, figure: bytes | None, made: dict[str, 
     if claim is not None:
         section(
             "What was claimed",
-            f"That the training is {said['claim'].replace('-DP', '')}-differentially private. "
+            f"That the training is ({claim:g}, {short(audit.delta)})-differentially private. "
             "Differential privacy limits what a trained model can reveal about a single record of "
             f"its training data. ε = {claim:g} is the strength of the promise, and smaller is "
-            f"stronger; δ = {plain(audit.delta)} allows for rare exceptions.",
+            f"stronger; δ = {short(audit.delta)} allows for rare exceptions.",
         )
     section(
         "What was tested",
@@ -58,13 +58,11 @@ def page(audit: Any, claim: float | None, figure: bytes | None, made: dict[str, 
         "out, each by the toss of a fair coin. After the training somebody guessed from its output "
         "which of them had been put in. The more private a training is, the closer such guesses "
         "must come to tossing a coin.",
-        *(f"Canaries: {said['canaries']}." for _ in range("canaries" in said)),
-        f"Guesses: {said['guesses']}.",
+        *_labelled(says, "canaries", "guesses"),
     )
-    shown = [f"Right guesses: {said['right']}."] if "right" in said else []
-    section("What was shown", *shown, _sentence(said["shown"]))
-    if figure is not None:
-        data = b64encode(figure).decode()
+    section("What was shown", *_labelled(says, "right"), _sentence(says["shown"]))
+    if picture is not None:
+        data = b64encode(picture).decode()
         about = "The bound that was shown, beside those that other choices would have had."
         parts.append(f'<img alt="{about}" src="data:image/png;base64,{data}">')
         parts.append(
@@ -72,17 +70,17 @@ def page(audit: Any, claim: float | None, figure: bytes | None, made: dict[str, 
         )
     section(
         "What it could not have seen",
-        *([] if verdict == "refuted" else [f"In this audit, {said['power']}."]),
+        *([] if verdict == "refuted" else [f"In this audit, {says['power']}."]),
         "An audit looks at one training, through the canaries, scores and guesses that were "
         "chosen. A training that leaks in another way, or only about other records, passes it. "
         "That a claim is not refuted never proves it.",
     )
     parts.append("<h2>On which assumptions, and who has to vouch for them</h2>")
-    parts.append(table([(who, f"{what}.") for who, what in _vouched(audit)]))
+    parts.append(table([(who, f"{what}.") for who, what in _guarantors(audit)]))
     if audit.notes:
         section("Notes", *map(_sentence, audit.notes))
     parts.append("<h2>All of it, in short</h2>")
-    parts.append(table([*audit.rows(claim), *made.items()]))
+    parts.append(table([*rows, *source.items()]))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -91,51 +89,30 @@ def page(audit: Any, claim: float | None, figure: bytes | None, made: dict[str, 
     )
 
 
-def _sentence(text: str) -> str:
+def _labelled(says: Mapping[str, str], *labels: str) -> list[str]:
+    """A sentence for each of these rows that the report has."""
+    names = {"canaries": "Canaries", "guesses": "Guesses", "right": "Right guesses"}
+    return [f"{names[label]}: {says[label]}." for label in labels if label in says]
+
+
+def _sentence(clause: str) -> str:
     """A capital, if the first letter is not a Greek one, and a full stop."""
-    return (text[0].upper() if text[0].isascii() else text[0]) + text[1:] + "."
+    return (clause[0].upper() if clause[0].isascii() else clause[0]) + clause[1:] + "."
 
 
-def _headline(audit: Any, claim: float | None) -> str:
-    if audit.problem:
-        return "This audit is not valid: nothing has been shown."
-    bound = f"ε is at least {down(audit.bound)}"
-    if claim is None:
-        return (
-            f"The audit has shown that {bound}." if audit.bound else "The audit has shown nothing."
-        )
-    return {
-        "refuted": f"The claim of ε = {claim:g} is refuted: {bound}.",
-        "cannot test": f"This audit cannot test the claim of ε = {claim:g}.",
-        "not refuted": f"The claim of ε = {claim:g} was not refuted.",
-    }[audit.verdict(claim)]
-
-
-def _meaning(audit: Any, verdict: str) -> str:
-    return {
-        "invalid": _sentence(audit.problem or "-"),
-        "refuted": "The training reveals more than was promised. If the claim were true, guesses "
-        f"would be so often right in at most {100 * audit.beta:g} of 100 such audits.",
-        "cannot test": "No outcome of it could have refuted the claim, however much the training "
-        "reveals. It says nothing for the claim, and nothing against it.",
-        "not refuted": "The audit could have refuted it, and did not. That does not prove it.",
-        "none": f"Such a statement is wrong in at most {100 * audit.beta:g} of 100 audits.",
-    }["invalid" if audit.problem else verdict]
-
-
-def _vouched(audit: Any) -> list[tuple[str, str]]:
+def _guarantors(audit: ScoreAudit) -> list[tuple[str, str]]:
     """Who has to vouch for which assumption."""
-    number = audit.assumptions["bound"].rpartition("; ")[2]
-    rows = [
-        ("Whoever drew the canaries", "each was put in by a fair coin of its own, and not, say, "
-         "exactly half of them"),
-        ("Whoever ran the training", "it is the training that the claim is about, and the coins "
-         "went nowhere but into its data"),
-        ("Whoever made the scores", "they follow from the output of the training, never from the "
-         "coins"),
-        ("The auditor", f"{number}; and this is the only audit, not the best of several"),
-    ]  # fmt: skip
+    rows = {
+        "Whoever drew the canaries": "each was put in by a fair coin of its own, and not, say, "
+        "exactly half of them",
+        "Whoever ran the training": "it is the training that the claim is about, and the coins "
+        "went nowhere but into its data",
+        "Whoever made the scores": "they follow from the output of the training, never from the "
+        "coins",
+        "The auditor": f"{number_of_guesses(audit)}; and this is the only audit, not the best of "
+        "several",
+    }
     if audit.coins_p_value is not None:
-        checked = f"the number of included canaries fits fair coins (p = {audit.coins_p_value:.2g})"
-        rows.append(("Checked here", checked if audit.plausible_coins else audit.problem))
-    return rows
+        fits = f"the number of included canaries fits fair coins (p = {audit.coins_p_value:.2g})"
+        rows["Checked here"] = fits if audit.plausible_coins else audit.problem
+    return list(rows.items())

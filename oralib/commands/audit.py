@@ -1,0 +1,205 @@
+"""``oralib audit``: a file of canaries in, a verdict and a report out."""
+
+import argparse
+import json
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oralib import Counts, ScoreAudit, __version__, _check, _folders, audit_guesses, audit_scores
+from oralib._text import rounded_down
+from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
+from oralib.commands.common import Commands, path
+from oralib.scores import bounds_by_beta, bounds_by_guesses
+from oralib.scores.columns import SIDES
+from oralib.scores.page import page
+
+if TYPE_CHECKING:
+    from oralib.scores.file import ScoreFile
+
+#: The exit status of a verdict.
+STATUS = {"not refuted": 0, "refuted": 1, "invalid": 2, "cannot test": 3}
+
+
+def add(commands: Commands) -> None:
+    """Add the command and its options."""
+    parser = commands.add_parser(
+        "audit",
+        help="audit your own training by the scores of its canaries",
+        description="A valid lower bound on ε from a file of canaries, CSV or Parquet, with the "
+        "columns score and included, or guess and truth, and an optional column id. The exit "
+        "status is 0 if --claim is not refuted (or not given), 1 if it is refuted, 2 if the audit "
+        "cannot be made or is not valid, and 3 if the audit cannot test the claim because no "
+        "outcome would have refuted it.",
+        epilog="A separate fair coin must have decided whether each canary was included; "
+        "including exactly half of them is not covered. Coins are 1 or 0, true or false, yes or "
+        "no, or 1 or -1. A high score says that the canary seems to have been included. A guess is "
+        "written like a coin; an empty cell means no guess, and so does 0 where coins are 1 or -1. "
+        "With guesses, --guesses says how many were fixed in advance; without it the audit assumes "
+        "that their number depends on the output.",
+    )
+    parser.add_argument("file", type=path, metavar="FILE", help="a CSV or Parquet file")
+    parser.add_argument("--delta", type=float, required=True, help="the δ of the claim")
+    parser.add_argument(
+        "--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05"
+    )
+    number = parser.add_mutually_exclusive_group()
+    number.add_argument(
+        "--guesses", type=int, metavar="K", help="the number of guesses, fixed in advance"
+    )
+    number.add_argument(
+        "--split",
+        type=float,
+        metavar="SHARE",
+        help="choose the number of guesses on this share of the canaries and audit the others; "
+        "the default, with a share of 0.2",
+    )
+    number.add_argument(
+        "--grid",
+        type=_numbers,
+        metavar="K,K,...",
+        help="several numbers of guesses, fixed in advance, each tested at β / m",
+    )
+    parser.add_argument(
+        "--side",
+        choices=SIDES,
+        help="both (the default): guess the highest scores as included and the lowest as left "
+        "out; included: only the highest; farthest: the scores farthest from 0, by their sign",
+    )
+    parser.add_argument("--claim", type=float, metavar="EPSILON", help="the claimed ε")
+    parser.add_argument(
+        "--coins",
+        choices=("independent",),
+        help="declare that the coins were independent although exactly half of them are heads",
+    )
+    parser.add_argument(
+        "--assume",
+        choices=ASSUMPTIONS,
+        help="also print the bound under an assumption stronger than (ε, δ)-DP: the trade-off "
+        "curve of Gaussian noise (gaussian), independent Gaussian noise on each canary "
+        "(independent), or independent normal scores (normal); --claim is not judged by it; needs "
+        "--guesses",
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "--out",
+        type=path,
+        metavar="DIR",
+        help="a new folder for report.html, report.txt, report.json and figure.png",
+    )
+    parser.add_argument(
+        "--seed", type=int, help="seed of the split and of the order of equal scores, by default 0"
+    )
+    parser.set_defaults(command=run)
+
+
+def _numbers(word: str) -> list[int]:
+    try:
+        return [int(part) for part in word.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be whole numbers with commas between them, such as 50,100, got {word!r}"
+        ) from None
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Status 1 is reserved for a refuted claim, so every error has status 2."""
+    from oralib.scores.file import read_scores  # pandas, for which other commands need not wait
+
+    claim = chosen.claim
+    if claim is not None:
+        _check.real("claim", claim, 0, interval="[)")
+    if chosen.out is not None:
+        _folders.check_new(chosen.out)
+    file = read_scores(chosen.file)
+    audit = _audit(file, chosen)
+    verdict = None if claim is None else audit.verdict(claim)
+    if verdict == "cannot test":
+        most = max(audit.grid, default=audit.r)
+        print(
+            f"warning: even {most:,} right of {most:,} guesses would only show "
+            f"{rounded_down(audit.best_bound)}, so this audit cannot test a claim of ε = {claim:g}",
+            file=sys.stderr,
+        )
+    source = {"file": str(chosen.file), "sha256": file.digest, "oralib": __version__}
+    assumed = None if chosen.assume is None else _bound_assuming(file, audit, chosen)
+    result = {**source, "claim": None, "verdict": None, "refuted": None, "assumed": assumed}
+    result |= audit.as_dict(claim)
+    report, text = audit.report(claim), json.dumps(result, indent=2, allow_nan=False)
+    if chosen.out is not None:
+        picture = None if audit.problem else _picture(file, audit, claim)
+        files = {
+            "report.html": page(audit, claim, picture, source).encode(),
+            "report.txt": f"{report}\n".encode(),
+            "report.json": f"{text}\n".encode(),
+        }
+        if picture is not None:
+            files["figure.png"] = picture
+        _folders.write_new(chosen.out, files)
+    if chosen.json:
+        print(text)
+    else:
+        print(report)
+        if assumed is not None:
+            bound = rounded_down(assumed["bound"])
+            print(f"assuming  {assumed['assumption']}: ε is at least {bound}")
+            print("          If that assumption is wrong, this number may be too large.")
+        if chosen.out is not None:
+            print(f"written   {chosen.out}")
+    if audit.problem:
+        print(f"error: {audit.problem}", file=sys.stderr)
+        return 2
+    return 0 if verdict is None else STATUS[verdict]
+
+
+def _audit(file: "ScoreFile", chosen: argparse.Namespace) -> ScoreAudit:
+    options = {name: getattr(chosen, name) for name in ("delta", "beta", "guesses", "coins")}
+    only_scores = {name: getattr(chosen, name) for name in ("split", "grid", "side", "seed")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the report says the same
+        if file.kind == "score":
+            only_scores["side"] = chosen.side or "both"
+            only_scores["seed"] = chosen.seed or 0
+            options |= only_scores
+            return audit_scores(file.values, file.coins, claim=chosen.claim, **options)
+        for name, value in only_scores.items():
+            if value is not None:
+                raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
+        return audit_guesses(file.values, file.coins, **options)
+
+
+def _bound_assuming(
+    file: "ScoreFile", audit: ScoreAudit, chosen: argparse.Namespace
+) -> dict[str, Any]:
+    """The bound under a stronger assumption, and the assumption in words."""
+    if chosen.guesses is None or file.kind == "guess":
+        raise ValueError("--assume needs scores, and a number of guesses: give --guesses")
+    columns = {"scores": file.values, "included": file.coins == 1}
+    bound, words = bound_assuming(
+        chosen.assume, _counts(audit), delta=audit.delta, beta=audit.beta, **columns
+    )
+    return {"name": chosen.assume, "bound": bound, "assumption": words}
+
+
+def _picture(file: "ScoreFile", audit: ScoreAudit, claim: float | None) -> bytes | None:
+    """The picture of the report; a sentence and None if there is nothing to draw it with."""
+    try:
+        from oralib.scores import picture  # matplotlib, which is optional
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        print("The report has no picture: matplotlib is not installed.", file=sys.stderr)
+        return None
+    if file.kind == "guess":
+        betas, bounds = bounds_by_beta(_counts(audit), delta=audit.delta)
+        return picture.guess_picture(audit, betas, bounds, claim)
+    options = {name: getattr(audit, name) for name in ("delta", "beta", "side", "seed")}
+    guesses, bounds = bounds_by_guesses(file.values, file.coins, **options)
+    return picture.score_picture(audit, guesses, bounds, claim)
+
+
+def _counts(audit: ScoreAudit) -> Counts:
+    v, r = np.array([audit.v]), np.array([audit.r])
+    return Counts(v, r, audit.n, r_fixed=audit.number == "fixed")

@@ -1,0 +1,59 @@
+"""``oralib conformity``: do released gradients look like those of the stated training?"""
+
+import argparse
+
+import numpy as np
+
+from oralib import DpSgd, _check, conformity
+from oralib.commands.common import Commands, path
+
+
+def add(commands: Commands) -> None:
+    """Add the command and its options."""
+    parser = commands.add_parser(
+        "conformity",
+        help="check whether released gradients look like those of the stated training",
+        description="Compare the noisy gradients of a training, in units of its clipping "
+        "threshold, with what the stated noise and sample rate would give. It says nothing about "
+        "privacy, but it finds wrong noise long before a bound on ε does. The exit status is 1 if "
+        "the training does not look like the stated one, and 2 if the test cannot be run.",
+    )
+    parser.add_argument(
+        "file",
+        type=path,
+        metavar="FILE.npz",
+        help="the arrays gradients (a row for each step, a column for each coordinate) and "
+        "included (the coins); for canaries that hop also places, a row of Canaries.places for "
+        "each step; without it canary i stays on coordinate i %% d. Canaries.write_released "
+        "writes this file",
+    )
+    parser.add_argument("--sigma", type=float, required=True, help="the stated noise multiplier")
+    rate = "the probability that an element is in a batch"
+    parser.add_argument("--sample-rate", type=float, required=True, help=rate)
+    often = "how often an honest training may fail this test, by default 0.05"
+    parser.add_argument("--beta", type=float, default=0.05, help=often)
+    parser.set_defaults(command=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Status 1 if the training does not look like the stated one."""
+    beta = _check.real("beta", chosen.beta, 0, 1, interval="()")
+    try:
+        arrays = dict(np.load(chosen.file))
+        gradients, included = arrays["gradients"], arrays["included"].astype(bool)
+        steps, d = gradients.shape
+    except (OSError, KeyError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"{chosen.file} must be an .npz file with the arrays gradients, T rows and d columns, "
+            f"and included: {error}"
+        ) from None
+    stated = DpSgd(included.size, d, steps, chosen.sample_rate, chosen.sigma)
+    result = conformity(stated, gradients, included, places=arrays.get("places"))
+    if "places" not in arrays:
+        print(f"places    none in the file: canary i is taken to stay on coordinate i % {d}")
+    for name in ("signal", "spread", "steps"):
+        print(f"{name:<10}{getattr(result, name):+.2f}")
+    print(f"p-value   {result.p_value:.3g}")
+    doubtful = result.p_value < beta
+    print(f"verdict   {'not' if doubtful else 'nothing speaks against'} the stated training")
+    return int(doubtful)

@@ -1,0 +1,80 @@
+"""``oralib plan``: how to audit a training, and what to expect."""
+
+import argparse
+import sys
+
+from oralib.commands.common import Commands
+from oralib.planning import AIMS, expected_outcomes, plan_audit
+
+
+def add(commands: Commands) -> None:
+    """Add the command and its options."""
+    parser = commands.add_parser(
+        "plan",
+        help="plan the audit of a training with DP-SGD",
+        description="How to audit a training with DP-SGD in one run: how many canaries, where, how "
+        "many guesses, and the bound to expect.",
+    )
+    parser.add_argument(
+        "--epsilon", type=float, help="the claimed ε; by default computed from --sigma"
+    )
+    parser.add_argument("--delta", type=float, required=True, help="the claimed δ")
+    parser.add_argument(
+        "--d",
+        type=int,
+        required=True,
+        help="coordinates for the canaries: weights that you add to the model for them, not the "
+        "size of your model",
+    )
+    parser.add_argument("--steps", type=int, required=True, help="the number of steps")
+    rate = "the probability that an element is in a batch"
+    parser.add_argument("--sample-rate", type=float, required=True, help=rate)
+    often = "how often the bound may fail, by default 0.05"
+    parser.add_argument("--beta", type=float, default=0.05, help=often)
+    parser.add_argument(
+        "--most",
+        "--canaries",
+        type=int,
+        metavar="N",
+        help="use at most this many canaries, by default 150 d but at most a million; each "
+        "is one more example in your training and slows it down",
+    )
+    noise = "the claimed noise multiplier; by default from --epsilon"
+    parser.add_argument("--sigma", type=float, help=noise)
+    parser.add_argument(
+        "--accountant",
+        choices=("rdp", "pld"),
+        default="rdp",
+        help="which accountant converts between ε and noise, by default rdp",
+    )
+    parser.add_argument(
+        "--aim",
+        choices=AIMS,
+        default="bound",
+        help="bound (the default): the largest bound on an honest training; refute: refute the "
+        "claim if the noise is much smaller than stated (the plan says how much)",
+    )
+    trials = "number of simulated audits, by default 40"
+    parser.add_argument("--trials", type=int, default=40, help=trials)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the simulation, by default 0")
+    parser.set_defaults(command=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Print the plan, and a table of what an audit would show with and without bugs."""
+    if sys.stderr.isatty():  # kernels may have to be compiled first
+        print("simulating audits…", file=sys.stderr)
+    options = {name: value for name, value in vars(chosen).items() if name != "command"}
+    plan = plan_audit(**options)
+    print(plan)
+    if plan.trials:
+        outcomes = expected_outcomes(plan, trials=min(plan.trials, 20), seed=chosen.seed)
+        trials = outcomes[0].trials
+        print(f"\nWhat to expect, from {trials} simulated audits of each kind, ± standard error:\n")
+        print(f"{'bug':<28}{f'right of {plan.k}':>16}{'bound':>16}{'share refuted':>16}")
+        for outcome in outcomes:
+            right = f"{outcome.right:.1f} ± {outcome.right_se:.1f}"
+            bound = f"{outcome.bound:.2f} ± {outcome.bound_se:.2f}"
+            refuted = f"{outcome.refuted:.2f} ± {outcome.refuted_se:.2f}"
+            print(f"{outcome.bug:<28}{right:>16}{bound:>16}{refuted:>16}")
+    return 0

@@ -1,0 +1,17 @@
+"""A plan for an audit of DP-SGD in one run: how many canaries, where, how many guesses.
+
+The plan is made before the audit, from what is public about the training, so it costs no validity.
+It is found by predicting many audits (:mod:`oralib.dpsgd.prediction`), a heuristic, and then tried
+on simulated audits, which say what to expect of an honest training and of some with bugs.
+"""
+
+from oralib.planning.plan import (
+    AIMS,
+    SEEN_NOISE,
+    AuditPlan,
+    Outcome,
+    expected_outcomes,
+    plan_audit,
+)
+
+__all__ = ["AIMS", "SEEN_NOISE", "AuditPlan", "Outcome", "expected_outcomes", "plan_audit"]

@@ -1,0 +1,81 @@
+"""Designs of an audit: how many canaries, how they are dropped, and what each would show."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oralib.bounds import Counts, valid_lower_bound
+from oralib.dpsgd import DpSgd, Dropping
+from oralib.dpsgd.prediction import predicted_accuracy
+
+#: Canaries per coordinate of designs in which they hop.
+PER_COORDINATE = (2, 4, 8, 16, 24, 32, 48, 64, 100, 150)
+
+#: Simulated audits move at most this many canaries in total, which takes seconds.
+_MOVES = 2e8
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of (ε, δ)-DP, and how often an audit may refute it wrongly."""
+
+    epsilon: float
+    delta: float
+    beta: float
+
+
+@dataclass(frozen=True)
+class Design:
+    """A training with canaries, and how they are dropped; None if they all stay active."""
+
+    dpsgd: DpSgd
+    dropping: Dropping | None
+
+    @property
+    def active_at_the_end(self) -> int:
+        """The number of canaries that have not been dropped when the training ends."""
+        return self.dpsgd.n if self.dropping is None else int(self.dropping.active(self.dpsgd)[-1])
+
+    def affordable(self, trials: int) -> int:
+        """How many of these trials can be simulated in a short time; 0 rather than 1."""
+        moves: float = self.dpsgd.n * self.dpsgd.steps
+        if self.dropping is not None:
+            moves = float(self.dropping.active(self.dpsgd).sum())
+        trials = min(trials, int(_MOVES / moves))
+        return trials if trials > 1 else 0
+
+    def with_noise(self, share: float) -> "Design":
+        """The same with this share of the stated noise."""
+        sigma = max(self.dpsgd.sigma * share, 1e-3)
+        return replace(self, dpsgd=replace(self.dpsgd, sigma=sigma))
+
+    def bounds(self, k: NDArray[np.int64], delta: float, beta: float) -> NDArray[np.float64]:
+        """The predicted bounds, each between those of two whole numbers of right guesses."""
+        right = predicted_accuracy(self.dpsgd, k, self.dropping) * k
+        floor = np.minimum(right.astype(np.int64), k - 1)
+
+        def exact(v: NDArray[np.int64]) -> NDArray[np.float64]:
+            each = (Counts(*pair, self.dpsgd.n, r_fixed=True) for pair in zip(v, k, strict=True))
+            return np.array([valid_lower_bound(one, beta=beta, delta=delta)[0] for one in each])
+
+        low, high = exact(floor), exact(floor + 1)
+        return low + (right - floor) * (high - low)
+
+
+def designs(training: DpSgd, most: int) -> Iterator[Design]:
+    """Designs with at most this many canaries: one on each coordinate or on fewer, or several."""
+    d, alone = training.d, min(training.d, most)
+    yield Design(replace(training, n=alone), None)
+    while alone >= 2000:
+        alone //= 2
+        yield Design(replace(training, n=alone), None)
+    for s in PER_COORDINATE:
+        if s * d <= most:
+            crowd = replace(training, n=s * d)
+            yield Design(crowd, None)
+            for final in (1.0, 2.0, 4.0):
+                if final < s:
+                    # The shape of the best schedule that we found in the paper's main setting.
+                    yield Design(crowd, Dropping(final, until=0.9, bend=1.65, crowding=(3.0, 20.0)))

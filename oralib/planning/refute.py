@@ -1,0 +1,129 @@
+"""A design that refutes a claim if a training has less noise than stated."""
+
+from bisect import bisect_left
+from dataclasses import replace
+from math import ceil, expm1, log1p
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oralib.bounds import p_value
+from oralib.dpsgd.hopping import hopping_counts
+from oralib.dpsgd.prediction import predicted_accuracy
+from oralib.planning.designs import Claim, Design
+
+#: A plan to refute is made for the first of these shares of the noise at which it can refute.
+NOISE_SHARES = (0.5, 0.35, 0.25, 0.15, 0.1, 0.05)
+
+#: Numbers of guesses to try, as multiples of the least number that can refute.
+MULTIPLES = (1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
+
+
+class _Candidate(NamedTuple):
+    """A design, numbers of guesses, and how many of them must be right to refute the claim."""
+
+    design: Design
+    k: NDArray[np.int64]
+    need: NDArray[np.int64]
+
+
+def find_refutation(
+    designs: list[Design], claim: Claim, seed: int
+) -> tuple[Design, int, float, float]:
+    """The first design that is seen to refute the claim, at as much noise as possible.
+
+    With it come the number of guesses, the share of the stated noise, and the share of simulated
+    audits that refute the claim.
+    """
+    candidates = _candidates(designs, claim)
+    for noise in NOISE_SHARES:
+        for candidate in _most_promising(candidates, noise):
+            k, refuted = _simulated(candidate, noise, seed)
+            if refuted >= 0.5:
+                return candidate.design, k, noise, refuted
+    dpsgd, least = candidates[0].design.dpsgd, candidates[0].k[0]
+    enough = ceil(2.5 * least / -expm1(dpsgd.steps * log1p(-min(dpsgd.sample_rate, 0.999))))
+    most = max(design.dpsgd.n for design in designs)
+    raise ValueError(
+        f"d must be larger: no plan for {dpsgd.d:,} coordinates and at most {most:,} canaries was "
+        f"seen to refute an epsilon of {claim.epsilon:g}, even with {NOISE_SHARES[-1]:g} of the "
+        f"stated noise. It takes {least:,} guesses, nearly all right; try "
+        f"d={max(enough, 2 * dpsgd.d)}, and most no smaller (oralib.canaries adds its own weights, "
+        "as many as you like)"
+    )
+
+
+def _candidates(designs: list[Design], claim: Claim) -> list[_Candidate]:
+    """The designs in which some number of guesses, all right, refutes the claim."""
+    candidates = []
+    for design in designs:
+        n, active = design.dpsgd.n, design.active_at_the_end
+        least = least_guesses(n, active, claim)
+        if least is not None:
+            k = np.unique([min(ceil(least * multiple), active) for multiple in MULTIPLES])
+            need = np.array([least_right(r, n, claim) for r in k.tolist()])
+            candidates.append(_Candidate(design, k, need))
+    if not candidates:
+        few = least_guesses(10**7, 10**7, replace(claim, delta=0.0)) or 10**7
+        most = max(design.dpsgd.n for design in designs)
+        raise ValueError(
+            f"d and most must allow for more canaries, or beta be larger: refuting an epsilon of "
+            f"{claim.epsilon:g} takes at least {few:,} right guesses, and {most:,} canaries are "
+            "too few, or too many for this delta"
+        )
+    return candidates
+
+
+def _most_promising(candidates: list[_Candidate], noise: float) -> list[_Candidate]:
+    """The few candidates that are worth simulating, which takes seconds for each.
+
+    They are ordered by their predicted margin: how many standard deviations the expected number of
+    right guesses lies above the least one that refutes. Three are enough if the prediction is good.
+    It is too kind to canaries that share a coordinate, so one more in which they do not is tried.
+    """
+    margins = []
+    for design, k, need in candidates:
+        p = predicted_accuracy(design.with_noise(noise).dpsgd, k, design.dropping)
+        margins.append(float(((k * p - need + 0.5) / np.sqrt(k * p * (1 - p) + 0.25)).max()))
+    order = sorted(range(len(candidates)), key=lambda i: -margins[i])
+    able = [candidates[i] for i in order if margins[i] > 0]
+    quick = [candidate for candidate in able if candidate.design.affordable(2)] or able
+    alone = [candidate for candidate in quick[3:] if candidate.design.dpsgd.per_coordinate == 1]
+    return quick[:3] + alone[:1]
+
+
+def _simulated(candidate: _Candidate, noise: float, seed: int) -> tuple[int, float]:
+    """The best number of guesses of a candidate, and how often it refutes the claim."""
+    design = candidate.design.with_noise(noise)  # which the guesser has learned from the gradients
+    options: dict[str, Any] = {"dropping": design.dropping, "trials": max(2, design.affordable(10))}
+    counts = hopping_counts(design.dpsgd, candidate.k[::-1].tolist(), **options, seed=seed)
+    spare = np.array([each.v for each in counts[::-1]]) - candidate.need[:, None]
+    i = max(range(len(spare)), key=lambda i: ((spare[i] >= 0).mean(), spare[i].mean()))
+    k = int(candidate.k[i])
+    # The best of several may have been lucky, so another seed says how often it refutes.
+    (again,) = hopping_counts(design.dpsgd, [k], **options, seed=seed + 1)
+    return k, float((again.v >= candidate.need[i]).mean())
+
+
+def least_guesses(n: int, most: int, claim: Claim) -> int | None:
+    """The least number of guesses that can refute a claim if all are right; None above ``most``.
+
+    More are not always better: for δ > 0 the p-value of few guesses may never be small.
+    """
+    tried = np.unique(np.geomspace(1, most, 200).astype(np.int64)).tolist()
+    high = next((k for k in tried if _refutes(k, k, n, claim)), None)
+    if high is None:
+        return None
+    low = max([k for k in tried if k < high], default=0) + 1
+    return bisect_left(range(low, high), True, key=lambda k: _refutes(k, k, n, claim)) + low
+
+
+def least_right(k: int, n: int, claim: Claim) -> int:
+    """The least number of right guesses among k that refutes a claim; k + 1 if none does."""
+    return bisect_left(range(k + 1), True, key=lambda v: _refutes(v, k, n, claim))
+
+
+def _refutes(v: int, k: int, n: int, claim: Claim) -> bool:
+    p = p_value(v, k, claim.epsilon, delta=claim.delta, n=n, method="exact")
+    return bool(p < claim.beta)

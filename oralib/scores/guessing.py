@@ -1,0 +1,102 @@
+"""From scores to guesses: whose coins are guessed, how many, and how many guesses are right."""
+
+import numpy as np
+
+from oralib._streams import stream
+from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
+from oralib.scores.columns import Bits, Ints, Reals
+
+#: Without a claim, the canaries that are set aside never choose fewer guesses than this: a handful
+#: could show next to nothing, while 50, all right, show 2.78.
+LEAST_GUESSES = 50
+
+#: This many numbers of guesses are tried on the canaries that are set aside, or drawn.
+POINTS = 100
+
+
+def parts(n: int, share: float, seed: int) -> tuple[Ints, Ints]:
+    """A random share of n canaries, and the others."""
+    order = stream(seed, "scores", "split").permutation(n)
+    aside = round(share * n)
+    if not 0 < aside < n:
+        raise ValueError(
+            f"split must leave a canary on either side, got split={share:g} of {n} canaries"
+        )
+    return order[:aside], order[aside:]
+
+
+def right_guesses(values: Reals, bits: Bits, side: str, seed: int) -> Ints:
+    """For k = 1, 2, ... how many of the first k guesses are right; ties are broken at random.
+
+    With both sides: the highest is guessed, the lowest, the second highest, and so on.
+    """
+    n = values.size
+    shuffled = stream(seed, "scores", "lots").permutation(n)
+    down = shuffled[np.argsort(values[shuffled], kind="stable")][::-1]
+    if side == "included":
+        return np.cumsum(bits[down])
+    if side == "farthest":
+        down = shuffled[np.argsort(-np.abs(values[shuffled]), kind="stable")]
+        signs = np.where(values[down] == 0, np.arange(n) % 2 - 0.5, values[down])  # 0 is a tie too
+        return np.cumsum(bits[down] == (signs > 0))
+    right = np.empty(n, dtype=bool)
+    right[0::2], right[1::2] = bits[down[: (n + 1) // 2]], ~bits[down[::-1][: n // 2]]
+    return np.cumsum(right)
+
+
+def ties_drawn(values: Reals, r: int, side: str) -> int:
+    """How many of r guesses were drawn by lot: a canary with the same score was not so guessed."""
+    n, up = values.size, np.sort(np.abs(values) if side == "farthest" else values)
+    high = (r + 1) // 2 if side == "both" else r
+    low, tied = r - high, 0
+    if 0 < high < n and up[n - high] == up[n - high - 1]:
+        tied += int((up[n - high :] == up[n - high]).sum())
+    if 0 < low < n and up[low - 1] == up[low]:
+        tied += int((up[:low] == up[low]).sum())
+    return tied
+
+
+def exact_bounds(right: Ints, k: Ints, level: float, delta: float) -> Reals:
+    """The bound for each number of guesses, each fixed in advance."""
+    n, v = right.size, right[k - 1]
+    return np.asarray(epsilon_lower_bound(v, k, beta=level, delta=delta, n=n, method="exact"))
+
+
+def best_number(
+    right: Ints, n: int, delta: float, beta: float, claim: float | None
+) -> tuple[int, str]:
+    """The number of guesses among n canaries that looks best from a smaller sample, and why.
+
+    The accuracy is taken to be a standard error lower than it was (Wilson's interval), so that a
+    few lucky guesses do not win. With a claim, only numbers that could refute it are tried. This is
+    a heuristic; the audit is valid whatever it says, as it does not know the n canaries.
+    """
+    k = spread_numbers(right.size)
+    accuracy = right[k - 1] / k
+    spread = np.sqrt(accuracy * (1 - accuracy) / k + 0.25 / k**2)
+    careful = (accuracy + 0.5 / k - spread) / (1 + 1 / k)
+    taken = np.clip(np.rint(k * (n / right.size)).astype(np.int64), 1, n)
+
+    def promised(right: Reals) -> Reals:
+        v, share = np.floor(right).astype(np.int64), split_for(n, delta, beta)
+        return np.asarray(
+            epsilon_lower_bound_random_r(v, taken, beta=beta, delta=delta, n=n, split=share)
+        )
+
+    excluded = taken < min(LEAST_GUESSES, n)
+    why = f"; fewer than {LEAST_GUESSES} were not considered" if excluded.any() else ""
+    if claim is not None:
+        hopeless = promised(taken) <= claim
+        if not hopeless.all():
+            excluded = hopeless
+            why = f"; so few that even all right could not refute ε = {claim:g} were left out"
+    promises = np.where(excluded, -1.0, promised(careful * taken))
+    # Where nothing can be shown, the number whose guesses look least like coins.
+    best = np.lexsort(((accuracy - 0.5) * np.sqrt(k), promises))[-1]
+    seen = f"on the {right.size} canaries set aside, {taken[best]:,} guesses looked best"
+    return int(taken[best]), f"{seen}: they promised {promises[best]:.2f}{why}"
+
+
+def spread_numbers(n: int) -> Ints:
+    """Numbers from 1 to n, evenly spaced in the logarithm."""
+    return np.unique(np.rint(np.geomspace(1, n, POINTS)).astype(np.int64))

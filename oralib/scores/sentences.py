@@ -1,0 +1,190 @@
+"""What an audit has shown, in words: the rows of its report, which are also those of its page."""
+
+from html import escape
+from math import inf, isnan
+from typing import TYPE_CHECKING
+
+from oralib._text import confidence, rounded_down, short
+
+if TYPE_CHECKING:
+    from oralib.scores.result import ScoreAudit
+
+
+def rows(audit: "ScoreAudit", claim: float | None) -> list[tuple[str, str]]:
+    """What was claimed and what was shown, each with a label."""
+    rows = [("claim", f"({claim:g}, {short(audit.delta)})-DP")] if claim is not None else []
+    if audit.problem:
+        rows.append(("invalid", audit.problem))
+    if audit.canaries is not None:
+        rows.append(("canaries", f"{audit.canaries:,}, of which {audit.included:,} were included"))
+    rows.append(("guesses", _guesses(audit)))
+    if audit.r:  # 199,999 of 200,000 are not 100%
+        share = f"{10_000 * audit.v // audit.r / 100:g}%"
+        rows.append(("right", f"{audit.v:,} of {audit.r:,}, or {share}"))
+    rows.append(("shown", _shown(audit)))
+    if claim is not None:
+        judged = "none: the claim cannot be judged by this audit, which is not valid"
+        rows.append(("verdict", judged if audit.problem else "; ".join(headline(audit, claim))))
+    rows.append(("power", _power(audit, claim)))
+    if not audit.problem:
+        rows += _other_bounds(audit)
+    rows.append(("assumed", assumptions(audit)["bound"]))
+    rows += [("note", note) for note in audit.notes]
+    if not audit.problem:
+        rows += [("stronger", hint) for hint in _hints(audit)]
+    return rows
+
+
+def table(rows: list[tuple[str, str]]) -> str:
+    """Labels and what they say, as a table of HTML."""
+    cells = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in rows)
+    return f'<table style="text-align: left">{cells}</table>'
+
+
+def headline(audit: "ScoreAudit", claim: float | None) -> tuple[str, str]:
+    """The result in one clause, and what it means in another."""
+    if audit.problem:
+        return "this audit is not valid: nothing has been shown", audit.problem
+    if claim is None:
+        wrong = f"such a statement is wrong in at most {100 * audit.beta:g} of 100 audits"
+        return _shown(audit), wrong
+    return {
+        "refuted": (
+            f"the claim of ε = {claim:g} is refuted: {_at_least(audit)}",
+            "if the claim were true, this many guesses would be right with a probability of at "
+            f"most {audit.beta:g}",
+        ),
+        "cannot test": (
+            f"this audit cannot test the claim of ε = {claim:g}",
+            "none of its outcomes would have refuted it, whatever the training does",
+        ),
+        "not refuted": (
+            f"the claim of ε = {claim:g} was not refuted",
+            "the audit could have refuted it and did not, but that does not prove it",
+        ),
+    }[audit.verdict(claim)]
+
+
+def assumptions(audit: "ScoreAudit") -> dict[str, str]:
+    """For each number, what must be true for it to be what its name says."""
+    sources = {
+        "none": " alone",
+        "one-way": " and from coins of canaries that the guesser had given up",
+        "list": " and from coins of canaries before them on a list that was settled before, or "
+        "on no list",
+        "full": " and from coins of canaries that the guesser was done with",
+    }[audit.feedback]
+    common = (
+        "each canary was included by a fair coin of its own, and the guesses follow from the "
+        f"output of the training{sources}; {number_of_guesses(audit)}"
+    )
+    fdp = f"the training has the trade-off curve of a Gaussian mechanism; {common}"
+    if isnan(audit.fdp_bound):
+        fdp = "not computed: it needs a fixed number of guesses, δ > 0, and no feedback"
+    return {
+        "bound": common,
+        "pure_bound": f"a claim of ε-DP with δ = 0; {common}",
+        "fdp_bound": fdp,
+        "estimate": "none: it is not a bound, and may be too large or too small",
+        "accuracy": "none: it is what was counted",
+    }
+
+
+def number_of_guesses(audit: "ScoreAudit") -> str:
+    """What must be true of the number of guesses."""
+    return {
+        "fixed": "the number of guesses was fixed before scores were seen",
+        "grid": f"the {len(audit.grid)} numbers of guesses were fixed before scores were seen",
+        "split": "the canaries on which the number of guesses was chosen were drawn at random",
+        "output": "the number of guesses may depend on the same, and on nothing else",
+    }[audit.number]
+
+
+def _guesses(audit: "ScoreAudit") -> str:
+    r = audit.r
+    which = {
+        None: "",
+        "both": f": the {(r + 1) // 2:,} with the highest scores as included, "
+        f"the {r // 2:,} with the lowest as left out",
+        "included": ": those with the highest scores, all as included",
+        "farthest": ": those with scores farthest from 0, as included where they are positive",
+    }[audit.side]
+    who = "output" if audit.feedback == "none" else "guesser"
+    why = {
+        "fixed": "the number was fixed in advance",
+        "grid": f"the best of {len(audit.grid)} numbers, each tested at level {audit.level:.3g}",
+        "split": "the number was chosen on the other canaries, drawn at random",
+        "output": f"the number was left to the {who}",
+    }[audit.number]
+    return f"{r:,} among {audit.n:,} canaries{which}; {why}"
+
+
+def _at_least(audit: "ScoreAudit") -> str:
+    bound, delta = rounded_down(audit.bound), short(audit.delta)
+    return f"ε is at least {bound} at δ = {delta}, with {confidence(audit.beta)}"
+
+
+def _shown(audit: "ScoreAudit") -> str:
+    if audit.problem:
+        return "nothing, as the audit is not valid"
+    if audit.bound > 0:
+        return _at_least(audit)
+    if 2 * audit.v <= audit.r:
+        why = "no more than half the guesses are right"
+    elif audit.pure_bound > 0:
+        why = (
+            f"a training may reveal n δ = {audit.n * audit.delta:.3g} canaries outright, too many "
+            f"for so few guesses at level {audit.level:.3g}"
+        )
+    else:
+        why = f"coins alone do as well with a probability above {audit.level:.3g}"
+    return f"nothing: no ε is refuted at δ = {short(audit.delta)}, since {why}"
+
+
+def _power(audit: "ScoreAudit", claim: float | None) -> str:
+    """What the best outcome would have shown, and what it would take to refute the claim."""
+    most = f"{audit.grid[-1] if audit.number == 'grid' else audit.r:,}"
+    best = f"even {most} right of {most} would show {rounded_down(audit.best_bound)}, not more"
+    if claim is None:
+        return best
+    needed = audit.guesses_needed(claim)
+    if needed is None:
+        return f"{best}; no number of guesses could refute ε = {claim:g} in such an audit"
+    return f"{best}; to refute ε = {claim:g} takes {needed:,} guesses, all of them right"
+
+
+def _other_bounds(audit: "ScoreAudit") -> list[tuple[str, str]]:
+    """What the same counts say about other claims, and the estimate."""
+    rows = []
+    if audit.delta > 0:
+        pure = rounded_down(audit.pure_bound)
+        rows.append(("pure", f"a claim with δ = 0 needs an ε of at least {pure}"))
+    if not isnan(audit.fdp_bound):
+        fdp = (
+            f"ε is at least {rounded_down(audit.fdp_bound)} at this δ, if the trade-off curve of "
+            "the training is that of a Gaussian mechanism; otherwise this is not guaranteed"
+        )
+        rows.append(("f-DP", fdp))
+    if audit.r:
+        estimate = f"ε = {audit.estimate:.3f}, by the accuracy alone: not a bound"
+        if 0 < audit.estimate < inf:
+            estimate += ", but at this accuracy no number of guesses would show more"
+        rows.append(("estimate", estimate))
+    return rows
+
+
+def _hints(audit: "ScoreAudit") -> list[str]:
+    """What would have made the bound larger; computed where it can be."""
+    hints = []
+    larger = audit.fourfold_bound()
+    if larger is not None and larger > audit.bound:
+        hints.append(
+            "four times as many canaries and guesses, at the same accuracy, would show "
+            f"{rounded_down(larger)}"
+        )
+    if audit.delta > 0 and 0 < audit.bound < audit.pure_bound - 0.05:
+        hints.append(
+            f"δ costs {audit.pure_bound - audit.bound:.2f}, as n δ = {audit.n * audit.delta:.3g}: "
+            "fewer canaries would lose less"
+        )
+    return hints
