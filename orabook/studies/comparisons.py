@@ -43,7 +43,6 @@ def best_bounds(
       method     n    k   rule
     0  paper  8000  100  exact
     """
-    points.check_play(beta, trials, seed)
     names = points.words_of("methods", methods, METHODS)
     d = _check.integer("d", d, max(_least_coordinates(METHODS[name]) for name in names), 10**6)
     sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
@@ -100,7 +99,6 @@ def bound_map(
        epsilon    x    k
     0      2.0  1.0  100
     """
-    points.check_play(beta, trials, seed)
     words = points.words_of("methods", methods, _MAPPED)
     numbers = points.integers_of("guesses", guesses)
     sizes = points.elements_of(ratios, d)
@@ -109,13 +107,16 @@ def bound_map(
             f"guesses must be at most n, the fewest elements, got guesses={max(numbers)} and "
             f"n={min(sizes)}"
         )
-    played = []
+    rows = []
     levels = points.reals_of("epsilons", epsilons, 0, 1000, "(]")
-    for epsilon, n, word, k in product(levels, sizes, words, numbers):
-        dpsgd = points.training_for(epsilon, delta, n, d, steps, sample_rate)
+    grid = list(product(levels, sizes, words, numbers))
+    for epsilon, n, word, k in tqdm(grid, disable=None, leave=False):
+        sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
+        dpsgd = DpSgd(n, d, steps, sample_rate, sigma)
+        counts = _MAPPED[word](dpsgd, k, trials=trials, seed=seed)
         labels = {"epsilon": epsilon, "method": word, "x": n / d, "n": n, "k": k}
-        played.append((labels, partial(_MAPPED[word], dpsgd, k, trials=trials, seed=seed)))
-    return points.sweep(played, beta, delta)
+        rows.append({**labels, **summary(counts, beta, delta)})
+    return pd.DataFrame(rows)
 
 
 _MAPPED: dict[str, Callable[..., Counts]] = {

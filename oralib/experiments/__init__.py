@@ -2,14 +2,13 @@
 
 - :mod:`~oralib.experiments.paper`: one function per figure of the paper;
 - :mod:`~oralib.experiments.summaries`: mean bounds of many trials;
-- :mod:`~oralib.experiments.points`: grids, checked and played point by point.
+- :mod:`~oralib.experiments.points`: grids, checked before any work.
 
 Every point of a grid has its own random stream, so adding a point changes no other. The
 defaults are the paper's own parameters; where it has none (grids, the n of Figure 4) they are ours.
 """
 
 from oralib.experiments.paper import (
-    FIGURES,
     adaptive_count_in_sets,
     adaptive_dpsgd,
     elements_by_epsilon,
@@ -21,7 +20,6 @@ from oralib.experiments.paper import (
 from oralib.experiments.summaries import summarise
 
 __all__ = [
-    "FIGURES",
     "adaptive_count_in_sets",
     "adaptive_dpsgd",
     "elements_by_epsilon",

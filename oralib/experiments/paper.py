@@ -1,16 +1,18 @@
 """The figures of the paper, one function each."""
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from itertools import product
 from math import inf
 from typing import Any
 
 import pandas as pd
+from tqdm import tqdm
 
 from oralib import _check
-from oralib.dpsgd import simulate_dpsgd, simulate_single_step
-from oralib.experiments import points
+from oralib.accounting import noise_multiplier
+from oralib.dpsgd import DpSgd, simulate_dpsgd, simulate_single_step
+from oralib.experiments.points import elements_of, integers_of, reals_of, words_of
+from oralib.experiments.summaries import summary
 from oralib.games import adaptive, one_run
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import CountInSets, LocalLaplace
@@ -20,7 +22,7 @@ FRACTIONS_OF_GUESSES = (0.002, 0.004, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8,
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 #: What the paper reports in Figure 2: mean bound and standard error by elements per coordinate.
 REPORTED = {1: (0.49, 0.01), 8: (0.62, 0.01)}
-_FEEDBACKS = ("none", "one-way", "full")
+FEEDBACKS = ("none", "one-way", "full")
 
 
 def taken_guesses(
@@ -44,13 +46,14 @@ def taken_guesses(
     >>> table["x"].tolist()
     [0.02, 0.2]
     """
-    points.check_play(beta, trials, seed)
-    shares = points.reals_of("fractions", fractions, 0, 1, "(]")
-    dpsgd = points.training_for(epsilon, delta, n, d, steps, sample_rate)
-    guesses = [max(1, round(share * dpsgd.n)) for share in shares]
-    play = partial(simulate_dpsgd, dpsgd, trials=trials, seed=seed)
-    played = [({"x": k / dpsgd.n, "n": dpsgd.n, "k": k}, partial(play, k)) for k in guesses]
-    return points.sweep(played, beta, delta)
+    sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
+    dpsgd = DpSgd(n, d, steps, sample_rate, sigma)
+    rows = []
+    for fraction in _with_bar(reals_of("fractions", fractions, 0, 1, "(]")):
+        k = max(1, round(fraction * dpsgd.n))
+        counts = simulate_dpsgd(dpsgd, k, trials=trials, seed=seed)
+        rows.append({"x": k / dpsgd.n, "n": dpsgd.n, "k": k, **summary(counts, beta, delta)})
+    return pd.DataFrame(rows)
 
 
 def elements_per_coordinate(
@@ -77,13 +80,15 @@ def elements_per_coordinate(
     >>> bool(table["bound"][1] > table["bound"][0])
     True
     """
-    points.check_play(beta, trials, seed)
-    sizes = points.elements_of(ratios, d)
-    k = _check.integer("k", k, 1, min(sizes))
-    trainings = [points.training_for(epsilon, delta, n, d, steps, sample_rate) for n in sizes]
-    play = partial(simulate_dpsgd, k=k, trials=trials, seed=seed)
-    played = [({"x": t.n / t.d, "n": t.n, "k": k}, partial(play, t)) for t in trainings]
-    return points.sweep(played, beta, delta)
+    sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
+    trainings = [DpSgd(n, d, steps, sample_rate, sigma) for n in elements_of(ratios, d)]
+    rows = []
+    for dpsgd in _with_bar(trainings):
+        counts = simulate_dpsgd(dpsgd, k, trials=trials, seed=seed)
+        rows.append(
+            {"x": dpsgd.n / dpsgd.d, "n": dpsgd.n, "k": k, **summary(counts, beta, delta)}
+        )
+    return pd.DataFrame(rows)
 
 
 def taken_guesses_by_epsilon(
@@ -100,8 +105,7 @@ def taken_guesses_by_epsilon(
     >>> taken_guesses_by_epsilon([0.02], epsilons=[1.0, 4.0], trials=5)["epsilon"].tolist()
     [1.0, 4.0]
     """
-    grid = points.reals_of("fractions", fractions, 0, 1, "(]")
-    return points.by_epsilon(taken_guesses, epsilons, grid, trials=trials, **setting)
+    return _by_epsilon(taken_guesses, epsilons, fractions, trials=trials, **setting)
 
 
 def elements_by_epsilon(
@@ -118,18 +122,26 @@ def elements_by_epsilon(
     >>> elements_by_epsilon([4], epsilons=[1.0, 4.0], trials=5)["epsilon"].tolist()
     [1.0, 4.0]
     """
-    grid = points.reals_of("ratios", ratios, 0, inf, "()")
-    return points.by_epsilon(elements_per_coordinate, epsilons, grid, trials=trials, **setting)
+    return _by_epsilon(elements_per_coordinate, epsilons, ratios, trials=trials, **setting)
 
 
-# ------------------------------------------------------------------- plain against adaptive
+def _by_epsilon(
+    experiment: Callable[..., pd.DataFrame],
+    epsilons: Iterable[float],
+    grid: Iterable[float],
+    **setting: Any,
+) -> pd.DataFrame:
+    """An experiment at several levels ε, one below the other."""
+    levels = reals_of("epsilons", epsilons, 0, inf, "()")
+    tables = {level: experiment(grid, epsilon=level, **setting) for level in levels}
+    return pd.concat(tables, names=["epsilon"]).reset_index("epsilon").reset_index(drop=True)
 
 
 def adaptive_dpsgd(
     ratios: Iterable[float] = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40, 80, 160),
     *,
     tau: float = 1.0,
-    feedbacks: Iterable[str] = ("none", "one-way", "full"),
+    feedbacks: Iterable[str] = FEEDBACKS,
     epsilon: float = 2.0,
     delta: float = 1e-5,
     d: int = 1000,
@@ -149,16 +161,15 @@ def adaptive_dpsgd(
     >>> adaptive_dpsgd([4], trials=5)["feedback"].tolist()
     ['none', 'one-way', 'full']
     """
-    points.check_play(beta, trials, seed)
-    words = points.words_of("feedbacks", feedbacks, _FEEDBACKS)
-    sizes = points.elements_of(ratios, d)
-    trainings = [points.training_for(epsilon, delta, n, d, 1, 1.0) for n in sizes]
-    play = partial(simulate_single_step, tau=tau, trials=trials, seed=seed)
-    played = [
-        ({"feedback": word, "x": t.n / t.d, "n": t.n}, partial(play, t, feedback=word))
-        for word, t in product(words, trainings)
-    ]
-    return points.sweep(played, beta, delta)
+    sigma = noise_multiplier(epsilon, delta, 1, 1.0)
+    trainings = [DpSgd(n, d, 1, 1.0, sigma) for n in elements_of(ratios, d)]
+    points = list(product(words_of("feedbacks", feedbacks, FEEDBACKS), trainings))
+    rows = []
+    for word, dpsgd in _with_bar(points):
+        counts = simulate_single_step(dpsgd, tau, feedback=word, trials=trials, seed=seed)
+        point = {"feedback": word, "x": dpsgd.n / dpsgd.d, "n": dpsgd.n}
+        rows.append({**point, **summary(counts, beta, delta)})
+    return pd.DataFrame(rows)
 
 
 def adaptive_count_in_sets(
@@ -166,7 +177,7 @@ def adaptive_count_in_sets(
     *,
     sets: int = 100,
     tau: float = inf,
-    feedbacks: Iterable[str] = ("none", "one-way", "full"),
+    feedbacks: Iterable[str] = FEEDBACKS,
     beta: float = 0.05,
     trials: int = 100,
     seed: int = 0,
@@ -183,15 +194,17 @@ def adaptive_count_in_sets(
     1  2  one-way
     2  2     full
     """
-    points.check_play(beta, trials, seed)
     sets, guesser = _check.integer("sets", sets, 1), ThresholdGuesser(tau)
-    words = points.words_of("feedbacks", feedbacks, _FEEDBACKS)
-    played = []
-    for word, s in product(words, points.integers_of("sizes", sizes)):
-        game: Any = one_run if word == "none" else partial(adaptive, feedback=word)
-        play = partial(game, CountInSets(s), guesser, sets * s, trials=trials, seed=seed)
-        played.append(({"feedback": word, "x": s, "n": sets * s}, play))
-    return points.sweep(played, beta, 0.0)
+    words = words_of("feedbacks", feedbacks, FEEDBACKS)
+    rows = []
+    for word, s in _with_bar(list(product(words, integers_of("sizes", sizes)))):
+        mechanism, n = CountInSets(s), s * sets
+        if word == "none":
+            counts = one_run(mechanism, guesser, n, trials=trials, seed=seed)
+        else:
+            counts = adaptive(mechanism, guesser, n, feedback=word, trials=trials, seed=seed)
+        rows.append({"feedback": word, "x": s, "n": n, **summary(counts, beta, 0.0)})
+    return pd.DataFrame(rows)
 
 
 def local_laplace(
@@ -210,23 +223,14 @@ def local_laplace(
     >>> bool(0 < table["bound"][0] < 2)
     True
     """
-    points.check_play(beta, trials, seed)
-    n = _check.integer("n", n, 1)
-    levels = points.reals_of("epsilons", epsilons, 0, inf, "()")
-    play = partial(one_run, guesser=ThresholdGuesser(), n=n, trials=trials, seed=seed)
-    played = [({"x": level, "n": n}, partial(play, LocalLaplace(level))) for level in levels]
-    return points.sweep(played, beta, 0.0)
+    rows = []
+    for epsilon in _with_bar(reals_of("epsilons", epsilons, 0, inf, "()")):
+        mechanism = LocalLaplace(epsilon)
+        counts = one_run(mechanism, ThresholdGuesser(), n, trials=trials, seed=seed)
+        rows.append({"x": epsilon, "n": counts.n, **summary(counts, beta, 0.0)})
+    return pd.DataFrame(rows)
 
 
-#: The function that computes the data of each figure of the paper.
-FIGURES: dict[int, Callable[..., pd.DataFrame]] = {
-    1: taken_guesses,
-    2: elements_per_coordinate,
-    3: adaptive_dpsgd,
-    4: local_laplace,
-    5: taken_guesses,
-    6: elements_per_coordinate,
-    7: taken_guesses_by_epsilon,
-    8: elements_by_epsilon,
-    9: adaptive_count_in_sets,
-}
+def _with_bar(points: list[Any]) -> Iterable[Any]:
+    """The points of a grid, with a progress bar on a terminal."""
+    return tqdm(points, disable=None, leave=False)

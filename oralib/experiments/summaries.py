@@ -19,19 +19,22 @@ def summarise(
 
     Parameters
     ----------
-    counts : the counts of an audit, or of several by name; the names become the index.
+    counts : Counts or dict
+        The counts of an audit, or of several by name; the names become the index.
+    beta, delta : float
+        The bounds hold with probability at least 1 - beta, for this δ.
 
-    Columns
+    Returns
     -------
-    bound, bound_se : mean of ε'_β(v, r) as in the paper, 0 for a trial without guesses, and its
-        standard error. For δ > 0 it is proved only for a number of guesses fixed in advance.
-    valid, valid_se : mean of :func:`oralib.valid_lower_bound`, the bound that is proved for the way
-        the audit was set up; nan where the library has none.
-    estimation, estimation_se : mean of p_inv(v / r). It is inf if some trial has v = r, and nan
-        if some trial has no guesses, or if one has v = r and another v = 0; ``all_right`` and
-        ``no_guesses`` count these trials.
-    efficacy, efficacy_se : mean of v / r; nan if some trial has no guesses.
-    guesses, trials : mean of r, and the number of trials.
+    DataFrame
+        ``bound`` is the mean of ε'_β(v, r) as in the paper, 0 for a trial without guesses. For
+        δ > 0 it is proved only for a number of guesses fixed in advance. ``valid`` is the mean of
+        :func:`oralib.valid_lower_bound`, the bound that is proved for the way the audit was set
+        up; nan where the library has none. ``estimation`` is the mean of p_inv(v / r). It is inf
+        if some trial has v = r, and nan if some trial has no guesses, or if one has v = r and
+        another v = 0; ``all_right`` and ``no_guesses`` count these trials. ``efficacy`` is the mean
+        of v / r; nan if some trial has no guesses. Columns that end in ``_se`` are standard errors.
+        ``guesses`` is the mean of r, and ``trials`` the number of trials.
 
     Examples
     --------
@@ -41,17 +44,17 @@ def summarise(
     few   0.000      0.75
     many  0.715      0.75
     """
-    if isinstance(counts, Mapping):
-        if not counts:
-            raise ValueError("counts must have at least one entry, got counts={}")
-        rows = [summary(each, beta, delta) for each in counts.values()]
-        return pd.DataFrame(rows, index=list(counts))
-    return pd.DataFrame([summary(counts, beta, delta)])
+    named = counts if isinstance(counts, Mapping) else {0: counts}
+    if not named:
+        raise ValueError("counts must have at least one entry, got counts={}")
+    for each in named.values():
+        _check.instance("counts", each, Counts, "Counts(75, 100, n=1000)")
+    rows = [summary(each, beta, delta) for each in named.values()]
+    return pd.DataFrame(rows, index=list(named))
 
 
 def summary(counts: Counts, beta: float, delta: float) -> dict[str, Any]:
     """The row of one audit."""
-    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
     bound = epsilon_lower_bound(counts.v, counts.r, beta=beta, delta=delta, n=counts.n)
     try:
         valid = valid_lower_bound(counts, beta=beta, delta=delta)
