@@ -33,6 +33,7 @@ from oralib import noise_multiplier
 from oralib.bounds import Counts, epsilon_lower_bound
 from oralib.dpsgd import DpSgd, simulate_dpsgd, simulate_likelihood
 from oralib.experiments import (
+    REPORTED,
     adaptive_count_in_sets,
     adaptive_dpsgd,
     elements_by_epsilon,
@@ -40,7 +41,6 @@ from oralib.experiments import (
     taken_guesses,
     taken_guesses_by_epsilon,
 )
-from oralib.experiments.paper import REPORTED
 from oralib.laws import count_in_sets_law, mean_bound, single_step_law
 
 #: Why Monte Carlo rows let small changes pass.

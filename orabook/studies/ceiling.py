@@ -15,7 +15,7 @@ from oralib import _check
 from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.dpsgd import DpSgd
 from oralib.dpsgd.likelihood import SEEN
-from oralib.experiments.points import integers_of, words_of
+from oralib.experiments import integers_of, words_of
 from oralib.laws import Law, mean_bound
 
 ISOLATED_SIZES = tuple(round(10 ** (third / 3)) for third in range(9, 28))

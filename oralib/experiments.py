@@ -1,21 +1,31 @@
-"""The figures of the paper, one function each."""
+"""The paper's figures, recomputed: audits repeated over grids, one function for each figure.
 
-from collections.abc import Callable, Iterable
+Each returns a data frame with a row for each point of its grid. Every point has its own random
+stream, so adding a point changes no other. The defaults are the paper's own parameters; where it
+has none (grids, the n of Figure 4) they are ours. :func:`summarise` makes such rows of any counts.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
-from math import inf
+from math import inf, nan, sqrt
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oralib import _check
 from oralib.accounting import noise_multiplier
+from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound, valid_lower_bound
 from oralib.dpsgd import DpSgd, simulate_dpsgd, simulate_single_step
-from oralib.experiments.points import elements_of, integers_of, reals_of, words_of
-from oralib.experiments.summaries import summary
 from oralib.games import adaptive, one_run
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import CountInSets, LocalLaplace
+
+__all__ = ["REPORTED", "adaptive_count_in_sets", "adaptive_dpsgd", "elements_by_epsilon"]
+__all__ += ["elements_per_coordinate", "local_laplace", "summarise", "taken_guesses"]
+__all__ += ["taken_guesses_by_epsilon"]
 
 ELEMENTS_PER_COORDINATE = (0.1, 0.2, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 16, 32, 64)
 FRACTIONS_OF_GUESSES = (0.002, 0.004, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -85,9 +95,7 @@ def elements_per_coordinate(
     rows = []
     for dpsgd in _with_bar(trainings):
         counts = simulate_dpsgd(dpsgd, k, trials=trials, seed=seed)
-        rows.append(
-            {"x": dpsgd.n / dpsgd.d, "n": dpsgd.n, "k": k, **summary(counts, beta, delta)}
-        )
+        rows.append({"x": dpsgd.n / dpsgd.d, "n": dpsgd.n, "k": k, **summary(counts, beta, delta)})
     return pd.DataFrame(rows)
 
 
@@ -229,6 +237,114 @@ def local_laplace(
         counts = one_run(mechanism, ThresholdGuesser(), n, trials=trials, seed=seed)
         rows.append({"x": epsilon, "n": counts.n, **summary(counts, beta, 0.0)})
     return pd.DataFrame(rows)
+
+
+def summarise(
+    counts: Counts | Mapping[str, Counts], *, beta: float = 0.05, delta: float = 0.0
+) -> pd.DataFrame:
+    """Mean bounds, estimation and efficacy of many trials, with standard errors: one row per audit.
+
+    Parameters
+    ----------
+    counts : Counts or dict
+        The counts of an audit, or of several by name; the names become the index.
+    beta, delta : float
+        The bounds hold with probability at least 1 - beta, for this δ.
+
+    Returns
+    -------
+    DataFrame
+        ``bound`` is the mean of ε'_β(v, r) as in the paper, 0 for a trial without guesses. For
+        δ > 0 it is proved only for a number of guesses fixed in advance. ``valid`` is the mean of
+        :func:`oralib.valid_lower_bound`, the bound that is proved for the way the audit was set
+        up; nan where the library has none. ``estimation`` is the mean of p_inv(v / r). It is inf
+        if some trial has v = r, and nan if some trial has no guesses, or if one has v = r and
+        another v = 0; ``all_right`` and ``no_guesses`` count these trials. ``efficacy`` is the mean
+        of v / r; nan if some trial has no guesses. Columns that end in ``_se`` are standard errors.
+        ``guesses`` is the mean of r, and ``trials`` the number of trials.
+
+    Examples
+    --------
+    >>> few, many = Counts([7, 8], [10, 10], n=100), Counts([70, 80], [100, 100], n=100)
+    >>> summarise({"few": few, "many": many})[["bound", "efficacy"]].round(3)
+          bound  efficacy
+    few   0.000      0.75
+    many  0.715      0.75
+    """
+    named = counts if isinstance(counts, Mapping) else {0: counts}
+    if not named:
+        raise ValueError("counts must have at least one entry, got counts={}")
+    for each in named.values():
+        _check.instance("counts", each, Counts, "Counts(75, 100, n=1000)")
+    rows = [summary(each, beta, delta) for each in named.values()]
+    return pd.DataFrame(rows, index=list(named))
+
+
+def summary(counts: Counts, beta: float, delta: float) -> dict[str, Any]:
+    """The row of one audit."""
+    bound = epsilon_lower_bound(counts.v, counts.r, beta=beta, delta=delta, n=counts.n)
+    try:
+        valid = valid_lower_bound(counts, beta=beta, delta=delta)
+    except ValueError:  # no bound is known for this kind of audit
+        valid = np.full(counts.trials, np.nan)
+    return {
+        **_mean("bound", bound),
+        **_mean("valid", valid),
+        **_mean("estimation", epsilon_estimate(counts.v, counts.r)),
+        **_mean("efficacy", counts.accuracy),
+        "guesses": float(counts.r.mean()),
+        "all_right": int(((counts.v == counts.r) & (counts.r > 0)).sum()),
+        "no_guesses": int((counts.r == 0).sum()),
+        "trials": counts.trials,
+    }
+
+
+def _mean(name: str, values: NDArray[np.float64]) -> dict[str, float]:
+    error = nan
+    if len(values) > 1 and np.isfinite(values).all():
+        error = float(values.std(ddof=1)) / sqrt(len(values))
+    with np.errstate(invalid="ignore"):  # the mean of inf and -inf is nan
+        return {name: float(values.mean()), f"{name}_se": error}
+
+
+# ------------------------------------------------------------ grids, checked before any work
+
+
+def reals_of(
+    name: str, values: Iterable[float], low: float, high: float, interval: str
+) -> list[float]:
+    """A grid of numbers in an interval; a single number is a grid of one point."""
+    return _row(name, _check.reals(name, _readable(values), low, high, interval=interval))
+
+
+def integers_of(name: str, values: Iterable[int]) -> list[int]:
+    """A grid of integers that are at least 1."""
+    return _row(name, _check.integers(name, _readable(values), 1))
+
+
+def words_of(name: str, values: Iterable[str], allowed: Iterable[str]) -> list[str]:
+    """A grid of some of the allowed words."""
+    words = _row(name, _check.array(name, _readable(values), "a row of words"))
+    return [_check.one_of(name, word, tuple(allowed)) for word in words]
+
+
+def elements_of(ratios: Iterable[float], d: int) -> list[int]:
+    """The numbers of elements n with these ratios n / d."""
+    d = _check.integer("d", d, 1)
+    return [max(1, round(ratio * d)) for ratio in reals_of("ratios", ratios, 0, 1e12, "(]")]
+
+
+def _readable(values: Any) -> Any:
+    """Dictionaries and generators, which NumPy takes for a single object, as lists."""
+    as_it_is = isinstance(values, str | np.ndarray) or not isinstance(values, Iterable)
+    return values if as_it_is else list(values)
+
+
+def _row(name: str, values: NDArray[Any]) -> list[Any]:
+    row = np.atleast_1d(values)
+    if row.ndim != 1 or not row.size:
+        raise ValueError(f"{name} must be a row of at least one entry, got shape {row.shape}")
+    return row.tolist()
 
 
 def _with_bar(points: list[Any]) -> Iterable[Any]:
