@@ -53,7 +53,7 @@ def snap(values: ArrayLike) -> Any:
     return np.copysign(size.reshape(array.shape), array)[()]
 
 
-def in_order(sizes: NDArray[Any]) -> NDArray[np.int64]:
+def largest_first(sizes: NDArray[Any]) -> NDArray[np.int64]:
     """Indices along the last axis from the largest to the smallest; equal entries stay in order."""
     order = np.argsort(-sizes, axis=-1, kind="stable")
     down = np.take_along_axis(sizes, order, axis=-1)

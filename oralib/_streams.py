@@ -33,13 +33,10 @@ def stream(seed: int, *key: object) -> np.random.Generator:
 
 
 def _name(part: object) -> str:
-    """The name of a part of a key: its repr, or its class if its repr may contain an address."""
-    if isinstance(part, str):
-        return repr(str(part))  # NumPy's strings too
+    """The name of a part of a key: its repr, or its class if its repr has an address in it."""
+    name = repr(str(part) if isinstance(part, str) else part)  # as str also NumPy's strings
     kind = type(part)
-    if kind.__module__.partition(".")[0] in ("oralib", "builtins", "numpy"):
-        return repr(part)
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return f"{kind.__module__}.{kind.__qualname__}" if " at 0x" in name else name
 
 
 def play(

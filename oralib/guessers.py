@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib._rounding import ROUNDING, in_order
+from oralib._rounding import ROUNDING, largest_first
 
 __all__ = ["Guesser", "ThresholdGuesser", "TopGuesser", "fixed_number"]
 
@@ -100,7 +100,7 @@ class TopGuesser:
         if self.k > n:
             raise ValueError(f"k must be at most n, got k={self.k} and n={n}")
         guesses = _likelier(loss)
-        np.put_along_axis(guesses, in_order(np.abs(loss))[..., self.k :], 0, axis=-1)
+        np.put_along_axis(guesses, largest_first(np.abs(loss))[..., self.k :], 0, axis=-1)
         return guesses
 
     def fixed_number(self, n: int) -> int | None:

@@ -110,8 +110,6 @@ class Xor(_Parity):
     (inf, 0.0)
     """
 
-    epsilon: ClassVar[float] = np.inf  # type: ignore[misc]
-
 
 @dataclass(frozen=True)
 class XorInPairs(_Parity):
@@ -127,7 +125,6 @@ class XorInPairs(_Parity):
     (50, 50)
     """
 
-    epsilon: ClassVar[float] = np.inf  # type: ignore[misc]
     s: ClassVar[int] = 2
 
     def check_size(self, n: int) -> int:
