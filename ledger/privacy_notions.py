@@ -21,6 +21,7 @@ from ledger.entries import (
     varied,
 )
 from ledger.small_channels import LN3, best_accuracy, zoo
+from orabook.studies.success import probably_approximately_rr
 from orabook.studies.universe import SampledChannel
 from oralib.bounds import p
 from oralib.channel import Channel, channel
@@ -224,12 +225,14 @@ def probably_approximately(share: float, gap: float, others: float) -> Finding:
     table = spoilt_response(LN3)
 
     def largest_share(a: float) -> float:
-        found = [q for q in np.linspace(0, 1, 401) if table.probably_approximately_rr(LN3, q, a)[0]]
+        found = [
+            q for q in np.linspace(0, 1, 401) if probably_approximately_rr(table, LN3, q, a)[0]
+        ]
         return float(max(found))
 
     def least_gap(q: float, index: int = 0) -> float:
         kept = (
-            a for a in np.linspace(0, 1, 401) if table.probably_approximately_rr(LN3, q, a)[index]
+            a for a in np.linspace(0, 1, 401) if probably_approximately_rr(table, LN3, q, a)[index]
         )
         return float(min(kept))
 

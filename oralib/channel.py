@@ -31,9 +31,11 @@ class Channel:
 
     Parameters
     ----------
-    table : row o, column s: the probability of output o on dataset s. The 2^n columns are in the
+    table : array
+        Row o, column s: the probability of output o on dataset s. The 2^n columns are in the
         order of :func:`oralib.mechanisms.sign_vectors` and sum to 1; rows of zeros are dropped.
-    outputs : what the rows stand for, if it matters.
+    outputs : array or None
+        What the rows stand for, if it matters.
 
     Examples
     --------
@@ -161,51 +163,6 @@ class Channel:
         weight = np.where(agree, self.table[output], 0.0)
         minus, plus = (weight[self.signs[:, index] == sign].sum() for sign in (-1, 1))
         return float(log_ratio(minus, plus))
-
-    def after_guesses(self, guesses: Signs) -> "Channel":
-        """The table of A, which is G after M: its outputs are vectors of guesses, none of them 0.
-
-        Parameters
-        ----------
-        guesses : what is guessed at each output, outputs x n, each entry -1 or 1.
-        """
-        array = np.asarray(guesses)
-        if array.shape != (len(self.table), self.n) or not (np.abs(array) == 1).all():
-            must = f"be -1 or 1 and have shape {(len(self.table), self.n)}"
-            raise ValueError(f"guesses must {must}, got shape {array.shape}")
-        row = (array > 0) @ (1 << np.arange(self.n)[::-1])  # the place among all sign vectors
-        table = np.zeros((2**self.n, 2**self.n))
-        np.add.at(table, row, self.table)
-        return Channel(table, self.signs)
-
-    @cached_property
-    def success_given_others(self) -> NDArray[np.float64]:
-        """How likely entry i of the output equals element i, given the others, datasets x n.
-
-        It is for tables whose outputs are sign vectors. Element i itself is a fair coin, so
-        datasets that differ only in i have the same entry: over all datasets the others are
-        uniform.
-        """
-        if self.outputs is None or self.outputs.shape != (len(self.table), self.n):
-            raise ValueError("outputs must be sign vectors of the elements, got other outputs")
-        right = (self.outputs[:, None, :] == self.signs[None]).astype(float)
-        success = np.einsum("os,osi->si", self.table, right).reshape(*self.cube.shape[1:], self.n)
-        for i in range(self.n):
-            entry = success[..., i].mean(axis=i, keepdims=True)
-            success[..., i] = np.broadcast_to(entry, success.shape[:-1])
-        return _check.read_only(snap(success.reshape(-1, self.n)))
-
-    def probably_approximately_rr(self, epsilon: float, p: float, a: float) -> NDArray[np.bool_]:
-        """For each element, whether the table is (p, a)-probably approximately RR_ε in it (C.3).
-
-        That is: for a share of at least p of the values of the others, the output has the element
-        right with probability at least p(ε) - a.
-        """
-        epsilon = _check.real("epsilon", epsilon, 0)
-        p, a = _check.real("p", p, 0, 1), _check.real("a", a, 0, 1)
-        goal = 1 / (1 + np.exp(-epsilon)) - a
-        share = (self.success_given_others >= goal - ROUNDING).mean(axis=0)
-        return np.asarray(share >= p - ROUNDING)
 
     @cached_property
     def full_knowledge_loss(self) -> NDArray[np.float64]:

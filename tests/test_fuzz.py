@@ -129,7 +129,7 @@ CALLS = {
     "certified_epsilon": {"dpsgd": STEP, "delta": 1e-5, "accountant": "rdp"},
     "channel": {"mechanism": oralib.Count(), "n": 2},
     "classic": {
-        **{"mechanism": LRR, "guesser": ALL, "rounds": 3, "base": (-1,), "index": 0},
+        **{"mechanism": LRR, "guesser": ALL, "rounds": 3, "base": (-1,)},
         **{"trials": 2, "seed": 1},
     },
     "classic_law": {"channel": TABLE, "guesser": ALL, "rounds": 2, "base": (1, -1), "index": 0},

@@ -22,11 +22,15 @@ def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np
 
     Parameters
     ----------
-    epsilon, n, beta : the level of randomized response, its elements, and the level of the bound.
+    epsilon : float
+        The level of randomized response.
+    n : int
+        Its number of elements.
+    beta : float
+        The bound fails with probability at most beta, or should.
 
     Examples
     --------
-    >>> from oralib.games import stop_or_oppose_law
     >>> float(stop_or_oppose_law(0.0, 6)[5, 5])
     0.015625
     """
@@ -111,5 +115,5 @@ class SelfMutingResponse(_SignsAsOutput):
 
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         output, sign = outputs[:, None, :], signs[None, :, :]
-        told = np.where(output == sign, _special.expit(self.rate), _special.expit(-self.rate))
-        return np.where(self._mute(output, sign), 0.5, told).prod(axis=2)
+        response = np.where(output == sign, _special.expit(self.rate), _special.expit(-self.rate))
+        return np.where(self._mute(output, sign), 0.5, response).prod(axis=2)
