@@ -29,6 +29,7 @@ from ledger.entries import (
 )
 from orabook.place import book_file
 from orabook.studies.isolated import confidence
+from orabook.studies.single_step import single_step_law
 from oralib import noise_multiplier
 from oralib.bounds import Counts, epsilon_lower_bound
 from oralib.dpsgd import DpSgd, simulate_dpsgd, simulate_likelihood
@@ -41,7 +42,7 @@ from oralib.experiments import (
     taken_guesses,
     taken_guesses_by_epsilon,
 )
-from oralib.laws import count_in_sets_law, mean_bound, single_step_law
+from oralib.laws import count_in_sets_law, mean_bound
 
 #: Why Monte Carlo rows let small changes pass.
 BELOW = "smaller than what this many audits can tell"

@@ -42,9 +42,8 @@ def snap(values: ArrayLike) -> Any:
     up = np.abs(array).ravel()[order]
     with np.errstate(invalid="ignore"):  # inf - inf
         gap = np.diff(up)
-        apart = np.concatenate([[True], ~(np.isfinite(gap) & (gap <= ROUNDING * up[1:]))])[
-            : up.size
-        ]
+        together = np.isfinite(gap) & (gap <= ROUNDING * up[1:])
+        apart = np.concatenate([[True], ~together])[: up.size]
         least = up[apart]
         rounded = np.round(least, 6)
         least = np.where(np.abs(least - rounded) <= ROUNDING * rounded, rounded, least)

@@ -7,7 +7,7 @@ oralib.games.one_run_law : the exact law of an audit's counts, from a table and 
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,8 +104,7 @@ class Channel:
         factor = np.exp(_check.real("epsilon", epsilon, 0, 700))
         worst = 0.0
         for axis in range(1, self.n + 1):
-            one, other = np.moveaxis(self.cube, axis, 0)
-            for a, b in ((one, other), (other, one)):
+            for a, b in permutations(np.moveaxis(self.cube, axis, 0)):
                 more = np.where(a <= factor * b * (1 + ROUNDING), 0.0, a - factor * b)
                 worst = max(worst, float(more.sum(axis=0).max()))
         return worst
@@ -193,9 +192,8 @@ def channel(mechanism: Mechanism, n: int) -> Channel:
     # The first test stops absurd sizes before anything is computed.
     if n > 24 or mechanism.count_outputs(n) * 2**n > LARGEST_TABLE:
         raise ValueError(
-            f"n must be small enough to enumerate, got n={n}: the table of {mechanism!r} would "
-            f"have 2^{n} columns and {'too many' if n > 24 else mechanism.count_outputs(n)} rows, "
-            f"and at most {LARGEST_TABLE} entries are allowed"
+            f"n must be small enough to enumerate, got n={n}: the table of {mechanism!r}, with "
+            f"2^{n} columns, would have more than {LARGEST_TABLE} entries"
         )
     outputs = mechanism.outputs(n)
     table = mechanism.likelihood(outputs, sign_vectors(n))

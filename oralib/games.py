@@ -179,11 +179,6 @@ def adaptive_game(feedback: str, budget: int | None) -> str:
     return f"adaptive, {feedback} feedback" + ("" if budget is None else ", fixed budget")
 
 
-def in_order(feedback: str, r_fixed: bool) -> str:
-    """What the counts say of the feedback of a game whose elements come in a fixed order."""
-    return "list" if feedback == "full" and r_fixed else feedback
-
-
 def full_knowledge(
     mechanism: Mechanism, guesser: Guesser, n: int, *, trials: int = 1, seed: int
 ) -> Counts:
@@ -251,8 +246,9 @@ def _counts(
             f"guesser must take the {fixed} guesses that its fixed_number promises, "
             f"got {r[r != fixed][0]} from {guesser!r}"
         )
-    r_fixed = fixed is not None
-    return Counts(v, r, n, game, r_fixed=r_fixed, feedback=in_order(feedback, r_fixed))
+    if feedback == "full" and fixed is not None:
+        feedback = "list"  # the elements come in a fixed order
+    return Counts(v, r, n, game, r_fixed=fixed is not None, feedback=feedback)
 
 
 def _guesses(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:

@@ -226,7 +226,6 @@ LAWS = {
     "mean_bound": {
         **{"law": laws.count_in_sets_law(2, 3), "beta": 0.1, "delta": 0.01, "method": "exact"},
     },
-    "single_step_law": {"dpsgd": STEP, "tau": 1.0},
 }
 
 HOMES = {oralib: CALLS, experiments: EXPERIMENTS, laws: LAWS}

@@ -2,6 +2,7 @@
 
 - :mod:`~orabook.studies.isolated`, :mod:`~orabook.studies.isolated_laws`,
   :mod:`~orabook.studies.ceiling`: canaries that never meet, and what they would show;
+- :mod:`~orabook.studies.single_step`: the exact law of one step of DP-SGD;
 - :mod:`~orabook.studies.placement`: the ceiling of all placements of canaries on d coordinates;
 - :mod:`~orabook.studies.methods`, :mod:`~orabook.studies.comparisons`: ways of auditing
   DP-SGD, side by side;
@@ -19,6 +20,7 @@ from orabook.studies.isolated import Confidence, confidence, isolated_limit
 from orabook.studies.isolated_laws import isolated_law, isolated_threshold_law
 from orabook.studies.overclaims import common_size, overclaims
 from orabook.studies.placement import placement_ceiling
+from orabook.studies.single_step import single_step_law
 from orabook.studies.subsampled import SubsampledGaussianCurve
 from orabook.studies.success import (
     after_guesses,
@@ -44,6 +46,7 @@ __all__ = [
     "overclaims",
     "placement_ceiling",
     "probably_approximately_rr",
+    "single_step_law",
     "stop_or_oppose_law",
     "success_given_others",
 ]

@@ -222,8 +222,8 @@ class NoisyCountInSets(_PerSet):
     sigma: float
 
     def __post_init__(self) -> None:
-        _check.store(self, s=_check.integer("s", self.s, 1))
-        _check.store(self, sigma=_check.real("sigma", self.sigma, 1e-3, 1e6))
+        s, sigma = _check.integer("s", self.s, 1), _check.real("sigma", self.sigma, 1e-3, 1e6)
+        _check.store(self, s=s, sigma=sigma)
 
     epsilon: ClassVar[float] = np.inf
 
