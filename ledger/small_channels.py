@@ -14,8 +14,8 @@ from oralib.mechanisms import (
     AllOrNothing,
     Count,
     CountInSets,
+    DiscreteMechanism,
     LocalRandomizedResponse,
-    Mechanism,
     NameAndShame,
     Xor,
     XorInPairs,
@@ -29,7 +29,7 @@ LN3 = log(3)
 @cache
 def zoo() -> dict[str, Channel]:
     """Every kind of gap, on at most four elements."""
-    members: dict[str, tuple[Mechanism, tuple[int, ...]]] = {
+    members: dict[str, tuple[DiscreteMechanism, tuple[int, ...]]] = {
         "LRR": (LocalRandomizedResponse(LN3), (1, 2, 3)),
         "NAS": (NameAndShame(), (2, 3, 4)),
         "AON": (AllOrNothing(0.25), (2, 3)),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._rounding import ROUNDING, log_ratio, snap
-from oralib.mechanisms import Array, DiscreteMechanism, Mechanism, Signs, sign_vectors
+from oralib.mechanisms import Array, DiscreteMechanism, Signs, sign_vectors
 
 __all__ = ["Channel", "channel"]
 
@@ -176,7 +176,7 @@ class Channel:
         return _check.read_only(snap(loss))
 
 
-def channel(mechanism: Mechanism, n: int) -> Channel:
+def channel(mechanism: DiscreteMechanism, n: int) -> Channel:
     """The exact table of a discrete mechanism on n elements.
 
     Examples
@@ -185,9 +185,8 @@ def channel(mechanism: Mechanism, n: int) -> Channel:
     >>> channel(Count(), 4).optimal_efficacy()
     0.6875
     """
-    if not isinstance(mechanism, DiscreteMechanism) or isinstance(mechanism, type):
-        got = f"got {mechanism!r}, which has no exact table"
-        raise TypeError(f"mechanism must be a discrete mechanism such as Count(), {got}")
+    discrete = "Count(), with finitely many outputs"
+    _check.instance("mechanism", mechanism, DiscreteMechanism, discrete)
     n = mechanism.check_size(n)
     # The first test stops absurd sizes before anything is computed.
     if n > 24 or mechanism.count_outputs(n) * 2**n > LARGEST_TABLE:

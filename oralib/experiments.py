@@ -233,8 +233,7 @@ def local_laplace(
     """
     rows = []
     for epsilon in _with_bar(reals_of("epsilons", epsilons, 0, inf, "()")):
-        mechanism = LocalLaplace(epsilon)
-        counts = one_run(mechanism, ThresholdGuesser(), n, trials=trials, seed=seed)
+        counts = one_run(LocalLaplace(epsilon), ThresholdGuesser(), n, trials=trials, seed=seed)
         rows.append({"x": epsilon, "n": counts.n, **summary(counts, beta, 0.0)})
     return pd.DataFrame(rows)
 
@@ -300,14 +299,10 @@ def summary(counts: Counts, beta: float, delta: float) -> dict[str, Any]:
 
 
 def _mean(name: str, values: NDArray[np.float64]) -> dict[str, float]:
-    error = nan
-    if len(values) > 1 and np.isfinite(values).all():
-        error = float(values.std(ddof=1)) / sqrt(len(values))
+    defined = len(values) > 1 and np.isfinite(values).all()
+    error = float(values.std(ddof=1)) / sqrt(len(values)) if defined else nan
     with np.errstate(invalid="ignore"):  # the mean of inf and -inf is nan
         return {name: float(values.mean()), f"{name}_se": error}
-
-
-# ------------------------------------------------------------ grids, checked before any work
 
 
 def reals_of(

@@ -96,7 +96,7 @@ def best_guesses(
             if rule == "plain":
                 found[i] = mean_bound(law, beta=beta, delta=0.0, method="exact")
             elif rule == "threshold":
-                found[i] = _mean_split_bound(law, beta, delta)
+                found[i] = mean_split_bound(law, beta, delta)
             else:
                 found[i] = mean_bound(law, beta=beta, delta=delta, method=rule)
         return found[i]
@@ -114,7 +114,7 @@ def best_guesses(
     return int(grid[top]), found[top]
 
 
-def _mean_split_bound(law: Law, beta: float, delta: float) -> float:
+def mean_split_bound(law: Law, beta: float, delta: float) -> float:
     """The mean of the bound for any number of guesses, its share of β planned for the mean of R."""
     guesses = min(max(1, round(float(snap(law.probability @ law.r)))), law.n)
     split = split_for(law.n, delta, beta, guesses=guesses)

@@ -9,8 +9,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from oralib import _check, _special, p
-from oralib.mechanisms import Array, Signs
-from oralib.mechanisms.elements import _SignsAsOutput
+from oralib.mechanisms import Array, Signs, sign_vectors
 
 
 def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np.float64]:
@@ -50,7 +49,7 @@ def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np
 
 
 @dataclass(frozen=True)
-class SelfMutingResponse(_SignsAsOutput):
+class SelfMutingResponse:
     """Randomized response at level ``rate`` that turns into fair coins once its record is good.
 
     It prints the signs one after another, each as it is with probability p(rate) and flipped
@@ -112,6 +111,12 @@ class SelfMutingResponse(_SignsAsOutput):
         # The sign at the index itself does not affect what happened before it.
         mute = self._mute(output[..., : index + 1], known[..., : index + 1])[..., -1]
         return np.where(mute, 0.0, np.where(output[..., index] > 0, -self.rate, self.rate))
+
+    def outputs(self, n: int) -> Array:
+        return sign_vectors(n)
+
+    def count_outputs(self, n: int) -> int:
+        return 2**n
 
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         output, sign = outputs[:, None, :], signs[None, :, :]
