@@ -90,8 +90,10 @@ def small_run() -> tuple[float, float]:
         cell = nbformat.v4.new_code_cell("x: int = 1  # x", metadata={"tags": ["parameters"]})
         last = nbformat.v4.new_code_cell("from orabook import results\nresults.record(x=x)")
         path = Path(folder) / "small.ipynb"
-        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-        nbformat.write(nbformat.v4.new_notebook(cells=[cell, last], metadata=kernel), path)
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nbformat.write(
+            nbformat.v4.new_notebook(cells=[cell, last], metadata={"kernelspec": kernel}), path
+        )
         files = str(path), str(Path(folder) / "out.ipynb")
         plain = seconds(lambda: command("-m", "papermill", *files), 3)
         out = ("--out", str(Path(folder) / "run"), "--force")
