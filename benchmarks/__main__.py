@@ -88,13 +88,16 @@ def small_run() -> tuple[float, float]:
     """A run of a chapter that does nothing, with its page and record, against plain papermill."""
     with TemporaryDirectory() as folder:
         cell = nbformat.v4.new_code_cell("x: int = 1  # x", metadata={"tags": ["parameters"]})
-        last = nbformat.v4.new_code_cell("from oralib import results\nresults.record(x=x)")
+        last = nbformat.v4.new_code_cell("from orabook import results\nresults.record(x=x)")
         path = Path(folder) / "small.ipynb"
-        nbformat.write(nbformat.v4.new_notebook(cells=[cell, last]), path)
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nbformat.write(
+            nbformat.v4.new_notebook(cells=[cell, last], metadata={"kernelspec": kernel}), path
+        )
         files = str(path), str(Path(folder) / "out.ipynb")
-        plain = seconds(lambda: command("-m", "papermill", "-k", "python3", *files), 3)
+        plain = seconds(lambda: command("-m", "papermill", *files), 3)
         out = ("--out", str(Path(folder) / "run"), "--force")
-        return plain, seconds(lambda: command("-m", "oralib", "run", files[0], *out), 3)
+        return plain, seconds(lambda: command("-m", "orabook", "run", files[0], *out), 3)
 
 
 def threads() -> tuple[float, float]:
@@ -115,7 +118,7 @@ def threads() -> tuple[float, float]:
 
 def trial(play: Callable[..., object]) -> tuple[float, float]:
     """A trial of DP-SGD, against one with NumPy that draws each batch."""
-    plain = seconds(lambda: reference.audit_dpsgd(POINT, 100, 10, 1), 3) / 10
+    plain = seconds(lambda: reference.simulate_dpsgd(POINT, 100, 10, 1), 3) / 10
     return plain, seconds(lambda: play(POINT, 100, trials=512, seed=1), 5) / 512
 
 
@@ -213,4 +216,5 @@ def main() -> None:
     print("\n".join([*growth(), largest()]))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -76,7 +76,7 @@ def epsilon_lower_bound_fdp(v, r, n, delta, beta=0.05):
     return optimize.brentq(lambda epsilon: delta_of(epsilon) - delta, 0, 20 * mu + mu**2)
 
 
-def audit_dpsgd(dpsgd, k, trials, seed):
+def simulate_dpsgd(dpsgd, k, trials, seed):
     """DP-SGD with Dirac canaries, drawing each batch; v of k guesses for each trial."""
     rng = np.random.default_rng(seed)
     coordinate = np.arange(dpsgd.n) % dpsgd.d

@@ -18,6 +18,7 @@ from ledger.entries import correction, explained, mutants, remark, statement
 from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.mutants import WEAKER, replaced, varied
 from ledger.small_channels import LN3, all_tables, best_accuracy, shown_or_noisy
+from orabook.studies.success import after_guesses, success_given_others
 from oralib.bounds import p, p_inv
 from oralib.experiments import local_laplace
 from oralib.games import one_run_law
@@ -181,7 +182,7 @@ def efficacy_is_mean_success(tau: float = 0.0, factor: float = 1.0) -> Cases:
         v, r = np.nonzero(law)
         mean = float(law[v, r] @ (v / np.maximum(r, 1)))
         if tau == 0:
-            success = table.after_guesses(guesses).success_given_others.mean(axis=0)
+            success = success_given_others(after_guesses(table, guesses)).mean(axis=0)
         else:
             right = (guesses[:, None, :] == table.signs[None]).astype(float)
             success = np.einsum("os,osi->i", table.table, right) / 2**table.n

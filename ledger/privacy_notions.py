@@ -14,6 +14,7 @@ from ledger.entries import correction, definition, explained, mutants, statement
 from ledger.findings import Cases, Finding, each
 from ledger.mutants import replaced, shifted
 from ledger.small_channels import LN3, all_tables, best_accuracy
+from orabook.studies.success import probably_approximately_rr
 from orabook.studies.universe import SampledChannel
 from oralib.bounds import p
 from oralib.channel import Channel, channel
@@ -199,13 +200,13 @@ def probably_approximately(share: float = 0.75, gap: float = 0.25, others: float
 
     def largest_share(a: float) -> float:
         shares = [
-            q for q in np.linspace(0, 1, 401) if table.probably_approximately_rr(LN3, q, a)[0]
+            q for q in np.linspace(0, 1, 401) if probably_approximately_rr(table, LN3, q, a)[0]
         ]
         return float(max(shares))
 
     def least_gap(q: float, index: int = 0) -> float:
         gaps = (
-            a for a in np.linspace(0, 1, 401) if table.probably_approximately_rr(LN3, q, a)[index]
+            a for a in np.linspace(0, 1, 401) if probably_approximately_rr(table, LN3, q, a)[index]
         )
         return float(min(gaps))
 

@@ -10,7 +10,7 @@ from ledger.counts import accuracy_values, exceeds
 from ledger.worst_cases import best_mean
 from oralib.bounds import p
 from oralib.channel import Channel, channel
-from oralib.mechanisms import Mechanism, sign_vectors
+from oralib.mechanisms import DiscreteMechanism, sign_vectors
 from oralib.mechanisms.elements import AllOrNothing, LocalRandomizedResponse, NameAndShame
 from oralib.mechanisms.sets import Count, CountInSets, Xor, XorInPairs, XorRandomizedResponse
 
@@ -20,7 +20,7 @@ LN3 = log(3)
 @cache
 def all_tables() -> dict[str, Channel]:
     """Every kind of gap, on at most four elements."""
-    members: dict[str, tuple[Mechanism, tuple[int, ...]]] = {
+    members: dict[str, tuple[DiscreteMechanism, tuple[int, ...]]] = {
         "LRR": (LocalRandomizedResponse(LN3), (1, 2, 3)),
         "NAS": (NameAndShame(), (2, 3, 4)),
         "AON": (AllOrNothing(0.25), (2, 3)),

@@ -20,6 +20,7 @@ from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.mutants import WEAKER, replaced, varied
 from ledger.privacy_notions import uneven_response
 from ledger.small_channels import LN3, graded_response, random_table, randomized_response
+from orabook.studies.success import probably_approximately_rr, success_given_others
 from oralib.bounds import epsilon_lower_bound, p, p_inv
 from oralib.channel import Channel, channel
 from oralib.games import classic_law, one_run_law
@@ -320,15 +321,15 @@ def shares_decide(lower: float = 1.0, upper: float = 1.0) -> Cases:
         # Two of three indices are good, for three of four values of the others.
         truth = [_by_others(i, top - a, 0.0, 1) for i in (0, 1)] + [np.zeros(8)]
         table = uneven_response(np.column_stack(truth))
-        share = float(table.probably_approximately_rr(epsilon, 0.75, a).mean())
-        success = float(table.success_given_others.mean())
+        share = float(probably_approximately_rr(table, epsilon, 0.75, a).mean())
+        success = float(success_given_others(table).mean())
         yield f"lower, P = {top:.3g}", lower * share * 0.75 * (top - a), success
         # One of three indices is not good, for exactly two of four values of the others.
         truth = [np.full(8, top), np.full(8, top), _by_others(2, top, top - 0.2, 2)]
         table = uneven_response(np.column_stack(truth))
         most, gap = 0.5 + 1e-9, 0.2 - 1e-9
-        share = float(table.probably_approximately_rr(epsilon, most, gap).mean())
-        success = float(table.success_given_others.mean())
+        share = float(probably_approximately_rr(table, epsilon, most, gap).mean())
+        success = float(success_given_others(table).mean())
         limit = top - upper * (1 - share) * (1 - most) * gap
         yield f"upper, P = {top:.3g}", success, limit
 
@@ -355,7 +356,7 @@ def approaches_randomized_response(share: float = 1.0) -> Finding:
         for coins in (0, 1, 2, 4):
             table = Channel(_product([response] * (4 - coins) + [coin] * coins), sign_vectors(4))
             yield f"{coins} coins of 4", table.optimal_efficacy(), p(1.0) - coins / 4 * (p(1) - 0.5)
-            good = float(table.probably_approximately_rr(1.0, 1.0, 1e-9).mean())
+            good = float(probably_approximately_rr(table, 1.0, 1.0, 1e-9).mean())
             yield f"{coins} coins of 4, share", good, 1 - coins / 4
 
     answers = {}

@@ -42,9 +42,8 @@ def snap(values: ArrayLike) -> Any:
     up = np.abs(array).ravel()[order]
     with np.errstate(invalid="ignore"):  # inf - inf
         gap = np.diff(up)
-        apart = np.concatenate([[True], ~(np.isfinite(gap) & (gap <= ROUNDING * up[1:]))])[
-            : up.size
-        ]
+        together = np.isfinite(gap) & (gap <= ROUNDING * up[1:])
+        apart = np.concatenate([[True], ~together])[: up.size]
         least = up[apart]
         rounded = np.round(least, 6)
         least = np.where(np.abs(least - rounded) <= ROUNDING * rounded, rounded, least)
@@ -53,7 +52,7 @@ def snap(values: ArrayLike) -> Any:
     return np.copysign(size.reshape(array.shape), array)[()]
 
 
-def in_order(sizes: NDArray[Any]) -> NDArray[np.int64]:
+def largest_first(sizes: NDArray[Any]) -> NDArray[np.int64]:
     """Indices along the last axis from the largest to the smallest; equal entries stay in order."""
     order = np.argsort(-sizes, axis=-1, kind="stable")
     down = np.take_along_axis(sizes, order, axis=-1)

@@ -18,8 +18,8 @@ from tqdm import tqdm
 
 from oralib import _check
 
-#: Trials that share one stream: few enough to keep every core busy, and so many that the cost of
-#: opening a stream does not matter.
+#: Trials that share one stream: few enough to keep every core busy, and enough to make the cost of
+#: opening a stream negligible.
 BLOCK = 32
 
 #: Seconds after which a simulation shows how far it is, on a terminal.
@@ -33,13 +33,10 @@ def stream(seed: int, *key: object) -> np.random.Generator:
 
 
 def _name(part: object) -> str:
-    """The name of a part of a key: its repr, or its class if its repr may contain an address."""
-    if isinstance(part, str):
-        return repr(str(part))  # NumPy's strings too
+    """The name of a part of a key: its repr, or its class if its repr has an address in it."""
+    name = repr(str(part) if isinstance(part, str) else part)  # as str also NumPy's strings
     kind = type(part)
-    if kind.__module__.partition(".")[0] in ("oralib", "builtins", "numpy"):
-        return repr(part)
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return f"{kind.__module__}.{kind.__qualname__}" if " at 0x" in name else name
 
 
 def play(
@@ -53,8 +50,8 @@ def play(
     """Play independent trials in blocks, on as many threads as Numba is set to use.
 
     ``block(size, stream)`` plays ``size`` trials, at most ``largest``, and returns arrays of that
-    length; the results are joined in order, so the first trials are the same however many are
-    asked for. With ``alone`` the blocks are played one after the other.
+    length. The results are joined in order, so the first trials are the same however many are
+    requested. With ``alone`` the blocks are played one after the other.
     """
     trials, seed = _check.integer("trials", trials, 1, 10**8), _check.seed(seed)
     sizes = [min(largest, trials - start) for start in range(0, trials, largest)]
@@ -66,17 +63,16 @@ def play(
     parts: list[Any] = []
     try:
         todo = zip(sizes, streams, strict=True)
-        begun = deque(pool.submit(block, *given) for given in islice(todo, 4 * threads))
-        shown = {"unit": "trial", "disable": None, "leave": False, "delay": _SILENCE}
-        with tqdm(total=trials, **shown) as bar:
-            while begun:
-                task = begun.popleft()
-                while not wait([task], timeout=_SILENCE).done:
+        waiting = deque(pool.submit(block, *task) for task in islice(todo, 4 * threads))
+        with tqdm(total=trials, unit="trial", disable=None, leave=False, delay=_SILENCE) as bar:
+            while waiting:
+                first = waiting.popleft()
+                while not wait([first], timeout=_SILENCE).done:
                     bar.refresh()
-                parts.append(task.result())
+                parts.append(first.result())
                 bar.update(sizes[len(parts) - 1])
                 # Queue only as many blocks as keep all threads busy.
-                begun.extend(pool.submit(block, *given) for given in islice(todo, 1))
+                waiting.extend(pool.submit(block, *task) for task in islice(todo, 1))
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise

@@ -7,14 +7,14 @@ oralib.games.one_run_law : the exact law of an audit's counts, from a table and 
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._rounding import ROUNDING, log_ratio, snap
-from oralib.mechanisms import Array, DiscreteMechanism, Mechanism, Signs, sign_vectors
+from oralib.mechanisms import Array, DiscreteMechanism, Signs, sign_vectors
 
 __all__ = ["Channel", "channel"]
 
@@ -31,9 +31,11 @@ class Channel:
 
     Parameters
     ----------
-    table : row o, column s: the probability of output o on dataset s. The 2^n columns are in the
+    table : array
+        Row o, column s: the probability of output o on dataset s. The 2^n columns are in the
         order of :func:`oralib.mechanisms.sign_vectors` and sum to 1; rows of zeros are dropped.
-    outputs : what the rows stand for, if it matters.
+    outputs : array or None
+        What the rows stand for, if it matters.
 
     Examples
     --------
@@ -102,8 +104,7 @@ class Channel:
         factor = np.exp(_check.real("epsilon", epsilon, 0, 700))
         worst = 0.0
         for axis in range(1, self.n + 1):
-            one, other = np.moveaxis(self.cube, axis, 0)
-            for a, b in ((one, other), (other, one)):
+            for a, b in permutations(np.moveaxis(self.cube, axis, 0)):
                 more = np.where(a <= factor * b * (1 + ROUNDING), 0.0, a - factor * b)
                 worst = max(worst, float(more.sum(axis=0).max()))
         return worst
@@ -162,51 +163,6 @@ class Channel:
         minus, plus = (weight[self.signs[:, index] == sign].sum() for sign in (-1, 1))
         return float(log_ratio(minus, plus))
 
-    def after_guesses(self, guesses: Signs) -> "Channel":
-        """The table of A, which is G after M: its outputs are vectors of guesses, none of them 0.
-
-        Parameters
-        ----------
-        guesses : what is guessed at each output, outputs x n, each entry -1 or 1.
-        """
-        array = np.asarray(guesses)
-        if array.shape != (len(self.table), self.n) or not (np.abs(array) == 1).all():
-            must = f"be -1 or 1 and have shape {(len(self.table), self.n)}"
-            raise ValueError(f"guesses must {must}, got shape {array.shape}")
-        row = (array > 0) @ (1 << np.arange(self.n)[::-1])  # the place among all sign vectors
-        table = np.zeros((2**self.n, 2**self.n))
-        np.add.at(table, row, self.table)
-        return Channel(table, self.signs)
-
-    @cached_property
-    def success_given_others(self) -> NDArray[np.float64]:
-        """How likely entry i of the output equals element i, given the others, datasets x n.
-
-        It is for tables whose outputs are sign vectors. Element i itself is a fair coin, so
-        datasets that differ only in i have the same entry: over all datasets the others are
-        uniform.
-        """
-        if self.outputs is None or self.outputs.shape != (len(self.table), self.n):
-            raise ValueError("outputs must be sign vectors of the elements, got other outputs")
-        right = (self.outputs[:, None, :] == self.signs[None]).astype(float)
-        success = np.einsum("os,osi->si", self.table, right).reshape(*self.cube.shape[1:], self.n)
-        for i in range(self.n):
-            entry = success[..., i].mean(axis=i, keepdims=True)
-            success[..., i] = np.broadcast_to(entry, success.shape[:-1])
-        return _check.read_only(snap(success.reshape(-1, self.n)))
-
-    def probably_approximately_rr(self, epsilon: float, p: float, a: float) -> NDArray[np.bool_]:
-        """For each element, whether the table is (p, a)-probably approximately RR_ε in it (C.3).
-
-        That is: for a share of at least p of the values of the others, the output has the element
-        right with probability at least p(ε) - a.
-        """
-        epsilon = _check.real("epsilon", epsilon, 0)
-        p, a = _check.real("p", p, 0, 1), _check.real("a", a, 0, 1)
-        goal = 1 / (1 + np.exp(-epsilon)) - a
-        share = (self.success_given_others >= goal - ROUNDING).mean(axis=0)
-        return np.asarray(share >= p - ROUNDING)
-
     @cached_property
     def full_knowledge_loss(self) -> NDArray[np.float64]:
         """ln P[o | s with s_i = -1] - ln P[o | s with s_i = 1], outputs x datasets x n.
@@ -220,7 +176,7 @@ class Channel:
         return _check.read_only(snap(loss))
 
 
-def channel(mechanism: Mechanism, n: int) -> Channel:
+def channel(mechanism: DiscreteMechanism, n: int) -> Channel:
     """The exact table of a discrete mechanism on n elements.
 
     Examples
@@ -229,16 +185,14 @@ def channel(mechanism: Mechanism, n: int) -> Channel:
     >>> channel(Count(), 4).optimal_efficacy()
     0.6875
     """
-    if not isinstance(mechanism, DiscreteMechanism) or isinstance(mechanism, type):
-        got = f"got {mechanism!r}, which has no exact table"
-        raise TypeError(f"mechanism must be a discrete mechanism such as Count(), {got}")
+    discrete = "Count(), with finitely many outputs"
+    _check.instance("mechanism", mechanism, DiscreteMechanism, discrete)
     n = mechanism.check_size(n)
     # The first test stops absurd sizes before anything is computed.
     if n > 24 or mechanism.count_outputs(n) * 2**n > LARGEST_TABLE:
         raise ValueError(
-            f"n must be small enough to enumerate, got n={n}: the table of {mechanism!r} would "
-            f"have 2^{n} columns and {'too many' if n > 24 else mechanism.count_outputs(n)} rows, "
-            f"and at most {LARGEST_TABLE} entries are allowed"
+            f"n must be small enough to enumerate, got n={n}: the table of {mechanism!r}, with "
+            f"2^{n} columns, would have more than {LARGEST_TABLE} entries"
         )
     outputs = mechanism.outputs(n)
     table = mechanism.likelihood(outputs, sign_vectors(n))

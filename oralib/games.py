@@ -22,12 +22,11 @@ from oralib.mechanisms import Mechanism, Signs
 __all__ = ["adaptive", "adaptive_law", "classic", "classic_law", "full_knowledge"]
 __all__ += ["full_knowledge_law", "one_run", "one_run_law"]
 
-#: What an adaptive guesser is told after each element: the sign of those it abstained from
-#: (``"one-way"``), or of all (``"full"``, the paper's protocol).
+#: Which signs are revealed to an adaptive guesser along the way: those of the elements on which it
+#: abstained (``"one-way"``), or all of them (``"full"``, the paper's protocol).
 FEEDBACK = ("one-way", "full")
 
-#: A guesser whose decision on an element depends on no other element.
-_ALONE = "ThresholdGuesser(1.0), which decides on each element by itself"
+_THRESHOLD = "ThresholdGuesser(1.0), which decides on each element by itself"
 
 
 def one_run(
@@ -39,9 +38,14 @@ def one_run(
 
     Parameters
     ----------
-    mechanism, guesser : who plays.
-    n : the number of elements.
-    trials, seed : how many independent audits, and with which random numbers.
+    mechanism : Mechanism
+        What is audited.
+    guesser : Guesser
+        Who guesses.
+    n : int
+        The number of elements.
+    trials, seed : int
+        How many independent audits to play, and the seed of their random numbers.
 
     Examples
     --------
@@ -65,7 +69,6 @@ def classic(
     rounds: int,
     *,
     base: ArrayLike = (-1,),
-    index: int = 0,
     trials: int = 1,
     seed: int,
 ) -> Counts:
@@ -75,8 +78,12 @@ def classic(
 
     Parameters
     ----------
-    rounds : how many runs, each with one potential guess.
-    base : the dataset around the coin, which replaces its element at ``index``.
+    mechanism, guesser, trials, seed
+        As in :func:`one_run`.
+    rounds : int
+        How many runs, each with one potential guess.
+    base : array
+        A dataset of signs; in each round the coin replaces the first of them.
 
     Examples
     --------
@@ -85,8 +92,7 @@ def classic(
     >>> int(counts.r[0]), counts.game
     (1000, 'classic')
     """
-    rounds = _check.integer("rounds", rounds, 1)
-    base, index = _check_base(base, index)
+    rounds, base = _check.integer("rounds", rounds, 1), _check_base(base)
     _check_players(mechanism, guesser, rounds)
     try:
         mechanism.check_size(len(base))
@@ -95,12 +101,13 @@ def classic(
 
     def guess(signs: Signs, rng: Generator) -> Signs:
         datasets = np.tile(base, (*signs.shape, 1))
-        datasets[..., index] = signs
+        datasets[..., 0] = signs
         output = mechanism.run(_check.read_only(datasets), rng)
-        return _guesses(guesser, mechanism.conditional_loss(output, datasets, index), signs)
+        return _guesses(guesser, mechanism.conditional_loss(output, datasets, 0), signs)
 
-    players = (mechanism, guesser, base.tobytes(), index)
-    return _counts("classic", guess, rounds, trials, seed, *players)
+    # The 0 is the place of the coin: it belongs to the name of the random stream.
+    key = (base.tobytes(), 0)
+    return _counts("classic", guess, rounds, trials, seed, mechanism, guesser, *key)
 
 
 def adaptive(
@@ -117,13 +124,18 @@ def adaptive(
 
     Parameters
     ----------
-    guesser : decides on each element by itself, from its loss given the signs revealed so far.
-    feedback : ``"one-way"`` reveals the signs of abstained elements only, which keeps the bounds
-        valid; ``"full"`` reveals every sign, as the paper's AORA does. Then the number of guesses
-        may depend on earlier successes, and the counts are ``unsafe`` for the plain bound.
-    budget : a number of guesses fixed in advance. Guessing ends there, guesses that were not
-        taken count as wrong, and r is the budget, which makes the bounds valid again: as the order
-        is settled, the counts have the feedback ``"list"``.
+    mechanism, n, trials, seed
+        As in :func:`one_run`.
+    guesser : ThresholdGuesser
+        Decides on each element by itself, from its loss given the signs revealed so far.
+    feedback : str
+        ``"one-way"`` reveals the signs of abstained elements only, which keeps the bounds valid;
+        ``"full"`` reveals every sign, as the paper's AORA does. Then the number of guesses may
+        depend on earlier successes, and the counts are ``unsafe`` for the plain bound.
+    budget : int or None
+        A number of guesses fixed in advance. Guessing ends there, guesses that were not taken
+        count as wrong, and r is the budget, which makes the bounds valid again: as the order is
+        fixed, the counts have the feedback ``"list"``.
 
     Examples
     --------
@@ -135,22 +147,26 @@ def adaptive(
     _check_players(mechanism, guesser, n)
     n = mechanism.check_size(n)
     _check.one_of("feedback", feedback, FEEDBACK)
-    _check.instance("guesser", guesser, ThresholdGuesser, _ALONE)
+    _check.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
     most, full = check_budget(budget, n), feedback == "full"
 
     def guess(signs: Signs, rng: Generator) -> Signs:
+        """Go through the elements: weigh one, guess it or abstain, and reveal its sign or not."""
         output = mechanism.run(signs, rng)
         known, guesses = np.zeros_like(signs), np.zeros_like(signs)
         for i in range(n):
             loss = mechanism.conditional_loss(output, known, i)
-            taken = _guesses(guesser, loss, signs[:, i])
-            guesses[:, i] = np.where((guesses != 0).sum(axis=1) < most, taken, 0)
+            has_budget = np.count_nonzero(guesses, axis=1) < most
+            guesses[:, i] = np.where(has_budget, _guesses(guesser, loss, signs[:, i]), 0)
             known[:, i] = np.where((guesses[:, i] == 0) | full, signs[:, i], 0)
         return guesses
 
-    game, fixed = adaptive_game(feedback, budget), () if budget is None else (most,)
-    players = (mechanism, guesser, *fixed)
-    return _counts(game, guess, n, trials, seed, *players, feedback=feedback, budget=fixed)
+    game = adaptive_game(feedback, budget)
+    if budget is None:
+        return _counts(game, guess, n, trials, seed, mechanism, guesser, feedback=feedback)
+    # The budget is also part of the name of the random stream.
+    players = (mechanism, guesser, most)
+    return _counts(game, guess, n, trials, seed, *players, feedback=feedback, budget=most)
 
 
 def check_budget(budget: int | None, n: int) -> int:
@@ -161,11 +177,6 @@ def check_budget(budget: int | None, n: int) -> int:
 def adaptive_game(feedback: str, budget: int | None) -> str:
     """What an adaptive audit is called."""
     return f"adaptive, {feedback} feedback" + ("" if budget is None else ", fixed budget")
-
-
-def in_order(feedback: str, r_fixed: bool) -> str:
-    """The feedback of the counts of a game whose elements come in a settled order."""
-    return "list" if feedback == "full" and r_fixed else feedback
 
 
 def full_knowledge(
@@ -190,8 +201,8 @@ def full_knowledge(
         loss = [mechanism.conditional_loss(output, signs, i) for i in range(n)]
         return _guesses(guesser, np.stack(loss, axis=-1), signs)
 
-    players = (mechanism, guesser)
-    return _counts("full-knowledge", guess, n, trials, seed, *players, feedback="all others")
+    game, feedback = "full-knowledge", "all others"
+    return _counts(game, guess, n, trials, seed, mechanism, guesser, feedback=feedback)
 
 
 def _counts(
@@ -204,11 +215,17 @@ def _counts(
     guesser: Guesser,
     *key: object,
     feedback: str = "none",
-    budget: tuple[int, ...] = (),
+    budget: int | None = None,
 ) -> Counts:
-    """The counts of this many trials in which the signs of n fair coins are guessed."""
+    """Play a game for many trials, in blocks.
+
+    For each trial of a block the signs of n fair coins are drawn. Then ``guess(signs, rng)`` runs
+    the mechanism on all of them at once and returns a guess of each sign, 0 where it abstains. v
+    counts the guesses that are right, and r all of them, or the budget if there is one. The game,
+    its players and the rest of the key name the random stream.
+    """
     # Known before anything is played: the counts themselves do not show it.
-    (fixed,) = budget or (fixed_number(guesser, n),)
+    fixed = fixed_number(guesser, n) if budget is None else budget
     # A block of trials holds a few arrays with an entry for each element: keep it small.
     largest = max(1, min(BLOCK, 2**21 // n))
 
@@ -217,20 +234,21 @@ def _counts(
         # Read-only: a mechanism must not change the signs by which guesses are judged.
         signs = _check.read_only(np.where(rng.random((largest, n)) < 0.5, np.int8(-1), np.int8(1)))
         guesses = guess(signs, rng)[:size]
-        r = np.count_nonzero(guesses, axis=1)
-        return (guesses == signs[:size]).sum(axis=1), np.full_like(r, fixed) if budget else r
+        v, r = (guesses == signs[:size]).sum(axis=1), np.count_nonzero(guesses, axis=1)
+        return v, r if budget is None else np.full_like(r, budget)
 
     # Players that keep their own working array or random numbers cannot use several threads.
     alone = not all(type(x).__module__.startswith("oralib.") for x in (mechanism, guesser))
-    named = (game, n, mechanism, guesser, *key)
-    v, r = play(block, trials, seed, *named, largest=largest, alone=alone)
+    name = (game, n, mechanism, guesser, *key)
+    v, r = play(block, trials, seed, *name, largest=largest, alone=alone)
     if fixed is not None and (r != fixed).any():
         raise ValueError(
             f"guesser must take the {fixed} guesses that its fixed_number promises, "
             f"got {r[r != fixed][0]} from {guesser!r}"
         )
-    told = in_order(feedback, fixed is not None)
-    return Counts(v, r, n, game, r_fixed=fixed is not None, feedback=told)
+    if feedback == "full" and fixed is not None:
+        feedback = "list"  # the elements come in a fixed order
+    return Counts(v, r, n, game, r_fixed=fixed is not None, feedback=feedback)
 
 
 def _guesses(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:
@@ -263,11 +281,11 @@ def _check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
         _check.integer("k", guesser.k, 1, most)
 
 
-def _check_base(base: ArrayLike, index: int) -> tuple[Signs, int]:
+def _check_base(base: ArrayLike) -> Signs:
     signs = np.array(_check.integers("base", base, -1, 1), dtype=np.int8)
     if signs.ndim != 1 or not signs.size or not signs.all():
         raise ValueError(f"base must be a vector of signs -1 and 1, got base={signs.tolist()}")
-    return signs, _check.integer("index", index, 0, len(signs) - 1)
+    return signs
 
 
 def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
@@ -275,7 +293,7 @@ def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from oralib import Count, ThresholdGuesser, channel, one_run_law
+    >>> from oralib import Count, ThresholdGuesser, channel
     >>> law = one_run_law(channel(Count(), 2), ThresholdGuesser(float("inf")))
     >>> float(law[2, 2]), float(law[0, 0])
     (0.5, 0.5)
@@ -302,20 +320,21 @@ def adaptive_law(
     """
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.one_of("feedback", feedback, FEEDBACK)
-    _check.instance("guesser", guesser, ThresholdGuesser, _ALONE)
+    _check.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
     most, n = check_budget(budget, channel.n), channel.n
     guesses = np.zeros((*channel.table.shape, n), dtype=np.int8)
-    told = np.zeros(channel.table.shape, dtype=np.int64)  # as bits: which signs are revealed
+    # For each output and dataset, the elements whose signs are revealed, as the bits of a number.
+    revealed = np.zeros(channel.table.shape, dtype=np.int64)
     for i in range(n):
-        loss = np.empty(told.shape)
-        for known in np.unique(told).tolist():
+        loss = np.empty(revealed.shape)
+        for known in np.unique(revealed).tolist():
             hidden = tuple(j + 1 for j in range(n) if j != i and not known >> j & 1)
             minus, plus = np.split(channel.cube.sum(axis=hidden, keepdims=True), 2, axis=i + 1)
             given = np.broadcast_to(log_ratio(minus, plus), channel.cube.shape)
-            loss = np.where(told == known, given.reshape(told.shape), loss)
+            loss = np.where(revealed == known, given.reshape(loss.shape), loss)
         taken = np.count_nonzero(guesses, axis=2)
         guesses[:, :, i] = np.where(taken < most, _guesses(guesser, loss), 0)
-        told |= ((guesses[:, :, i] == 0) | (feedback == "full")).astype(np.int64) << i
+        revealed |= ((guesses[:, :, i] == 0) | (feedback == "full")).astype(np.int64) << i
     law = _law(channel, guesses)
     if budget is not None:
         law[:, most] = law.sum(axis=1)
@@ -328,19 +347,19 @@ def classic_law(
 ) -> NDArray[np.float64]:
     """The exact law of (V, R) of classic auditing; parameters as in :func:`classic`.
 
-    The guesser must decide on each round by itself.
+    The guesser must decide on each round by itself. The coin is the element at ``index``.
 
     Examples
     --------
-    >>> from oralib import LocalRandomizedResponse, ThresholdGuesser, channel, classic_law
+    >>> from oralib import LocalRandomizedResponse, ThresholdGuesser, channel
     >>> law = classic_law(channel(LocalRandomizedResponse(0.0), 1), ThresholdGuesser(), 2)
     >>> law[:, 2].round(2).tolist()
     [0.25, 0.5, 0.25]
     """
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
-    _check.instance("guesser", guesser, ThresholdGuesser, _ALONE)
+    _check.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
     rounds = _check.integer("rounds", rounds, 1, 200)
-    base, index = _check_base(base, index)
+    base, index = _check_base(base), _check.integer("index", index, 0, channel.n - 1)
     if len(base) != channel.n:
         raise ValueError(f"base must have {channel.n} signs, got {len(base)}")
     others = np.delete(channel.signs == base, index, axis=1).all(axis=1)

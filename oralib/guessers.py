@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib._rounding import ROUNDING, in_order
+from oralib._rounding import ROUNDING, largest_first
 
 __all__ = ["Guesser", "ThresholdGuesser", "TopGuesser", "fixed_number"]
 
@@ -51,7 +51,7 @@ def fixed_number(guesser: Guesser, n: int) -> int | None:
 
 @dataclass(frozen=True)
 class ThresholdGuesser:
-    """Guess every element whose loss is at least tau in size, and abstain from the others.
+    """Guess every element whose loss is at least tau in size, and abstain on the others.
 
     ``tau=0`` guesses all elements, ``tau=inf`` only those that the output gives away. The guess is
     minus the sign of the loss, and 1 if it is 0. With ``tau > 0`` the output decides how many
@@ -96,11 +96,9 @@ class TopGuesser:
         _check.store(self, k=_check.integer("k", self.k, 1))
 
     def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]:
-        n = np.shape(loss)[-1]
-        if self.k > n:
-            raise ValueError(f"k must be at most n, got k={self.k} and n={n}")
+        _check.integer("k", self.k, 1, np.shape(loss)[-1])
         guesses = _likelier(loss)
-        np.put_along_axis(guesses, in_order(np.abs(loss))[..., self.k :], 0, axis=-1)
+        np.put_along_axis(guesses, largest_first(np.abs(loss))[..., self.k :], 0, axis=-1)
         return guesses
 
     def fixed_number(self, n: int) -> int | None:

@@ -10,20 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check, _special
-from oralib._rounding import snap
-from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
-from oralib.dpsgd import DpSgd
-from oralib.dpsgd.single_step import guess_distance
+from oralib.bounds import epsilon_lower_bound
 from oralib.games import FEEDBACK
 
-__all__ = [
-    "Law",
-    "count_in_sets_law",
-]
-__all__ += ["local_laplace_law", "mean_bound", "single_step_law"]
+__all__ = ["Law", "count_in_sets_law", "local_laplace_law", "mean_bound"]
 
 #: Outcomes that are rarer than this are left out.
-_NEGLIGIBLE = 1e-15
+NEGLIGIBLE_PROBABILITY = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +56,11 @@ def mean_bound(
 
     Parameters
     ----------
-    method : ``"steinke"`` or ``"exact"``, as in :func:`oralib.epsilon_lower_bound`, proved for a
-        number of guesses fixed in advance; or ``"split"``, which needs δ > 0 and is proved for any:
-        :func:`oralib.epsilon_lower_bound_random_r`, its share planned for the mean of R.
+    law : Law
+        The outcomes and their probabilities.
+    beta, delta, method
+        As in :func:`oralib.epsilon_lower_bound`. For δ > 0 that bound is proved for a number of
+        guesses fixed in advance.
 
     Examples
     --------
@@ -73,14 +68,7 @@ def mean_bound(
     3.9029
     """
     _check.instance("law", law, Law, "count_in_sets_law(2, 100)")
-    _check.one_of("method", method, ("steinke", "exact", "split"))
-    given: dict[str, Any] = {"beta": beta, "delta": delta, "n": law.n}
-    if method == "split":
-        guesses = max(1, round(float(snap(law.probability @ law.r))))
-        split = split_for(law.n, delta, beta, guesses=min(guesses, law.n))
-        bounds = epsilon_lower_bound_random_r(law.v, law.r, split=split, **given)
-    else:
-        bounds = epsilon_lower_bound(law.v, law.r, method=method, **given)
+    bounds = epsilon_lower_bound(law.v, law.r, beta=beta, delta=delta, n=law.n, method=method)
     return float(law.probability @ bounds)
 
 
@@ -95,8 +83,8 @@ def local_laplace_law(epsilon: float, n: int) -> Law:
     epsilon = _check.real("epsilon", epsilon, 0, np.inf, interval="()")
     n = _check.integer("n", n, 1)
     accuracy = 1 - float(np.exp(-epsilon / 2)) / 2
-    v, _ = _likely(n, accuracy)
-    return _law(v, np.full(v.size, n), _special.binomial_pmf(v, n, accuracy), n)
+    v = likely_counts(n, accuracy)
+    return law_of(v, np.full(v.size, n), _special.binomial_pmf(v, n, accuracy), n)
 
 
 def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
@@ -117,7 +105,7 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
     n = _check.integer("s * sets", s * sets, 1)
     if feedback == "none":
         agree = 2.0 ** (1 - s)
-        whole, _ = _likely(sets, agree)
+        whole = likely_counts(sets, agree)
         r, probability = s * whole, _special.binomial_pmf(whole, sets, agree)
     else:
         most = min(s, 1100)  # more guesses in a set have a probability too small for a double
@@ -127,7 +115,7 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
             one_set[s] *= 2
         first, probability = _sum_of(sets, one_set)
         r = first + np.arange(probability.size)
-    return _law(r, r, probability, n)
+    return law_of(r, r, probability, n)
 
 
 def _sum_of(times: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
@@ -145,56 +133,20 @@ def _sum_of(times: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float
 
 def _without_ends(first: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
     """Leave out early what is far rarer than any outcome that will be kept."""
-    kept = np.flatnonzero(law > 1e-20 * _NEGLIGIBLE)
+    kept = np.flatnonzero(law > 1e-20 * NEGLIGIBLE_PROBABILITY)
     return first + int(kept[0]), law[kept[0] : kept[-1] + 1]
 
 
-def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
-    """One full-batch step of DP-SGD, plain auditing with threshold tau.
-
-    Examples
-    --------
-    >>> law = single_step_law(DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0), tau=1.0)
-    >>> round(float(law.probability @ law.v) / float(law.probability @ law.r), 4)
-    0.8011
-    """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
-    s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
-    distance = guess_distance(dpsgd, tau)
-    ones = np.arange(s + 1)
-    weight = _special.binomial_pmf(ones, s, 0.5)
-    high = weight * _special.normal_cdf((ones - s / 2 - distance) / dpsgd.sigma)
-    low = weight * _special.normal_cdf((s / 2 - distance - ones) / dpsgd.sigma)
-    right = high + low[::-1]  # of a guessed coordinate, for 0, ..., s right guesses
-    guessed = right.sum()
-    counts = _special.binomial_pmf(np.arange(d + 1), d, guessed)
-    law, parts = np.ones(1), []
-    for coordinates, probability in enumerate(counts):
-        if probability > _NEGLIGIBLE:
-            v = np.arange(len(law))
-            parts.append((v, np.full(len(v), s * coordinates), probability * law))
-        elif coordinates > d * guessed:
-            break
-        if guessed > 0:
-            law = np.convolve(law, right / guessed)
-    return _joined(parts, dpsgd.n)
+def likely_counts(r: int, q: Any) -> NDArray[np.int64]:
+    """The values of Bin(r, q) that are not negligible; for several q, those of all of them."""
+    mean, spread = r * q, 8.5 * np.sqrt(r * q * (1 - q)) + 30
+    first, last = max(0, int(np.min(mean - spread))), min(r, int(np.max(mean + spread)) + 1)
+    return np.arange(first, last + 1)
 
 
-def _likely(most: int, q: Any, counts: int | None = None) -> tuple[NDArray[np.int64], int]:
-    """The values of Bin(most, q), for each q, except negligible ones; and their distance."""
-    mean, spread = most * q, 8.5 * np.sqrt(most * q * (1 - q)) + 30
-    first, last = max(0, int(np.min(mean - spread))), min(most, int(np.max(mean + spread)) + 1)
-    stride = 1 if counts is None else max(1, (last - first) // counts)
-    return np.arange(first, last + 1, stride), stride
-
-
-def _joined(parts: list[tuple[Any, ...]], n: int) -> Law:
-    v, r, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return _law(v, r, probability, n)
-
-
-def _law(
+def law_of(
     v: NDArray[np.int64], r: NDArray[np.int64], probability: NDArray[np.float64], n: int
 ) -> Law:
-    kept = probability > _NEGLIGIBLE
+    """A law without its negligible outcomes."""
+    kept = probability > NEGLIGIBLE_PROBABILITY
     return Law(v[kept], r[kept], probability[kept], n)

@@ -24,7 +24,7 @@ def test_worst_case():
 
 def test_dpsgd():
     point = oralib.DpSgd(n=18, d=6, steps=3, sample_rate=0.4, sigma=0.7)
-    plain = reference.audit_dpsgd(point, 5, 5000, seed=1)
+    plain = reference.simulate_dpsgd(point, 5, 5000, seed=1)
     assert same_law(plain, oralib.simulate_dpsgd(point, 5, trials=20_000, seed=1).v)
 
 

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from zoo import LN3, MEMBERS, SMALL, ZOO
 
 import oralib
-from orabook.studies import SampledChannel
+from orabook.studies import (
+    SampledChannel,
+    after_guesses,
+    probably_approximately_rr,
+    success_given_others,
+)
 from oralib import Channel, channel, p
 
 # (mechanism, n, E*_k for k = 1..n, AC-DDP, DDP): exact values.
@@ -128,6 +133,30 @@ def test_levels_of_random_mechanisms_by_loops(parameters):
     assert table.ae_ac_ddp == pytest.approx(weight @ accuracy.mean(axis=1))
 
 
+@pytest.mark.parametrize("sparsity", [0.0, 0.5])
+def test_what_is_known_of_an_element_itself_does_not_count(sparsity):
+    """Its loss weighs its two values given the others: in full feedback its own sign comes later.
+
+    Each is summed up dataset by dataset, for all that may be known.
+    """
+    table = random_channel(3, 4, 7, sparsity)
+    datasets = list(product((-1, 1), repeat=3))
+    for o, i, known in product(range(len(table.table)), range(3), product((-1, 0, 1), repeat=3)):
+        others = [j for j in range(3) if j != i and known[j]]
+        halves = {
+            sign: sum(
+                table.table[o, column]
+                for column, s in enumerate(datasets)
+                if s[i] == sign and all(s[j] == known[j] for j in others)
+            )
+            for sign in (-1, 1)
+        }
+        with np.errstate(divide="ignore", invalid="ignore"):
+            expected = np.log(halves[-1]) - np.log(halves[1])
+        loss = table.conditional_loss(o, np.array(known, dtype=np.int8), i)
+        assert loss == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
 def test_impossible_outputs_are_dropped():
     table = Channel(np.array([[0.5, 1.0], [0.0, 0.0], [0.5, 0.0]]), outputs=["a", "b", "c"])
     assert (table.outputs.tolist(), table.n, table.epsilon) == (["a", "c"], 1, np.inf)
@@ -141,11 +170,11 @@ def test_bad_input():
         (lambda: Channel(np.ones((2, 4)) / 3), "sum to 1, got a sum of 0.6666"),
         (lambda: Channel(np.array([[2.0, 1], [-1, 0]])), "table must lie in"),
         (lambda: Channel(np.ones((1, 2)), ["a", "b"]), "outputs must be one entry per row"),
-        (lambda: channel(oralib.LocalLaplace(1.0), 2), "no exact table"),
-        (lambda: channel(oralib.Count, 2), "must be a discrete mechanism"),
+        (lambda: channel(oralib.LocalLaplace(1.0), 2), "with finitely many outputs, got"),
+        (lambda: channel(oralib.Count, 2), "mechanism must be like Count"),
         (lambda: channel(oralib.XorInPairs(), 3), "multiple of 2"),
-        (lambda: table.success_given_others, "be sign vectors"),
-        (lambda: table.after_guesses(0), "guesses must be -1 or 1"),
+        (lambda: success_given_others(table), "be sign vectors"),
+        (lambda: after_guesses(table, 0), "guesses must be -1 or 1"),
         (lambda: channel(oralib.LocalRandomizedResponse(1.0), 13), r"n=13: .* 2\^13 col"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
@@ -184,8 +213,7 @@ def test_delta_is_the_worst_event(parameters, epsilon):
 def test_success_given_others_by_words(parameters):
     table = random_channel(*parameters)
     guesses = np.where(table.privacy_loss > 0, -1, 1)
-    after = table.after_guesses(guesses)
-    success = after.success_given_others
+    success = success_given_others(after_guesses(table, guesses))
     for k, s in enumerate(table.signs):
         for i in range(table.n):
             found = 0.0
@@ -199,13 +227,13 @@ def test_success_given_others_by_words(parameters):
 
 def test_probably_approximately_randomized_response():
     table = channel(oralib.LocalRandomizedResponse(1.0), 3)
-    assert table.probably_approximately_rr(1.0, 1.0, 0.0).all()
-    assert not table.probably_approximately_rr(1.01, 0.1, 0.0).any()
-    assert table.probably_approximately_rr(1.01, 1.0, 0.01).all()
+    assert probably_approximately_rr(table, 1.0, 1.0, 0.0).all()
+    assert not probably_approximately_rr(table, 1.01, 0.1, 0.0).any()
+    assert probably_approximately_rr(table, 1.01, 1.0, 0.01).all()
     parity = channel(oralib.XorInPairs(), 2)
-    blind = parity.after_guesses(np.ones((2, 2), dtype=int))
-    assert blind.probably_approximately_rr(0.0, 1.0, 0.0).all()
-    assert not blind.probably_approximately_rr(0.1, 0.01, 0.0).any()
+    blind = after_guesses(parity, np.ones((2, 2), dtype=int))
+    assert probably_approximately_rr(blind, 0.0, 1.0, 0.0).all()
+    assert not probably_approximately_rr(blind, 0.1, 0.01, 0.0).any()
 
 
 def test_what_is_computed_once_cannot_be_changed_in_place():

@@ -18,7 +18,7 @@ from test_rendered import BROWSER, DRIVER, HTML, REQUIRED, ROOT, start_browser
 import oralib
 from orabook.builder import data
 from orabook.extensions import explorer
-from oralib.experiments.paper import REPORTED
+from oralib.experiments import REPORTED
 
 TABLE = pd.read_csv(explorer.TABLE)
 POINTS = TABLE.set_index(["method", "epsilon", "x", "k"]).sort_index()

@@ -117,7 +117,7 @@ CALLS = {
     "certified_epsilon": {"dpsgd": STEP, "delta": 1e-5, "accountant": "rdp"},
     "channel": {"mechanism": oralib.Count(), "n": 2},
     "classic": {
-        **{"mechanism": LRR, "guesser": ALL, "rounds": 3, "base": (-1,), "index": 0},
+        **{"mechanism": LRR, "guesser": ALL, "rounds": 3, "base": (-1,)},
         **{"trials": 2, "seed": 1},
     },
     "classic_law": {"channel": TABLE, "guesser": ALL, "rounds": 2, "base": (1, -1), "index": 0},
@@ -214,7 +214,6 @@ LAWS = {
     "mean_bound": {
         **{"law": laws.count_in_sets_law(2, 3), "beta": 0.1, "delta": 0.01, "method": "exact"},
     },
-    "single_step_law": {"dpsgd": STEP, "tau": 1.0},
 }
 
 HOMES = {oralib: CALLS, experiments: EXPERIMENTS, laws: LAWS}

@@ -173,7 +173,7 @@ def test_classic_on_randomized_response():
     law = np.zeros((31, 31))
     law[:, 30] = stats.binom.pmf(np.arange(31), 30, 0.75)
     for base, tau in product([(-1,), (1, -1, 1)], [0.0, LN3]):
-        play = {"base": base, "index": len(base) - 1, "trials": 4000, "seed": 9}
+        play = {"base": base, "trials": 4000, "seed": 9}
         check_law(classic(LocalRandomizedResponse(LN3), ThresholdGuesser(tau), 30, **play), law)
     mechanism, base = XorRandomizedResponse(LN3), np.array([1, -1, -1, 1])
     counts = classic(mechanism, ThresholdGuesser(), 30, base=base, trials=4000, seed=10)
@@ -301,7 +301,7 @@ def test_bad_input():
         (lambda: adaptive(Count(), GUESS, 4, budget=5, seed=1), r"budget must lie in \[1, 4"),
         (lambda: classic(Count(), TopGuesser(6), 5, seed=1), "^k must lie in"),
         (lambda: classic(Count(), GUESS, 5, base=[0, 1], seed=1), "vector of signs"),
-        (lambda: classic(Count(), GUESS, 5, base=[1], index=1, seed=1), "index must"),
+        (lambda: classic_law(table, GUESS, 5, base=[1, 1], index=2), "index must"),
         (lambda: classic(XorInPairs(), GUESS, 5, seed=1), "base has a length that Xor"),
         (lambda: one_run_law(Count(), GUESS), "channel must be like"),
         (lambda: best_mean(channel(Count(), 6), np.zeros((7, 7))), r"n must lie in \[1, 5"),
@@ -430,10 +430,19 @@ def test_more_feedback_never_hurts_the_best_guesser():
 def test_classic_law_is_what_is_played():
     played = ((XorRandomizedResponse(1.0), (1, -1, 1)), (Count(), (1, 1)))
     for (mechanism, base), tau in product(played, (0.0, 0.5, 1.0)):
-        guesser, play = ThresholdGuesser(tau), {"rounds": 4, "base": base, "index": 1}
+        guesser, play = ThresholdGuesser(tau), {"rounds": 4, "base": base}
         law = classic_law(channel(mechanism, len(base)), guesser, **play)
         assert law.sum() == pytest.approx(1)
         check_law(classic(mechanism, guesser, **play, trials=20_000, seed=1), law)
+
+
+def test_classic_law_of_another_element():
+    """Turn the elements of a table, and the coin moves along."""
+    table, guesser = random_channel(3, 5, 1, 0.0), ThresholdGuesser(0.2)
+    turned = Channel(np.moveaxis(table.cube, 3, 1).reshape(table.table.shape))
+    last = classic_law(table, guesser, 2, base=(-1, 1, 1), index=2)
+    assert np.allclose(last, classic_law(turned, guesser, 2, base=(1, -1, 1)))
+    assert not np.allclose(last, classic_law(table, guesser, 2, base=(-1, 1, 1)))
 
 
 @pytest.mark.parametrize("tau", [0.0, 2.0])

@@ -8,6 +8,7 @@ from scipy import integrate, optimize, special, stats
 
 from orabook import studies
 from orabook.studies import confidence, isolated, isolated_limit
+from orabook.studies.ceiling import mean_split_bound
 from oralib import DpSgd, certified_epsilon, laws, simulate_dpsgd
 from oralib.dpsgd import simulate_likelihood
 from oralib.dpsgd.likelihood import SEEN
@@ -193,9 +194,7 @@ def test_some_counts_are_as_good_as_all(n, k):
         assert some == pytest.approx(all_of_them, abs=2e-6)
     tau = float(confidence(dpsgd).level_of(k / n)) if k < 10_000 else 1.5
     all_of_them, some = (
-        laws.mean_bound(
-            studies.isolated_threshold_law(dpsgd, tau, counts=counts), delta=1e-5, method="split"
-        )
+        mean_split_bound(studies.isolated_threshold_law(dpsgd, tau, counts=counts), 0.05, 1e-5)
         for counts in (None, 60)
     )
     assert some == pytest.approx(all_of_them, abs=3e-5)  # bounds of 0 leave a corner

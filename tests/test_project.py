@@ -20,7 +20,7 @@ from orabook.builder import downloads
 from orabook.results import recorded
 from oralib.__main__ import console
 from oralib._folders import write_new
-from oralib.experiments.paper import REPORTED
+from oralib.experiments import REPORTED
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -20,7 +20,7 @@ from zoo import SMALL, ZOO
 import oralib
 from orabook import tables
 from orabook.studies import SampledChannel
-from oralib._rounding import ROUNDING, first_largest, in_order, log_ratio, snap
+from oralib._rounding import ROUNDING, first_largest, largest_first, log_ratio, snap
 
 BOOK = Path(__file__).parent.parent / "book"
 
@@ -78,8 +78,8 @@ def test_no_number_of_a_table_hangs_on_the_last_bits(monkeypatch):
 
 def test_ties_are_broken_by_order():
     sizes = np.array([[1.0, 1 + 1e-15, 0.5], [0.1 + 0.2, np.inf, 0.3], [np.inf, np.inf, 0.0]])
-    assert in_order(sizes).tolist() == [[0, 1, 2], [1, 0, 2], [0, 1, 2]]
-    assert in_order(np.array([1.0, 1 + 3 * ROUNDING])).tolist() == [1, 0]
+    assert largest_first(sizes).tolist() == [[0, 1, 2], [1, 0, 2], [0, 1, 2]]
+    assert largest_first(np.array([1.0, 1 + 3 * ROUNDING])).tolist() == [1, 0]
     assert first_largest([np.nan, 1.0, 1 + 1e-15]) == 1
     assert oralib.TopGuesser(1).guess(np.array([0.3, -0.1 - 0.2])).tolist() == [-1, 0]
 

@@ -17,7 +17,7 @@ from orabook.extensions import stored_outputs
 from orabook.place import BOOK, ROOT
 from orabook.runs.prose import VALUES, evaluate, fill_in, text_of
 from oralib import experiments
-from oralib.experiments.paper import REPORTED
+from oralib.experiments import REPORTED
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -16,7 +16,7 @@ from docutils import nodes
 
 from orabook.figures.style import CYCLE, ORANGE
 from orabook.place import BOOK
-from oralib.experiments.paper import REPORTED
+from oralib.experiments import REPORTED
 
 TABLE = BOOK / "data" / "explorer.csv"
 

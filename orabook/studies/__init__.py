@@ -2,11 +2,13 @@
 
 - :mod:`~orabook.studies.isolated`, :mod:`~orabook.studies.isolated_laws`,
   :mod:`~orabook.studies.ceiling`: canaries that never meet, and what they would show;
+- :mod:`~orabook.studies.single_step`: the exact law of one step of DP-SGD;
 - :mod:`~orabook.studies.placement`: the ceiling of all placements of canaries on d coordinates;
 - :mod:`~orabook.studies.methods`, :mod:`~orabook.studies.comparisons`: ways of auditing
   DP-SGD, side by side;
 - :mod:`~orabook.studies.subsampled`: the f-DP bound for the trade-off curves of DP-SGD itself;
 - :mod:`~orabook.studies.overclaims`: how often bounds fail where their assumptions do;
+- :mod:`~orabook.studies.success`: how often guesses are right given all other elements;
 - :mod:`~orabook.studies.universe`: the paper's privacy notions for any product distribution;
 - :mod:`~orabook.studies.counterexamples`: a guesser and a mechanism that break the usual bound.
 """
@@ -18,7 +20,13 @@ from orabook.studies.isolated import Confidence, confidence, isolated_limit
 from orabook.studies.isolated_laws import isolated_law, isolated_threshold_law
 from orabook.studies.overclaims import common_size, overclaims
 from orabook.studies.placement import placement_ceiling
+from orabook.studies.single_step import single_step_law
 from orabook.studies.subsampled import SubsampledGaussianCurve
+from orabook.studies.success import (
+    after_guesses,
+    probably_approximately_rr,
+    success_given_others,
+)
 from orabook.studies.universe import SampledChannel
 
 __all__ = [
@@ -26,6 +34,7 @@ __all__ = [
     "SampledChannel",
     "SelfMutingResponse",
     "SubsampledGaussianCurve",
+    "after_guesses",
     "best_bounds",
     "bound_map",
     "common_size",
@@ -36,5 +45,8 @@ __all__ = [
     "isolated_threshold_law",
     "overclaims",
     "placement_ceiling",
+    "probably_approximately_rr",
+    "single_step_law",
     "stop_or_oppose_law",
+    "success_given_others",
 ]

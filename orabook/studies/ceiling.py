@@ -12,10 +12,12 @@ from tqdm import tqdm
 from orabook.studies.isolated import confidence, isolated_limit
 from orabook.studies.isolated_laws import isolated_law, isolated_threshold_law
 from oralib import _check
+from oralib._rounding import snap
 from oralib.accounting import certified_epsilon, noise_multiplier
+from oralib.bounds import epsilon_lower_bound_random_r, split_for
 from oralib.dpsgd import DpSgd
 from oralib.dpsgd.likelihood import SEEN
-from oralib.experiments.points import integers_of, words_of
+from oralib.experiments import integers_of, words_of
 from oralib.laws import Law, mean_bound
 
 ISOLATED_SIZES = tuple(round(10 ** (third / 3)) for third in range(9, 28))
@@ -91,9 +93,12 @@ def best_guesses(
     def mean(i: int) -> float:
         if i not in found:
             law = _isolated_law(dpsgd, int(grid[i]), seen, rule == "threshold")
-            method = {"plain": "exact", "threshold": "split"}.get(rule, rule)
-            paid = 0.0 if rule == "plain" else delta
-            found[i] = mean_bound(law, beta=beta, delta=paid, method=method)
+            if rule == "plain":
+                found[i] = mean_bound(law, beta=beta, delta=0.0, method="exact")
+            elif rule == "threshold":
+                found[i] = mean_split_bound(law, beta, delta)
+            else:
+                found[i] = mean_bound(law, beta=beta, delta=delta, method=rule)
         return found[i]
 
     # Go up the grid in long steps until the bound is well below its best; then search around that.
@@ -107,6 +112,14 @@ def best_guesses(
                 mean(i)
     top = max(found, key=lambda i: found[i])
     return int(grid[top]), found[top]
+
+
+def mean_split_bound(law: Law, beta: float, delta: float) -> float:
+    """The mean of the bound for any number of guesses, its share of β planned for the mean of R."""
+    guesses = min(max(1, round(float(snap(law.probability @ law.r)))), law.n)
+    split = split_for(law.n, delta, beta, guesses=guesses)
+    level = {"beta": beta, "delta": delta, "n": law.n}
+    return float(law.probability @ epsilon_lower_bound_random_r(law.v, law.r, split=split, **level))
 
 
 @lru_cache(maxsize=1024)

@@ -13,8 +13,7 @@ from oralib import _check
 from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import Counts, valid_lower_bound, valid_rule
 from oralib.dpsgd import DpSgd, simulate_dpsgd, simulate_hopping, simulate_likelihood
-from oralib.experiments import points
-from oralib.experiments.summaries import summary
+from oralib.experiments import elements_of, integers_of, reals_of, summary, words_of
 
 
 def best_bounds(
@@ -43,8 +42,7 @@ def best_bounds(
       method     n    k   rule
     0  paper  8000  100  exact
     """
-    points.check_play(beta, trials, seed)
-    names = points.words_of("methods", methods, METHODS)
+    names = words_of("methods", methods, METHODS)
     d = _check.integer("d", d, max(_least_coordinates(METHODS[name]) for name in names), 10**6)
     sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
     rows = []
@@ -100,22 +98,24 @@ def bound_map(
        epsilon    x    k
     0      2.0  1.0  100
     """
-    points.check_play(beta, trials, seed)
-    words = points.words_of("methods", methods, _MAPPED)
-    numbers = points.integers_of("guesses", guesses)
-    sizes = points.elements_of(ratios, d)
+    words = words_of("methods", methods, _MAPPED)
+    numbers = integers_of("guesses", guesses)
+    sizes = elements_of(ratios, d)
     if max(numbers) > min(sizes):
         raise ValueError(
             f"guesses must be at most n, the fewest elements, got guesses={max(numbers)} and "
             f"n={min(sizes)}"
         )
-    played = []
-    levels = points.reals_of("epsilons", epsilons, 0, 1000, "(]")
-    for epsilon, n, word, k in product(levels, sizes, words, numbers):
-        dpsgd = points.training_for(epsilon, delta, n, d, steps, sample_rate)
+    rows = []
+    levels = reals_of("epsilons", epsilons, 0, 1000, "(]")
+    grid = list(product(levels, sizes, words, numbers))
+    for epsilon, n, word, k in tqdm(grid, disable=None, leave=False):
+        sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
+        dpsgd = DpSgd(n, d, steps, sample_rate, sigma)
+        counts = _MAPPED[word](dpsgd, k, trials=trials, seed=seed)
         labels = {"epsilon": epsilon, "method": word, "x": n / d, "n": n, "k": k}
-        played.append((labels, partial(_MAPPED[word], dpsgd, k, trials=trials, seed=seed)))
-    return points.sweep(played, beta, delta)
+        rows.append({**labels, **summary(counts, beta, delta)})
+    return pd.DataFrame(rows)
 
 
 _MAPPED: dict[str, Callable[..., Counts]] = {

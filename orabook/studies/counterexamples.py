@@ -9,8 +9,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from oralib import _check, _special, p
-from oralib.mechanisms import Array, Signs
-from oralib.mechanisms.elements import _SignsAsOutput
+from oralib.mechanisms import Array, Signs, sign_vectors
 
 
 def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np.float64]:
@@ -22,11 +21,15 @@ def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np
 
     Parameters
     ----------
-    epsilon, n, beta : the level of randomized response, its elements, and the level of the bound.
+    epsilon : float
+        The level of randomized response.
+    n : int
+        Its number of elements.
+    beta : float
+        The bound fails with probability at most beta, or should.
 
     Examples
     --------
-    >>> from oralib.games import stop_or_oppose_law
     >>> float(stop_or_oppose_law(0.0, 6)[5, 5])
     0.015625
     """
@@ -46,7 +49,7 @@ def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np
 
 
 @dataclass(frozen=True)
-class SelfMutingResponse(_SignsAsOutput):
+class SelfMutingResponse:
     """Randomized response at level ``rate`` that turns into fair coins once its record is good.
 
     It prints the signs one after another, each as it is with probability p(rate) and flipped
@@ -109,7 +112,13 @@ class SelfMutingResponse(_SignsAsOutput):
         mute = self._mute(output[..., : index + 1], known[..., : index + 1])[..., -1]
         return np.where(mute, 0.0, np.where(output[..., index] > 0, -self.rate, self.rate))
 
+    def outputs(self, n: int) -> Array:
+        return sign_vectors(n)
+
+    def count_outputs(self, n: int) -> int:
+        return 2**n
+
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         output, sign = outputs[:, None, :], signs[None, :, :]
-        told = np.where(output == sign, _special.expit(self.rate), _special.expit(-self.rate))
-        return np.where(self._mute(output, sign), 0.5, told).prod(axis=2)
+        response = np.where(output == sign, _special.expit(self.rate), _special.expit(-self.rate))
+        return np.where(self._mute(output, sign), 0.5, response).prod(axis=2)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from orabook.studies.isolated import confidence
 from oralib import DpSgd, _check, _special
-from oralib.laws import _NEGLIGIBLE, Law, _joined, _law, _likely
+from oralib.laws import NEGLIGIBLE_PROBABILITY, Law, law_of, likely_counts
 
 
 def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | None = None) -> Law:
@@ -46,11 +46,11 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     level = elements.level_of(share)
     right, wrong = elements.at(level)
     accuracy, last = right / (right + wrong), scipy.special.expit(level)
-    v, stride = _likely(k, accuracy, counts)
+    v, stride = _thin_out(likely_counts(k, accuracy), counts)
     # Of the k - 1 others, v - 1 are right if the last one is, and otherwise v.
     others = [_special.binomial_pmf(v - right, k - 1, accuracy[:, None]) for right in (0, 1)]
     probability = weights @ (others[0] * (1 - last)[:, None] + others[1] * last[:, None])
-    return _law(v, np.full(v.size, k), stride * probability, dpsgd.n)
+    return law_of(v, np.full(v.size, k), stride * probability, dpsgd.n)
 
 
 @lru_cache(maxsize=4)
@@ -81,11 +81,18 @@ def isolated_threshold_law(
     share = min(right + wrong, 1.0)
     accuracy = right / share if share > 0 else 1.0
     parts = []
-    taken, stride = _likely(dpsgd.n, share, counts)
+    taken, stride = _thin_out(likely_counts(dpsgd.n, share), counts)
     weights = stride * _special.binomial_pmf(taken, dpsgd.n, share)
     for r, weight in zip(taken.tolist(), weights, strict=True):
-        if weight > _NEGLIGIBLE:
-            v, stride = _likely(r, accuracy, counts)
+        if weight > NEGLIGIBLE_PROBABILITY:
+            v, stride = _thin_out(likely_counts(r, accuracy), counts)
             chances = weight * stride * _special.binomial_pmf(v, r, accuracy)
             parts.append((v, np.full(v.size, r), chances))
-    return _joined(parts, dpsgd.n)
+    v, r, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return law_of(v, r, probability, dpsgd.n)
+
+
+def _thin_out(values: NDArray[np.int64], counts: int | None) -> tuple[NDArray[np.int64], int]:
+    """Equally spaced values, about as many as ``counts`` or all of them, and their distance."""
+    stride = 1 if counts is None else max(1, (values.size - 1) // counts)
+    return values[::stride], stride

@@ -34,16 +34,18 @@ class SampledChannel:
 
     Parameters
     ----------
-    table : entry [o, d_1, ..., d_n] is P[output o | dataset d], each d_i in 0, ..., |X| - 1. For
-        each dataset the probabilities sum to 1.
-    theta : row i is the law of element i, shape (n, |X|); one row stands for all elements.
+    table : array
+        Entry [o, d_1, ..., d_n] is P[output o | dataset d], each d_i in 0, ..., |X| - 1. For each
+        dataset the probabilities sum to 1.
+    theta : array
+        Row i is the law of element i, shape (n, |X|); one row stands for all elements.
 
     Examples
     --------
     The exclusive or of three bits. Fair bits hide each other completely; bits that an adversary
     can predict with 90% hide each other less.
 
-    >>> from oralib import SampledChannel, Xor, channel
+    >>> from oralib import Xor, channel
     >>> xor = channel(Xor(), 3)
     >>> [round(SampledChannel.of(xor, [1 - q, q]).ddp, 3) for q in (0.5, 0.9, 0.99)]
     [0.0, 1.516, 3.902]
@@ -85,15 +87,15 @@ class SampledChannel:
     @cached_property
     def given(self) -> NDArray[np.float64]:
         """P[O = o | D_i = x] with the other elements drawn from Θ, outputs x n x |X|."""
-        found = np.empty((len(self.table), *self.theta.shape))
+        given = np.empty((len(self.table), *self.theta.shape))
         for i in range(self.n):
             rest = self.table
-            # Sum out the others from the last axis on, so that the axes keep their places.
+            # Sum out the others, the last axis first, so that the other axes keep their places.
             for j in reversed(range(self.n)):
                 if j != i:
                     rest = np.tensordot(rest, self.theta[j], axes=(j + 1, 0))
-            found[:, i, :] = rest
-        return _check.read_only(found)
+            given[:, i, :] = rest
+        return _check.read_only(given)
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:
@@ -145,8 +147,9 @@ class SampledChannel:
 
         Parameters
         ----------
-        pairs : for each element (x_i, y_i), the values for S_i = -1 and S_i = 1. With x_i = y_i
-            the coin has no effect; the paper's Algorithm 1 excludes that.
+        pairs : array
+            For each element (x_i, y_i), the values for S_i = -1 and S_i = 1. With x_i = y_i the
+            coin has no effect; the paper's Algorithm 1 excludes that.
         """
         choice = _check.integers("pairs", pairs, 0, self.table.shape[1] - 1)
         if choice.shape != (self.n, 2):

@@ -14,7 +14,7 @@ from oralib._jit import jit
 from oralib._rounding import ROUNDING
 from oralib.bounds import Counts
 from oralib.dpsgd.training import DpSgd, ones_among, play_counts
-from oralib.games import FEEDBACK, adaptive_game, check_budget, in_order
+from oralib.games import FEEDBACK, adaptive_game, check_budget
 from oralib.mechanisms import Array
 
 
@@ -61,7 +61,9 @@ def simulate_single_step(
 
     game = "one-run" if plain else f"{adaptive_game(feedback, budget)},"
     key = (float(tau),) if budget is None else (float(tau), most)
-    how: Any = {"r_fixed": budget is not None, "feedback": in_order(feedback, budget is not None)}
+    if feedback == "full" and budget is not None:
+        feedback = "list"  # the elements come in a fixed order
+    how: Any = {"r_fixed": budget is not None, "feedback": feedback}
     return play_counts(f"{game} DP-SGD", block, dpsgd, trials, seed, *key, **how)
 
 

@@ -26,18 +26,8 @@ class _PerElement(AnySize):
         return self._loss(output[..., index])
 
 
-class _SignsAsOutput:
-    """Prints a sign for each element."""
-
-    def outputs(self, n: int) -> Array:
-        return sign_vectors(n)
-
-    def count_outputs(self, n: int) -> int:
-        return 2**n
-
-
 @dataclass(frozen=True)
-class LocalRandomizedResponse(_SignsAsOutput, _PerElement):
+class LocalRandomizedResponse(_PerElement):
     """LRR_ε: each sign is released as it is with probability p(ε), and flipped otherwise.
 
     The loss of an element is ±ε (Definition 4.2). No ε-DP mechanism makes more guesses right, and
@@ -61,6 +51,12 @@ class LocalRandomizedResponse(_SignsAsOutput, _PerElement):
 
     def _loss(self, entry: Array) -> Array:
         return np.where(entry > 0, -self.epsilon, self.epsilon)
+
+    def outputs(self, n: int) -> Array:
+        return sign_vectors(n)
+
+    def count_outputs(self, n: int) -> int:
+        return 2**n
 
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         flipped = (outputs[:, None, :] != signs[None, :, :]).sum(axis=2)

@@ -18,12 +18,6 @@ class Mechanism(Protocol):
 
     Your own mechanism can be any object with these names; for an exact table it also needs
     ``outputs``, ``count_outputs`` and ``likelihood``. The signs that it is given are read-only.
-
-    Examples
-    --------
-    >>> from oralib import LocalLaplace
-    >>> isinstance(LocalLaplace(1.0), Mechanism)
-    True
     """
 
     @property

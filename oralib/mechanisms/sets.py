@@ -21,25 +21,29 @@ class _PerSet(AnySize):
     set are 1, so within a set they are exchangeable.
     """
 
-    def _set_size(self, n: int) -> int:
-        return getattr(self, "s", n)  # without an s there is one set of all elements
-
     #: From the number of ones in a set and a generator: its entry of the output.
     _release: Callable[..., Array]
     #: From an entry, the number of unknown elements and of known 1s: the loss of an unknown one.
     _loss: Callable[..., Array]
 
+    def _set_size(self, n: int) -> int:
+        return getattr(self, "s", n)  # without an s there is one set of all elements
+
+    def _starts(self, n: int) -> Array:
+        """The first element of each set."""
+        return np.arange(0, n, self._set_size(n))
+
     def _sizes(self, n: int) -> Array:
         """The sizes of all sets."""
-        return np.diff(np.append(np.arange(0, n, self._set_size(n)), n))
+        return np.diff(self._starts(n), append=n)
+
+    def _ones(self, signs: Signs) -> Array:
+        """How many elements of each set are 1."""
+        starts = self._starts(signs.shape[-1])
+        return np.add.reduceat(signs > 0, starts, axis=-1, dtype=np.int64)
 
     def run(self, signs: Signs, rng: Generator) -> Array:
         return self._release(self._ones(signs), rng)
-
-    def _ones(self, signs: Signs) -> Array:
-        n = signs.shape[-1]
-        starts = np.arange(0, n, self._set_size(n))
-        return np.add.reduceat(signs > 0, starts, axis=-1, dtype=np.int64)
 
     def privacy_loss(self, output: Array, n: int) -> Array:
         sizes = self._sizes(n)
@@ -110,8 +114,6 @@ class Xor(_Parity):
     (inf, 0.0)
     """
 
-    epsilon: ClassVar[float] = np.inf  # type: ignore[misc]
-
 
 @dataclass(frozen=True)
 class XorInPairs(_Parity):
@@ -127,7 +129,6 @@ class XorInPairs(_Parity):
     (50, 50)
     """
 
-    epsilon: ClassVar[float] = np.inf  # type: ignore[misc]
     s: ClassVar[int] = 2
 
     def check_size(self, n: int) -> int:
@@ -225,8 +226,8 @@ class NoisyCountInSets(_PerSet):
     sigma: float
 
     def __post_init__(self) -> None:
-        _check.store(self, s=_check.integer("s", self.s, 1))
-        _check.store(self, sigma=_check.real("sigma", self.sigma, 1e-3, 1e6))
+        s, sigma = _check.integer("s", self.s, 1), _check.real("sigma", self.sigma, 1e-3, 1e6)
+        _check.store(self, s=s, sigma=sigma)
 
     epsilon: ClassVar[float] = np.inf
 
