@@ -79,11 +79,6 @@ def bound_map(
     words = points.words_of("methods", methods, _MAPPED_GAMES)
     numbers = points.integers_of("guesses", guesses)
     sizes = points.elements_of(ratios, D)
-    if max(numbers) > min(sizes):
-        raise ValueError(
-            f"guesses must be at most n, the fewest elements, got guesses={max(numbers)} and "
-            f"n={min(sizes)}"
-        )
     games = []
     levels = points.reals_of("epsilons", epsilons, 0, 1000, "(]")
     for epsilon, n, word, k in product(levels, sizes, words, numbers):

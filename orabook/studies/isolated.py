@@ -85,11 +85,6 @@ class Confidence:
         right, wrong, _ = self._splines
         return np.exp(right(level)), np.exp(wrong(level))
 
-    def profile(self, epsilon: float) -> float:
-        """P[\\|Λ\\| > ε, right] - e^ε P[\\|Λ\\| > ε, wrong]."""
-        right, wrong, _ = self._splines
-        return float(np.exp(right(epsilon)) - np.exp(epsilon + wrong(epsilon)))
-
     def level_of(self, share: Any) -> Reals:
         """The level that \\|Λ\\| exceeds with probability ``share``."""
         spline = self._splines[2]
@@ -176,7 +171,8 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
     law = confidence(dpsgd, sees)
 
     def excess(epsilon: float) -> float:
-        return law.profile(epsilon) - delta / beta
+        right, wrong, _ = law._splines
+        return float(np.exp(right(epsilon)) - np.exp(epsilon + wrong(epsilon))) - delta / beta
 
     if excess(0.0) <= 0:
         return 0.0

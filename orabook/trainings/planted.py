@@ -62,10 +62,10 @@ def planted_bugs(
         scores = canary_scores(dpsgd, training.gradients)
         best = np.argsort(-np.abs(scores), kind="stable")[:k]
         right = int(((scores[best] > 0) == included[best]).sum())
-        counts = Counts(right, k, n, r_fixed=True)
+        counts = Counts(np.array([right]), np.array([k]), n, r_fixed=True)
         row = {"epsilon": epsilon, "bug": bug or "none", "run": run, "n": n, "d": d, "k": k}
         row["v"] = right
-        row["bound"] = float(valid_lower_bound(counts, beta=beta, delta=delta))
+        row["bound"] = float(valid_lower_bound(counts, beta=beta, delta=delta)[0])
         row["conformity"] = conformity(dpsgd, training.gradients, included).p_value
         rows.append(row)
     return pd.DataFrame(rows)

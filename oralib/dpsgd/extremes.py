@@ -70,19 +70,16 @@ class End(NamedTuple):
     whole: Reals
 
 
-@dataclass(frozen=True, eq=False)
-class Extremes:
-    """Both ends. If they meet in one coordinate, the table of the high end has it for both."""
+class Extremes(NamedTuple):
+    """Both ends of the order of d coordinates with s elements each.
+
+    If both ends guess elements of one coordinate, the table of the high end has it for both.
+    """
 
     s: int
     d: int
     high: End
     low: End
-
-    @property
-    def meet(self) -> bool:
-        """Whether both ends guess elements of one coordinate."""
-        return self.high.coordinates + self.low.coordinates > self.d
 
 
 def coordinates_needed(dpsgd: DpSgd, k: int) -> int:
@@ -127,11 +124,6 @@ def _innermost_log_odds(coordinates: int, d: int) -> float:
         coordinates, d - coordinates + 1, np.exp(-_NEGLIGIBLE_EXPONENT)
     )
     return min(float(scipy.special.logit(most)), _largest_log_odds(d))
-
-
-def play_extremes(both: Extremes, trials: int, rng: Generator) -> NDArray[np.int64]:
-    """The number of right guesses in each of this many audits."""
-    return _play(trials, both.s, both.d, both.meet, both.high, both.low, rng)
 
 
 # --------------------------------------------------------------------- the law of a coordinate
@@ -363,7 +355,7 @@ def _midpoints(rows: Reals) -> Reals:
 
 
 @jit
-def _play(trials: int, s: int, d: int, meet: bool, high: End, low: End, rng: Generator) -> Array:
+def play_extremes(extremes: Extremes, trials: int, rng: Generator) -> Array:
     """Right guesses in each of several audits.
 
     In each audit, draw the tail probability of the high end's innermost coordinate by two gamma
@@ -371,9 +363,11 @@ def _play(trials: int, s: int, d: int, meet: bool, high: End, low: End, rng: Gen
     low end, among the coordinates below. For each of them draw how many of its guessed elements are
     included, from the table at its tail probability.
     """
+    s, d, high, low = extremes
     v = np.empty(trials, dtype=np.int64)
     weights = np.empty(6)
     top, bottom = high.coordinates, low.coordinates
+    meet = top + bottom > d
     for trial in range(trials):
         # The innermost coordinate of the high end, and the shares of the line above and below it.
         one, other = rng.standard_gamma(top), rng.standard_gamma(d - top + 1)

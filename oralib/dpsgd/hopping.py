@@ -152,8 +152,6 @@ def simulate_hopping(
         The number of guesses, at most the number of canaries that are active in the end.
     dropping : Dropping or None
         Which canaries to drop and to crowd; None for no dropping.
-    trials, seed : int
-        How many audits are played, and with which random numbers.
 
     Examples
     --------
@@ -174,14 +172,10 @@ def hopping_counts(
     trials: int = 1,
     seed: int,
 ) -> list[Counts]:
-    """Like :func:`simulate_hopping`, for several numbers of guesses on the same training runs.
+    """Like :func:`simulate_hopping`, for several numbers of guesses, the largest first.
 
-    Parameters
-    ----------
-    guesses : list
-        The numbers of guesses, the largest first.
-    norm : float
-        The norm of a canary's gradient; above 1 if it is not clipped.
+    All are made in the same training runs. ``norm`` is that of a canary's gradient; it is above 1
+    if gradients are not clipped.
     """
     plan = _plan(dpsgd, dropping, norm)
     most = int(plan.loads[-1] @ plan.widths)
@@ -223,41 +217,38 @@ def _audits(plan: _Plan, ks: NDArray[np.int64], size: int, rng: Generator) -> ND
     """Right guesses in ``size`` audits: in each, train and guess the scores farthest from 0."""
     v = np.empty((size, ks.size), dtype=np.int64)
     for trial in range(size):
-        included, scores, who = _hop(plan, rng)
-        best = who[np.argsort(-np.abs(scores[who]), kind="stable")[: ks[0]]]
-        right = np.cumsum((scores[best] > 0) == included[best])
+        canaries = _hop(plan, rng)
+        best = np.argsort(-np.abs(canaries.score), kind="stable")[: ks[0]]
+        right = np.cumsum((canaries.score[best] > 0) == canaries.coin[best])
         v[trial] = right[ks - 1]
     return v
 
 
 class _Active(NamedTuple):
-    """The active canaries, the most promising first: their numbers, scores and coins."""
+    """The scores and coins of the active canaries."""
 
-    who: NDArray[np.int64]
     score: NDArray[np.float64]
     coin: NDArray[np.bool_]
 
 
 @jit
-def _hop(plan: _Plan, rng: Generator) -> tuple[Array, Array, Array]:
-    """Simulate one training run: the coins, all scores, and who is active in the end.
+def _hop(plan: _Plan, rng: Generator) -> _Active:
+    """Simulate one training run: those who are active in the end.
 
     Toss the coins. Then in each step
 
     1. sort the active canaries by the size of their scores, and drop those that the schedule no
-       longer wants; a dropped canary keeps its score;
+       longer wants;
     2. let the remaining ones take places, band by band: within a band they lie in rows as wide as
        the band has coordinates, and each row is turned by a random amount, so that each coordinate
        of a band has one canary of each of its rows;
     3. draw batches and noise, and add to each score what its coordinate shows.
     """
     n, loads, widths = plan.n, plan.loads, plan.widths
-    included = np.empty(n, dtype=np.bool_)
+    canaries = _Active(np.zeros(n), np.empty(n, dtype=np.bool_))
+    spare = _Active(np.empty(n), np.empty(n, dtype=np.bool_))
     for i in range(n):
-        included[i] = rng.random() < 0.5
-    scores = np.zeros(n)
-    canaries = _Active(np.arange(n), np.zeros(n), included.copy())
-    spare = _Active(np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.bool_))
+        canaries.coin[i] = rng.random() < 0.5
     row, column = np.empty(n + 1, dtype=np.int32), np.empty(n + 1, dtype=np.int32)
     first = np.zeros(widths.size + 1, dtype=np.int64)
     active = n
@@ -265,7 +256,7 @@ def _hop(plan: _Plan, rng: Generator) -> tuple[Array, Array, Array]:
         wanted = int((loads[t] * widths).sum())
         moved = t > 0 and (wanted < active or loads.shape[1] > 1)
         if moved:
-            _sort(active, wanted, canaries, spare, scores)
+            _sort(active, wanted, canaries, spare)
             active = wanted
         if moved or t == 0:
             _line_up(canaries.coin, loads[t], widths, row, column, first)
@@ -276,9 +267,7 @@ def _hop(plan: _Plan, rng: Generator) -> tuple[Array, Array, Array]:
             score, table = canaries.score[start:end], plan.table[t, band]
             _step(plan, table, score, row[ones], column[ones], widths[band], rng)
             start = end
-    for i in range(active):
-        scores[canaries.who[i]] = canaries.score[i]
-    return included, scores, canaries.who[:active]
+    return _Active(canaries.score[:active], canaries.coin[:active])
 
 
 @jit
@@ -333,11 +322,10 @@ _KEYS, _KEYS_PER_UNIT = 8192, 1024.0
 
 
 @jit
-def _sort(active: int, wanted: int, canaries: _Active, spare: _Active, scores: Array) -> None:
+def _sort(active: int, wanted: int, canaries: _Active, spare: _Active) -> None:
     """Sort the active canaries by the size of their scores, and drop those beyond ``wanted``.
 
-    A counting sort, which keeps the order of equal ones. The scores of the dropped ones are filed
-    in ``scores``; ``spare`` is room to work in.
+    A counting sort, which keeps the order of equal ones; ``spare`` is room to work in.
     """
     place = np.zeros(_KEYS + 1, dtype=np.int64)
     for i in range(active):
@@ -346,19 +334,9 @@ def _sort(active: int, wanted: int, canaries: _Active, spare: _Active, scores: A
         place[key + 1] += place[key]
     for i in range(active):
         key = _key(canaries.score[i])
-        _copy(canaries, i, spare, place[key])
+        spare.score[place[key]], spare.coin[place[key]] = canaries.score[i], canaries.coin[i]
         place[key] += 1
-    for i in range(wanted):
-        _copy(spare, i, canaries, i)
-    for i in range(wanted, active):
-        scores[spare.who[i]] = spare.score[i]
-
-
-@jit
-def _copy(source: _Active, i: int, target: _Active, j: int) -> None:
-    target.who[j] = source.who[i]
-    target.score[j] = source.score[i]
-    target.coin[j] = source.coin[i]
+    canaries.score[:wanted], canaries.coin[:wanted] = spare.score[:wanted], spare.coin[:wanted]
 
 
 @jit

@@ -50,8 +50,6 @@ def simulate_likelihood(
     feedback : str
         ``"none"``, or ``"one-way"``: it is shown the coins of elements on which it abstains, the
         least promising first, until k are left.
-    trials, seed : int
-        How many audits are played, and with which random numbers.
 
     Examples
     --------
@@ -162,7 +160,11 @@ def _audit_block(
             for _ in range(rounds):
                 y = rng.binomial(ones * draws, sample_rate) + noise * rng.standard_normal()
                 _weigh(likelihood[j], tables, y)
-        v[trial] = _right_guesses(likelihood, coins, ks, one_way, tables.factorials)
+        belief = beliefs(likelihood, tables.factorials)
+        if one_way:
+            v[trial] = _right_after_feedback(likelihood, coins, belief, ks, tables.factorials)
+        else:
+            v[trial] = _right_of_likeliest(coins, belief, ks)
     return v
 
 
@@ -194,20 +196,6 @@ def beliefs(likelihood: Array, factorials: Array) -> Array:
 
 
 @jit
-def _right_guesses(
-    likelihood: Array, coins: Array, ks: Array, one_way: bool, factorials: Array
-) -> Array:
-    """How many of k guesses are right, for each k; the coins have a row for each coordinate."""
-    belief = beliefs(likelihood, factorials)
-    if one_way:
-        return _right_after_feedback(likelihood, coins, belief, ks, factorials)
-    right = np.empty(ks.size, dtype=np.int64)
-    for i in range(ks.size):
-        right[i] = _right_of_likeliest(coins, belief, ks[i])
-    return right
-
-
-@jit
 def log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> float:
     """The log-odds that an element is included, ``unknown`` of s left and ``seen`` ones shown."""
     top = -np.inf
@@ -230,16 +218,19 @@ def log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> f
 
 
 @jit
-def _right_of_likeliest(coins: Array, belief: Array, k: int) -> int:
+def _right_of_likeliest(coins: Array, belief: Array, ks: Array) -> Array:
     """Guess the elements of the most promising coordinates; of the last one only as many as fit."""
-    right = 0
-    for j in np.argsort(-np.abs(belief)):
-        taken = min(k, coins.shape[1])
-        ones = coins[j, :taken].sum()
-        right += ones if belief[j] > 0 else taken - ones
-        k -= taken
-        if k == 0:
-            break
+    right = np.zeros(ks.size, dtype=np.int64)
+    order = np.argsort(-np.abs(belief))
+    for i in range(ks.size):
+        left = ks[i]
+        for j in order:
+            taken = min(left, coins.shape[1])
+            ones = coins[j, :taken].sum()
+            right[i] += ones if belief[j] > 0 else taken - ones
+            left -= taken
+            if left == 0:
+                break
     return right
 
 

@@ -42,8 +42,6 @@ def simulate_single_step(
         abstained (``"one-way"``), or all coins (``"full"``, the paper's adaptive auditing).
     budget : int or None
         With feedback, a number of guesses fixed in advance, as in :func:`oralib.adaptive`.
-    trials, seed : int
-        How many audits are played, and with which random numbers.
 
     Examples
     --------
@@ -112,15 +110,11 @@ def _guess_distances(s: int, sigma: float, tau: float, last: bool = False) -> ND
 @jit
 def _distances(first: int, s: int, sigma: float, goal: float) -> Array:
     distance = np.full(s + 1, inf)
-    high = 1.0
     for u in range(first, s + 1):
         log_weight = np.array([log_pmf(j, u - 1, 0.5, 0.5) for j in range(u)])
-        # The distance changes little from one u to the next: look around the last one first.
-        low, high = 0.98 * high, 1.02 * high
+        low, high = 0.0, 1.0
         while _loss_at(high, log_weight, sigma) < goal:
             low, high = high, 2 * high
-        while _loss_at(low, log_weight, sigma) > goal:
-            low, high = low / 2, low
         while high - low > 1e-14 * (1 + high):
             middle = 0.5 * (low + high)
             if _loss_at(middle, log_weight, sigma) < goal:

@@ -210,15 +210,9 @@ def play_audits(
 ) -> list[Counts]:
     """Counts of a game with a fixed number of guesses, for each of several such numbers.
 
-    Parameters
-    ----------
-    block : function
-        ``block(ks, size, rng)`` plays ``size`` training runs: the number of right guesses, a row
-        for each run and a column for each number of guesses.
-    guesses : list
-        The numbers of guesses, each smaller than the one before, the first at most ``most``.
-    key : object
-        What else the random numbers depend on.
+    ``block(ks, size, rng)`` plays ``size`` training runs and counts the right guesses: a row for
+    each run and a column for each number of guesses. These must fall, from ``most`` at most. The
+    random numbers also depend on ``key``.
     """
     ks = _check.integers("k", guesses, 1)
     if ks.ndim != 1 or not ks.size or (np.diff(ks) >= 0).any():
