@@ -20,7 +20,7 @@ from oralib.channel import Channel, channel
 from oralib.dpsgd import DpSgd, run_dpsgd
 from oralib.games import adaptive_law, classic_law, full_knowledge, full_knowledge_law
 from oralib.guessers import ThresholdGuesser
-from oralib.mechanisms import Mechanism, sign_vectors
+from oralib.mechanisms import DiscreteMechanism, sign_vectors
 from oralib.mechanisms.elements import (
     AllOrNothing,
     LocalLaplace,
@@ -38,7 +38,7 @@ _RESPONSE = LocalRandomizedResponse(LN3)
     replaced("mechanism", name_and_shame=NameAndShame(), count_in_pairs=CountInSets(2)),
 )
 @remark("The first variant flips all elements together in a few percent of all runs.")
-def table_is_a_product(together: float = 0.0, mechanism: Mechanism = _RESPONSE) -> Finding:
+def table_is_a_product(together: float = 0.0, mechanism: DiscreteMechanism = _RESPONSE) -> Finding:
     """A local algorithm treats each element by itself and all alike, as randomized response does:
     its table is a product of equal factors.
     """

@@ -1,4 +1,4 @@
-"""Packages that only real trainings need."""
+"""Packages that only some users need, such as PyTorch."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def needed(*packages: str) -> Iterator[None]:
-    """Say what to install if one of these optional packages is missing."""
+    """Say in one sentence what to install if one of these packages is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"real trainings need {' and '.join(packages)}, and {error.name} is not installed: "
-            "make torch, or pip install '.[torch]', in the repository",
+            f"this needs {' and '.join(packages)}, and {error.name} is not installed: "
+            f"pip install {' '.join(packages)}",
             name=error.name,
         ) from None

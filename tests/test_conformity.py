@@ -25,6 +25,21 @@ def test_the_stated_training_has_standard_normal_statistics():
     assert np.mean([each.p_value < 0.05 for each in found]) < 0.05 + 3 * np.sqrt(0.05 / 800)
 
 
+@pytest.mark.parametrize("canaries", [1, 2, 5])
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_mean_0_and_variance_1_by_quadrature(canaries, rate):
+    """One coordinate, one step and little noise, so that the batch matters most."""
+    sigma = 0.3
+    stated, coins = DpSgd(canaries, 1, 1, rate, sigma), np.ones(canaries, dtype=bool)
+    y, step = np.linspace(-3, canaries + 3, 3001, retstep=True)
+    count = np.arange(canaries + 1)
+    weight = stats.norm.pdf(y[:, None], count, sigma) @ stats.binom.pmf(count, canaries, rate)
+    found = [conformity(stated, [[each]], coins) for each in y]
+    for values in ([each.signal for each in found], [each.spread for each in found]):
+        assert step * weight @ values == pytest.approx(0, abs=1e-6)
+        assert step * weight @ np.square(values) == pytest.approx(1, abs=1e-6)
+
+
 def test_canaries_that_hop_have_them_too():
     found = []
     for seed in range(300):

@@ -84,10 +84,6 @@ CALLS = {
     "audit_counts": {
         **{"counts": oralib.Counts(5, 9, n=20, r_fixed=True), "delta": 0.01, "beta": 0.1},
     },
-    "audit_gradients": {
-        **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates)), "k": 2},
-        **{"included": np.zeros(STEP.n, dtype=bool), "sees": "sum", "feedback": "one-way"},
-    },
     "audit_guesses": {
         **{"guessed": [1, 0, np.nan, 1], "truth": [1, 0, 1, 0], "delta": 0.01, "beta": 0.1},
         **{"guesses": 3, "coins": "independent"},
@@ -112,7 +108,6 @@ CALLS = {
     "best_mean": {"channel": TABLE, "value": np.zeros((3, 3)), "feedback": "none"},
     "canary_scores": {
         **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates))},
-        **{"sees": "steps", "places": np.zeros((STEP.steps, STEP.n), dtype=int)},
     },
     "certified_epsilon": {"dpsgd": STEP, "delta": 1e-5, "accountant": "rdp"},
     "channel": {"mechanism": oralib.Count(), "n": 2},
@@ -150,7 +145,6 @@ CALLS = {
     },
     "full_knowledge": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
     "full_knowledge_law": {"channel": TABLE, "guesser": ALL},
-    "hopping_scores": {"dpsgd": STEP, "dropping": oralib.Dropping(1.0), "seed": 1},
     "isolated_limit": {"dpsgd": ISOLATED, "sees": "sum", "beta": 0.1, "delta": 1e-5},
     "noise_multiplier": {"epsilon": 2.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0},
     "noisy_gradients": {
@@ -193,10 +187,10 @@ EXPERIMENTS = {
         **{"ratios": (1,), "tau": 1.0, "feedbacks": ("none",), "epsilon": 2.0, "delta": 1e-5},
         **{"d": 10, "beta": 0.1, "trials": 2, "seed": 1},
     },
-    "best_bounds": {"methods": ("paper",), "epsilon": 2.0, **_SMALL, "d": 13, "seed": 1},
+    "best_bounds": {"methods": ("paper",), "trials": 2},
     "bound_map": {
         **{"ratios": (1,), "guesses": (2,), "epsilons": (2.0,), "methods": ("hopping",)},
-        **{**_SMALL, "seed": 1},
+        "trials": 2,
     },
     "isolated_ceiling": {
         **{"sizes": (20,), "sees": ("sum",), "rules": ("exact",), "epsilon": 2.0},

@@ -14,12 +14,14 @@ from oralib import (
     LocalRandomizedResponse,
     TopGuesser,
     one_run,
+    plan_audit,
     simulate_dpsgd,
     simulate_hopping,
     valid_lower_bound,
     valid_rule,
 )
-from oralib.dpsgd import hopping, hopping_scores, ratios
+from oralib.dpsgd import hopping, ratios
+from oralib.dpsgd.prediction import predicted_accuracy
 
 # ------------------------------------------------------------------------------- schedules
 
@@ -48,6 +50,16 @@ def test_a_schedule_by_hand():
     loads = Dropping(8, 0.25, crowding=(2, 2)).loads(dpsgd)[1]
     assert loads[-1] / loads[0] == pytest.approx(2, abs=0.2)
     assert loads.mean() == pytest.approx(8, abs=0.1)
+
+
+@pytest.mark.parametrize("bend", [0.3, 1.0, 3.0])
+def test_the_bend_is_that_of_dropping_and_not_of_crowding(bend):
+    """Halfway the ratio of loads is the geometric mean of the first and the last, at any bend."""
+    dpsgd = DpSgd(n=10**6, d=1000, steps=100)
+    loads = Dropping(1000, bend=bend, crowding=(2, 32)).loads(dpsgd)
+    assert loads[50, -1] / loads[50, 0] == pytest.approx(8, rel=0.02)
+    active = Dropping(10, bend=bend, crowding=(2, 32)).active(dpsgd)
+    assert active[50] / dpsgd.n == pytest.approx(0.01 ** (0.5**bend), rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -166,13 +178,20 @@ def test_the_same_law_as_the_naive_audit(dpsgd, k, dropping, place):
     assert abs(fast.v.mean() - np.mean(slow)) < 4 * np.std(slow) / np.sqrt(300)
 
 
+def one_training(dpsgd, dropping, seed):
+    """The coins and scores of those who are active in the end."""
+    canaries = hopping._hop(hopping._plan(dpsgd, dropping, 1.0), np.random.default_rng(seed))
+    return canaries.coin, canaries.score
+
+
 def test_scores_of_one_training():
+    """Those who stayed look more decided than all, and scores are larger with a gradient in."""
     dpsgd = DpSgd(n=200, d=10, steps=20, sample_rate=0.5, sigma=0.5)
-    included, scores, active = hopping_scores(dpsgd, dropping=Dropping(3), seed=5)
-    assert included.shape == scores.shape == active.shape == (200,)
-    assert active.sum() == 30
-    # Those who stayed look more decided than those who were dropped.
-    assert np.abs(scores[active]).mean() > 2 * np.abs(scores[~active]).mean()
+    included, scores = one_training(dpsgd, Dropping(3), seed=5)
+    everybody = one_training(dpsgd, None, seed=5)[1]
+    assert included.shape == scores.shape == (30,)
+    assert everybody.shape == (200,)
+    assert np.abs(scores).mean() > 2 * np.abs(everybody).mean()
     assert scores[included].mean() > scores[~included].mean() + 0.2
 
 
@@ -292,15 +311,29 @@ def test_a_choice_after_the_audit_needs_a_correction():
 def test_several_numbers_of_guesses_on_the_same_trainings():
     """Each has the counts that it would have alone, from the scores of the same training."""
     dpsgd = DpSgd(90, 30, 5, 0.3, 0.8)
-    rng = np.random.default_rng(3)
-    included, scores = rng.random(90) < 0.5, rng.standard_normal(90)
+    plan, ks = hopping._plan(dpsgd, None, 1.0), np.array([60, 25, 4])
+    (together,) = hopping._audits(plan, ks, 1, np.random.default_rng(3))
+    included, scores = one_training(dpsgd, None, seed=3)
     order = np.argsort(-np.abs(scores))
-    for k in (60, 25, 4):
-        naive = ((scores > 0) == included)[order[:k]].sum()
-        assert hopping._count_right(included, scores, np.arange(90), k) == naive
-    several = hopping.hopping_counts(dpsgd, (60, 4), trials=400, seed=1)
-    for counts in several:
+    for k, right in zip(ks, together, strict=True):
+        assert ((scores > 0) == included)[order[:k]].sum() == right
+    for counts in hopping.hopping_counts(dpsgd, (60, 4), trials=400, seed=1):
         alone = simulate_hopping(dpsgd, int(counts.r[0]), trials=400, seed=2)
         assert same_law(counts.v, alone.v)
-    with pytest.raises(ValueError, match="guesses must be falling numbers of at most 90"):
+    with pytest.raises(ValueError, match=r"k must be falling numbers, got k=\(4, 60\)"):
         hopping.hopping_counts(dpsgd, (4, 60), seed=1)
+
+
+def test_a_predicted_bound_lies_between_those_of_whole_numbers_of_right_guesses():
+    """As far between the two as the predicted number of right guesses lies."""
+    for d in (50, 100, 150):
+        plan = plan_audit(2.0, 1e-5, d=d, steps=20, sample_rate=0.2, trials=0)
+        right = plan.k * float(predicted_accuracy(plan.dpsgd, np.array([plan.k]), plan.dropping)[0])
+        v = int(right) + np.arange(2)
+        low, high = valid_lower_bound(
+            Counts(v, np.full(2, plan.k), plan.dpsgd.n, r_fixed=True), delta=1e-5
+        )
+        assert low < high
+        share = (plan.predicted - low) / (high - low)
+        assert share == pytest.approx(right - int(right), abs=1e-6)
+        assert 0.01 < share < 1  # a whole number would prove nothing

@@ -11,7 +11,7 @@ from orabook.studies import confidence, isolated, isolated_limit
 from orabook.studies.ceiling import mean_split_bound
 from oralib import DpSgd, certified_epsilon, laws, simulate_dpsgd
 from oralib.dpsgd import simulate_likelihood
-from oralib.dpsgd.likelihood import SEEN
+from oralib.dpsgd.likelihood import VIEWS
 
 SIGMA = 2.422402
 MAIN = DpSgd(1000, sigma=SIGMA)
@@ -52,7 +52,7 @@ def test_full_batches_have_a_normal_loss(steps, sigma):
     m = steps / (2 * sigma**2)
     level = np.linspace(0, 12 * np.sqrt(m), 30)
     sf = [stats.norm.sf(level, mean, np.sqrt(2 * m)) for mean in (m, -m)]
-    for sees in SEEN:
+    for sees in VIEWS:
         law = confidence(DpSgd(5, 5, steps, 1.0, sigma), sees)
         right, wrong = law.at(level)
         np.testing.assert_allclose(right, sf[0], rtol=1e-7)
@@ -71,7 +71,7 @@ def test_contours_find_normal_tails(steps, sigma):
         np.testing.assert_allclose(found[near], expected[near], atol=1e-6)
 
 
-@pytest.mark.parametrize("sees", SEEN)
+@pytest.mark.parametrize("sees", VIEWS)
 @pytest.mark.parametrize("dpsgd", [MAIN, DpSgd(9, 9, 1000, 0.02, 1.0), DpSgd(9, 9, 1, 0.2, 1.0)])
 def test_probabilities_are_whole_and_monotone(dpsgd, sees):
     law = confidence(dpsgd, sees)
@@ -103,7 +103,7 @@ def test_trajectories_have_the_profile_of_an_accountant():
         assert ours < 1.0001 * theirs  # theirs errs on the safe side
 
 
-@pytest.mark.parametrize("sees", SEEN)
+@pytest.mark.parametrize("sees", VIEWS)
 def test_laws_against_simulation(sees):
     """With k guesses and with a threshold, by chi-square tests."""
     dpsgd = isolated_training(60, steps=30, sample_rate=0.3, sigma=2.5)
@@ -123,7 +123,7 @@ def test_laws_against_simulation(sees):
     )
 
 
-@pytest.mark.parametrize("sees", SEEN)
+@pytest.mark.parametrize("sees", VIEWS)
 def test_laws_against_the_played_audit(sees):
     dpsgd = isolated_training(100)
     counts = simulate_likelihood(dpsgd, 20, sees=sees, trials=2000, seed=1)

@@ -168,10 +168,9 @@ def test_several_numbers_of_guesses_on_the_same_trainings(feedback):
 
     def right(*guesses):
         rng = np.random.Generator(np.random.SFC64(7))
-        training = 30, s, 1, steps, rate, sigma
-        return likelihood._block(
-            20, training, np.array(guesses), feedback == "one-way", tables, rng
-        )
+        training = 30, 1, steps, rate, sigma
+        one_way = feedback == "one-way"
+        return likelihood._audit_block(20, *training, tables, np.array(guesses), one_way, rng)
 
     together = right(60, 25, 4)
     for place, k in enumerate((60, 25, 4)):
@@ -180,5 +179,5 @@ def test_several_numbers_of_guesses_on_the_same_trainings(feedback):
     several = likelihood.likelihood_counts(dpsgd, (60, 4), feedback=feedback, trials=3, seed=1)
     assert [counts.r.tolist() for counts in several] == [[60] * 3, [4] * 3]
     assert {valid_rule(counts, 1e-5) for counts in several} == {"exact"}
-    with pytest.raises(ValueError, match="guesses must be falling numbers of at most 90"):
+    with pytest.raises(ValueError, match="k must be falling numbers"):
         likelihood.likelihood_counts(dpsgd, (4, 60), feedback=feedback, seed=1)

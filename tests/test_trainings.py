@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from test_canaries import naive_scores
+from test_released import right_guesses
 
 from orabook.builder import data
 from orabook.trainings import BUGS, planted, release_noise, train_digits
 from orabook.trainings.leak import expected_batch
 from oralib import DpSgd
-from oralib.dpsgd import audit_gradients, canary_scores, simulate_likelihood
+from oralib.dpsgd import simulate_likelihood
 
 pytestmark = pytest.mark.torch
 
@@ -62,7 +64,7 @@ def test_real_counts_are_those_of_the_simulation():
     v = []
     for seed in range(runs):
         included, training = trained(seed)
-        v.append(audit_gradients(CLAIM, training.gradients, included, k).v[0])
+        v.append(right_guesses(CLAIM, training.gradients, included, k))
     error = simulated.v.std() / np.sqrt(runs)
     assert np.mean(v) == pytest.approx(simulated.v.mean(), abs=4 * error)
 
@@ -105,17 +107,14 @@ def test_an_auditor_who_knows_the_digits_subtracts_them():
     known = training.gradients - training.expected_from_digits
     assert known[:, ~included].mean() == pytest.approx(0, abs=0.02)
     assert known[:, included].mean() == pytest.approx(0.1, abs=0.02)
-    right = [
-        audit_gradients(dpsgd, y, included, 100, sees="sum").v[0]
-        for y in (training.gradients, known)
-    ]
+    right = [right_guesses(dpsgd, y, included, 100) for y in (training.gradients, known)]
     assert right[1] > right[0]
 
 
 @real
 def test_scores_of_a_training_tell_who_was_included():
     included, hopping = trained(6, hopping=True)
-    scores = canary_scores(CLAIM, hopping.gradients, places=hopping.places)
+    scores = naive_scores(CLAIM, hopping.gradients, hopping.places)
     assert stats.mannwhitneyu(scores[included], scores[~included]).pvalue < 1e-3
 
 

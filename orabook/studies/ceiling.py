@@ -16,7 +16,7 @@ from oralib._rounding import snap
 from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import epsilon_lower_bound_random_r, split_for
 from oralib.dpsgd import DpSgd
-from oralib.dpsgd.likelihood import SEEN
+from oralib.dpsgd.likelihood import VIEWS
 from oralib.experiments import integers_of, words_of
 from oralib.laws import Law, mean_bound
 
@@ -44,21 +44,23 @@ def isolated_ceiling(
 
     Parameters
     ----------
-    sizes : the numbers of elements n; each element has its own coordinate.
-    sees : what the guesser looks at, the ``"sum"`` of all steps or the ``"steps"``, or both.
-    rules : ``"plain"`` is the bound for δ = 0, which says nothing about (ε, δ)-DP; ``"steinke"``
-        and ``"exact"`` are for δ and k guesses; ``"threshold"`` is for δ and guesses wherever the
+    sizes : list of int
+        The numbers of elements n; each element has its own coordinate.
+    sees : list of str
+        What the guesser looks at, the ``"sum"`` of all steps or the ``"steps"``, or both.
+    rules : list of str
+        ``"plain"`` is the bound for δ = 0, which says nothing about (ε, δ)-DP; ``"steinke"`` and
+        ``"exact"`` are for δ and k guesses; ``"threshold"`` is for δ and guesses wherever the
         privacy loss passes a threshold.
 
-    Columns
+    Returns
     -------
-    sees, rule, n : which point it is.
-    k : the best number of guesses, of a grid with steps of 5%; for a threshold, their mean.
-    bound : the mean bound.
-    limit : its limit with more and more elements, :func:`isolated_limit`; nan for rules other than
-        the exact one.
-    certified : the ε that dp-accounting's PLD accountant certifies; its RDP accountant certifies
-        ``epsilon``.
+    DataFrame
+        A row for each point (``sees``, ``rule``, ``n``). ``k`` is the best number of guesses, of a
+        grid with steps of 5% (for a threshold, their mean), ``bound`` the mean bound, ``limit`` its
+        limit with more and more elements, :func:`isolated_limit` (nan for rules other than the
+        exact one), and ``certified`` the ε that dp-accounting's PLD accountant certifies; its RDP
+        accountant certifies ``epsilon``.
 
     Examples
     --------
@@ -69,7 +71,7 @@ def isolated_ceiling(
     """
     beta = _check.real("beta", beta, 0, 1, interval="()")
     trained = integers_of("sizes", sizes)
-    points = product(words_of("sees", sees, SEEN), words_of("rules", rules, RULES), trained)
+    points = product(words_of("sees", sees, VIEWS), words_of("rules", rules, RULES), trained)
     sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
     rows = []
     for seen, rule, n in tqdm(list(points), disable=None, leave=False):

@@ -35,19 +35,21 @@ import scipy
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib.dpsgd.likelihood import SEEN
+from oralib.dpsgd.likelihood import VIEWS
 from oralib.dpsgd.training import DpSgd
 
 Reals = NDArray[Any]  # of doubles
 
-#: Log-probabilities below it are left out.
-_NEGLIGIBLE = 42.0
-#: Tails are tabulated down to exp(-_FARTHEST).
-_FARTHEST = 80.0
+#: Probabilities below exp(-_NEGLIGIBLE_EXPONENT), about 1e-18, are left out.
+_NEGLIGIBLE_EXPONENT = 42.0
+#: Tails are tabulated down to exp(-_TAIL_DEPTH).
+_TAIL_DEPTH = 80.0
 #: Points of the integrals along a contour, each of which is a sum over points of y.
 _MOST_WORK = 1e8
-#: A training must show something, but not everything, or logarithms of tails look the same.
-_SHOWN, _LEAST_SIGMA = (1e-9, 1e5), 0.05
+#: The allowed range of T q² / σ², about the information in the outputs, and the least σ. With less
+#: information both tails of Λ are alike up to rounding; with more, no guess is ever wrong, and the
+#: tail of wrong guesses is too small to be tabulated.
+_INFORMATION_RANGE, _LEAST_SIGMA = (1e-9, 1e5), 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +58,11 @@ class Confidence:
 
     Attributes
     ----------
-    level : values of \\|Λ\\|, ascending from 0.
-    log_right, log_wrong : logarithms of the probability that \\|Λ\\| exceeds the level and the best
-        guess is right, or wrong.
+    level : array
+        Values of \\|Λ\\|, ascending from 0.
+    log_right, log_wrong : array
+        Logarithms of the probability that \\|Λ\\| exceeds the level and the best guess is right, or
+        wrong.
 
     Examples
     --------
@@ -81,11 +85,6 @@ class Confidence:
         right, wrong, _ = self._splines
         return np.exp(right(level)), np.exp(wrong(level))
 
-    def profile(self, epsilon: float) -> float:
-        """P[\\|Λ\\| > ε, right] - e^ε P[\\|Λ\\| > ε, wrong]."""
-        right, wrong, _ = self._splines
-        return float(np.exp(right(epsilon)) - np.exp(epsilon + wrong(epsilon)))
-
     def level_of(self, share: Any) -> Reals:
         """The level that \\|Λ\\| exceeds with probability ``share``."""
         spline = self._splines[2]
@@ -103,8 +102,10 @@ def confidence(dpsgd: DpSgd, sees: str = "steps") -> Confidence:
 
     Parameters
     ----------
-    dpsgd : a training with at most as many elements as coordinates.
-    sees : what is seen of it, ``"sum"`` or ``"steps"``.
+    dpsgd : DpSgd
+        A training run with at most as many elements as coordinates.
+    sees : str
+        What the guesser sees of it, ``"sum"`` or ``"steps"``.
 
     Examples
     --------
@@ -116,18 +117,19 @@ def confidence(dpsgd: DpSgd, sees: str = "steps") -> Confidence:
     1.9
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
-    _check.one_of("sees", sees, SEEN)
+    _check.one_of("sees", sees, VIEWS)
     if dpsgd.n > dpsgd.d:
         raise ValueError(
             "dpsgd must have a coordinate for each element, n <= d, "
             f"got n={dpsgd.n} and d={dpsgd.d}"
         )
-    shown = dpsgd.steps * dpsgd.sample_rate**2 / dpsgd.sigma**2
-    if not _SHOWN[0] <= shown <= _SHOWN[1] or dpsgd.sigma < _LEAST_SIGMA:
+    information = dpsgd.steps * dpsgd.sample_rate**2 / dpsgd.sigma**2
+    least, most = _INFORMATION_RANGE
+    if not least <= information <= most or dpsgd.sigma < _LEAST_SIGMA:
         raise ValueError(
             "dpsgd (or epsilon, if sigma follows from it) must show something and not everything: "
-            "steps · sample_rate² / sigma² must lie "
-            f"in [{_SHOWN[0]:g}, {_SHOWN[1]:g}], and sigma be at least {_LEAST_SIGMA:g}, "
+            f"steps · sample_rate² / sigma² must lie in [{least:g}, {most:g}], "
+            f"and sigma be at least {_LEAST_SIGMA:g}, "
             f"got steps={dpsgd.steps}, sample_rate={dpsgd.sample_rate:g} and sigma={dpsgd.sigma:g}"
         )
     return _confidence(dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma, sees)
@@ -169,7 +171,8 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
     law = confidence(dpsgd, sees)
 
     def excess(epsilon: float) -> float:
-        return law.profile(epsilon) - delta / beta
+        right, wrong, _ = law._splines
+        return float(np.exp(right(epsilon)) - np.exp(epsilon + wrong(epsilon))) - delta / beta
 
     if excess(0.0) <= 0:
         return 0.0
@@ -184,7 +187,7 @@ def _sum_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals
     noise = sigma * sqrt(steps)
     total = _totals(steps, rate)
     log_weight = scipy.stats.binom.logpmf(total, steps, rate)
-    kept = log_weight > -2 * _FARTHEST
+    kept = log_weight > -2 * _TAIL_DEPTH
     total, log_weight = total[kept], log_weight[kept]
 
     def ratio(x: Reals) -> Reals:
@@ -203,7 +206,7 @@ def _sum_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals
     zero = scipy.optimize.brentq(
         lambda x: ratio(np.array([x]))[0], -40 * noise, 40 * noise + steps, xtol=1e-12
     )
-    reach = 1.3 * sqrt(2 * _FARTHEST) * noise + steps
+    reach = 1.3 * sqrt(2 * _TAIL_DEPTH) * noise + steps
     x = zero + reach * np.linspace(0, 1, 1500) ** 1.5
     up = (ratio(x), tail(1, True, x), tail(1, False, x))
     x = zero - reach * np.linspace(0, 1, 1500) ** 1.5
@@ -216,7 +219,7 @@ def _totals(steps: int, rate: float) -> Reals:
     if rate == 1:
         return np.array([steps])
     # A deviation t from the mean has a log-probability of at most -t² / (2 variance + 2 t / 3).
-    mean, variance, least = steps * rate, steps * rate * (1 - rate), 2 * _FARTHEST
+    mean, variance, least = steps * rate, steps * rate * (1 - rate), 2 * _TAIL_DEPTH
     far = least / 3 + sqrt((least / 3) ** 2 + 2 * least * variance)
     return np.arange(max(0, int(mean - far)), min(steps, int(mean + far) + 1) + 1)
 
@@ -229,11 +232,11 @@ def _merged(
     Excluded elements are seldom surer than some level, so the lower tails end before the others.
     """
     tails = []
-    reach = up[0][up[1] > -_FARTHEST][-1]
+    reach = up[0][up[1] > -_TAIL_DEPTH][-1]
     level = reach * np.linspace(0, 1, 2000) ** 1.2
     for levels, *logs in (up, down):
         levels = np.concatenate([[0.0], levels[1:]])  # where Λ is 0 up to rounding
-        kept = np.concatenate([[True], np.diff(levels) > 1e-9]) & (logs[0] > -6 * _FARTHEST)
+        kept = np.concatenate([[True], np.diff(levels) > 1e-9]) & (logs[0] > -6 * _TAIL_DEPTH)
         for each in logs:
             spline = scipy.interpolate.CubicSpline(levels[kept], each[kept])
             inside = level <= levels[kept][-1]
@@ -266,7 +269,7 @@ def _end(step: "_Step", sign: int, pole: int) -> float:
     theta = pole + 0.5 * sign
     while abs(theta) <= 1e4:  # Λ has a least value, with hardly any tail
         value, x, _ = step.slopes(theta)
-        if (theta - pole) * x - value > _FARTHEST:
+        if (theta - pole) * x - value > _TAIL_DEPTH:
             break
         theta = pole + 1.25 * (theta - pole)
     return theta
@@ -313,9 +316,10 @@ class _Step:
         c = pole + sign * np.maximum(sign * (theta - pole), least)
         moved = c != theta
         value, spread = value.copy(), spread.copy()
-        value[moved], _, spread[moved] = np.array(list(map(self.slopes, c[moved]))).T.reshape(3, -1)
+        for i in np.flatnonzero(moved):
+            value[i], _, spread[i] = self.slopes(c[i])
         scale = value - (c - pole) * x  # the tail is at most that, by Chernoff
-        gap = (_NEGLIGIBLE - np.minimum(scale, 0)) / np.abs(c - pole)
+        gap = (_NEGLIGIBLE_EXPONENT - np.minimum(scale, 0)) / np.abs(c - pole)
         step = 2 * pi / max(float(gap.max()), 24 * sqrt(float(spread.max())))
         most = 12 / sqrt(float(spread.min()))
         while True:
@@ -326,7 +330,9 @@ class _Step:
                     f"sigma={self.sigma:g}; more steps or more noise make it smoother, and "
                     "sees='sum' needs neither"
                 )
-            if np.abs(self.characteristic(c, np.array([most]))).max() < np.exp(-_NEGLIGIBLE):
+            if np.abs(self.characteristic(c, np.array([most]))).max() < np.exp(
+                -_NEGLIGIBLE_EXPONENT
+            ):
                 break
             most *= 1.5
         t = step * np.arange(int(most / step) + 2)

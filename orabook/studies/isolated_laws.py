@@ -19,11 +19,15 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
 
     Parameters
     ----------
-    dpsgd : a training with at most as many elements as coordinates.
-    k : the number of guesses.
-    sees : the ``"sum"`` of the noisy gradients of a coordinate, or all its ``"steps"``.
-    counts : if given, at most this many equally spaced values of v, each with the probability of
-        its neighbours. For means of smooth functions of v a few dozen are as good as all of them.
+    dpsgd : DpSgd
+        A training run with at most as many elements as coordinates.
+    k : int
+        The number of guesses.
+    sees : str
+        The ``"sum"`` of the noisy gradients of a coordinate, or all its ``"steps"``.
+    counts : int or None
+        If given, at most this many equally spaced values of v, each with the probability of its
+        neighbours. For means of smooth functions of v a few dozen are as good as all of them.
 
     Examples
     --------
@@ -31,9 +35,8 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     >>> round(float(law.probability @ law.v), 2)
     70.91
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    elements = confidence(dpsgd, sees)  # which checks both
     k = _check.integer("k", k, 1, dpsgd.n)
-    elements = confidence(dpsgd, sees)
     # The tail probability of the k-th largest, at the nodes of a Gaussian quadrature.
     counts = None if counts is None else _check.integer("counts", counts, 50)
     nodes, weights = _gauss(20 if k > 40 else 60)
@@ -73,9 +76,8 @@ def isolated_threshold_law(
     >>> round(float(law.probability @ law.r), 2)
     21.54
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    elements = confidence(dpsgd, sees)  # which checks both
     tau = _check.real("tau", tau, 0, np.inf, interval="[)")
-    elements = confidence(dpsgd, sees)
     right, wrong = (float(x) for x in elements.at(tau)) if tau <= elements.level[-1] else (0.0, 0.0)
     counts = None if counts is None else _check.integer("counts", counts, 50)
     share = min(right + wrong, 1.0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from oralib.bounds import Counts
-from oralib.dpsgd import DpSgd, Dropping, simulate_dpsgd, simulate_hopping, simulate_likelihood
+from oralib.dpsgd import Dropping, simulate_dpsgd, simulate_hopping, simulate_likelihood
 
 __all__ = ["METHODS", "Method"]
 
@@ -21,10 +21,14 @@ class Method:
 
     Attributes
     ----------
-    words : what is done.
-    per_coordinate : the number of canaries per coordinate.
-    guesses : the number of guesses, fixed in advance.
-    play : the game: ``play(dpsgd, k, trials=..., seed=...)``.
+    words : str
+        What is done.
+    per_coordinate : int
+        The number of canaries per coordinate.
+    guesses : int
+        The number of guesses, fixed in advance.
+    play : function
+        The game: ``play(dpsgd, k, trials=..., seed=...)``.
 
     Examples
     --------
@@ -54,8 +58,3 @@ METHODS = {
     "dropping": Method("hop and drop", 96, 400, _DROPPING),
     "crowding": Method("hop, drop and crowd", 100, 350, _CROWDING),
 }
-
-
-def training(method: Method, d: int, steps: int, sample_rate: float, sigma: float) -> DpSgd:
-    """The training that a method audits."""
-    return DpSgd(method.per_coordinate * d, d, steps, sample_rate, sigma)

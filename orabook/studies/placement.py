@@ -18,9 +18,8 @@ keeps to the d coordinates and to the k guesses, so in the mean it has paid at m
 What is proved and what is assumed. The inequality holds in the *mean-field model*: in each step the
 neighbours of a canary are in the batch with probability q/2, independently of each other and of the
 past. Real neighbours were placed by scores that know a little about their coins, which changes the
-variance of each, q/2 (1 - q/2), a little. Each canary sits on one coordinate in a
-step, with norm 1. V is computed on a grid, with cubic interpolation, and for loads
-in steps of 8%.
+variance of each, q/2 (1 - q/2), a little. Each canary sits on one coordinate in a step, with norm
+1. V is computed on a grid, with cubic interpolation, and for loads in steps of 8%.
 """
 
 from itertools import product
@@ -52,8 +51,10 @@ def placement_ceiling(dpsgd: DpSgd, k: int) -> float:
 
     Parameters
     ----------
-    dpsgd : the training, of at most 1000 steps.
-    k : the number of guesses.
+    dpsgd : DpSgd
+        The training run, of at most 1000 steps.
+    k : int
+        The number of guesses.
 
     Examples
     --------

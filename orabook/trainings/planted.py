@@ -9,8 +9,8 @@ from tqdm import tqdm
 from orabook.trainings.digits import BUGS, train_digits
 from oralib import _check
 from oralib.accounting import noise_multiplier
-from oralib.bounds import valid_lower_bound
-from oralib.dpsgd import DpSgd, audit_gradients, conformity
+from oralib.bounds import Counts, valid_lower_bound
+from oralib.dpsgd import DpSgd, canary_scores, conformity
 
 #: For each claimed ε the numbers of canaries, of weights that they use, and of guesses. Refuting a
 #: claim of 4 takes more than 165 right guesses without a wrong one, so it takes many canaries about
@@ -59,9 +59,12 @@ def planted_bugs(
         own = np.random.default_rng([seed, run, round(1000 * epsilon), *(bug or "none").encode()])
         included = own.random(n) < 0.5
         training = train_digits(dpsgd, included, seed=int(own.integers(2**31)), bug=bug)
-        counts = audit_gradients(dpsgd, training.gradients, included, k)
+        scores = canary_scores(dpsgd, training.gradients)
+        best = np.argsort(-np.abs(scores), kind="stable")[:k]
+        right = int(((scores[best] > 0) == included[best]).sum())
+        counts = Counts(np.array([right]), np.array([k]), n, r_fixed=True)
         row = {"epsilon": epsilon, "bug": bug or "none", "run": run, "n": n, "d": d, "k": k}
-        row["v"] = int(counts.v[0])
+        row["v"] = right
         row["bound"] = float(valid_lower_bound(counts, beta=beta, delta=delta)[0])
         row["conformity"] = conformity(dpsgd, training.gradients, included).p_value
         rows.append(row)

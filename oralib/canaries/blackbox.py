@@ -23,9 +23,12 @@ class Mislabelled:
 
     Attributes
     ----------
-    rows : which of your examples they are.
-    labels : their wrong labels.
-    included : the coins.
+    rows : array
+        Which of your examples they are.
+    labels : array
+        Their wrong labels.
+    included : array
+        The coins.
 
     Examples
     --------
@@ -50,13 +53,13 @@ class Mislabelled:
 
         These are the losses of the trained model on all canaries, with their wrong labels.
         """
-        found = _check.reals("losses", losses, -1e300, 1e300)
-        if found.shape != self.rows.shape:
+        loss = _check.reals("losses", losses, -1e300, 1e300)
+        if loss.shape != self.rows.shape:
             raise ValueError(
                 f"losses must have a number for each of {self.rows.size} canaries, "
-                f"got shape {found.shape}"
+                f"got shape {loss.shape}"
             )
-        write_scores(path, self.rows.tolist(), -found, self.included)
+        write_scores(path, self.rows.tolist(), -loss, self.included)
 
 
 def mislabelled(labels: ArrayLike, n: int, *, seed: int) -> Mislabelled:
@@ -64,9 +67,12 @@ def mislabelled(labels: ArrayLike, n: int, *, seed: int) -> Mislabelled:
 
     Parameters
     ----------
-    labels : the labels of all your examples, integers of at least two kinds.
-    n : the number of canaries.
-    seed : the seed of the choice, the labels and the coins. Keep it.
+    labels : array
+        The labels of all your examples, integers of at least two kinds.
+    n : int
+        The number of canaries.
+    seed : int
+        The seed of the choice, the labels and the coins. Keep it.
 
     Examples
     --------

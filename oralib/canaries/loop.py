@@ -4,42 +4,41 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict
-from functools import lru_cache
 from typing import Any
 from warnings import warn
 from zipfile import BadZipFile
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib._binomial import log_pmf
 from oralib._streams import stream
 from oralib.bounds import Counts
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.dpsgd.hopping import by_promise, loads_and_widths
-from oralib.dpsgd.likelihood import likelihood_tables
-from oralib.dpsgd.ratios import ratio_table, window
-from oralib.dpsgd.released import all_log_odds, weigh_all
+from oralib.dpsgd.likelihood import beliefs, likelihood_tables, log_likelihoods
+from oralib.dpsgd.ratios import log_ratios, log_weights
+from oralib.dpsgd.released import LARGEST_GRADIENT
 from oralib.mechanisms import Array
 from oralib.planning import SEEN_NOISE, AuditPlan
 
 __all__ = ["Canaries", "write_scores"]
 
-#: Larger gradients mean that the training has failed.
-_LARGEST = 1e12
-
 #: The noise is learned from this many coordinates of each step at most.
-_ENOUGH = 1000
+_NOISE_COORDINATES = 1000
 
 #: How much likelier, in nats, another noise must be before it is taken to be the training's.
-_SURE = 20.0
+_NOISE_EVIDENCE = 20.0
+
+#: Gradients are not believed to have less noise than this, in clipping thresholds.
+_LEAST_NOISE = 1e-3
 
 #: What the canaries were made with, beside dpsgd and dropping; and the step.
-_GIVEN = ("k", "seed", "hop", "public_seed", "keep", "step")
+_SETTING_FIELDS = ("k", "seed", "hop", "public_seed", "keep", "step")
 
 #: What changes from step to step, beside the step.
-_HELD = ("scores", "_who", "_fit", "_weighed", "_seen", "_seen_at")
+_STATE_FIELDS = ("scores", "_who", "_fit", "_likelihood", "_gradients", "_places")
 
 Where = str | os.PathLike[str]
 
@@ -52,25 +51,36 @@ class Canaries:
 
     Parameters
     ----------
-    dpsgd : the canaries, the steps, the sample rate and the noise as they are claimed.
-    k : the number of guesses, fixed in advance.
-    seed : the seed of the coins. Keep it, and keep it secret from everything that acts during the
+    dpsgd : DpSgd
+        The canaries, the steps, the sample rate and the noise as they are claimed.
+    k : int
+        The number of guesses, fixed in advance.
+    seed : int
+        The seed of the coins. Keep it, and keep it secret from everything that acts during the
         training.
-    dropping : how canaries are dropped and crowded; None if they all stay active.
-    hop : whether canaries change their coordinates in each step. If not, canary i stays on
-        coordinate i % d, and none may be dropped.
-    public_seed : of the public random numbers that place the canaries.
-    keep : whether to keep all noisy gradients and places, for :meth:`write_released`.
+    dropping : Dropping or None
+        How canaries are dropped and crowded; None if they all stay active.
+    hop : bool
+        Whether canaries change their coordinates in each step. If not, canary i stays on coordinate
+        i % d, and none may be dropped.
+    public_seed : int
+        The seed of the public random numbers that place the canaries.
+    keep : bool
+        Whether to keep all noisy gradients and places, for :meth:`write_released`.
 
     Attributes
     ----------
-    included : the coins, one per canary.
-    scores : the evidence so far that each canary is included, as a log-likelihood ratio; 0 once it
-        is dropped.
-    step : the step that is to be observed next, from 0 on.
-    noise_seen : the noise that the gradients show, as a share of the stated one: 1.0 unless they
-        clearly show less. Scores use it: with the stated noise, a training with a tenth of that
-        noise would look as if no canary were included.
+    included : array
+        The coins, one per canary.
+    scores : array
+        The evidence so far that each canary is included, as a log-likelihood ratio; 0 once it is
+        dropped.
+    step : int
+        The step that is to be observed next; the first is 0.
+    noise_seen : float
+        The noise that the gradients show, as a share of the stated one: 1.0 unless they clearly
+        show less. Scores use it: with the stated noise, a training with a tenth of that noise would
+        look as if no canary were included.
 
     Examples
     --------
@@ -105,13 +115,14 @@ class Canaries:
         self.step = 0
         self._who = np.arange(dpsgd.n)  # those that are active, in the order of their places
         self._fit = np.zeros(len(SEEN_NOISE))  # log-likelihoods of the gradients by their noise
-        self._told = False  # that the noise is not as stated
+        self._warned = False  # that the noise is not as stated
+        # Of canaries that share a coordinate for ever: log-likelihoods of how many are included.
         s, shared = dpsgd.per_coordinate, not hop and dpsgd.per_coordinate > 1
-        self._weighed = np.zeros((dpsgd.used_coordinates, s + 1) if shared else 0)
+        self._likelihood = np.zeros((dpsgd.used_coordinates, s + 1) if shared else 0)
         self.keep = _check.truth("keep", keep)
         steps = dpsgd.steps if keep else 0
-        self._seen = np.zeros((steps, dpsgd.used_coordinates))
-        self._seen_at = np.zeros((steps, dpsgd.n), dtype=np.int32)
+        self._gradients = np.zeros((steps, dpsgd.used_coordinates))
+        self._places = np.zeros((steps, dpsgd.n), dtype=np.int32)
 
     @classmethod
     def from_plan(
@@ -119,10 +130,15 @@ class Canaries:
     ) -> "Canaries":
         """The canaries of a plan by :func:`oralib.plan_audit`."""
         _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-        how: dict[str, Any] = {"seed": seed, "public_seed": public_seed, "keep": keep}
-        made = cls(plan.dpsgd, plan.k, dropping=plan.dropping, **how)
-        made.hop = plan.dpsgd.per_coordinate > 1
-        return made
+        return cls(
+            plan.dpsgd,
+            plan.k,
+            seed=seed,
+            dropping=plan.dropping,
+            hop=plan.dpsgd.per_coordinate > 1,
+            public_seed=public_seed,
+            keep=keep,
+        )
 
     def places(self, step: int) -> NDArray[np.int64]:
         """The coordinate of each canary in this step, -1 for one that has been dropped."""
@@ -144,58 +160,55 @@ class Canaries:
 
         Parameters
         ----------
-        step : the step that is to be observed next.
-        sampled : which canaries are in the batch; those that are left out by their coins add 0.
+        step : int
+            The step that is to be observed next.
+        sampled : array
+            Which canaries are in the batch; those that are left out by their coins add 0.
         """
         where = self.places(step)
         batch = _check.coins("sampled", sampled, self.dpsgd.n) & self.included & (where >= 0)
         return np.bincount(where[batch], minlength=self.dpsgd.used_coordinates).astype(float)
 
     def observe(
-        self,
-        step: int,
-        gradient: ArrayLike,
-        *,
-        clip: float = 1.0,
-        batch: float = 1.0,
-        from_data: ArrayLike | None = None,
+        self, step: int, gradient: ArrayLike, *, clip: float = 1.0, batch: float = 1.0
     ) -> None:
         """Take in the noisy gradient of a step, and decide who is where in the next one.
 
         Parameters
         ----------
-        step : the steps are 0, 1, ..., each once.
-        gradient : the noisy gradient, a number for each coordinate (so not the change of the
-            weights, which has the other sign).
-        clip : the clipping threshold.
-        batch : what the sum of gradients was divided by: the expected size of a batch where a loss
-            is a mean, 1 where it is a sum.
-        from_data : what your own data add to this gradient on average, if they use these weights
-            and you can compute it; in the units of ``gradient``.
+        step : int
+            The steps are 0, 1, ..., each once.
+        gradient : array
+            The noisy gradient, a number for each coordinate (so not the change of the weights,
+            which has the other sign). If your own data use these weights too, subtract what they
+            add on average.
+        clip : float
+            The clipping threshold.
+        batch : float
+            What the sum of gradients was divided by: the expected size of a batch where a loss is a
+            mean, 1 where it is a sum.
         """
         dpsgd, step = self.dpsgd, self._now(step)
         unit = _check.real("batch", batch, 1e-12, 1e12) / _check.real("clip", clip, 1e-12, 1e12)
-        y = self._vector("gradient", gradient)
-        if from_data is not None:
-            y = y - self._vector("from_data", from_data)
-        y = y * unit
+        y = _check.reals("gradient", gradient, -LARGEST_GRADIENT, LARGEST_GRADIENT) * unit
+        if y.shape != (dpsgd.used_coordinates,):
+            raise ValueError(
+                f"gradient must have a number for each of {dpsgd.used_coordinates} coordinates, "
+                f"got shape {y.shape}"
+            )
+        where = self.places(step)
         if self.keep:
-            self._seen[step], self._seen_at[step] = y, self.places(step)
-        load = np.repeat(self._loads[step], self._widths)
-        self._learn_noise(y[:_ENOUGH], load[:_ENOUGH])
-        sigma = max(dpsgd.sigma * self.noise_seen, 1e-3)
-        if self._weighed.size:
-            table = likelihood_tables(dpsgd.per_coordinate, 1, dpsgd.sample_rate, sigma)
-            self._weighed += weigh_all(y[None], table[2], *table[:2])
-            odds = all_log_odds(self._weighed, table[3])
-            self.scores[:] = odds[np.arange(dpsgd.n) % dpsgd.used_coordinates]
+            self._gradients[step], self._places[step] = y, where
+        loads = np.repeat(self._loads[step], self._widths)
+        self._learn_noise(y[:_NOISE_COORDINATES], loads[:_NOISE_COORDINATES])
+        sigma = max(dpsgd.sigma * self.noise_seen, _LEAST_NOISE)
+        if self._likelihood.size:
+            tables = likelihood_tables(dpsgd.per_coordinate, 1, dpsgd.sample_rate, sigma)
+            self._likelihood += log_likelihoods(y[None], tables)
+            self.scores[:] = beliefs(self._likelihood, tables.factorials)[where]
         else:
-            said = np.empty(y.size)
-            for each in np.unique(load).tolist():
-                low, width, values, _ = ratio_table(each, dpsgd.sample_rate, sigma)
-                said[load == each] = _interpolate(values, (y[load == each] - low) / width)
-            where = self.places(step)
-            self.scores[self._who] += said[where[self._who]]
+            ratios = log_ratios(y, loads, dpsgd.sample_rate, sigma)
+            self.scores[self._who] += ratios[where[self._who]]
         self.step += 1
         if self.step < dpsgd.steps:
             self._arrange()
@@ -244,9 +257,9 @@ class Canaries:
             raise ValueError("nothing was kept: make the canaries with keep=True")
         if self.step == 0:
             raise ValueError("there are no gradients yet: observe has not been called")
-        seen, places = self._seen[: self.step], self._seen_at[: self.step]
+        gradients, places = self._gradients[: self.step], self._places[: self.step]
         with _check.path("path", path).open("wb") as file:
-            np.savez(file, gradients=seen, included=self.included, places=places)
+            np.savez(file, gradients=gradients, included=self.included, places=places)
 
     def save(self, path: Where) -> None:
         """Write everything needed to resume, with the coins; an earlier file is replaced at once.
@@ -255,12 +268,12 @@ class Canaries:
         """
         target = _check.path("path", path)
         partial = target.with_name(f"{target.name}.partial")
-        given = {name: getattr(self, name) for name in _GIVEN}
-        given["dpsgd"] = asdict(self.dpsgd)
-        given["dropping"] = None if self.dropping is None else asdict(self.dropping)
-        held: dict[str, Any] = {name: getattr(self, name) for name in _HELD}
+        setting = {name: getattr(self, name) for name in _SETTING_FIELDS}
+        setting["dpsgd"] = asdict(self.dpsgd)
+        setting["dropping"] = None if self.dropping is None else asdict(self.dropping)
+        state: dict[str, Any] = {name: getattr(self, name) for name in _STATE_FIELDS}
         with partial.open("wb") as file:
-            np.savez(file, given=json.dumps(given), **held)
+            np.savez(file, setting=json.dumps(setting), **state)
         partial.replace(target)
 
     @classmethod
@@ -269,22 +282,27 @@ class Canaries:
         source = _check.path("path", path)
         try:
             with source.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                given, held = json.loads(str(file["given"])), {name: file[name] for name in _HELD}
+                setting = json.loads(str(file["setting"]))
+                state = {name: file[name] for name in _STATE_FIELDS}
         except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
             why = "it is cut off, or another program wrote it"
             raise ValueError(f"path must be a file by save, got {path}: {why}") from error
-        if given["dropping"] is not None:
-            given["dropping"] = Dropping(**given["dropping"])
-        step = given.pop("step")
-        made = cls(DpSgd(**given.pop("dpsgd")), **given)
-        _check.store(made, step=step, **held)
-        return made
+        if setting["dropping"] is not None:
+            setting["dropping"] = Dropping(**setting["dropping"])
+        step = setting.pop("step")
+        canaries = cls(DpSgd(**setting.pop("dpsgd")), **setting)
+        _check.store(canaries, step=step, **state)
+        return canaries
 
     @property
     def noise_seen(self) -> float:
+        share, evidence = self._likeliest_noise()
+        return min(share, 1.0) if evidence > _NOISE_EVIDENCE else 1.0
+
+    def _likeliest_noise(self) -> tuple[float, float]:
+        """The noise that fits best, as a share of the stated one, and how much better it fits."""
         best = int(np.argmax(self._fit))
-        sure = self._fit[best] > self._fit[SEEN_NOISE.index(1.0)] + _SURE
-        return min(SEEN_NOISE[best], 1.0) if sure else 1.0
+        return SEEN_NOISE[best], self._fit[best] - self._fit[SEEN_NOISE.index(1.0)]
 
     def _now(self, step: int) -> int:
         step, steps = _check.integer("step", step), self.dpsgd.steps
@@ -294,33 +312,22 @@ class Canaries:
             raise ValueError(f"step must be {self.step}, the next one, got step={step}")
         return step
 
-    def _vector(self, name: str, value: ArrayLike) -> NDArray[np.float64]:
-        array = _check.reals(name, value, -_LARGEST, _LARGEST)
-        if array.shape != (self.dpsgd.used_coordinates,):
-            raise ValueError(
-                f"{name} must have a number for each of {self.dpsgd.used_coordinates} coordinates, "
-                f"got shape {array.shape}"
-            )
-        return array
-
-    def _learn_noise(self, y: NDArray[np.float64], load: NDArray[np.int64]) -> None:
+    def _learn_noise(self, y: NDArray[np.float64], loads: NDArray[np.int64]) -> None:
         """Weigh each noise by these gradients; warn once if the stated noise does not fit."""
-        noise = np.maximum(self.dpsgd.sigma * np.array(SEEN_NOISE), 1e-3)
-        for each in np.unique(load).tolist():
-            first, weight = _in_batch(each, self.dpsgd.sample_rate / 2)
-            away = y[load == each][:, None, None] - first - np.arange(weight.size)
+        noise = np.maximum(self.dpsgd.sigma * np.array(SEEN_NOISE), _LEAST_NOISE)
+        for load in np.unique(loads).tolist():
+            first, weight = log_weights(load, self.dpsgd.sample_rate / 2)
+            away = y[loads == load][:, None, None] - first - np.arange(weight.size)
             logs = weight - 0.5 * (away / noise[:, None]) ** 2
-            top = logs.max(axis=2)
-            self._fit += (top + np.log(np.exp(logs - top[..., None]).sum(axis=2))).sum(axis=0)
+            self._fit += scipy.special.logsumexp(logs, axis=2).sum(axis=0)
         self._fit -= y.size * np.log(noise)
-        best = int(np.argmax(self._fit))
-        gain = self._fit[best] - self._fit[SEEN_NOISE.index(1.0)]
-        if gain > _SURE and not self._told:
-            self._told = True
+        share, evidence = self._likeliest_noise()
+        if evidence > _NOISE_EVIDENCE and not self._warned:
+            self._warned = True
             warn(
-                f"the noisy gradients look like those with {SEEN_NOISE[best]:g} of the stated "
-                f"noise, sigma={self.dpsgd.sigma:g}: either the noise is wrong, or clip and batch "
-                "are not those of the training",
+                f"the noisy gradients look like those with {share:g} of the stated noise, "
+                f"sigma={self.dpsgd.sigma:g}: either the noise is wrong, or clip and batch are not "
+                "those of the training",
                 stacklevel=3,
             )
 
@@ -338,17 +345,3 @@ def write_scores(path: Where, ids: Iterable[int], scores: Array, included: Array
     rows = zip(ids, scores.tolist(), included.tolist(), strict=True)
     lines = [f"{name},{score!r},{int(coin)}\n" for name, score, coin in rows]
     _check.path("path", path).write_text("id,score,included\n" + "".join(lines))
-
-
-@lru_cache(maxsize=4096)
-def _in_batch(load: int, rate: float) -> tuple[int, NDArray[np.float64]]:
-    """How many canaries of a coordinate are in a batch: log-probabilities from the first on."""
-    first, last = window(load, rate)
-    return first, np.array([log_pmf(m, load, rate, 1 - rate) for m in range(first, last + 1)])
-
-
-def _interpolate(values: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A table's values, linear between its points and beyond its ends."""
-    entry = np.clip(x.astype(np.int64), 0, values.size - 2)
-    x = x - entry
-    return np.asarray((1 - x) * values[entry] + x * values[entry + 1])

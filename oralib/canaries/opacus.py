@@ -71,15 +71,18 @@ class WithCanaries(nn.Module):
         number = torch.as_tensor(who, dtype=torch.long, device="cpu")
         canaries = self.canaries
         where = torch.from_numpy(canaries.places(canaries.step))[number.clamp(min=0)]
-        there = (number >= 0) & torch.from_numpy(canaries.included)[number.clamp(min=0)]
-        size = self.push * (there & (where >= 0)) / (max(len(number), 1) if self.mean else 1)
+        included = (number >= 0) & torch.from_numpy(canaries.included)[number.clamp(min=0)]
+        size = self.push * (included & (where >= 0)) / (max(len(number), 1) if self.mean else 1)
         at = self.coordinates(where.clamp(min=0).to(outputs.device))
         is_canary = (number >= 0).to(outputs.device)
         return _Gradients.apply(outputs, at, is_canary, size.to(outputs.device, at.dtype))
 
 
 class _Gradients(torch.autograd.Function):
-    """The same outputs, but all a canary adds to gradients is its size, on its own weight."""
+    """Identity forwards.
+
+    Backwards, a canary adds nothing to the model's gradient, and ``size`` to its own coordinate.
+    """
 
     @staticmethod
     def forward(ctx: Any, outputs: Tensor, at: Tensor, is_canary: Tensor, size: Tensor) -> Tensor:
@@ -96,8 +99,8 @@ class _Gradients(torch.autograd.Function):
 class CanaryData(Dataset[Any]):
     """Your examples, and after them the canaries, each with one more entry: which canary it is.
 
-    That is -1 for your own examples, tuples such as an input and a label. The other entries of a
-    canary are copied from your first example and do not matter.
+    It is -1 for your own examples, which are tuples such as an input and a label. The other entries
+    of a canary are copied from your first example and do not matter.
 
     Canaries join your batches, which dilutes the mean gradient: multiply the learning rate of plain
     SGD by ``len(CanaryData(...)) / len(data)``, or you train more slowly than without canaries.
@@ -105,14 +108,14 @@ class CanaryData(Dataset[Any]):
 
     def __init__(self, data: Any, canaries: Canaries) -> None:
         _check.instance("canaries", canaries, Canaries, "Canaries.from_plan(plan, seed=1)")
-        self.data, self.n, self.any = data, canaries.dpsgd.n, _entries(data[0])
+        self.data, self.n, self.filler = data, canaries.dpsgd.n, _entries(data[0])
 
     def __len__(self) -> int:
         return len(self.data) + self.n
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
         if index >= len(self.data):
-            return (*self.any, index - len(self.data))
+            return (*self.filler, index - len(self.data))
         return (*_entries(self.data[index]), -1)
 
 
@@ -124,13 +127,16 @@ def batch_size(data: CanaryData, canaries: Canaries) -> int:
     """The size of batches for which Opacus samples at the rate of the plan.
 
     Opacus samples at 1 over the number of batches, so the rate must be 1 over an integer. Batches
-    are larger than without canaries, and so is what their sum of gradients is divided by.
+    are larger than without canaries, and so is the number that divides their sum of gradients.
     """
     return ceil(len(data) / round(1 / canaries.dpsgd.sample_rate))
 
 
 def attach(model: Any, optimizer: Any, loader: Any) -> None:
-    """Show each noisy gradient to the canaries; all three are as ``make_private`` returned them."""
+    """Show each noisy gradient to the canaries.
+
+    All three arguments are those that ``make_private`` returned.
+    """
     ours = [module for module in model.modules() if isinstance(module, WithCanaries)]
     if len(ours) != 1:
         raise ValueError(f"model must contain one WithCanaries, got {len(ours)}")

@@ -23,9 +23,9 @@ A training that was actually run:
 """
 
 from oralib.dpsgd.conformity import Conformity, conformity
-from oralib.dpsgd.hopping import Dropping, hopping_scores, simulate_hopping
+from oralib.dpsgd.hopping import Dropping, simulate_hopping
 from oralib.dpsgd.likelihood import simulate_likelihood
-from oralib.dpsgd.released import audit_gradients, canary_scores, noisy_gradients
+from oralib.dpsgd.released import canary_scores, noisy_gradients
 from oralib.dpsgd.single_step import guess_distances, simulate_single_step
 from oralib.dpsgd.sums import simulate_dpsgd
 from oralib.dpsgd.training import DpSgd, run_dpsgd, simulate_training
@@ -34,11 +34,9 @@ __all__ = [
     "Conformity",
     "DpSgd",
     "Dropping",
-    "audit_gradients",
     "canary_scores",
     "conformity",
     "guess_distances",
-    "hopping_scores",
     "noisy_gradients",
     "run_dpsgd",
     "simulate_dpsgd",

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib.dpsgd.released import check_places, check_steps
+from oralib.dpsgd.released import checked_gradients
 from oralib.dpsgd.training import DpSgd
 
 
@@ -30,9 +30,12 @@ class Conformity:
 
     Attributes
     ----------
-    signal : how far the included canaries are from where they should be.
-    spread : how far the spread of the gradients is from that of the stated noise and sampling.
-    steps : how far neighbouring steps depend on each other.
+    signal : float
+        How far the included canaries are from where they should be.
+    spread : float
+        How far the spread of the gradients is from that of the stated noise and sampling.
+    steps : float
+        How far neighbouring steps depend on each other.
 
     Examples
     --------
@@ -58,37 +61,37 @@ def conformity(
 
     Parameters
     ----------
-    dpsgd : the training as it was stated.
-    gradients : its noisy gradients, T rows and a column for each used coordinate.
-    included : the coins: which of the n canaries were in the training data.
-    places : None for canaries that stay, else the coordinate of each in each step.
+    dpsgd : DpSgd
+        The training run as it was stated.
+    gradients : array
+        Its noisy gradients, T rows and a column for each used coordinate.
+    included : array
+        The coins: which of the n canaries were in the training data.
+    places : array or None
+        None for canaries that stay, canary i on coordinate i % d. Otherwise the coordinate of each
+        canary in each step, T rows and n columns, or -1 if it has been dropped.
 
     Examples
     --------
-    Half of the stated noise:
+    Half the stated noise:
 
-    >>> from oralib import train
+    >>> from oralib.dpsgd import run_dpsgd
     >>> stated, real = DpSgd(n=100, d=50, sigma=2.0), DpSgd(n=100, d=50, sigma=1.0)
     >>> rng = np.random.default_rng(1)
     >>> included = rng.random(100) < 0.5
-    >>> gradients = -np.diff(train(real, included, rng), axis=0)
+    >>> gradients = -np.diff(run_dpsgd(real, included, rng), axis=0)
     >>> [conformity(x, gradients, included).p_value < 0.01 for x in (real, stated)]
     [False, True]
     """
-    y = check_steps(dpsgd, gradients)
+    y = checked_gradients(dpsgd, gradients)
     coins = _check.coins("included", included, dpsgd.n)
-    used, q = dpsgd.used_coordinates, dpsgd.sample_rate
-    if places is None:
-        ones = np.bincount(np.flatnonzero(coins) % used, minlength=used)[None, :]
-    else:
-        rows = check_places(dpsgd, places)
-        ones = np.array([np.bincount(row[coins & (row >= 0)], minlength=used) for row in rows])
-    luck = q * (1 - q) * ones  # the variance of the batch
-    variance = dpsgd.sigma**2 + luck
+    ones, q = _included(dpsgd, coins, places), dpsgd.sample_rate
+    of_batch = q * (1 - q) * ones
+    variance = dpsgd.sigma**2 + of_batch
     error = y - q * ones
-    # Fourth moments: of a normal number and of a binomial one, independent of each other.
-    fourth = 3 * dpsgd.sigma**4 + 6 * dpsgd.sigma**2 * luck
-    fourth = fourth + luck * (1 + (3 * ones - 6) * q * (1 - q))
+    # The fourth moment of a normal number plus an independent binomial one, both centred.
+    fourth = 3 * dpsgd.sigma**4 + 6 * dpsgd.sigma**2 * of_batch
+    fourth = fourth + of_batch * (1 + (3 * ones - 6) * q * (1 - q))
     spread = np.broadcast_to(fourth - variance**2, y.shape)
     weight = np.broadcast_to(ones / variance, y.shape)
     steps = 0.0
@@ -101,3 +104,19 @@ def conformity(
         spread=float((error**2 - variance).sum() / np.sqrt(spread.sum())),
         steps=steps,
     )
+
+
+def _included(
+    dpsgd: DpSgd, coins: NDArray[np.bool_], places: ArrayLike | None
+) -> NDArray[np.int64]:
+    """How many included canaries each coordinate has: a row for each step, or one for all."""
+    used = dpsgd.used_coordinates
+    if places is None:
+        return np.bincount(np.flatnonzero(coins) % used, minlength=used)[None, :]
+    rows = _check.integers("places", places, -1, used - 1)
+    if rows.shape != (dpsgd.steps, dpsgd.n):
+        raise ValueError(
+            f"places must have shape ({dpsgd.steps}, {dpsgd.n}), a coordinate for each step and "
+            f"canary, got shape {rows.shape}"
+        )
+    return np.array([np.bincount(row[coins & (row >= 0)], minlength=used) for row in rows])

@@ -47,12 +47,12 @@ Reals = NDArray[Any]  # of doubles
 
 #: The largest error of a tabulated probability.
 _ERROR = 1e-9
-#: Integrals leave out exponents below this, and tables log-probabilities of draws below it.
-_NEGLIGIBLE = 42.0
+#: Integrands and probabilities below exp(-_NEGLIGIBLE_EXPONENT), about 1e-18, are left out.
+_NEGLIGIBLE_EXPONENT = 42.0
 #: More than this takes too long to tabulate: points of an integral, integrands of a table.
 _MOST_POINTS, _MOST_WORK = 4 * 10**6, 3 * 10**8
-#: How many numbers are worked on at once.
-_AT_ONCE = 2 * 10**5
+#: Integrands that are computed at once, which limits the memory.
+_CHUNK = 2 * 10**5
 
 
 class End(NamedTuple):
@@ -70,19 +70,16 @@ class End(NamedTuple):
     whole: Reals
 
 
-@dataclass(frozen=True, eq=False)
-class Extremes:
-    """Both ends. If they meet in one coordinate, the table of the high end has it for both."""
+class Extremes(NamedTuple):
+    """Both ends of the order of d coordinates with s elements each.
+
+    If both ends guess elements of one coordinate, the table of the high end has it for both.
+    """
 
     s: int
     d: int
     high: End
     low: End
-
-    @property
-    def meet(self) -> bool:
-        """Whether both ends guess elements of one coordinate."""
-        return self.high.coordinates + self.low.coordinates > self.d
 
 
 def coordinates_needed(dpsgd: DpSgd, k: int) -> int:
@@ -103,32 +100,30 @@ def extremes_of(dpsgd: DpSgd, k: int) -> Extremes:
     law = _Score(s, dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma**2 * dpsgd.steps)
     top, bottom = ceil_ratio(k - k // 2, s), ceil_ratio(k // 2, s)
     high, low = k - k // 2 - (top - 1) * s, k // 2 - (bottom - 1) * s
+    far = _largest_log_odds(d)
     if top + bottom > d:  # one coordinate is drawn for both ends, anywhere in the order
         both = high + low
-        tables = _tabulate(law, both, s if d > 1 else both, -_far(d), _far(d))
+        tables = _tabulate(law, both, s if d > 1 else both, -far, far)
         return Extremes(s, d, End(top, high, *tables), End(bottom, low, *tables))
-    tables = _tabulate(law, high, s if top > 1 else high, -_inner(top, d), _far(d))
+    tables = _tabulate(law, high, s if top > 1 else high, -_innermost_log_odds(top, d), far)
     upper = End(top, high, *tables)
     if bottom == 0:
         return Extremes(s, d, upper, End(0, 0, *tables))
-    tables = _tabulate(law, low, s if bottom > 1 else low, -_far(d), _inner(bottom, d))
+    tables = _tabulate(law, low, s if bottom > 1 else low, -far, _innermost_log_odds(bottom, d))
     return Extremes(s, d, upper, End(bottom, low, *tables))
 
 
-def _far(d: int) -> float:
-    """No y is farther from 0, except with probability exp(-_NEGLIGIBLE)."""
-    return log(d) + _NEGLIGIBLE
+def _largest_log_odds(d: int) -> float:
+    """No y is farther from 0, except with probability exp(-_NEGLIGIBLE_EXPONENT)."""
+    return log(d) + _NEGLIGIBLE_EXPONENT
 
 
-def _inner(coordinates: int, d: int) -> float:
+def _innermost_log_odds(coordinates: int, d: int) -> float:
     """Log-odds that the tail probability of an end's innermost coordinate does not exceed."""
-    most = scipy.special.betainccinv(coordinates, d - coordinates + 1, np.exp(-_NEGLIGIBLE))
-    return min(float(scipy.special.logit(most)), _far(d))
-
-
-def play_extremes(both: Extremes, trials: int, rng: Generator) -> NDArray[np.int64]:
-    """The number of right guesses in each of this many audits."""
-    return _play(trials, both.s, both.d, both.meet, both.high, both.low, rng)
+    most = scipy.special.betainccinv(
+        coordinates, d - coordinates + 1, np.exp(-_NEGLIGIBLE_EXPONENT)
+    )
+    return min(float(scipy.special.logit(most)), _largest_log_odds(d))
 
 
 # --------------------------------------------------------------------- the law of a coordinate
@@ -223,9 +218,11 @@ def _contours(law: _Score, farthest: float) -> _Contours:
     least = 1 / sd
     # The trapezoidal rule adds what lies a period away: a tail of 1, damped by exp(-c period).
     c = np.maximum(np.abs(theta), least)
-    period = max(float(((np.abs(y) + _NEGLIGIBLE) / c).max()), 24 * sqrt(float(spread.max())))
+    period = max(
+        float(((np.abs(y) + _NEGLIGIBLE_EXPONENT) / c).max()), 24 * sqrt(float(spread.max()))
+    )
     step = 2 * pi / period
-    most = sqrt(2 * _NEGLIGIBLE / law.variance) / step
+    most = sqrt(2 * _NEGLIGIBLE_EXPONENT / law.variance) / step
     if most > _MOST_POINTS:
         raise ValueError(_too_small(law))
     return _Contours(law, x, y, theta, least, step, _points(law, theta, least, step, ceil(most)))
@@ -239,11 +236,11 @@ def _points(law: _Score, theta: Reals, least: float, step: float, most: int) -> 
     tried = np.array([theta[0], -least, least, theta[-1]])
     at_zero = law.s * law.logs(tried, np.zeros(1))[1].real
     kept = []
-    for first in range(0, most + 1, _AT_ONCE):
-        places = np.arange(first, min(first + _AT_ONCE, most + 4), 4)
+    for first in range(0, most + 1, _CHUNK):
+        places = np.arange(first, min(first + _CHUNK, most + 4), 4)
         t = step * places
         size = law.s * law.logs(tried, t)[1].real - law.variance * t**2 / 2 - at_zero
-        kept.append(places[(size > -_NEGLIGIBLE - 10).any(axis=0)])
+        kept.append(places[(size > -_NEGLIGIBLE_EXPONENT - 10).any(axis=0)])
     every = np.concatenate(kept)[:, None] + np.arange(-3, 4)
     return step * np.unique(every[every >= 0])
 
@@ -279,12 +276,8 @@ def _integrals(
     if a is not None:
         rest = (law.s - a) * pair - start + noise
         j = np.arange(a + 1)
-        chosen = (
-            scipy.special.gammaln(a + 1)
-            - scipy.special.gammaln(j + 1)
-            - scipy.special.gammaln(a - j + 1)
-        )
-        chosen -= a * log(2)
+        # The logarithm of C(a, j) / 2^a.
+        chosen = -scipy.special.betaln(j + 1, a - j + 1) - log(a + 1) - a * log(2)
         for i in j:
             power = rest + i * element
             terms = np.exp(power.real + chosen[i]) * np.cos(power.imag)
@@ -295,7 +288,7 @@ def _integrals(
 
 def _blocks(on: _Contours, x: Reals, c: Reals, a: int | None) -> tuple[Reals, Reals, Reals]:
     """Like _integrals, a few x at a time."""
-    size = max(1, _AT_ONCE // on.t.size)
+    size = max(1, _CHUNK // on.t.size)
     parts = [_integrals(on, x[i : i + size], c[i : i + size], a) for i in range(0, x.size, size)]
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))  # type: ignore[return-value]
 
@@ -362,10 +355,19 @@ def _midpoints(rows: Reals) -> Reals:
 
 
 @jit
-def _play(trials: int, s: int, d: int, meet: bool, high: End, low: End, rng: Generator) -> Array:
+def play_extremes(extremes: Extremes, trials: int, rng: Generator) -> Array:
+    """Right guesses in each of several audits.
+
+    In each audit, draw the tail probability of the high end's innermost coordinate by two gamma
+    variables, and those of the coordinates above it as uniform numbers beyond. Do the same at the
+    low end, among the coordinates below. For each of them draw how many of its guessed elements are
+    included, from the table at its tail probability.
+    """
+    s, d, high, low = extremes
     v = np.empty(trials, dtype=np.int64)
     weights = np.empty(6)
     top, bottom = high.coordinates, low.coordinates
+    meet = top + bottom > d
     for trial in range(trials):
         # The innermost coordinate of the high end, and the shares of the line above and below it.
         one, other = rng.standard_gamma(top), rng.standard_gamma(d - top + 1)

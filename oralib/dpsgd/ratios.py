@@ -17,25 +17,35 @@ from oralib.mechanisms import Array
 #: Points of a table.
 POINTS = 1024
 
+#: Counts of a smaller log-probability, about 1e-18, are left out of a table.
+LEAST_LOG_PMF = -42.0
+
 
 @jit
-def window(r: int, q: float) -> tuple[int, int]:
-    """The counts of Bin(r, q) beyond which nothing is likelier than 1e-18."""
+def window(r: int, q: float, least: float) -> tuple[int, int]:
+    """The first and last count of Bin(r, q) with a log-probability above ``least``."""
     if q == 1:
         return r, r
     first = last = int(r * q)
-    while first > 0 and log_pmf(first - 1, r, q, 1 - q) > -42.0:
+    while first > 0 and log_pmf(first - 1, r, q, 1 - q) > least:
         first -= 1
-    while last < r and log_pmf(last + 1, r, q, 1 - q) > -42.0:
+    while last < r and log_pmf(last + 1, r, q, 1 - q) > least:
         last += 1
     return first, last
+
+
+@jit
+def log_weights(r: int, q: float) -> tuple[int, Array]:
+    """The first likely count of Bin(r, q), and the log-probabilities from it to the last one."""
+    first, last = window(r, q, LEAST_LOG_PMF)
+    return first, np.array([log_pmf(m, r, q, 1 - q) for m in range(first, last + 1)])
 
 
 @jit
 def log_mixture(y: float, first: int, weight: Array, noise: float) -> float:
     """The log-density at y of a count plus normal noise, up to a constant.
 
-    ``weight`` has the log-probabilities of the counts from ``first`` on.
+    ``weight`` has the log-probabilities of the counts, beginning with ``first``.
     """
     top = -np.inf
     for m in range(weight.size):
@@ -75,9 +85,7 @@ def ratio_table(
 def _log_ratios(
     load: int, sample_rate: float, sigma: float, low: float, step: float
 ) -> tuple[Array, Array]:
-    others, q = load - 1, sample_rate / 2
-    first, last = window(others, q)
-    weight = np.array([log_pmf(m, others, q, 1 - q) for m in range(first, last + 1)])
+    first, weight = log_weights(load - 1, sample_rate / 2)
     ratio, density = np.empty(POINTS), np.empty(POINTS)
     for i in range(POINTS):
         y = low + i * step
@@ -90,3 +98,20 @@ def _log_ratios(
         else:  # beyond the range of the exponential
             ratio[i] = np.logaddexp(0.0, np.log(sample_rate) + gain)
     return ratio, density
+
+
+def log_ratios(
+    y: NDArray[np.float64], loads: NDArray[np.int64], sample_rate: float, sigma: float
+) -> NDArray[np.float64]:
+    """What the noisy gradient of each coordinate says about one of its canaries."""
+    ratios = np.empty(y.size)
+    for load in np.unique(loads).tolist():
+        low, step, values, _ = ratio_table(load, sample_rate, sigma)
+        here = loads == load
+        ratios[here] = _interpolate_all(values, low, step, y[here])
+    return ratios
+
+
+@jit
+def _interpolate_all(values: Array, low: float, step: float, y: Array) -> Array:
+    return np.array([interpolate(values, low, step, each) for each in y])

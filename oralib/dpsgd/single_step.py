@@ -1,8 +1,7 @@
 """The guesser with a threshold on one full-batch step, plain or with feedback (Section 6.3)."""
 
 from functools import lru_cache
-from math import exp, inf, log
-from typing import Any
+from math import inf
 
 import numpy as np
 from numpy.random import Generator
@@ -12,8 +11,10 @@ from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib._rounding import ROUNDING
+from oralib._streams import play
 from oralib.bounds import Counts
-from oralib.dpsgd.training import DpSgd, ones_among, play_counts
+from oralib.dpsgd.ratios import log_mixture
+from oralib.dpsgd.training import DpSgd, ones_among
 from oralib.games import FEEDBACK, adaptive_game, check_budget
 from oralib.mechanisms import Array
 
@@ -31,12 +32,16 @@ def simulate_single_step(
 
     Parameters
     ----------
-    dpsgd : a training with steps=1 and sample_rate=1.
-    tau : the threshold on the distributional privacy loss, in [1e-6, 1000].
-    feedback : what the guesser is told as it goes through the elements of a coordinate: nothing
-        (``"none"``, plain one-run auditing), the coins of the elements that it abstained from
-        (``"one-way"``), or all coins (``"full"``, the paper's adaptive auditing).
-    budget : with feedback, a number of guesses fixed in advance, as in :func:`oralib.adaptive`.
+    dpsgd : DpSgd
+        A training run with steps=1 and sample_rate=1.
+    tau : float
+        The threshold on the distributional privacy loss, in [1e-6, 1000].
+    feedback : str
+        What the guesser learns as it goes through the elements of a coordinate: nothing
+        (``"none"``, one-run auditing without feedback), the coins of the elements on which it
+        abstained (``"one-way"``), or all coins (``"full"``, the paper's adaptive auditing).
+    budget : int or None
+        With feedback, a number of guesses fixed in advance, as in :func:`oralib.adaptive`.
 
     Examples
     --------
@@ -46,25 +51,25 @@ def simulate_single_step(
     True
     """
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
-    plain, full = feedback == "none", feedback == "full"
-    distance: Any = guess_distance(dpsgd, tau) if plain else guess_distances(dpsgd, tau)
-    s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
-    most = check_budget(budget, dpsgd.n)
-    if plain and budget is not None:
+    tau = _checked_tau(dpsgd, tau)
+    fixed, most = budget is not None, check_budget(budget, dpsgd.n)
+    if fixed and feedback == "none":
         raise ValueError(f"budget needs feedback, got budget={budget} and feedback='none'")
+    s, d, sigma = dpsgd.per_coordinate, dpsgd.used_coordinates, dpsgd.sigma
+    distances = _guess_distances(s, sigma, tau, last=feedback == "none")
 
-    def block(size: int, rng: Generator) -> Any:
-        if plain:
-            return _plain_block(size, d, s, dpsgd.sigma, distance, rng)
-        v, r = _adaptive_block(size, d, s, (dpsgd.sigma, distance), full, most, rng)
-        return v, r if budget is None else np.full_like(r, most)
+    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if feedback == "none":
+            return _plain_block(size, d, s, sigma, distances[-1], rng)
+        v, r = _feedback_block(size, d, s, sigma, distances, feedback == "full", most, rng)
+        return v, np.full_like(r, most) if fixed else r
 
-    game = "one-run" if plain else f"{adaptive_game(feedback, budget)},"
-    key = (float(tau),) if budget is None else (float(tau), most)
-    if feedback == "full" and budget is not None:
+    rules = "one-run" if feedback == "none" else f"{adaptive_game(feedback, budget)},"
+    game, key = f"{rules} DP-SGD", (tau, most) if fixed else (tau,)
+    v, r = play(block, trials, seed, game, dpsgd, *key)
+    if feedback == "full" and fixed:
         feedback = "list"  # the elements come in a fixed order
-    how: Any = {"r_fixed": budget is not None, "feedback": feedback}
-    return play_counts(f"{game} DP-SGD", block, dpsgd, trials, seed, *key, **how)
+    return Counts(v, r, dpsgd.n, game, r_fixed=fixed, feedback=feedback)
 
 
 def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
@@ -78,17 +83,17 @@ def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
     >>> guess_distances(dpsgd, 1.0).round(3).tolist()
     [inf, 1.0, 1.278]
     """
-    tau = _checked(dpsgd, tau)
+    tau = _checked_tau(dpsgd, tau)
     return _guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau).copy()
 
 
 def guess_distance(dpsgd: DpSgd, tau: float) -> float:
     """The last of :func:`guess_distances`, which is all that a guesser without feedback needs."""
-    tau = _checked(dpsgd, tau)
+    tau = _checked_tau(dpsgd, tau)
     return float(_guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau, last=True)[-1])
 
 
-def _checked(dpsgd: DpSgd, tau: float) -> float:
+def _checked_tau(dpsgd: DpSgd, tau: float) -> float:
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     if dpsgd.steps != 1 or dpsgd.sample_rate != 1:
         raise ValueError(
@@ -107,15 +112,11 @@ def _guess_distances(s: int, sigma: float, tau: float, last: bool = False) -> ND
 @jit
 def _distances(first: int, s: int, sigma: float, goal: float) -> Array:
     distance = np.full(s + 1, inf)
-    high = 1.0
     for u in range(first, s + 1):
         log_weight = np.array([log_pmf(j, u - 1, 0.5, 0.5) for j in range(u)])
-        # The distance changes little from one u to the next: look around the last one first.
-        low, high = 0.98 * high, 1.02 * high
+        low, high = 0.0, 1.0
         while _loss_at(high, log_weight, sigma) < goal:
             low, high = high, 2 * high
-        while _loss_at(low, log_weight, sigma) > goal:
-            low, high = low / 2, low
         while high - low > 1e-14 * (1 + high):
             middle = 0.5 * (low + high)
             if _loss_at(middle, log_weight, sigma) < goal:
@@ -132,26 +133,21 @@ def _loss_at(x: float, log_weight: Array, sigma: float) -> float:
 
     The same as :class:`oralib.NoisyCountInSets` gives, but a hundred times faster; see the tests.
     """
-    entry = 0.5 * log_weight.size - x
-    without = _log_density(entry, log_weight, sigma)
-    return without - _log_density(entry - 1, log_weight, sigma)
-
-
-@jit
-def _log_density(entry: float, log_weight: Array, sigma: float) -> float:
-    """log density, up to a constant, of the noisy count of all elements but one."""
-    most, total = -inf, 0.0
-    for j in range(log_weight.size):
-        most = max(most, log_weight[j] - (entry - j) ** 2 / (2 * sigma**2))
-    for j in range(log_weight.size):
-        total += exp(log_weight[j] - (entry - j) ** 2 / (2 * sigma**2) - most)
-    return most + log(total)
+    count = 0.5 * log_weight.size - x  # of all elements, this one included or not
+    without = log_mixture(count, 0, log_weight, sigma)
+    return without - log_mixture(count - 1, 0, log_weight, sigma)
 
 
 @jit
 def _plain_block(
     trials: int, d: int, s: int, sigma: float, distance: float, rng: Generator
 ) -> tuple[Array, Array]:
+    """Right guesses and guesses in each of several audits without feedback.
+
+    For each coordinate toss the coins of its elements and add noise to their sum. If this noisy
+    count is at least ``distance`` away from s/2, guess all elements of the coordinate, towards the
+    side on which it lies.
+    """
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):
@@ -164,10 +160,23 @@ def _plain_block(
 
 
 @jit
-def _adaptive_block(
-    trials: int, d: int, s: int, step: Any, full: bool, budget: int, rng: Generator
+def _feedback_block(
+    trials: int,
+    d: int,
+    s: int,
+    sigma: float,
+    distances: Array,
+    full: bool,
+    budget: int,
+    rng: Generator,
 ) -> tuple[Array, Array]:
-    sigma, distance = step
+    """Right guesses and guesses in each of several audits with feedback.
+
+    For each coordinate toss the coins of its elements and add noise to their sum. Go through its
+    elements: guess where the noisy count of those whose coins are unknown is far enough from its
+    mean. Where a coin is shown, because of full feedback or because the guesser abstained, take it
+    off that count. Stop when the budget is spent.
+    """
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):
@@ -177,7 +186,7 @@ def _adaptive_block(
             rest = ones + sigma * rng.standard_normal()
             for unknown in range(s, 0, -1):
                 x = rest - unknown / 2
-                guessed = abs(x) >= distance[unknown] and r[trial] < budget
+                guessed = abs(x) >= distances[unknown] and r[trial] < budget
                 if guessed and not full:
                     # A guess reveals nothing, so the next element looks the same: guess them all,
                     # as far as the budget goes.
@@ -187,7 +196,7 @@ def _adaptive_block(
                     r[trial] += taken
                     v[trial] += ones if x > 0 else taken - ones
                     break
-                bit = ones_among(np.int64(1), ones, unknown, rng)
+                bit = int(rng.random() * unknown < ones)
                 if guessed:
                     r[trial] += 1
                     v[trial] += bit == (x > 0)

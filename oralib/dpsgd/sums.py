@@ -10,7 +10,7 @@ independently for each coordinate, where m is the number of its included element
 
 from functools import lru_cache
 from math import log, sqrt
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -20,14 +20,16 @@ from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib.bounds import Counts
-from oralib.dpsgd.extremes import coordinates_needed, extremes_of, play_extremes
-from oralib.dpsgd.training import DpSgd, ones_among, play_counts
+from oralib.dpsgd.extremes import Extremes, coordinates_needed, extremes_of, play_extremes
+from oralib.dpsgd.ratios import window
+from oralib.dpsgd.training import DpSgd, ones_among, play_audits
 from oralib.mechanisms import Array
 
-#: How to draw an audit.
-METHODS = ("auto", "collapsed", "extremes")
 #: This many coordinates, or elements in one, are many: drawing all of them takes long.
 _MANY_COORDINATES, _MANY_ELEMENTS = 10_000, 256
+
+#: Log-probability that no draw can notice: a uniform double has 53 bits.
+_LEAST_LOG_PROBABILITY = log(1e-25)
 
 
 def simulate_dpsgd(
@@ -36,17 +38,21 @@ def simulate_dpsgd(
     """Audit DP-SGD with k guesses: 1 for the k/2 highest elements, -1 for the k/2 lowest.
 
     For odd k the highest get one more. The score of an element is the sum of all noisy gradients of
-    its coordinate; which elements of a coordinate are taken at the border does not matter.
+    its coordinate. If only some elements of a coordinate are guessed, it does not matter which.
 
     Parameters
     ----------
-    dpsgd : the training.
-    k : the number of guesses.
-    trials, seed : how many audits are played, and with which random numbers.
-    method : how they are drawn. The law is the same, but the random numbers are not:
-        ``"collapsed"`` draws each coordinate; ``"extremes"`` only those that are guessed, in a time
-        that depends on k alone, after preparing tables for about half a second; ``"auto"`` takes
-        the latter where there are many more coordinates, or too many elements in each.
+    dpsgd : DpSgd
+        The training run.
+    k : int
+        The number of guesses.
+    trials, seed : int
+        How many audits are played, and with which random numbers.
+    method : str
+        How they are drawn. The law is the same, but the random numbers are not: ``"collapsed"``
+        draws each coordinate; ``"extremes"`` only those that are guessed, in a time that depends on
+        k alone, after preparing tables for about half a second; ``"auto"`` takes the latter where
+        there are many more coordinates, or too many elements in each.
 
     Examples
     --------
@@ -56,39 +62,52 @@ def simulate_dpsgd(
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     k = _check.integer("k", k, 1, dpsgd.n)
-    _check.one_of("method", method, METHODS)
+    _check.one_of("method", method, ("auto", "collapsed", "extremes"))
+    game, key = "one-run DP-SGD", (dpsgd, [k], dpsgd.n, trials, seed)
     used, s = dpsgd.used_coordinates, dpsgd.per_coordinate
-    many = used >= max(_MANY_COORDINATES, 8 * coordinates_needed(dpsgd, k))
-    game = "one-run DP-SGD"
-    if method == "extremes" or (method == "auto" and (many or s >= _MANY_ELEMENTS)):
-        try:
-            extremes = extremes_of(dpsgd, k)
-        except ValueError:  # there is too little noise, or there are too many guesses
-            if method == "extremes":
-                raise
-        else:
+    extremes = _extremes(dpsgd, k, method)
+    if extremes is not None:
 
-            def drawn(size: int, rng: Generator) -> tuple[NDArray[Any], NDArray[Any]]:
-                return play_extremes(extremes, size, rng), np.full(size, k)
+        def ends(_: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
+            return play_extremes(extremes, size, rng)[:, None]
 
-            # A trial takes microseconds, less than opening a stream for a few of them.
-            key = dpsgd, trials, seed, k, "extremes"
-            return play_counts(game, drawn, *key, r_fixed=True, largest=1024)
+        # A trial takes microseconds, less than opening a stream for a few of them.
+        return play_audits(game, ends, *key, "extremes", largest=1024)[0]
     law = _coordinate_law(s, dpsgd.steps, dpsgd.sample_rate)
     noise = dpsgd.sigma * sqrt(dpsgd.steps)
 
-    def block(size: int, rng: Generator) -> tuple[NDArray[Any], NDArray[Any]]:
-        return _audit_block(size, used, s, k, noise, law, rng), np.full(size, k)
+    def block(_: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
+        return _audit_block(size, used, s, k, noise, law, rng)[:, None]
 
-    return play_counts(game, block, dpsgd, trials, seed, k, r_fixed=True)
+    return play_audits(game, block, *key)[0]
+
+
+def _extremes(dpsgd: DpSgd, k: int, method: str) -> Extremes | None:
+    """The tables for drawing only the coordinates that are guessed; None to draw all of them."""
+    many = dpsgd.used_coordinates >= max(_MANY_COORDINATES, 8 * coordinates_needed(dpsgd, k))
+    slow = many or dpsgd.per_coordinate >= _MANY_ELEMENTS
+    if method == "collapsed" or (method == "auto" and not slow):
+        return None
+    try:
+        return extremes_of(dpsgd, k)
+    except ValueError:  # there is too little noise, or there are too many guesses
+        if method == "extremes":
+            raise
+        return None
+
+
+class _CoordinateLaw(NamedTuple):
+    """The joint law of (m, N) as an alias table: m, N, and for each entry a cut and an alias."""
+
+    m: NDArray[np.int64]
+    total: NDArray[np.int64]
+    cut: NDArray[np.float64]
+    alias: NDArray[np.int64]
 
 
 @lru_cache(maxsize=64)
-def _coordinate_law(
-    s: int, steps: int, sample_rate: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """The joint law of (m, N) as an alias table: m, N, and for each entry a cut and an alias."""
-    # m and N are spread over some 21 standard deviations, see _NEGLIGIBLE.
+def _coordinate_law(s: int, steps: int, sample_rate: float) -> _CoordinateLaw:
+    # m and N are spread over some 21 standard deviations, see _LEAST_LOG_PROBABILITY.
     spread_m, spread_n = min(s, 11 * sqrt(s)), 21 * sqrt(s * steps * sample_rate) + 1
     if spread_m * spread_n > 3e7:
         raise ValueError(
@@ -96,41 +115,22 @@ def _coordinate_law(
             f"got n / d = {s} and steps={steps}"
         )
     m, total, probability = _joint_law(s, steps, sample_rate)
-    return m, total, *_alias(probability)
-
-
-#: Log-probability that no draw can notice: a uniform double has 53 bits.
-_NEGLIGIBLE = log(1e-25)
+    return _CoordinateLaw(m, total, *_alias(probability))
 
 
 @jit
 def _joint_law(s: int, steps: int, sample_rate: float) -> tuple[Array, Array, Array]:
     """All (m, N) that are not negligible, and their probabilities."""
     ms, totals, levels = [0], [0], [0.0]
-    for m in _around(s // 2, s, 0.5, 0.0):
+    low, high = window(s, 0.5, _LEAST_LOG_PROBABILITY)
+    for m in range(low, high + 1):
         weight = log_pmf(m, s, 0.5, 0.5)
-        if sample_rate == 1:
-            ms.append(m)
-            totals.append(m * steps)
-            levels.append(weight)
-            continue
-        mean = int(m * steps * sample_rate)
-        for total in _around(mean, m * steps, sample_rate, weight):
+        first, last = window(m * steps, sample_rate, _LEAST_LOG_PROBABILITY - weight)
+        for total in range(first, last + 1):
             ms.append(m)
             totals.append(total)
             levels.append(weight + log_pmf(total, m * steps, sample_rate, 1 - sample_rate))
     return np.array(ms[1:]), np.array(totals[1:]), np.exp(np.array(levels[1:]))
-
-
-@jit
-def _around(start: int, r: int, q: float, weight: float) -> list[int]:
-    """The counts of Bin(r, q), from ``start`` outwards, that are not negligible."""
-    first = last = start
-    while first > 0 and weight + log_pmf(first - 1, r, q, 1 - q) > _NEGLIGIBLE:
-        first -= 1
-    while last < r and weight + log_pmf(last + 1, r, q, 1 - q) > _NEGLIGIBLE:
-        last += 1
-    return list(range(first, last + 1))
 
 
 @jit
@@ -154,26 +154,30 @@ def _alias(probability: Array) -> tuple[Array, Array]:
 
 @jit
 def _audit_block(
-    trials: int, d: int, s: int, k: int, noise: float, law: Any, rng: Generator
+    trials: int, d: int, s: int, k: int, noise: float, law: _CoordinateLaw, rng: Generator
 ) -> Array:
-    m, total, cut, alias = law
+    """Right guesses in each of several audits.
+
+    In each, draw the number of included elements and the noisy sum of every coordinate, and guess
+    the elements of the highest and of the lowest coordinates.
+    """
     v = np.empty(trials, dtype=np.int64)
     included = np.empty(d, dtype=np.int64)
     score = np.empty(d)
     for trial in range(trials):
         for j in range(d):
-            x = rng.random() * cut.size
+            x = rng.random() * law.cut.size
             entry = int(x)
-            if x - entry >= cut[entry]:
-                entry = alias[entry]
-            included[j] = m[entry]
-            score[j] = total[entry] + noise * rng.standard_normal()
-        v[trial] = _count_right(score, included, s, k, rng)
+            if x - entry >= law.cut[entry]:
+                entry = law.alias[entry]
+            included[j] = law.m[entry]
+            score[j] = law.total[entry] + noise * rng.standard_normal()
+        v[trial] = _right_at_both_ends(score, included, s, k, rng)
     return v
 
 
 @jit
-def _count_right(score: Array, included: Array, s: int, k: int, rng: Generator) -> int:
+def _right_at_both_ends(score: Array, included: Array, s: int, k: int, rng: Generator) -> int:
     """How many of the k guesses are right, given each coordinate's score and included elements."""
     d = score.size
     high, low = k - k // 2, k // 2
@@ -196,9 +200,9 @@ def _count_right(score: Array, included: Array, s: int, k: int, rng: Generator) 
 
 @jit
 def _split(score: Array, first: int, last: int) -> Array:
-    """The coordinates, ordered only as far as the borders ``first`` and ``last`` need.
+    """The coordinates by their scores: right at the places ``first`` and ``last``, and around them.
 
-    Selection instead of sorting: only the two borders matter, not the order beyond them.
+    Selection instead of sorting: the order within the three parts between them does not matter.
     """
     order = np.argpartition(score, first)
     if last > first:

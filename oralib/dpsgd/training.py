@@ -1,9 +1,8 @@
-"""DP-SGD with Dirac canaries, step by step (Algorithm 3), and its plain audit."""
+"""DP-SGD with Dirac canaries, step by step (Algorithm 3), and its audit as written."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, log1p
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -19,7 +18,7 @@ from oralib.mechanisms import Array
 
 @dataclass(frozen=True)
 class DpSgd:
-    """A training of DP-SGD on n Dirac canaries in d dimensions.
+    """A training run of DP-SGD on n Dirac canaries in d dimensions.
 
     In each step every included element is in the batch with probability q; the sum of their clipped
     gradients, of norm 1 in units of the clipping threshold, gets normal noise with standard
@@ -27,11 +26,16 @@ class DpSgd:
 
     Attributes
     ----------
-    n : the number of elements: at most d, or a multiple of d.
-    d : the number of coordinates of the model.
-    steps : the number of steps, T.
-    sample_rate : how likely an included element is in the batch of a step, in (0, 1].
-    sigma : the noise multiplier: the noise's standard deviation over the clipping threshold.
+    n : int
+        The number of elements: at most d, or a multiple of d.
+    d : int
+        The number of coordinates of the model.
+    steps : int
+        The number of steps, T.
+    sample_rate : float
+        How likely an included element is in the batch of a step, in (0, 1].
+    sigma : float
+        The noise multiplier: the noise's standard deviation over the clipping threshold.
 
     Examples
     --------
@@ -50,11 +54,9 @@ class DpSgd:
         n, d = _check.integer("n", self.n, 1), _check.integer("d", self.d, 1)
         if n > d:
             _check.multiple("n", n, d, "d, if n exceeds it")
-        steps, sigma = (
-            _check.integer("steps", self.steps, 1),
-            _check.real("sigma", self.sigma, *SIGMAS),
-        )
+        steps = _check.integer("steps", self.steps, 1)
         rate = _check.real("sample_rate", self.sample_rate, 0, 1, interval="(]")
+        sigma = _check.real("sigma", self.sigma, *SIGMAS)
         _check.store(self, n=n, d=d, steps=steps, sample_rate=rate, sigma=sigma)
 
     @property
@@ -66,9 +68,6 @@ class DpSgd:
     def used_coordinates(self) -> int:
         """The number of coordinates that any element uses."""
         return min(self.n, self.d)
-
-
-# --------------------------------------------------------------------- DP-SGD step by step
 
 
 def run_dpsgd(
@@ -87,10 +86,18 @@ def run_dpsgd(
 
     Parameters
     ----------
-    included : which of the n elements are in the training data.
-    clip : the clipping threshold of the gradients' norm.
-    learning_rate : how far a step goes.
-    gradient : the size of the canaries before clipping.
+    dpsgd : DpSgd
+        The training run.
+    included : array
+        Which of the n elements are in the training data.
+    rng : Generator
+        The random numbers of the batches and the noise.
+    clip : float
+        The clipping threshold of the gradients' norm.
+    learning_rate : float
+        How far a step goes.
+    gradient : float
+        The size of the canaries before clipping.
 
     Examples
     --------
@@ -101,29 +108,45 @@ def run_dpsgd(
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     _check.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
-    coordinates = np.flatnonzero(_check.coins("included", included, dpsgd.n)) % dpsgd.d
-    given = {"clip": clip, "learning_rate": learning_rate, "gradient": gradient}
-    sizes = tuple(_check.real(name, x, 0, inf, interval="()") for name, x in given.items())
-    training = dpsgd.d, dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma
-    return _train(coordinates, training, sizes, rng)
+    coins = _check.coins("included", included, dpsgd.n)
+    clip = _check.real("clip", clip, 0, inf, interval="()")
+    learning_rate = _check.real("learning_rate", learning_rate, 0, inf, interval="()")
+    gradient = _check.real("gradient", gradient, 0, inf, interval="()")
+    where, clipped = np.flatnonzero(coins) % dpsgd.d, min(1.0, clip / gradient) * gradient
+    run = dpsgd.d, dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma * clip
+    return _train(where, *run, clipped, learning_rate, rng)
 
 
 @jit
-def _train(coordinate: Array, training: Any, sizes: Any, rng: Generator) -> Array:
-    d, steps, sample_rate, sigma = training
-    clip, learning_rate, gradient = sizes
+def _train(
+    coordinates: Array,
+    d: int,
+    steps: int,
+    sample_rate: float,
+    noise: float,
+    clipped: float,
+    learning_rate: float,
+    rng: Generator,
+) -> Array:
+    """Simulate Algorithm 3; ``coordinates`` has one entry for each included element.
+
+    In each step
+
+    1. draw the normal noise of each coordinate;
+    2. draw the batch, and add ``clipped`` to the coordinate of each element in it;
+    3. move the weights by the learning rate times this noisy sum.
+    """
     weights = np.zeros((steps + 1, d))
-    clipped = min(1.0, clip / gradient) * gradient
     rate = -log1p(-sample_rate)  # inf for a full batch: every gap is 0
     noisy_sum = np.empty(d)
     for t in range(steps):
         for j in range(d):
-            noisy_sum[j] = sigma * clip * rng.standard_normal()
+            noisy_sum[j] = noise * rng.standard_normal()
         # Each element joins the batch with probability sample_rate, so the gaps between members
         # are geometric: jump from member to member.
         i = np.floor(rng.standard_exponential() / rate)
-        while i < coordinate.size:
-            noisy_sum[coordinate[int(i)]] += clipped
+        while i < coordinates.size:
+            noisy_sum[coordinates[int(i)]] += clipped
             i += 1 + np.floor(rng.standard_exponential() / rate)
         for j in range(d):
             weights[t + 1, j] = weights[t, j] - learning_rate * noisy_sum[j]
@@ -139,9 +162,10 @@ def simulate_training(
     clip: float = 1.0,
     learning_rate: float = 1.0,
 ) -> Counts:
-    """Like :func:`audit`, but training step by step and guessing element by element.
+    """Like :func:`simulate_dpsgd`, but training step by step and guessing element by element.
 
-    It is much slower and has the same law: it is there to be read, and to test :func:`audit`.
+    It is much slower and has the same law: it is there to be read, and as a test of
+    :func:`simulate_dpsgd`.
 
     Examples
     --------
@@ -150,63 +174,60 @@ def simulate_training(
     [20, 20, 20, 20, 20]
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
-    k = _check.integer("k", k, 1, dpsgd.n)
     clip = _check.real("clip", clip, 0, inf, interval="()")
     learning_rate = _check.real("learning_rate", learning_rate, 0, inf, interval="()")
-    used = dpsgd.used_coordinates
     elements = dpsgd.d * np.arange(dpsgd.per_coordinate)
+    run = dpsgd.d, dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma * clip
 
-    def trial(rng: Generator) -> int:
+    def trial(ks: NDArray[np.int64], rng: Generator) -> list[int]:
         included = rng.random(dpsgd.n) < 0.5
-        weights = run_dpsgd(
-            dpsgd, included, rng, clip=clip, learning_rate=learning_rate, gradient=clip
-        )
-        update = (weights[0] - weights[-1]) / learning_rate
+        where = np.flatnonzero(included) % dpsgd.d
+        weights = _train(where, *run, clip, learning_rate, rng)
+        update = (weights[0] - weights[-1])[: dpsgd.used_coordinates] / learning_rate
         # The elements in ascending order of their coordinate's update.
-        order = (np.argsort(update[:used], kind="stable")[:, None] + elements).ravel()
-        high, low = order[dpsgd.n - (k - k // 2) :], order[: k // 2]
-        return int(included[high].sum() + (~included[low]).sum())
+        order = (np.argsort(update, kind="stable")[:, None] + elements).ravel()
+        ends = [(order[dpsgd.n - (k - k // 2) :], order[: k // 2]) for k in ks.tolist()]
+        return [int(included[high].sum() + (~included[low]).sum()) for high, low in ends]
 
-    def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return np.array([trial(rng) for _ in range(size)]), np.full(size, k)
+    def block(ks: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
+        return np.array([trial(ks, rng) for _ in range(size)])
 
-    key = dpsgd, trials, seed, k, "step by step"
-    return play_counts("one-run DP-SGD", block, *key, r_fixed=True)
+    key = dpsgd, [k], dpsgd.n, trials, seed, "step by step"
+    return play_audits("one-run DP-SGD", block, *key)[0]
 
 
-def play_counts(
+def play_audits(
     game: str,
-    block: Any,
+    block: Callable[[NDArray[np.int64], int, Generator], NDArray[np.int64]],
     dpsgd: DpSgd,
+    guesses: Sequence[int],
+    most: int,
     trials: int,
     seed: int,
     *key: object,
-    r_fixed: bool,
     feedback: str = "none",
     largest: int = BLOCK,
-) -> Counts:
-    """The counts of a game on DP-SGD, played in blocks with their own streams."""
-    v, r = play(block, trials, seed, game, dpsgd, *key, largest=largest)
-    return Counts(v, r, dpsgd.n, game, r_fixed=r_fixed, feedback=feedback)
-
-
-def numbers_of_guesses(guesses: Sequence[int], most: int) -> NDArray[np.int64]:
-    """Numbers of guesses for the same trainings, checked: each is smaller than the one before."""
-    ks = _check.integers("guesses", guesses, 1)
-    if ks.ndim != 1 or not ks.size or (np.diff(ks) >= 0).any() or ks[0] > most:
-        raise ValueError(
-            f"guesses must be falling numbers of at most {most}, got guesses={guesses!r}"
-        )
-    return ks
-
-
-def fixed_counts(
-    v: NDArray[np.int64], ks: NDArray[np.int64], n: int, game: str, feedback: str = "none"
 ) -> list[Counts]:
-    """The counts for each number of guesses, from a column of right ones for each."""
+    """Counts of a game with a fixed number of guesses, for each of several such numbers.
+
+    ``block(ks, size, rng)`` plays ``size`` training runs and counts the right guesses: a row for
+    each run and a column for each number of guesses. These must fall, from ``most`` at most. The
+    random numbers also depend on ``key``.
+    """
+    ks = _check.integers("k", guesses, 1)
+    if ks.ndim != 1 or not ks.size or (np.diff(ks) >= 0).any():
+        raise ValueError(f"k must be falling numbers, got k={guesses!r}")
+    if ks[0] > most:
+        raise ValueError(f"k must lie in [1, {most}], got k={ks[0]}")
+    numbers = ks.tolist()
+
+    def rows(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
+        return (block(ks, size, rng),)
+
+    (v,) = play(rows, trials, seed, game, dpsgd, *numbers, *key, largest=largest)
     return [
-        Counts(v[:, i], np.full(len(v), k), n, game, r_fixed=True, feedback=feedback)
-        for i, k in enumerate(ks.tolist())
+        Counts(v[:, i], np.full(len(v), k), dpsgd.n, game, r_fixed=True, feedback=feedback)
+        for i, k in enumerate(numbers)
     ]
 
 
