@@ -15,7 +15,6 @@ unexport PYTHONPATH
 
 book: $(READY) # executes every chapter afresh; a warning is an error
 	rm -rf _build
-	$(BIN)/python -m orabook.builder.downloads _build/carried/downloads
 	$(BIN)/python -m orabook.builder.build
 	@echo "The book is ready: open file://$(CURDIR)/_build/html/index.html"
 pdf: $(READY) # the whole book as one PDF, printed by Chromium; no chapter is executed again

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
@@ -36,10 +37,14 @@ class Chapter:
 
     Attributes
     ----------
-    path : where it is; it runs in the folder of this file.
-    parameters : what it declares, by name: each has a type, a default and a meaning.
-    text : the notebook without its outputs, so that what is run is what was checked.
-    results : the names of its results, if it has been executed.
+    path : Path
+        Where it is; it runs in the folder of this file.
+    parameters : dict
+        What it declares, by name: each has a type, a default and a meaning.
+    text : str
+        The notebook without its outputs, so that what is run is what was checked.
+    results : tuple of str
+        The names of its results, if it has been executed.
 
     Examples
     --------
@@ -71,8 +76,16 @@ def chapters() -> list[Chapter]:
     >>> "06-dp-sgd" in [chapter.name for chapter in chapters()]
     True
     """
-    found = [_read(path) for path in sorted(BOOK.glob("*.ipynb"))]
+    found = [_read(path) for path in _notebooks().values()]
     return [chapter for chapter in found if chapter.parameters]
+
+
+def _notebooks() -> dict[str, Path]:
+    """The notebooks of the book by their names."""
+    known = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
+    if not known:
+        raise ValueError(f"there is no book at {BOOK}, so no chapters have names; give a notebook")
+    return known
 
 
 def find_chapter(name: str | os.PathLike[str]) -> Chapter:
@@ -89,10 +102,7 @@ def find_chapter(name: str | os.PathLike[str]) -> Chapter:
         return _read(path)
     if name.endswith(".ipynb"):
         raise ValueError(f"there is no notebook {name}")
-    known = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
-    if not known:
-        raise ValueError(f"there is no book at {BOOK}, so no chapters have names; give a notebook")
-    raise ValueError(f"there is no chapter {name!r}{_known(name, known, 'there are')}")
+    raise ValueError(f"there is no chapter {name!r}{_known(name, _notebooks(), 'there are')}")
 
 
 def _read(path: Path) -> Chapter:
@@ -138,7 +148,8 @@ def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, An
 
     Parameters
     ----------
-    given : values that differ from the chapter's own; strings, as on a command line, are parsed.
+    given : dict
+        Values that differ from the chapter's own; strings, as on a command line, are parsed.
 
     Examples
     --------
@@ -189,7 +200,9 @@ def _word(text: str) -> Any:
 
 
 def _list(text: str) -> list[Any]:
-    """The list in a text: ``1,2``, ``[1, 2]``, ``a,b`` or ``["a", "b"]``."""
+    """The list in a text: ``1,2``, ``[1, 2]``, ``[[1, 2], [3]]``, ``a,b`` or ``["a", "b"]``."""
+    with suppress(ValueError, SyntaxError):
+        value = ast.literal_eval(text.strip())
+        return list(value) if isinstance(value, list | tuple) else [value]
     bare = text.strip().removeprefix("[").removesuffix("]")
-    parts = [part.strip().strip("'\"") for part in bare.split(",")]
-    return [_word(part) for part in parts] if bare.strip() else []
+    return [_word(part) for part in bare.split(",")] if bare.strip() else []

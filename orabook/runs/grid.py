@@ -39,11 +39,16 @@ class Grid:
 
     Attributes
     ----------
-    points : all parameters of the chapter at each point.
-    axes : the parameters that vary, in the order of the file.
-    inputs : files whose contents are part of the name of every point.
-    results : the results that go into the table; empty for all.
-    show : the result to draw; empty for the first that is a number.
+    points : list of dict
+        All parameters of the chapter at each point.
+    axes : tuple of str
+        The parameters that vary, in the order of the file.
+    inputs : tuple of paths
+        Files whose contents are part of the name of every point.
+    results : tuple of str
+        The results that go into the table; empty for all.
+    show : str
+        The result to draw; empty for the first that is a number.
 
     Examples
     --------
