@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -103,6 +104,7 @@ def _assignments(words: Sequence[str]) -> dict[str, str]:
     """``["epsilon=4", "trials=50"]`` as a dictionary of strings."""
     given: dict[str, str] = {}
     for word in words:
+        word = os.fsencode(word).decode()  # the locale may not know all letters
         name, _, value = (part.strip() for part in word.partition("="))
         if not name or not value:
             raise ValueError(f"-p needs name=value, got -p {word}")

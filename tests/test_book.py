@@ -16,8 +16,8 @@ from papermill.parameterize import parameterize_notebook
 from orabook.extensions import stored_outputs
 from orabook.extensions.captions import move_captions
 from orabook.parameters import PARAMETERS
+from orabook.prose import VALUES, expressions
 from orabook.results import results_of
-from orabook.runs.prose import expressions
 
 ROOT = Path(__file__).parent.parent
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
@@ -262,6 +262,8 @@ def test_papermill_with_other_parameters(tmp_path, monkeypatch):
     ]:
         done = papermill.execute_notebook(str(path), None, given, progress_bar=False)
         assert results_of(done)[name] == value
+        assert any(expressions(cell.source) for cell in done.cells)
+        assert not any(VALUES in cell.metadata for cell in done.cells)  # of other parameters
 
 
 def refusal(path, given):

@@ -14,7 +14,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import yaml
+
+from orabook.builder.contents import contents
+from orabook.builder.pdf import start_chromium
 
 ROOT = Path(__file__).parent.parent
 HTML = ROOT / "_build" / "html"
@@ -33,9 +35,7 @@ pytestmark = [
 
 def pages():
     """Every page of the table of contents."""
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    chapters = [c for part in toc["parts"] for c in part["chapters"]]
-    return [toc["root"], *(c["file"] for x in chapters for c in (x, *x.get("sections", ())))]
+    return [page for _, listed in contents(ROOT) for page in listed]
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -65,24 +65,7 @@ def address():
 
 def start_browser(profile):
     """A headless Chromium that reaches nothing but loopback, with a profile folder of its own."""
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--no-first-run",
-        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-        f"--user-data-dir={profile}",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    return webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    return start_chromium(profile, ", EXCLUDE 127.0.0.1", browser="ALL", performance="ALL")
 
 
 @pytest.fixture(scope="module")

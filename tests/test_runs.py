@@ -18,7 +18,7 @@ from bs4 import BeautifulSoup
 from orabook import figures, prose, runs
 from orabook.__main__ import main
 from orabook.builder import downloads
-from orabook.runs import chapters, run, sweep
+from orabook.runs import run, sweep
 from oralib._folders import appearing
 
 ROOT = Path(__file__).parent.parent
@@ -114,7 +114,8 @@ def test_the_command_line_names_what_is_wrong(small, capsys, monkeypatch):
         assert said in capsys.readouterr().err
     assert main(["run", "small.ipynb", "--list"]) == 0
     assert "seed     int    1  seed of all random numbers" in capsys.readouterr().out
-    monkeypatch.setattr(chapters, "BOOK", small.parent / "nowhere")  # as outside the repository
+    # As outside the repository; ``orabook.runs.chapters`` is also the name of a function.
+    monkeypatch.setattr(sys.modules["orabook.runs.chapters"], "BOOK", small.parent / "nowhere")
     assert main(["run", "--list"]) == 2
     assert "there is no book at" in capsys.readouterr().err
 
@@ -149,25 +150,16 @@ def test_a_run_leaves_a_folder_with_notebook_results_and_page(small, capsys):
     assert "Theorem 1 (Squares)" in words
     assert "The square is 11.0, or 11.00 ± 2" in words
     assert "Run with other parameters Here x is 3.0 instead of 1.0; word is" in words
-    assert words.count("a`<b>*bold*</b>") == 2  # as it was given, where it is told and in prose
+    assert "The word is a`<b>*bold*</b>." in words
+    assert words.count("a`<b>*bold*</b>") == 3  # also at the top and in the cell of parameters
     assert html.title.string == "A chapter"
     assert not html.select("[src^=http], link[href]")  # all of it is in the file
     assert html.select_one("img[alt='a picture']")["src"].startswith("data:image/png;base64,")
 
 
-def test_papermill_alone_leaves_no_number_of_other_parameters(tmp_path):
-    """``papermill book/x.ipynb out.ipynb -p k 1``: it copies the metadata of all cells."""
-    out = tmp_path / "out.ipynb"
-    words = [ROOT / "book" / "running.ipynb", out, "-p", "k", "1", "-p", "trials", "2"]
-    command = [sys.executable, "-m", "papermill", "--cwd", ROOT / "book", *words]
-    subprocess.run([*map(str, command)], check=True, capture_output=True)
-    notebook = nbformat.read(out, 4)
-    assert any("k = 1" in cell.source for cell in notebook.cells)
-    assert all(prose.VALUES not in cell.metadata for cell in notebook.cells)
-
-
 @pytest.mark.parametrize("path", sorted((ROOT / "book").glob("*.ipynb")), ids=lambda p: p.stem)
 def test_no_number_in_prose_is_committed_with_its_cell(path):
+    """papermill copies the metadata of cells, and would show it beside other parameters."""
     assert all(prose.VALUES not in cell.metadata for cell in nbformat.read(path, 4).cells)
 
 
@@ -340,7 +332,7 @@ def test_a_sweep_that_is_killed_goes_on_and_a_failed_point_stops_no_other(small)
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
     for _ in range(3600):
-        if out.exists() and complete(out):
+        if first.poll() is not None or (out.exists() and complete(out)):
             break
         time.sleep(0.05)
     os.killpg(first.pid, signal.SIGKILL)

@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 import nbformat
 import numpy as np
 import papermill
+import yaml
 
 from orabook.parameters import PARAMETERS
 from orabook.place import BOOK
@@ -129,6 +131,22 @@ def _read(path: Path) -> Chapter:
 # ------------------------------------------------------------------------------------- values
 
 
+class Loader(yaml.SafeLoader):
+    """YAML, for grid files and the command line, where ``1e4`` is a number and no key is double."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.YAMLError(f"{key} occurs twice, again{node.start_mark}")
+        return dict(super().construct_mapping(node, deep))
+
+
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -149,7 +167,8 @@ def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, An
     Parameters
     ----------
     given : dict
-        Values that differ from the chapter's own; strings, as on a command line, are parsed.
+        Values that differ from the chapter's own; strings, as on a command line, are read as YAML,
+        and a list needs no brackets.
 
     Examples
     --------
@@ -177,7 +196,9 @@ def _converted(declared: Declaration, value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, str) and kind != "str":
-        value = _list(value) if kind == "list" else _word(value)
+        is_bare = kind == "list" and not value.lstrip().startswith("[")
+        with suppress(yaml.YAMLError):  # the error below names the text
+            value = yaml.load(f"[{value}]" if is_bare else value, Loader)
     fits, wanted, convert = _FITS[kind]
     if not fits(value):
         raise ValueError(f"{name} must be {wanted}, got {name}={value!r}")
@@ -187,22 +208,3 @@ def _converted(declared: Declaration, value: Any) -> Any:
         return PARAMETERS[name].convert(name, value) if name in PARAMETERS else value
     except TypeError as error:
         raise ValueError(f"{name}: {error}") from None
-
-
-def _word(text: str) -> Any:
-    """A number or a truth value if the text is one; otherwise the text."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return {"true": True, "false": False}.get(text.strip().lower(), text.strip())
-
-
-def _list(text: str) -> list[Any]:
-    """The list in a text: ``1,2``, ``[1, 2]``, ``[[1, 2], [3]]``, ``a,b`` or ``["a", "b"]``."""
-    with suppress(ValueError, SyntaxError):
-        value = ast.literal_eval(text.strip())
-        return list(value) if isinstance(value, list | tuple) else [value]
-    bare = text.strip().removeprefix("[").removesuffix("]")
-    return [_word(part) for part in bare.split(",")] if bare.strip() else []
