@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-PYTEST := $(BIN)/python -m pytest --nbval --numprocesses auto --dist loadscope
+PYTEST := $(BIN)/python -m pytest --nbval --nbval-kernel-startup-timeout 300 --numprocesses auto --dist loadscope
 # Bytecode is compiled once and kept, so that later starts are fast.
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE

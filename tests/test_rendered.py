@@ -153,19 +153,6 @@ def test_page(browser, address, page, width):
     assert browser.execute_script(LONELY_STOPS) == []
 
 
-def test_equations_are_there_at_all(browser, address):
-    open_page(browser, f"{address}/book/05-efficacy.html")
-    count = browser.execute_script("return document.querySelectorAll('mjx-container').length")
-    assert count > 20
-
-
-def test_dark_mode_keeps_figures_readable(browser, address):
-    open_page(browser, f"{address}/book/05-efficacy.html")
-    browser.execute_script("document.documentElement.dataset.theme = 'dark'")
-    background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert sum(map(int, background.strip("rgba()").split(",")[:3])) < 200
-
-
 @pytest.mark.parametrize("width", [1300, 390])
 def test_the_ledger_can_be_filtered(browser, address, width):
     """By a click on a button, and by the keyboard: without a script."""
@@ -208,41 +195,6 @@ def test_the_ledger_can_be_filtered(browser, address, width):
     assert len(shown()) == len(first) + 1
 
 
-def focus_by_tab(browser, presses):
-    """The elements that the Tab key stops at, one after another."""
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.keys import Keys
-
-    for _ in range(presses):
-        ActionChains(browser).send_keys(Keys.TAB).perform()
-        yield browser.switch_to.active_element
-
-
-def test_the_focus_is_seen_up_to_the_text(browser, address):
-    """From the link that skips to the text, over the list of pages, to the buttons at the top."""
-    browser.set_window_size(1300, 1000)
-    open_page(browser, f"{address}/book/index.html")
-    browser.execute_script(
-        "const style = document.createElement('style');"
-        "style.textContent = '* { transition: none !important; }';"
-        "document.head.append(style);"
-    )
-    said = []
-    for element in focus_by_tab(browser, len(pages()) + 10):
-        said.append(browser.execute_script("return arguments[0].textContent.trim()", element))
-        assert browser.execute_script(
-            "const [shadow, outline] = ['boxShadow', 'outlineStyle'].map(name =>"
-            "  [arguments[0], ...arguments[0].children].map(x => getComputedStyle(x)[name]));"
-            "return [...shadow, ...outline].some(x => x !== 'none')",
-            element,
-        ), element.get_attribute("outerHTML")[:200]
-        if element.get_attribute("class").startswith("btn btn-sm nav-link"):  # the last one
-            break
-    else:
-        pytest.fail("the button for the colours was not reached")
-    assert said[0] == "Skip to main content"
-
-
 @pytest.mark.parametrize("width", [1300, 390])
 def test_the_tab_key_stops_at_formulas_that_scroll_and_at_no_others(browser, address, width):
     browser.set_window_size(width, 1000)
@@ -275,14 +227,3 @@ def test_links_within_cards_can_be_clicked(browser, address):
         "}).map(link => link.outerHTML)"
     )
     assert covered == []
-
-
-def test_the_lens_of_the_search_covers_no_words(browser, address):
-    open_page(browser, f"{address}/search.html")
-    lens, words = browser.execute_script(
-        "const field = document.querySelector('.bd-search-container .bd-search');"
-        "const input = field.querySelector('input');"
-        "return [field.querySelector('.fa-magnifying-glass').getBoundingClientRect().right,"
-        "  input.getBoundingClientRect().left + parseFloat(getComputedStyle(input).paddingLeft)]"
-    )
-    assert lens <= words

@@ -31,7 +31,7 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>{style}
 body {{ max-width: 52rem; margin: 2rem auto; padding: 0 1rem }}
-.headerlink {{ display: none }} .admonition-title::after {{ content: none !important }}
+.admonition-title::after {{ content: none !important }}
 </style><script>MathJax = {{ options: {{ processHtmlClass: "math" }} }}</script>
 <script>{mathjax}</script>
 <article class="bd-article">{article}</article>
@@ -71,6 +71,8 @@ def page_of(notebook: nbformat.NotebookNode, beside: Path) -> str:
         made = BeautifulSoup((out / "page.html").read_text(encoding="utf-8"), "html.parser")
         sheets = [out / link["href"].partition("?")[0] for link in made.select(_SHEETS)]
         article = made.select_one("article")
+        for link in article.select(".headerlink"):
+            link.decompose()
         for image in article.select("img[src]"):
             place = out / image["src"]
             place = place if place.exists() else beside / image["src"]
