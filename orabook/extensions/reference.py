@@ -13,7 +13,7 @@ NOTATION = "book/notation"
 def clean_docstring(app, what, name, obj, options, lines):
     """Keep napoleon and reStructuredText from reading more into words than they say."""
     # |x| is an absolute value, not a substitution.
-    lines[:] = [re.sub(r"(?<!\\)\|(\w+)\|", r"\\|\1\\|", line) for line in lines]
+    lines[:] = [re.sub(r"(?<!\\)\|(\S|\S[^|]*\S)\|", r"\\|\1\\|", line) for line in lines]
     if what in ("attribute", "data", "property"):
         # Words before a colon in the first line would be taken for a type: begin with a comment.
         lines[:0] = ["..", ""]
