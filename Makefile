@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-PYTEST := $(BIN)/python -m pytest --nbval --numprocesses auto --dist loadscope
+PYTEST := $(BIN)/python -m pytest --nbval --nbval-kernel-startup-timeout 300 --numprocesses auto --dist loadscope
 # Bytecode is compiled once and kept, so that later starts are fast.
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
@@ -15,7 +15,6 @@ unexport PYTHONPATH
 
 book: $(READY) # executes every chapter afresh; a warning is an error
 	rm -rf _build
-	$(BIN)/python -m orabook.builder.downloads _build/carried/downloads
 	$(BIN)/python -m orabook.builder.build
 	@echo "The book is ready: open file://$(CURDIR)/_build/html/index.html"
 pdf: $(READY) # the whole book as one PDF, printed by Chromium; no chapter is executed again

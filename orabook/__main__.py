@@ -1,6 +1,8 @@
 """The command line: ``python -m orabook``, or ``orabook``, and a command."""
 
 import argparse
+import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,6 +68,10 @@ def _run(chosen: argparse.Namespace) -> int:
     except runs.RunFailed as error:
         print(f"{chapter.name} failed: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        # The kernel was interrupted too, and asyncio would print where.
+        logging.getLogger("asyncio").disabled = True
+        raise
     width = max(map(len, record["results"]), default=0)
     for name, value in record["results"].items():
         print(f"{name:<{width}}  {value}")
@@ -97,6 +103,7 @@ def _assignments(words: Sequence[str]) -> dict[str, str]:
     """``["epsilon=4", "trials=50"]`` as a dictionary of strings."""
     given: dict[str, str] = {}
     for word in words:
+        word = os.fsencode(word).decode()  # the locale may not know all letters
         name, _, value = (part.strip() for part in word.partition("="))
         if not name or not value:
             raise ValueError(f"-p needs name=value, got -p {word}")
@@ -124,6 +131,14 @@ def _add_sweep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--workers", type=int, metavar="N", help="number of processes on this machine"
     )
     parser.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler to use instead")
+    for name, what in {
+        "tls-ca-file": "the authority that signed its certificate",
+        "tls-cert": "your certificate",
+        "tls-key": "the private key of your certificate",
+    }.items():
+        parser.add_argument(
+            f"--{name}", type=path, metavar="FILE", help=f"{what}, for a scheduler at tls://"
+        )
     parser.set_defaults(command=_sweep)
 
 
@@ -131,7 +146,19 @@ def _sweep(chosen: argparse.Namespace) -> int:
     runs = _runs()
     grid = runs.read_grid(chosen.grid)
     out = Path("runs") / chosen.grid.stem if chosen.out is None else chosen.out
-    done = runs.sweep_grid(grid, out, workers=chosen.workers, scheduler=chosen.scheduler)
+    files = {
+        "tls_ca_file": chosen.tls_ca_file,
+        "tls_client_cert": chosen.tls_cert,
+        "tls_client_key": chosen.tls_key,
+    }
+    security = None
+    if given := {name: str(file) for name, file in files.items() if file}:
+        from distributed import Security
+
+        security = Security(require_encryption=True, **given)
+    done = runs.sweep_grid(
+        grid, out, workers=chosen.workers, scheduler=chosen.scheduler, security=security
+    )
     print(done.table.to_string(index=False, max_rows=60, float_format="{:.6g}".format))
     print(f"{len(done.table)} of {len(grid.points)} points: {done.folder}")
     return 1 if done.failures else 0

@@ -29,6 +29,7 @@ def main() -> int:
     }
     print(*(f"{name}={value!r}" for name, value in other.items()), sep="\n", flush=True)
     line = ["pytest", "--nbval", "-q", "--numprocesses", "auto", "--dist", "loadscope"]
+    line += ["--nbval-kernel-startup-timeout", "600"]  # everything is compiled, by slow code
     chapters = [str(ROOT / "book" / f"{name}.ipynb") for name in CHAPTERS]
     words = [sys.executable, "-m", *line, *chapters]
     return subprocess.run(words, env={**os.environ, **other}).returncode

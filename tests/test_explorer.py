@@ -4,7 +4,6 @@ The scripts are tried on a bare page, opened as a file. Tests of the rendered pa
 book; what needs Chromium is skipped where it is missing, unless ORALIB_REQUIRE_BROWSER is set.
 """
 
-import json
 import re
 import shutil
 
@@ -77,8 +76,10 @@ def test_the_numbers_are_near_what_the_paper_reports(x):
 
 # ----------------------------------------------------------------------------------- a bare page
 
-#: All scripts, each once.
-FILES = tuple(dict.fromkeys(name for names in explorer.SCRIPTS.values() for name in names))
+#: What is tried here (the calculator has tests of its own), and all scripts, each once.
+PARTS = {name: explorer.SCRIPTS[name] for name in ("explorer", "gap-game", "canary-slider")}
+FILES = tuple(dict.fromkeys(name for names in PARTS.values() for name in names))
+SHEET = "explorer.css"
 
 BARE = """<!doctype html><html lang="en" data-theme="light"><meta charset="utf-8">
 <title>bare</title><link rel="stylesheet" href="{sheet}">
@@ -93,12 +94,12 @@ def bare(tmp_path_factory):
     """The address of a folder with a page of all three, and one for each alone."""
     folder = tmp_path_factory.mktemp("bare")
     explorer.put_into(folder)
-    for name in (*FILES, explorer.SHEET):
+    for name in (*FILES, SHEET):
         if not (folder / name).exists():
             shutil.copy(ROOT / "book" / "_static" / name, folder)
-    for page, names in {"page": FILES, **explorer.SCRIPTS}.items():
+    for page, names in {"page": FILES, **PARTS}.items():
         scripts = "".join(f'<script defer src="{name}"></script>' for name in names)
-        html = BARE.format(sheet=explorer.SHEET, scripts=scripts)
+        html = BARE.format(sheet=SHEET, scripts=scripts)
         (folder / f"{page}.html").write_text(html, encoding="utf-8")
     return folder.as_uri()
 
@@ -187,16 +188,6 @@ def test_sliders_by_the_keyboard(page):
 
 
 @needs_browser
-def test_the_largest_mean_bound_is_found(page):
-    for epsilon in (2.0, 3.0):
-        press(page, "Largest mean bound at this ε")
-        best = POINTS.xs(epsilon, level="epsilon")["bound"].idxmax()
-        assert_shown(page, best[0], epsilon, *best[1:])
-        press(page, "The paper’s setting")
-        find(page, "#explorer-epsilon").send_keys(Keys.ARROW_RIGHT)
-
-
-@needs_browser
 def test_curves_are_the_numbers_of_the_table_and_stars_those_of_the_paper(page):
     drawn = page.execute_script(
         "return document.getElementById('explorer-by-elements').data"
@@ -217,26 +208,6 @@ def test_curves_are_the_numbers_of_the_table_and_stars_those_of_the_paper(page):
     assert page.execute_script(stars, "explorer-by-elements") == []
     find(page, "#explorer-epsilon").send_keys(Keys.ARROW_RIGHT)
     assert page.execute_script(stars, "explorer-by-guesses") == []
-
-
-@needs_browser
-def test_curves_follow_the_theme(page):
-    ink = "return getComputedStyle(document.querySelector('.explorer .xtick text')).fill"
-    light = page.execute_script(ink)
-    page.execute_script("document.documentElement.dataset.theme = 'dark'")
-    page.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
-    assert (light, page.execute_script(ink)) == ("rgb(34, 34, 34)", "rgb(221, 221, 221)")
-
-
-@needs_browser
-def test_nothing_is_asked_of_another_host(page):
-    press(page, "Next step")
-    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
-    sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    asked = [params["request"]["url"] for params in sent]
-    assert len([url for url in asked if url.endswith(".js")]) >= len(FILES)
-    assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:", "chrome"))]
-    assert not [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
 
 
 # -------------------------------------------------------------------------------------- the game
@@ -335,36 +306,6 @@ def test_a_seed_is_a_run(game):
     assert -1e-9 <= bounds.mean() - float(mean) < 0.01  # rounded down, as the bounds are
 
 
-@needs_browser
-@pytest.mark.parametrize("name", GAMES)
-def test_the_mean_of_one_run_is_its_bound(game, name):
-    """Mean and largest are rounded alike: v = 29 of r = 32, say, is 1.237 and both are 1.23."""
-    game.execute_script("document.querySelector(`input[value=${arguments[0]}]`).click()", name)
-    for _ in range(5):
-        press(game, "Next step")
-    bound = re.search(r"lower bound ([\d.]+)", find(game, ".gap-game [role=status]").text)[1]
-    numbers = re.search(r"mean bound ([\d.]+), largest ([\d.]+)", find(game, ".game-tally").text)
-    assert numbers.groups() == (bound, bound)
-    press(game, "100 more runs")
-    numbers = re.search(r"mean bound ([\d.]+), largest ([\d.]+)", find(game, ".game-tally").text)
-    assert float(numbers[1]) <= float(numbers[2])
-
-
-@needs_browser
-def test_nothing_moves_for_those_who_do_not_want_it(browser, bare):
-    motion = {"name": "prefers-reduced-motion", "value": "reduce"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [motion]})
-    try:
-        browser.get(f"{bare}/gap-game.html")
-        press(browser, "Play")
-        assert state(browser) == "bound"
-        styles = "return getComputedStyle(document.querySelector('.game-bound'))"
-        assert browser.execute_script(f"{styles}.transitionDuration") == "0s"
-        assert browser.execute_script(f"{styles}.opacity") == "1"
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
 # ------------------------------------------------------------------------ the slider of a chapter
 
 
@@ -405,10 +346,11 @@ def test_the_slider_shows_what_was_visited(browser, bare):
 def test_scripts_are_on_pages_that_ask_for_them_only():
     for path in HTML.rglob("*.html"):
         text = path.read_text()
-        asked = [name for name in explorer.SCRIPTS if f'<div class="{name} docutils' in text]
-        needed = {script for name in asked for script in explorer.SCRIPTS[name]}
+        asked = [name for name in PARTS if f'<div class="{name} docutils' in text]
+        needed = {script for name in asked for script in PARTS[name]}
         assert {name for name in FILES if f"_static/{name}" in text} == needed
-        assert (f"_static/{explorer.SHEET}" in text) == bool(asked)
+        assert (f"_static/{SHEET}" in text) == bool(asked)
+        assert ("calculator.js" in text) == ('<div class="calculator docutils' in text)
     assert "_static/explorer.js" in PAGE.read_text()
     assert "_static/game.js" in CHAPTER.read_text()
     assert f"_static/{explorer.PLOTLY}" not in CHAPTER.read_text()
@@ -426,24 +368,11 @@ def test_the_rendered_page_works_from_a_file(browser):
 
 
 @needs_page
-def test_a_picture_without_scripts_and_on_paper(browser):
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        browser.get(PAGE.as_uri())
-        picture = find(browser, "#fig-explorer-elements img")
-        assert picture.is_displayed()
-        assert picture.size["width"] > 300
-        assert "JavaScript" in find(browser, ".explorer").text
-        browser.get(CHAPTER.as_uri())
-        assert "JavaScript" in find(browser, ".gap-game").text
-    finally:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+def test_a_picture_on_paper(browser):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         browser.get(PAGE.as_uri())
         assert not find(browser, ".explorer").is_displayed()
         assert find(browser, "#fig-explorer-elements img").is_displayed()
-        browser.get(CHAPTER.as_uri())
-        assert not find(browser, ".gap-game").is_displayed()
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 
 from orabook.extensions import stored_outputs
+from orabook.prose import expressions
 
 pytestmark = pytest.mark.slow  # a book is built
 
@@ -91,12 +93,9 @@ text = nbformat.v4.new_markdown_cell
 
 def write_book(folder, cells):
     """A book with an index and one chapter, under the settings of the real one."""
-    (folder / "book").mkdir()
-    for name in ("_ext", "_static"):
-        shutil.copytree(ROOT / "book" / name, folder / "book" / name)
+    shutil.copytree(ROOT / "book" / "_static", folder / "book" / "_static")
     for name in ("_config.yml", "book/favicon.png", "book/references.bib", "book/references.md"):
         shutil.copy(ROOT / name, folder / name)
-    (folder / "_build" / "carried").mkdir(parents=True)
     files = ("book/chapter", "book/references")
     chapters = "".join(f"  - file: {name}\n" for name in files)
     (folder / "_toc.yml").write_text(f"format: jb-book\nroot: book/index\nchapters:\n{chapters}")
@@ -107,6 +106,7 @@ def write_book(folder, cells):
 
 
 def build(folder, *options):
+    """As people type it: ``jupyter-book build``, where a warning is an error."""
     program = str(Path(sys.executable).with_name("jupyter-book"))
     command = [program, "build", "-W", "-n", *options, str(folder)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -128,6 +128,7 @@ def html(tmp_path_factory):
         code("print(3 * x)"),
         text(":::{solution-end}\n:::\n\nAfter all."),
         text(":::{div} calculator\nNeeds JavaScript.\n:::"),
+        text(":::{nb-exec-table}\n:::"),
     ]
     write_book(folder, cells)
     done = build(folder)
@@ -171,6 +172,18 @@ def test_mentions_are_links(pages):
 def test_numbers_in_prose_come_from_the_kernel(pages):
     assert "There are 1.250 of them" in re.sub(r"<.*?>", "", pages["chapter"])
     assert "It is 2.50." in re.sub(r"<.*?>", "", pages["chapter"])
+
+
+def test_without_its_packages_a_chapter_shows_what_was_committed(monkeypatch):
+    """Outputs and numbers in prose: nothing else could compute them."""
+    monkeypatch.setattr(stored_outputs, "find_spec", lambda name: None)
+    assert stored_outputs.chapters()
+    for path in stored_outputs.chapters():
+        content = [path.read_text(encoding="utf-8")]
+        app = SimpleNamespace(srcdir=ROOT)
+        stored_outputs.fill_in(app, path.relative_to(ROOT).with_suffix("").as_posix(), content)
+        shown = nbformat.reads(content[0], 4)
+        assert not [c for c in shown.cells if c.cell_type == "markdown" and expressions(c.source)]
 
 
 def test_set_up_cells_are_one_block(pages):
@@ -229,7 +242,7 @@ def test_warnings_and_failing_cells_end_a_build(tmp_path):
                 [text("# A\n\n{eval}`missing`\n\n" + boxes)],
                 (
                     "name 'missing' is not defined",
-                    "the title must begin with 'Lemma 1'",
+                    "it must begin with 'Lemma 1'",
                     "paper-lemma-3 needs the option :nonumber:",
                 ),
             ),

@@ -117,29 +117,6 @@ def test_the_keyboard_is_enough(browser, address):
     wait_for(browser, lambda b: find(b, "details.hide[open]"))
 
 
-@pytest.mark.parametrize("keyboard", [False, True])
-def test_a_statement_is_shown_beside_a_link_to_it(browser, address, keyboard):
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.keys import Keys
-
-    browser.set_window_size(1300, 1000)
-    open_page(browser, f"{address}/book/06-dp-sgd.html")
-    link = find(browser, "article a[href$='05-efficacy.html#paper-theorem-5-3']")[0]
-    browser.execute_script(
-        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", link
-    )
-    if keyboard:
-        press(browser, Keys.TAB)  # so that the browser shows what has the focus
-        browser.execute_script("arguments[0].focus()", link)
-    else:
-        ActionChains(browser).move_to_element(link).perform()
-    (box,) = wait_for(browser, lambda b: find(b, ".preview:has(mjx-container)"))
-    assert box.text.startswith("Theorem 5.3 of the paper")
-    assert link.get_attribute("aria-describedby") == box.get_attribute("id")
-    press(browser, Keys.ESCAPE)
-    assert not find(browser, ".preview")
-
-
 def test_the_landing_page_is_light(browser, address):
     """Everything that it loads, uncompressed, is below a megabyte."""
     browser.execute_cdp_cmd("Network.clearBrowserCache", {})

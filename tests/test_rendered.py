@@ -14,7 +14,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import yaml
+
+from orabook.builder.contents import contents
+from orabook.builder.pdf import start_chromium
 
 ROOT = Path(__file__).parent.parent
 HTML = ROOT / "_build" / "html"
@@ -33,9 +35,7 @@ pytestmark = [
 
 def pages():
     """Every page of the table of contents."""
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    chapters = [c for part in toc["parts"] for c in part["chapters"]]
-    return [toc["root"], *(c["file"] for x in chapters for c in (x, *x.get("sections", ())))]
+    return [page for _, listed in contents(ROOT) for page in listed]
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -65,24 +65,7 @@ def address():
 
 def start_browser(profile):
     """A headless Chromium that reaches nothing but loopback, with a profile folder of its own."""
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--no-first-run",
-        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-        f"--user-data-dir={profile}",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    return webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    return start_chromium(profile, ", EXCLUDE 127.0.0.1", browser="ALL", performance="ALL")
 
 
 @pytest.fixture(scope="module")
@@ -170,19 +153,6 @@ def test_page(browser, address, page, width):
     assert browser.execute_script(LONELY_STOPS) == []
 
 
-def test_equations_are_there_at_all(browser, address):
-    open_page(browser, f"{address}/book/05-efficacy.html")
-    count = browser.execute_script("return document.querySelectorAll('mjx-container').length")
-    assert count > 20
-
-
-def test_dark_mode_keeps_figures_readable(browser, address):
-    open_page(browser, f"{address}/book/05-efficacy.html")
-    browser.execute_script("document.documentElement.dataset.theme = 'dark'")
-    background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert sum(map(int, background.strip("rgba()").split(",")[:3])) < 200
-
-
 @pytest.mark.parametrize("width", [1300, 390])
 def test_the_ledger_can_be_filtered(browser, address, width):
     """By a click on a button, and by the keyboard: without a script."""
@@ -225,41 +195,6 @@ def test_the_ledger_can_be_filtered(browser, address, width):
     assert len(shown()) == len(first) + 1
 
 
-def focus_by_tab(browser, presses):
-    """The elements that the Tab key stops at, one after another."""
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.keys import Keys
-
-    for _ in range(presses):
-        ActionChains(browser).send_keys(Keys.TAB).perform()
-        yield browser.switch_to.active_element
-
-
-def test_the_focus_is_seen_up_to_the_text(browser, address):
-    """From the link that skips to the text, over the list of pages, to the buttons at the top."""
-    browser.set_window_size(1300, 1000)
-    open_page(browser, f"{address}/book/index.html")
-    browser.execute_script(
-        "const style = document.createElement('style');"
-        "style.textContent = '* { transition: none !important; }';"
-        "document.head.append(style);"
-    )
-    said = []
-    for element in focus_by_tab(browser, len(pages()) + 10):
-        said.append(browser.execute_script("return arguments[0].textContent.trim()", element))
-        assert browser.execute_script(
-            "const [shadow, outline] = ['boxShadow', 'outlineStyle'].map(name =>"
-            "  [arguments[0], ...arguments[0].children].map(x => getComputedStyle(x)[name]));"
-            "return [...shadow, ...outline].some(x => x !== 'none')",
-            element,
-        ), element.get_attribute("outerHTML")[:200]
-        if element.get_attribute("class").startswith("btn btn-sm nav-link"):  # the last one
-            break
-    else:
-        pytest.fail("the button for the colours was not reached")
-    assert said[0] == "Skip to main content"
-
-
 @pytest.mark.parametrize("width", [1300, 390])
 def test_the_tab_key_stops_at_formulas_that_scroll_and_at_no_others(browser, address, width):
     browser.set_window_size(width, 1000)
@@ -292,14 +227,3 @@ def test_links_within_cards_can_be_clicked(browser, address):
         "}).map(link => link.outerHTML)"
     )
     assert covered == []
-
-
-def test_the_lens_of_the_search_covers_no_words(browser, address):
-    open_page(browser, f"{address}/search.html")
-    lens, words = browser.execute_script(
-        "const field = document.querySelector('.bd-search-container .bd-search');"
-        "const input = field.querySelector('input');"
-        "return [field.querySelector('.fa-magnifying-glass').getBoundingClientRect().right,"
-        "  input.getBoundingClientRect().left + parseFloat(getComputedStyle(input).paddingLeft)]"
-    )
-    assert lens <= words

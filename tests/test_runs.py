@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,9 +15,10 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from orabook import figures, runs
-from orabook.runs import prose, run, sweep
-from oralib.__main__ import main
+from orabook import figures, prose, runs
+from orabook.__main__ import main
+from orabook.builder import downloads
+from orabook.runs import run, sweep
 from oralib._folders import appearing
 
 ROOT = Path(__file__).parent.parent
@@ -34,14 +36,17 @@ seed: int = 1  # seed of all random numbers"""
 def small(tmp_path):
     """A chapter that takes a second, and fails where its word says so."""
     last = (
-        'assert word != "fail", f"cannot do {x=}"\nresults.record(square=y, infinite=float("inf"))'
+        'if word == "wait":\n    import pathlib, time\n    pathlib.Path("waiting").touch()\n'
+        '    time.sleep(60)\nassert word != "fail", f"cannot do {x=}"\n'
+        'results.record(square=y, infinite=float("inf"))'
     )
     cells = [
         markdown("# A chapter\n\n:::{prf:theorem} Squares\n:label: thm-a\nAre positive.\n:::"),
         code(PARAMETERS, metadata={"tags": ["parameters"]}),
-        code("from oralib import results\ny = x * x + n"),
+        code("from orabook import results\ny = x * x + n"),
         markdown("![a picture](beside.png)"),
         markdown('The square is {eval}`y`, or {eval}`f"{y:.2f} ± {n}"`, by $y = x^2 + n$.'),
+        markdown("The word is {eval}`word`."),
         code(last),
     ]
     notebook = nbformat.v4.new_notebook(cells=cells)
@@ -69,6 +74,8 @@ def test_values_are_converted_to_the_declared_types(small):
         ("numbers", "1,2.5", [1, 2.5]),
         ("numbers", "[1e-3, 2]", [0.001, 2]),
         ("numbers", '["a", "b"]', ["a", "b"]),
+        ("numbers", "a, b", ["a", "b"]),
+        ("numbers", "[[1,2],[3]]", [[1, 2], [3]]),
         ("numbers", np.arange(2), [0, 1]),
     ]:
         found = runs.check_parameters(chapter, {name: given})
@@ -107,6 +114,10 @@ def test_the_command_line_names_what_is_wrong(small, capsys, monkeypatch):
         assert said in capsys.readouterr().err
     assert main(["run", "small.ipynb", "--list"]) == 0
     assert "seed     int    1  seed of all random numbers" in capsys.readouterr().out
+    # As outside the repository; ``orabook.runs.chapters`` is also the name of a function.
+    monkeypatch.setattr(sys.modules["orabook.runs.chapters"], "BOOK", small.parent / "nowhere")
+    assert main(["run", "--list"]) == 2
+    assert "there is no book at" in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------------------------------- one run
@@ -114,7 +125,8 @@ def test_the_command_line_names_what_is_wrong(small, capsys, monkeypatch):
 
 def test_a_run_leaves_a_folder_with_notebook_results_and_page(small, capsys):
     out = small.parent / "out"
-    assert main(["run", str(small), "-p", "x=3", "--out", str(out)]) == 0
+    odd = "word=a`<b>*bold*</b>"
+    assert main(["run", str(small), "-p", "x=3", "-p", odd, "--out", str(out)]) == 0
     assert "square    11.0" in capsys.readouterr().out
     assert sorted(path.name for path in out.iterdir()) == [
         *("notebook.ipynb", "page.html", "results.csv", "results.json"),
@@ -122,26 +134,66 @@ def test_a_run_leaves_a_folder_with_notebook_results_and_page(small, capsys):
     record = json.loads((out / "results.json").read_text())
     assert record["chapter"] == "small"
     assert record["parameters"]["x"] == 3.0
-    assert record["parameters"]["word"] == "a"
     assert record["results"] == {"square": 11.0, "infinite": "inf"}
     assert set(record["provenance"]) == {
-        *("seed", "chapter", "oralib", "python", "packages", "inputs", "commit"),
+        *("seed", "chapter", "sources", "python", "packages", "inputs", "commit"),
         *("finished", "seconds"),
     }
     assert record["provenance"]["packages"]["numpy"] == np.__version__
     assert (out / "results.csv").read_text() == "name,value\nsquare,11.0\ninfinite,inf\n"
     notebook = nbformat.read(out / "notebook.ipynb", 4)
-    assert "`x` is `3.0` instead of `1.0`" in notebook.cells[0].source
-    told = next(cell.metadata for cell in notebook.cells if "user_expressions" in cell.metadata)
-    assert [prose.text_of(e["result"]) for e in told["user_expressions"]] == ["11.0", "11.00 ± 2"]
+    values = [prose.values_in(cell) for cell in notebook.cells]
+    assert {"y": "11.0", 'f"{y:.2f} ± {n}"': "11.00 ± 2"} in values
     page = (out / "page.html").read_text()
     html = BeautifulSoup(page, "html.parser")
     words = " ".join(html.article.get_text().split())
     assert "Theorem 1 (Squares)" in words
     assert "The square is 11.0, or 11.00 ± 2" in words
-    assert "Run with other parameters" in words
+    assert "Run with other parameters Here x is 3.0 instead of 1.0; word is" in words
+    assert "The word is a`<b>*bold*</b>." in words
+    assert words.count("a`<b>*bold*</b>") == 3  # also at the top and in the cell of parameters
+    assert html.title.string == "A chapter"
     assert not html.select("[src^=http], link[href]")  # all of it is in the file
     assert html.select_one("img[alt='a picture']")["src"].startswith("data:image/png;base64,")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "book").glob("*.ipynb")), ids=lambda p: p.stem)
+def test_no_number_in_prose_is_committed_with_its_cell(path):
+    """papermill copies the metadata of cells, and would show it beside other parameters."""
+    assert all(prose.VALUES not in cell.metadata for cell in nbformat.read(path, 4).cells)
+
+
+def test_ctrl_c_is_one_line(small):
+    """The kernel is interrupted together with the run."""
+    command = [sys.executable, "-m", "orabook", "run", "small.ipynb", "-p", "word=wait"]
+    started = subprocess.Popen(
+        command, stderr=subprocess.PIPE, start_new_session=True, cwd=small.parent, text=True
+    )
+    for _ in range(1200):
+        if (small.parent / "waiting").exists():
+            break
+        time.sleep(0.05)
+    os.killpg(started.pid, signal.SIGINT)
+    assert started.communicate()[1] == "interrupted\n"
+    assert started.returncode == 130
+
+
+def test_a_locale_without_umlauts(small):
+    env = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    words = ["run", "small.ipynb", "--out", "out", "-p", "word=é"]
+    command = [sys.executable, "-m", "orabook", *words]
+    done = subprocess.run(command, cwd=small.parent, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((small.parent / "out" / "results.json").read_text(encoding="utf-8"))
+    assert record["parameters"]["word"] == "é"
+    assert "The word is é." in (small.parent / "out" / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_commit_is_that_of_our_own_repository(tmp_path, monkeypatch):
+    """An archive may have been unpacked within somebody else's."""
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    monkeypatch.setattr(downloads, "ROOT", tmp_path / "unpacked")
+    assert downloads.ask_git("rev-parse", "--is-inside-work-tree") == ""
 
 
 def test_nothing_is_overwritten(small):
@@ -171,24 +223,31 @@ def test_a_run_that_fails_says_why_and_leaves_its_notebook(small, capsys):
 
 
 def test_the_name_of_a_run_changes_with_all_that_it_is_made_of(small, tmp_path, monkeypatch):
-    data = tmp_path / "data.csv"
+    data, other = tmp_path / "data.csv", tmp_path / "other" / "data.csv"
+    other.parent.mkdir()
     data.write_text("1")
+    other.write_text("1")
 
     def key():
-        return runs.run_key(runs.find_chapter(small), {"x": 2}, [data])
+        return runs.run_key(runs.find_chapter(small), {"x": 2}, [data, other])
 
     seen = [key()]
     assert key() == seen[0]
-    assert runs.run_key(runs.find_chapter(small), {"x": "2.0", "n": 2}, [data]) == seen[0]
-    seen.append(runs.run_key(runs.find_chapter(small), {"x": 2, "n": 3}, [data]))
-    data.write_text("2")
-    seen.append(key())
+    assert runs.run_key(runs.find_chapter(small), {"x": "2.0", "n": 2}, [data, other]) == seen[0]
+    seen.append(runs.run_key(runs.find_chapter(small), {"x": 2, "n": 3}, [data, other]))
+    for path in (data, other):
+        path.write_text("2")
+        seen.append(key())
     notebook = nbformat.read(small, 4)
     notebook.cells[2].source += "  # changed"
     nbformat.write(notebook, small)
     seen.append(key())
-    monkeypatch.setattr(run, "_sources_digest", lambda: "another")
-    seen.append(key())
+    package = tmp_path / "orabook"
+    package.mkdir()
+    monkeypatch.setattr(run.orabook, "__file__", str(package / "__init__.py"))
+    for source in ("a = 1", "a = 2"):  # sources are read again each time
+        (package / "module.py").write_text(source)
+        seen.append(key())
     monkeypatch.setattr(run, "version", lambda name: "0")
     seen.append(key())
     monkeypatch.setattr(run.platform, "python_version", lambda: "3.0")
@@ -268,12 +327,12 @@ def complete(out):
 def test_a_sweep_that_is_killed_goes_on_and_a_failed_point_stops_no_other(small):
     out = small.parent / "out"
     grid = write_grid(small.parent, "product: {x: [1, 3], word: [a, fail]}\nshow: square")
-    words = [sys.executable, "-m", "oralib", "sweep", str(grid), "--out", str(out)]
+    words = [sys.executable, "-m", "orabook", "sweep", str(grid), "--out", str(out)]
     first = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
     for _ in range(3600):
-        if out.exists() and complete(out):
+        if first.poll() is not None or (out.exists() and complete(out)):
             break
         time.sleep(0.05)
     os.killpg(first.pid, signal.SIGKILL)
@@ -298,17 +357,75 @@ def test_what_another_sweep_has_finished_is_no_failure(small):
     grid = runs.read_grid(write_grid(small.parent, "product: {x: [1]}\ninputs: [data.csv]"))
     place = small.parent / "out" / runs.run_key(grid.chapter, grid.points[0], grid.inputs)
     place.mkdir(parents=True)
-    assert sweep.run_point(grid, grid.points[0], place) == ""
+    origin = run.origin_of(grid.chapter, grid.inputs)
+    assert place.name == run.key_of(grid.points[0], origin)
+    assert sweep.run_point(grid, grid.points[0], place, origin) == ""
     (place / "results.json").write_text('{"results": {"square": 3.0}}')
     table = pd.DataFrame({"x": [1.0], "square": [3.0]})
     folder = sweep._write_table(grid, table, [place], place.parent)
     assert sweep._write_table(grid, table, [place], place.parent) == folder
     with pytest.raises(FileExistsError, match="exists; give another"), appearing(folder):
         pass
+    other = origin | {"sources": "another"}
+    said = sweep.run_point(grid, grid.points[0], place, other)
+    assert said.startswith("the workers have another oralib: restart them")
     data.write_text("2")
-    assert "an input has changed" in sweep.run_point(grid, grid.points[0], place)
+    assert "an input has changed" in sweep.run_point(grid, grid.points[0], place, origin)
     nothing = sweep._write_table(grid, table.head(0), [], place.parent)
     assert not nothing.exists()
+
+
+def dask_scheduler(log, *words):
+    """A scheduler in a process of its own, and its address."""
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
+    with log.open("w") as file:
+        started = subprocess.Popen([*command, "--port", "0", *words], stdout=file, stderr=file)
+    for _ in range(1200):
+        if found := re.search(r"Scheduler at: +(\S+)", log.read_text()):
+            return started, found[1]
+        assert started.poll() is None, log.read_text()
+        time.sleep(0.05)
+    raise TimeoutError(log.read_text())
+
+
+@pytest.mark.slow
+def test_a_scheduler_without_workers_and_one_that_is_gone_are_named(small):
+    grid = write_grid(small.parent, "product: {x: [1, 3]}")
+    scheduler, address = dask_scheduler(small.parent / "log", "--host", "127.0.0.1")
+    words = ["sweep", str(grid), "--out", str(small.parent / "out"), "--scheduler", address]
+    command = [sys.executable, "-m", "orabook", *words]
+    started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert started.stderr.readline() == "0 of 2 points are complete\n"
+    assert started.stderr.readline().endswith("has no workers yet; waiting for the first\n")
+    time.sleep(1)  # the points are submitted
+    scheduler.kill()
+    assert started.communicate()[1].startswith("error: the scheduler is gone; the same command")
+    assert started.returncode == 1
+
+
+@pytest.mark.slow
+def test_a_scheduler_with_tls(small, capsys):
+    import distributed
+
+    made = distributed.Security.temporary()
+    pems = {
+        "tls-ca-file": made.tls_ca_file,
+        "tls-cert": made.tls_client_cert,
+        "tls-key": made.tls_client_key,
+    }
+    files = []
+    for name, text in pems.items():
+        small.with_name(name).write_text(text)
+        files += [f"--{name}", str(small.with_name(name))]
+    words = ["sweep", str(write_grid(small.parent, "product: {x: [3]}"))]
+    words += ["--out", str(small.parent / "out"), "--scheduler"]
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, protocol="tls", security=made, dashboard_address=None
+    ) as cluster:
+        assert main([*words, cluster.scheduler_address]) == 2
+        assert "needs credentials: --tls-ca-file" in capsys.readouterr().err
+        assert main([*words, cluster.scheduler_address, *files]) == 0
+    assert "1 of 1 points" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -341,11 +458,13 @@ def test_the_local_cluster_refuses_strangers(small, monkeypatch):
 def test_long_sweeps_do_not_run_out_of_files(small):
     grid = runs.read_grid(write_grid(small.parent, "product: {x: [1, 2, 3, 4, 5]}"))
     program = (
-        "import contextvars, os, sys\nfrom pathlib import Path\nfrom oralib import runs\n"
-        "from orabook.runs.sweep import run_point\ngrid = runs.read_grid(sys.argv[1])\n"
+        "import contextvars, os, sys\nfrom pathlib import Path\nfrom orabook import runs\n"
+        "from orabook.runs import run, sweep\ngrid = runs.read_grid(sys.argv[1])\n"
+        "origin = run.origin_of(grid.chapter, grid.inputs)\n"
         "for point in grid.points:\n"
         "    place = Path(sys.argv[1]).with_name(runs.run_key(grid.chapter, point))\n"
-        "    assert contextvars.copy_context().run(run_point, grid, point, place) == ''\n"
+        "    words = (grid, point, place, origin)\n"
+        "    assert contextvars.copy_context().run(sweep.run_point, *words) == ''\n"
         "    print(len(os.listdir('/proc/self/fd')))\n"
     )
     if not os.path.isdir("/proc/self/fd"):

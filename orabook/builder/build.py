@@ -2,7 +2,7 @@
 
 This is ``jupyter-book build --warningiserror --nitpick .``, but pages are read side by side, and
 chapters are executed while they are read. As a Sphinx extension this module declares that the other
-extensions allow that.
+extensions allow that, and adds the downloads.
 """
 
 import os
@@ -13,6 +13,7 @@ import sphinx.builders
 from jupyter_book.sphinx import build_sphinx
 from sphinx_proof.domain import ProofDomain
 
+from orabook.builder import downloads
 from orabook.place import ROOT
 
 #: The most pages that are read at a time: the kernel of a chapter has its own threads.
@@ -38,7 +39,14 @@ def build(root: Path) -> bool:
     return not failed
 
 
+def add_downloads(app, exception) -> None:
+    """Put the wheel and the archive beside the pages of this book; a test may build another one."""
+    if exception is None and app.builder.format == "html" and Path(app.srcdir) == ROOT:
+        downloads.build(Path(app.outdir) / "downloads")
+
+
 def setup(app) -> dict:
+    app.connect("build-finished", add_downloads)
     # Each page is a separate task. Sphinx would make a few large ones, and wait for the last.
     sphinx.builders.make_chunks = lambda pages, processes: [[page] for page in pages]
     # It keeps nothing that belongs to a page, but does not say so.

@@ -1,4 +1,4 @@
-"""Build what the book carries for its readers: ``python -m orabook.builder.downloads FOLDER``.
+"""What the book carries for its readers, in its folder ``downloads``.
 
 A wheel of the package, and an archive with all sources and chapters as they are now: the files that
 git tracks or, without git, the files that belong to the project and nothing else.
@@ -36,7 +36,7 @@ PROJECT = (
 LEFT = ("__pycache__", ".ipynb_checkpoints", ".hypothesis")
 
 
-def asked_of_git(*words: str) -> str:
+def ask_git(*words: str) -> str:
     """What git says; nothing if this is not a clone, or git is missing or not allowed to look."""
     if not (ROOT / ".git").exists():
         return ""
@@ -51,7 +51,7 @@ def asked_of_git(*words: str) -> str:
 
 def files() -> list[str]:
     """The names of all files of the project."""
-    if tracked := asked_of_git("ls-files", "-z"):
+    if tracked := ask_git("ls-files", "-z"):
         return [name for name in tracked.split("\0") if name and (ROOT / name).is_file()]
     found = [path for name in PROJECT for path in [ROOT / name, *(ROOT / name).rglob("*")]]
     names = [path.relative_to(ROOT) for path in found if path.is_file()]
@@ -63,7 +63,7 @@ def build(folder: Path) -> None:
     names = files()
     # All files in an archive get the same time. It must differ between versions: Python uses it to
     # tell whether a module has changed since it was compiled.
-    time = asked_of_git("log", "-1", "--format=%ct").strip()
+    time = ask_git("log", "-1", "--format=%ct").strip()
     if not time:
         time = str(int(max((ROOT / name).stat().st_mtime for name in names)))
     with tempfile.TemporaryDirectory() as source:
@@ -73,7 +73,3 @@ def build(folder: Path) -> None:
         command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.resolve())]
         env = {**os.environ, "SOURCE_DATE_EPOCH": time}
         subprocess.run(command, cwd=source, env=env, check=True)
-
-
-if __name__ == "__main__":
-    build(Path(sys.argv[1]))

@@ -1,7 +1,8 @@
 """Execute the chapters in place, all or some: ``python -m orabook.builder.execute 04-the-gaps``.
 
-Only what belongs in a commit is kept: outputs, execution counts, tags and the numbers in prose, but
-no timings. Without names, the picture of the README is redrawn too.
+Only what belongs in a commit is kept: outputs, execution counts and tags, but no timings. Numbers
+in prose are kept where a chapter may have to be shown without an execution (``stored_outputs``).
+Without names, the picture of the README is redrawn too.
 """
 
 import sys
@@ -15,7 +16,7 @@ from orabook import figures
 from orabook.builder.contents import contents
 from orabook.extensions import stored_outputs
 from orabook.place import BOOK, ROOT
-from orabook.runs.prose import VALUES, evaluate, fill_in, text_of
+from orabook.prose import VALUES, evaluate, fill_in, text_of, values_in
 from oralib import experiments
 from oralib.experiments import REPORTED
 
@@ -36,7 +37,12 @@ def execute(path: Path) -> None:
             fill_in(client, cell)
             client.execute_cell(cell, index)
         check_unchanged(client, notebook)
-    notebook.metadata = nbformat.from_dict(METADATA)
+    numbers: dict[str, str] = {}
+    for cell in notebook.cells:
+        numbers |= values_in(cell)
+        cell.metadata.pop(VALUES, None)
+    stored = {stored_outputs.NUMBERS: numbers} if stored_outputs.extras(path) else {}
+    notebook.metadata = nbformat.from_dict(METADATA | stored)
     path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
 
 

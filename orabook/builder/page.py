@@ -9,6 +9,7 @@ import base64
 import mimetypes
 import sys
 import tempfile
+from html import escape
 from pathlib import Path
 
 import nbformat
@@ -17,8 +18,8 @@ from jupyter_book.config import get_final_config
 from sphinx.application import Sphinx
 
 from orabook.extensions.captions import move_captions
-from orabook.place import BOOK, ROOT
-from orabook.runs.prose import filled
+from orabook.place import BOOK
+from orabook.prose import filled, values_in
 
 _REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```"
 
@@ -30,21 +31,22 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>{style}
 body {{ max-width: 52rem; margin: 2rem auto; padding: 0 1rem }}
-.headerlink {{ display: none }} .admonition-title::after {{ content: none !important }}
+.admonition-title::after {{ content: none !important }}
 </style><script>MathJax = {{ options: {{ processHtmlClass: "math" }} }}</script>
 <script>{mathjax}</script>
 <article class="bd-article">{article}</article>
 """
 
 
-def page_of(notebook: nbformat.NotebookNode, title: str, beside: Path) -> str:
+def page_of(notebook: nbformat.NotebookNode, beside: Path) -> str:
+    book = BOOK.resolve()  # it may be below the current folder, which Sphinx changes
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = filled(cell)
+            cell.source = filled(cell.source, values_in(cell))
     move_captions(notebook.cells)
     notebook.cells.append(nbformat.v4.new_markdown_cell(_REFERENCES))
     settings, _ = get_final_config(
-        user_yaml=ROOT / "_config.yml", cli_config={"latex_individualpages": False}
+        user_yaml=book.parent / "_config.yml", cli_config={"latex_individualpages": False}
     )
     settings["extensions"] = [
         extension
@@ -53,8 +55,8 @@ def page_of(notebook: nbformat.NotebookNode, title: str, beside: Path) -> str:
     ]
     settings |= {
         **{"root_doc": "page", "nb_execution_mode": "off", "suppress_warnings": ["*"]},
-        **{"html_extra_path": [], "html_static_path": [str(BOOK / "_static")], "html_js_files": []},
-        **{"html_favicon": "", "bibtex_bibfiles": [str(BOOK / "references.bib")]},
+        **{"html_static_path": [str(book / "_static")], "html_js_files": []},
+        **{"html_favicon": "", "bibtex_bibfiles": [str(book / "references.bib")]},
     }
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder) / "source", Path(folder) / "out"
@@ -69,6 +71,8 @@ def page_of(notebook: nbformat.NotebookNode, title: str, beside: Path) -> str:
         made = BeautifulSoup((out / "page.html").read_text(encoding="utf-8"), "html.parser")
         sheets = [out / link["href"].partition("?")[0] for link in made.select(_SHEETS)]
         article = made.select_one("article")
+        for link in article.select(".headerlink"):
+            link.decompose()
         for image in article.select("img[src]"):
             place = out / image["src"]
             place = place if place.exists() else beside / image["src"]
@@ -76,7 +80,7 @@ def page_of(notebook: nbformat.NotebookNode, title: str, beside: Path) -> str:
                 content = base64.b64encode(place.read_bytes()).decode()
                 image["src"] = f"data:{mimetypes.guess_type(place.name)[0]};base64,{content}"
         return _PAGE.format(
-            title=title,
+            title=escape(article.h1.get_text() if article.h1 else "A run"),
             style="\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets),
             mathjax=next(out.rglob("tex-svg.js")).read_text(encoding="utf-8"),
             article=article.decode_contents(),
@@ -85,5 +89,4 @@ def page_of(notebook: nbformat.NotebookNode, title: str, beside: Path) -> str:
 
 if __name__ == "__main__":
     source, target, beside = map(Path, sys.argv[1:])
-    page = page_of(nbformat.read(source, 4), target.parent.name, beside)
-    target.write_text(page, encoding="utf-8")
+    target.write_text(page_of(nbformat.read(source, 4), beside), encoding="utf-8")

@@ -41,6 +41,7 @@ DROPPED = (
 RUN = ".admonition.run"
 #: The summaries of folded code that is printed.
 KEPT = re.compile("Parameters of this chapter|Set-up")
+MATHJAX = 'head script[src*="mathjax"]'
 #: Attributes that refer to an element by its id.
 REFERRING = ("aria-labelledby", "aria-describedby", "for", "headers")
 
@@ -66,14 +67,16 @@ def printed_parts() -> list[tuple[str, list[str]]]:
     ]
 
 
+def read(page: str) -> BeautifulSoup:
+    path = HTML / f"{page}.html"
+    if not path.exists():
+        raise SystemExit(f"error: the page {page} is not built: run `make book` first")
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
 def article(page: str, pages: list[str]) -> Any:
     """The content of a page, with ids and links as they are in the joined page."""
-    path = HTML / f"{page}.html"
-    found = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").select_one(
-        "article.bd-article"
-    )
-    if found is None:
-        raise SystemExit(f"error: {path} is not a page of the book; rebuild it with `make book`")
+    found = read(page).select_one("article.bd-article")
     for useless in found.select(DROPPED if page == pages[0] else f"{DROPPED}, {RUN}"):
         useless.decompose()
     for fold in found.find_all("details"):
@@ -138,31 +141,21 @@ def local(page: str, source: str) -> str:
     return f"../html/{normpath(join(page, '..', source))}"
 
 
-def heads(pages: list[str]) -> str:
-    """The style sheets of the first page, and the scripts for formulas from a page with some."""
-    sheets, scripts = [], []
-    for page in pages:
-        soup = BeautifulSoup((HTML / f"{page}.html").read_text(encoding="utf-8"), "html.parser")
-        for link in soup.select('head link[rel="stylesheet"]') if page == pages[0] else ():
-            link["href"] = local(page, link["href"])
-            sheets.append(str(link))
-        setters = soup.select('head script[src*="mathjax"]')
-        for script in setters:
-            script["src"] = local(page, script["src"])
-        if setters:  # a page without formulas does not load them
-            settings = [x for x in soup.select("head script") if "window.MathJax" in x.text]
-            scripts = [*map(str, settings), *map(str, setters)]
-            break
-    return "\n".join([*sheets, *scripts])
+def head(pages: list[str]) -> str:
+    """The style sheets, and the scripts for formulas, of the first page that has formulas."""
+    page, soup = next((x, soup) for x in pages if (soup := read(x)).select_one(MATHJAX))
+    scripts = soup.select(MATHJAX)
+    settings = [x for x in soup.select("head script") if "window.MathJax" in x.text]
+    sheets = soup.select('head link[rel="stylesheet"]')
+    for element, name in [*((x, "href") for x in sheets), *((x, "src") for x in scripts)]:
+        element[name] = local(page, element[name])
+    return "\n".join(map(str, [*sheets, *settings, *scripts]))
 
 
 def joined() -> str:
     """The whole book as one page; the sheet numbers in its table of contents come later."""
     parts = printed_parts()
     pages = [page for _, listed in parts for page in listed]
-    missing = [page for page in pages if not (HTML / f"{page}.html").exists()]
-    if missing:
-        raise SystemExit(f"error: the page of {missing[0]} is not built: run `make book` first")
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     title, footer = config["title"], config["html"]["extra_footer"].rstrip(".")
     body, listing, styles = [], [], []
@@ -193,7 +186,7 @@ def joined() -> str:
 <head>
 <meta charset="utf-8">
 <title>{title}</title>
-{heads(pages)}
+{head(pages)}
 <link rel="stylesheet" href="../html/_static/print.css">
 <style>{chr(10).join(styles)}</style>
 </head>
@@ -266,9 +259,8 @@ document.documentElement.classList.add('numbers');
 """
 
 
-@contextmanager
-def printer() -> Iterator[Any]:
-    """A headless Chromium without network access."""
+def start_chromium(profile: Path, hosts: str = "", **logs: str) -> Any:
+    """A headless Chromium with a profile folder of its own, which reaches only some hosts."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
     if not browser or not driver:
@@ -281,15 +273,22 @@ def printer() -> Iterator[Any]:
 
     options = webdriver.ChromeOptions()
     options.binary_location = browser
+    for flag in (
+        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
+        *("--disable-component-update", "--disable-sync", "--no-first-run"),
+        f"--host-resolver-rules=MAP * ~NOTFOUND{hosts}",
+        f"--user-data-dir={profile}",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", logs)
+    return webdriver.Chrome(options, webdriver.ChromeService(driver))
+
+
+@contextmanager
+def printer() -> Iterator[Any]:
+    """A Chromium without network access that takes its time."""
     with tempfile.TemporaryDirectory() as profile:
-        for flag in (
-            *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
-            *("--disable-component-update", "--disable-sync", "--no-first-run"),
-            "--host-resolver-rules=MAP * ~NOTFOUND",
-            f"--user-data-dir={profile}",
-        ):
-            options.add_argument(flag)
-        chromium = webdriver.Chrome(options, webdriver.ChromeService(driver))
+        chromium = start_chromium(Path(profile))
         chromium.command_executor.client_config.timeout = 1200  # it is a long book
         chromium.set_script_timeout(600)
         try:
@@ -340,8 +339,6 @@ def sheets(reader: PdfReader) -> dict[str, int]:
 
 def main() -> None:
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it counts objects unlike Chromium
-    if not (HTML / "index.html").exists():
-        raise SystemExit("error: the book is not built: run `make book` first")
     with printer() as chromium:
         PDF.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(BOOK / "_static" / "print.css", HTML / "_static")

@@ -1,8 +1,8 @@
 """How a chapter begins and ends: its set-up as one folded block, and how to run it.
 
-Folded cells next to the parameters cell are shown as one folded block with it. A chapter
-with parameters ends with a box that says how to run it, with the files that the book carries (see
-downloads.py); ``:::{run-this-book}`` is one for all chapters.
+Folded cells next to the parameters cell are shown as one folded block with it. A chapter with
+parameters ends with a box that says how to run it, with the files that the book carries
+(``orabook.builder.downloads``); ``:::{run-this-book}`` is one for all chapters.
 """
 
 import ast
@@ -10,7 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from docutils import nodes
-from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.util.docutils import SphinxDirective
 
 from orabook.extensions import stored_outputs
@@ -45,20 +44,6 @@ def fold_setup(app, doctree):
         for other in others:
             block.extend(other.children)
             other.parent.remove(other)
-
-
-def visit_fold(translator, node):
-    """As in MyST-NB, but the button is named by its text."""
-    classes = " ".join(node["classes"])
-    translator.body.append(f'<details class="admonition hide {classes}">\n<summary>\n')
-    for state, prompt in ("collapsed", node["prompt_show"]), ("expanded", node["prompt_hide"]):
-        words = translator.encode(prompt)
-        translator.body.append(f'<p class="{state} admonition-title">{words}</p>\n')
-    translator.body.append("</summary>\n")
-
-
-def depart_fold(translator, node):
-    translator.body.append("</details>\n")
 
 
 #: The example is the first of these parameters that a chapter has; every chapter allows the value.
@@ -100,7 +85,7 @@ def run_box(docname, title, *commands, extras=()):
     ]
     sentence = nodes.paragraph("", "Download the package, ")
     sentence += [links[0], nodes.Text(", and the sources with all chapters, "), links[1]]
-    sentence += nodes.Text(". In the folder where they lie, with Python 3.11 to 3.13:")
+    sentence += nodes.Text(". In the folder with both files, using Python 3.11 or later:")
     install = f'pip install "{wheel}[{",".join(["runs", *extras])}]"'
     lines = "\n".join([install, f"tar xf {archive}.tar.gz && cd {archive}", *commands])
     code = nodes.literal_block(lines, lines, language="console")
@@ -126,13 +111,12 @@ class RunThisBook(SphinxDirective):
         commands = (
             "orabook run --list                   # all chapters and their parameters",
             "orabook run 04-the-gaps -p epsilon=1.5",
-            "make book                           # all chapters anew, into _build/html",
+            "make book                            # all chapters again, into _build/html",
         )
         return [run_box(self.env.docname, "Run this book", *commands)]
 
 
 def setup(app):
-    app.add_node(HideCodeCellNode, override=True, html=(visit_fold, depart_fold))
     app.connect("doctree-read", fold_setup)
     app.connect("doctree-read", add_run_box, priority=400)  # before the cells are merged
     app.add_directive("run-this-book", RunThisBook)

@@ -1,9 +1,9 @@
-"""The things to play with: explorer, gap game and slider, each only on the pages that ask for it.
+"""The things to play with: calculator, explorer, gap game and slider, on pages that ask for them.
 
-A page asks by ``:::{div} explorer``, ``:::{div} gap-game`` or ``:::{div} canary-slider``; what
-stands in the block is for readers without JavaScript, and on paper. Plotly comes from the wheel of
-the Python package, the numbers from ``book/data/explorer.csv``, the colours from the house style.
-All of it lies beside the page in files that a browser also reads without a server.
+A page asks by ``:::{div} explorer``, or another key of ``SCRIPTS``; what stands in the block is for
+readers without JavaScript, and on paper. Plotly comes from the wheel of the Python package, the
+numbers from ``book/data/explorer.csv``, the colours from the house style. All of it lies beside the
+page in files that a browser also reads without a server.
 """
 
 import csv
@@ -41,8 +41,8 @@ SCRIPTS = {
     "explorer": (PLOTLY, DATA, "explorer.js"),
     "gap-game": ("game.js",),
     "canary-slider": (DATA, "slider.js"),
+    "calculator": ("calculator.js",),
 }
-SHEET = "explorer.css"
 
 
 def table() -> dict:
@@ -80,16 +80,20 @@ def put_into(folder: Path) -> None:
 
 
 def load(app, pagename, templatename, context, doctree) -> None:
-    """Scripts on the pages that ask for them, and on no other."""
+    """Scripts and style sheets on the pages that ask for them, and on no other."""
     boxes = doctree.findall(nodes.container) if doctree else ()
     asked = {name for box in boxes for name in box["classes"] if name in SCRIPTS}
-    if asked:
+    scripts = dict.fromkeys(x for name in SCRIPTS if name in asked for x in SCRIPTS[name])
+    if DATA in scripts:
         put_into(Path(app.outdir) / "_static")
-        app.add_css_file(SHEET)
-    for script in dict.fromkeys(
-        script for name in SCRIPTS if name in asked for script in SCRIPTS[name]
-    ):
+    for script in scripts:
         app.add_js_file(script, loading_method="defer")
+    for sheet in {sheet_of(name) for name in asked}:
+        app.add_css_file(sheet)
+
+
+def sheet_of(name: str) -> str:
+    return "calculator.css" if name == "calculator" else "explorer.css"
 
 
 def setup(app) -> dict:

@@ -1,13 +1,13 @@
 """Repairs of what other extensions and the theme write.
 
 Punctuation stays with the formula before it, the style sheet can recognize columns of numbers, and
-a screen reader does not stumble. A page with ``:::{div} calculator`` loads the calculator's script
-and style sheet; no other page does.
+a screen reader does not stumble.
 """
 
 import re
 from pathlib import Path
 
+from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx_proof.nodes import proof_node
 
@@ -35,10 +35,6 @@ def is_text(neighbours):
     return any(isinstance(node, nodes.Text) for node in neighbours)
 
 
-ROW, CELL = (
-    re.compile(r"<tr.*?</tr>", re.DOTALL),
-    re.compile(r"<(t[hd])\b([^>]*)>(.*?)</\1>", re.DOTALL),
-)
 NUMERAL = re.compile(
     r"[-−+±<>≤≥≈]?\s*(\d[\d., \u202f]*(e[-+]?\d+)?\s*%?|inf|∞|nan|[-–—]|)", re.IGNORECASE
 )
@@ -50,31 +46,20 @@ def mark_numbers(html: str) -> str:
     >>> mark_numbers("<tr><th>n</th><th>who</th></tr><tr><td>1</td><td>x</td></tr>")[:37]
     '<tr><th class="number">n</th><th>who<'
     """
-    rows = [CELL.findall(row) for row in ROW.findall(html)]
-    bodies = [row for row in rows if any(tag == "td" for tag, _, _ in row)]
+    table = BeautifulSoup(html, "html.parser")
+    rows = [row.find_all(["th", "td"]) for row in table.find_all("tr")]
+    bodies = [row for row in rows if any(cell.name == "td" for cell in row)]
     width = max(map(len, bodies), default=0)
-    numeric = {
-        column
-        for column in range(width)
-        if all(len(row) == width and is_numeral(row[column][2]) for row in bodies)
-    }
-
-    def mark_row(row):
-        columns = iter(range(width))
-
-        def mark_cell(cell):
-            column = next(columns, None)
-            marked = column in numeric and "class=" not in cell[2]
-            attributes = cell[2] + (' class="number"' if marked else "")
-            return f"<{cell[1]}{attributes}>{cell[3]}</{cell[1]}>"
-
-        return CELL.sub(mark_cell, row[0])
-
-    return ROW.sub(mark_row, html)
+    for column in range(width):
+        if all(len(row) == width and is_numeral(row[column]) for row in bodies):
+            for row in rows:
+                if column < len(row) and not row[column].has_attr("class"):
+                    row[column]["class"] = "number"
+    return str(table)
 
 
-def is_numeral(cell: str) -> bool:
-    return NUMERAL.fullmatch(re.sub(r"<[^>]*>", "", cell).strip()) is not None
+def is_numeral(cell) -> bool:
+    return NUMERAL.fullmatch(cell.get_text().strip()) is not None
 
 
 def improve_tables(app, doctree, docname):
@@ -101,6 +86,7 @@ REPAIRS = (
     # The references are a list, so each of them is an item.
     ('role="doc-biblioentry"', 'role="listitem"'),
     # A button is named by its text; its icons say nothing.
+    ('<summary aria-label="Toggle hidden content">', "<summary>"),
     (r'(search-button-field[^>]*?) title="Search" aria-label="Search"', r"\1"),
     (r'(<i class="theme-switch [^>]*?) title="[^"]*"', r'\1 aria-hidden="true"'),
     # The name of the book and the search are part of the page too.
@@ -146,18 +132,9 @@ def say(heading):
     return f'{heading[1]}<span class="visually-hidden">{words}: </span>{heading[2]}'
 
 
-def load_calculator(app, pagename, templatename, context, doctree):
-    """Its files, where there is a place for it (see _static/calculator.js)."""
-    boxes = doctree.findall(nodes.container) if doctree else ()
-    if any("calculator" in box["classes"] for box in boxes):
-        app.add_js_file("calculator.js", loading_method="defer")
-        app.add_css_file("calculator.css")
-
-
 def setup(app):
     app.connect("doctree-resolved", keep_punctuation)
     app.connect("doctree-resolved", improve_tables)
     app.connect("doctree-resolved", drop_repeated_ids)
-    app.connect("html-page-context", load_calculator)
     app.connect("build-finished", repair_pages)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

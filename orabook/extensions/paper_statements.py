@@ -91,10 +91,9 @@ def name_statements(app, doctree):
         said = title.astext()
         numbered = not label.startswith("paper-section-")  # otherwise a statement without a number
         name = name_of(label) if numbered else said.partition(" of the paper")[0]
-        kind = box["realtype"] if numbered else "section"
-        if not label.startswith(label_of(kind, name.split()[1])) or not said.startswith(name):
-            words = "%s is a box of the kind %r with the title %r: the title must begin with %r"
-            logger.warning(words, label, box["realtype"], said, name, location=box)
+        if not said.startswith(name):
+            words = "%s has the title %r: it must begin with %r"
+            logger.warning(words, label, said, name, location=box)
         title["ids"] = []  # the box has them
         entry = ("single", name, label, "main", None)
         statement = statement_node("", *box.children, **box.attributes)

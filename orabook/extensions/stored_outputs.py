@@ -1,7 +1,7 @@
 """Chapters that need PyTorch or JAX show their committed outputs where these are missing.
 
 They are not executed then, and the numbers in their prose are those that their last execution left
-in the metadata of their cells.
+in the metadata of the notebook (``orabook.builder.execute``).
 """
 
 import json
@@ -9,13 +9,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from orabook.place import BOOK
-from orabook.runs.prose import filled
+from orabook.prose import filled
 
 #: The extras of oralib for real trainings: what a chapter that needs them says, and their packages.
 NEEDS = {
     "torch": ("from orabook.trainings", ("torch", "opacus", "sklearn")),
     "jax": ("from jax_privacy", ("jax", "jax_privacy")),
 }
+#: Where the numbers in prose are, in the metadata of such a chapter.
+NUMBERS = "numbers_in_prose"
 
 
 def extras(path: Path) -> list[str]:
@@ -47,7 +49,7 @@ def fill_in(app, docname: str, content: list[str]) -> None:
         notebook = json.loads(content[0])
         for cell in notebook["cells"]:
             if cell["cell_type"] == "markdown":
-                cell["source"] = filled(cell)
+                cell["source"] = filled("".join(cell["source"]), notebook["metadata"][NUMBERS])
         content[0] = json.dumps(notebook)
 
 

@@ -3,7 +3,9 @@
 import ast
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
@@ -13,6 +15,7 @@ from typing import Any
 import nbformat
 import numpy as np
 import papermill
+import yaml
 
 from orabook.parameters import PARAMETERS
 from orabook.place import BOOK
@@ -36,10 +39,14 @@ class Chapter:
 
     Attributes
     ----------
-    path : where it is; it runs in the folder of this file.
-    parameters : what it declares, by name: each has a type, a default and a meaning.
-    text : the notebook without its outputs, so that what is run is what was checked.
-    results : the names of its results, if it has been executed.
+    path : Path
+        Where it is; it runs in the folder of this file.
+    parameters : dict
+        What it declares, by name: each has a type, a default and a meaning.
+    text : str
+        The notebook without its outputs, so that what is run is what was checked.
+    results : tuple of str
+        The names of its results, if it has been executed.
 
     Examples
     --------
@@ -71,8 +78,16 @@ def chapters() -> list[Chapter]:
     >>> "06-dp-sgd" in [chapter.name for chapter in chapters()]
     True
     """
-    found = [_read(path) for path in sorted(BOOK.glob("*.ipynb"))]
+    found = [_read(path) for path in _notebooks().values()]
     return [chapter for chapter in found if chapter.parameters]
+
+
+def _notebooks() -> dict[str, Path]:
+    """The notebooks of the book by their names."""
+    known = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
+    if not known:
+        raise ValueError(f"there is no book at {BOOK}, so no chapters have names; give a notebook")
+    return known
 
 
 def find_chapter(name: str | os.PathLike[str]) -> Chapter:
@@ -89,10 +104,7 @@ def find_chapter(name: str | os.PathLike[str]) -> Chapter:
         return _read(path)
     if name.endswith(".ipynb"):
         raise ValueError(f"there is no notebook {name}")
-    known = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
-    if not known:
-        raise ValueError(f"there is no book at {BOOK}, so no chapters have names; give a notebook")
-    raise ValueError(f"there is no chapter {name!r}{_known(name, known, 'there are')}")
+    raise ValueError(f"there is no chapter {name!r}{_known(name, _notebooks(), 'there are')}")
 
 
 def _read(path: Path) -> Chapter:
@@ -119,6 +131,22 @@ def _read(path: Path) -> Chapter:
 # ------------------------------------------------------------------------------------- values
 
 
+class Loader(yaml.SafeLoader):
+    """YAML, for grid files and the command line, where ``1e4`` is a number and no key is double."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.YAMLError(f"{key} occurs twice, again{node.start_mark}")
+        return dict(super().construct_mapping(node, deep))
+
+
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -138,7 +166,9 @@ def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, An
 
     Parameters
     ----------
-    given : values that differ from the chapter's own; strings, as on a command line, are parsed.
+    given : dict
+        Values that differ from the chapter's own; strings, as on a command line, are read as YAML,
+        and a list needs no brackets.
 
     Examples
     --------
@@ -166,7 +196,9 @@ def _converted(declared: Declaration, value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, str) and kind != "str":
-        value = _list(value) if kind == "list" else _word(value)
+        is_bare = kind == "list" and not value.lstrip().startswith("[")
+        with suppress(yaml.YAMLError):  # the error below names the text
+            value = yaml.load(f"[{value}]" if is_bare else value, Loader)
     fits, wanted, convert = _FITS[kind]
     if not fits(value):
         raise ValueError(f"{name} must be {wanted}, got {name}={value!r}")
@@ -176,20 +208,3 @@ def _converted(declared: Declaration, value: Any) -> Any:
         return PARAMETERS[name].convert(name, value) if name in PARAMETERS else value
     except TypeError as error:
         raise ValueError(f"{name}: {error}") from None
-
-
-def _word(text: str) -> Any:
-    """A number or a truth value if the text is one; otherwise the text."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return {"true": True, "false": False}.get(text.strip().lower(), text.strip())
-
-
-def _list(text: str) -> list[Any]:
-    """The list in a text: ``1,2``, ``[1, 2]``, ``a,b`` or ``["a", "b"]``."""
-    bare = text.strip().removeprefix("[").removesuffix("]")
-    parts = [part.strip().strip("'\"") for part in bare.split(",")]
-    return [_word(part) for part in parts] if bare.strip() else []

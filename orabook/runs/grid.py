@@ -16,7 +16,6 @@
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -25,7 +24,7 @@ from typing import Any
 
 import yaml
 
-from orabook.runs.chapters import Chapter, check_parameters, find_chapter
+from orabook.runs.chapters import Chapter, Loader, check_parameters, find_chapter
 from oralib import _check
 
 #: The keys of a grid file, and what each must hold.
@@ -39,11 +38,16 @@ class Grid:
 
     Attributes
     ----------
-    points : all parameters of the chapter at each point.
-    axes : the parameters that vary, in the order of the file.
-    inputs : files whose contents are part of the name of every point.
-    results : the results that go into the table; empty for all.
-    show : the result to draw; empty for the first that is a number.
+    points : list of dict
+        All parameters of the chapter at each point.
+    axes : tuple of str
+        The parameters that vary, in the order of the file.
+    inputs : tuple of paths
+        Files whose contents are part of the name of every point.
+    results : tuple of str
+        The results that go into the table; empty for all.
+    show : str
+        The result to draw; empty for the first that is a number.
 
     Examples
     --------
@@ -60,22 +64,6 @@ class Grid:
     show: str = ""
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML in which ``1e4`` is a number and no key may occur twice."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.YAMLError(f"{key} occurs twice, again{node.start_mark}")
-        return dict(super().construct_mapping(node, deep))
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
-)
-
-
 def read_grid(path: str | os.PathLike[str]) -> Grid:
     """A grid file, with every point checked.
 
@@ -86,7 +74,7 @@ def read_grid(path: str | os.PathLike[str]) -> Grid:
     """
     path = _check.path("path", path)
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader)
         if not isinstance(content, dict) or "chapter" not in content:
             raise ValueError("a grid has a chapter, and a product or points")
         for key, value in content.items():

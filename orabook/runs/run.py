@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -21,9 +20,13 @@ import papermill
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 
+import orabook
+import oralib
+from orabook.builder.downloads import ask_git
+from orabook.place import BOOK
+from orabook.prose import escaped, fill_in
 from orabook.results import as_json, results_of
-from orabook.runs.chapters import BOOK, Chapter, check_parameters
-from orabook.runs.prose import fill_in
+from orabook.runs.chapters import Chapter, check_parameters
 from oralib import _check
 from oralib._folders import appearing, check_new
 
@@ -70,13 +73,20 @@ def run_chapter(
 
     Parameters
     ----------
-    given : parameters that differ from the chapter's own; checked before anything starts.
-    folder : a new folder, by default one in ``runs/``. It appears when it is complete, with
+    given : dict
+        Parameters that differ from the chapter's own; checked before anything starts.
+    folder : path or None
+        A new folder, by default one in ``runs/``. It appears when it is complete, with
         ``notebook.ipynb``, ``results.json``, ``results.csv`` and ``page.html``. If the chapter
         fails, its notebook is in a folder of this name with ``-failed-`` and the time.
-    force : whether to rename an existing folder of this name instead of refusing it.
-    page : whether to make ``page.html``, if the book's builder is there; it takes some seconds.
-    inputs : files whose digests are stored with the results.
+    force : bool
+        Whether to rename an existing folder of this name instead of refusing it.
+    page : bool
+        Whether to make ``page.html``, where the sources of the book are; it takes some seconds.
+    inputs : list of paths
+        Files whose digests are stored with the results.
+    progress : bool
+        Whether to show a bar on a terminal.
 
     Examples
     --------
@@ -85,7 +95,8 @@ def run_chapter(
     >>> folder, record = run_chapter(chapter, {"epsilon": 4.0})  # doctest: +SKIP
     """
     parameters = check_parameters(chapter, given)
-    origin = {"seed": parameters.get("seed"), **_origin(chapter, inputs), "commit": _commit()}
+    commit = ask_git("describe", "--always", "--dirty", "--abbrev=40").strip() or "unknown"
+    origin = {"seed": parameters.get("seed"), **origin_of(chapter, inputs), "commit": commit}
     folder = _default_folder(chapter, given) if folder is None else _check.path("folder", folder)
     if force and os.path.lexists(folder):
         os.rename(folder, _aside(folder, "old"))
@@ -123,16 +134,11 @@ def run_chapter(
         (written / "results.json").write_text(text + "\n", encoding="utf-8")
         table = pd.DataFrame({"name": list(results), "value": list(results.values())}, dtype=object)
         table.to_csv(written / "results.csv", index=False)
-        if page and (BOOK / "page.py").exists() and find_spec("jupyter_book"):
-            words = [
-                "-m",
-                "orabook.builder.page",
-                path,
-                path.with_name("page.html"),
-                chapter.path.parent,
-            ]
-            made = subprocess.run([sys.executable, *map(str, words)], cwd=BOOK.parent)
-            if made.returncode:  # the results are there anyway
+        # The settings of the book are with its sources; a wheel has none.
+        if page and (BOOK.parent / "_config.yml").exists() and find_spec("jupyter_book"):
+            words = [path, path.with_name("page.html"), chapter.path.parent]
+            command = [sys.executable, "-m", "orabook.builder.page", *map(str, words)]
+            if subprocess.run(command).returncode:  # the results are there anyway
                 print(f"the page of {chapter.name} could not be made", file=sys.stderr)
     return folder, {**record, "results": results}
 
@@ -146,7 +152,7 @@ def _tell_parameters(notebook: Any, chapter: Chapter, parameters: Mapping[str, A
     """Say at the top which parameters are not the chapter's own: its text was written for those."""
     own = check_parameters(chapter, {})
     changed = [
-        f"`{name}` is `{json.dumps(value)[:60]}` instead of `{json.dumps(own[name])[:60]}`"
+        f"`{name}` is {_as_text(value)} instead of {_as_text(own[name])}"
         for name, value in parameters.items()
         if value != own[name]
     ]
@@ -160,39 +166,37 @@ def _tell_parameters(notebook: Any, chapter: Chapter, parameters: Mapping[str, A
         notebook.cells.insert(0, nbformat.v4.new_markdown_cell(text))
 
 
+def _as_text(value: Any) -> str:
+    return escaped(json.dumps(value, ensure_ascii=False)[:60])
+
+
 # ------------------------------------------------------------------------------- where it is from
 
 
-def _origin(chapter: Chapter, inputs: Sequence[Path]) -> dict[str, Any]:
+def origin_of(chapter: Chapter, inputs: Sequence[Path]) -> dict[str, Any]:
+    """What a run depends on beside its parameters, as this process finds it now."""
     return {
         "chapter": chapter.digest,
-        "oralib": _sources_digest(),
+        "sources": _sources_digest(),
         "python": platform.python_version(),
         "packages": {name: version(name) for name in NUMERIC},
-        "inputs": {path.name: sha256(path.read_bytes()).hexdigest()[:16] for path in inputs},
+        # A list, since files in different folders may have the same name.
+        "inputs": [[path.name, sha256(path.read_bytes()).hexdigest()[:16]] for path in inputs],
     }
 
 
-@cache
 def _sources_digest() -> str:
-    """A digest of oralib's sources."""
-    package, digest = Path(__file__).parents[1], sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes())
+    """A digest of the sources of oralib and orabook, read anew: they may change during a sweep."""
+    digest = sha256()
+    for package in (Path(oralib.__file__).parent, Path(orabook.__file__).parent):
+        for path in sorted(package.rglob("*.py")):
+            name = path.relative_to(package.parent).as_posix()
+            digest.update(f"{name}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _commit() -> str:
-    """The commit of the checkout, and whether files differ from it; unknown outside a checkout."""
-    words = ["git", "-C", str(BOOK.parent), "describe", "--always", "--dirty", "--abbrev=40"]
-    try:
-        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-
-
 def run_key(chapter: Chapter, given: Mapping[str, Any], inputs: Sequence[Path] = ()) -> str:
-    """A digest of a chapter's cells, oralib's sources, versions, all parameters, and inputs.
+    """A digest of a chapter's cells, our sources, versions, all parameters, and inputs.
 
     Examples
     --------
@@ -201,7 +205,12 @@ def run_key(chapter: Chapter, given: Mapping[str, Any], inputs: Sequence[Path] =
     >>> run_key(chapter, {"epsilon": 2.0}) == run_key(chapter, {})
     True
     """
-    content = [check_parameters(chapter, given), _origin(chapter, inputs)]
+    return key_of(check_parameters(chapter, given), origin_of(chapter, inputs))
+
+
+def key_of(parameters: Mapping[str, Any], origin: Mapping[str, Any]) -> str:
+    """The name of a run with these parameters, all of them, and this origin."""
+    content = [parameters, origin]
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -25,7 +25,7 @@ from tqdm import tqdm
 from orabook import figures
 from orabook.results import from_json
 from orabook.runs.grid import Grid
-from orabook.runs.run import RunFailed, run_chapter, run_key
+from orabook.runs.run import RunFailed, key_of, origin_of, run_chapter
 from oralib import _check
 from oralib._folders import appearing
 
@@ -36,9 +36,12 @@ class Sweep:
 
     Attributes
     ----------
-    table : a row for each complete point: the parameters that vary, then the results.
-    failures : what went wrong, by the number of the point.
-    folder : where the table is, as ``table.csv`` and ``figure.png``.
+    table : DataFrame
+        A row for each complete point: the parameters that vary, then the results.
+    failures : dict
+        What went wrong, by the number of the point.
+    folder : Path
+        Where the table is, as ``table.csv`` and ``figure.png``.
 
     Examples
     --------
@@ -58,15 +61,21 @@ def sweep_grid(
     *,
     workers: int | None = None,
     scheduler: str | None = None,
+    security: Any = None,
 ) -> Sweep:
     """Run every point of a grid that does not exist yet, and write the table of all points.
 
     Parameters
     ----------
-    out : the folder of the sweep, which gets a folder for each point and one for the table.
-    workers : processes on this machine, by default as many as it has cores.
-    scheduler : the address of a Dask scheduler instead, whose workers see ``out`` and the chapter
-        at the same paths and have this package.
+    out : path
+        The folder of the sweep, which gets a folder for each point and one for the table.
+    workers : int or None
+        Processes on this machine, by default as many as it has cores.
+    scheduler : str or None
+        The address of a Dask scheduler instead, whose workers see ``out`` and the chapter at the
+        same paths and have this package.
+    security : distributed.Security or None
+        The credentials for a scheduler at ``tls://``, by default those of Dask's configuration.
 
     Examples
     --------
@@ -76,17 +85,23 @@ def sweep_grid(
     out = _check.path("out", out).absolute()
     cores = os.cpu_count() or 1
     workers = cores if workers is None else _check.integer("workers", workers, 1, 1000)
-    places = [out / run_key(grid.chapter, point, grid.inputs) for point in grid.points]
+    origin = origin_of(grid.chapter, grid.inputs)
+    places = [out / key_of(point, origin) for point in grid.points]
     missing = [i for i, place in enumerate(places) if not place.exists()]
     print(f"{len(places) - len(missing)} of {len(places)} points are complete", file=sys.stderr)
     failures: dict[int, str] = {}
     if missing:
-        calls = {i: (grid, grid.points[i], places[i]) for i in missing}
-        for i, said in _ended(calls, min(workers, len(missing)), cores, scheduler):
-            if said:
-                failures[i] = said
-                words = ", ".join(f"{name}={grid.points[i][name]}" for name in grid.axes)
-                tqdm.write(f"point {i + 1} ({words}) failed: {said}", file=sys.stderr)
+        calls = {i: (grid, grid.points[i], places[i], origin) for i in missing}
+        with ExitStack() as stack:
+            if scheduler is None:
+                client = _local_client(stack, min(workers, len(missing)), cores)
+            else:
+                client = _client_of(stack, scheduler, security)
+            for i, trouble in _run_all(client, calls):
+                if trouble:
+                    failures[i] = trouble
+                    words = ", ".join(f"{name}={grid.points[i][name]}" for name in grid.axes)
+                    tqdm.write(f"point {i + 1} ({words}) failed: {trouble}", file=sys.stderr)
     table = _table(grid, places)
     return Sweep(table, failures, _write_table(grid, table, places, out))
 
@@ -94,15 +109,26 @@ def sweep_grid(
 _thread = threading.local()
 
 
-def run_point(grid: Grid, point: Mapping[str, Any], place: Path) -> str:
-    """Run a point on a worker; returns what went wrong, if anything did."""
+def run_point(grid: Grid, point: Mapping[str, Any], place: Path, origin: Mapping[str, Any]) -> str:
+    """Run a point on a worker; returns what went wrong, if anything did.
+
+    A folder is named by ``origin``, what the sweep found when it began. So nothing may run where
+    that is different.
+    """
+    here = origin_of(grid.chapter, grid.inputs)
+    if here["inputs"] != origin["inputs"]:
+        return "an input has changed since the sweep began; the same command runs it again"
+    for name, what in {"sources": "oralib", "python": "Python", "packages": "packages"}.items():
+        if here[name] != origin[name]:
+            return (
+                f"the workers have another {what}: restart them (those of a sweep without "
+                "--scheduler are restarted by the same command)"
+            )
     # Dask calls this in a new context each time, and the client of a kernel keeps an event loop
     # with open files in its context. So all points of a thread share one.
     if not hasattr(_thread, "context"):
         _thread.context = copy_context()
     run = partial(run_chapter, page=False, inputs=grid.inputs)
-    if run_key(grid.chapter, point, grid.inputs) != place.name:
-        return "an input has changed since the sweep began; the same command runs it anew"
     try:
         _thread.context.run(run, grid.chapter, point, place)
     except (RunFailed, OSError, ValueError) as error:
@@ -110,38 +136,55 @@ def run_point(grid: Grid, point: Mapping[str, Any], place: Path) -> str:
     return ""
 
 
-def _ended(
-    calls: Mapping[int, tuple[Any, ...]], workers: int, cores: int, scheduler: str | None
-) -> Iterator[tuple[int, str]]:
-    """Run all points on Dask; yields the number of each and what went wrong, as they end."""
+def _local_client(stack: ExitStack, workers: int, cores: int) -> Any:
+    """A client of workers on this machine, which nobody else can reach."""
     import dask
-    from distributed import Client, LocalCluster, Security, as_completed
+    from distributed import Client, LocalCluster, Security
 
-    with ExitStack() as stack:
-        cluster = scheduler
-        if cluster is None:
-            stack.enter_context(warnings.catch_warnings(action="ignore"))  # about taken ports
-            stack.enter_context(dask.config.set({"distributed.scheduler.http.routes": []}))
-            cluster = stack.enter_context(
-                LocalCluster(
-                    n_workers=workers,
-                    threads_per_worker=1,
-                    host="127.0.0.1",
-                    protocol="tls",
-                    security=Security.temporary(),
-                    dashboard_address=None,
-                    memory_limit=0,  # a kernel is a separate process, which Dask does not measure
-                    silence_logs=logging.CRITICAL,
-                    env={"NUMBA_NUM_THREADS": str(max(1, cores // workers))},
-                )
-            )
-        client = stack.enter_context(Client(cluster))
-        tasks = {client.submit(run_point, *call, pure=False): i for i, call in calls.items()}
-        for task in tqdm(as_completed(tasks), total=len(tasks), unit="point", disable=None):
-            yield (
-                tasks[task],
-                task.result() if task.status == "finished" else repr(task.exception()),
-            )
+    stack.enter_context(warnings.catch_warnings(action="ignore"))  # about taken ports
+    stack.enter_context(dask.config.set({"distributed.scheduler.http.routes": []}))
+    cluster = LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        protocol="tls",
+        security=Security.temporary(),
+        dashboard_address=None,
+        memory_limit=0,  # a kernel is a separate process, which Dask does not measure
+        silence_logs=logging.CRITICAL,
+        env={"NUMBA_NUM_THREADS": str(max(1, cores // workers))},
+    )
+    return stack.enter_context(Client(stack.enter_context(cluster)))
+
+
+def _client_of(stack: ExitStack, scheduler: str, security: Any) -> Any:
+    """A client of a running scheduler."""
+    from distributed import Client
+
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say it in a sentence
+    try:
+        client = stack.enter_context(Client(scheduler, security=security))
+    except TypeError:  # Dask has no credentials
+        raise ValueError(
+            f"{scheduler} needs credentials: --tls-ca-file, --tls-cert and --tls-key"
+        ) from None
+    if not client.nthreads():
+        print(f"{scheduler} has no workers yet; waiting for the first", file=sys.stderr)
+    return client
+
+
+def _run_all(client: Any, calls: Mapping[int, tuple[Any, ...]]) -> Iterator[tuple[int, str]]:
+    """Run all points on Dask; yields the number of each and what went wrong, as they end."""
+    from distributed import as_completed
+
+    tasks = {client.submit(run_point, *call, pure=False): i for i, call in calls.items()}
+    for task in tqdm(as_completed(tasks), total=len(tasks), unit="point", disable=None):
+        if task.status == "finished":
+            yield tasks[task], task.result()
+        elif task.status == "error":  # for example, all workers that tried it have died
+            yield tasks[task], repr(task.exception())
+        else:
+            raise ConnectionError("the scheduler is gone; the same command goes on from here")
 
 
 def _table(grid: Grid, places: list[Path]) -> pd.DataFrame:
@@ -149,7 +192,9 @@ def _table(grid: Grid, places: list[Path]) -> pd.DataFrame:
     rows = []
     for point, place in zip(grid.points, places, strict=True):
         if place.exists():
-            results = from_json(json.loads((place / "results.json").read_text())["results"])
+            results = from_json(
+                json.loads((place / "results.json").read_text(encoding="utf-8"))["results"]
+            )
             names = grid.results or tuple(results)
             axes = {name: point[name] for name in grid.axes}
             rows.append({**axes, **{name: results.get(name) for name in names}})

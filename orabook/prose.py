@@ -1,12 +1,13 @@
 """Numbers in prose: a markdown cell may say {eval}`f"{bound:.3f}"`.
 
 When a run reaches the cell, its kernel evaluates the expression, and the value is left in the
-metadata of the cell, in the form of jupyterlab-myst: JupyterLab shows it as soon as the notebook is
-opened.
+metadata of the cell, where jupyterlab-myst looks for it. The committed chapters have no values
+there: papermill copies the metadata of cells, and would show them beside other parameters.
 """
 
 import ast
 import re
+from collections.abc import Mapping
 from typing import Any
 
 #: Where jupyterlab-myst keeps the values, in the metadata of a markdown cell.
@@ -63,14 +64,20 @@ def text_of(result: Any) -> str:
     return str(ast.literal_eval(text)) if text[:1] in ("'", '"') else text
 
 
-def filled(cell: Any) -> str:
-    """The source of a markdown cell with the values that were left in its metadata.
+def values_in(cell: Any) -> dict[str, str]:
+    """The values in the metadata of a cell, by their expressions."""
+    return {e["expression"]: text_of(e["result"]) for e in cell["metadata"].get(VALUES, [])}
 
-    >>> value = {"expression": "x", "result": {"data": {"text/plain": "'0.62'"}}}
-    >>> filled({"source": "a {eval}`x`", "metadata": {"user_expressions": [value]}})
-    'a 0.62'
+
+def filled(markdown: str, values: Mapping[str, str]) -> str:
+    """A text with the values of its expressions.
+
+    >>> filled("a {eval}`x`", {"x": "<0.62>"})
+    'a \\\\<0.62\\\\>'
     """
-    values = {e["expression"]: text_of(e["result"]) for e in cell["metadata"].get(VALUES, [])}
-    return _ROLE.sub(
-        lambda match: match[1] or values[_as_written(match[2])], "".join(cell["source"])
-    )
+    return _ROLE.sub(lambda match: match[1] or escaped(values[_as_written(match[2])]), markdown)
+
+
+def escaped(text: str) -> str:
+    """A text that Markdown shows as it is."""
+    return re.sub(r"([\\`*_{}\[\]<>$|~#&])", r"\\\1", text)
