@@ -7,11 +7,12 @@ from math import comb
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import Channel, _check, _special
-from oralib._binomial import odds
+from oralib import Channel, _check
+from oralib._binomial import log_pmfs, odds
 from oralib._jit import jit
 from oralib._rounding import snap
 from oralib.bounds.approximate import _tail_and_ratio
@@ -58,9 +59,9 @@ class ExtremalResponse(_PerElement):
     def _law(self, n: int) -> Array:
         """P[k of the printed signs are right], k = 0, ..., r."""
         k = np.arange(self.r + 1)
-        log_plain = _special.binomial_log_pmf(k, self.r, _special.expit(self.level))
+        log_plain = log_pmfs(k, self.r, scipy.special.expit(self.level))
         # With logarithms: the tail from v on may be too small for a double.
-        given = np.minimum(log_plain - _special.logsumexp(log_plain[self.v :]), 0.0)
+        given = np.minimum(log_plain - scipy.special.logsumexp(log_plain[self.v :]), 0.0)
         high = np.where(k >= self.v, np.exp(given), 0.0)
         x = min(1.0, n * self.delta / (self.v * high[self.v]))
         law = (1 - x) * np.exp(log_plain) + x * high

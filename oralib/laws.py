@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
-from oralib import _check, _special
+from oralib import _check
+from oralib._binomial import log_pmfs
 from oralib._rounding import snap
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
 from oralib.dpsgd import DpSgd
@@ -96,7 +98,7 @@ def local_laplace_law(epsilon: float, n: int) -> Law:
     n = _check.integer("n", n, 1)
     accuracy = 1 - float(np.exp(-epsilon / 2)) / 2
     v, _ = _likely(n, accuracy)
-    return _law(v, np.full(v.size, n), _special.binomial_pmf(v, n, accuracy), n)
+    return _law(v, np.full(v.size, n), np.exp(log_pmfs(v, n, accuracy)), n)
 
 
 def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
@@ -118,7 +120,7 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
     if feedback == "none":
         agree = 2.0 ** (1 - s)
         whole, _ = _likely(sets, agree)
-        r, probability = s * whole, _special.binomial_pmf(whole, sets, agree)
+        r, probability = s * whole, np.exp(log_pmfs(whole, sets, agree))
     else:
         most = min(s, 1100)  # more guesses in a set have a probability too small for a double
         one_set = np.exp2(-np.arange(most + 1.0))
@@ -162,12 +164,12 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
     distance = guess_distance(dpsgd, tau)
     ones = np.arange(s + 1)
-    weight = _special.binomial_pmf(ones, s, 0.5)
-    high = weight * _special.normal_cdf((ones - s / 2 - distance) / dpsgd.sigma)
-    low = weight * _special.normal_cdf((s / 2 - distance - ones) / dpsgd.sigma)
+    weight = np.exp(log_pmfs(ones, s, 0.5))
+    high = weight * scipy.special.ndtr((ones - s / 2 - distance) / dpsgd.sigma)
+    low = weight * scipy.special.ndtr((s / 2 - distance - ones) / dpsgd.sigma)
     right = high + low[::-1]  # of a guessed coordinate, for 0, ..., s right guesses
     guessed = right.sum()
-    counts = _special.binomial_pmf(np.arange(d + 1), d, guessed)
+    counts = np.exp(log_pmfs(np.arange(d + 1), d, guessed))
     law, parts = np.ones(1), []
     for coordinates, probability in enumerate(counts):
         if probability > _NEGLIGIBLE:

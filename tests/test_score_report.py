@@ -12,7 +12,6 @@ from scipy import stats
 from test_scores import gaussian, run
 
 import oralib
-from orabook.studies import SubsampledGaussianCurve
 from oralib import Counts, audit_counts, audit_guesses, audit_scores, valid_lower_bound
 from oralib._streams import stream
 from oralib.scores import UNFAIR
@@ -288,19 +287,6 @@ def test_notebooks_show_a_table():
     html = audit._repr_html_()
     assert html.startswith("<table")
     assert html.count("<tr>") == len(audit.rows())
-
-
-def test_curves_in_words_and_on_the_command_line(scores_csv):
-    curve = SubsampledGaussianCurve(10, 0.5)
-    frame = pd.read_csv(scores_csv)
-    audit = audit_scores(frame["score"], frame["included"], delta=1e-5, guesses=20, curve=curve)
-    assert audit.curve == "DP-SGD with 10 steps at a sample rate of 0.5"
-    words = (scores_csv, "--delta", 1e-5, "--guesses", 20, "--json", "--curve")
-    assert json.loads(run(*words, "10,0.5")[1])["fdp_bound"] == audit.fdp_bound
-    assert json.loads(run(*words, "gaussian")[1])["curve"] == "a Gaussian mechanism"
-    status, _, err = run(*words, "laplace")
-    assert status == 2
-    assert "must be gaussian, or steps and a sample rate such as 100,0.1" in err
 
 
 # -------------------------------------------------------------------------------- tensors and words

@@ -18,18 +18,18 @@ from orabook.studies.isolated import Confidence, confidence, isolated_limit
 from orabook.studies.isolated_laws import isolated_law, isolated_threshold_law
 from orabook.studies.overclaims import common_size, overclaims
 from orabook.studies.placement import placement_ceiling
-from orabook.studies.subsampled import SubsampledGaussianCurve
+from orabook.studies.subsampled import epsilon_lower_bound_subsampled
 from orabook.studies.universe import SampledChannel
 
 __all__ = [
     "Confidence",
     "SampledChannel",
     "SelfMutingResponse",
-    "SubsampledGaussianCurve",
     "best_bounds",
     "bound_map",
     "common_size",
     "confidence",
+    "epsilon_lower_bound_subsampled",
     "isolated_ceiling",
     "isolated_law",
     "isolated_limit",
