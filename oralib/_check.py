@@ -78,11 +78,11 @@ def levels(beta: ArrayLike, delta: ArrayLike = 0.0) -> tuple[NDArray[Any], NDArr
     return reals("beta", beta, 0, 1, interval="()"), reals("delta", delta, 0, 1)
 
 
-def seed(value: Any) -> int:
+def seed(value: Any, name: str = "seed") -> int:
     """A seed: any integer that is at least 0, however large."""
     if isinstance(value, int | np.integer) and value > LARGEST_COUNT:
         return int(value)
-    return integer("seed", value)
+    return integer(name, value)
 
 
 def instance(name: str, value: Any, kind: type, example: str) -> None:

@@ -98,7 +98,10 @@ def overclaims(
     >>> table.loc[2, ["exact", "fdp", "independent"]].astype(float).round(3).tolist()
     [0.0, 0.011, 0.125]
     """
-    trials = _check.integer("trials", trials, 2)
+    mu, epsilon = _check.real("mu", mu, 0, 100), _check.real("epsilon", epsilon, 0.01, 50)
+    delta = _check.real("delta", delta, 0, 5e-5)  # so that 50 of 10^6 elements may leak at once
+    beta, _ = _check.level(beta)
+    trials, seed = _check.integer("trials", trials, 2), _check.seed(seed)
     gaussian = gaussian_epsilon(mu, delta)
     alone = SharedLaw(np.ones(1), np.zeros(1, dtype=np.int64), np.array([stats.norm.cdf(mu / 2)]))
     response = SharedLaw(np.ones(1), np.zeros(1, dtype=np.int64), np.array([p(epsilon)]))

@@ -11,7 +11,6 @@ Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptoti
 sequences", Annals of Statistics 2021.
 """
 
-from collections.abc import Callable
 from math import inf, log
 from typing import Any
 
@@ -26,7 +25,6 @@ from oralib.bounds._arguments import flat_counts, float_if_single
 __all__ = ["adaptive_failure_probability", "epsilon_lower_bound_anytime"]
 
 Array = NDArray[Any]
-Bound = Callable[[Array, Array], Array]
 
 #: This many guesses take seconds.
 LARGEST_WALK = 10**6
@@ -37,7 +35,7 @@ _TIE = 1e-12
 
 
 def adaptive_failure_probability(
-    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: Bound | str = "plain"
+    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: str = "plain"
 ) -> Any:
     """W_n(ε, β): at worst, how often a bound can exceed ε if guessing may stop at a success.
 
@@ -54,10 +52,9 @@ def adaptive_failure_probability(
         The number of elements, up to 10^6; an array gives one value for each entry.
     beta : float
         The level of the bound, in (0, 1).
-    bound : str or function
-        ``"plain"`` for ``epsilon_lower_bound(v, r, beta=beta)``, ``"anytime"`` for
-        ``epsilon_lower_bound_anytime(v, r, beta=beta)``, or any function (v, r) -> ε' that does not
-        decrease in v.
+    bound : str
+        ``"plain"`` for ``epsilon_lower_bound(v, r, beta=beta)``, or ``"anytime"`` for
+        ``epsilon_lower_bound_anytime(v, r, beta=beta)``.
 
     Examples
     --------
@@ -69,16 +66,11 @@ def adaptive_failure_probability(
     epsilon = _check.real("epsilon", epsilon, 0)
     sizes = _check.integers("n", n, 0, LARGEST_WALK)
     beta, _ = _check.level(beta)
+    lines = {"plain": _plain_line, "anytime": _anytime_line}
+    _check.one_of("bound", bound, tuple(lines))
     if epsilon == inf or not sizes.size:
         return float_if_single(np.zeros(sizes.shape))
-    most = int(sizes.max())
-    if isinstance(bound, str):
-        lines = {"plain": _plain_line, "anytime": _anytime_line}
-        line = lines[_check.one_of("bound", bound, tuple(lines))](most, epsilon, beta)
-    elif callable(bound):
-        line = _line(bound, most, epsilon)
-    else:
-        raise TypeError(f"bound must be a name or a function, got bound={bound!r}")
+    line = lines[bound](int(sizes.max()), epsilon, beta)
     return float_if_single(_crossing(line, epsilon)[sizes])
 
 
@@ -113,30 +105,9 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
 # ------------------------------------------------------------------------ the walk and the line
 
 
-def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
-    """For r = 0, ..., n the least v whose bound exceeds ε, by bisection; r + 1 if none does."""
-    r = np.arange(n + 1)
-    low, high = np.full(n + 1, -1), r + 1  # the bound exceeds ε at high, not at low
-    while (high - low > 1).any():
-        middle = np.clip((low + high) // 2, 0, r)
-        try:
-            values = bound(middle, r)
-        except TypeError as error:
-            raise TypeError(f"bound must be a function of (v, r), got {bound!r}: {error}") from None
-        found = _check.reals("what bound returns", values)
-        if found.shape != r.shape:
-            raise ValueError(
-                f"bound must return one value for each r, got shape {found.shape} for {r.shape}"
-            )
-        exceeds = found > epsilon + _TIE * (1 + epsilon)
-        high = np.where(exceeds, np.minimum(middle, high), high)
-        low = np.where(exceeds, low, np.maximum(middle, low))
-    return high
-
-
 @jit
 def _plain_line(n: int, epsilon: float, beta: float) -> Array:
-    """Like _line, for the plain bound: the least v with P[Bin(r, p(ε)) >= v] < β."""
+    """For r = 0, ..., n the least v whose plain bound exceeds ε: P[Bin(r, p(ε)) >= v] < β."""
     q, qc = odds(epsilon)
     line = np.ones(n + 1, dtype=np.int64)
     for r in range(1, n + 1):
@@ -149,7 +120,7 @@ def _plain_line(n: int, epsilon: float, beta: float) -> Array:
 
 @jit
 def _anytime_line(n: int, epsilon: float, beta: float) -> Array:
-    """Like _line, for the anytime bound: it exceeds ε where its e-process is still at least 1/β."""
+    """The same for the anytime bound, which exceeds ε where its e-process is still at least 1/β."""
     level = epsilon + _TIE * (1 + epsilon)
     line = np.ones(n + 1, dtype=np.int64)
     for r in range(1, n + 1):
