@@ -61,7 +61,7 @@ def epsilon_lower_bound_subsampled(
     --------
     >>> counts = dict(v=40, r=40, n=40, delta=1e-5)
     >>> round(epsilon_lower_bound_subsampled(**counts, steps=4, sample_rate=1.0), 1)
-    7.0
+    6.3
     """
     n, (beta, delta) = _check.integers("n", n), _check.levels(beta, delta)
     steps = _check.integer("steps", steps, 1, 10**5)
