@@ -8,10 +8,22 @@ scipy.stats.binom : the same laws, slower and on the scale of q.
 """
 
 from math import exp, floor, log, log1p, pi, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from oralib._jit import jit
 
 _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
+
+
+def log_pmfs(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
+    """log P[Bin(r, q) = k] for arrays that broadcast together; nan where r is negative."""
+    counts = np.asarray(k, dtype=np.int64), np.asarray(r, dtype=np.int64)
+    k, r, q = np.broadcast_arrays(*counts, np.asarray(q, dtype=np.float64))
+    flat = _log_pmf_loop(k.flatten(), r.flatten(), q.flatten())
+    return flat.reshape(k.shape)
 
 
 @jit
@@ -168,3 +180,12 @@ def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
 def _window_grows(start: int, v: int, r: int, q: float, qc: float, beyond: float) -> bool:
     mean = (tail(start, r, q, qc) - beyond) / (v - start)
     return pmf(start - 1, r, q, qc) > mean
+
+
+@jit
+def _log_pmf_loop(k: NDArray[Any], r: NDArray[Any], q: NDArray[Any]) -> NDArray[Any]:
+    out = np.full(k.size, np.nan)
+    for i in range(k.size):
+        if r[i] >= 0:
+            out[i] = log_pmf(k[i], r[i], q[i], 1 - q[i])
+    return out

@@ -23,17 +23,6 @@ def path(name: str, value: Any) -> Path:
     return Path(value)
 
 
-def is_plain_integer(value: Any) -> bool:
-    """Whether ``value`` is a single integer of a usual type, of any size."""
-    return type(value) in (int, np.int64)
-
-
-def is_plain_real(value: Any) -> bool:
-    """Whether ``value`` is a number of a usual type: nan is, an integer above 2^53 is not."""
-    kind = type(value)
-    return kind in (float, np.float64, np.int64) or (kind is int and abs(value) <= LARGEST_COUNT)
-
-
 def reals(
     name: str,
     value: ArrayLike,
@@ -43,8 +32,6 @@ def reals(
     interval: str = "[]",
 ) -> NDArray[np.float64]:
     """``value`` as an array of floats in an interval, e.g. ``interval="(]"`` for (low, high]."""
-    if is_plain_real(value) and _inside(value, low, high, interval):
-        return np.array(value, dtype=np.float64)  # a single number; the code below takes far longer
     array = _numbers(name, value, "a number").astype(np.float64)
     require(
         _inside(array, low, high, interval),
@@ -59,8 +46,6 @@ def integers(
     name: str, value: ArrayLike, low: int = 0, high: int = LARGEST_COUNT
 ) -> NDArray[np.int64]:
     """``value`` as an array of integers between ``low`` and ``high``; 7.0 passes, 7.5 does not."""
-    if is_plain_integer(value) and low <= value <= high:  # type: ignore[operator]
-        return np.array(value, dtype=np.int64)
     array = _numbers(name, value, "an integer")
     if array.dtype.kind == "f":
         array = array.astype(np.float64)
@@ -75,23 +60,29 @@ def real(
     name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, interval: str = "[]"
 ) -> float:
     """``value`` as one float in an interval."""
-    if is_plain_real(value) and _inside(value, low, high, interval):
-        return float(value)
     return float(_scalar(name, value, reals(name, value, low, high, interval=interval)))
 
 
 def integer(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> int:
     """``value`` as one integer between ``low`` and ``high``."""
-    if is_plain_integer(value) and low <= value <= high:
-        return int(value)
     return int(_scalar(name, value, integers(name, value, low, high)))
 
 
-def seed(value: Any) -> int:
+def level(beta: Any, delta: Any = 0.0) -> tuple[float, float]:
+    """A level (β, δ): how often a bound may fail, and the δ of (ε, δ)-DP."""
+    return real("beta", beta, 0, 1, interval="()"), real("delta", delta, 0, 1)
+
+
+def levels(beta: ArrayLike, delta: ArrayLike = 0.0) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Like :func:`level`, for arrays."""
+    return reals("beta", beta, 0, 1, interval="()"), reals("delta", delta, 0, 1)
+
+
+def seed(value: Any, name: str = "seed") -> int:
     """A seed: any integer that is at least 0, however large."""
     if isinstance(value, int | np.integer) and value > LARGEST_COUNT:
         return int(value)
-    return integer("seed", value)
+    return integer(name, value)
 
 
 def instance(name: str, value: Any, kind: type, example: str) -> None:

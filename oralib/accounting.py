@@ -1,4 +1,4 @@
-"""How much noise a training with DP-SGD needs, and which ε its noise gives: accountants.
+"""Accountants: how much noise a training run with DP-SGD needs, and which ε its noise gives.
 
 Both come from dp-accounting, for Poisson-sampled batches and neighbours that add or remove one
 element: ``"rdp"``, which follows Rényi divergences, and ``"pld"``, which follows the law of the
@@ -43,6 +43,17 @@ def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: floa
 
     It is rounded up to six decimals, so that it is the same number on every machine.
 
+    Parameters
+    ----------
+    epsilon : float
+        The ε of (ε, δ)-DP, in (0, 1000].
+    delta : float
+        The δ of (ε, δ)-DP, in (0, 1).
+    steps : int
+        The number of steps, at least 1.
+    sample_rate : float
+        The probability that an element is in a batch, in [1e-12, 1].
+
     Examples
     --------
     >>> round(noise_multiplier(2.0, 1e-5, 100, 0.1), 4)
@@ -58,40 +69,19 @@ def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: floa
 
 @lru_cache(maxsize=1024)
 def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: float) -> float:
-    from dp_accounting import calibrate_dp_mechanism, mechanism_calibration, rdp
+    from dp_accounting import calibrate_dp_mechanism, rdp
 
     def spent(sigma: float) -> Any:
         return rdp.RdpAccountant().compose(_event(sigma, steps, sample_rate))
 
-    def calibrated(orders: Any) -> float:
-        accountant = partial(rdp.RdpAccountant, orders)
-        event = partial(_event, steps=steps, sample_rate=sample_rate)
-        return float(calibrate_dp_mechanism(accountant, event, epsilon, delta, tol=_TOLERANCE))
-
     given = f"got epsilon={epsilon:g}, delta={delta:g}, steps={steps}, sample_rate={sample_rate:g}"
     limits = f"epsilon and delta must ask for a noise multiplier in [{SIGMAS[0]:g}, {SIGMAS[1]:g}]"
-    orders = rdp.RdpAccountant().orders
     with _quiet_accountant():
         if spent(SIGMAS[1]).get_epsilon(delta) > epsilon:  # the search would have no end
             raise ValueError(f"{limits}, {given}, which ask for more")
-        # The accountant's ε is the least over its orders, so a few orders never claim less. If all
-        # orders say that slightly less noise than the few ask for is too little, the few are right.
-        # That takes half the time. The second set of orders lies around the best order.
-        try:
-            few = orders[::-10]
-            for _ in range(2):
-                sigma = calibrated(few)
-                if sigma < SIGMAS[0]:
-                    break
-                reached, best = spent(sigma - 2 * _TOLERANCE).get_epsilon_and_optimal_order(delta)
-                if reached > epsilon:
-                    break
-                place = int(abs(orders - best).argmin())
-                few = orders[max(place - 2, 0) : place + 3]
-            else:
-                sigma = calibrated(orders)
-        except mechanism_calibration.NoBracketIntervalFoundError:
-            sigma = calibrated(orders)
+        event = partial(_event, steps=steps, sample_rate=sample_rate)
+        found = calibrate_dp_mechanism(rdp.RdpAccountant, event, epsilon, delta, tol=_TOLERANCE)
+        sigma = float(found)
         if sigma < SIGMAS[0]:
             raise ValueError(f"{limits}, {given}, which ask for {sigma:g}")
         if _is_lost(spent(sigma)):
@@ -106,11 +96,14 @@ def certified_epsilon(dpsgd: _Training, delta: float, *, accountant: str = "pld"
 
     Parameters
     ----------
-    dpsgd : the training, a :class:`oralib.DpSgd`; its n and d do not matter.
-    delta : the δ, in [1e-12, 1).
-    accountant : ``"pld"``, which is exact except for a discretization error on the safe side, of
-        less than 0.001 (more at an ε of a hundred and above); or ``"rdp"``, which is larger, and
-        which :func:`noise_multiplier` uses, as the paper does.
+    dpsgd : DpSgd
+        The training; its n and d do not matter.
+    delta : float
+        The δ of (ε, δ)-DP, in [1e-12, 1).
+    accountant : str
+        ``"pld"``, which is exact except for a discretization error on the safe side, of less than
+        0.001 (more at an ε of a hundred and above); or ``"rdp"``, which is larger, and which
+        :func:`noise_multiplier` uses, as the paper does.
 
     Examples
     --------

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import _check, _special
+from oralib import _check
+from oralib._binomial import log_pmfs
 from oralib._rounding import log_ratio, snap
 from oralib._streams import BLOCK, play
 from oralib.bounds import Counts
@@ -368,8 +369,8 @@ def classic_law(
     right = snap((given[0] @ (guesses == -1) + given[1] @ (guesses == 1)) / 2)
     taken = snap((given @ (guesses != 0)).mean())
     v, r = np.indices((rounds + 1, rounds + 1))
-    number = _special.binomial_pmf(np.arange(rounds + 1), rounds, taken)
-    return snap(number * _special.binomial_pmf(v, r, right / taken if taken else 0.0))
+    number = np.exp(log_pmfs(np.arange(rounds + 1), rounds, taken))
+    return snap(number * np.exp(log_pmfs(v, r, right / taken if taken else 0.0)))
 
 
 def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:

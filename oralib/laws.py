@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib import _check, _special
+from oralib import _check
+from oralib._binomial import log_pmfs
 from oralib.bounds import epsilon_lower_bound
 from oralib.games import FEEDBACK
 
@@ -84,7 +85,7 @@ def local_laplace_law(epsilon: float, n: int) -> Law:
     n = _check.integer("n", n, 1)
     accuracy = 1 - float(np.exp(-epsilon / 2)) / 2
     v = likely_counts(n, accuracy)
-    return law_of(v, np.full(v.size, n), _special.binomial_pmf(v, n, accuracy), n)
+    return law_of(v, np.full(v.size, n), np.exp(log_pmfs(v, n, accuracy)), n)
 
 
 def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
@@ -106,7 +107,7 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
     if feedback == "none":
         agree = 2.0 ** (1 - s)
         whole = likely_counts(sets, agree)
-        r, probability = s * whole, _special.binomial_pmf(whole, sets, agree)
+        r, probability = s * whole, np.exp(log_pmfs(whole, sets, agree))
     else:
         most = min(s, 1100)  # more guesses in a set have a probability too small for a double
         one_set = np.exp2(-np.arange(most + 1.0))

@@ -4,7 +4,7 @@ import dp_accounting
 import pytest
 from dp_accounting import rdp
 
-from oralib import DpSgd, certified_epsilon, noise_multiplier
+from oralib import DpSgd, certified_epsilon, noise_multiplier, plan_audit
 
 
 def test_noise_multiplier(capfd):
@@ -22,9 +22,24 @@ def test_noise_multiplier(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_noise_is_rounded_to_the_safe_side():
+    """Of six noise multipliers some would be rounded down to the nearest decimal."""
+    for epsilon in (0.5, 1.0, 1.5, 2.5, 4.0, 8.0):
+        noise = dp_accounting.GaussianDpEvent(noise_multiplier(epsilon, 1e-5, 1, 1.0))
+        assert rdp.RdpAccountant().compose(noise).get_epsilon(1e-5) <= epsilon
+
+
+def test_planned_noise_is_enough_by_either_accountant():
+    small = {"steps": 1, "sample_rate": 1.0, "most": 8, "trials": 2, "seed": 1}
+    for accountant in ("rdp", "pld"):
+        plan = plan_audit(0.5, 1e-5, d=4, accountant=accountant, **small)
+        spent = certified_epsilon(plan.dpsgd, 1e-5, accountant=accountant)
+        assert 0.4999 < spent <= 0.5
+
+
 @pytest.mark.slow
 def test_noise_multiplier_is_the_smallest():
-    """Orders in the middle of the accountant's, at both ends, and none of the few tried first."""
+    """Best orders in the middle of the accountant's, and at both ends."""
     for epsilon, steps, rate in (
         *((2.0, 1, 1.0), (4.0, 10, 0.5), (0.1, 100, 0.1), (16.0, 1000, 0.01)),
         (100.0, 10, 0.5),

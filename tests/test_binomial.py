@@ -8,7 +8,7 @@ import pytest
 from oracles import binomial_pmf, binomial_tail
 from scipy import stats
 
-from oralib import _binomial, _special
+from oralib import _binomial
 
 CASES = [
     (1, 1, 2.0),
@@ -92,12 +92,8 @@ def test_laws_of_arrays_are_those_of_scipy():
     k, r = np.indices((9, 8))
     for q in (0.0, 1e-300, 0.2, 0.5, 0.75, 1.0):
         expected = stats.binom.pmf(k, r, q)
-        np.testing.assert_allclose(_special.binomial_pmf(k, r, q), expected, rtol=1e-12)
-    assert np.isnan(_special.binomial_log_pmf(0, -1, 0.5)) == np.isnan(
-        stats.binom.logpmf(0, -1, 0.5)
-    )
-    x = np.linspace(-38, 9, 200)
-    np.testing.assert_allclose(_special.normal_cdf(x), stats.norm.cdf(x), rtol=1e-14)
+        np.testing.assert_allclose(np.exp(_binomial.log_pmfs(k, r, q)), expected, rtol=1e-12)
+    assert np.isnan(_binomial.log_pmfs(0, -1, 0.5))
 
 
 def test_the_library_loads_without_what_few_of_its_functions_need():

@@ -65,8 +65,7 @@ def test_p_and_its_inverse():
 
 
 @pytest.mark.parametrize("delta", [0, 0.0, 1e-5, np.float64(0.01), 1])
-def test_plain_numbers_are_as_arrays(delta):
-    """They are checked in another way."""
+def test_single_numbers_are_as_arrays(delta):
     sizes = (75, 100, 1000), (0, 0, 1), (np.int64(30), 30, np.int64(30)), (4, 9, 2**53)
     for (v, r, n), method in product(sizes, ("steinke", "exact")):
         how = {"delta": delta, "n": n, "method": method}

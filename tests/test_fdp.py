@@ -1,5 +1,6 @@
 """The f-DP bound against a plain loop, a linear program, exact laws and the curves themselves."""
 
+from functools import partial
 from itertools import product
 
 import mpmath
@@ -10,12 +11,8 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import oralib
-from orabook import studies
-from oralib.bounds import fdp
-
-GAUSSIAN = oralib.bounds.GaussianCurve()
-NONE = np.empty((0, 2))
-
+from orabook.studies import epsilon_lower_bound_subsampled, subsampled
+from oralib.bounds import fdp, gaussian_epsilon
 
 # ------------------------------------------------------------------------------ the naive twin
 
@@ -110,9 +107,9 @@ def worst_probability(v, r, n, lines):
 def test_recursion_is_the_linear_program(r, n, lines):
     for v in range(r // 2 + 1, r + 1):
         worst = worst_probability(v, r, n, lines)
-        assert fdp._reach(v, r, n, worst * (1 + 1e-4), 0.0, lines) > 0
+        assert fdp.reach(v, r, n, worst * (1 + 1e-4), 0.0, lines) > 0
         if worst < 1 - 1e-6:
-            assert fdp._reach(v, r, n, worst * (1 - 1e-4), 0.0, lines) <= 0
+            assert fdp.reach(v, r, n, worst * (1 - 1e-4), 0.0, lines) <= 0
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -147,7 +144,7 @@ def test_coverage_is_exact_for_gaussian_noise_on_each_element(n):
     """All are guessed: each guess is right with probability Φ(μ / 2), independently."""
     v = np.arange(n + 1)
     for mu, beta in product((0.0, 0.3, 1.0, 2.5), (0.05, 0.4)):
-        truth = GAUSSIAN.epsilon(mu, 1e-5)
+        truth = gaussian_epsilon(mu, 1e-5)
         over = oralib.epsilon_lower_bound_fdp(v, n, n=n, delta=1e-5, beta=beta) > truth
         assert stats.binom.pmf(v, n, stats.norm.cdf(mu / 2))[over].sum() <= beta
 
@@ -157,7 +154,7 @@ def test_coverage_is_exact_for_randomized_response(n):
     """Here the curve has two lines; the level at which a count rejects it is never too small."""
     for epsilon, v in product((0.0, 0.5, 2.0), range(n + 1)):
         reached = stats.binom.sf(v - 1, n, oralib.p(epsilon))
-        assert fdp._reach(v, n, n, reached * (1 - 1e-9), 0.0, pure_lines(epsilon)) <= 1e-12
+        assert fdp.reach(v, n, n, reached * (1 - 1e-9), 0.0, pure_lines(epsilon)) <= 1e-12
 
 
 @pytest.mark.parametrize(("n", "r"), [(30, 6), (500, 50), (5000, 100)])
@@ -172,7 +169,7 @@ def test_best_guesses_on_gaussian_noise(n, r):
         taken = np.argpartition(np.abs(seen), n - r)[n - r :]
         v[trial] = (np.sign(seen[taken]) == coins[taken]).sum()
     bound = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=delta)
-    failures = (bound > GAUSSIAN.epsilon(mu, delta)).mean()
+    failures = (bound > gaussian_epsilon(mu, delta)).mean()
     assert failures <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / trials)
     gain = bound - oralib.epsilon_lower_bound(v, r, n=n, delta=delta, method="exact")
     if r >= 50:
@@ -185,7 +182,7 @@ def test_best_guesses_on_gaussian_noise(n, r):
 @pytest.mark.parametrize("mu", [1e-8, 9e-6, 1.1e-5, 0.1, 1.0, 30.0])
 @pytest.mark.parametrize("delta", [1e-300, 1e-12, 1e-5, 0.3])
 def test_epsilon_of_a_gaussian_curve(mu, delta):
-    found = GAUSSIAN.epsilon(mu, delta)
+    found = gaussian_epsilon(mu, delta)
     with mpmath.workdps(400):
 
         def exact(epsilon):
@@ -201,7 +198,7 @@ def test_epsilon_of_a_gaussian_curve(mu, delta):
 
 def test_quantiles():
     for x in (1e-289, 1e-30, 1e-3, 0.3, 0.5, 0.7, 1 - 1e-9):
-        assert fdp._upper_quantile(x) == pytest.approx(stats.norm.isf(x), rel=1e-13, abs=1e-15)
+        assert fdp.upper_quantile(x) == pytest.approx(stats.norm.isf(x), rel=1e-13, abs=1e-15)
 
 
 # ------------------------------------------------------------------- curves of subsampled noise
@@ -210,8 +207,7 @@ def test_quantiles():
 @pytest.mark.parametrize(("rate", "sigma"), [(1.0, 1.0), (0.1, 1.0), (0.3, 4.0)])
 def test_tangents_lie_below_the_curve_of_a_step(rate, sigma):
     """All tests between a step with the element and one without are thresholds, in closed form."""
-    curve = studies.SubsampledGaussianCurve(1, rate)
-    lines = fdp._tangents(curve, sigma)
+    lines = subsampled._tangents(1, rate, sigma)
     assert (np.diff(lines[:, 0]) > 0).all()
     t = np.linspace(-6, 6, 101) * sigma
     without = stats.norm.sf(t / sigma)
@@ -231,8 +227,7 @@ def test_tangents_lie_below_the_curve_of_a_step(rate, sigma):
 @pytest.mark.parametrize(("v", "r", "n"), [(75, 100, 1000), (40, 40, 40)])
 def test_all_of_the_data_in_each_step_is_a_gaussian_mechanism(v, r, n):
     exact = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5)
-    curve = studies.SubsampledGaussianCurve(4, 1.0)
-    found = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5, curve=curve)
+    found = epsilon_lower_bound_subsampled(v, r, n=n, delta=1e-5, steps=4, sample_rate=1.0)
     assert 0.99 * exact - 0.004 < found <= exact
 
 
@@ -241,35 +236,36 @@ def test_reported_epsilon_is_optimistic():
 
     step = pld.from_gaussian_mechanism(1.5, sampling_prob=0.1, value_discretization_interval=1e-3)
     upper = step.self_compose(100).get_epsilon_for_delta(1e-5)
-    found = studies.SubsampledGaussianCurve().epsilon(1.5, 1e-5)
+    found = subsampled._optimistic_epsilon(100, 0.1, 1.5, 1e-5)
     assert upper - 0.01 < found < upper
 
 
 def test_the_papers_setting():
-    curve = studies.SubsampledGaussianCurve(steps=100, sample_rate=0.1)
-    counts = [50, 75, 75]
-    found = oralib.epsilon_lower_bound_fdp(counts, 100, n=1000, delta=1e-5, curve=curve)
+    found = epsilon_lower_bound_subsampled([50, 75, 75], 100, n=1000, delta=1e-5)
     assert found[0] == 0
     assert found[1] == found[2] == pytest.approx(1.02, abs=0.01)
     # The noise whose ε that is: rejected, and one that is a little less not.
-    sigma = fdp._least_sigma(curve, 75, 100, 1000, 0.05, 0.27)
-    assert fdp._reach(75, 100, 1000, 0.05, 0.0, fdp._tangents(curve, sigma)) > 0
-    assert fdp._reach(75, 100, 1000, 0.05, 0.0, fdp._tangents(curve, sigma * 0.999)) <= 0
+    sigma = subsampled._least_sigma(100, 0.1, 75, 100, 1000, 0.05, 0.27)
+    for noise, rejected in ((sigma, True), (sigma * 0.999, False)):
+        lines = subsampled._tangents(100, 0.1, noise)
+        assert (fdp.reach(75, 100, 1000, 0.05, 0.0, lines) > 0) == rejected
 
 
 def test_subsampled_edges():
-    curve = studies.SubsampledGaussianCurve(1, 0.5)
-    assert oralib.epsilon_lower_bound_fdp(90, 100, n=100, delta=0.0, curve=curve) == np.inf
-    assert oralib.epsilon_lower_bound_fdp(50, 100, n=100, delta=0.0, curve=curve) == 0
-    assert oralib.epsilon_lower_bound_fdp(0, 0, n=0, delta=0.1, curve=curve) == 0
-    assert 0 < curve.epsilon(2.0, 1e-200) < np.inf
+    bound = partial(epsilon_lower_bound_subsampled, steps=1, sample_rate=0.5)
+    assert bound(90, 100, n=100, delta=0.0) == np.inf
+    assert bound(50, 100, n=100, delta=0.0) == 0
+    assert bound(0, 0, n=0, delta=0.1) == 0
+    assert 0 < bound(90, 100, n=100, delta=1e-200) < np.inf
+    with pytest.raises(ValueError, match="steps must lie in"):
+        epsilon_lower_bound_subsampled(90, 100, n=100, delta=0.1, steps=0)
 
 
 # ------------------------------------------------------------------------------------- edges
 
 
 def test_no_evidence_no_claim():
-    assert (GAUSSIAN.epsilon(0.0, 0.0), GAUSSIAN.epsilon(1e-9, 0.0)) == (0, np.inf)
+    assert (gaussian_epsilon(0.0, 0.0), gaussian_epsilon(1e-9, 0.0)) == (0, np.inf)
     bound = oralib.epsilon_lower_bound_fdp
     assert bound(0, 0, n=0, delta=1e-5) == 0
     assert bound(0, 0, n=10, delta=0.0) == 0
@@ -311,7 +307,7 @@ def test_more_guesses_do_not_help_beyond_the_edge():
     r = 10 ** np.arange(2, 8)
     found = oralib.epsilon_lower_bound_fdp(7 * r // 10, r, n=r, delta=1e-5)
     edge = stats.norm.ppf(0.05 * 0.7) - stats.norm.ppf(0.05 * 0.3)
-    assert found[-1] == pytest.approx(GAUSSIAN.epsilon(edge, 1e-5), rel=1e-6)
+    assert found[-1] == pytest.approx(gaussian_epsilon(edge, 1e-5), rel=1e-6)
     assert (np.diff(found) >= 0).all()
 
 
@@ -321,7 +317,6 @@ def test_more_guesses_do_not_help_beyond_the_edge():
         ({"v": 5, "r": 4}, "v must be at most r, got v=5 and r=4"),
         ({"r": 2000}, "r must be at most n"),
         ({"r": 10**9, "n": 10**12}, r"r must lie in \[0, 100000000\]"),
-        ({"curve": "gaussian"}, "curve must be like GaussianCurve"),
     ],
 )
 def test_bad_input(call, message):

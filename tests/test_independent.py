@@ -12,7 +12,6 @@ import oralib
 from oralib.bounds import independent
 
 bound = oralib.epsilon_lower_bound_independent
-GAUSSIAN = oralib.bounds.GaussianCurve()
 
 
 @pytest.mark.parametrize(
@@ -28,7 +27,7 @@ def test_oracles(n, r, wrong, epsilon):
 
 def p_value(v, r, n, mu):
     """The library's own, at one μ."""
-    return independent._independent_p_value(v, r, independent._levels(r, n), mu)
+    return independent._independent_p_value(v, r, independent._shares_above(r, n), mu)
 
 
 def right_by_bisection(c, mu):
@@ -92,7 +91,7 @@ def test_coverage_where_it_is_a_theorem():
     """All are guessed: V is binomial, and the failures are known exactly."""
     for n, mu, beta in product([1, 5, 100, 1000], [0.0, 0.5, 2.0], [0.05, 0.4]):
         v = np.arange(n + 1)
-        over = bound(v, n, n=n, delta=1e-5, beta=beta) > GAUSSIAN.epsilon(mu, 1e-5)
+        over = bound(v, n, n=n, delta=1e-5, beta=beta) > oralib.bounds.gaussian_epsilon(mu, 1e-5)
         failures = stats.binom.pmf(v, n, stats.norm.cdf(mu / 2))[over].sum()
         assert failures <= beta
         if (n, mu, beta) == (1000, 0.5, 0.05):
@@ -103,7 +102,7 @@ def test_coverage_where_it_is_a_theorem():
 def test_coverage_of_played_audits(n, r):
     audits = 4000
     found = bound(played(0.5, n, r, audits, seed=1), r, n=n, delta=1e-5)
-    over = found > GAUSSIAN.epsilon(0.5, 1e-5)
+    over = found > oralib.bounds.gaussian_epsilon(0.5, 1e-5)
     assert 0.01 < over.mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / audits)
 
 

@@ -94,6 +94,19 @@ def test_a_split_audits_only_the_others():
     assert default == audit_scores(scores, included, delta=1e-5, split=0.2)
 
 
+def test_a_few_lucky_guesses_on_the_share_set_aside_do_not_win():
+    """There the first 14 guesses are right, but no more than 93 of the first hundred."""
+    order = stream(1, "scores", "split").permutation(500)
+    aside, rest = order[:100], order[100:]
+    included = np.zeros(500, dtype=bool)
+    included[aside] = ~np.isin(np.arange(100), np.arange(14, 98, 12))
+    included[rest] = np.arange(400) < 180  # so that coins and guesses look like fair ones
+    scores = np.empty(500)
+    scores[aside], scores[rest] = -np.arange(100.0), -np.arange(400.0)
+    audit = audit_scores(scores, included, delta=0.0, split=0.2, side="included", seed=1)
+    assert audit.r > 200
+
+
 def test_only_the_order_of_scores_matters():
     scores, included = gaussian()
     for arguments in ({"guesses": 201}, {"split": 0.3}, {"grid": (10, 300)}):

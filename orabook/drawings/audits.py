@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from orabook.drawings.pen import LARGE, RIGHT, SMALL, WRONG, Page
 from orabook.figures.style import BLUE, GREEN, GREY, ORANGE, RED, Picture, in_house_style
-from oralib import _special
 from oralib.bounds import p
 
 
@@ -123,7 +123,7 @@ def three_gaps() -> Picture:
 def _worst_law(v: int, r: int, level: float, leaks: float) -> NDArray[np.float64]:
     """The law of the right guesses that most often reaches v, if n δ = ``leaks``."""
     k = np.arange(r + 1)
-    plain = _special.binomial_pmf(k, r, p(level))
+    plain = scipy.stats.binom.pmf(k, r, p(level))
     tail = plain[v:].sum()
     bought = min(1.0, leaks * tail / (v * plain[v]))
     return (1 - bought) * plain + bought * np.where(k >= v, plain / tail, 0.0)
@@ -132,7 +132,7 @@ def _worst_law(v: int, r: int, level: float, leaks: float) -> NDArray[np.float64
 def _worth_of_a_leak(v: int, r: int, level: float) -> NDArray[np.float64]:
     """How much the chance of v right guesses gains by a leak from j - 1 to j, j = 1, ..., r."""
     j = np.arange(1, r + 1)
-    law = _special.binomial_pmf(np.arange(r + 1), r, p(level))
+    law = scipy.stats.binom.pmf(np.arange(r + 1), r, p(level))
     below, from_here = np.cumsum(law), np.cumsum(law[::-1])[::-1]
     gain = from_here[np.maximum(v, j)] * below[np.minimum(v, j) - 1]
     return gain / (j * law[j])

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 from matplotlib.colors import to_rgb
 
 from orabook.drawings.pen import SMALL, WIDTH, Page
 from orabook.figures.style import BLUE, GREY, ORANGE, RED, Picture, in_house_style, ink_on
-from oralib import _special
 
 
 @in_house_style
@@ -84,7 +84,7 @@ def _coordinate(page: Page, x: float, floor: float, unit: float, coins: Sequence
     extreme = count in (0, most)
     colour, full = (BLUE, 1.0) if extreme else (GREY, 0.6)
     heights = np.linspace(0, count + 1.0, 200)  # a column that fades as noise blurs its height
-    ink = full * _special.normal_cdf((count - heights) / 0.33)
+    ink = full * scipy.special.ndtr((count - heights) / 0.33)
     image = np.array([[(*to_rgb(colour), alpha)] for alpha in ink])
     place = x - 0.15, x + 0.15, floor, floor + (count + 1.0) * unit
     look: Any = {"origin": "lower", "aspect": "auto", "interpolation": "bilinear", "zorder": 2}

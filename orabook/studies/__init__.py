@@ -21,7 +21,7 @@ from orabook.studies.isolated_laws import isolated_law, isolated_threshold_law
 from orabook.studies.overclaims import common_size, overclaims
 from orabook.studies.placement import placement_ceiling
 from orabook.studies.single_step import single_step_law
-from orabook.studies.subsampled import SubsampledGaussianCurve
+from orabook.studies.subsampled import epsilon_lower_bound_subsampled
 from orabook.studies.success import (
     after_guesses,
     probably_approximately_rr,
@@ -33,12 +33,12 @@ __all__ = [
     "Confidence",
     "SampledChannel",
     "SelfMutingResponse",
-    "SubsampledGaussianCurve",
     "after_guesses",
     "best_bounds",
     "bound_map",
     "common_size",
     "confidence",
+    "epsilon_lower_bound_subsampled",
     "isolated_ceiling",
     "isolated_law",
     "isolated_limit",

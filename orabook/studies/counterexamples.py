@@ -8,7 +8,7 @@ import scipy
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from oralib import _check, _special, p
+from oralib import _check, p
 from oralib.mechanisms import Array, Signs, sign_vectors
 
 
@@ -89,7 +89,7 @@ class SelfMutingResponse:
         return np.insert(good[..., :-1], 0, False, axis=-1)
 
     def run(self, signs: Signs, rng: Generator) -> Array:
-        output = np.where(rng.random(signs.shape) < _special.expit(self.rate), signs, -signs)
+        output = np.where(rng.random(signs.shape) < scipy.special.expit(self.rate), signs, -signs)
         fair = np.where(rng.random(signs.shape) < 0.5, np.int8(-1), np.int8(1))
         return np.where(self._mute(output, signs), fair, output)
 
@@ -97,13 +97,13 @@ class SelfMutingResponse:
         # The chance, over fair signs, that the record is not good yet: it does not depend on the
         # output, as each printed sign is right with the same probability.
         v, silent = np.zeros(n + 1), np.zeros(n)
-        v[0], truth = 1.0, _special.expit(self.rate)
+        v[0], truth = 1.0, scipy.special.expit(self.rate)
         for i in range(n):
             silent[i] = 1 - v.sum()
             v = v * (1 - truth) + np.append(0, v[:-1]) * truth
             v[self.line[i] :] = 0
         accuracy = 0.5 * silent + truth * (1 - silent)
-        return np.where(output > 0, -1, 1) * _special.logit(accuracy)
+        return np.where(output > 0, -1, 1) * scipy.special.logit(accuracy)
 
     def conditional_loss(self, output: Array, known: Signs, index: int) -> Array:
         if (known[..., :index] == 0).any():
@@ -120,5 +120,7 @@ class SelfMutingResponse:
 
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         output, sign = outputs[:, None, :], signs[None, :, :]
-        response = np.where(output == sign, _special.expit(self.rate), _special.expit(-self.rate))
+        response = np.where(
+            output == sign, scipy.special.expit(self.rate), scipy.special.expit(-self.rate)
+        )
         return np.where(self._mute(output, sign), 0.5, response).prod(axis=2)

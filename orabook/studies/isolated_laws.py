@@ -7,7 +7,8 @@ import scipy
 from numpy.typing import NDArray
 
 from orabook.studies.isolated import confidence
-from oralib import DpSgd, _check, _special
+from oralib import DpSgd, _check
+from oralib._binomial import log_pmfs
 from oralib.laws import NEGLIGIBLE_PROBABILITY, Law, law_of, likely_counts
 
 
@@ -51,7 +52,7 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     accuracy, last = right / (right + wrong), scipy.special.expit(level)
     v, stride = _thin_out(likely_counts(k, accuracy), counts)
     # Of the k - 1 others, v - 1 are right if the last one is, and otherwise v.
-    others = [_special.binomial_pmf(v - right, k - 1, accuracy[:, None]) for right in (0, 1)]
+    others = [np.exp(log_pmfs(v - right, k - 1, accuracy[:, None])) for right in (0, 1)]
     probability = weights @ (others[0] * (1 - last)[:, None] + others[1] * last[:, None])
     return law_of(v, np.full(v.size, k), stride * probability, dpsgd.n)
 
@@ -84,11 +85,11 @@ def isolated_threshold_law(
     accuracy = right / share if share > 0 else 1.0
     parts = []
     taken, stride = _thin_out(likely_counts(dpsgd.n, share), counts)
-    weights = stride * _special.binomial_pmf(taken, dpsgd.n, share)
+    weights = stride * np.exp(log_pmfs(taken, dpsgd.n, share))
     for r, weight in zip(taken.tolist(), weights, strict=True):
         if weight > NEGLIGIBLE_PROBABILITY:
             v, stride = _thin_out(likely_counts(r, accuracy), counts)
-            chances = weight * stride * _special.binomial_pmf(v, r, accuracy)
+            chances = weight * stride * np.exp(log_pmfs(v, r, accuracy))
             parts.append((v, np.full(v.size, r), chances))
     v, r, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
     return law_of(v, r, probability, dpsgd.n)

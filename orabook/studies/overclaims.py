@@ -13,19 +13,19 @@ from scipy import stats
 
 from oralib import _check
 from oralib.bounds import (
-    GaussianCurve,
     epsilon_lower_bound,
     epsilon_lower_bound_fdp,
     epsilon_lower_bound_independent,
+    gaussian_epsilon,
     p,
 )
+from oralib.bounds._arguments import float_if_single
 from oralib.bounds.assumptions import normal_bounds
-from oralib.bounds.logistic import plain
 
 __all__ = ["common_size", "overclaims"]
 
-#: The rules that look at counts, from the weakest assumption to the strongest.
-RULES = {
+#: Bounds that look at counts, from the weakest assumption to the strongest.
+COUNT_BOUNDS = {
     "steinke": epsilon_lower_bound,
     "exact": partial(epsilon_lower_bound, method="exact"),
     "fdp": epsilon_lower_bound_fdp,
@@ -46,7 +46,7 @@ class SharedLaw:
     def tail(self, v: ArrayLike, r: int) -> Any:
         """P[V >= v] for r guesses."""
         below = np.asarray(v)[..., None] - self.sure - 1
-        return plain(stats.binom.sf(below, r - self.sure, self.q) @ self.weights)
+        return float_if_single(stats.binom.sf(below, r - self.sure, self.q) @ self.weights)
 
 
 def common_size(mu: float, groups: int = 1) -> SharedLaw:
@@ -98,8 +98,11 @@ def overclaims(
     >>> table.loc[2, ["exact", "fdp", "independent"]].astype(float).round(3).tolist()
     [0.0, 0.011, 0.125]
     """
-    trials = _check.integer("trials", trials, 2)
-    gaussian = GaussianCurve().epsilon(mu, delta)
+    mu, epsilon = _check.real("mu", mu, 0, 100), _check.real("epsilon", epsilon, 0.01, 50)
+    delta = _check.real("delta", delta, 0, 5e-5)  # so that 50 of 10^6 elements may leak at once
+    beta, _ = _check.level(beta)
+    trials, seed = _check.integer("trials", trials, 2), _check.seed(seed)
+    gaussian = gaussian_epsilon(mu, delta)
     alone = SharedLaw(np.ones(1), np.zeros(1, dtype=np.int64), np.array([stats.norm.cdf(mu / 2)]))
     response = SharedLaw(np.ones(1), np.zeros(1, dtype=np.int64), np.array([p(epsilon)]))
     certain = log(exp(epsilon) - delta * (1 + exp(epsilon)))  # the ε at δ of randomized response
@@ -118,7 +121,7 @@ def overclaims(
     rows = []
     for words, n, r, truth, law in settings:
         row: dict[str, Any] = {"mechanism": words, "n": n, "r": r, "truth": truth}
-        for rule, bound in RULES.items():
+        for rule, bound in COUNT_BOUNDS.items():
             above = partial(_above, bound, r, n, delta, beta, truth)
             row[rule] = law.tail(bisect_left(range(r + 1), True, key=above), r)
         share = nan  # for groups we know only the counts

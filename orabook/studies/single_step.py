@@ -3,7 +3,8 @@
 import numpy as np
 from scipy import special
 
-from oralib import DpSgd, _check, _special
+from oralib import DpSgd, _check
+from oralib._binomial import log_pmfs
 from oralib.dpsgd.single_step import guess_distance
 from oralib.laws import NEGLIGIBLE_PROBABILITY, Law, law_of
 
@@ -21,12 +22,12 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
     distance = guess_distance(dpsgd, tau)
     ones = np.arange(s + 1)
-    weight = _special.binomial_pmf(ones, s, 0.5)
+    weight = np.exp(log_pmfs(ones, s, 0.5))
     high = weight * special.ndtr((ones - s / 2 - distance) / dpsgd.sigma)
     low = weight * special.ndtr((s / 2 - distance - ones) / dpsgd.sigma)
     right = high + low[::-1]  # of a guessed coordinate, for 0, ..., s right guesses
     guessed = right.sum()
-    counts = _special.binomial_pmf(np.arange(d + 1), d, guessed)
+    counts = np.exp(log_pmfs(np.arange(d + 1), d, guessed))
     law, parts = np.ones(1), []
     for coordinates, probability in enumerate(counts):
         if probability > NEGLIGIBLE_PROBABILITY:

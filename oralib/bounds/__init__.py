@@ -4,7 +4,7 @@
 - :mod:`~oralib.bounds.approximate`: bounds for ε-DP and (ε, δ)-DP, r fixed in advance or not;
 - :mod:`~oralib.bounds.anytime`: bounds for counts that somebody watched as they grew;
 - :mod:`~oralib.bounds.graded`: a bound that counts surer guesses for more, r fixed in advance;
-- :mod:`~oralib.bounds.fdp`: a bound for mechanisms whose trade-off curve is in a known family;
+- :mod:`~oralib.bounds.fdp`: a bound for mechanisms with the trade-off curve of Gaussian noise;
 - :mod:`~oralib.bounds.independent`: a bound for the same mechanisms if the scores are independent;
 - :mod:`~oralib.bounds.valid`: which of them is valid for an audit, from how it was set up;
 - :mod:`~oralib.bounds.assumptions`: the same audit under one assumption after another.
@@ -17,25 +17,28 @@ from oralib.bounds.approximate import (
     epsilon_lower_bound_random_r,
     p_value,
 )
-from oralib.bounds.fdp import (
-    GaussianCurve,
-    epsilon_lower_bound_fdp,
-)
+from oralib.bounds.fdp import epsilon_lower_bound_fdp, gaussian_epsilon
 from oralib.bounds.graded import epsilon_lower_bound_graded
 from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.logistic import epsilon_estimate, p, p_inv
 from oralib.bounds.valid import Counts, split_for, valid_lower_bound, valid_rule
 
-__all__ = ["Counts", "GaussianCurve", "adaptive_failure_probability"]
-__all__ += ["clopper_pearson_lower", "epsilon_estimate", "epsilon_lower_bound"]
-__all__ += ["epsilon_lower_bound_anytime", "epsilon_lower_bound_fdp"]
-__all__ += [
+__all__ = [
+    "Counts",
+    "adaptive_failure_probability",
+    "clopper_pearson_lower",
+    "epsilon_estimate",
+    "epsilon_lower_bound",
+    "epsilon_lower_bound_anytime",
+    "epsilon_lower_bound_fdp",
     "epsilon_lower_bound_graded",
     "epsilon_lower_bound_independent",
     "epsilon_lower_bound_random_r",
+    "gaussian_epsilon",
     "p",
     "p_inv",
     "p_value",
     "split_for",
+    "valid_lower_bound",
+    "valid_rule",
 ]
-__all__ += ["valid_lower_bound", "valid_rule"]

@@ -11,7 +11,6 @@ Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptoti
 sequences", Annals of Statistics 2021.
 """
 
-from collections.abc import Callable
 from math import inf, log
 from typing import Any
 
@@ -21,23 +20,22 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._binomial import log_pmf, odds, tail, tail_over_pmf
 from oralib._jit import jit
-from oralib.bounds.logistic import counts_of, plain
+from oralib.bounds._arguments import flat_counts, float_if_single
 
 __all__ = ["adaptive_failure_probability", "epsilon_lower_bound_anytime"]
 
 Array = NDArray[Any]
-Bound = Callable[[Array, Array], Array]
 
 #: This many guesses take seconds.
 LARGEST_WALK = 10**6
-#: Smaller probabilities of the walk are dropped: all of them together stay far below 1e-12.
-_NEGLIGIBLE = 1e-25
+#: Places that the walk reaches more rarely are dropped: all together they stay far below 1e-12.
+_LEAST_PROBABILITY = 1e-25
 #: A tail or bound that differs from β or ε by no more than this counts as equal to it.
 _TIE = 1e-12
 
 
 def adaptive_failure_probability(
-    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: Bound | str = "plain"
+    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: str = "plain"
 ) -> Any:
     """W_n(ε, β): at worst, how often a bound can exceed ε if guessing may stop at a success.
 
@@ -48,12 +46,15 @@ def adaptive_failure_probability(
 
     Parameters
     ----------
-    epsilon : the true privacy level, >= 0.
-    n : the number of elements, up to 10^6; an array gives one value for each entry.
-    beta : the level of the bound, in (0, 1).
-    bound : ``"plain"`` for ``epsilon_lower_bound(v, r, beta=beta)``, ``"anytime"`` for
-        ``epsilon_lower_bound_anytime(v, r, beta=beta)``, or any function (v, r) -> ε' that does not
-        decrease in v.
+    epsilon : float
+        The true privacy level, >= 0.
+    n : int or array
+        The number of elements, up to 10^6; an array gives one value for each entry.
+    beta : float
+        The level of the bound, in (0, 1).
+    bound : str
+        ``"plain"`` for ``epsilon_lower_bound(v, r, beta=beta)``, or ``"anytime"`` for
+        ``epsilon_lower_bound_anytime(v, r, beta=beta)``.
 
     Examples
     --------
@@ -64,18 +65,13 @@ def adaptive_failure_probability(
     """
     epsilon = _check.real("epsilon", epsilon, 0)
     sizes = _check.integers("n", n, 0, LARGEST_WALK)
-    beta = _check.real("beta", beta, 0, 1, interval="()")
+    beta, _ = _check.level(beta)
+    lines = {"plain": _plain_line, "anytime": _anytime_line}
+    _check.one_of("bound", bound, tuple(lines))
     if epsilon == inf or not sizes.size:
-        return plain(np.zeros(sizes.shape))
-    most = int(sizes.max())
-    if isinstance(bound, str):
-        lines = {"plain": _plain_line, "anytime": _anytime_line}
-        line = lines[_check.one_of("bound", bound, tuple(lines))](most, epsilon, beta)
-    elif callable(bound):
-        line = _line(bound, most, epsilon)
-    else:
-        raise TypeError(f"bound must be a name or a function, got bound={bound!r}")
-    return plain(_crossing(line, epsilon)[sizes])
+        return float_if_single(np.zeros(sizes.shape))
+    line = lines[bound](int(sizes.max()), epsilon, beta)
+    return float_if_single(_crossing(line, epsilon)[sizes])
 
 
 def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike = 0.05) -> Any:
@@ -91,69 +87,47 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
 
     Parameters
     ----------
-    v, r : how many guesses were right, and how many were taken, 0 <= v <= r.
-    beta : how often the bound may fail, in (0, 1).
+    v, r : int or array
+        How many guesses were right, and how many were taken, 0 <= v <= r.
+    beta : float or array
+        How often the bound may fail, in (0, 1).
 
     Examples
     --------
     >>> round(epsilon_lower_bound_anytime(731, 1000), 6)
     0.7737
     """
-    v, r = counts_of(v, r)
-    beta = _check.reals("beta", beta, 0, 1, interval="()")
-    v, r, beta = _check.broadcast(v=v, r=r, beta=beta)
-    return plain(_anytime_bounds(v.flatten(), r.flatten(), beta.flatten()).reshape(v.shape))
+    beta, _ = _check.levels(beta)
+    shape, (v, r, beta) = flat_counts(v, r, beta=beta)
+    return float_if_single(anytime_bounds(v, r, beta).reshape(shape))
 
 
 # ------------------------------------------------------------------------ the walk and the line
 
 
-def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
-    """For r = 0, ..., n the least v whose bound exceeds ε, by bisection; r + 1 if none does."""
-    r = np.arange(n + 1)
-    low, high = np.full(n + 1, -1), r + 1  # the bound exceeds ε at high, not at low
-    while (high - low > 1).any():
-        middle = np.clip((low + high) // 2, 0, r)
-        try:
-            values = bound(middle, r)
-        except TypeError as error:
-            raise TypeError(f"bound must be a function of (v, r), got {bound!r}: {error}") from None
-        found = _check.reals("what bound returns", values)
-        if found.shape != r.shape:
-            raise ValueError(
-                f"bound must return one value for each r, got shape {found.shape} for {r.shape}"
-            )
-        exceeds = found > epsilon + _TIE * (1 + epsilon)
-        high = np.where(exceeds, np.minimum(middle, high), high)
-        low = np.where(exceeds, low, np.maximum(middle, low))
-    return high
-
-
 @jit
 def _plain_line(n: int, epsilon: float, beta: float) -> Array:
-    """Like _line, for the plain bound: the least v with P[Bin(r, p(ε)) >= v] < β."""
+    """For r = 0, ..., n the least v whose plain bound exceeds ε: P[Bin(r, p(ε)) >= v] < β."""
     q, qc = odds(epsilon)
-    line = np.empty(n + 1, dtype=np.int64)
-    c: Any = np.int64(1)  # with a plain 1 Numba would compile the tail again
-    for r in range(n + 1):
+    line = np.ones(n + 1, dtype=np.int64)
+    for r in range(1, n + 1):
         # One more guess moves the line up by 0 or 1.
-        if tail(c, r, q, qc) >= beta * (1 - _TIE):
-            c += 1
-        line[r] = c
+        line[r] = line[r - 1]
+        if tail(line[r], r, q, qc) >= beta * (1 - _TIE):
+            line[r] += 1
     return line
 
 
 @jit
 def _anytime_line(n: int, epsilon: float, beta: float) -> Array:
-    """Like _line, for the anytime bound: it exceeds ε where its e-process is still at least 1/β."""
+    """The same for the anytime bound, which exceeds ε where its e-process is still at least 1/β."""
     level = epsilon + _TIE * (1 + epsilon)
-    line = np.empty(n + 1, dtype=np.int64)
-    c: Any = np.int64(1)
-    for r in range(n + 1):
+    line = np.ones(n + 1, dtype=np.int64)
+    for r in range(1, n + 1):
         # One more guess moves the line up by 0 or 1.
-        if c <= r and not _anytime_exceeds(c, r, level, beta):
-            c += 1
-        line[r] = c = min(c, np.int64(r + 1))
+        line[r] = line[r - 1]
+        if not _anytime_exceeds(line[r], r, level, beta):
+            line[r] += 1
     return line
 
 
@@ -187,7 +161,7 @@ def _crossing(line: Array, epsilon: float) -> Array:
             met[r] += inside[high]
             inside[high] = 0.0
             high -= 1
-        while low < high and inside[low] < _NEGLIGIBLE:
+        while low < high and inside[low] < _LEAST_PROBABILITY:
             inside[low] = 0.0
             low += 1
     return met
@@ -229,7 +203,8 @@ def _anytime_bound(v: int, r: int, beta: float) -> float:
 
 
 @jit
-def _anytime_bounds(v: Array, r: Array, beta: Array) -> Array:
+def anytime_bounds(v: Array, r: Array, beta: Array) -> Array:
+    """The anytime bounds of flat and checked counts."""
     out = np.empty(v.size)
     for i in range(v.size):
         out[i] = _anytime_bound(v[i], r[i], beta[i])

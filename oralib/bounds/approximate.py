@@ -17,17 +17,17 @@ Keinan, Shenfeld and Ligett, "How Well Can Differential Privacy Be Audited in On
 Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023.
 """
 
-from collections.abc import Callable
-from math import exp, log, sqrt
+from math import log
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from oralib import _check, _special
-from oralib._binomial import best_window, deviance, log_pmf_at_mean, odds, pmf, tail, tail_over_pmf
+from oralib import _check
+from oralib._binomial import best_window, odds, pmf, tail, tail_over_pmf
 from oralib._jit import jit
-from oralib.bounds.logistic import counts_of, plain
+from oralib.bounds._arguments import distinct_rows, flat_counts, float_if_single
 
 __all__ = [
     "clopper_pearson_lower",
@@ -36,13 +36,15 @@ __all__ = [
     "p_value",
 ]
 
-
 Array = NDArray[Any]
 
-METHODS = ("steinke", "exact", "any order")
+#: The p-values: those of :func:`p_value`, then that of :func:`epsilon_lower_bound_random_r`.
+P_VALUES = ("steinke", "exact", "any order", "split")
+#: Their numbers, by which kernels know them.
+STEINKE, EXACT, ANY_ORDER, SPLIT = range(4)
 
-# The rules as kernels see them. With plain integers Numba would compile kernels once for each.
-_STEINKE, _EXACT, _ANY_ORDER, _SPLIT = np.arange(4)
+#: No success probability that a double can hold has log-odds below this.
+_LEAST_LOG_ODDS = -745.0
 
 
 def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) -> Any:
@@ -56,11 +58,11 @@ def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) ->
     >>> round(clopper_pearson_lower(75, 100), 6)
     0.668678
     """
-    v, r = counts_of(v, r)
-    beta = _check.reals("beta", beta, 0, 1, interval="()")
-    v, r, beta = _check.broadcast(v=v, r=r, beta=beta)
-    log_odds = _log_odds_bounds(v.flatten(), r.flatten(), beta.flatten()).reshape(v.shape)
-    return plain(_special.expit(log_odds))
+    beta, _ = _check.levels(beta)
+    shape, (v, r, beta) = flat_counts(v, r, beta=beta)
+    log_odds = _lower_bounds(v, r, beta, np.zeros(v.size), STEINKE, 0.0, _LEAST_LOG_ODDS)
+    accuracy = np.where(v > 0, scipy.special.expit(log_odds), 0.0)
+    return float_if_single(accuracy.reshape(shape))
 
 
 def p_value(
@@ -86,11 +88,16 @@ def p_value(
 
     Parameters
     ----------
-    v, r : how many guesses were right, and how many were taken, 0 <= v <= r.
-    epsilon : the hypothetical privacy level, >= 0.
-    delta : the δ of (ε, δ)-DP, in [0, 1].
-    n : the number of elements, taken and abstained, at least r; needed if δ > 0.
-    method : ``"steinke"``, ``"exact"`` or ``"any order"``; the same for δ = 0.
+    v, r : int or array
+        How many guesses were right, and how many were taken, 0 <= v <= r.
+    epsilon : float or array
+        The hypothetical privacy level, >= 0.
+    delta : float or array
+        The δ of (ε, δ)-DP, in [0, 1].
+    n : int or array, optional
+        The number of elements, taken and abstained, at least r; needed if δ > 0.
+    method : str
+        ``"steinke"``, ``"exact"`` or ``"any order"``; the same for δ = 0.
 
     Examples
     --------
@@ -99,9 +106,11 @@ def p_value(
     >>> round(p_value(75, 100, 0.5, delta=1e-4, n=1000, method="exact"), 6)
     0.007542
     """
-    epsilon = _check.reals("epsilon", epsilon, 0)
-    rule = METHODS.index(_check.one_of("method", method, METHODS))
-    return _over_counts(_p_values, v, r, delta, n, rule, 0.0, epsilon=epsilon)
+    epsilon, delta = _check.reals("epsilon", epsilon, 0), _check.reals("delta", delta, 0, 1)
+    rule = P_VALUES.index(_check.one_of("method", method, P_VALUES[:SPLIT]))
+    n = _number_of_elements(n, r, delta)
+    shape, (v, r, n, delta, epsilon) = flat_counts(v, r, n=n, delta=delta, epsilon=epsilon)
+    return float_if_single(_p_values(v, r, epsilon, n * delta, rule, 0.0).reshape(shape))
 
 
 def epsilon_lower_bound(
@@ -122,11 +131,16 @@ def epsilon_lower_bound(
 
     Parameters
     ----------
-    v, r : how many guesses were right, and how many were taken, 0 <= v <= r.
-    beta : how often the bound may fail, in (0, 1).
-    delta : the δ of (ε, δ)-DP, in [0, 1].
-    n : the number of elements, taken and abstained, at least r; needed if δ > 0.
-    method : ``"steinke"``, as in the paper, or ``"exact"``, never worse where ``"steinke"`` is a
+    v, r : int or array
+        How many guesses were right, and how many were taken, 0 <= v <= r.
+    beta : float or array
+        How often the bound may fail, in (0, 1).
+    delta : float or array
+        The δ of (ε, δ)-DP, in [0, 1].
+    n : int or array, optional
+        The number of elements, taken and abstained, at least r; needed if δ > 0.
+    method : str
+        ``"steinke"``, as in the paper, or ``"exact"``, never worse where ``"steinke"`` is a
         theorem, or ``"any order"``, valid with full feedback too; the same for δ = 0.
 
     See Also
@@ -143,9 +157,11 @@ def epsilon_lower_bound(
     >>> round(epsilon_lower_bound(75, 100, delta=1e-4, n=1000, method="exact"), 6)
     0.695126
     """
-    beta = _check.reals("beta", beta, 0, 1, interval="()")
-    rule = METHODS.index(_check.one_of("method", method, METHODS))
-    return _over_counts(_lower_bounds, v, r, delta, n, rule, 0.0, beta=beta)
+    beta, delta = _check.levels(beta, delta)
+    rule = P_VALUES.index(_check.one_of("method", method, P_VALUES[:SPLIT]))
+    n = _number_of_elements(n, r, delta)
+    shape, (v, r, n, delta, beta) = flat_counts(v, r, n=n, delta=delta, beta=beta)
+    return float_if_single(lower_bounds(v, r, beta, n * delta, rule).reshape(shape))
 
 
 def epsilon_lower_bound_random_r(
@@ -169,11 +185,16 @@ def epsilon_lower_bound_random_r(
 
     Parameters
     ----------
-    v, r : how many guesses were right, and how many were taken, 0 <= v <= r.
-    beta : how often the bound may fail, in (0, 1).
-    delta : the δ of (ε, δ)-DP, in [0, 1].
-    n : the number of elements, taken and abstained, at least r.
-    split : the share of β that is set aside for δ, in (0, 1). Choose it before the audit;
+    v, r : int or array
+        How many guesses were right, and how many were taken, 0 <= v <= r.
+    beta : float or array
+        How often the bound may fail, in (0, 1).
+    delta : float or array
+        The δ of (ε, δ)-DP, in [0, 1].
+    n : int or array
+        The number of elements, taken and abstained, at least r.
+    split : float
+        The share of β that is set aside for δ, in (0, 1). Choose it before the audit;
         :func:`oralib.bounds.split_for` plans it.
 
     Examples
@@ -181,56 +202,35 @@ def epsilon_lower_bound_random_r(
     >>> round(epsilon_lower_bound_random_r(160, 210, delta=1e-5, n=10_000, split=0.1), 6)
     0.880954
     """
-    beta = _check.reals("beta", beta, 0, 1, interval="()")
-    split = _check.real("split", split, 0, 1, interval="()")
-    return _over_counts(_lower_bounds, v, r, delta, n, _SPLIT, split, beta=beta)
+    beta, delta = _check.levels(beta, delta)
+    split, n = _check.real("split", split, 0, 1, interval="()"), _check.integers("n", n)
+    shape, (v, r, n, delta, beta) = flat_counts(v, r, n=n, delta=delta, beta=beta)
+    return float_if_single(lower_bounds(v, r, beta, n * delta, SPLIT, split).reshape(shape))
 
 
-def _over_counts(
-    kernel: Callable[..., Array], v: Any, r: Any, delta: Any, n: Any, *rule: Any, **level: Array
-) -> Any:
-    """Check the counts of an audit and run a kernel over (v, r, level, n δ) under a rule."""
-    ((name, x),) = level.items()
-    if x.ndim == 0 and _is_one_audit(v, r, delta, n):
-        budget = 0.0 if n is None else float(n * delta)
-        one = np.array([v]), np.array([r]), np.array([float(x)]), np.array([budget])
-        return float(kernel(*one, *rule)[0])
-    v, r = counts_of(v, r)
-    delta = _check.reals("delta", delta, 0, 1)
-    if n is None and (delta > 0).any():
+def lower_bounds(
+    v: Array, r: Array, beta: Array, budget: Array, rule: int, split: float = 0.0
+) -> NDArray[np.float64]:
+    """The largest ε whose p-value is at most β, or 0, for flat and checked counts; budget = n δ."""
+    cases = v, r, beta, budget
+    first, number = distinct_rows(*cases)
+    bounds = _lower_bounds(*(column[first] for column in cases), rule, split, 0.0)
+    return bounds[number]
+
+
+def _number_of_elements(n: ArrayLike | None, r: ArrayLike, delta: Array) -> Array:
+    """n, checked; if it is not given, and does not matter as δ = 0, the number of guesses."""
+    if n is not None:
+        return _check.integers("n", n)
+    if (delta > 0).any():
         raise ValueError(
             f"n must be given when delta > 0, got delta={delta.max():g} and n=None: "
             "the bound depends on the number of elements"
         )
-    n = r if n is None else _check.integers("n", n)
-    v, r, delta, n, x = _check.broadcast(v=v, r=r, delta=delta, n=n, **{name: x})
-    _check.at_most("r", r, "n", n)
-    # flatten copies, so that the kernel sees one type of array: contiguous and writable.
-    arrays = v.flatten(), r.flatten(), x.flatten(), (n * delta).flatten()
-    return plain(_once(kernel, *arrays, *rule).reshape(v.shape))
+    return _check.integers("r", r)
 
 
-def _is_one_audit(v: Any, r: Any, delta: Any, n: Any) -> bool:
-    """Whether these are plain, valid numbers: arrays with one entry take longer to check.
-
-    Anything odd takes the longer route and gets its error there.
-    """
-    whole, most = _check.is_plain_integer, _check.LARGEST_COUNT
-    if not (whole(v) and whole(r) and _check.is_plain_real(delta)):
-        return False
-    in_order = 0 <= v <= r <= most and 0 <= delta <= 1
-    return in_order and (delta == 0 if n is None else whole(n) and r <= n <= most)
-
-
-def _once(
-    kernel: Callable[..., Array], v: Array, r: Array, x: Array, budget: Array, *rule: Any
-) -> Array:
-    """The kernel, run once per distinct (v, r) if all else is the same: trials repeat counts."""
-    if v.size and r.max() < 2**31 and (x == x[0]).all() and (budget == budget[0]).all():
-        _, first, back = np.unique(v * 2**31 + r, return_index=True, return_inverse=True)
-        distinct: Array = kernel(v[first], r[first], x[first], budget[first], *rule)
-        return distinct[back.ravel()]
-    return kernel(v, r, x, budget, *rule)
+# ----------------------------------------------------------------------------------- the kernels
 
 
 @jit
@@ -259,18 +259,18 @@ def _p_value(
     slope = v * w  # times qc: d/dε P[Bin(r, q) >= k] = k pmf(k) (1 - q)
     if budget == 0:
         return f, slope * qc
-    if rule == _STEINKE:
+    if rule == STEINKE:
         start, alpha = best_window(v, r, q, qc)
         f += 2 * budget * alpha
         # The best window stays the best under a small change of ε, so only its ends matter.
         slope += 2 * budget / (v - start) * (start * pmf(start, r, q, qc) - slope)
         return f, slope * qc
-    if rule == _ANY_ORDER and 1 < v < r:
+    if rule == ANY_ORDER and 1 < v < r:
         return f + budget * qc * (1 + q) / 2, (slope - budget * q * q) * qc
     x = budget * ratio / v  # n δ / B
     # d/dε log(f / w) = E[W | W >= v] - v, and that mean is r q + (1 - q) B.
     x_slope = x * (r * q - v + qc * v / ratio)
-    if rule == _SPLIT:
+    if rule == SPLIT:
         one, other = f / (1 - split * (1 - f)), x / split
         if one > other:
             return one, slope * qc * (1 - split) / (1 - split * (1 - f)) ** 2
@@ -323,72 +323,21 @@ def _lower_bound(
 
 
 @jit
-def _exact_bound(v: int, r: int, beta: float, budget: float) -> float:
-    """Like _lower_bound, for the exact rule and δ > 0, mostly with two evaluations of the p-value.
-
-    Pratt's closed form for Clopper and Pearson's limit (Blyth, 1986) is so close that Newton's
-    method on sqrt(-log p-value), almost a straight line, ends at once. The error of its last step
-    is smaller than the margin that is subtracted, so the bound never overclaims.
-    """
-    if 2 < v < r and 2 * v > r:
-        wrong = r - v + 1.0
-        z = _normal_quantile(beta)
-        root = sqrt(9 * wrong * v * (9 * r + 5 - z * z) + r + 1)
-        cube = (81 * wrong * v - 9 * r - 8 - 3 * z * root) / (
-            81 * wrong * wrong - 9 * wrong * (2 + z * z) + 1
-        )
-        x = 2 * log(wrong / v) + 3 * log(cube) if cube > 0 else -1.0
-        spread = sqrt(1 / v + 1 / wrong)
-        log_w, goal = log_pmf_at_mean(v, r), sqrt(-log(beta))
-        for _ in range(4):
-            q, qc = odds(x)
-            if not (x > 0 and v > r * q):
-                break
-            w = exp(log_w - deviance(v, r * q) - deviance(r - v, r * qc))
-            ratio = tail_over_pmf(v, r, q, qc)
-            f, y = w * ratio, budget * ratio / v
-            value = f + y * (1 - f)
-            if not (0 < value < 1 and y < 0.5 * beta):
-                break
-            slope = v * w * qc * (1 - y) + y * (r * q - v + qc * v / ratio) * (1 - f)
-            height = sqrt(-log(value))
-            step = 2 * value * height * (height - goal) / slope
-            x += step
-            if x > 1e-6 and abs(step) < 5e-6 * spread:
-                return x - 1e-11 * (1 + x)
-    return _lower_bound(v, r, beta, budget, _EXACT, 0.0, 0.0)
-
-
-@jit
-def _any_order_bound(v: int, r: int, beta: float, budget: float) -> float:
-    """Like _lower_bound, for a p-value that falls before it rises: the largest ε counts.
+def _turning_point(v: int, r: int, budget: float, rule: int) -> float:
+    """The ε from which on the p-value for any order rises, for 1 < v < r.
 
     Its slope has the sign of v P[W = v] / q² - n δ, which grows until the odds are (v-2) : (r-v).
     So bisection up to that point finds its least value. Beyond it, once the p-value falls again, it
     is at least 1, its limit.
     """
-    if not 1 < v < r:
-        return _exact_bound(v, r, beta, budget)
     low, high = 0.0, log((v - 2) / (r - v)) if 2 * v > r + 2 else 0.0
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
-        if _p_value(v, r, middle, budget, _ANY_ORDER, 0.0)[1] < 0:
+        if _p_value(v, r, middle, budget, rule, 0.0)[1] < 0:
             low = middle
         else:
             high = middle
-    if _p_value(v, r, high, budget, _ANY_ORDER, 0.0)[0] > beta * (1 - 1e-15):
-        return 0.0
-    return _lower_bound(v, r, beta, budget, _ANY_ORDER, 0.0, high)
-
-
-@jit
-def _normal_quantile(beta: float) -> float:
-    """z with P[N > z] = beta, to three digits (Hastings, 1955)."""
-    t = sqrt(-2 * log(min(beta, 1 - beta)))
-    z = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (
-        1 + t * (1.432788 + t * (0.189269 + t * 0.001308))
-    )
-    return z if beta < 0.5 else -z
+    return high
 
 
 @jit
@@ -400,23 +349,16 @@ def _p_values(v: Array, r: Array, epsilon: Array, budget: Array, rule: int, spli
 
 
 @jit
-def _lower_bounds(v: Array, r: Array, beta: Array, budget: Array, rule: int, split: float) -> Array:
+def _lower_bounds(
+    v: Array, r: Array, beta: Array, budget: Array, rule: int, split: float, least: float
+) -> Array:
+    """The largest log-odds >= least whose p-value is at most β, or ``least``, for each count."""
     out = np.empty(v.size)
     for i in range(v.size):
-        if rule == _EXACT and budget[i] > 0:
-            out[i] = _exact_bound(v[i], r[i], beta[i], budget[i])
-        elif rule == _ANY_ORDER and budget[i] > 0:
-            out[i] = _any_order_bound(v[i], r[i], beta[i], budget[i])
+        if rule == ANY_ORDER and budget[i] > 0 and 1 < v[i] < r[i]:
+            turn = _turning_point(v[i], r[i], budget[i], rule)
+            bound = _lower_bound(v[i], r[i], beta[i], budget[i], rule, split, turn)
+            out[i] = bound if bound > turn else least
         else:
-            out[i] = _lower_bound(v[i], r[i], beta[i], budget[i], rule, split, 0.0)
-    return out
-
-
-@jit
-def _log_odds_bounds(v: Array, r: Array, beta: Array) -> Array:
-    out = np.empty(v.size)
-    for i in range(v.size):
-        # No success probability that a double can hold has log-odds below -745.
-        bound = _lower_bound(v[i], r[i], beta[i], 0.0, _STEINKE, 0.0, -745.0)
-        out[i] = bound if v[i] > 0 else -np.inf
+            out[i] = _lower_bound(v[i], r[i], beta[i], budget[i], rule, split, least)
     return out

@@ -1,8 +1,7 @@
 """One audit under stronger and stronger assumptions: each gives a larger bound, and proves less.
 
-An assumption is a name and a sentence, ``ASSUMPTIONS``, from the weakest to the strongest. The
-chapter *What an assumption buys* says how often each bound claims too much where its assumption is
-wrong.
+An assumption is a name and a sentence, ``ASSUMPTIONS``, from the weakest to the strongest. Where an
+assumption is wrong, its bound may claim too much.
 """
 
 from typing import Any
@@ -12,7 +11,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib.bounds.fdp import _gaussian_epsilon, epsilon_lower_bound_fdp
+from oralib.bounds.fdp import epsilon_lower_bound_fdp, epsilon_of_mu
 from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.valid import Counts, valid_lower_bound
 
@@ -40,13 +39,18 @@ def bound_assuming(
 
     Parameters
     ----------
-    assumption : ``"dp"``, :func:`oralib.valid_lower_bound`; ``"gaussian"``,
+    assumption : str
+        ``"dp"``, :func:`oralib.valid_lower_bound`; ``"gaussian"``,
         :func:`oralib.epsilon_lower_bound_fdp`; ``"independent"``,
         :func:`oralib.epsilon_lower_bound_independent`; or ``"normal"``: the ε of the lower
         confidence limit of μ, the gap between the two groups' mean scores in standard deviations.
-    counts : of one audit; except for ``"dp"``, r must have been fixed in advance, without feedback.
-    delta, beta : the δ of (ε, δ)-DP, in [0, 1], and how often the bound may fail, in (0, 1).
-    scores, included : a score and a coin for each canary, for ``"normal"`` only.
+    counts : Counts
+        Those of one audit; except for ``"dp"``, r must have been fixed in advance, without
+        feedback.
+    delta, beta : float
+        The δ of (ε, δ)-DP, in [0, 1], and how often the bound may fail, in (0, 1).
+    scores, included : array, optional
+        A score and a coin for each canary, for ``"normal"`` only.
 
     Examples
     --------
@@ -60,7 +64,7 @@ def bound_assuming(
     """
     assumption = _check.one_of("assumption", assumption, tuple(ASSUMPTIONS))
     _check.instance("counts", counts, Counts, "Counts(74, 100, n=1000, r_fixed=True)")
-    delta = _check.real("delta", delta, 0, 1)
+    beta, delta = _check.level(beta, delta)
     if counts.trials != 1:
         raise ValueError(f"counts must be those of one audit, got {counts.trials} audits")
     if assumption == "dp":
@@ -104,4 +108,4 @@ def normal_bounds(
     t = gap[some] / (np.sqrt(squares[some] / degrees) * width)
     limit = scipy.special.nctdtrinc(degrees, 1 - beta, t) * (1 - 1e-6)  # it has seven digits
     mu[some] = np.where(t > 0, np.maximum(limit, 0) * width, 0)
-    return _gaussian_epsilon(mu, np.full(mu.shape, delta))
+    return epsilon_of_mu(mu, np.full(mu.shape, delta))

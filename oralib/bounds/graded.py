@@ -68,12 +68,18 @@ def epsilon_lower_bound_graded(
 
     Parameters
     ----------
-    v : how many guesses of each grade were right.
-    r : how many were taken, fixed in advance, the surest first.
-    weights : what a right guess of each grade counts, whole numbers from 1 on, fixed in advance.
-    n : the number of elements, taken and abstained.
-    delta : the δ of (ε, δ)-DP.
-    beta : how often the bound may fail.
+    v : array
+        How many guesses of each grade were right.
+    r : array
+        How many were taken, fixed in advance, the surest first.
+    weights : array
+        What a right guess of each grade counts, whole numbers from 1 to 100, fixed in advance.
+    n : int
+        The number of elements, taken and abstained.
+    delta : float
+        The δ of (ε, δ)-DP, in [0, 1].
+    beta : float
+        How often the bound may fail, in (0, 1).
 
     Examples
     --------
@@ -98,8 +104,7 @@ def epsilon_lower_bound_graded(
             f"r must have at most {MOST_STATES} vectors of right guesses, got r={taken.tolist()}"
         )
     n = _check.integer("n", n, int(taken.sum()))
-    delta = _check.real("delta", delta, 0, 1)
-    beta = _check.real("beta", beta, 0, 1, interval="()")
+    beta, delta = _check.level(beta, delta)
     s = int(right @ each)
 
     def excess(epsilon: float) -> float:

@@ -30,8 +30,8 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._binomial import tail
 from oralib._jit import jit
-from oralib.bounds.fdp import _CLOSE, LARGEST_R, _gaussian_epsilon, _upper_quantile
-from oralib.bounds.logistic import counts_of, plain
+from oralib.bounds._arguments import distinct_rows, flat_counts, float_if_single
+from oralib.bounds.fdp import LARGEST_R, MU_MARGIN, epsilon_of_mu, upper_quantile
 
 __all__ = ["epsilon_lower_bound_independent"]
 
@@ -53,32 +53,33 @@ def epsilon_lower_bound_independent(
 
     Parameters
     ----------
-    v, r : how many guesses were right, and how many were taken, 0 <= v <= r <= 10^8.
-    n : the number of elements, taken and abstained, at least r.
-    delta : the δ of (ε, δ)-DP, in [0, 1].
-    beta : how often the bound may fail, in (0, 1); below 10^-15 it is always 0.
+    v, r : int or array
+        How many guesses were right, and how many were taken, 0 <= v <= r <= 10^8.
+    n : int or array
+        The number of elements, taken and abstained, at least r.
+    delta : float or array
+        The δ of (ε, δ)-DP, in [0, 1].
+    beta : float or array
+        How often the bound may fail, in (0, 1); below 10^-15 it is always 0.
 
     Examples
     --------
     >>> round(epsilon_lower_bound_independent(74, 100, n=1000, delta=1e-5), 5)
     1.19258
     """
-    v, r = counts_of(v, r)
-    _check.integers("r", r, 0, LARGEST_R)
-    n, delta = _check.integers("n", n), _check.reals("delta", delta, 0, 1)
-    beta = _check.reals("beta", beta, 0, 1, interval="()")
-    v, r, n, delta, beta = _check.broadcast(v=v, r=r, n=n, delta=delta, beta=beta)
-    _check.at_most("r", r, "n", n)
-    mu = np.zeros(v.shape)
-    for taken, elements in {*zip(r.flat, n.flat, strict=True)}:
-        here = (r == taken) & (n == elements)
-        each, back = np.unique([v[here], beta[here]], axis=1, return_inverse=True)  # trials repeat
-        found = _largest_mus(each[0].astype(int), taken, _levels(taken, elements), each[1])
-        mu[here] = found[back.ravel()]
-    return plain(_gaussian_epsilon(mu, delta))
+    n, (beta, delta) = _check.integers("n", n), _check.levels(beta, delta)
+    shape, (v, r, n, delta, beta) = flat_counts(v, r, most=LARGEST_R, n=n, delta=delta, beta=beta)
+    mu = np.zeros(v.size)
+    for taken, elements in {*zip(r, n, strict=True)}:
+        here = np.flatnonzero((r == taken) & (n == elements))
+        first, number = distinct_rows(v[here], beta[here])
+        distinct = here[first]
+        shares = _shares_above(taken, elements)
+        mu[here] = _largest_mus(v[distinct], taken, shares, beta[distinct])[number]
+    return float_if_single(epsilon_of_mu(mu, delta).reshape(shape))
 
 
-def _levels(r: int, n: int) -> Array:
+def _shares_above(r: int, n: int) -> Array:
     """C at the points of the rule, each from the nearer end, so that no digits are lost."""
     if r == n:
         return np.ones(_POINTS.size)
@@ -91,8 +92,8 @@ def _levels(r: int, n: int) -> Array:
 def _right_and_wrong(c: float, mu: float) -> tuple[float, float]:
     """(a, b) with a + b = c, b = g(a): Newton's method for the threshold t, in a bracket."""
     m = 0.5 * mu
-    low = t = max(0.0, m + _upper_quantile(c)) if c < 1 else 0.0
-    high = m + _upper_quantile(0.5 * c)
+    low = t = max(0.0, m + upper_quantile(c)) if c < 1 else 0.0
+    high = m + upper_quantile(0.5 * c)
     while True:
         a, b = 0.5 * erfc((t - m) / sqrt(2)), 0.5 * erfc((t + m) / sqrt(2))
         low, high = (t, high) if a + b > c else (low, t)
@@ -104,28 +105,29 @@ def _right_and_wrong(c: float, mu: float) -> tuple[float, float]:
 
 
 @jit
-def _independent_p_value(v: int, r: int, levels: Array, mu: float) -> float:
+def _independent_p_value(v: int, r: int, shares: Array, mu: float) -> float:
+    """E[P[Bin(r, q(C)) >= v]], with C at each of the points in ``shares``."""
     total = _OUTSIDE
-    for i in range(levels.size):
-        a, b = _right_and_wrong(levels[i], mu)
+    for i in range(shares.size):
+        a, b = _right_and_wrong(shares[i], mu)
         total += _WEIGHTS[i] * tail(v, r, a / (a + b), b / (a + b))
     return min(total, 1.0)
 
 
 @jit
-def _largest_mus(v: Array, r: int, levels: Array, beta: Array) -> Array:
+def _largest_mus(v: Array, r: int, shares: Array, beta: Array) -> Array:
     """The largest rejected μ, or 0: the secant method on sqrt(-log p), in a bracket."""
     out = np.zeros(v.size)
     for i in range(v.size):
-        if 2 * v[i] <= r or _independent_p_value(v[i], r, levels, 0.0) > beta[i]:
+        if 2 * v[i] <= r or _independent_p_value(v[i], r, shares, 0.0) > beta[i]:
             continue
         low, high, x, last, last_height = 0.0, 60.0, 1.0, inf, inf
-        while min(high - low, abs(x - last)) > 0.1 * _CLOSE * high:
-            p = _independent_p_value(v[i], r, levels, x)
+        while min(high - low, abs(x - last)) > 0.1 * MU_MARGIN * high:
+            p = _independent_p_value(v[i], r, shares, x)
             low, high = (x, high) if p <= beta[i] else (low, x)
             height = sqrt(-log(p)) - sqrt(-log(beta[i]))
             step = -height * (x - last) / (height - last_height) if height != last_height else inf
             last, last_height = x, height
             x = x + step if low < x + step < high else 0.5 * (low + high)
-        out[i] = x * (1 - _CLOSE)  # a rounding error must not lead to an overclaim
+        out[i] = x * (1 - MU_MARGIN)  # a rounding error must not lead to an overclaim
     return out

@@ -1,11 +1,13 @@
-"""The logistic function, which links privacy levels and accuracies, and counts (v, r)."""
+"""The logistic function, which links privacy levels and accuracies."""
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import scipy
+from numpy.typing import ArrayLike
 
-from oralib import _check, _special
+from oralib import _check
+from oralib.bounds._arguments import flat_counts, float_if_single
 
 __all__ = ["epsilon_estimate", "p", "p_inv"]
 
@@ -20,7 +22,7 @@ def p(epsilon: ArrayLike) -> Any:
     >>> round(p(1.0), 6)
     0.731059
     """
-    return plain(_special.expit(_check.reals("epsilon", epsilon)))
+    return float_if_single(scipy.special.expit(_check.reals("epsilon", epsilon)))
 
 
 def p_inv(accuracy: ArrayLike) -> Any:
@@ -33,7 +35,7 @@ def p_inv(accuracy: ArrayLike) -> Any:
     >>> round(p_inv(0.75), 6)
     1.098612
     """
-    return plain(_special.logit(_check.reals("accuracy", accuracy, 0, 1)))
+    return float_if_single(scipy.special.logit(_check.reals("accuracy", accuracy, 0, 1)))
 
 
 def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:
@@ -46,18 +48,6 @@ def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:
     >>> round(epsilon_estimate(75, 100), 6)
     1.098612
     """
-    v, r = counts_of(v, r)
+    shape, (v, r) = flat_counts(v, r)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return plain(_special.logit(v / r))
-
-
-def counts_of(v: ArrayLike, r: ArrayLike) -> list[NDArray[np.int64]]:
-    """Checked counts, broadcast together."""
-    v, r = _check.broadcast(v=_check.integers("v", v), r=_check.integers("r", r))
-    _check.at_most("v", v, "r", r)
-    return [v, r]
-
-
-def plain(array: NDArray[np.float64]) -> Any:
-    """A float for scalar arguments, an array otherwise."""
-    return array if np.ndim(array) else float(array)
+        return float_if_single(scipy.special.logit(v / r).reshape(shape))

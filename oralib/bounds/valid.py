@@ -4,32 +4,33 @@
 feedback             number of guesses   ε-DP (δ = 0)                 (ε, δ)-DP
 ===================  ==================  ===========================  =============================
 none, one-way, list  fixed in advance    ε'(v, r)                     the exact p-value of (v, r)
-none, one-way, list  left to the output  ε'(v, r)                     the split p-value of (v, r)
+none, one-way        left to the output  ε'(v, r)                     the split p-value of (v, r)
 full                 fixed in advance    ε'(v, r)                     the p-value for any order
-full                 left to the output  the anytime bound of (v, r)  the same at β - n δ / 2
+full, list           left to the output  the anytime bound of (v, r)  the same at β - n δ / 2
 all others           any                 none: it is not valid        none: it is not valid
 ===================  ==================  ===========================  =============================
 
 Suppose that a guesser with full feedback goes through a list that was settled before its first
-guess, skipping elements as it likes. It loses nothing if the number of its guesses is fixed. If it
-also chooses as it goes which element comes next, it pays n δ (1 - p(ε)²) / 2 in its p-value, unless
-v is 1 or r; whether that price is necessary is not known. With full feedback and δ > 0 the level of
-the anytime bound is lowered because, apart from an event of probability at most n δ (1 - p(ε)) <= n
-δ / 2, the counts are dominated like those of an ε-DP mechanism. This is crude: where n δ / 2 is β
+guess, skipping elements as it likes. It loses nothing if the number of its guesses is fixed; if the
+number is open, a list is no protection, since the guesser may stop while it is ahead. If it also
+chooses as it goes which element comes next, n δ (1 - p(ε)²) / 2 is added to the p-value, unless v
+is 1 or r; whether that is necessary is not known. With full feedback and δ > 0 the level of the
+anytime bound is lowered because, apart from an event of probability at most n δ (1 - p(ε)) <=
+n δ / 2, the counts are dominated like those of an ε-DP mechanism. This is crude: where n δ / 2 is β
 or more, it shows nothing.
 """
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib.bounds.anytime import epsilon_lower_bound_anytime
-from oralib.bounds.approximate import epsilon_lower_bound, epsilon_lower_bound_random_r, p_value
-from oralib.bounds.logistic import counts_of
+from oralib._binomial import pmf, tail
+from oralib.bounds import approximate
+from oralib.bounds._arguments import flat_counts
+from oralib.bounds.anytime import anytime_bounds
 
 __all__ = ["Counts", "split_for", "valid_lower_bound", "valid_rule"]
 
@@ -47,17 +48,23 @@ class Counts:
 
     Attributes
     ----------
-    v, r : how many guesses were right, and how many were taken, one entry per trial.
-    n : the number of elements, guessed or not, or of rounds of a classic audit.
-    game : what was played.
-    r_fixed : whether the number of guesses was fixed before the audit: no more are taken, and
-        missing ones count as wrong. It says how the audit was set up: r is not fixed just because
-        it happens to be the same in all trials.
-    feedback : what the guesser was told as it went: ``"none"``, ``"one-way"`` (the signs of
-        elements that it abstained from), ``"full"`` (the signs of all elements it has dealt with),
-        ``"list"`` (the same, but the elements and their order were settled before the first guess)
-        or ``"all others"`` (for each guess, all signs except its own).
-    coins : how the elements were chosen: ``"independent"`` fair coins, as in all games here, or
+    v, r : array
+        How many guesses were right, and how many were taken, one entry per trial.
+    n : int
+        The number of elements, guessed or not, or of rounds of a classic audit.
+    game : str
+        What was played.
+    r_fixed : bool
+        Whether the number of guesses was fixed before the audit: no more are taken, and missing
+        ones count as wrong. It says how the audit was set up: r is not fixed just because it
+        happens to be the same in all trials.
+    feedback : str
+        What the guesser was told as it went: ``"none"``, ``"one-way"`` (the signs of elements that
+        it abstained on), ``"full"`` (the signs of all elements it has dealt with), ``"list"`` (the
+        same, but the elements and their order were settled before the first guess) or ``"all
+        others"`` (for each guess, all signs except its own).
+    coins : str
+        How the elements were chosen: ``"independent"`` fair coins, as in all games here, or
         ``"balanced"``, exactly half of them included. Balanced coins depend on each other, and no
         bound here is valid for them.
 
@@ -79,11 +86,10 @@ class Counts:
     coins: str = "independent"
 
     def __post_init__(self) -> None:
-        v, r = (np.atleast_1d(x) for x in counts_of(self.v, self.r))
         n = _check.integer("n", self.n, 0)
-        _check.at_most("r", r, "n", np.broadcast_to(n, r.shape))
-        if v.ndim != 1:
-            raise ValueError(f"v and r must have one entry per trial, got shape {v.shape}")
+        shape, (v, r, _) = flat_counts(self.v, self.r, n=np.asarray(n))
+        if len(shape) > 1:
+            raise ValueError(f"v and r must have one entry per trial, got shape {shape}")
         r_fixed = _check.truth("r_fixed", self.r_fixed)
         if r_fixed and v.size and (r != r[0]).any():
             raise ValueError(
@@ -111,8 +117,8 @@ class Counts:
 
         Then ``epsilon_lower_bound(v, r)`` is not a valid bound, not even for δ = 0.
         """
-        told = self.feedback in ("full", "list")
-        return self.feedback == "all others" or (told and not self.r_fixed)
+        saw_successes = self.feedback in ("full", "list")
+        return self.feedback == "all others" or (saw_successes and not self.r_fixed)
 
 
 def valid_rule(counts: Counts, delta: float = 0.0) -> str:
@@ -168,11 +174,15 @@ def valid_lower_bound(
 
     Parameters
     ----------
-    counts : the outcome of a game, or your own ``Counts(v, r, n, r_fixed=..., feedback=...)``.
-    beta : how often the bound may fail, in (0, 1).
-    delta : the δ of (ε, δ)-DP, in [0, 1].
-    split : the share of β that is set aside for δ > 0 if r was not fixed in advance; choose it
-        before the audit, or leave it to :func:`split_for`.
+    counts : Counts
+        The outcome of a game, or your own ``Counts(v, r, n, r_fixed=..., feedback=...)``.
+    beta : float
+        How often the bound may fail, in (0, 1).
+    delta : float
+        The δ of (ε, δ)-DP, in [0, 1].
+    split : float, optional
+        The share of β that is set aside for δ > 0 if r was not fixed in advance; choose it before
+        the audit, or leave it to :func:`split_for`.
 
     See Also
     --------
@@ -185,23 +195,21 @@ def valid_lower_bound(
     >>> bool(valid_lower_bound(counts)[0] < 2.0)
     True
     """
-    beta = _check.real("beta", beta, 0, 1, interval="()")
-    rule, delta = valid_rule(counts, delta), float(delta)
+    beta, delta = _check.level(beta, delta)
     if split is not None:
         split = _check.real("split", split, 0, 1, interval="()")
+    rule = valid_rule(counts, delta)
+    v, r, n = counts.v, counts.r, counts.n
     if rule in (ANYTIME, LOWERED):
-        level = beta - counts.n * delta / 2
+        level = beta - n * delta / 2
         if level <= 0:
             return np.zeros(counts.trials)
-        return np.asarray(epsilon_lower_bound_anytime(counts.v, counts.r, beta=level))
-    claim: dict[str, Any] = {"beta": beta, "delta": delta, "n": counts.n}
-    if rule == SPLIT:
-        share = split_for(counts.n, delta, beta) if split is None else split
-        bound = epsilon_lower_bound_random_r(counts.v, counts.r, split=share, **claim)
-    else:
-        method = "steinke" if rule == PLAIN else rule  # the same for δ = 0
-        bound = epsilon_lower_bound(counts.v, counts.r, method=method, **claim)
-    return np.asarray(bound)
+        return anytime_bounds(v, r, np.full(v.size, level))
+    if rule == SPLIT and split is None:
+        split = _planned_share(n, delta, beta, None)
+    number = approximate.EXACT if rule == PLAIN else approximate.P_VALUES.index(rule)
+    each = np.full(v.size, beta), np.full(v.size, n * delta)
+    return approximate.lower_bounds(v, r, *each, number, split or 0.0)
 
 
 def split_for(n: int, delta: float, beta: float = 0.05, guesses: int | None = None) -> float:
@@ -215,10 +223,14 @@ def split_for(n: int, delta: float, beta: float = 0.05, guesses: int | None = No
 
     Parameters
     ----------
-    n : the number of elements, guessed or not.
-    delta : the δ of (ε, δ)-DP, in [0, 1].
-    beta : how often the bound may fail, in (0, 1).
-    guesses : how many guesses are expected, from a simulation or a pilot run, never from the audit
+    n : int
+        The number of elements, guessed or not.
+    delta : float
+        The δ of (ε, δ)-DP, in [0, 1].
+    beta : float
+        How often the bound may fail, in (0, 1).
+    guesses : int, optional
+        How many guesses are expected, from a simulation or a pilot run, never from the audit
         itself. If unknown, the share is that for 60 guesses, and at most 0.6.
 
     Examples
@@ -228,13 +240,16 @@ def split_for(n: int, delta: float, beta: float = 0.05, guesses: int | None = No
     >>> round(split_for(20_000, 1e-5, guesses=400), 3)
     0.13
     """
-    n, delta = _check.integer("n", n, 0), _check.real("delta", delta, 0, 1)
-    beta = _check.real("beta", beta, 0, 1, interval="()")
-    taken = min(60, n) if guesses is None else _check.integer("guesses", guesses, 1)
-    _check.at_most("guesses", np.asarray(taken), "n", np.asarray(n))
-    r = max(1, taken // 2)
-    rejected = bisect_left(range(1, r), True, key=lambda v: bool(p_value(v, r, 0.0) <= beta)) + 1
-    tail = p_value(rejected, r, 0.0)
-    above = p_value(rejected + 1, r, 0.0) if rejected < r else 0.0
-    b = rejected * (tail - above) / tail
-    return min(0.6 if guesses is None else 0.8, max(0.1, n * delta / (beta * b)))
+    n, (beta, delta) = _check.integer("n", n, 0), _check.level(beta, delta)
+    if guesses is not None:
+        guesses = _check.integer("guesses", guesses, 1)
+        _check.at_most("guesses", np.asarray(guesses), "n", np.asarray(n))
+    return _planned_share(n, delta, beta, guesses)
+
+
+def _planned_share(n: int, delta: float, beta: float, guesses: int | None) -> float:
+    expected, most = (min(60, n), 0.6) if guesses is None else (guesses, 0.8)
+    r = max(1, expected // 2)
+    rejects = bisect_left(range(1, r), True, key=lambda v: tail(v, r, 0.5, 0.5) <= beta) + 1
+    b = rejects * pmf(rejects, r, 0.5, 0.5) / tail(rejects, r, 0.5, 0.5)
+    return float(min(most, max(0.1, n * delta / (beta * b))))

@@ -109,7 +109,7 @@ class Canaries:
         if dropping is not None and not hop:
             raise ValueError(f"dropping must be None for canaries that stay, got {dropping=}")
         self.k = _check.integer("k", k, 1, int(self._loads[-1] @ self._widths))
-        self.seed, self.public_seed = _check.seed(seed), _check.seed(public_seed)
+        self.seed, self.public_seed = _check.seed(seed), _check.seed(public_seed, "public_seed")
         self.included = stream(self.seed, "canaries", "coins").random(dpsgd.n) < 0.5
         self.scores = np.zeros(dpsgd.n)
         self.step = 0

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 
-from oralib import _check, _special
+from oralib import _check
 from oralib.mechanisms.protocol import AnySize, Array, Signs, sign_vectors
 
 
@@ -47,7 +48,7 @@ class LocalRandomizedResponse(_PerElement):
         _check.store(self, epsilon=_check.real("epsilon", self.epsilon, 0))
 
     def run(self, signs: Signs, rng: Generator) -> Array:
-        return np.where(rng.random(signs.shape) < _special.expit(self.epsilon), signs, -signs)
+        return np.where(rng.random(signs.shape) < scipy.special.expit(self.epsilon), signs, -signs)
 
     def _loss(self, entry: Array) -> Array:
         return np.where(entry > 0, -self.epsilon, self.epsilon)
@@ -60,7 +61,7 @@ class LocalRandomizedResponse(_PerElement):
 
     def likelihood(self, outputs: Array, signs: Signs) -> Array:
         flipped = (outputs[:, None, :] != signs[None, :, :]).sum(axis=2)
-        truth, lie = _special.expit(self.epsilon), _special.expit(-self.epsilon)
+        truth, lie = scipy.special.expit(self.epsilon), scipy.special.expit(-self.epsilon)
         return truth ** (signs.shape[1] - flipped) * lie**flipped
 
 

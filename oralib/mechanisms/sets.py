@@ -8,9 +8,11 @@ from math import prod
 from typing import ClassVar
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 
-from oralib import _check, _special
+from oralib import _check
+from oralib._binomial import log_pmfs
 from oralib.mechanisms.protocol import AnySize, Array, Signs
 
 
@@ -83,7 +85,7 @@ class _Parity(_DiscretePerSet):
     epsilon: float = np.inf
 
     def _release(self, ones: Array, rng: Generator) -> Array:
-        truth = rng.random(ones.shape) < _special.expit(self.epsilon)
+        truth = rng.random(ones.shape) < scipy.special.expit(self.epsilon)
         return np.where(truth, ones % 2, 1 - ones % 2)
 
     def _loss(self, entry: Array, unknown: Array, known_ones: Array) -> Array:
@@ -95,8 +97,8 @@ class _Parity(_DiscretePerSet):
         return np.array([0, 1])
 
     def _entry_likelihood(self, entry: Array, ones: Array) -> Array:
-        truth = _special.expit(self.epsilon)
-        return np.where(entry == ones % 2, truth, _special.expit(-self.epsilon))
+        truth = scipy.special.expit(self.epsilon)
+        return np.where(entry == ones % 2, truth, scipy.special.expit(-self.epsilon))
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,7 @@ class NoisyCountInSets(_PerSet):
     def _log_density(self, entry: Array, unknown: Array) -> Array:
         """log density, up to a constant, of the noisy count of all unknown elements but one."""
         others = np.arange(self.s)
-        log_weight = _special.binomial_log_pmf(others, np.asarray(unknown)[..., None] - 1, 0.5)
-        return _special.logsumexp(
+        log_weight = log_pmfs(others, np.asarray(unknown)[..., None] - 1, 0.5)
+        return scipy.special.logsumexp(
             log_weight - (entry[..., None] - others) ** 2 / (2 * self.sigma**2), axis=-1
         )
