@@ -141,16 +141,10 @@ BOUNDS = {
 }
 
 DPSGD = {
-    "audit_gradients": {
-        **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates)), "k": 2},
-        **{"included": np.zeros(STEP.n, dtype=bool), "sees": "sum", "feedback": "one-way"},
-    },
     "canary_scores": {
         **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates))},
-        **{"sees": "steps", "places": np.zeros((STEP.steps, STEP.n), dtype=int)},
     },
     "guess_distances": {"dpsgd": STEP, "tau": 1.0},
-    "hopping_scores": {"dpsgd": STEP, "dropping": oralib.Dropping(1.0), "seed": 1},
     "noisy_gradients": {
         **{"weights": [[0.0, 1.0], [1.0, 2.0]], "learning_rate": 0.5, "clip": 1.0, "batch": 2.0},
     },
@@ -208,12 +202,16 @@ EXPERIMENTS = {
 }
 
 STUDIES = {
+    "after_guesses": {"channel": TABLE, "guesses": np.ones((3, 2), dtype=int)},
+    "probably_approximately_rr": {"channel": TABLE, "epsilon": 1.0, "share": 0.5, "gap": 0.1},
+    "single_step_law": {"dpsgd": STEP, "tau": 1.0},
+    "success_given_others": {"channel": TABLE},
     "SampledChannel": {"table": np.full((2, 2, 2), 0.5), "theta": [0.5, 0.5]},
     "SelfMutingResponse": {"rate": 1.0, "line": (1, 2)},
     "best_bounds": {"methods": ("paper",), "trials": 2},
     "bound_map": {
         **{"ratios": (1,), "guesses": (2,), "epsilons": (2.0,), "methods": ("hopping",)},
-        **{**_SMALL, "seed": 1},
+        "trials": 2,
     },
     "common_size": {"mu": 0.5, "groups": 2},
     "confidence": {"dpsgd": ISOLATED, "sees": "sum"},
