@@ -399,6 +399,7 @@ def test_a_scheduler_without_workers_and_one_that_is_gone_are_named(small):
     assert started.stderr.readline().endswith("has no workers yet; waiting for the first\n")
     time.sleep(1)  # the points are submitted
     scheduler.kill()
+    scheduler.wait()
     assert started.communicate()[1].startswith("error: the scheduler is gone; the same command")
     assert started.returncode == 1
 
