@@ -23,7 +23,7 @@ __all__ = ["Shown", "number", "show"]
 
 #: The default heads of the experiments' columns.
 HEADS = {"epsilon": "ε", "delta": "δ", "beta": "β", "trials": "audits"}
-HEADS |= {"bound": "mean bound", "valid": "mean valid bound", "estimation": "mean estimation"}
+HEADS |= {"bound": "mean bound", "valid": "mean valid bound", "estimation": "mean estimate"}
 HEADS |= {"efficacy": "mean accuracy", "guesses": "mean number of guesses"}
 HEADS |= {"all_right": "audits with all guesses right", "no_guesses": "audits without guesses"}
 

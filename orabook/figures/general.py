@@ -1,9 +1,11 @@
 """Pictures of any numbers: curves, panels of them, quantiles, bars, maps and tiles."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
@@ -11,8 +13,76 @@ from numpy.typing import ArrayLike, NDArray
 from orabook.figures import draw
 from orabook.figures.data import note, note_cells
 from orabook.figures.style import BLUE, RED, Curve, Picture, in_house_style, ink_on, require_some
+from orabook.tables import HEADS
 from oralib import _check
 from oralib._rounding import first_largest
+
+
+def curves_of(
+    table: pd.DataFrame,
+    x: str,
+    y: str | Sequence[str],
+    *,
+    by: str | None = None,
+    labels: Mapping[Any, str] | None = None,
+    audits: int | None = None,
+) -> dict[str, Curve]:
+    """Columns of a table as curves for :func:`lines`; those without a finite value are left out.
+
+    The standard error of a column is taken from the column of the same name with ``_se`` after it,
+    if there is one.
+
+    Parameters
+    ----------
+    table : DataFrame
+        A row for each point, like the tables of :mod:`oralib.experiments`.
+    x, y : str
+        The columns to draw. If ``y`` is a list, there is a curve for each of its columns.
+    by : str or None
+        A column: there is a curve for each of its values. This takes a single ``y``.
+    labels : dict or None
+        What to call the columns of ``y``, or the values of ``by``; without it both have the words
+        that tables have for them. Of the values of ``by`` only those in ``labels`` are drawn.
+    audits : int or None
+        If given, the error is twice the standard error of the mean of this many audits, whatever
+        the column ``trials`` of the table says.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"epsilon": [1, 2, 2], "n": [10, 10, 20], "bound": [0.4, 0.6, 0.7]})
+    >>> list(curves_of(table, "n", "bound", by="epsilon"))
+    ['ε = 1', 'ε = 2']
+    """
+    columns = [y] if isinstance(y, str) else list(y)
+    _check_columns(table, x, *columns, *([by] if by else []), *(["trials"] if audits else []))
+    if by:
+        values = labels or {value: _setting(by, value) for value in table[by].unique()}
+        parts = [(label, table[table[by] == value], y) for value, label in values.items()]
+    else:
+        words = HEADS | dict(labels or {})
+        parts = [(words.get(column, column), table, column) for column in columns]
+    curves = {}
+    for label, rows, column in parts:
+        curve = [rows[x], rows[column]]
+        if f"{column}_se" in rows:
+            factor = 1.0 if audits is None else 2 * np.sqrt(rows["trials"] / audits)
+            curve.append(factor * rows[f"{column}_se"])
+        if np.isfinite(rows[column]).any():
+            curves[label] = tuple(curve)
+    return curves
+
+
+def _setting(name: str, value: Any) -> str:
+    return f"{HEADS.get(name, name)} = " + (f"{value:g}" if isinstance(value, Real) else value)
+
+
+def _check_columns(table: pd.DataFrame, *names: str) -> None:
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"table must be a data frame, got a {type(table).__name__}")
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        have = ", ".join(map(str, table.columns))
+        raise ValueError(f"table must have the columns {', '.join(missing)}, got {have}")
 
 
 @in_house_style
@@ -21,26 +91,39 @@ def lines(
     xlabel: str,
     ylabel: str,
     *,
+    dashed: tuple[str, Mapping[str, Curve]] | None = None,
     points: Mapping[str, Curve] | None = None,
     references: Mapping[str, float] | None = None,
     log_x: bool = False,
     log_y: bool = False,
-    ylim: tuple[float, float] | None = None,
+    ylim: tuple[float | None, float | None] | None = None,
 ) -> Picture:
     """Curves, which are exact or have a band of one standard error, and simulated points.
 
     Parameters
     ----------
-    curves : {label: (x, y)}, or with the standard error of y.
-    points : {label: (x, y, standard error)}; one with the label of a curve has its colour.
-    references : levels to draw as dashed lines, {label: y}.
+    curves : dict
+        {label: (x, y)}, or with the standard error of y. :func:`curves_of` makes them of a table.
+    xlabel, ylabel : str
+        What the axes show.
+    dashed : tuple or None
+        What further curves are called, and the curves by the labels of the others. They are dashed
+        and have the colours of these; the others are then solid, with markers.
+    points : dict or None
+        {label: (x, y, standard error)}; one with the label of a curve has its colour.
+    references : dict or None
+        Levels to draw as dashed lines, {label: y}.
+    log_x, log_y : bool
+        Whether an axis is logarithmic.
+    ylim : tuple or None
+        The ends of the y-axis; None for an end that follows from the numbers.
 
     Examples
     --------
     >>> picture = lines({"p(ε)": ([0, 1, 2], [0.5, 0.73, 0.88])}, "ε", "accuracy")
     """
     _, axes = draw.picture()
-    _draw(axes, curves, points or {}, references)
+    _draw(axes, curves, points or {}, references, dashed=dashed)
     if log_y:
         draw.log_y(axes)
     axes.set_ylim(ylim)
@@ -86,13 +169,21 @@ def _draw(
     points: Mapping[str, Curve],
     references: Mapping[str, float] | None,
     names: Sequence[str] | None = None,
+    dashed: tuple[str, Mapping[str, Curve]] | None = None,
 ) -> None:
     """Curves and points, each in the style of the place of its label among the names."""
     order = list(dict.fromkeys([*(names or ()), *curves, *points]))
     draw.references(axes, references)
     for label, curve in curves.items():
-        colour, dashes, _ = draw.look(order.index(label))
-        draw.curve(axes, *curve, label=label, color=colour, linestyle=dashes)
+        colour, dashes, marker = draw.look(order.index(label))
+        style = {"marker": marker} if dashed else {"linestyle": dashes}
+        draw.curve(axes, *curve, label=label, color=colour, **style)
+    if dashed:
+        kind, others = dashed
+        for label, curve in others.items():
+            style = draw.DASHED | {"color": draw.look(order.index(label))[0]}
+            draw.curve(axes, *curve, series=f"{label}, {kind}", **style)
+        axes.plot([], [], label=kind, **draw.DASHED)
     of_curves = [label for label in points if label in curves]
     several = len(of_curves) > 1  # which have one entry in the legend
     for label, curve in points.items():
@@ -105,23 +196,21 @@ def _draw(
 
 
 @in_house_style
-def quantiles(
-    first: ArrayLike, second: ArrayLike, xlabel: str, ylabel: str, *, steps: int = 99
-) -> Picture:
+def quantiles(first: ArrayLike, second: ArrayLike, xlabel: str, ylabel: str) -> Picture:
     """Quantiles of one sample against those of another: equal laws lie on the diagonal.
 
     Examples
     --------
     >>> picture = quantiles(range(100), range(100), "one sample", "another")
     """
-    levels = np.linspace(0, 1, _check.integer("steps", steps, 1) + 2)[1:-1]
+    levels = np.linspace(0, 1, 101)[1:-1]
     x = np.quantile(_check.reals("first", first, interval="()"), levels)
     y = np.quantile(_check.reals("second", second, interval="()"), levels)
     _, axes = draw.picture(width=5.0, height=4.6)
     ends = [min(x[0], y[0]), max(x[-1], y[-1])]
     draw.curve(axes, ends, ends, label="equal laws", **draw.DASHED)
-    label = f"quantiles, {100 * levels[0]:.3g}% to {100 * levels[-1]:.3g}%"
-    draw.curve(axes, x, y, color=BLUE, marker="o", linestyle="none", markersize=4, label=label)
+    style: Any = {"color": BLUE, "marker": "o", "linestyle": "none", "markersize": 4}
+    draw.curve(axes, x, y, label="quantiles, 1% to 99%", **style)
     axes.set_aspect("equal")
     return draw.finish(axes, xlabel, ylabel)
 
