@@ -125,10 +125,15 @@ def show(
 
     Parameters
     ----------
-    columns : the columns to show, in this order, and what to call them; by default all. A standard
-        error, in the column of the same name with ``_se`` after it, stands beside its number.
-    digits : digits after the point, for all columns or by column.
-    index : if given, the index is shown as well, under this head.
+    frame : DataFrame
+        The numbers and words.
+    columns : dict or None
+        The columns to show, in this order, and what to call them; by default all. A standard error,
+        in the column of the same name with ``_se`` after it, stands beside its number.
+    digits : int or dict
+        Digits after the point, for all columns or by column.
+    index : str or None
+        If given, the index is shown as well, under this head.
 
     Examples
     --------

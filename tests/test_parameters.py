@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orabook import parameters
+from orabook import parameters, place
 from orabook.parameters import at_most, check
 
 
@@ -89,14 +89,14 @@ def test_a_chapter_that_runs_again_in_the_same_kernel():
         check(space)
 
 
-def test_files_of_the_book_are_found_where_the_library_is_installed(tmp_path, monkeypatch):
-    assert parameters.book_file("data/explorer.csv").is_file()
-    monkeypatch.setattr(parameters, "__file__", str(tmp_path / "site" / "oralib" / "parameters.py"))
+def test_files_of_the_book_are_found_where_the_package_is_installed(tmp_path, monkeypatch):
+    assert place.book_file("data/explorer.csv").is_file()
+    monkeypatch.setattr(place, "ROOT", tmp_path / "site")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"there is no data/a.csv of the book beside .* in"):
-        parameters.book_file("data/a.csv")
+        place.book_file("data/a.csv")
     for home in (Path(), Path("book")):
         (home / "data").mkdir(parents=True)
         (home / "data" / "a.csv").touch()
-        assert parameters.book_file("data/a.csv") == home / "data" / "a.csv"
+        assert place.book_file("data/a.csv") == home / "data" / "a.csv"
         (home / "data" / "a.csv").unlink()

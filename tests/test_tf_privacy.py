@@ -16,7 +16,7 @@ import oralib
 from oralib import scores
 
 ROOT = Path(__file__).parent.parent
-SCRIPT = ROOT / "book" / "tf_privacy.py"
+SCRIPT = ROOT / "orabook" / "trainings" / "tf_privacy.py"
 TABLE = ROOT / "book" / "data" / "tf-privacy.csv"
 MADE = json.loads(TABLE.with_suffix(".json").read_text())
 PINS = dict(
@@ -88,7 +88,7 @@ def test_the_lines_that_the_chapter_shows_are_those_of_the_script():
 
 
 def test_the_script_can_do_without_oralib():
-    assert not re.search(r"^\s*(import|from) (oralib|book)", SCRIPT.read_text(), re.MULTILINE)
+    assert not re.search(r"^\s*(import|from) (oralib|orabook)", SCRIPT.read_text(), re.MULTILINE)
     assert all(re.fullmatch(r"[0-9.]+", version) for version in PINS.values())
     imported = {"tensorflow", "tensorflow-privacy", "numpy", "pandas", "scikit-learn"}
     assert set(PINS) == imported

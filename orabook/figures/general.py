@@ -1,4 +1,4 @@
-"""Pictures of any numbers: curves, panels of them, quantiles, bars, maps and tiles."""
+"""Pictures of any numbers: curves, panels of them, rankings, maps and tiles."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from orabook.figures import draw
 from orabook.figures.data import note, note_cells
-from orabook.figures.style import BLUE, RED, Curve, Picture, in_house_style, ink_on, require_some
+from orabook.figures.style import BLUE, RED, Curve, Picture, in_house_style, ink_on
 from orabook.tables import HEADS
-from oralib import _check
 from oralib._rounding import first_largest
 
 
@@ -141,8 +140,18 @@ def stacked(
 ) -> Picture:
     """Panels above each other with one x-axis, for quantities that differ: {y-label: curves}.
 
-    ``points`` and ``references`` are as in :func:`lines`, by the y-label of their panel; a label
-    has the same colour in all panels.
+    A label has the same colour in all panels.
+
+    Parameters
+    ----------
+    panels : dict
+        The curves of each panel as in :func:`lines`, by its y-label.
+    xlabel : str
+        What the common axis shows.
+    points, references : dict or None
+        As in :func:`lines`, by the y-label of their panel.
+    log_x : bool
+        Whether the common axis is logarithmic.
 
     Examples
     --------
@@ -150,7 +159,6 @@ def stacked(
     >>> panels = {"bound": {"ours": (x, [0.4, 0.6, 0.5])}, "guesses": {"ours": (x, x)}}
     >>> picture = stacked(panels, "n")
     """
-    require_some("panels", panels, "panel")
     picture, axes = draw.picture(rows=len(panels), height=1.0 + 2.2 * len(panels), sharex=True)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     for panel, (ylabel, curves) in zip(np.atleast_1d(axes), panels.items(), strict=True):
@@ -196,26 +204,6 @@ def _draw(
 
 
 @in_house_style
-def quantiles(first: ArrayLike, second: ArrayLike, xlabel: str, ylabel: str) -> Picture:
-    """Quantiles of one sample against those of another: equal laws lie on the diagonal.
-
-    Examples
-    --------
-    >>> picture = quantiles(range(100), range(100), "one sample", "another")
-    """
-    levels = np.linspace(0, 1, 101)[1:-1]
-    x = np.quantile(_check.reals("first", first, interval="()"), levels)
-    y = np.quantile(_check.reals("second", second, interval="()"), levels)
-    _, axes = draw.picture(width=5.0, height=4.6)
-    ends = [min(x[0], y[0]), max(x[-1], y[-1])]
-    draw.curve(axes, ends, ends, label="equal laws", **draw.DASHED)
-    style: Any = {"color": BLUE, "marker": "o", "linestyle": "none", "markersize": 4}
-    draw.curve(axes, x, y, label="quantiles, 1% to 99%", **style)
-    axes.set_aspect("equal")
-    return draw.finish(axes, xlabel, ylabel)
-
-
-@in_house_style
 def ranking(
     values: Mapping[str, tuple[float, float]],
     xlabel: str,
@@ -227,17 +215,19 @@ def ranking(
 
     Parameters
     ----------
-    others : further values of the same rows, drawn smaller: {label: {row: value}}.
-    references : levels to draw as dashed lines, {label: x}.
+    values : dict
+        {row: (value, standard error)}.
+    xlabel : str
+        What the values are.
+    others : dict or None
+        Further values of the same rows, drawn smaller: {label: {row: value}}.
+    references : dict or None
+        Levels to draw as dashed lines, {label: x}.
 
     Examples
     --------
     >>> picture = ranking({"ours": (1.2, 0.1), "theirs": (0.9, 0.1)}, "mean bound")
     """
-    require_some("values", values, "row")
-    for label, extra in (others or {}).items():
-        if unknown := [row for row in extra if row not in values]:
-            raise ValueError(f"others must have rows of values, got {unknown[0]!r} in {label!r}")
     _, axes = draw.picture(width=7.0, height=1.3 + 0.45 * len(values))
     places = {row: -place for place, row in enumerate(values)}
     draw.references(axes, references, upright=True)
@@ -261,102 +251,55 @@ def ranking(
 
 @in_house_style
 def heatmap(
-    values: ArrayLike,
+    maps: Mapping[str, ArrayLike],
     columns: Sequence[float],
     rows: Sequence[float],
     xlabel: str,
     ylabel: str,
     label: str,
 ) -> Picture:
-    """A map of numbers over two parameters, the first row at the bottom; the largest is marked.
+    """Maps of numbers over two parameters, side by side with one scale.
+
+    The largest number of each map is marked. A single map shows all its numbers, several maps only
+    these.
+
+    Parameters
+    ----------
+    maps : dict
+        {title: values}, the first row of the values at the bottom; nan for an empty cell.
+    columns, rows : list
+        The values of the two parameters.
+    xlabel, ylabel, label : str
+        What the parameters and the numbers are.
 
     Examples
     --------
-    >>> picture = heatmap([[1, 2], [3, 4]], [1, 8], [50, 100], "n/d", "guesses", "bound")
+    >>> picture = heatmap({"": [[1, 2], [3, 4]]}, [1, 8], [50, 100], "n/d", "guesses", "bound")
     """
-    shown = _mapped(values, columns, rows)
-    picture, axes = draw.picture(
-        width=max(5.0, 1.8 + 0.52 * len(columns)), height=1.4 + 0.42 * len(rows)
-    )
-    image, best = _draw_map(axes, shown, columns, rows)
-    middle = (np.nanmin(shown) + np.nanmax(shown)) / 2
-    for place in map(tuple, np.argwhere(np.isfinite(shown))):
-        weight = "bold" if place == best else "normal"
-        colour = "white" if shown[place] < middle else "black"
-        draw.write(axes, place, f"{shown[place]:.2f}", colour, fontweight=weight)
-    draw.labels(axes, xlabel, ylabel)
-    picture.colorbar(image, ax=axes, label=label)
-    return picture
-
-
-def _draw_map(
-    axes: Axes, shown: NDArray[Any], columns: Sequence[float], rows: Sequence[float], **scale: Any
-) -> tuple[Any, tuple[Any, ...]]:
-    """Draw a map with a mark around its largest number; the image, and where this is."""
-    image = axes.imshow(shown, origin="lower", cmap="viridis", aspect="auto", **scale)
-    axes.set_xticks(range(len(columns)), [f"{x:.12g}" for x in columns])
-    axes.set_yticks(range(len(rows)), [f"{y:.12g}" for y in rows])
-    axes.grid(visible=False)
-    best = np.unravel_index(first_largest(shown), shown.shape)
-    corner = best[1] - 0.5, best[0] - 0.5
-    axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=RED, linewidth=2))
-    note_cells(axes, columns, rows, shown)
-    return image, best
-
-
-def _mapped(values: ArrayLike, columns: Sequence[float], rows: Sequence[float]) -> NDArray[Any]:
-    """A map of numbers, of which each has a column and a row and at least one is finite."""
-    shown = np.asarray(values, dtype=float)
-    shape = (len(rows), len(columns))
-    if shown.shape != shape or not np.isfinite(shown).any() or np.isinf(shown).any():
-        raise ValueError(
-            f"values must be numbers of shape {shape} (rows, columns), finite or nan, and not all "
-            f"nan, got values={shown} of shape {shown.shape}"
-        )
-    return shown
-
-
-@in_house_style
-def maps(
-    panels: Mapping[tuple[str, str], ArrayLike],
-    columns: Sequence[float],
-    rows: Sequence[float],
-    xlabel: str,
-    ylabel: str,
-    label: str = "",
-) -> Picture:
-    """Small maps, {(title of its row, title of its column): values}, with one scale for each row.
-
-    The largest value of a map is marked and written; the first row of values is at the bottom. The
-    label is that of the scales.
-
-    Examples
-    --------
-    >>> panels = {("ε = 1", "plain"): [[1, 2], [3, 4]]}
-    >>> picture = maps(panels, [1, 8], [50, 100], "n/d", "guesses", "mean bound")
-    """
-    down = list(dict.fromkeys(name for name, _ in panels))
-    across = list(dict.fromkeys(name for _, name in panels))
-    missing = [(row, name) for row in down for name in across if (row, name) not in panels]
-    if missing or not panels:
-        raise ValueError(f"panels must have a map for each row and column, got none for {missing}")
-    picture, axes = draw.picture(
-        len(across), rows=len(down), width=7.0, height=0.9 + 1.75 * len(down), squeeze=False
-    )
-    for i, row in enumerate(down):
-        shown = {name: _mapped(panels[row, name], columns, rows) for name in across}
-        top = max(np.nanmax(values) for values in shown.values())
-        floor = min(0.0, *(np.nanmin(values) for values in shown.values()))
-        for j, name in enumerate(across):
-            panel, values = axes[i, j], shown[name]
-            panel.set_gid(f"{row}, {name}")
-            image, best = _draw_map(panel, values, columns, rows, vmin=floor, vmax=top)
-            colour = "black" if values[best] > (floor + top) / 2 else "white"
-            draw.write(panel, best, f"{values[best]:.2f}", colour, fontsize=8.5)
-            panel.set_title("" if i else name)
-            draw.labels(panel, xlabel, f"{row}\n{ylabel}" if row else ylabel)
-            panel.label_outer()
-        picture.colorbar(image, ax=list(axes[i]), label=label)
+    tables = [np.asarray(values, dtype=float) for values in maps.values()]
+    width, height, alone = 7.0, 2.65, len(tables) == 1
+    if alone:
+        width, height = max(5.0, 1.8 + 0.52 * len(columns)), 1.4 + 0.42 * len(rows)
+    picture, axes = draw.picture(len(tables), width=width, height=height, squeeze=False)
+    scale = np.nanmin(tables), np.nanmax(tables)
+    for panel, title, values in zip(axes[0], maps, tables, strict=True):
+        look: Any = {"origin": "lower", "cmap": "viridis", "aspect": "auto"}
+        image = panel.imshow(values, vmin=scale[0], vmax=scale[1], **look)
+        panel.set_title(title)
+        panel.set_xticks(range(len(columns)), [f"{x:.12g}" for x in columns])
+        panel.set_yticks(range(len(rows)), [f"{y:.12g}" for y in rows])
+        panel.grid(visible=False)
+        note_cells(panel, columns, rows, values)
+        best = np.unravel_index(first_largest(values), values.shape)
+        mark: Any = {"fill": False, "edgecolor": RED, "linewidth": 2}
+        panel.add_patch(Rectangle((best[1] - 0.5, best[0] - 0.5), 1, 1, **mark))
+        for place in map(tuple, np.argwhere(np.isfinite(values)) if alone else [best]):
+            colour = "white" if values[place] < np.mean(scale) else "black"
+            weight = "bold" if alone and place == best else "normal"
+            draw.write(panel, place, f"{values[place]:.2f}", colour, fontweight=weight)
+        draw.labels(panel, xlabel, ylabel)
+        panel.label_outer()
+    picture.colorbar(image, ax=list(axes[0]), label=label)
     return picture
 
 
@@ -369,9 +312,6 @@ def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str,
     >>> rows = {"gaps": [("1", "holds"), ("2", "fails")]}
     >>> picture = tiles(rows, {"holds": "#009E73", "fails": "#D55E00"})
     """
-    require_some("groups", groups, "row")
-    if unknown := {kind for row in groups.values() for _, kind in row} - set(colours):
-        raise ValueError(f"colours must have every kind, got none for {sorted(unknown)}")
     picture, axes = draw.picture(width=7.0, height=0.9 + 0.42 * len(groups))
     for place, row in enumerate(groups.values()):
         for x, (text, kind) in enumerate(row):

@@ -36,7 +36,7 @@ def swept(table: pd.DataFrame, axes: Sequence[str], result: str = "") -> Picture
     result = result or next(iter(results), "")
     varying = [name for name in axes if table[name].map(str).nunique() > 1]
     x = next((name for name in varying if name in numbers), None)
-    if result not in results or x is None:
+    if result not in results or x is None or not np.isfinite(table[result]).any():
         return None
     others = [name for name in varying if name != x]
     curve_of_row = pd.Series(result, table.index)
@@ -53,4 +53,6 @@ def swept(table: pd.DataFrame, axes: Sequence[str], result: str = "") -> Picture
     if len(others) > 1 or others[0] not in numbers:
         return None
     plane = table.pivot(index=others[0], columns=x, values=result)
-    return heatmap(plane.to_numpy(), list(plane.columns), list(plane.index), x, others[0], result)
+    return heatmap(
+        {"": plane.to_numpy()}, list(plane.columns), list(plane.index), x, others[0], result
+    )

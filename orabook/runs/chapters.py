@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import nbformat
 import numpy as np
 import papermill
 
-from orabook.parameters import PARAMETERS
+from orabook.parameters import PARAMETERS, did_you_mean
 from orabook.place import BOOK
 from orabook.results import results_of
 from oralib import _check
@@ -92,7 +91,7 @@ def find_chapter(name: str | os.PathLike[str]) -> Chapter:
     known = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
     if not known:
         raise ValueError(f"there is no book at {BOOK}, so no chapters have names; give a notebook")
-    raise ValueError(f"there is no chapter {name!r}{_known(name, known, 'there are')}")
+    raise ValueError(f"there is no chapter {name!r}{did_you_mean(name, known, 'there are')}")
 
 
 def _read(path: Path) -> Chapter:
@@ -147,18 +146,12 @@ def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, An
     """
     for name, value in given.items():
         if name not in chapter.parameters:
-            said = _known(str(name), chapter.parameters, "its parameters:")
+            said = did_you_mean(str(name), chapter.parameters, "its parameters:")
             raise ValueError(f"{name} is not a parameter of {chapter.name}, got {value!r}{said}")
     return {
         name: _converted(entry, given.get(name, entry.default))
         for name, entry in chapter.parameters.items()
     }
-
-
-def _known(name: str, known: Mapping[str, Any], words: str) -> str:
-    """For an error message: the nearest name, and all of them."""
-    close = get_close_matches(name, known, n=1)
-    return (f"; did you mean {close[0]}?" if close else "") + f" ({words} {', '.join(known)})"
 
 
 def _converted(declared: Declaration, value: Any) -> Any:
