@@ -70,7 +70,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "sizes": Parameter("sizes s of the sets of Count-in-Sets", _integers(1, 1000)),
     "steps": Parameter("number of steps of DP-SGD", _integer(1, 10**5)),
     "tau": Parameter("threshold on the privacy loss, in nats", _real(1e-6, 1000)),
-    "trials": Parameter("number of independent audits of each point", _integer(2, 10**7)),
+    "trials": Parameter("number of independent audits of each point", _integer(2, 10**6)),
 }
 
 
