@@ -103,7 +103,8 @@ def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
 
     Examples
     --------
-    >>> from oralib import Count, ThresholdGuesser, channel, one_run_law
+    >>> from oralib import Count, ThresholdGuesser, channel
+    >>> from oralib.games import one_run_law
     >>> picture = law({"Count": one_run_law(channel(Count(), 3), ThresholdGuesser(1.0))})
     """
     picture, axes = draw.picture(len(laws), width=max(5.0, 3.5 * len(laws)), height=3.5)
