@@ -6,7 +6,7 @@ line, which papermill can override, and checks them in the next cell, before any
     parameters.check(globals())
 """
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Any
 
 from oralib import _check
 
-__all__ = ["PARAMETERS", "Parameter", "at_most", "check"]
+__all__ = ["PARAMETERS", "Parameter", "at_most", "check", "did_you_mean"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "sizes": Parameter("sizes s of the sets of Count-in-Sets", _integers(1, 1000)),
     "steps": Parameter("number of steps of DP-SGD", _integer(1, 10**5)),
     "tau": Parameter("threshold on the privacy loss, in nats", _real(1e-6, 1000)),
-    "trials": Parameter("number of independent audits of each point", _integer(2, 10**7)),
+    "trials": Parameter("number of independent audits of each point", _integer(2, 10**6)),
 }
 
 
@@ -79,10 +79,12 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
 
     Parameters
     ----------
-    namespace : the chapter's variables, ``globals()``. Its parameters are those that were declared
-        with a type. Any other plain value in it counts as a parameter that the chapter does not
-        have, unless the chapter has already run there.
-    limits : for some of them, the smallest and the largest value that this chapter can take.
+    namespace : dict
+        The chapter's variables, ``globals()``. Its parameters are those that were declared with a
+        type. Any other plain value in it counts as a parameter that the chapter does not have,
+        unless the chapter has already run there.
+    limits : tuple
+        For some of them, the smallest and the largest value that this chapter can take.
 
     Examples
     --------
@@ -96,11 +98,9 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
     for name, value in () if namespace.get("_parameters_checked") else namespace.items():
         known = name in (*names, "In", "Out") or name.startswith("_")  # like IPython's own names
         if not known and isinstance(value, plain):
-            close = get_close_matches(name, names, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            hint = did_you_mean(name, names, "its parameters:")
             raise ValueError(
-                f"{name} is not a parameter of this chapter, got {name}={value!r}{hint} "
-                f"(its parameters: {', '.join(names)})"
+                f"{name} is not a parameter of this chapter, got {name}={value!r}{hint}"
             )
     for name in names:
         if name not in PARAMETERS:
@@ -130,3 +130,25 @@ def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
         raise ValueError(
             f"{name} must be at most {limit_name}, got {name}={value:g} and {limit_name}={limit:g}"
         )
+
+
+def did_you_mean(name: str, known: Iterable[str], words: str) -> str:
+    """For the end of an error message: the known name that is nearest, and all of them.
+
+    Parameters
+    ----------
+    name : str
+        The name that is not known.
+    known : iterable of str
+        The names that are.
+    words : str
+        What stands before the list of all of them.
+
+    Examples
+    --------
+    >>> did_you_mean("epslion", ["epsilon", "trials"], "its parameters:")
+    '; did you mean epsilon? (its parameters: epsilon, trials)'
+    """
+    names = list(known)
+    close = get_close_matches(name, names, n=1)
+    return (f"; did you mean {close[0]}?" if close else "") + f" ({words} {', '.join(names)})"

@@ -19,6 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from orabook.place import book_file
+from orabook.tables import number
+
 #: Where the values are in the metadata of an output.
 SECTION = "oralib"
 
@@ -31,15 +34,18 @@ def record(**values: Any) -> None:
 
     Parameters
     ----------
-    values : Python or NumPy numbers, words, and booleans. Infinite numbers and nan are allowed.
+    values : float, int, str or bool
+        Python or NumPy numbers, words, and booleans. Infinite numbers and nan are allowed.
 
+    Examples
+    --------
     >>> record(bound=np.float64(1.23456), holds=True, law="Laplace")
     bound  1.235
-    holds  True
+    holds  yes
     law    Laplace
     """
     kept = {name: _plain(name, value) for name, value in values.items()}
-    rows = {name: _rounded(value) for name, value in kept.items()}
+    rows = {name: number(value) for name, value in kept.items()}
     width = max(map(len, rows), default=0)
     text = "\n".join(f"{name:<{width}}  {word}" for name, word in rows.items())
     # Only a notebook has imported IPython; elsewhere there is only the text.
@@ -85,17 +91,6 @@ def _plain(name: str, value: Any) -> int | float | str | bool:
     )
 
 
-def _rounded(value: int | float | str | bool) -> str:
-    """A text that is the same on every machine where the value is nearly the same."""
-    if isinstance(value, str | bool):
-        return str(value)
-    size, text = abs(value), str(value)
-    if isinstance(value, float) and math.isfinite(value):
-        odd = size != 0 and not 0.1 <= size < 1e6
-        text = f"{value:.3g}" if odd else f"{value:.3f}" if size < 1000 else f"{value:.0f}"
-    return f"−{text[1:]}" if text.startswith("-") else text
-
-
 def results_of(notebook: Any) -> dict[str, Any]:
     """The results that an executed notebook has recorded, in order."""
     found: dict[str, Any] = {}
@@ -115,8 +110,6 @@ def recorded(chapter: str) -> dict[str, Any]:
     >>> sorted(recorded("06-dp-sgd"))[:1]
     ['best_bound']
     """
-    import nbformat
-
-    from orabook.place import book_file
+    import nbformat  # which a chapter that only records does without
 
     return results_of(nbformat.read(book_file(f"{chapter}.ipynb"), 4))

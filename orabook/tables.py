@@ -23,7 +23,7 @@ __all__ = ["Shown", "number", "show"]
 
 #: The default heads of the experiments' columns.
 HEADS = {"epsilon": "ε", "delta": "δ", "beta": "β", "trials": "audits"}
-HEADS |= {"bound": "mean bound", "valid": "mean valid bound", "estimation": "mean estimation"}
+HEADS |= {"bound": "mean bound", "valid": "mean valid bound", "estimation": "mean estimate"}
 HEADS |= {"efficacy": "mean accuracy", "guesses": "mean number of guesses"}
 HEADS |= {"all_right": "audits with all guesses right", "no_guesses": "audits without guesses"}
 
@@ -125,10 +125,15 @@ def show(
 
     Parameters
     ----------
-    columns : the columns to show, in this order, and what to call them; by default all. A standard
-        error, in the column of the same name with ``_se`` after it, stands beside its number.
-    digits : digits after the point, for all columns or by column.
-    index : if given, the index is shown as well, under this head.
+    frame : DataFrame
+        The numbers and words.
+    columns : dict or None
+        The columns to show, in this order, and what to call them; by default all. A standard error,
+        in the column of the same name with ``_se`` after it, stands beside its number.
+    digits : int or dict
+        Digits after the point, for all columns or by column.
+    index : str or None
+        If given, the index is shown as well, under this head.
 
     Examples
     --------

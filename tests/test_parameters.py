@@ -1,11 +1,15 @@
 """Parameters of chapters: values, types, ranges and unknown names."""
 
+import ast
 from pathlib import Path
 
+import nbformat
 import pytest
 
-from orabook import parameters
+from orabook import figures, parameters, place, tables
+from orabook.extensions import stored_outputs
 from orabook.parameters import at_most, check
+from orabook.runs import prose
 
 
 def checked(values, *names, **limits):
@@ -89,14 +93,109 @@ def test_a_chapter_that_runs_again_in_the_same_kernel():
         check(space)
 
 
-def test_files_of_the_book_are_found_where_the_library_is_installed(tmp_path, monkeypatch):
-    assert parameters.book_file("data/explorer.csv").is_file()
-    monkeypatch.setattr(parameters, "__file__", str(tmp_path / "site" / "oralib" / "parameters.py"))
+def test_files_of_the_book_are_found_where_the_package_is_installed(tmp_path, monkeypatch):
+    assert place.book_file("data/explorer.csv").is_file()
+    monkeypatch.setattr(place, "ROOT", tmp_path / "site")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"there is no data/a.csv of the book beside .* in"):
-        parameters.book_file("data/a.csv")
+        place.book_file("data/a.csv")
     for home in (Path(), Path("book")):
         (home / "data").mkdir(parents=True)
         (home / "data" / "a.csv").touch()
-        assert parameters.book_file("data/a.csv") == home / "data" / "a.csv"
+        assert place.book_file("data/a.csv") == home / "data" / "a.csv"
         (home / "data" / "a.csv").unlink()
+
+
+# ------------------------------------------------------- chapters at the ends of their ranges
+
+#: Chapters without real trainings, and the least work that their parameters allow: the smallest
+#: sizes, with the other parameters at an end of their ranges.
+SMALLEST = {
+    "01-introduction": {"trials": 2, "epsilon": 30, "beta": 0.999},
+    "02-preliminaries": {"trials": 2, "k": 1, "epsilon": 0.1, "beta": 1e-9, "delta": 1e-12},
+    "03-problem-setting": {"trials": 2, "p": 0.999},
+    "04-the-gaps": {"n": 2, "p": 0.001, "epsilon": 0.1},
+    "05-efficacy": {"trials": 2, "n": 1, "d": 1, "steps": 1, "delta": 1e-12, "beta": 1e-9},
+    "06-dp-sgd": {"trials": 2, "k": 1, "d": 1, "steps": 1, "ratios": [0.001], "beta": 0.999},
+    "07-conclusions": {"trials": 2, "n": 2, "epsilon": 0.1, "beta": 1e-9},
+    "A-guessing-based-auditing": {"trials": 2, "n": 2, "epsilon": 30, "beta": 0.999},
+    "B-gaps-in-detail": {"trials": 2, "n": 2, "p": 0.001, "epsilon": 0.1, "beta": 1e-9},
+    "C-efficacy-in-detail": {"trials": 2, "n": 1, "p": 0.999, "epsilons": [0.1], "beta": 1e-9},
+    "D-dp-sgd-in-detail": {"trials": 2, "n": 1, "d": 1, "k": 1, "epsilons": [0.1], "delta": 1e-12},
+    "E-adaptive-auditing": {"trials": 2, "n": 1, "sets": 1, "sizes": [1], "beta": 1e-9},
+    "exact-bound": {"trials": 2, "n": 200, "sizes": [1], "tau": 1000, "beta": 0.999},
+    "questions": {"trials": 100, "n": 20, "k": 20, "epsilon": 0.1, "delta": 0.5, "beta": 1e-9},
+    "running": {"trials": 2, "k": 1, "d": 1, "steps": 1, "ratio": 0.001, "delta": 0.5},
+    "valid-adaptive-auditing": {"trials": 2, "n": 1, "d": 1, "sets": 1, "sizes": [1], "beta": 1e-9},
+    "what-an-assumption-buys": {"n": 20, "k": 10, "delta": 1e-9, "beta": 0.001},
+}
+
+#: It runs for a minute at any size, most of it on numbers that no parameter changes.
+LONG = {"how-much-can-one-run-show"}
+
+
+def played(chapter, given):
+    """Run the cells of a chapter with these values: a generator that stops after each of them.
+
+    Numbers in prose are computed and pictures drawn, as in a notebook.
+    """
+    space = {}
+    for cell in nbformat.read(place.BOOK / f"{chapter}.ipynb", 4).cells:
+        if cell.cell_type != "code":
+            for expression in prose.expressions(cell.source):
+                eval(expression, space)
+            continue
+        body = ast.parse(cell.source).body
+        last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+        exec(compile(ast.Module(body, []), chapter, "exec"), space)
+        shown = eval(compile(ast.Expression(last.value), chapter, "eval"), space) if last else None
+        if isinstance(shown, figures.Picture):
+            shown.draw_without_rendering()
+        elif isinstance(shown, tables.Shown):
+            shown._repr_html_()
+        if "parameters" in cell.metadata.get("tags", []):
+            space |= given
+        yield cell
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", SMALLEST)
+@pytest.mark.filterwarnings("ignore")  # such as those about means of nothing
+def test_chapters_run_at_their_smallest_sizes(chapter):
+    assert len(list(played(chapter, SMALLEST[chapter]))) > 3
+
+
+def test_every_chapter_with_parameters_is_run_at_its_smallest_sizes():
+    trained = {path.stem for path in place.BOOK.glob("*.ipynb") if stored_outputs.extras(path)}
+    checked = {
+        path.stem for path in place.BOOK.glob("*.ipynb") if "parameters.check" in path.read_text()
+    }
+    assert set(SMALLEST) == checked - trained - LONG
+
+
+@pytest.mark.parametrize(
+    ("chapter", "given", "message"),
+    [
+        ("04-the-gaps", {"n": 1}, r"n must lie in \[2, 11\] in this chapter, got n=1"),
+        ("05-efficacy", {"n": 1001}, "n must be a multiple of 1000"),
+        ("06-dp-sgd", {"ratios": [1, 2.5]}, "n must be a multiple of 1000"),
+        ("06-dp-sgd", {"k": 200}, "k must be at most the fewest elements"),
+        ("06-dp-sgd", {"d": 10**6}, r"d must lie in \[1, 100000\] in this chapter"),
+        ("D-dp-sgd-in-detail", {"n": 5001}, "n must be a multiple of 1000"),
+        ("D-dp-sgd-in-detail", {"k": 101}, "k must be at most d / 10"),
+        ("exact-bound", {"n": 199}, r"n must lie in \[200"),
+        ("how-much-can-one-run-show", {"steps": 19}, r"steps must lie in \[20, 1000\]"),
+        ("questions", {"n": 100}, "k must be at most n, got k=200 and n=100"),
+        ("running", {"ratio": 0.01}, "k must be at most n, got k=100 and n=10"),
+        ("running", {"ratio": 2.5}, "n must be a multiple of 1000"),
+        ("valid-adaptive-auditing", {"sizes": [201]}, r"sizes must lie in \[1, 200\]"),
+        ("what-an-assumption-buys", {"n": 50}, "k must be at most n"),
+    ],
+)
+def test_what_a_chapter_cannot_take_is_refused_in_its_set_up(chapter, given, message):
+    """By the cell that checks the parameters, before any work."""
+    cells = played(chapter, given)
+    while "parameters" not in next(cells).metadata.get("tags", []):
+        pass
+    with pytest.raises(ValueError, match=message):
+        next(cells)

@@ -1,98 +1,31 @@
 """What a guesser is told as it goes, and which bound is valid for an audit."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import numpy as np
 
 from orabook.drawings.pen import LARGE, RIGHT, SMALL, TEXT, WIDTH, WRONG, Page
 from orabook.figures.style import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, Picture, in_house_style
+from oralib.bounds.valid import FEEDBACKS, Counts, valid_rule
 
+#: What the chart asks about an audit, in this order: {argument of :func:`bound_for`: {its values:
+#: how the chart writes them}}.
+QUESTIONS: dict[str, dict[Any, str]] = {
+    "coins": {"independent": "yes", "balanced": "no"},
+    "feedback": dict(zip(FEEDBACKS, FEEDBACKS, strict=True)),
+    "delta": {0.0: "no", 1e-5: "yes"},
+    "r_fixed": {True: "yes", False: "no"},
+}
 
-@dataclass(frozen=True)
-class Answer:
-    """One answer to a question about an audit, and where it leads.
-
-    Attributes
-    ----------
-    values : the values that it stands for.
-    words : how the chart writes it.
-    then : the next question; or, at an end of the chart, the rule of the library or a refusal.
-
-    Examples
-    --------
-    >>> BOUND_CHART.about, [answer.words for answer in BOUND_CHART.answers]
-    ('coins', ['yes', 'no'])
-    """
-
-    values: tuple[object, ...]
-    words: str
-    then: "Question | str"
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question about how an audit was set up.
-
-    Attributes
-    ----------
-    about : an attribute of ``Counts``, or "delta > 0".
-    answers : all answers there are, from top to bottom.
-
-    Examples
-    --------
-    >>> audit = {"coins": "independent", "feedback": "none", "delta > 0": True, "r_fixed": True}
-    >>> BOUND_CHART.end(audit)
-    'exact'
-    """
-
-    about: str
-    answers: tuple[Answer, ...]
-
-    def end(self, audit: Mapping[str, object]) -> str:
-        """Where the chart ends for an audit {about: value}."""
-        value = audit[self.about]
-        then = next(answer.then for answer in self.answers if value in answer.values)
-        return then.end(audit) if isinstance(then, Question) else then
-
-
-#: Where the library refuses to give a bound: none of ours is valid, none can be.
-NONE_HERE, NONE_VALID = "none here", "none valid"
-
-
-def _yes_or_no(about: str, **ends: Question | str) -> Question:
-    """A question with the answers ``yes`` and ``no``, in the order in which they are given."""
-    answers = (Answer((word == "yes",), word, then) for word, then in ends.items())
-    return Question(about, tuple(answers))
-
-
-_SUCCESSES_HIDDEN = _yes_or_no(
-    "delta > 0", no="plain", yes=_yes_or_no("r_fixed", yes="exact", no="split")
-)
-
-
-def _successes_told(fixed: str) -> Question:
-    return _yes_or_no(
-        "delta > 0",
-        no=_yes_or_no("r_fixed", yes="plain", no="anytime"),
-        yes=_yes_or_no("r_fixed", yes=fixed, no="anytime lowered"),
-    )
-
-
-_FEEDBACK = Question(
-    "feedback",
-    (
-        Answer(("none", "one-way"), "none or\none-way", _SUCCESSES_HIDDEN),
-        Answer(("list",), "list", _successes_told("exact")),
-        Answer(("full",), "full", _successes_told("any order")),
-        Answer(("all others",), "all others", NONE_VALID),
-    ),
-)
-
-#: The chart of :func:`which_bound`. Its ends are those of :func:`oralib.valid_rule`.
-BOUND_CHART = Question(
-    "coins", (Answer(("independent",), "yes", _FEEDBACK), Answer(("balanced",), "no", NONE_HERE))
-)
+#: For each question the middle of its column, and the words above it.
+COLUMNS = {
+    "coins": (0.6, "fair coin\neach?"),
+    "feedback": (1.74, "feedback?"),
+    "delta": (2.85, "δ > 0?"),
+    "r_fixed": (3.77, "r fixed\nbefore?"),
+}
+ENDS_AT, ROW = 5.06, 0.5
 
 #: What each rule calls, as the chart writes it.
 CALLS = {
@@ -105,6 +38,72 @@ CALLS = {
 }
 #: Colours of the ends; those without a bound are grey.
 ENDS = {"plain": BLUE, "exact": GREEN, "any order": PINK, "split": ORANGE, "anytime": SKY}
+
+
+def bound_for(
+    *,
+    coins: str = "independent",
+    feedback: str = "none",
+    delta: float = 0.0,
+    r_fixed: bool = False,
+) -> str:
+    """The rule of :func:`oralib.valid_rule` for an audit, or in two words why there is none.
+
+    Parameters
+    ----------
+    coins, feedback, r_fixed : str, str, bool
+        As in :class:`oralib.Counts`.
+    delta : float
+        The δ of (ε, δ)-DP.
+
+    Examples
+    --------
+    >>> bound_for(delta=1e-5, r_fixed=True), bound_for(feedback="all others")
+    ('exact', 'none valid')
+    """
+    v, r = np.array([75]), np.array([100])  # any counts: the rule depends on the rest
+    audit = Counts(v, r, n=1000, coins=coins, feedback=feedback, r_fixed=r_fixed)
+    try:
+        return valid_rule(audit, delta)
+    except ValueError as refusal:
+        return "none valid" if str(refusal).startswith("no bound is valid") else "none here"
+
+
+def bound_chart(**answers: Any) -> list[tuple[str, ...]]:
+    """The rows of the chart: what is answered to each question, and last which bound is valid.
+
+    Questions that make no difference are left out, and answers that lead to the same bounds share
+    a row.
+
+    Parameters
+    ----------
+    answers : str, float or bool
+        Values of the first questions that are already settled; the rows are those after them.
+
+    Examples
+    --------
+    >>> bound_chart(coins="independent", feedback="none")
+    [('no', 'plain'), ('yes', 'yes', 'exact'), ('yes', 'no', 'split')]
+    """
+    ends = _ends(answers)
+    if len(set(ends)) == 1:
+        return [ends[:1]]
+    question = list(QUESTIONS)[len(answers)]
+    alike: dict[tuple[str, ...], list[Any]] = {}
+    for value in QUESTIONS[question]:
+        alike.setdefault(_ends(answers | {question: value}), []).append(value)
+    rows = []
+    for values in alike.values():
+        words = " or\n".join(QUESTIONS[question][value] for value in values)
+        rows += [(words, *rest) for rest in bound_chart(**answers | {question: values[0]})]
+    return rows
+
+
+def _ends(answers: dict[str, Any]) -> tuple[str, ...]:
+    """The bounds for all answers to the questions that are still open."""
+    settled = {question: [value] for question, value in answers.items()}
+    audits = product(*(QUESTIONS | settled).values())
+    return tuple(bound_for(**dict(zip(QUESTIONS, audit, strict=True))) for audit in audits)
 
 
 @in_house_style
@@ -138,8 +137,7 @@ def ways_of_feedback() -> Picture:
                 page.coin(x, y, coin, BLUE)
             else:
                 page.hidden_coin(x, y)
-        set_up = {"coins": "independent", "feedback": feedback}
-        rule = BOUND_CHART.end(set_up | {"delta > 0": False, "r_fixed": False})
+        rule = bound_for(feedback=feedback)
         usual = [(RIGHT, "usual bound", GREEN)]
         other = [(WRONG, "usual bound", RED), (RIGHT, f"{rule} bound", GREEN)]
         verdicts = usual if rule == "plain" else other
@@ -152,21 +150,6 @@ def ways_of_feedback() -> Picture:
     return page.picture
 
 
-def _leaves(then: Question | str) -> int:
-    """How many ends a chart has from there on."""
-    return 1 if isinstance(then, str) else sum(_leaves(answer.then) for answer in then.answers)
-
-
-#: Columns of the chart: about, (its middle, the words above it).
-COLUMNS = {
-    "coins": (0.6, "fair coin\neach?"),
-    "feedback": (1.74, "feedback?"),
-    "delta > 0": (2.85, "δ > 0?"),
-    "r_fixed": (3.77, "r fixed\nbefore?"),
-}
-ENDS_AT, ROW = 5.06, 0.5
-
-
 @in_house_style
 def which_bound() -> Picture:
     """Which bound is valid for an audit: from how it was set up to the rule of the library.
@@ -175,14 +158,29 @@ def which_bound() -> Picture:
     --------
     >>> picture = which_bound()
     """
-    rows = _leaves(BOUND_CHART)
-    height = 1.39 + 0.29 * len(CALLS) + ROW * rows
+    rows = bound_chart()
+    height = 1.39 + 0.29 * len(CALLS) + ROW * len(rows)
     page = Page(height)
     for x, words in (*COLUMNS.values(), (ENDS_AT, "bound")):
         page.say(x, height - 0.35, words, fontweight="bold")
-    top = height - 0.95
-    _branch(page, BOUND_CHART, top, start=None)
-    y = top - ROW * rows - 0.05
+    middles = [x for x, _ in COLUMNS.values()]
+    heights: dict[tuple[str, ...], float] = {}  # of the box at the end of each path
+    y = height - 0.95
+    for *answers, end in rows:
+        for depth, x in enumerate(middles[: len(answers)]):
+            path = tuple(answers[: depth + 1])
+            if path in heights:
+                continue  # a row above has drawn it
+            heights[path] = y
+            if depth:
+                corner = middles[depth - 1]
+                page.line([corner, corner, x], [heights[path[:-1]], y, y], zorder=1)
+            _answer(page, x, y, path[-1])
+        page.line([middles[len(answers) - 1], ENDS_AT], [y, y], zorder=1)
+        colour = ENDS.get(end.removesuffix(" lowered"), GREY)
+        page.sign((ENDS_AT, y), (1.7, 0.38), end, colour, TEXT if len(end) < 13 else SMALL)
+        y -= ROW
+    y -= 0.05
     page.say(0.15, y, "valid_lower_bound calls", SMALL, ha="left", family="monospace")
     for i, (rule, call) in enumerate(CALLS.items(), start=1):
         page.say(0.15, y - 0.29 * i, rule, SMALL, ha="left", fontweight="bold")
@@ -190,21 +188,8 @@ def which_bound() -> Picture:
     return page.picture
 
 
-def _branch(page: Page, question: Question, top: float, start: tuple[float, float] | None) -> None:
-    """Draw a question whose first end is at height ``top``, with lines from ``start``."""
-    x = COLUMNS[question.about][0]
-    for answer in question.answers:
-        if start is not None:
-            page.line([start[0], start[0], x], [start[1], top, top], zorder=1)
-        if isinstance(answer.then, Question):
-            _branch(page, answer.then, top, (x, top))
-        else:
-            page.line([x, ENDS_AT], [top, top], zorder=1)
-            size = TEXT if len(answer.then) < 13 else SMALL
-            colour = ENDS.get(answer.then.removesuffix(" lowered"), GREY)
-            page.sign((ENDS_AT, top), (1.7, 0.38), answer.then, colour, size)
-        lines = answer.words.split("\n")
-        wide, tall = 0.36 + 0.095 * max(map(len, lines)), 0.34 + 0.14 * (len(lines) - 1)
-        page.box(x, top, wide, tall, facecolor="white", edgecolor=GREY)
-        page.say(x, top, answer.words, SMALL, zorder=4)
-        top -= ROW * _leaves(answer.then)
+def _answer(page: Page, x: float, y: float, words: str) -> None:
+    lines = words.split("\n")
+    wide, tall = 0.36 + 0.095 * max(map(len, lines)), 0.34 + 0.14 * (len(lines) - 1)
+    page.box(x, y, wide, tall, facecolor="white", edgecolor=GREY)
+    page.say(x, y, words, SMALL, zorder=4)

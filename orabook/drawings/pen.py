@@ -5,17 +5,12 @@ from typing import Any
 from matplotlib.patches import BoxStyle, Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
 from numpy.typing import ArrayLike
 
-from orabook.figures.style import GREY, ORANGE, SKY, Picture
+from orabook.figures.style import GREY, ORANGE, Picture, ink_on
 
 WIDTH = 6.0  # inches
 TEXT, SMALL, LARGE = 13, 12, 15  # points
 LINE = 1.3  # between lines of text, in units of their size
 RIGHT, WRONG = "✓", "✗"
-
-
-def ink_on(colour: str) -> str:
-    """The colour of words that are readable on a colour."""
-    return "black" if colour in (ORANGE, SKY) else "white"
 
 
 class Page:

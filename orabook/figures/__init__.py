@@ -4,18 +4,10 @@ Each function returns a picture that a notebook shows by itself.
 """
 
 from orabook.figures.exact import gap_chain, law, mass, outputs
-from orabook.figures.experiments import (
-    adaptive,
-    by_epsilon,
-    ceiling,
-    efficacy,
-    tradeoff,
-)
-from orabook.figures.general import heatmap, lines, maps, quantiles, ranking, stacked, tiles
+from orabook.figures.general import curves_of, heatmap, lines, ranking, stacked, tiles
 from orabook.figures.style import BLUE, CYCLE, GREEN, GREY, ORANGE, PINK, RED, SKY, STYLE, Picture
 from orabook.figures.sweeps import swept
 
 __all__ = ["BLUE", "CYCLE", "GREEN", "GREY", "ORANGE", "PINK", "RED", "SKY", "STYLE", "Picture"]
-__all__ += ["adaptive", "by_epsilon", "ceiling", "efficacy", "gap_chain", "heatmap"]
-__all__ += ["law", "lines", "maps", "mass", "outputs", "quantiles", "ranking"]
-__all__ += ["stacked", "swept", "tiles", "tradeoff"]
+__all__ += ["curves_of", "gap_chain", "heatmap", "law", "lines", "mass", "outputs"]
+__all__ += ["ranking", "stacked", "swept", "tiles"]

@@ -58,7 +58,7 @@ def with_data(image: Image.Image, table: pd.DataFrame) -> bytes:
     """The PNG of an image that carries a table."""
     chunks, buffer = PngImagePlugin.PngInfo(), BytesIO()
     if len(table):
-        chunks.add_itxt(CHUNK, table.map(_rounded).to_csv(index=False), zip=True)
+        chunks.add_itxt(CHUNK, table.map(_six_digits).to_csv(index=False), zip=True)
     image.save(buffer, "PNG", optimize=True, pnginfo=chunks)
     return buffer.getvalue()
 
@@ -70,8 +70,8 @@ def data_in(png: bytes) -> str | None:
     return None if text is None else str(text)
 
 
-def _rounded(entry: Any) -> Any:
-    """Six digits, but whole numbers whole."""
+def _six_digits(entry: Any) -> Any:
+    """A number as a program reads it: six digits, but whole numbers in full."""
     if not isinstance(entry, float) or not np.isfinite(entry):
         return entry
     return f"{entry:.0f}" if entry == np.round(entry) and abs(entry) < 1e15 else f"{entry:.6g}"

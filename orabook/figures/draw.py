@@ -27,7 +27,7 @@ def picture(
 
 
 def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
-    if log_x:
+    if log_x and np.isfinite(axes.dataLim.minposx):  # there is something to show
         axes.set_xscale("log")
         _log_ticks(axes.xaxis, *axes.get_xlim(), room=2000)
     elif axes.get_xlim()[1] > 1e4 and isinstance(
@@ -40,8 +40,9 @@ def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
 
 def log_y(axes: Axes) -> None:
     """A logarithmic y-axis, with the ticks of a logarithmic x-axis."""
-    axes.set_yscale("log")
-    _log_ticks(axes.yaxis, *axes.get_ylim(), room=200)
+    if np.isfinite(axes.dataLim.minposy):
+        axes.set_yscale("log")
+        _log_ticks(axes.yaxis, *axes.get_ylim(), room=200)
 
 
 def _log_ticks(axis: Any, low: float, high: float, room: float) -> None:

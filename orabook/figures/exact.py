@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orabook.figures import draw
 from orabook.figures.data import note, note_cells
-from orabook.figures.style import GREY, Picture, in_house_style, require_some
+from orabook.figures.style import GREY, Picture, in_house_style
 from oralib import _check
 from oralib.bounds import p
 from oralib.channel import Channel
@@ -31,14 +31,16 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
 
     Parameters
     ----------
-    k : the number of guesses, by default all n; or one for each row.
+    channels : dict
+        {row: channel}.
+    k : int, list or None
+        The number of guesses, by default all n; or one for each row.
 
     Examples
     --------
     >>> from oralib import Count, Xor, channel
     >>> picture = gap_chain({"Count": channel(Count(), 4), "XOR": channel(Xor(), 4)})
     """
-    require_some("channels", channels, "row")
     _, axes = draw.picture(height=1.5 + 0.46 * len(channels))
     if k is not None and not isinstance(k, Sequence | np.ndarray):
         k = _check.integer("k", k, 1)
@@ -72,9 +74,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
 
 
 @in_house_style
-def mass(
-    laws: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str, ylabel: str = "probability"
-) -> Picture:
+def mass(laws: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str) -> Picture:
     """Probabilities of whole numbers, {label: (values, probabilities)}, as bars.
 
     The bars of several laws stand side by side; those of parts of one law, which have no value in
@@ -84,7 +84,6 @@ def mass(
     --------
     >>> picture = mass({"fair coin": ([0, 1], [0.5, 0.5])}, "heads")
     """
-    require_some("laws", laws, "law")
     _, axes = draw.picture(height=3.6)
     every = np.concatenate([np.ravel(values) for values, _ in laws.values()])
     beside = len(laws) if np.unique(every).size < every.size else 1
@@ -95,7 +94,7 @@ def mass(
         note(axes, series=label, x=values, y=chances)
     axes.grid(visible=False, axis="x")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    return draw.finish(axes, xlabel, ylabel)
+    return draw.finish(axes, xlabel, "probability")
 
 
 @in_house_style
@@ -104,10 +103,10 @@ def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
 
     Examples
     --------
-    >>> from oralib import Count, ThresholdGuesser, channel, one_run_law
+    >>> from oralib import Count, ThresholdGuesser, channel
+    >>> from oralib.games import one_run_law
     >>> picture = law({"Count": one_run_law(channel(Count(), 3), ThresholdGuesser(1.0))})
     """
-    require_some("laws", laws, "law")
     picture, axes = draw.picture(len(laws), width=max(5.0, 3.5 * len(laws)), height=3.5)
     panels = np.atleast_1d(axes)
     most = max(table.max() for table in laws.values())
@@ -138,7 +137,7 @@ def _signs(entries: ArrayLike, between: str = _THIN) -> str:
 
 
 @in_house_style
-def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
+def outputs(channel: Channel) -> Picture:
     """The exact table P[output | dataset] as a picture, small n only.
 
     Examples
@@ -151,12 +150,12 @@ def outputs(channel: Channel, names: Sequence[str] | None = None) -> Picture:
     image = axes.imshow(channel.table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     between = _THIN if columns <= 8 else "\n"  # stacked where they do not fit side by side
     axes.set_xticks(range(columns), [_signs(s, between) for s in channel.signs])
-    if names is None and channel.outputs is not None:
+    names = [str(i) for i in range(rows)]
+    if channel.outputs is not None:
         rows_of = [np.ravel(o).tolist() for o in channel.outputs]
         entries = {entry for row in rows_of for entry in row}
         are_signs = {-1, 0, 1}.issuperset(entries) and -1 in entries
         names = [_signs(o) if are_signs else " ".join(map(str, o)) for o in rows_of]
-    names = names or [str(i) for i in range(rows)]
     axes.set_yticks(range(rows), names)
     note_cells(axes, [_signs(s, between.strip("\n")) for s in channel.signs], names, channel.table)
     draw.labels(axes, "dataset s", "output o")

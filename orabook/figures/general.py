@@ -1,18 +1,87 @@
-"""Pictures of any numbers: curves, panels of them, quantiles, bars, maps and tiles."""
+"""Pictures of any numbers: curves, panels of them, rankings, maps and tiles."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from orabook.figures import draw
 from orabook.figures.data import note, note_cells
-from orabook.figures.style import BLUE, RED, Curve, Picture, in_house_style, ink_on, require_some
-from oralib import _check
+from orabook.figures.style import BLUE, RED, Curve, Picture, in_house_style, ink_on
+from orabook.tables import HEADS
 from oralib._rounding import first_largest
+
+
+def curves_of(
+    table: pd.DataFrame,
+    x: str,
+    y: str | Sequence[str],
+    *,
+    by: str | None = None,
+    labels: Mapping[Any, str] | None = None,
+    audits: int | None = None,
+) -> dict[str, Curve]:
+    """Columns of a table as curves for :func:`lines`; those without a finite value are left out.
+
+    The standard error of a column is taken from the column of the same name with ``_se`` after it,
+    if there is one.
+
+    Parameters
+    ----------
+    table : DataFrame
+        A row for each point, like the tables of :mod:`oralib.experiments`.
+    x, y : str
+        The columns to draw. If ``y`` is a list, there is a curve for each of its columns.
+    by : str or None
+        A column: there is a curve for each of its values. This takes a single ``y``.
+    labels : dict or None
+        What to call the columns of ``y``, or the values of ``by``; without it both have the words
+        that tables have for them. Of the values of ``by`` only those in ``labels`` are drawn.
+    audits : int or None
+        If given, the error is twice the standard error of the mean of this many audits, whatever
+        the column ``trials`` of the table says.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"epsilon": [1, 2, 2], "n": [10, 10, 20], "bound": [0.4, 0.6, 0.7]})
+    >>> list(curves_of(table, "n", "bound", by="epsilon"))
+    ['ε = 1', 'ε = 2']
+    """
+    columns = [y] if isinstance(y, str) else list(y)
+    _check_columns(table, x, *columns, *([by] if by else []), *(["trials"] if audits else []))
+    if by:
+        values = labels or {value: _setting(by, value) for value in table[by].unique()}
+        parts = [(label, table[table[by] == value], y) for value, label in values.items()]
+    else:
+        words = HEADS | dict(labels or {})
+        parts = [(words.get(column, column), table, column) for column in columns]
+    curves = {}
+    for label, rows, column in parts:
+        curve = [rows[x], rows[column]]
+        if f"{column}_se" in rows:
+            factor = 1.0 if audits is None else 2 * np.sqrt(rows["trials"] / audits)
+            curve.append(factor * rows[f"{column}_se"])
+        if np.isfinite(rows[column]).any():
+            curves[label] = tuple(curve)
+    return curves
+
+
+def _setting(name: str, value: Any) -> str:
+    return f"{HEADS.get(name, name)} = " + (f"{value:g}" if isinstance(value, Real) else value)
+
+
+def _check_columns(table: pd.DataFrame, *names: str) -> None:
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"table must be a data frame, got a {type(table).__name__}")
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        have = ", ".join(map(str, table.columns))
+        raise ValueError(f"table must have the columns {', '.join(missing)}, got {have}")
 
 
 @in_house_style
@@ -21,26 +90,39 @@ def lines(
     xlabel: str,
     ylabel: str,
     *,
+    dashed: tuple[str, Mapping[str, Curve]] | None = None,
     points: Mapping[str, Curve] | None = None,
     references: Mapping[str, float] | None = None,
     log_x: bool = False,
     log_y: bool = False,
-    ylim: tuple[float, float] | None = None,
+    ylim: tuple[float | None, float | None] | None = None,
 ) -> Picture:
     """Curves, which are exact or have a band of one standard error, and simulated points.
 
     Parameters
     ----------
-    curves : {label: (x, y)}, or with the standard error of y.
-    points : {label: (x, y, standard error)}; one with the label of a curve has its colour.
-    references : levels to draw as dashed lines, {label: y}.
+    curves : dict
+        {label: (x, y)}, or with the standard error of y. :func:`curves_of` makes them of a table.
+    xlabel, ylabel : str
+        What the axes show.
+    dashed : tuple or None
+        What further curves are called, and the curves by the labels of the others. They are dashed
+        and have the colours of these; the others are then solid, with markers.
+    points : dict or None
+        {label: (x, y, standard error)}; one with the label of a curve has its colour.
+    references : dict or None
+        Levels to draw as dashed lines, {label: y}.
+    log_x, log_y : bool
+        Whether an axis is logarithmic.
+    ylim : tuple or None
+        The ends of the y-axis; None for an end that follows from the numbers.
 
     Examples
     --------
     >>> picture = lines({"p(ε)": ([0, 1, 2], [0.5, 0.73, 0.88])}, "ε", "accuracy")
     """
     _, axes = draw.picture()
-    _draw(axes, curves, points or {}, references)
+    _draw(axes, curves, points or {}, references, dashed=dashed)
     if log_y:
         draw.log_y(axes)
     axes.set_ylim(ylim)
@@ -58,8 +140,18 @@ def stacked(
 ) -> Picture:
     """Panels above each other with one x-axis, for quantities that differ: {y-label: curves}.
 
-    ``points`` and ``references`` are as in :func:`lines`, by the y-label of their panel; a label
-    has the same colour in all panels.
+    A label has the same colour in all panels.
+
+    Parameters
+    ----------
+    panels : dict
+        The curves of each panel as in :func:`lines`, by its y-label.
+    xlabel : str
+        What the common axis shows.
+    points, references : dict or None
+        As in :func:`lines`, by the y-label of their panel.
+    log_x : bool
+        Whether the common axis is logarithmic.
 
     Examples
     --------
@@ -67,7 +159,6 @@ def stacked(
     >>> panels = {"bound": {"ours": (x, [0.4, 0.6, 0.5])}, "guesses": {"ours": (x, x)}}
     >>> picture = stacked(panels, "n")
     """
-    require_some("panels", panels, "panel")
     picture, axes = draw.picture(rows=len(panels), height=1.0 + 2.2 * len(panels), sharex=True)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     for panel, (ylabel, curves) in zip(np.atleast_1d(axes), panels.items(), strict=True):
@@ -86,13 +177,21 @@ def _draw(
     points: Mapping[str, Curve],
     references: Mapping[str, float] | None,
     names: Sequence[str] | None = None,
+    dashed: tuple[str, Mapping[str, Curve]] | None = None,
 ) -> None:
     """Curves and points, each in the style of the place of its label among the names."""
     order = list(dict.fromkeys([*(names or ()), *curves, *points]))
     draw.references(axes, references)
     for label, curve in curves.items():
-        colour, dashes, _ = draw.look(order.index(label))
-        draw.curve(axes, *curve, label=label, color=colour, linestyle=dashes)
+        colour, dashes, marker = draw.look(order.index(label))
+        style = {"marker": marker} if dashed else {"linestyle": dashes}
+        draw.curve(axes, *curve, label=label, color=colour, **style)
+    if dashed:
+        kind, others = dashed
+        for label, curve in others.items():
+            style = draw.DASHED | {"color": draw.look(order.index(label))[0]}
+            draw.curve(axes, *curve, series=f"{label}, {kind}", **style)
+        axes.plot([], [], label=kind, **draw.DASHED)
     of_curves = [label for label in points if label in curves]
     several = len(of_curves) > 1  # which have one entry in the legend
     for label, curve in points.items():
@@ -102,28 +201,6 @@ def _draw(
         draw.points(axes, *curve, label=shown, series=series, color=colour, marker=marker)
     if several:
         draw.points(axes, [], [], [], label="simulated, ± one s.e.", color="black")
-
-
-@in_house_style
-def quantiles(
-    first: ArrayLike, second: ArrayLike, xlabel: str, ylabel: str, *, steps: int = 99
-) -> Picture:
-    """Quantiles of one sample against those of another: equal laws lie on the diagonal.
-
-    Examples
-    --------
-    >>> picture = quantiles(range(100), range(100), "one sample", "another")
-    """
-    levels = np.linspace(0, 1, _check.integer("steps", steps, 1) + 2)[1:-1]
-    x = np.quantile(_check.reals("first", first, interval="()"), levels)
-    y = np.quantile(_check.reals("second", second, interval="()"), levels)
-    _, axes = draw.picture(width=5.0, height=4.6)
-    ends = [min(x[0], y[0]), max(x[-1], y[-1])]
-    draw.curve(axes, ends, ends, label="equal laws", **draw.DASHED)
-    label = f"quantiles, {100 * levels[0]:.3g}% to {100 * levels[-1]:.3g}%"
-    draw.curve(axes, x, y, color=BLUE, marker="o", linestyle="none", markersize=4, label=label)
-    axes.set_aspect("equal")
-    return draw.finish(axes, xlabel, ylabel)
 
 
 @in_house_style
@@ -138,17 +215,19 @@ def ranking(
 
     Parameters
     ----------
-    others : further values of the same rows, drawn smaller: {label: {row: value}}.
-    references : levels to draw as dashed lines, {label: x}.
+    values : dict
+        {row: (value, standard error)}.
+    xlabel : str
+        What the values are.
+    others : dict or None
+        Further values of the same rows, drawn smaller: {label: {row: value}}.
+    references : dict or None
+        Levels to draw as dashed lines, {label: x}.
 
     Examples
     --------
     >>> picture = ranking({"ours": (1.2, 0.1), "theirs": (0.9, 0.1)}, "mean bound")
     """
-    require_some("values", values, "row")
-    for label, extra in (others or {}).items():
-        if unknown := [row for row in extra if row not in values]:
-            raise ValueError(f"others must have rows of values, got {unknown[0]!r} in {label!r}")
     _, axes = draw.picture(width=7.0, height=1.3 + 0.45 * len(values))
     places = {row: -place for place, row in enumerate(values)}
     draw.references(axes, references, upright=True)
@@ -172,102 +251,55 @@ def ranking(
 
 @in_house_style
 def heatmap(
-    values: ArrayLike,
+    maps: Mapping[str, ArrayLike],
     columns: Sequence[float],
     rows: Sequence[float],
     xlabel: str,
     ylabel: str,
     label: str,
 ) -> Picture:
-    """A map of numbers over two parameters, the first row at the bottom; the largest is marked.
+    """Maps of numbers over two parameters, side by side with one scale.
+
+    The largest number of each map is marked. A single map shows all its numbers, several maps only
+    these.
+
+    Parameters
+    ----------
+    maps : dict
+        {title: values}, the first row of the values at the bottom; nan for an empty cell.
+    columns, rows : list
+        The values of the two parameters.
+    xlabel, ylabel, label : str
+        What the parameters and the numbers are.
 
     Examples
     --------
-    >>> picture = heatmap([[1, 2], [3, 4]], [1, 8], [50, 100], "n/d", "guesses", "bound")
+    >>> picture = heatmap({"": [[1, 2], [3, 4]]}, [1, 8], [50, 100], "n/d", "guesses", "bound")
     """
-    shown = _mapped(values, columns, rows)
-    picture, axes = draw.picture(
-        width=max(5.0, 1.8 + 0.52 * len(columns)), height=1.4 + 0.42 * len(rows)
-    )
-    image, best = _draw_map(axes, shown, columns, rows)
-    middle = (np.nanmin(shown) + np.nanmax(shown)) / 2
-    for place in map(tuple, np.argwhere(np.isfinite(shown))):
-        weight = "bold" if place == best else "normal"
-        colour = "white" if shown[place] < middle else "black"
-        draw.write(axes, place, f"{shown[place]:.2f}", colour, fontweight=weight)
-    draw.labels(axes, xlabel, ylabel)
-    picture.colorbar(image, ax=axes, label=label)
-    return picture
-
-
-def _draw_map(
-    axes: Axes, shown: NDArray[Any], columns: Sequence[float], rows: Sequence[float], **scale: Any
-) -> tuple[Any, tuple[Any, ...]]:
-    """Draw a map with a mark around its largest number; the image, and where this is."""
-    image = axes.imshow(shown, origin="lower", cmap="viridis", aspect="auto", **scale)
-    axes.set_xticks(range(len(columns)), [f"{x:.12g}" for x in columns])
-    axes.set_yticks(range(len(rows)), [f"{y:.12g}" for y in rows])
-    axes.grid(visible=False)
-    best = np.unravel_index(first_largest(shown), shown.shape)
-    corner = best[1] - 0.5, best[0] - 0.5
-    axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=RED, linewidth=2))
-    note_cells(axes, columns, rows, shown)
-    return image, best
-
-
-def _mapped(values: ArrayLike, columns: Sequence[float], rows: Sequence[float]) -> NDArray[Any]:
-    """A map of numbers, of which each has a column and a row and at least one is finite."""
-    shown = np.asarray(values, dtype=float)
-    shape = (len(rows), len(columns))
-    if shown.shape != shape or not np.isfinite(shown).any() or np.isinf(shown).any():
-        raise ValueError(
-            f"values must be numbers of shape {shape} (rows, columns), finite or nan, and not all "
-            f"nan, got values={shown} of shape {shown.shape}"
-        )
-    return shown
-
-
-@in_house_style
-def maps(
-    panels: Mapping[tuple[str, str], ArrayLike],
-    columns: Sequence[float],
-    rows: Sequence[float],
-    xlabel: str,
-    ylabel: str,
-    label: str = "",
-) -> Picture:
-    """Small maps, {(title of its row, title of its column): values}, with one scale for each row.
-
-    The largest value of a map is marked and written; the first row of values is at the bottom. The
-    label is that of the scales.
-
-    Examples
-    --------
-    >>> panels = {("ε = 1", "plain"): [[1, 2], [3, 4]]}
-    >>> picture = maps(panels, [1, 8], [50, 100], "n/d", "guesses", "mean bound")
-    """
-    down = list(dict.fromkeys(name for name, _ in panels))
-    across = list(dict.fromkeys(name for _, name in panels))
-    missing = [(row, name) for row in down for name in across if (row, name) not in panels]
-    if missing or not panels:
-        raise ValueError(f"panels must have a map for each row and column, got none for {missing}")
-    picture, axes = draw.picture(
-        len(across), rows=len(down), width=7.0, height=0.9 + 1.75 * len(down), squeeze=False
-    )
-    for i, row in enumerate(down):
-        shown = {name: _mapped(panels[row, name], columns, rows) for name in across}
-        top = max(np.nanmax(values) for values in shown.values())
-        floor = min(0.0, *(np.nanmin(values) for values in shown.values()))
-        for j, name in enumerate(across):
-            panel, values = axes[i, j], shown[name]
-            panel.set_gid(f"{row}, {name}")
-            image, best = _draw_map(panel, values, columns, rows, vmin=floor, vmax=top)
-            colour = "black" if values[best] > (floor + top) / 2 else "white"
-            draw.write(panel, best, f"{values[best]:.2f}", colour, fontsize=8.5)
-            panel.set_title("" if i else name)
-            draw.labels(panel, xlabel, f"{row}\n{ylabel}" if row else ylabel)
-            panel.label_outer()
-        picture.colorbar(image, ax=list(axes[i]), label=label)
+    tables = [np.asarray(values, dtype=float) for values in maps.values()]
+    width, height, alone = 7.0, 2.65, len(tables) == 1
+    if alone:
+        width, height = max(5.0, 1.8 + 0.52 * len(columns)), 1.4 + 0.42 * len(rows)
+    picture, axes = draw.picture(len(tables), width=width, height=height, squeeze=False)
+    scale = np.nanmin(tables), np.nanmax(tables)
+    for panel, title, values in zip(axes[0], maps, tables, strict=True):
+        look: Any = {"origin": "lower", "cmap": "viridis", "aspect": "auto"}
+        image = panel.imshow(values, vmin=scale[0], vmax=scale[1], **look)
+        panel.set_title(title)
+        panel.set_xticks(range(len(columns)), [f"{x:.12g}" for x in columns])
+        panel.set_yticks(range(len(rows)), [f"{y:.12g}" for y in rows])
+        panel.grid(visible=False)
+        note_cells(panel, columns, rows, values)
+        best = np.unravel_index(first_largest(values), values.shape)
+        mark: Any = {"fill": False, "edgecolor": RED, "linewidth": 2}
+        panel.add_patch(Rectangle((best[1] - 0.5, best[0] - 0.5), 1, 1, **mark))
+        for place in map(tuple, np.argwhere(np.isfinite(values)) if alone else [best]):
+            colour = "white" if values[place] < np.mean(scale) else "black"
+            weight = "bold" if alone and place == best else "normal"
+            draw.write(panel, place, f"{values[place]:.2f}", colour, fontweight=weight)
+        draw.labels(panel, xlabel, ylabel)
+        panel.label_outer()
+    picture.colorbar(image, ax=list(axes[0]), label=label)
     return picture
 
 
@@ -280,9 +312,6 @@ def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str,
     >>> rows = {"gaps": [("1", "holds"), ("2", "fails")]}
     >>> picture = tiles(rows, {"holds": "#009E73", "fails": "#D55E00"})
     """
-    require_some("groups", groups, "row")
-    if unknown := {kind for row in groups.values() for _, kind in row} - set(colours):
-        raise ValueError(f"colours must have every kind, got none for {sorted(unknown)}")
     picture, axes = draw.picture(width=7.0, height=0.9 + 0.42 * len(groups))
     for place, row in enumerate(groups.values()):
         for x, (text, kind) in enumerate(row):

@@ -4,7 +4,7 @@ Colours are those of Okabe and Ito, which colour-blind readers can tell apart; t
 opaque, so that axes stay readable on a dark page.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from io import BytesIO
 from typing import Any
@@ -84,14 +84,6 @@ def in_house_style(draw: Callable[..., Picture]) -> Callable[..., Picture]:
             return draw(*args, **kwargs)
 
     return styled
-
-
-def require_some(name: str, given: Mapping[Any, Any], what: str) -> None:
-    """There is something to draw, by name."""
-    if not isinstance(given, Mapping):
-        raise TypeError(f"{name} must map names to what is drawn, got {name}={given!r}")
-    if not given:
-        raise ValueError(f"{name} must have at least one {what}, got {given!r}")
 
 
 def ink_on(colour: str) -> str:

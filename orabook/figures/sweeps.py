@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from orabook.figures.general import heatmap, lines
+from orabook.figures.general import curves_of, heatmap, lines
 from orabook.figures.style import Picture
 
 
@@ -19,9 +19,12 @@ def swept(table: pd.DataFrame, axes: Sequence[str], result: str = "") -> Picture
 
     Parameters
     ----------
-    table : a row for each point, as a sweep has it.
-    axes : the columns that are parameters.
-    result : the column to draw, by default the first other one that holds numbers.
+    table : DataFrame
+        A row for each point, as a sweep has it.
+    axes : list
+        The columns that are parameters.
+    result : str
+        The column to draw, by default the first other one that holds numbers.
 
     Examples
     --------
@@ -33,23 +36,23 @@ def swept(table: pd.DataFrame, axes: Sequence[str], result: str = "") -> Picture
     result = result or next(iter(results), "")
     varying = [name for name in axes if table[name].map(str).nunique() > 1]
     x = next((name for name in varying if name in numbers), None)
-    if result not in results or x is None:
+    if result not in results or x is None or not np.isfinite(table[result]).any():
         return None
     others = [name for name in varying if name != x]
-    label = pd.Series(result, table.index)
+    curve_of_row = pd.Series(result, table.index)
     if others:
-        label = table[others].astype(str).agg(", ".join, axis=1)
-    if label.nunique() <= 5:
-        columns = [x, result, *([f"{result}_se"] if f"{result}_se" in results else [])]
-        title = f"{', '.join(others)} = " if others else ""
-        curves = {
-            f"{title}{name}": tuple(rows.sort_values(x)[columns].to_numpy(dtype=float).T)
-            for name, rows in table.groupby(label, sort=False)
-        }
+        settings = table[others].astype(str).agg(", ".join, axis=1)
+        curve_of_row = f"{', '.join(others)} = " + settings
+    labels = {label: label for label in curve_of_row.unique()}
+    if len(labels) <= 5:
+        by_x = table.assign(_curve=curve_of_row).sort_values(x)
+        curves = curves_of(by_x, x, result, by="_curve", labels=labels)
         values = np.unique(table[x])
         wide = len(values) > 2 and values[0] > 0 and values[-1] >= 30 * values[0]
         return lines(curves, x, result, log_x=wide)
     if len(others) > 1 or others[0] not in numbers:
         return None
     plane = table.pivot(index=others[0], columns=x, values=result)
-    return heatmap(plane.to_numpy(), list(plane.columns), list(plane.index), x, others[0], result)
+    return heatmap(
+        {"": plane.to_numpy()}, list(plane.columns), list(plane.index), x, others[0], result
+    )

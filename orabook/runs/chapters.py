@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 import papermill
 import yaml
 
-from orabook.parameters import PARAMETERS
+from orabook.parameters import PARAMETERS, did_you_mean
 from orabook.place import BOOK
 from orabook.results import results_of
 from oralib import _check
@@ -104,7 +103,7 @@ def find_chapter(name: str | os.PathLike[str]) -> Chapter:
         return _read(path)
     if name.endswith(".ipynb"):
         raise ValueError(f"there is no notebook {name}")
-    raise ValueError(f"there is no chapter {name!r}{_known(name, _notebooks(), 'there are')}")
+    raise ValueError(f"there is no chapter {name!r}{did_you_mean(name, _notebooks(), 'there are')}")
 
 
 def _read(path: Path) -> Chapter:
@@ -177,18 +176,12 @@ def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, An
     """
     for name, value in given.items():
         if name not in chapter.parameters:
-            said = _known(str(name), chapter.parameters, "its parameters:")
+            said = did_you_mean(str(name), chapter.parameters, "its parameters:")
             raise ValueError(f"{name} is not a parameter of {chapter.name}, got {value!r}{said}")
     return {
         name: _converted(entry, given.get(name, entry.default))
         for name, entry in chapter.parameters.items()
     }
-
-
-def _known(name: str, known: Mapping[str, Any], words: str) -> str:
-    """For an error message: the nearest name, and all of them."""
-    close = get_close_matches(name, known, n=1)
-    return (f"; did you mean {close[0]}?" if close else "") + f" ({words} {', '.join(known)})"
 
 
 def _converted(declared: Declaration, value: Any) -> Any:

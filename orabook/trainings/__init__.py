@@ -8,12 +8,12 @@ examples are scikit-learn's handwritten digits, with their usual loss.
 Coins decide which canaries are included. A canary that is left out stays in the data with a loss of
 0, so that the number of examples does not depend on the coins: Opacus scales gradients by it.
 
-Nothing inside Opacus is changed: its sampler, its clipping and its noise are all audited, from
-the weights after each step. This needs ``make torch``, or ``pip install '.[torch]'`` in the
+Opacus is not changed, so its sampler, its clipping and its noise are all audited, from the weights
+after each step. This needs ``make torch``, or ``pip install '.[torch]'`` in the
 repository.
 """
 
-from orabook.trainings.digits import BUGS, Training, train_digits
+from orabook.trainings.digits import TRAINING_BUGS, Training, train_digits
 from orabook.trainings.leak import release_noise
 
-__all__ = ["BUGS", "Training", "release_noise", "train_digits"]
+__all__ = ["TRAINING_BUGS", "Training", "release_noise", "train_digits"]

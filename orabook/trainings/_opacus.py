@@ -1,4 +1,4 @@
-"""The part that needs PyTorch and Opacus."""
+"""The trainings of this folder with PyTorch and Opacus, which this module needs."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 #: The size of a canary's gradient before clipping, in clipping thresholds.
 CANARY = 3.0
 
-#: Inputs, wanted outputs, sizes of canaries (nan for digits), and places in the data.
+#: Inputs, labels or canaries' outputs, sizes of canaries (nan for digits), and numbers of examples.
 Batch = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
@@ -27,19 +27,18 @@ class Examples(Dataset[Any]):
         self,
         pixels: NDArray[np.float64],
         labels: NDArray[np.int64],
-        included: NDArray[np.bool_],
+        clips: NDArray[np.floating[Any]],
         columns: NDArray[np.int64],
         features: int,
     ) -> None:
+        """``clips`` are the clipping threshold for included canaries, and 0 for the others."""
         self.digits = torch.zeros(len(pixels), features)
         self.digits[:, : pixels.shape[1]] = torch.from_numpy(pixels)
         self.labels = torch.from_numpy(labels)
         self.classes = int(labels.max()) + 1
-        self.sizes = torch.from_numpy(CANARY * included.astype(np.float32))
+        self.sizes = torch.from_numpy(CANARY * clips.astype(np.float32))
         self.columns = torch.from_numpy(columns)
-        # In this step: where the canaries are, and what is in the batch.
-        self.places = torch.zeros(len(included), dtype=torch.long)
-        self.drawn = torch.zeros(0, dtype=torch.long)
+        self.drawn = torch.zeros(0, dtype=torch.long)  # the examples in the batch of this step
 
     def __len__(self) -> int:
         return len(self.labels) + len(self.sizes)
@@ -51,7 +50,7 @@ class Examples(Dataset[Any]):
         index = torch.as_tensor(indices, dtype=torch.long)
         canary = (index - len(self.labels)).clamp(min=0)
         is_digit = index < len(self.labels)
-        column = self.columns[self.places[canary]]
+        column = self.columns[canary]
         inputs = nn.functional.one_hot(column // self.classes, self.digits.shape[1]).float()
         inputs[is_digit] = self.digits[index[is_digit]]
         wanted = column % self.classes
@@ -71,7 +70,7 @@ def loss(outputs: Tensor, wanted: Tensor, sizes: Tensor) -> Tensor:
 @torch.random.fork_rng(devices=[])  # the caller's random numbers are left alone
 def train(
     data: Examples,
-    places: Sequence[NDArray[np.int64]],
+    steps: int,
     batches: int,
     sigma: float,
     learning_rate: float,
@@ -79,8 +78,7 @@ def train(
     bug: str | None,
     seed: int,
 ) -> tuple[NDArray[np.float64], float]:
-    """All weights, from zeros on, and what Opacus divides sums of gradients by."""
-    data.sizes *= clip
+    """The weights before the first step, zeros, and after each; what Opacus divides sums by."""
     model = nn.Linear(data.digits.shape[1], data.classes, bias=False)
     nn.init.zeros_(model.weight)
     noise = torch.Generator().manual_seed(2 * seed)
@@ -99,7 +97,7 @@ def train(
         if bug == "no clipping for a tenth":
             optimizer.attach_step_hook(without_clipping(data, clip))
         weights = [model.weight.detach().clone()]
-        for inputs, wanted, sizes, drawn in steps(loader, data, places):
+        for inputs, wanted, sizes, drawn in islice(epochs_of(loader), steps):
             data.drawn = drawn
             if bug == "noise reused":
                 noise.manual_seed(2 * seed)
@@ -144,26 +142,17 @@ def release_noise(
         how["grad_sample_mode"] = "ghost" if ghost else "hooks"
         private, optimizer, *with_ghosts, loader = make_private(model, given, 1.0, sigma, **how)
         (loss_of,) = with_ghosts or [nn.CrossEntropyLoss()]
-        done = 0
-        while done < steps:
-            for some, wanted in islice(loader, steps - done):
-                optimizer.zero_grad()
-                loss_of(private(some), wanted).backward()
-                optimizer.step()
-                done += 1
+        for some, wanted in islice(epochs_of(loader), steps):
+            optimizer.zero_grad()
+            loss_of(private(some), wanted).backward()
+            optimizer.step()
     return model.weight.detach().double().numpy().ravel().copy()
 
 
-def steps(loader: Any, data: Examples, places: Sequence[NDArray[np.int64]]) -> Iterator[Batch]:
-    """A batch for each step, with the canaries where they are in that step."""
-    batches: Iterator[Batch] = iter(())
-    for now in places:
-        data.places = torch.from_numpy(now)
-        try:
-            yield next(batches)
-        except StopIteration:  # the next epoch
-            batches = iter(loader)
-            yield next(batches)
+def epochs_of(loader: Any) -> Iterator[Any]:
+    """The batches of one epoch after the other."""
+    while True:
+        yield from loader
 
 
 def without_clipping(data: Examples, clip: float) -> Callable[[Any], None]:

@@ -13,7 +13,7 @@ from oralib._extra import needed
 from oralib.dpsgd import DpSgd, noisy_gradients
 
 #: The bugs that can be planted: each is the claimed training with one thing wrong.
-BUGS = (
+TRAINING_BUGS = (
     "half the noise",
     "a quarter of the noise",
     "no clipping for a tenth",
@@ -33,25 +33,28 @@ class Training:
 
     Attributes
     ----------
-    dpsgd : the training as it is claimed to be.
-    weights : the weights w_0, ..., w_T, a row for each; those of the first feature come first.
-    columns : the weights that the canaries use, one for each coordinate of ``dpsgd``.
-    places : the coordinate of each canary in each step if canaries hop, None if they stay.
-    learning_rate, clip : as Opacus was given them.
-    batch : what Opacus divides sums of gradients by.
+    dpsgd : DpSgd
+        The training as it is claimed to be.
+    weights : array
+        The weights w_0, ..., w_T, a row for each; those of the first feature come first.
+    columns : array
+        The weights that the canaries use, one for each coordinate of ``dpsgd``.
+    learning_rate, clip : float
+        As Opacus was given them.
+    batch : float
+        What Opacus divides sums of gradients by.
 
     Examples
     --------
     >>> weights = np.array([[0.0, 0.0], [-0.5, 0.0]])
     >>> dpsgd = DpSgd(n=2, d=2, steps=1, sample_rate=0.1)
-    >>> Training(dpsgd, weights, np.array([0, 1]), None, 0.5, 1.0, 1.0).gradients.tolist()
+    >>> Training(dpsgd, weights, np.array([0, 1]), 0.5, 1.0, 1.0).gradients.tolist()
     [[1.0, -0.0]]
     """
 
     dpsgd: DpSgd
     weights: NDArray[np.float64]
     columns: NDArray[np.int64]
-    places: NDArray[np.int64] | None
     learning_rate: float
     clip: float
     batch: float
@@ -108,7 +111,6 @@ def train_digits(
     *,
     seed: int,
     among_digits: bool = False,
-    hopping: bool = False,
     bug: str | None = None,
     learning_rate: float = 2.0,
     clip: float = 1.0,
@@ -117,15 +119,20 @@ def train_digits(
 
     Parameters
     ----------
-    dpsgd : the canaries, the steps, the sample rate and the noise that are claimed. Opacus takes
-        the sample rate from the number of batches, into which the examples must be cut evenly.
-    included : which of the n canaries are in the training data.
-    seed : for the batches, for the noise, and for the public places of canaries that hop.
-    among_digits : whether the canaries use weights that the digits use as well, at most 640 of
-        them, or weights of features that are 0 for all digits.
-    hopping : whether the canaries change their coordinates in each step.
-    bug : one of :data:`BUGS` to plant, or None.
-    learning_rate, clip : of the training.
+    dpsgd : DpSgd
+        The canaries, the steps, the sample rate and the noise that are claimed. Opacus takes the
+        sample rate from the number of batches, into which the examples must be cut evenly.
+    included : array
+        Which of the n canaries are in the training data.
+    seed : int
+        For the batches, for the noise, and for the weights of canaries among the digits.
+    among_digits : bool
+        Whether the canaries use weights that the digits use as well, at most 640 of them, or
+        weights of features that are 0 for all digits.
+    bug : str or None
+        One of :data:`TRAINING_BUGS` to plant.
+    learning_rate, clip : float
+        The learning rate, and the norm to which the gradient of each example is clipped.
 
     Examples
     --------
@@ -141,9 +148,8 @@ def train_digits(
     coins = _check.coins("included", included, dpsgd.n)
     seed = _check.integer("seed", seed, 0, LARGEST_SEED)
     among_digits = _check.truth("among_digits", among_digits)
-    hopping = _check.truth("hopping", hopping)
     if bug is not None:
-        _check.one_of("bug", bug, BUGS)
+        _check.one_of("bug", bug, TRAINING_BUGS)
     learning_rate = _check.real("learning_rate", learning_rate, 1e-6, 1e3)
     clip = _check.real("clip", clip, 1e-6, 1e6)
     batches = round(1 / dpsgd.sample_rate)
@@ -167,17 +173,15 @@ def train_digits(
     with needed("torch", "opacus"):
         from orabook.trainings import _opacus
 
-    rng = np.random.default_rng(seed)
     if among_digits:
-        features, columns = PIXELS, np.sort(rng.permutation(PIXELS * CLASSES)[:used])
+        drawn = np.random.default_rng(seed).permutation(PIXELS * CLASSES)[:used]
+        features, columns = PIXELS, np.sort(drawn)
     else:
         features = PIXELS + -(-used // CLASSES)
         columns = PIXELS * CLASSES + np.arange(used)
-    staying = np.arange(dpsgd.n) % used
-    places = [rng.permutation(staying) if hopping else staying for _ in range(dpsgd.steps)]
-    data = _opacus.Examples(*digits(), coins, columns, features)
+    of_canaries = columns[np.arange(dpsgd.n) % used]
+    data = _opacus.Examples(*digits(), clip * coins, of_canaries, features)
     weights, batch = _opacus.train(
-        data, places, batches, dpsgd.sigma, learning_rate, clip, bug, seed
+        data, dpsgd.steps, batches, dpsgd.sigma, learning_rate, clip, bug, seed
     )
-    hopped = np.array(places) if hopping else None
-    return Training(dpsgd, weights, columns, hopped, learning_rate, clip, batch)
+    return Training(dpsgd, weights, columns, learning_rate, clip, batch)

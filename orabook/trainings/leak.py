@@ -23,8 +23,8 @@ def expected_batch(examples: int, batch_size: int) -> int:
     """
     examples = _check.integer("examples", examples, 1)
     batches = -(-examples // _check.integer("batch_size", batch_size, 1))
-    # Opacus counts the batches of its own loader, which knows their number only from its sample
-    # rate: by rounding, 93 of them become 92.
+    # Opacus asks its own loader for the number of batches. The loader keeps only the sample rate,
+    # one over that number, and computes it back with rounding: 1 / (1 / 93) is less than 93.
     batches = int(1 / (1 / batches))
     return int(examples * (1 / batches))
 
@@ -46,10 +46,17 @@ def release_noise(
 
     Parameters
     ----------
-    examples, weights, steps : how many there are.
-    batch_size : the batch size of the loader that Opacus is given.
-    sigma : the noise multiplier, with a clipping threshold of 1 and a learning rate of 1.
-    ghost : whether Opacus uses ghost clipping, with which a million weights are no problem.
+    examples, weights, steps : int
+        How many there are.
+    batch_size : int
+        The batch size of the loader that Opacus is given.
+    sigma : float
+        The noise multiplier, with a clipping threshold of 1 and a learning rate of 1.
+    ghost : bool
+        Whether Opacus uses ghost clipping, which needs so little memory that a model may have a
+        million weights.
+    seed : int
+        Of the noise and of the batches.
 
     Examples
     --------

@@ -1,26 +1,27 @@
 """How often an audit of a real training notices a bug that was planted."""
 
 from collections.abc import Iterable
+from itertools import product
 
 import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from orabook.trainings.digits import BUGS, train_digits
+from orabook.trainings.digits import TRAINING_BUGS, train_digits
 from oralib import _check
 from oralib.accounting import noise_multiplier
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, canary_scores, conformity
 
-#: For each claimed ε the numbers of canaries, of weights that they use, and of guesses. Refuting a
-#: claim of 4 takes more than 165 right guesses without a wrong one, so it takes many canaries about
-#: which the guesser is nearly sure, if the bug is there.
+#: For each claimed ε the numbers of canaries, of weights that they use, and of guesses. More than
+#: 165 guesses, all of them right, are needed to refute a claim of 4. So the larger claim has more
+#: guesses, and a weight for each canary, so that a bug leaves the guesser nearly certain of many.
 SETTINGS = {1.0: (4000, 1000, 200), 4.0: (4000, 4000, 300)}
 
 
 def planted_bugs(
     claims: Iterable[float] = tuple(SETTINGS),
-    bugs: Iterable[str | None] = (None, *BUGS),
+    bugs: Iterable[str | None] = (None, *TRAINING_BUGS),
     *,
     runs: int = 20,
     seed: int = 0,
@@ -31,9 +32,16 @@ def planted_bugs(
 
     Parameters
     ----------
-    claims : the ε that are claimed, each with its entry of :data:`SETTINGS`.
-    bugs : what is planted; None for an honest training.
-    runs : trainings of each kind.
+    claims : list
+        The ε that are claimed, each with its entry of :data:`SETTINGS`.
+    bugs : list
+        What is planted, of :data:`TRAINING_BUGS`; None for an honest training.
+    runs : int
+        Trainings of each kind.
+    seed : int
+        Of all random numbers.
+    delta, beta : float
+        The δ of the claim, and how often a bound may fail.
 
     Columns
     -------
@@ -44,13 +52,12 @@ def planted_bugs(
     """
     runs, seed = _check.integer("runs", runs, 1), _check.seed(seed)
     beta = _check.real("beta", beta, 0, 1, interval="()")
-    planted = list(bugs)  # reused for each claim, so not an iterator
-    kinds = [(epsilon, bug) for epsilon in claims for bug in planted]
+    kinds = list(product(claims, bugs))
     for epsilon, bug in kinds:
         if epsilon not in SETTINGS:
             raise ValueError(f"claims must be among {list(SETTINGS)}, got {epsilon!r}")
         if bug is not None:
-            _check.one_of("bugs", bug, BUGS)
+            _check.one_of("bugs", bug, TRAINING_BUGS)
     rows = []
     played = [(*kind, run) for kind in kinds for run in range(runs)]
     for epsilon, bug, run in tqdm(played, disable=None, leave=False):
