@@ -105,7 +105,7 @@ def run(name):
             for expression in expressions(cell.source):
                 if not used(expression) & lost:
                     shown.append((expression, repr(eval(expression, names))))
-        elif "parameters" not in cell.metadata.get("tags", ()) and (
+        elif not SET_UP.search(cell.source) and (
             PLAYS.search(cell.source) or used(cell.source) & lost
         ):
             lost |= used(cell.source, stored=True)
@@ -138,6 +138,7 @@ def executed(cell, names):
     return [(cell.source, text) for _ in committed]
 
 
+SET_UP = re.compile(r"^seed: int|^import oralib", re.MULTILINE)
 PLAYS = re.compile(r"\btrials\b|\*\*game\b|experiments\.|one_run\(|range\(200\)|crossing")
 
 

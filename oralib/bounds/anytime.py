@@ -11,6 +11,7 @@ Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptoti
 sequences", Annals of Statistics 2021.
 """
 
+from collections.abc import Callable
 from math import inf, log
 from typing import Any
 
@@ -25,6 +26,7 @@ from oralib.bounds._arguments import flat_counts, float_if_single
 __all__ = ["adaptive_failure_probability", "epsilon_lower_bound_anytime"]
 
 Array = NDArray[Any]
+Bound = Callable[[Array, Array], Any]
 
 #: This many guesses take seconds.
 LARGEST_WALK = 10**6
@@ -35,7 +37,7 @@ _TIE = 1e-12
 
 
 def adaptive_failure_probability(
-    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: str = "plain"
+    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: str | Bound = "plain"
 ) -> Any:
     """W_n(ε, β): at worst, how often a bound can exceed ε if guessing may stop at a success.
 
@@ -52,9 +54,10 @@ def adaptive_failure_probability(
         The number of elements, up to 10^6; an array gives one value for each entry.
     beta : float
         The level of the bound, in (0, 1).
-    bound : str
-        ``"plain"`` for ``epsilon_lower_bound(v, r, beta=beta)``, or ``"anytime"`` for
-        ``epsilon_lower_bound_anytime(v, r, beta=beta)``.
+    bound : str or function
+        ``"plain"`` for ``epsilon_lower_bound(v, r, beta=beta)``, ``"anytime"`` for
+        ``epsilon_lower_bound_anytime(v, r, beta=beta)``, or a function (v, r) -> bound of arrays
+        that does not decrease in v.
 
     Examples
     --------
@@ -67,10 +70,12 @@ def adaptive_failure_probability(
     sizes = _check.integers("n", n, 0, LARGEST_WALK)
     beta, _ = _check.level(beta)
     lines = {"plain": _plain_line, "anytime": _anytime_line}
-    _check.one_of("bound", bound, tuple(lines))
+    if not callable(bound):
+        _check.one_of("bound", bound, tuple(lines))
     if epsilon == inf or not sizes.size:
         return float_if_single(np.zeros(sizes.shape))
-    line = lines[bound](int(sizes.max()), epsilon, beta)
+    most = int(sizes.max())
+    line = _line(bound, most, epsilon) if callable(bound) else lines[bound](most, epsilon, beta)
     return float_if_single(_crossing(line, epsilon)[sizes])
 
 
@@ -103,6 +108,18 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
 
 
 # ------------------------------------------------------------------------ the walk and the line
+
+
+def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
+    """For r = 0, ..., n the least v whose bound exceeds ε, by bisection; r + 1 if none does."""
+    r = np.arange(n + 1)
+    low, high = np.full(n + 1, -1), r + 1  # the bound exceeds ε at high, not at low
+    while (high - low > 1).any():
+        middle = np.clip((low + high) // 2, 0, r)
+        exceeds = np.asarray(bound(middle, r)) > epsilon + _TIE * (1 + epsilon)
+        high = np.where(exceeds, np.minimum(middle, high), high)
+        low = np.where(exceeds, low, np.maximum(middle, low))
+    return high
 
 
 @jit
