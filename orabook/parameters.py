@@ -19,13 +19,7 @@ __all__ = ["PARAMETERS", "Parameter", "at_most", "check", "did_you_mean"]
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: what it means, and how a value is checked and converted.
-
-    Examples
-    --------
-    >>> PARAMETERS["beta"].meaning
-    'how often a bound may fail'
-    """
+    """One parameter: what it means, and how a value is checked and converted."""
 
     meaning: str
     convert: Callable[[str, Any], Any]
@@ -77,17 +71,10 @@ PARAMETERS: Mapping[str, Parameter] = {
 def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) -> None:
     """Check and convert a chapter's parameters in place.
 
-    Parameters
-    ----------
-    namespace : dict
-        The chapter's variables, ``globals()``. Its parameters are those that were declared with a
-        type. Any other plain value in it counts as a parameter that the chapter does not have,
-        unless the chapter has already run there.
-    limits : tuple
-        For some of them, the smallest and the largest value that this chapter can take.
+    They are those of its variables, ``globals()``, that were declared with a type. Any other plain
+    value counts as a parameter that the chapter does not have, unless the chapter has already run
+    there. The limits are the smallest and the largest value that this chapter can take.
 
-    Examples
-    --------
     >>> space = {"__annotations__": {"epsilon": float, "trials": int}, "epsilon": 2, "trials": 1e4}
     >>> check(space)
     >>> space["epsilon"], space["trials"]
@@ -120,12 +107,7 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
 
 
 def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
-    """Refuse a parameter that is too large for the others, before any work.
-
-    Examples
-    --------
-    >>> at_most("k", 100, "n", 1000)
-    """
+    """Refuse a parameter that is too large for the others, before any work."""
     if value > limit:
         raise ValueError(
             f"{name} must be at most {limit_name}, got {name}={value:g} and {limit_name}={limit:g}"
@@ -135,17 +117,6 @@ def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
 def did_you_mean(name: str, known: Iterable[str], words: str) -> str:
     """For the end of an error message: the known name that is nearest, and all of them.
 
-    Parameters
-    ----------
-    name : str
-        The name that is not known.
-    known : iterable of str
-        The names that are.
-    words : str
-        What stands before the list of all of them.
-
-    Examples
-    --------
     >>> did_you_mean("epslion", ["epsilon", "trials"], "its parameters:")
     '; did you mean epsilon? (its parameters: epsilon, trials)'
     """

@@ -8,13 +8,7 @@ BOOK = ROOT / "book" if (ROOT / "book").is_dir() else Path("book")
 
 
 def book_file(name: str) -> Path:
-    """A file of the book that a chapter reads: beside this package, here, or in ``book`` below.
-
-    Examples
-    --------
-    >>> book_file("data/explorer.csv").name
-    'explorer.csv'
-    """
+    """A file of the book that a chapter reads: beside this package, here, or in ``book`` below."""
     for place in (ROOT / "book", Path(), Path("book")):
         if (place / name).is_file():
             return place / name

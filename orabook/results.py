@@ -30,15 +30,8 @@ NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def record(**values: Any) -> None:
-    """Show named results, and leave them in the notebook for runs and sweeps.
+    """Show named numbers, words and booleans, and leave them in the notebook for runs and sweeps.
 
-    Parameters
-    ----------
-    values : float, int, str or bool
-        Python or NumPy numbers, words, and booleans. Infinite numbers and nan are allowed.
-
-    Examples
-    --------
     >>> record(bound=np.float64(1.23456), holds=True, law="Laplace")
     bound  1.235
     holds  yes
@@ -103,13 +96,7 @@ def results_of(notebook: Any) -> dict[str, Any]:
 
 
 def recorded(chapter: str) -> dict[str, Any]:
-    """The results of a chapter of the book as they are committed, for pages that quote them.
-
-    Examples
-    --------
-    >>> sorted(recorded("06-dp-sgd"))[:1]
-    ['best_bound']
-    """
+    """The results of a chapter of the book as they are committed, for pages that quote them."""
     import nbformat  # which a chapter that only records does without
 
     return results_of(nbformat.read(book_file(f"{chapter}.ipynb"), 4))

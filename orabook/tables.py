@@ -36,8 +36,6 @@ def number(value: Any, digits: int = 3) -> str:
     Integers are printed in full, with commas from five digits on, other numbers with ``digits``
     digits after the point, and very small or large ones as a power of ten.
 
-    Examples
-    --------
     >>> number(0.62549), number(-2), number(32_000), number(1e-5), number(float("inf"))
     ('0.625', '−2', '32,000', '10⁻⁵', '∞')
     """
@@ -74,14 +72,7 @@ def _power_of_ten(value: float) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """A table of strings, which a notebook shows as HTML and a terminal in columns.
-
-    Examples
-    --------
-    >>> Shown(heads=("mechanism", "ε"), rows=(("Laplace", "2.0"),), words=(True, False))
-    mechanism    ε
-    Laplace    2.0
-    """
+    """A table of strings, which a notebook shows as HTML and a terminal in columns."""
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -123,20 +114,10 @@ def show(
 ) -> Shown:
     """Some columns of a data frame as a readable table.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The numbers and words.
-    columns : dict or None
-        The columns to show, in this order, and what to call them; by default all. A standard error,
-        in the column of the same name with ``_se`` after it, stands beside its number.
-    digits : int or dict
-        Digits after the point, for all columns or by column.
-    index : str or None
-        If given, the index is shown as well, under this head.
+    ``columns`` says in which order, and what to call them; by default all. A standard error, in the
+    column of the same name with ``_se`` after it, stands beside its number. ``digits`` are those
+    after the point. With a head for it, the index is shown as well.
 
-    Examples
-    --------
     >>> frame = pd.DataFrame({"x": [1, 8], "bound": [0.4861, 0.6053], "bound_se": [0.002, 0.0021]})
     >>> show(frame, {"x": "elements per coordinate", "bound": "mean bound"})
     elements per coordinate     mean bound

@@ -17,7 +17,7 @@ from orabook.drawings.audits import _worst_law, _worth_of_a_leak
 from orabook.drawings.chart import CALLS, QUESTIONS, bound_chart
 from oralib.bounds.valid import FEEDBACKS
 
-NAMES = [name for name in drawings.__all__ if name != "bound_chart"]
+NAMES = drawings.__all__
 
 
 @cache

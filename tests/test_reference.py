@@ -16,8 +16,6 @@ MODULES = (
     "oralib",
     *("oralib.bounds", "oralib.canaries", "oralib.dpsgd", "oralib.experiments", "oralib.games"),
     *("oralib.laws", "oralib.mechanisms", "oralib.planning", "oralib.scores"),
-    *("orabook.drawings", "orabook.figures", "orabook.parameters", "orabook.runs"),
-    "orabook.tables",
 )
 ENTRY = re.compile(r"^\.\. auto(?:function|class|exception|data):: ([\w.]+)", re.MULTILINE)
 

@@ -15,6 +15,7 @@ from test_released import right_guesses
 
 from orabook.builder import data
 from orabook.trainings import TRAINING_BUGS, planted, release_noise, train_digits
+from orabook.trainings.digits import digits
 from orabook.trainings.leak import expected_batch
 from oralib import DpSgd
 from oralib.dpsgd import simulate_likelihood
@@ -49,7 +50,9 @@ def test_gradients_have_the_moments_of_the_simulation():
     # Included ones are seen where they are.
     slope = np.polyfit(ones.ravel(), training.gradients.ravel(), 1)[0]
     assert slope == pytest.approx(q, abs=4 * CLAIM.sigma / np.sqrt(z.size * ones.var()))
-    assert training.accuracy > 0.8  # it learns, too
+    pixels, labels = digits()
+    outputs = pixels @ training.weights[-1, :640].reshape(64, 10)
+    assert (outputs.argmax(axis=1) == labels).mean() > 0.8  # it learns, too
 
 
 @real
@@ -95,18 +98,6 @@ def test_bugs_do_what_they_say(bug):
 
 
 @real
-def test_an_auditor_who_knows_the_digits_subtracts_them():
-    """Canaries among the digits: what remains has the mean of the canaries alone."""
-    dpsgd = DpSgd(n=640, d=640, steps=40, sample_rate=0.1, sigma=0.5)
-    included, training = trained(4, dpsgd, among_digits=True)
-    known = training.gradients - training.expected_from_digits
-    assert known[:, ~included].mean() == pytest.approx(0, abs=0.02)
-    assert known[:, included].mean() == pytest.approx(0.1, abs=0.02)
-    right = [right_guesses(dpsgd, y, included, 100) for y in (training.gradients, known)]
-    assert right[1] > right[0]
-
-
-@real
 def test_the_noise_of_opacus_depends_on_the_number_of_examples():
     """A fact about Opacus 1.6.0; a version that has repaired it will be noticed here."""
     batches = {100: 10, 101: 9, 109: 9, 110: 10, 111: 9, 921: 10, 931: 9}
@@ -133,9 +124,7 @@ def test_bad_input():
     for dpsgd, how, message in (
         (DpSgd(999), {}, "included must be a boolean vector"),
         (DpSgd(1000), {"bug": "x"}, "bug must be one of half the"),
-        (DpSgd(1000), {"clip": 0}, "clip must lie in"),
         (DpSgd(1000), {"seed": 2**63}, "seed must lie in"),
-        (DpSgd(1000), {"among_digits": True}, "d must be at most 640"),
         (DpSgd(1000, sample_rate=0.3), {}, "1 over an integer, got sample_rate=0.3"),
         # 2797 examples make 280 batches of 10, or 311 of 9.
         (DpSgd(1000, sample_rate=1 / 300), {}, r"got sample_rate=1/300 \(nearest: 1/280\)"),
@@ -145,10 +134,6 @@ def test_bad_input():
     for name, value in {"examples": 0, "seed": 2**63, "batch_size": 99}.items():
         with pytest.raises(ValueError, match=f"{name} must lie in"):
             release_noise(**{"examples": 10, "seed": 1} | {name: value})
-    with pytest.raises(ValueError, match=r"claims must be among \[1.0, 4.0\], got 2"):
-        planted.planted_bugs((2.0,))
-    with pytest.raises(ValueError, match="bugs must be one of half the noise"):
-        planted.planted_bugs(bugs=[None, "x"])  # before the first training
 
 
 @real
@@ -174,7 +159,7 @@ except ModuleNotFoundError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install '.[torch]'" in done.stdout
+    assert "pip install torch opacus" in done.stdout
 
 
 @real

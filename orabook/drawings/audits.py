@@ -13,12 +13,7 @@ from oralib.bounds import p
 
 @in_house_style
 def one_run_game() -> Picture:
-    """The one-run game, from the coins at the top to the bound at the bottom.
-
-    Examples
-    --------
-    >>> picture = one_run_game()
-    """
+    """The one-run game, from the coins at the top to the bound at the bottom."""
     coins = (True, False, False, True, True, False, True, False)
     # What the output seems to say about each element; the fifth is a lie, two say nothing.
     seen = np.array([0.85, 0.04, -0.75, 0.9, -0.7, -0.04, 0.75, -0.85])
@@ -64,12 +59,7 @@ def one_run_game() -> Picture:
 
 @in_house_style
 def three_gaps() -> Picture:
-    """Three reasons why even the best guesser stays below what privacy allows.
-
-    Examples
-    --------
-    >>> picture = three_gaps()
-    """
+    """Three reasons why even the best guesser stays below what privacy allows."""
     page = Page(4.7)
     gaps = {
         "few exposed": "one element\nof many\nis revealed",
@@ -140,12 +130,7 @@ def _worth_of_a_leak(v: int, r: int, level: float) -> NDArray[np.float64]:
 
 @in_house_style
 def idea_of_the_exact_bound() -> Picture:
-    """How the worst (ε, δ)-DP mechanism spends its δ: all of it on the step to the threshold.
-
-    Examples
-    --------
-    >>> picture = idea_of_the_exact_bound()
-    """
+    """How the worst (ε, δ)-DP mechanism spends its δ: all of it on the step to the threshold."""
     v, r, level, leaks = 17, 20, 1.0, 1.6
     first, left, pitch, floor = 9, 0.5, 0.455, 1.95
     plain, worst = (_worst_law(v, r, level, x) for x in (0.0, leaks))

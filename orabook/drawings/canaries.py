@@ -13,12 +13,7 @@ from orabook.figures.style import BLUE, GREY, ORANGE, RED, Picture, in_house_sty
 
 @in_house_style
 def canaries_on_coordinates() -> Picture:
-    """DP-SGD with one canary on each coordinate, and with four.
-
-    Examples
-    --------
-    >>> picture = canaries_on_coordinates()
-    """
+    """DP-SGD with one canary on each coordinate, and with four."""
     height, floor, unit = 4.75, 1.6, 0.4
     page = Page(height)
     panels = {
@@ -42,12 +37,7 @@ def canaries_on_coordinates() -> Picture:
 
 @in_house_style
 def hopping_canaries() -> Picture:
-    """Nine canaries on three coordinates for four steps, which stay, or hop.
-
-    Examples
-    --------
-    >>> picture = hopping_canaries()
-    """
+    """Nine canaries on three coordinates for four steps, which stay, or hop."""
     height, top, cell, row = 3.95, 2.95, 0.86, 0.52
     page = Page(height)
     panels = {

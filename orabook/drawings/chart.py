@@ -47,20 +47,7 @@ def bound_for(
     delta: float = 0.0,
     r_fixed: bool = False,
 ) -> str:
-    """The rule of :func:`oralib.valid_rule` for an audit, or in two words why there is none.
-
-    Parameters
-    ----------
-    coins, feedback, r_fixed : str, str, bool
-        As in :class:`oralib.Counts`.
-    delta : float
-        The δ of (ε, δ)-DP.
-
-    Examples
-    --------
-    >>> bound_for(delta=1e-5, r_fixed=True), bound_for(feedback="all others")
-    ('exact', 'none valid')
-    """
+    """The rule of :func:`oralib.valid_rule` for an audit, or in two words why there is none."""
     v, r = np.array([75]), np.array([100])  # any counts: the rule depends on the rest
     audit = Counts(v, r, n=1000, coins=coins, feedback=feedback, r_fixed=r_fixed)
     try:
@@ -73,15 +60,8 @@ def bound_chart(**answers: Any) -> list[tuple[str, ...]]:
     """The rows of the chart: what is answered to each question, and last which bound is valid.
 
     Questions that make no difference are left out, and answers that lead to the same bounds share
-    a row.
+    a row. The rows are those after the ``answers`` to the first questions.
 
-    Parameters
-    ----------
-    answers : str, float or bool
-        Values of the first questions that are already settled; the rows are those after them.
-
-    Examples
-    --------
     >>> bound_chart(coins="independent", feedback="none")
     [('no', 'plain'), ('yes', 'yes', 'exact'), ('yes', 'no', 'split')]
     """
@@ -111,10 +91,6 @@ def ways_of_feedback() -> Picture:
     """What the guesser is told as it goes, and which bound is then valid for ε-DP.
 
     The number of guesses is not fixed in advance.
-
-    Examples
-    --------
-    >>> picture = ways_of_feedback()
     """
     page = Page(4.5)
     coins = (True, False, False, True, True)
@@ -152,12 +128,7 @@ def ways_of_feedback() -> Picture:
 
 @in_house_style
 def which_bound() -> Picture:
-    """Which bound is valid for an audit: from how it was set up to the rule of the library.
-
-    Examples
-    --------
-    >>> picture = which_bound()
-    """
+    """Which bound is valid for an audit: from how it was set up to the rule of the library."""
     rows = bound_chart()
     height = 1.39 + 0.29 * len(CALLS) + ROW * len(rows)
     page = Page(height)

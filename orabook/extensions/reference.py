@@ -1,11 +1,10 @@
-"""Links to the reference: a name of oralib or orabook in prose leads to its entry."""
+"""Links to the reference: a name of oralib in prose leads to its entry."""
 
 import re
 
 from docutils import nodes
 from sphinx.util.nodes import make_refnode
 
-PACKAGES = ("oralib", "orabook")
 #: On this page every name of the library counts as one, however short.
 NOTATION = "book/notation"
 
@@ -27,28 +26,27 @@ def named(text: str, objects, everything: bool = False) -> str | None:
 
     A short word by itself may mean something else, unless ``everything`` is a name.
 
-    >>> entries = {"oralib.p", "oralib.p_value", "oralib.Counts", "orabook.tables.show"}
-    >>> [named(code, entries) for code in ("oralib.p", "p_value(v, r)", "tables.show", "p", "v")]
-    ['oralib.p', 'oralib.p_value', 'orabook.tables.show', None, None]
+    >>> entries = {"oralib.p", "oralib.p_value", "oralib.Counts", "oralib.laws.Law"}
+    >>> [named(code, entries) for code in ("oralib.p", "p_value(v, r)", "laws.Law", "p", "v")]
+    ['oralib.p', 'oralib.p_value', 'oralib.laws.Law', None, None]
     >>> named("p", entries, everything=True), named("Counts.v", entries)
     ('oralib.p', 'oralib.Counts')
 
     A file may be called like a module.
 
-    >>> named("results.json", {"orabook.results"}), named("results", {"orabook.results"}, True)
-    (None, 'orabook.results')
+    >>> named("scores.csv", {"oralib.scores"}), named("scores", {"oralib.scores"}, True)
+    (None, 'oralib.scores')
     """
     match = NAME.fullmatch(text)
     if not match or not (everything or re.search(r"[A-Z_.]", match[1])):
         return None
     words = match[1].split(".")
-    tops = [""] if words[0] in PACKAGES else [f"{package}." for package in PACKAGES]
+    top = "" if words[0] == "oralib" else "oralib."
     for end in range(len(words), 0, -1):
         # What follows may be an attribute of a class that has no entry of its own.
-        if end == len(words) or words[end - 1][0].isupper():
-            for top in tops:
-                if (name := top + ".".join(words[:end])) in objects:
-                    return name
+        name = top + ".".join(words[:end])
+        if name in objects and (end == len(words) or words[end - 1][0].isupper()):
+            return name
     return None
 
 
@@ -74,7 +72,7 @@ def resolve(app, env, node, contnode):
     target, objects = node["reftarget"], env.domains["py"].objects
     found = [name for name in objects if name.rpartition(".")[2] == target.rpartition(".")[2]]
     top = [name for name in found if name.count(".") == 1]
-    if len(top or found) != 1 or ("." in target and not target.startswith(PACKAGES)):
+    if len(top or found) != 1 or ("." in target and not target.startswith("oralib")):
         return None
     (name,) = top or found
     return refer(app.builder, node["refdoc"], objects[name], contnode, name)

@@ -68,11 +68,7 @@ class _Ticks(ticker.Formatter):
 
 
 def look(place: int) -> tuple[str, Any, str]:
-    """Colour, dashes and marker of a curve: colours that come back have other dashes and markers.
-
-    >>> look(0), look(7)
-    (('#0072B2', '-', 'o'), ('#0072B2', '--', 's'))
-    """
+    """Colour, dashes and marker of a curve: where colours come back, the others differ."""
     turned = place + place // len(CYCLE)
     return CYCLE[place % len(CYCLE)], DASHES[turned % len(DASHES)], MARKERS[turned % len(MARKERS)]
 

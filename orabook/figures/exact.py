@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from orabook.figures import draw
 from orabook.figures.data import note, note_cells
 from orabook.figures.style import GREY, Picture, in_house_style
-from oralib import _check
 from oralib.bounds import p
 from oralib.channel import Channel
 
@@ -23,30 +22,15 @@ _PARTS = (
 
 
 @in_house_style
-def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = None) -> Picture:
+def gap_chain(channels: Mapping[str, Channel], k: Sequence[int] | None = None) -> Picture:
     """Theorems 5.1 and 5.2: how far the best guesser comes, and which gap takes the rest.
 
     A row for each mechanism. The dark part is the optimal efficacy, above the ½ of blind guessing;
-    the other parts are the three gaps between it and p(ε).
-
-    Parameters
-    ----------
-    channels : dict
-        {row: channel}.
-    k : int, list or None
-        The number of guesses, by default all n; or one for each row.
-
-    Examples
-    --------
-    >>> from oralib import Count, Xor, channel
-    >>> picture = gap_chain({"Count": channel(Count(), 4), "XOR": channel(Xor(), 4)})
+    the other parts are the three gaps between it and p(ε). ``k`` is the number of guesses of each
+    row, by default all n.
     """
     _, axes = draw.picture(height=1.5 + 0.46 * len(channels))
-    if k is not None and not isinstance(k, Sequence | np.ndarray):
-        k = _check.integer("k", k, 1)
-    guesses = [k] * len(channels) if k is None or isinstance(k, int) else list(k)
-    if len(guesses) != len(channels):
-        raise ValueError(f"k must be a number, or one for each of {len(channels)} rows, got k={k}")
+    guesses = [None] * len(channels) if k is None else k
     for place, (row, taken) in enumerate(zip(channels, guesses, strict=True)):
         channel = channels[row]
         allowed = (float(p(level)) for level in (channel.ddp, channel.epsilon))
@@ -69,8 +53,7 @@ def gap_chain(channels: Mapping[str, Channel], k: int | Sequence[int] | None = N
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    of = f" of the best {'guess' if k == 1 else f'{k} guesses'}" if isinstance(k, int) else ""
-    return draw.finish(axes, f"accuracy{of}", "", columns=3)
+    return draw.finish(axes, "accuracy", "", columns=3)
 
 
 @in_house_style
@@ -79,10 +62,6 @@ def mass(laws: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str) -> Pictur
 
     The bars of several laws stand side by side; those of parts of one law, which have no value in
     common, are as wide as if they were one.
-
-    Examples
-    --------
-    >>> picture = mass({"fair coin": ([0, 1], [0.5, 0.5])}, "heads")
     """
     _, axes = draw.picture(height=3.6)
     every = np.concatenate([np.ravel(values) for values, _ in laws.values()])
@@ -99,14 +78,7 @@ def mass(laws: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str) -> Pictur
 
 @in_house_style
 def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
-    """Joint laws of (V, R), one panel each: darker cells are likelier.
-
-    Examples
-    --------
-    >>> from oralib import Count, ThresholdGuesser, channel
-    >>> from oralib.games import one_run_law
-    >>> picture = law({"Count": one_run_law(channel(Count(), 3), ThresholdGuesser(1.0))})
-    """
+    """Joint laws of (V, R), one panel each: darker cells are likelier."""
     picture, axes = draw.picture(len(laws), width=max(5.0, 3.5 * len(laws)), height=3.5)
     panels = np.atleast_1d(axes)
     most = max(table.max() for table in laws.values())
@@ -138,13 +110,7 @@ def _signs(entries: ArrayLike, between: str = _THIN) -> str:
 
 @in_house_style
 def outputs(channel: Channel) -> Picture:
-    """The exact table P[output | dataset] as a picture, small n only.
-
-    Examples
-    --------
-    >>> from oralib import Count, channel
-    >>> picture = outputs(channel(Count(), 3))
-    """
+    """The exact table P[output | dataset] as a picture, small n only."""
     rows, columns = channel.table.shape
     picture, axes = draw.picture(height=1.6 + 0.33 * rows)
     image = axes.imshow(channel.table, cmap="Blues", vmin=0, vmax=1, aspect="auto")

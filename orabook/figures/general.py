@@ -33,24 +33,15 @@ def curves_of(
 
     Parameters
     ----------
-    table : DataFrame
-        A row for each point, like the tables of :mod:`oralib.experiments`.
-    x, y : str
-        The columns to draw. If ``y`` is a list, there is a curve for each of its columns.
+    y : str or list
+        There is a curve for each of these columns.
     by : str or None
         A column: there is a curve for each of its values. This takes a single ``y``.
     labels : dict or None
-        What to call the columns of ``y``, or the values of ``by``; without it both have the words
-        that tables have for them. Of the values of ``by`` only those in ``labels`` are drawn.
+        What to call the columns of ``y``, or the values of ``by``, of which only these are drawn.
     audits : int or None
         If given, the error is twice the standard error of the mean of this many audits, whatever
         the column ``trials`` of the table says.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"epsilon": [1, 2, 2], "n": [10, 10, 20], "bound": [0.4, 0.6, 0.7]})
-    >>> list(curves_of(table, "n", "bound", by="epsilon"))
-    ['ε = 1', 'ε = 2']
     """
     columns = [y] if isinstance(y, str) else list(y)
     _check_columns(table, x, *columns, *([by] if by else []), *(["trials"] if audits else []))
@@ -103,8 +94,6 @@ def lines(
     ----------
     curves : dict
         {label: (x, y)}, or with the standard error of y. :func:`curves_of` makes them of a table.
-    xlabel, ylabel : str
-        What the axes show.
     dashed : tuple or None
         What further curves are called, and the curves by the labels of the others. They are dashed
         and have the colours of these; the others are then solid, with markers.
@@ -112,14 +101,6 @@ def lines(
         {label: (x, y, standard error)}; one with the label of a curve has its colour.
     references : dict or None
         Levels to draw as dashed lines, {label: y}.
-    log_x, log_y : bool
-        Whether an axis is logarithmic.
-    ylim : tuple or None
-        The ends of the y-axis; None for an end that follows from the numbers.
-
-    Examples
-    --------
-    >>> picture = lines({"p(ε)": ([0, 1, 2], [0.5, 0.73, 0.88])}, "ε", "accuracy")
     """
     _, axes = draw.picture()
     _draw(axes, curves, points or {}, references, dashed=dashed)
@@ -140,24 +121,8 @@ def stacked(
 ) -> Picture:
     """Panels above each other with one x-axis, for quantities that differ: {y-label: curves}.
 
-    A label has the same colour in all panels.
-
-    Parameters
-    ----------
-    panels : dict
-        The curves of each panel as in :func:`lines`, by its y-label.
-    xlabel : str
-        What the common axis shows.
-    points, references : dict or None
-        As in :func:`lines`, by the y-label of their panel.
-    log_x : bool
-        Whether the common axis is logarithmic.
-
-    Examples
-    --------
-    >>> x = [1, 2, 4]
-    >>> panels = {"bound": {"ours": (x, [0.4, 0.6, 0.5])}, "guesses": {"ours": (x, x)}}
-    >>> picture = stacked(panels, "n")
+    A label has the same colour in all panels. Curves, ``points`` and ``references`` are those of
+    :func:`lines`, by the y-label of their panel.
     """
     picture, axes = draw.picture(rows=len(panels), height=1.0 + 2.2 * len(panels), sharex=True)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
@@ -213,20 +178,8 @@ def ranking(
 ) -> Picture:
     """One value with its standard error per row, {row: (value, error)}, the first row on top.
 
-    Parameters
-    ----------
-    values : dict
-        {row: (value, standard error)}.
-    xlabel : str
-        What the values are.
-    others : dict or None
-        Further values of the same rows, drawn smaller: {label: {row: value}}.
-    references : dict or None
-        Levels to draw as dashed lines, {label: x}.
-
-    Examples
-    --------
-    >>> picture = ranking({"ours": (1.2, 0.1), "theirs": (0.9, 0.1)}, "mean bound")
+    ``others``, {label: {row: value}}, are further values of the same rows, and ``references``,
+    {label: x}, levels to draw as dashed lines.
     """
     _, axes = draw.picture(width=7.0, height=1.3 + 0.45 * len(values))
     places = {row: -place for place, row in enumerate(values)}
@@ -258,23 +211,10 @@ def heatmap(
     ylabel: str,
     label: str,
 ) -> Picture:
-    """Maps of numbers over two parameters, side by side with one scale.
+    """Maps of numbers over two parameters, {title: values}, side by side with one scale.
 
-    The largest number of each map is marked. A single map shows all its numbers, several maps only
-    these.
-
-    Parameters
-    ----------
-    maps : dict
-        {title: values}, the first row of the values at the bottom; nan for an empty cell.
-    columns, rows : list
-        The values of the two parameters.
-    xlabel, ylabel, label : str
-        What the parameters and the numbers are.
-
-    Examples
-    --------
-    >>> picture = heatmap({"": [[1, 2], [3, 4]]}, [1, 8], [50, 100], "n/d", "guesses", "bound")
+    The first row of the values is at the bottom; nan is an empty cell. The largest number of each
+    map is marked. A single map shows all its numbers, several maps only these.
     """
     tables = [np.asarray(values, dtype=float) for values in maps.values()]
     width, height, alone = 7.0, 2.65, len(tables) == 1
@@ -305,13 +245,7 @@ def heatmap(
 
 @in_house_style
 def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str, str]) -> Picture:
-    """Rows of small tiles, {row: [(text, kind), ...]}, coloured by kind; ``colours`` is the key.
-
-    Examples
-    --------
-    >>> rows = {"gaps": [("1", "holds"), ("2", "fails")]}
-    >>> picture = tiles(rows, {"holds": "#009E73", "fails": "#D55E00"})
-    """
+    """Rows of small tiles, {row: [(text, kind), ...]}, coloured by kind; ``colours`` is the key."""
     picture, axes = draw.picture(width=7.0, height=0.9 + 0.42 * len(groups))
     for place, row in enumerate(groups.values()):
         for x, (text, kind) in enumerate(row):

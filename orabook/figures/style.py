@@ -48,13 +48,7 @@ _DOTS, _SHOWN = 200, 100
 
 
 class Picture(Figure):
-    """A Matplotlib figure that belongs only to its caller, and that a notebook shows as PNG.
-
-    Examples
-    --------
-    >>> Picture(figsize=(6, 2)).get_size_inches().tolist()
-    [6.0, 2.0]
-    """
+    """A Matplotlib figure that belongs only to its caller, and that a notebook shows as PNG."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

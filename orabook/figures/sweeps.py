@@ -16,20 +16,8 @@ def swept(table: pd.DataFrame, axes: Sequence[str], result: str = "") -> Picture
 
     There is a curve for each setting of the other parameters; a map if these are more than five
     and all of one parameter. None if there is no number to draw, or too many parameters vary.
-
-    Parameters
-    ----------
-    table : DataFrame
-        A row for each point, as a sweep has it.
-    axes : list
-        The columns that are parameters.
-    result : str
-        The column to draw, by default the first other one that holds numbers.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"k": [50, 100], "bound": [0.5, 0.6]})
-    >>> picture = swept(table, ["k"])
+    ``axes`` are the columns that are parameters, and ``result`` is by default the first other one
+    that holds numbers.
     """
     numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
     results = [name for name in numbers if name not in axes]

@@ -17,36 +17,16 @@ from orabook.studies.ceiling import isolated_ceiling
 from orabook.studies.comparisons import best_bounds, bound_map
 from orabook.studies.counterexamples import SelfMutingResponse, stop_or_oppose_law
 from orabook.studies.isolated import Confidence, confidence, isolated_limit
-from orabook.studies.isolated_laws import isolated_law, isolated_threshold_law
+from orabook.studies.isolated_laws import isolated_law
 from orabook.studies.overclaims import common_size, overclaims
 from orabook.studies.placement import placement_ceiling
 from orabook.studies.single_step import single_step_law
 from orabook.studies.subsampled import epsilon_lower_bound_subsampled
-from orabook.studies.success import (
-    after_guesses,
-    probably_approximately_rr,
-    success_given_others,
-)
+from orabook.studies.success import after_guesses, probably_approximately_rr, success_given_others
 from orabook.studies.universe import SampledChannel
 
-__all__ = [
-    "Confidence",
-    "SampledChannel",
-    "SelfMutingResponse",
-    "after_guesses",
-    "best_bounds",
-    "bound_map",
-    "common_size",
-    "confidence",
-    "epsilon_lower_bound_subsampled",
-    "isolated_ceiling",
-    "isolated_law",
-    "isolated_limit",
-    "isolated_threshold_law",
-    "overclaims",
-    "placement_ceiling",
-    "probably_approximately_rr",
-    "single_step_law",
-    "stop_or_oppose_law",
-    "success_given_others",
-]
+__all__ = ["Confidence", "SampledChannel", "SelfMutingResponse", "after_guesses", "best_bounds"]
+__all__ += ["bound_map", "common_size", "confidence", "epsilon_lower_bound_subsampled"]
+__all__ += ["isolated_ceiling", "isolated_law", "isolated_limit", "overclaims"]
+__all__ += ["placement_ceiling", "probably_approximately_rr", "single_step_law"]
+__all__ += ["stop_or_oppose_law", "success_given_others"]

@@ -3,35 +3,23 @@
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
-from math import log, nan
+from math import log
 
 import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from orabook.studies.isolated import confidence, isolated_limit
-from orabook.studies.isolated_laws import isolated_law, isolated_threshold_law
-from oralib import _check
-from oralib._rounding import snap
-from oralib.accounting import certified_epsilon, noise_multiplier
-from oralib.bounds import epsilon_lower_bound_random_r, split_for
+from orabook.studies.isolated_laws import isolated_law
+from oralib.accounting import noise_multiplier
 from oralib.dpsgd import DpSgd
-from oralib.dpsgd.likelihood import VIEWS
-from oralib.experiments import integers_of, words_of
 from oralib.laws import Law, mean_bound
-
-ISOLATED_SIZES = tuple(round(10 ** (third / 3)) for third in range(9, 28))
-
-#: How the ceiling turns counts into a bound: for k guesses, k the best one of a grid, without δ,
-#: with the p-value of Steinke et al. and with the exact one; and for the best threshold.
-RULES = ("plain", "steinke", "exact", "threshold")
 
 
 def isolated_ceiling(
-    sizes: Iterable[int] = ISOLATED_SIZES,
+    sizes: Iterable[int],
     *,
     sees: Iterable[str] = ("sum", "steps"),
-    rules: Iterable[str] = ("plain", "steinke", "exact"),
+    rules: Iterable[str] = ("steinke", "exact"),
     epsilon: float = 2.0,
     delta: float = 1e-5,
     steps: int = 100,
@@ -40,47 +28,22 @@ def isolated_ceiling(
 ) -> pd.DataFrame:
     """What the best guesser shows about DP-SGD with a coordinate for each element, against n.
 
-    Nothing is simulated: means are integrals, see :mod:`orabook.studies.isolated`.
+    Nothing is simulated: means are integrals, see :mod:`orabook.studies.isolated`. The guesser
+    ``sees`` the ``"sum"`` of all steps or the ``"steps"``; ``rules`` are p-values of Steinke et al.
+    and the exact ones. Column ``k`` is the best number of guesses, of a grid with steps of 5%, and
+    ``bound`` its mean bound.
 
-    Parameters
-    ----------
-    sizes : list of int
-        The numbers of elements n; each element has its own coordinate.
-    sees : list of str
-        What the guesser looks at, the ``"sum"`` of all steps or the ``"steps"``, or both.
-    rules : list of str
-        ``"plain"`` is the bound for δ = 0, which says nothing about (ε, δ)-DP; ``"steinke"`` and
-        ``"exact"`` are for δ and k guesses; ``"threshold"`` is for δ and guesses wherever the
-        privacy loss passes a threshold.
-
-    Returns
-    -------
-    DataFrame
-        A row for each point (``sees``, ``rule``, ``n``). ``k`` is the best number of guesses, of a
-        grid with steps of 5% (for a threshold, their mean), ``bound`` the mean bound, ``limit`` its
-        limit with more and more elements, :func:`isolated_limit` (nan for rules other than the
-        exact one), and ``certified`` the ε that dp-accounting's PLD accountant certifies; its RDP
-        accountant certifies ``epsilon``.
-
-    Examples
-    --------
-    >>> table = isolated_ceiling([1000], sees=["sum"], rules=["exact"])
-    >>> table[["n", "k", "bound"]].round(3)
-          n    k  bound
-    0  1000  119  0.493
+    >>> isolated_ceiling([1000], sees=["sum"], rules=["exact"]).round(3)
+      sees   rule     n    k  bound
+    0  sum  exact  1000  119  0.493
     """
-    beta = _check.real("beta", beta, 0, 1, interval="()")
-    trained = integers_of("sizes", sizes)
-    points = product(words_of("sees", sees, VIEWS), words_of("rules", rules, RULES), trained)
+    points = product(sees, rules, sizes)
     sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
     rows = []
     for seen, rule, n in tqdm(list(points), disable=None, leave=False):
         dpsgd = DpSgd(n, n, steps, sample_rate, sigma)
         k, bound = best_guesses(dpsgd, seen, rule, beta, delta)
-        limits = rule == "exact"
-        limit = isolated_limit(dpsgd, sees=seen, beta=beta, delta=delta) if limits else nan
-        row = {"sees": seen, "rule": rule, "n": n, "k": k, "bound": bound, "limit": limit}
-        rows.append({**row, "certified": certified_epsilon(dpsgd, delta)})
+        rows.append({"sees": seen, "rule": rule, "n": n, "k": k, "bound": bound})
     return pd.DataFrame(rows)
 
 
@@ -94,13 +57,8 @@ def best_guesses(
 
     def mean(i: int) -> float:
         if i not in found:
-            law = _isolated_law(dpsgd, int(grid[i]), seen, rule == "threshold")
-            if rule == "plain":
-                found[i] = mean_bound(law, beta=beta, delta=0.0, method="exact")
-            elif rule == "threshold":
-                found[i] = mean_split_bound(law, beta, delta)
-            else:
-                found[i] = mean_bound(law, beta=beta, delta=delta, method=rule)
+            law = _isolated_law(dpsgd, int(grid[i]), seen)
+            found[i] = mean_bound(law, beta=beta, delta=delta, method=rule)
         return found[i]
 
     # Go up the grid in long steps until the bound is well below its best; then search around that.
@@ -116,18 +74,7 @@ def best_guesses(
     return int(grid[top]), found[top]
 
 
-def mean_split_bound(law: Law, beta: float, delta: float) -> float:
-    """The mean of the bound for any number of guesses, its share of β planned for the mean of R."""
-    guesses = min(max(1, round(float(snap(law.probability @ law.r)))), law.n)
-    split = split_for(law.n, delta, beta, guesses=guesses)
-    level = {"beta": beta, "delta": delta, "n": law.n}
-    return float(law.probability @ epsilon_lower_bound_random_r(law.v, law.r, split=split, **level))
-
-
 @lru_cache(maxsize=1024)
-def _isolated_law(dpsgd: DpSgd, guesses: int, seen: str, threshold: bool) -> Law:
-    """This many guesses, or the threshold that this many pass on average; once for all rules."""
-    if not threshold:
-        return isolated_law(dpsgd, guesses, sees=seen, counts=80)
-    tau = float(confidence(dpsgd, seen).level_of(guesses / dpsgd.n))
-    return isolated_threshold_law(dpsgd, tau, sees=seen, counts=60)
+def _isolated_law(dpsgd: DpSgd, guesses: int, seen: str) -> Law:
+    """Computed once for all rules."""
+    return isolated_law(dpsgd, guesses, sees=seen, counts=80)

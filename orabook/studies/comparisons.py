@@ -12,7 +12,7 @@ from orabook.studies.methods import METHODS
 from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import Counts, valid_lower_bound, valid_rule
 from oralib.dpsgd import DpSgd, simulate_dpsgd, simulate_hopping, simulate_likelihood
-from oralib.experiments import elements_of, integers_of, reals_of, summary, words_of
+from oralib.experiments import elements_of, summary
 
 #: The paper's main setting: coordinates, steps and sample rate, and the level of its bounds.
 D, STEPS, SAMPLE_RATE = 1000, 100, 0.1
@@ -26,17 +26,10 @@ def best_bounds(methods: Iterable[str] = tuple(METHODS), *, trials: int = 1000) 
     audits and its standard error, ``usual`` that of the paper's rule, ``above`` the share of audits
     whose bound exceeds ``certified``, the ε by a PLD accountant, and ``ceiling`` the mean bound of
     the best guesser of as many isolated elements.
-
-    Examples
-    --------
-    >>> best_bounds(["paper"], trials=20)[["method", "n", "k", "rule"]]
-      method     n    k   rule
-    0  paper  8000  100  exact
     """
-    names = words_of("methods", methods, METHODS)
     sigma = noise_multiplier(EPSILON, DELTA, STEPS, SAMPLE_RATE)
     rows = []
-    for name in tqdm(names, disable=None, leave=False):
+    for name in tqdm(methods, disable=None, leave=False):
         method = METHODS[name]
         dpsgd = DpSgd(method.per_coordinate * D, D, STEPS, SAMPLE_RATE, sigma)
         counts = method.play(dpsgd, method.guesses, trials=trials, seed=0)
@@ -67,20 +60,9 @@ def bound_map(
 
     Canaries stay and the guesser looks at sums; they stay and it looks at all steps, with one-way
     feedback; or they hop, and none is dropped.
-
-    Examples
-    --------
-    >>> table = bound_map([1], [100], epsilons=[2.0], methods=["staying"], trials=5)
-    >>> table[["epsilon", "x", "k"]]
-       epsilon    x    k
-    0      2.0  1.0  100
     """
-    words = words_of("methods", methods, _MAPPED_GAMES)
-    numbers = integers_of("guesses", guesses)
-    sizes = elements_of(ratios, D)
     rows = []
-    levels = reals_of("epsilons", epsilons, 0, 1000, "(]")
-    grid = list(product(levels, sizes, words, numbers))
+    grid = list(product(epsilons, elements_of(ratios, D), methods, guesses))
     for epsilon, n, word, k in tqdm(grid, disable=None, leave=False):
         sigma = noise_multiplier(epsilon, DELTA, STEPS, SAMPLE_RATE)
         dpsgd = DpSgd(n, D, STEPS, SAMPLE_RATE, sigma)

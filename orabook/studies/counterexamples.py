@@ -19,22 +19,10 @@ def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np
     everywhere. So V is stochastically dominated by Bin(R, p(ε)), and yet the bound fails too often:
     Lemma A.7 needs a correction.
 
-    Parameters
-    ----------
-    epsilon : float
-        The level of randomized response.
-    n : int
-        Its number of elements.
-    beta : float
-        The bound fails with probability at most beta, or should.
-
-    Examples
-    --------
     >>> float(stop_or_oppose_law(0.0, 6)[5, 5])
     0.015625
     """
-    epsilon, n = _check.real("epsilon", epsilon, 0), _check.integer("n", n, 1, 5000)
-    beta, success = _check.real("beta", beta, 0, 1, interval="()"), p(epsilon)
+    success = p(epsilon)
     law = np.zeros((n + 1, n + 1))
     law[:, n] = 0.5 * scipy.stats.binom.pmf(np.arange(n + 1), n, 1 - success)
     v = np.arange(n + 1)
@@ -59,8 +47,6 @@ class SelfMutingResponse:
     ±rate, or 0 from there on: a guesser with full feedback and the threshold ``rate`` falls silent
     while it is ahead.
 
-    Examples
-    --------
     >>> from oralib import channel
     >>> round(channel(SelfMutingResponse(1.0, line=(1, 2, 3)), n=3).epsilon, 6)
     2.240229

@@ -6,16 +6,16 @@ Coordinates do not disturb each other, so all evidence about an element is on it
 - ``"steps"``: all T of them, y_1, ..., y_T, which is all there is to know.
 
 Let Λ be the log-likelihood ratio of what is seen, included against excluded; its sign is the best
-guess, which is right with probability p(\\|Λ\\|). For the sum it is a monotone function of it; for
+guess, which is right with probability p(|Λ|). For the sum it is a monotone function of it; for
 all steps it is the sum over the steps of log(1 - q + q exp((2 y_t - 1) / (2 σ²))).
 
-*The k elements of largest \\|Λ\\| are the best to guess,* for every bound that rises with the
+*The k elements of largest |Λ| are the best to guess,* for every bound that rises with the
 number v of right guesses: given all outputs the coins are independent, so any k guesses are right
 independently of each other, with probabilities that are, in order, at most the k largest
-p(\\|Λ\\|). So the k largest make V stochastically largest. They need not be k/2 on each side: the
+p(|Λ|). So the k largest make V stochastically largest. They need not be k/2 on each side: the
 guesser can be surer that an element was included than that it was not.
 
-*The law of V.* The \\|Λ\\| of the n elements are independent with one continuous law. Given the
+*The law of V.* The |Λ| of the n elements are independent with one continuous law. Given the
 k-th largest, the others above it are independent draws of the law above it, so that V is a binomial
 variable of k - 1 guesses plus one coin; and the tail probability of the k-th largest is a beta
 variable. So means over V are integrals over one variable.
@@ -54,18 +54,11 @@ _INFORMATION_RANGE, _LEAST_SIGMA = (1e-9, 1e5), 0.05
 
 @dataclass(frozen=True, eq=False)
 class Confidence:
-    """How sure a guess at an isolated element can be: the law of \\|Λ\\|, and its sign's errors.
+    """How sure a guess at an isolated element can be: the law of |Λ|, and its sign's errors.
 
-    Attributes
-    ----------
-    level : array
-        Values of \\|Λ\\|, ascending from 0.
-    log_right, log_wrong : array
-        Logarithms of the probability that \\|Λ\\| exceeds the level and the best guess is right, or
-        wrong.
+    At each level, from 0 up, the logarithms of the probability that |Λ| exceeds it and the best
+    guess is right, or wrong.
 
-    Examples
-    --------
     >>> law = confidence(DpSgd(n=1000, sigma=2.4224))
     >>> round(float(law.level_of(0.01)), 3)
     1.123
@@ -81,12 +74,12 @@ class Confidence:
         return [scipy.interpolate.CubicSpline(self.level, logs) for logs in tails]
 
     def at(self, level: Any) -> tuple[Reals, Reals]:
-        """(P[\\|Λ\\| > level, right], P[\\|Λ\\| > level, wrong])."""
+        """(P[|Λ| > level, right], P[|Λ| > level, wrong])."""
         right, wrong, _ = self._splines
         return np.exp(right(level)), np.exp(wrong(level))
 
     def level_of(self, share: Any) -> Reals:
-        """The level that \\|Λ\\| exceeds with probability ``share``."""
+        """The level that |Λ| exceeds with probability ``share``."""
         spline = self._splines[2]
         tail = spline(self.level)
         goal = np.log(np.maximum(share, np.exp(tail[-1])))
@@ -100,23 +93,13 @@ class Confidence:
 def confidence(dpsgd: DpSgd, sees: str = "steps") -> Confidence:
     """How sure the best guesser can be of an element that has its own coordinate.
 
-    Parameters
-    ----------
-    dpsgd : DpSgd
-        A training run with at most as many elements as coordinates.
-    sees : str
-        What the guesser sees of it, ``"sum"`` or ``"steps"``.
-
-    Examples
-    --------
-    For how many elements in a million can the guesser be surer than 9 to 1?
+    For how many elements in a million can it be surer than 9 to 1?
 
     >>> law = confidence(DpSgd(n=1000, sigma=2.4224))
     >>> right, wrong = law.at(log(9))
     >>> round(1e6 * float(right + wrong), 1)
     1.9
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     _check.one_of("sees", sees, VIEWS)
     if dpsgd.n > dpsgd.d:
         raise ValueError(
@@ -154,20 +137,16 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
     With v right and w wrong guesses among n elements, all of them many, the exact p-value is at
     most β where v - e^ε w >= n δ / β: an (ε, δ)-DP mechanism may give n δ elements away on average,
     so n δ / β of them with probability β, and right guesses count only beyond. Both sides grow like
-    n, and the left one is largest for guesses where \\|Λ\\| > ε. So the bound ends at the ε with
+    n, and the left one is largest for guesses where |Λ| > ε. So the bound ends at the ε with
 
-        P[\\|Λ\\| > ε, right] - e^ε P[\\|Λ\\| > ε, wrong] = δ / β.
+        P[|Λ| > ε, right] - e^ε P[|Λ| > ε, wrong] = δ / β.
 
     The left side is the privacy profile of what is seen, the mean of its two directions (an
     accountant takes the larger of them): the audit ends at the ε of about δ / β, not of δ.
 
-    Examples
-    --------
     >>> round(isolated_limit(DpSgd(n=1000, sigma=2.4224), delta=1e-5), 3)
     1.353
     """
-    beta = _check.real("beta", beta, 0, 1, interval="()")
-    delta = _check.real("delta", delta, 1e-20, 1, interval="[)")
     law = confidence(dpsgd, sees)
 
     def excess(epsilon: float) -> float:

@@ -12,28 +12,12 @@ from functools import partial
 from oralib.bounds import Counts
 from oralib.dpsgd import Dropping, simulate_dpsgd, simulate_hopping, simulate_likelihood
 
-__all__ = ["METHODS", "Method"]
-
 
 @dataclass(frozen=True)
 class Method:
     """A way of auditing DP-SGD, for ε = 2 and δ = 1e-5 in the paper's main setting.
 
-    Attributes
-    ----------
-    words : str
-        What is done.
-    per_coordinate : int
-        The number of canaries per coordinate.
-    guesses : int
-        The number of guesses, fixed in advance.
-    play : function
-        The game: ``play(dpsgd, k, trials=..., seed=...)``.
-
-    Examples
-    --------
-    >>> METHODS["paper"].words, METHODS["paper"].guesses
-    ('stay, sums, as in the paper', 100)
+    The number of guesses is fixed in advance; ``play(dpsgd, k, trials=..., seed=...)`` is the game.
     """
 
     words: str

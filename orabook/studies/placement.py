@@ -8,7 +8,7 @@ so that the canary is included with probability p(x). In the end it takes k gues
 Put a price λ_t on a coordinate in step t and a price μ on a guess. Then each canary is on its own,
 and what it is worth is found backwards from the last step, p being the logistic function:
 
-    V_T(x) = max(0, p(\\|x\\|) - μ),
+    V_T(x) = max(0, p(|x|) - μ),
     V_t(x) = max(V_{t+1}(x), max_L E V_{t+1}(x + what a step at load L adds) - λ_t / L).
 
 For all prices >= 0 no policy has more right guesses on average than n V_0(0) + d Σ λ_t + k μ: it
@@ -49,20 +49,10 @@ def placement_ceiling(dpsgd: DpSgd, k: int) -> float:
 
     In the mean-field model that this module describes; up to the error of its grid.
 
-    Parameters
-    ----------
-    dpsgd : DpSgd
-        The training run, of at most 1000 steps.
-    k : int
-        The number of guesses.
-
-    Examples
-    --------
     >>> dpsgd = DpSgd(n=200, d=100, steps=4, sample_rate=0.5, sigma=1.5)
     >>> round(placement_ceiling(dpsgd, 20), 1)
     16.0
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     k = _check.integer("k", k, 1, dpsgd.n)
     if dpsgd.steps > MOST_STEPS:
         raise ValueError(f"steps must be at most {MOST_STEPS}, got steps={dpsgd.steps}")

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import special
 
-from oralib import DpSgd, _check
+from oralib import DpSgd
 from oralib._binomial import log_pmfs
 from oralib.dpsgd.single_step import guess_distance
 from oralib.laws import NEGLIGIBLE_PROBABILITY, Law, law_of
@@ -12,13 +12,10 @@ from oralib.laws import NEGLIGIBLE_PROBABILITY, Law, law_of
 def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
     """One full-batch step of DP-SGD, plain auditing with threshold tau.
 
-    Examples
-    --------
     >>> law = single_step_law(DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0), tau=1.0)
     >>> round(float(law.probability @ law.v) / float(law.probability @ law.r), 4)
     0.8011
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
     distance = guess_distance(dpsgd, tau)
     ones = np.arange(s + 1)

@@ -19,8 +19,6 @@ from oralib import _check
 from oralib.bounds._arguments import flat_counts, float_if_single
 from oralib.bounds.fdp import LARGEST_R, largest_mus, reach
 
-__all__ = ["epsilon_lower_bound_subsampled"]
-
 #: Noise multipliers are tried on a grid, so that many counts share a few curves.
 _PER_E_FOLD = 2048
 _LEAST_SIGMA, _LARGEST_SIGMA = 0.1, 1e6
@@ -42,23 +40,6 @@ def epsilon_lower_bound_subsampled(
     Gaussian mechanism. Each new count takes seconds. At δ = 0 the bound is 0 or inf; for
     0 < δ < 1e-15 it is that at about 1e-15.
 
-    Parameters
-    ----------
-    v, r : int or array
-        How many guesses were right, and how many were taken, 0 <= v <= r <= 10^8.
-    n : int or array
-        The number of elements, taken and abstained, at least r.
-    delta : float or array
-        The δ of (ε, δ)-DP, in [0, 1].
-    beta : float or array
-        How often the bound may fail, in (0, 1).
-    steps : int
-        The number of steps, from 1 to 10^5.
-    sample_rate : float
-        The probability that an element is in a batch, in [10^-6, 1].
-
-    Examples
-    --------
     >>> counts = dict(v=40, r=40, n=40, delta=1e-5)
     >>> round(epsilon_lower_bound_subsampled(**counts, steps=4, sample_rate=1.0), 1)
     6.3

@@ -15,12 +15,7 @@ from oralib.mechanisms import Signs
 def after_guesses(channel: Channel, guesses: Signs) -> Channel:
     """The table of A, which is G after M: its outputs are vectors of guesses, none of them 0.
 
-    Parameters
-    ----------
-    channel : Channel
-        The table of M.
-    guesses : array
-        What is guessed at each output, outputs x n, each entry -1 or 1.
+    ``guesses`` are what is guessed at each output, outputs x n.
     """
     array = np.asarray(guesses)
     if array.shape != (len(channel.table), channel.n) or not (np.abs(array) == 1).all():

@@ -7,10 +7,7 @@ adversary knows these laws, sees the output o, and weighs two values x and y of 
 
 Fair coins are the special case X = {-1, 1}, Θ_i uniform. The closer the laws are to certainty, the
 closer the adversary comes to knowing all other elements, as in differential privacy.
-
-See Also
---------
-oralib.Channel : the special case of fair coins, for which the whole audit is computed.
+:class:`oralib.Channel` is that special case, for which the whole audit is computed.
 """
 
 from collections.abc import Sequence
@@ -25,8 +22,6 @@ from oralib._rounding import log_ratio, snap
 from oralib.channel import Channel, average_of_best, largest_loss
 from oralib.mechanisms import sign_vectors
 
-__all__ = ["SampledChannel"]
-
 
 @dataclass(frozen=True, eq=False)
 class SampledChannel:
@@ -40,8 +35,6 @@ class SampledChannel:
     theta : array
         Row i is the law of element i, shape (n, |X|); one row stands for all elements.
 
-    Examples
-    --------
     The exclusive or of three bits. Fair bits hide each other completely; bits that an adversary
     can predict with 90% hide each other less.
 
@@ -145,11 +138,8 @@ class SampledChannel:
     def restricted(self, pairs: Sequence[tuple[int, int]]) -> Channel:
         """M_Z: the mechanism as a function of fair coins that choose from each pair.
 
-        Parameters
-        ----------
-        pairs : array
-            For each element (x_i, y_i), the values for S_i = -1 and S_i = 1. With x_i = y_i the
-            coin has no effect; the paper's Algorithm 1 excludes that.
+        Pairs are the values for S_i = -1 and S_i = 1. If they are equal, the coin has no effect;
+        the paper's Algorithm 1 excludes that.
         """
         choice = _check.integers("pairs", pairs, 0, self.table.shape[1] - 1)
         if choice.shape != (self.n, 2):

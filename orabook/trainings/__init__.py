@@ -9,8 +9,7 @@ Coins decide which canaries are included. A canary that is left out stays in the
 0, so that the number of examples does not depend on the coins: Opacus scales gradients by it.
 
 Opacus is not changed, so its sampler, its clipping and its noise are all audited, from the weights
-after each step. This needs ``make torch``, or ``pip install '.[torch]'`` in the
-repository.
+after each step. This needs ``make torch``, or ``pip install '.[torch]'`` in the repository.
 """
 
 from orabook.trainings.digits import TRAINING_BUGS, Training, train_digits

@@ -13,6 +13,8 @@ from opacus import PrivacyEngine
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
+from orabook.trainings.digits import CLIP, LEARNING_RATE
+
 #: The size of a canary's gradient before clipping, in clipping thresholds.
 CANARY = 3.0
 
@@ -27,16 +29,15 @@ class Examples(Dataset[Any]):
         self,
         pixels: NDArray[np.float64],
         labels: NDArray[np.int64],
-        clips: NDArray[np.floating[Any]],
+        included: NDArray[np.bool_],
         columns: NDArray[np.int64],
         features: int,
     ) -> None:
-        """``clips`` are the clipping threshold for included canaries, and 0 for the others."""
         self.digits = torch.zeros(len(pixels), features)
         self.digits[:, : pixels.shape[1]] = torch.from_numpy(pixels)
         self.labels = torch.from_numpy(labels)
         self.classes = int(labels.max()) + 1
-        self.sizes = torch.from_numpy(CANARY * clips.astype(np.float32))
+        self.sizes = torch.from_numpy(CANARY * CLIP * included.astype(np.float32))
         self.columns = torch.from_numpy(columns)
         self.drawn = torch.zeros(0, dtype=torch.long)  # the examples in the batch of this step
 
@@ -69,14 +70,7 @@ def loss(outputs: Tensor, wanted: Tensor, sizes: Tensor) -> Tensor:
 
 @torch.random.fork_rng(devices=[])  # the caller's random numbers are left alone
 def train(
-    data: Examples,
-    steps: int,
-    batches: int,
-    sigma: float,
-    learning_rate: float,
-    clip: float,
-    bug: str | None,
-    seed: int,
+    data: Examples, steps: int, batches: int, sigma: float, bug: str | None, seed: int
 ) -> tuple[NDArray[np.float64], float]:
     """The weights before the first step, zeros, and after each; what Opacus divides sums by."""
     model = nn.Linear(data.digits.shape[1], data.classes, bias=False)
@@ -89,13 +83,13 @@ def train(
         order = torch.Generator().manual_seed(2 * seed + 1)
         how: Any = {"shuffle": shuffled, "collate_fn": lambda batch: batch, "generator": order}
         loader = DataLoader(data, batch_size=-(-len(data) // batches), **how)
-        how = {"max_grad_norm": clip, "noise_generator": noise, "poisson_sampling": not shuffled}
+        how = {"max_grad_norm": CLIP, "noise_generator": noise, "poisson_sampling": not shuffled}
         noise_multiplier = sigma * NOISE.get(bug, 1.0)
         private, optimizer, loader = make_private(
-            model, loader, learning_rate, noise_multiplier, **how
+            model, loader, LEARNING_RATE, noise_multiplier, **how
         )
         if bug == "no clipping for a tenth":
-            optimizer.attach_step_hook(without_clipping(data, clip))
+            optimizer.attach_step_hook(without_clipping(data))
         weights = [model.weight.detach().clone()]
         for inputs, wanted, sizes, drawn in islice(epochs_of(loader), steps):
             data.drawn = drawn
@@ -125,9 +119,9 @@ def make_private(
 
 @torch.random.fork_rng(devices=[])
 def release_noise(
-    examples: int, weights: int, batch_size: int, sigma: float, steps: int, seed: int, ghost: bool
+    examples: int, weights: int, batch_size: int, steps: int, seed: int, ghost: bool
 ) -> NDArray[np.float64]:
-    """The weights after a training on this many examples, all of them zero: nothing but noise."""
+    """The weights after a training on examples that are all zero: nothing but noise, σ = 1."""
     # As many inputs as outputs, or nearly: a batch is then small compared with the weights.
     outputs = max(size for size in range(1, isqrt(weights) + 1) if weights % size == 0)
     model = nn.Linear(weights // outputs, outputs, bias=False)
@@ -140,7 +134,7 @@ def release_noise(
         given = DataLoader(data, batch_size=batch_size, generator=order)
         how: Any = {"max_grad_norm": 1.0, "noise_generator": noise}
         how["grad_sample_mode"] = "ghost" if ghost else "hooks"
-        private, optimizer, *with_ghosts, loader = make_private(model, given, 1.0, sigma, **how)
+        private, optimizer, *with_ghosts, loader = make_private(model, given, 1.0, 1.0, **how)
         (loss_of,) = with_ghosts or [nn.CrossEntropyLoss()]
         for some, wanted in islice(epochs_of(loader), steps):
             optimizer.zero_grad()
@@ -155,14 +149,14 @@ def epochs_of(loader: Any) -> Iterator[Any]:
         yield from loader
 
 
-def without_clipping(data: Examples, clip: float) -> Callable[[Any], None]:
+def without_clipping(data: Examples) -> Callable[[Any], None]:
     """A hook by which every tenth example adds back what clipping removed from it."""
 
     def hook(optimizer: Any) -> None:
         (weight,) = optimizer.params
         sample = weight.grad_sample
         norm = sample.flatten(1).norm(dim=1)
-        kept = (clip / norm.clamp(min=1e-12)).clamp(max=1)
+        kept = (CLIP / norm.clamp(min=1e-12)).clamp(max=1)
         missing = (1 - kept) * (data.drawn % 10 == 0)
         weight.grad += torch.einsum("b,bcf->cf", missing, sample) / optimizer.expected_batch_size
 

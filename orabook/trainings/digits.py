@@ -6,7 +6,6 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from oralib import _check
 from oralib._extra import needed
@@ -22,6 +21,7 @@ TRAINING_BUGS = (
 )
 
 CLASSES, PIXELS, DIGITS = 10, 64, 1797
+LEARNING_RATE, CLIP = 2.0, 1.0
 
 #: PyTorch is seeded with up to twice this and one more, and accepts no larger seeds.
 LARGEST_SEED = 2**62
@@ -29,71 +29,21 @@ LARGEST_SEED = 2**62
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What a training has released, and how it was set up.
+    """What a training has released: all its weights, and what Opacus divides gradients by.
 
-    Attributes
-    ----------
-    dpsgd : DpSgd
-        The training as it is claimed to be.
-    weights : array
-        The weights w_0, ..., w_T, a row for each; those of the first feature come first.
-    columns : array
-        The weights that the canaries use, one for each coordinate of ``dpsgd``.
-    learning_rate, clip : float
-        As Opacus was given them.
-    batch : float
-        What Opacus divides sums of gradients by.
-
-    Examples
-    --------
-    >>> weights = np.array([[0.0, 0.0], [-0.5, 0.0]])
-    >>> dpsgd = DpSgd(n=2, d=2, steps=1, sample_rate=0.1)
-    >>> Training(dpsgd, weights, np.array([0, 1]), 0.5, 1.0, 1.0).gradients.tolist()
-    [[1.0, -0.0]]
+    Row t of the weights is w_t; those of the first feature come first.
     """
 
     dpsgd: DpSgd
     weights: NDArray[np.float64]
-    columns: NDArray[np.int64]
-    learning_rate: float
-    clip: float
     batch: float
 
     @property
     def gradients(self) -> NDArray[np.float64]:
         """The noisy gradients of the canaries' coordinates, in units of the clipping threshold."""
-        units = {"learning_rate": self.learning_rate, "clip": self.clip, "batch": self.batch}
-        return noisy_gradients(self.weights[:, self.columns], **units)
-
-    @property
-    def expected_from_digits(self) -> NDArray[np.float64]:
-        """What the digits add to these gradients on average, from the weights before each step.
-
-        An auditor who knows the digits subtracts it. What remains is the randomness of their
-        batches.
-        """
-        pixels, labels = digits()
-        wanted = np.eye(CLASSES)[labels]
-        table = np.empty((self.dpsgd.steps, self.columns.size))
-        for t, weights in enumerate(self.weights[:-1]):
-            error = special.softmax(pixels @ self._of_pixels(weights), axis=1) - wanted
-            norm = np.linalg.norm(pixels, axis=1) * np.linalg.norm(error, axis=1)
-            error *= np.minimum(1, self.clip / np.maximum(norm, 1e-300))[:, None]
-            total = np.zeros(weights.size)
-            total[: PIXELS * CLASSES] = (pixels.T @ error).ravel()
-            table[t] = total[self.columns]
-        return table * (self.dpsgd.sample_rate / self.clip)
-
-    @property
-    def accuracy(self) -> float:
-        """The share of the digits that the last weights recognize."""
-        pixels, labels = digits()
-        outputs = pixels @ self._of_pixels(self.weights[-1])
-        return float((outputs.argmax(axis=1) == labels).mean())
-
-    @staticmethod
-    def _of_pixels(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        return weights[: PIXELS * CLASSES].reshape(PIXELS, CLASSES)
+        columns = PIXELS * CLASSES + np.arange(self.dpsgd.used_coordinates)
+        units = {"learning_rate": LEARNING_RATE, "clip": CLIP, "batch": self.batch}
+        return noisy_gradients(self.weights[:, columns], **units)
 
 
 @lru_cache(maxsize=1)
@@ -106,52 +56,19 @@ def digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 
 
 def train_digits(
-    dpsgd: DpSgd,
-    included: ArrayLike,
-    *,
-    seed: int,
-    among_digits: bool = False,
-    bug: str | None = None,
-    learning_rate: float = 2.0,
-    clip: float = 1.0,
+    dpsgd: DpSgd, included: ArrayLike, *, seed: int, bug: str | None = None
 ) -> Training:
     """Train a linear model on the digits and the included canaries, with Opacus.
 
-    Parameters
-    ----------
-    dpsgd : DpSgd
-        The canaries, the steps, the sample rate and the noise that are claimed. Opacus takes the
-        sample rate from the number of batches, into which the examples must be cut evenly.
-    included : array
-        Which of the n canaries are in the training data.
-    seed : int
-        For the batches, for the noise, and for the weights of canaries among the digits.
-    among_digits : bool
-        Whether the canaries use weights that the digits use as well, at most 640 of them, or
-        weights of features that are 0 for all digits.
-    bug : str or None
-        One of :data:`TRAINING_BUGS` to plant.
-    learning_rate, clip : float
-        The learning rate, and the norm to which the gradient of each example is clipped.
-
-    Examples
-    --------
-    With PyTorch and Opacus, in some seconds:
-
-    >>> dpsgd = DpSgd(n=100, d=100, steps=10)
-    >>> included = np.random.default_rng(1).random(100) < 0.5
-    >>> training = train_digits(dpsgd, included, seed=1)  # doctest: +SKIP
-    >>> training.gradients.shape  # doctest: +SKIP
-    (10, 100)
+    The canaries use weights of features that are 0 for all digits. Opacus takes the sample rate
+    from the number of batches, into which the examples must be cut evenly. ``bug`` is one of
+    :data:`TRAINING_BUGS`.
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     coins = _check.coins("included", included, dpsgd.n)
     seed = _check.integer("seed", seed, 0, LARGEST_SEED)
-    among_digits = _check.truth("among_digits", among_digits)
     if bug is not None:
         _check.one_of("bug", bug, TRAINING_BUGS)
-    learning_rate = _check.real("learning_rate", learning_rate, 1e-6, 1e3)
-    clip = _check.real("clip", clip, 1e-6, 1e6)
     batches = round(1 / dpsgd.sample_rate)
     if abs(batches * dpsgd.sample_rate - 1) > 1e-9:
         raise ValueError(
@@ -165,23 +82,11 @@ def train_digits(
             f"cut, {DIGITS} digits and n={dpsgd.n}, got sample_rate=1/{batches} (nearest: "
             f"1/{loaded})"
         )
-    used = dpsgd.used_coordinates
-    if among_digits and used > PIXELS * CLASSES:
-        raise ValueError(
-            f"d must be at most {PIXELS * CLASSES}, the weights of the digits, got d={used}"
-        )
     with needed("torch", "opacus"):
         from orabook.trainings import _opacus
 
-    if among_digits:
-        drawn = np.random.default_rng(seed).permutation(PIXELS * CLASSES)[:used]
-        features, columns = PIXELS, np.sort(drawn)
-    else:
-        features = PIXELS + -(-used // CLASSES)
-        columns = PIXELS * CLASSES + np.arange(used)
-    of_canaries = columns[np.arange(dpsgd.n) % used]
-    data = _opacus.Examples(*digits(), clip * coins, of_canaries, features)
-    weights, batch = _opacus.train(
-        data, dpsgd.steps, batches, dpsgd.sigma, learning_rate, clip, bug, seed
-    )
-    return Training(dpsgd, weights, columns, learning_rate, clip, batch)
+    used = dpsgd.used_coordinates
+    of_canaries = PIXELS * CLASSES + np.arange(dpsgd.n) % used
+    data = _opacus.Examples(*digits(), coins, of_canaries, features=PIXELS + -(-used // CLASSES))
+    weights, batch = _opacus.train(data, dpsgd.steps, batches, dpsgd.sigma, bug, seed)
+    return Training(dpsgd, weights, batch)

@@ -16,8 +16,6 @@ from oralib._extra import needed
 def expected_batch(examples: int, batch_size: int) -> int:
     """What Opacus 1.6.0 divides gradients by, for this many examples and this batch size.
 
-    Examples
-    --------
     >>> [expected_batch(examples, 10) for examples in (100, 101, 109, 110, 111)]
     [10, 9, 9, 10, 9]
     """
@@ -34,7 +32,6 @@ def release_noise(
     *,
     weights: int = 20_000,
     batch_size: int = 10,
-    sigma: float = 1.0,
     steps: int = 1,
     ghost: bool = False,
     seed: int,
@@ -42,36 +39,14 @@ def release_noise(
     """Train with Opacus on this many examples that are all zero, and release the weights.
 
     Gradients of this linear model are zero, so its weights are the sum of the noise of all steps,
-    divided by what Opacus divides by.
-
-    Parameters
-    ----------
-    examples, weights, steps : int
-        How many there are.
-    batch_size : int
-        The batch size of the loader that Opacus is given.
-    sigma : float
-        The noise multiplier, with a clipping threshold of 1 and a learning rate of 1.
-    ghost : bool
-        Whether Opacus uses ghost clipping, which needs so little memory that a model may have a
-        million weights.
-    seed : int
-        Of the noise and of the batches.
-
-    Examples
-    --------
-    With PyTorch and Opacus, in some seconds:
-
-    >>> release_noise(100, weights=1000, seed=1).shape  # doctest: +SKIP
-    (1000,)
+    divided by what Opacus divides by. Ghost clipping needs so little memory that a model may have a
+    million weights.
     """
     examples = _check.integer("examples", examples, 1, 10**7)
     weights = _check.integer("weights", weights, 1, 10**8)
     batch_size = _check.integer("batch_size", batch_size, 1, examples)
-    sigma = _check.real("sigma", sigma, 1e-3, 1e6)
     steps = _check.integer("steps", steps, 1, 10**6)
-    ghost = _check.truth("ghost", ghost)
     seed = _check.integer("seed", seed, 0, LARGEST_SEED)
     with needed("torch", "opacus"):
         from orabook.trainings import _opacus
-    return _opacus.release_noise(examples, weights, batch_size, sigma, steps, seed, ghost)
+    return _opacus.release_noise(examples, weights, batch_size, steps, seed, ghost)
