@@ -130,8 +130,7 @@ def explored(epsilon: float, x: int, way: str, trials: int | None = None) -> pd.
     for k, counts in zip(guesses, many, strict=True):
         bounds = valid_lower_bound(counts, delta=1e-5)
         row = {"epsilon": epsilon, "method": way, "x": x, "k": k, "bound": bounds.mean()}
-        row["bound_se"] = bounds.std(ddof=1) / sqrt(len(bounds))
-        row["accuracy"] = counts.accuracy.mean()
+        row |= {"bound_se": standard_error(bounds), "accuracy": counts.accuracy.mean()}
         rows.append(row | {"trials": counts.trials, "first": bounds[:FIRST].mean()})
     return pd.DataFrame(rows[::-1])
 
@@ -162,29 +161,13 @@ EXPLORED = {
 }
 
 
-def planted_bugs() -> pd.DataFrame:
-    """Twenty real trainings for each bug and claim; needs PyTorch."""
-    return planted.planted_bugs(runs=20)
-
-
-def overclaims() -> pd.DataFrame:
-    """How often bounds claim too much where their assumptions are wrong; half a minute."""
-    return studies.overclaims()
-
-
-def lacking() -> bool:
-    """Whether a package of the real trainings is missing."""
-    _, needed = stored_outputs.NEEDS["torch"]
-    return any(find_spec(name) is None for name in needed)
-
-
-MAKERS = {
+MAKERS: dict[str, Callable[[], pd.DataFrame]] = {
     "best-bounds": best_bounds,
     "bound-map": bound_map,
     "explorer": explorer,
     "graded": graded,
-    "overclaims": overclaims,
-    "planted-bugs": planted_bugs,
+    "overclaims": studies.overclaims,
+    "planted-bugs": partial(planted.planted_bugs, runs=20),  # real trainings of each bug and claim
 }
 
 
@@ -193,7 +176,7 @@ def main() -> None:
     unknown = [name for name in names if name not in MAKERS]
     if unknown:
         sys.exit(f"there is no table {unknown[0]}, only {', '.join(MAKERS)}")
-    if "planted-bugs" in names and lacking():
+    if "planted-bugs" in names and not all(map(find_spec, stored_outputs.NEEDS["torch"][1])):
         print("planted-bugs needs PyTorch: make torch", file=sys.stderr)
         names.remove("planted-bugs")
     for name in names:

@@ -14,13 +14,10 @@ from sphinx_proof.nodes import unenumerable_node
 
 logger = logging.getLogger(__name__)
 
-KINDS = (
-    *("definition", "theorem", "proposition", "lemma"),
-    *("corollary", "algorithm", "example", "remark"),
-)
+KINDS = "Definition|Theorem|Proposition|Lemma|Corollar|Algorithm"
 NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)?"
 MENTION = re.compile(
-    rf"\b({'|'.join(kind.title().removesuffix('y') for kind in KINDS)})(y|s|ies)?\s+"
+    rf"\b({KINDS})(y|s|ies)?\s+"
     rf"({NUMBER}(?:(?:,?\s+(?:and|or|to)\s+|,\s+|–){NUMBER})*)(?![\w-])"
 )
 
@@ -65,20 +62,8 @@ def mentions(text: str) -> list[tuple[int, int, str]]:
     return found
 
 
-class statement_node(nodes.Admonition, nodes.Element):
-    """A statement of the paper: a box that says nothing about itself except its title."""
-
-
-def visit_statement(translator, node):
-    translator.body.append(translator.starttag(node, "div", CLASS="admonition"))
-
-
-def depart_statement(translator, node):
-    translator.body.append("</div>\n")
-
-
 def name_statements(app, doctree):
-    """Boxes with a label of the paper carry its number, in their title and in references."""
+    """Boxes with a label of the paper carry its number in their title, and nothing before it."""
     for box in list(doctree.findall(nodes.Admonition)):
         label = box.get("label", "")
         if not label.startswith("paper-"):
@@ -96,28 +81,16 @@ def name_statements(app, doctree):
             logger.warning(words, label, said, name, location=box)
         title["ids"] = []  # the box has them
         entry = ("single", name, label, "main", None)
-        statement = statement_node("", *box.children, **box.attributes)
+        statement = nodes.admonition("", *box.children, **box.attributes)
         statement["classes"].append("of-the-paper")
         box.replace_self([addnodes.index(entries=[entry]), statement])
-    for reference in doctree.findall(addnodes.pending_xref):
-        label = reference["reftarget"]
-        if reference.get("refdomain") == "prf" and label.startswith("paper-"):
-            shown = reference[0]
-            if shown.astext() == label:  # no words by the author
-                shown.children = []
-                shown += nodes.Text(name_of(label))
 
 
 def strip_parentheses(title):
     """Undo the format ``" (%t)"`` of sphinx-proof."""
-    texts = list(title.findall(nodes.Text))
-    first, last = texts[0], texts[-1]
-    opened = re.sub(r"^\s*\(", "", first)
-    if first is last:
-        title.replace(first, nodes.Text(re.sub(r"\)$", "", opened)))
-    else:
-        first.parent.replace(first, nodes.Text(opened))
-        last.parent.replace(last, nodes.Text(re.sub(r"\)$", "", last)))
+    for pattern, place in (r"^\s*\(", 0), (r"\)$", -1):
+        text = list(title.findall(nodes.Text))[place]
+        text.parent.replace(text, nodes.Text(re.sub(pattern, "", text)))
 
 
 #: Where a mention stays as it is.
@@ -125,11 +98,6 @@ SILENT = (
     *(nodes.reference, nodes.literal, nodes.literal_block, nodes.math, nodes.math_block),
     *(nodes.raw, nodes.comment, nodes.title, nodes.subtitle, nodes.rubric, nodes.citation),
 )
-
-
-def ancestors(node):
-    while node := node.parent:
-        yield node
 
 
 def join_texts(doctree):
@@ -146,19 +114,6 @@ def join_texts(doctree):
         element.extend(joined)
 
 
-def is_cited(neighbours):
-    return any("bibtex-citation" in x.get("classes", []) for x in neighbours if x.children)
-
-
-def is_of_another_paper(text, start, end):
-    """Whether a citation next to the words says that the theorem is from another paper."""
-    place = text.parent.index(text)
-    before, after = text.parent[place - 1 : place], text.parent[place + 1 : place + 2]
-    return (is_cited(after) and re.fullmatch(r",?\s*(of|in|by)?\s*", text[end:])) or (
-        is_cited(before) and re.fullmatch(r"(’s|'s)?,?\s*", text[:start])
-    )
-
-
 def link_mentions(app, doctree, docname):
     """Make every mention of a statement that has a box a link to it, in text and in raw HTML."""
     boxes = {
@@ -170,38 +125,35 @@ def link_mentions(app, doctree, docname):
     def address(label):
         return f"{app.builder.get_relative_uri(docname, boxes[label])}#{label}"
 
-    def link_to(label):
-        return f'<a class="reference internal" href="{address(label)}">'
-
     join_texts(doctree)
     for text in list(doctree.findall(nodes.Text)):
-        around = list(ancestors(text))
+        around, node = [], text
+        while node := node.parent:
+            around.append(node)
         if any(isinstance(node, SILENT) for node in around):
             continue
         own = {label for node in around for label in node.get("ids", [])}
         parts, end = [], 0
         for start, stop, label in mentions(text):
-            if label not in boxes or label in own or is_of_another_paper(text, start, stop):
-                continue
-            link = nodes.reference("", text[start:stop], internal=True, refuri=address(label))
-            parts += [nodes.Text(text[end:start]), link]
-            end = stop
+            if label in boxes and label not in own:
+                link = nodes.reference("", text[start:stop], internal=True, refuri=address(label))
+                parts += [nodes.Text(text[end:start]), link]
+                end = stop
         if parts:
             text.parent.replace(text, [*parts, nodes.Text(text[end:])])
     for raw in list(doctree.findall(nodes.raw)):
         if "html" in raw.get("format", "").split():
-            html = link_in_html(raw.astext(), boxes, link_to)
+            html = link_in_html(raw.astext(), boxes, address)
             raw.children = [nodes.Text(html)]
             raw.rawsource = html
 
 
-def link_in_html(html, boxes, link_to):
+def link_in_html(html, boxes, address):
     """Links in the text of a piece of HTML, but not within links, code, headings or scripts.
 
-    >>> link_in_html("<td>Theorem 5.2</td>", {"paper-theorem-5-2"}, "<a href='#{}'>".format)
-    "<td><a href='#paper-theorem-5-2'>Theorem 5.2</a></td>"
-    >>> link_in_html("<code>Theorem 5.2</code>", {"paper-theorem-5-2"}, "<a href='#{}'>".format)
-    '<code>Theorem 5.2</code>'
+    >>> html = "<td>Lemma 2 <code>Lemma 2</code></td>"
+    >>> link_in_html(html, {"paper-lemma-2"}, "#{}".format)
+    '<td><a class="reference internal" href="#paper-lemma-2">Lemma 2</a> <code>Lemma 2</code></td>'
     """
     silent, parts = 0, []
     for part in re.split(r"(<[^>]*>)", html):
@@ -212,7 +164,8 @@ def link_in_html(html, boxes, link_to):
             end = 0
             for start, stop, label in mentions(part):
                 if label in boxes:
-                    parts.append(f"{part[end:start]}{link_to(label)}{part[start:stop]}</a>")
+                    link = f'<a class="reference internal" href="{address(label)}">'
+                    parts.append(f"{part[end:start]}{link}{part[start:stop]}</a>")
                     end = stop
             part = part[end:]
         parts.append(part)
@@ -220,7 +173,6 @@ def link_in_html(html, boxes, link_to):
 
 
 def setup(app):
-    app.add_node(statement_node, html=(visit_statement, depart_statement))
     app.connect("doctree-read", name_statements)
     app.connect("doctree-resolved", link_mentions)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
