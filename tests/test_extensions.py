@@ -242,7 +242,7 @@ def test_warnings_and_failing_cells_end_a_build(tmp_path):
                 [text("# A\n\n{eval}`missing`\n\n" + boxes)],
                 (
                     "name 'missing' is not defined",
-                    "it must begin with 'Lemma 1'",
+                    "paper-lemma-1 has the title of paper-lemma-2",
                     "paper-lemma-3 needs the option :nonumber:",
                 ),
             ),

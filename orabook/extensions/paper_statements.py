@@ -22,23 +22,13 @@ MENTION = re.compile(
 )
 
 
-def label_of(kind: str, number: str) -> str:
-    """The label of a box.
+def label_of(name: str) -> str:
+    """The label of the box of a statement.
 
-    >>> label_of("Proposition", "E.5")
+    >>> label_of("Proposition E.5")
     'paper-proposition-e-5'
     """
-    return f"paper-{kind}-{number.replace('.', '-')}".lower()
-
-
-def name_of(label: str) -> str:
-    """What the box is called in the paper.
-
-    >>> name_of("paper-proposition-e-5")
-    'Proposition E.5'
-    """
-    kind, *number = label.removeprefix("paper-").split("-")
-    return f"{kind.title()} {'.'.join(number).upper()}"
+    return "paper-" + re.sub(r"[ .]", "-", name).lower()
 
 
 def mentions(text: str) -> list[tuple[int, int, str]]:
@@ -52,13 +42,12 @@ def mentions(text: str) -> list[tuple[int, int, str]]:
     """
     found = []
     for match in MENTION.finditer(text):
-        stem, ending = match[1].lower(), match[2]
-        kind = stem + "y" if stem == "corollar" else stem
+        kind = "Corollary" if match[1] == "Corollar" else match[1]
         numbers = list(re.finditer(NUMBER, match[3]))
-        several = ending in ("s", "ies")
+        several = match[2] in ("s", "ies")
         for place, number in enumerate(numbers if several else numbers[:1]):
             start = match.start(3) + number.start() if place else match.start()
-            found.append((start, match.start(3) + number.end(), label_of(kind, number[0])))
+            found.append((start, match.start(3) + number.end(), label_of(f"{kind} {number[0]}")))
     return found
 
 
@@ -73,12 +62,10 @@ def name_statements(app, doctree):
             logger.warning("%s needs the option :nonumber:", label, location=box)
             continue
         strip_parentheses(title)
-        said = title.astext()
+        name = title.astext().partition(" of the paper")[0]
         numbered = not label.startswith("paper-section-")  # otherwise a statement without a number
-        name = name_of(label) if numbered else said.partition(" of the paper")[0]
-        if not said.startswith(name):
-            words = "%s has the title %r: it must begin with %r"
-            logger.warning(words, label, said, name, location=box)
+        if numbered and label_of(name) != label:
+            logger.warning("%s has the title of %s", label, label_of(name), location=box)
         title["ids"] = []  # the box has them
         entry = ("single", name, label, "main", None)
         statement = nodes.admonition("", *box.children, **box.attributes)

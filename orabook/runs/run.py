@@ -96,8 +96,12 @@ def run_chapter(
     """
     parameters = check_parameters(chapter, given)
     commit = ask_git("describe", "--always", "--dirty", "--abbrev=40").strip() or "unknown"
-    origin = {"seed": parameters.get("seed"), **origin_of(chapter, inputs), "commit": commit}
-    folder = _default_folder(chapter, given) if folder is None else _check.path("folder", folder)
+    origin = origin_of(chapter, inputs)
+    if folder is None:  # runs/06-dp-sgd-epsilon=4- and a digest
+        words = "-".join([chapter.name, *(f"{name}={value}" for name, value in given.items())])
+        plain = re.sub(r"[^A-Za-z0-9.,=+_-]", "", words)[:100]
+        folder = Path("runs") / f"{plain}-{key_of(parameters, origin)}"
+    folder = _check.path("folder", folder)
     if force and os.path.lexists(folder):
         os.rename(folder, _aside(folder, "old"))
     check_new(folder)
@@ -123,12 +127,18 @@ def run_chapter(
         notebook.metadata.papermill.update(input_path=chapter.path.name, output_path="")
         _tell_parameters(notebook, chapter, parameters)
         nbformat.write(notebook, path)
-        origin["finished"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        origin["seconds"] = round(time.time() - began, 1)
         results = results_of(notebook)
         record = {
-            **{"chapter": chapter.name, "parameters": as_json(parameters)},
-            **{"results": as_json(results), "provenance": origin},
+            "chapter": chapter.name,
+            "parameters": as_json(parameters),
+            "results": as_json(results),
+            "provenance": {
+                "seed": parameters.get("seed"),
+                **origin,
+                "commit": commit,
+                "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "seconds": round(time.time() - began, 1),
+            },
         }
         text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
         (written / "results.json").write_text(text + "\n", encoding="utf-8")
@@ -195,27 +205,7 @@ def _sources_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def run_key(chapter: Chapter, given: Mapping[str, Any], inputs: Sequence[Path] = ()) -> str:
-    """A digest of a chapter's cells, our sources, versions, all parameters, and inputs.
-
-    Examples
-    --------
-    >>> from orabook.runs import find_chapter
-    >>> chapter = find_chapter("06-dp-sgd")
-    >>> run_key(chapter, {"epsilon": 2.0}) == run_key(chapter, {})
-    True
-    """
-    return key_of(check_parameters(chapter, given), origin_of(chapter, inputs))
-
-
 def key_of(parameters: Mapping[str, Any], origin: Mapping[str, Any]) -> str:
     """The name of a run with these parameters, all of them, and this origin."""
-    content = [parameters, origin]
-    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _default_folder(chapter: Chapter, given: Mapping[str, Any]) -> Path:
-    """``runs/06-dp-sgd-epsilon=4-`` and the key of the run."""
-    words = "-".join([chapter.name, *(f"{name}={value}" for name, value in given.items())])
-    plain = re.sub(r"[^A-Za-z0-9.,=+_-]", "", words)[:100]
-    return Path("runs") / f"{plain}-{run_key(chapter, given)}"
+    content = json.dumps([parameters, origin], sort_keys=True)
+    return sha256(content.encode()).hexdigest()[:16]
