@@ -58,10 +58,8 @@ def place(page: str, anchor: str = "") -> str:
 
 def printed_parts() -> list[tuple[str, list[str]]]:
     """The parts of the book, each with its printed pages."""
-    return [
-        (name, [page for page in pages if not page.startswith("book/api")])
-        for name, pages in contents(ROOT)
-    ]
+    parts = contents(ROOT)
+    return [(name, [x for x in pages if not x.startswith("book/api")]) for name, pages in parts]
 
 
 def read(page: str) -> BeautifulSoup:
@@ -158,15 +156,11 @@ def joined() -> str:
                 heading.name = "h1"  # it is in no part
             if name and number == 0:
                 chapter.insert(0, BeautifulSoup(f'<h1 class="part">{name}</h1>', "html.parser"))
-            listing.append(
-                f'<li><a href="#{place(page)}"><span>{words}</span> '
-                '<span class="sheet"></span></a></li>'
-            )
+            name_and_sheet = f'<span>{words}</span> <span class="sheet"></span>'
+            listing.append(f'<li><a href="#{place(page)}">{name_and_sheet}</a></li>')
             label = "sheet-" + re.sub(r"\W", "-", place(page))
-            styles.append(
-                f'@page {label} {{ @top-left {{ content: "{words}"; }} }}\n'
-                f'[id="{place(page)}"] {{ page: {label}; }}'
-            )
+            styles.append(f'@page {label} {{ @top-left {{ content: "{words}"; }} }}')
+            styles.append(f'[id="{place(page)}"] {{ page: {label}; }}')
             body.append(str(chapter))
         listing.append("</ul></li>")
     return f"""<!DOCTYPE html>
@@ -202,13 +196,6 @@ WIDTH = round((210 - 2 * 18) / 25.4 * 96)
 
 #: Formulas and tables that are too wide are made smaller, since nothing scrolls on paper.
 FIT = """
-const room = element => {
-  const box = element.parentElement.closest('td, th, .admonition, li, dd, main');
-  const style = getComputedStyle(box);
-  const inner = box.getBoundingClientRect().right
-    - parseFloat(style.paddingRight) - parseFloat(style.borderRightWidth);
-  return inner - element.getBoundingClientRect().left;
-};
 for (const formula of document.querySelectorAll('mjx-container')) {
   const width = formula.firstElementChild.getBoundingClientRect().width;
   const place = formula.hasAttribute('display')
@@ -216,7 +203,10 @@ for (const formula of document.querySelectorAll('mjx-container')) {
   if (width > place) formula.style.fontSize = 98 * place / width + '%';
 }
 for (const table of document.querySelectorAll('main table')) {
-  const place = room(table);
+  const box = table.parentElement.closest('td, th, .admonition, li, dd, main');
+  const style = getComputedStyle(box);
+  const place = box.getBoundingClientRect().right - table.getBoundingClientRect().left
+    - parseFloat(style.paddingRight) - parseFloat(style.borderRightWidth);
   if (table.scrollWidth > place + 1) table.style.zoom = Math.max(0.4, place / table.scrollWidth);
 }
 """
@@ -266,14 +256,10 @@ def start_chromium(profile: Path, hosts: str = "", **logs: str) -> Any:
 @contextmanager
 def printer() -> Iterator[Any]:
     """A Chromium without network access that takes its time."""
-    with tempfile.TemporaryDirectory() as profile:
-        chromium = start_chromium(Path(profile))
+    with tempfile.TemporaryDirectory() as profile, start_chromium(Path(profile)) as chromium:
         chromium.command_executor.client_config.timeout = 1200  # it is a long book
         chromium.set_script_timeout(600)
-        try:
-            yield chromium
-        finally:
-            chromium.quit()
+        yield chromium
 
 
 def lay_out(chromium: Any, path: Path) -> None:
@@ -317,8 +303,8 @@ def main() -> None:
         if wide := chromium.execute_script(TOO_WIDE):
             raise SystemExit("error: too wide for paper: " + "\n".join(wide))
         whole = print_out(chromium)
-        # Only now do we know on which sheet each chapter begins. Printing everything again would
-        # take minutes, so the numbers are printed separately, onto the table of contents.
+        # Only now do we know on which sheet each chapter begins. To print everything again would
+        # take minutes, so the numbers are printed alone, and laid onto the table of contents.
         chromium.execute_script(NUMBERS, sheets(whole))
         numbers = print_out(chromium, whole=False)
     writer = PdfWriter(clone_from=whole)

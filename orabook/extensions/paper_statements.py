@@ -6,6 +6,7 @@ says "Theorem 5.2", this is a link to the box, and the search finds the box.
 """
 
 import re
+from itertools import groupby
 
 from docutils import nodes
 from sphinx import addnodes
@@ -91,14 +92,10 @@ def join_texts(doctree):
     """Join neighbouring texts, so that a line break in the source does not split a mention."""
     parents = {text.parent for text in doctree.findall(nodes.Text)}
     for element in parents - {None}:  # the theme shortens links and leaves a text behind
-        joined = []
-        for child in element.children:
-            if isinstance(child, nodes.Text) and joined and isinstance(joined[-1], nodes.Text):
-                joined[-1] = nodes.Text(joined[-1] + child)
-            else:
-                joined.append(child)
-        element.children = []
-        element.extend(joined)
+        children, element.children = element.children, []
+        for is_text, group in groupby(children, lambda child: isinstance(child, nodes.Text)):
+            found = list(group)
+            element.extend([nodes.Text("".join(found))] if is_text else found)
 
 
 def link_mentions(app, doctree, docname):
@@ -130,9 +127,7 @@ def link_mentions(app, doctree, docname):
             text.parent.replace(text, [*parts, nodes.Text(text[end:])])
     for raw in list(doctree.findall(nodes.raw)):
         if "html" in raw.get("format", "").split():
-            html = link_in_html(raw.astext(), boxes, address)
-            raw.children = [nodes.Text(html)]
-            raw.rawsource = html
+            raw.children = [nodes.Text(link_in_html(raw.astext(), boxes, address))]
 
 
 def link_in_html(html, boxes, address):

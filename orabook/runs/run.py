@@ -76,8 +76,7 @@ def run_chapter(
     given : dict
         Parameters that differ from the chapter's own; checked before anything starts.
     folder : path or None
-        A new folder, by default one in ``runs/``. It appears when it is complete, with
-        ``notebook.ipynb``, ``results.json``, ``results.csv`` and ``page.html``. If the chapter
+        A new folder, by default in ``runs/``, which appears when it is complete. If the chapter
         fails, its notebook is in a folder of this name with ``-failed-`` and the time.
     force : bool
         Whether to rename an existing folder of this name instead of refusing it.
@@ -146,8 +145,8 @@ def run_chapter(
         table.to_csv(written / "results.csv", index=False)
         # The settings of the book are with its sources; a wheel has none.
         if page and (BOOK.parent / "_config.yml").exists() and find_spec("jupyter_book"):
-            words = [path, path.with_name("page.html"), chapter.path.parent]
-            command = [sys.executable, "-m", "orabook.builder.page", *map(str, words)]
+            paths = (str(path), str(path.with_name("page.html")), str(chapter.path.parent))
+            command = [sys.executable, "-m", "orabook.builder.page", *paths]
             if subprocess.run(command).returncode:  # the results are there anyway
                 print(f"the page of {chapter.name} could not be made", file=sys.stderr)
     return folder, {**record, "results": results}
@@ -160,24 +159,21 @@ def _aside(folder: Path, word: str) -> Path:
 
 def _tell_parameters(notebook: Any, chapter: Chapter, parameters: Mapping[str, Any]) -> None:
     """Say at the top which parameters are not the chapter's own: its text was written for those."""
+
+    def shown(value: Any) -> str:
+        return escaped(json.dumps(value, ensure_ascii=False)[:60])
+
     own = check_parameters(chapter, {})
-    changed = [
-        f"`{name}` is {_as_text(value)} instead of {_as_text(own[name])}"
-        for name, value in parameters.items()
-        if value != own[name]
-    ]
-    if changed:
+    changed = [name for name in own if parameters[name] != own[name]]
+    here = [f"`{x}` is {shown(parameters[x])} instead of {shown(own[x])}" for x in changed]
+    if here:
         text = (
             ":::{admonition} Run with other parameters\n:class: warning\n"
-            f"Here {'; '.join(changed)}. Numbers, tables and pictures are of this run. The words "
+            f"Here {'; '.join(here)}. Numbers, tables and pictures are of this run. The words "
             "around them were written for the chapter's own parameters: where they compare and "
             "judge, see for yourself whether they still hold.\n:::"
         )
         notebook.cells.insert(0, nbformat.v4.new_markdown_cell(text))
-
-
-def _as_text(value: Any) -> str:
-    return escaped(json.dumps(value, ensure_ascii=False)[:60])
 
 
 # ------------------------------------------------------------------------------- where it is from
