@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from oralib import __version__
-from oralib.commands.common import path, process, run_command
+from oralib.commands.common import Commands, path, process, run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,28 +25,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_command(parser.parse_args(arguments), trouble=1)
 
 
-def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_run(commands: Commands) -> None:
     parser = commands.add_parser(
         "run",
         help="run a chapter with other parameters",
         description="Run a chapter with other parameters, which are checked before it starts, and "
         "write its notebook, a page and its results into a folder.",
     )
-    parser.add_argument(
-        "chapter", nargs="?", help="a chapter, for example 06-dp-sgd, or a notebook"
-    )
-    parser.add_argument(
-        "-p",
-        dest="parameters",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="a parameter, for example -p epsilon=4 or -p ratios=1,2,5",
-    )
+    parser.add_argument("chapter", nargs="?", help="for example 06-dp-sgd, or a notebook")
+    words = "a parameter, for example -p epsilon=4 or -p ratios=1,2,5"
+    parser.add_argument("-p", metavar="NAME=VALUE", action="append", default=[], help=words)
     parser.add_argument("--out", type=path, metavar="DIR", help="where to write")
-    parser.add_argument(
-        "--force", action="store_true", help="rename an existing folder of that name"
-    )
+    parser.add_argument("--force", action="store_true", help="rename a folder that exists")
     parser.add_argument("--list", action="store_true", help="show chapters and their parameters")
     parser.set_defaults(command=_run)
 
@@ -60,11 +50,10 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.chapter is None:
         raise ValueError("run needs a chapter; --list shows them")
     chapter = runs.find_chapter(path(chosen.chapter))
-    given = _assignments(chosen.parameters)
+    given = _assignments(chosen.p)
     try:
-        folder, record = runs.run_chapter(
-            chapter, given, chosen.out, force=chosen.force, progress=True
-        )
+        options = {"force": chosen.force, "progress": True}
+        folder, record = runs.run_chapter(chapter, given, chosen.out, **options)
     except runs.RunFailed as error:
         print(f"{chapter.name} failed: {error}", file=sys.stderr)
         return 1
@@ -83,20 +72,18 @@ def _runs() -> Any:
     try:
         from orabook import runs
     except ModuleNotFoundError as error:
-        raise ValueError(
-            f"{error.name} is not installed: pip install '.[runs]' in the repository"
-        ) from None
+        said = f"{error.name} is not installed: pip install '.[runs]' in the repository"
+        raise ValueError(said) from None
     return runs
 
 
 def _described(chapter: Any) -> str:
     """The chapter and its parameters, one per line."""
     width = max(map(len, chapter.parameters), default=0)
-    lines = [
-        f"  {entry.name:<{width}}  {entry.type:<5}  {entry.default}  {entry.meaning}"
-        for entry in chapter.parameters.values()
-    ]
-    return "\n".join([chapter.name, *lines])
+    lines = [chapter.name]
+    for entry in chapter.parameters.values():
+        lines.append(f"  {entry.name:<{width}}  {entry.type:<5}  {entry.default}  {entry.meaning}")
+    return "\n".join(lines)
 
 
 def _assignments(words: Sequence[str]) -> dict[str, str]:
@@ -115,8 +102,15 @@ def _assignments(words: Sequence[str]) -> dict[str, str]:
 
 # ------------------------------------------------------------------------------------ sweep
 
+#: What Dask calls the files of a scheduler's credentials: our options, and what the files are.
+TLS = {
+    "tls_ca_file": ("--tls-ca-file", "the authority that signed its certificate"),
+    "tls_client_cert": ("--tls-cert", "your certificate"),
+    "tls_client_key": ("--tls-key", "the private key of your certificate"),
+}
 
-def _add_sweep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+
+def _add_sweep(commands: Commands) -> None:
     parser = commands.add_parser(
         "sweep",
         help="run a chapter at every point of a grid",
@@ -124,21 +118,12 @@ def _add_sweep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "an earlier one was interrupted. The exit status is 1 if a point failed.",
     )
     parser.add_argument("grid", type=path, metavar="GRID.yml")
-    parser.add_argument(
-        "--out", type=path, metavar="DIR", help="where to write, by default runs/GRID"
-    )
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="number of processes on this machine"
-    )
+    parser.add_argument("--out", type=path, metavar="DIR", help="by default runs/GRID")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes on this machine")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler to use instead")
-    for name, what in {
-        "tls-ca-file": "the authority that signed its certificate",
-        "tls-cert": "your certificate",
-        "tls-key": "the private key of your certificate",
-    }.items():
-        parser.add_argument(
-            f"--{name}", type=path, metavar="FILE", help=f"{what}, for a scheduler at tls://"
-        )
+    for name, (option, what) in TLS.items():
+        words = f"{what}, for a scheduler at tls://"
+        parser.add_argument(option, dest=name, type=path, metavar="FILE", help=words)
     parser.set_defaults(command=_sweep)
 
 
@@ -146,19 +131,13 @@ def _sweep(chosen: argparse.Namespace) -> int:
     runs = _runs()
     grid = runs.read_grid(chosen.grid)
     out = Path("runs") / chosen.grid.stem if chosen.out is None else chosen.out
-    files = {
-        "tls_ca_file": chosen.tls_ca_file,
-        "tls_client_cert": chosen.tls_cert,
-        "tls_client_key": chosen.tls_key,
-    }
     security = None
-    if given := {name: str(file) for name, file in files.items() if file}:
+    if given := {name: str(file) for name in TLS if (file := getattr(chosen, name))}:
         from distributed import Security
 
         security = Security(require_encryption=True, **given)
-    done = runs.sweep_grid(
-        grid, out, workers=chosen.workers, scheduler=chosen.scheduler, security=security
-    )
+    options = {"workers": chosen.workers, "scheduler": chosen.scheduler, "security": security}
+    done = runs.sweep_grid(grid, out, **options)
     print(done.table.to_string(index=False, max_rows=60, float_format="{:.6g}".format))
     print(f"{len(done.table)} of {len(grid.points)} points: {done.folder}")
     return 1 if done.failures else 0

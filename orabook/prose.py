@@ -36,10 +36,8 @@ def fill_in(client: Any, cell: Any) -> None:
     if cell.cell_type == "markdown":
         cell.metadata.pop(VALUES, None)
         if asked := expressions(cell.source):
-            answers = evaluate(client, asked)
-            cell.metadata[VALUES] = [
-                {"expression": expression, "result": answers[expression]} for expression in asked
-            ]
+            answers = evaluate(client, asked).items()
+            cell.metadata[VALUES] = [{"expression": x, "result": result} for x, result in answers]
 
 
 def evaluate(client: Any, asked: list[str]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def test_links_stay_inside_lead_outside_or_become_text(href, expected):
     [
         ("admonition hide above-input", "Code of this figure", ""),
         ("admonition hide above-input", "Parameters of this chapter: click to show", "inside"),
-        ("", "4 variants: ", "4 variants: inside"),
+        ("", "4 variants: ", "inside"),
     ],
 )
 def test_folds_are_opened_or_left_out(classes, title, stays):

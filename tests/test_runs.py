@@ -228,13 +228,15 @@ def test_the_name_of_a_run_changes_with_all_that_it_is_made_of(small, tmp_path, 
     data.write_text("1")
     other.write_text("1")
 
-    def key():
-        return runs.run_key(runs.find_chapter(small), {"x": 2}, [data, other])
+    def key(**given):
+        chapter = runs.find_chapter(small)
+        parameters = runs.check_parameters(chapter, {"x": 2} | given)
+        return run.key_of(parameters, run.origin_of(chapter, [data, other]))
 
     seen = [key()]
     assert key() == seen[0]
-    assert runs.run_key(runs.find_chapter(small), {"x": "2.0", "n": 2}, [data, other]) == seen[0]
-    seen.append(runs.run_key(runs.find_chapter(small), {"x": 2, "n": 3}, [data, other]))
+    assert key(x="2.0", n=2) == seen[0]
+    seen.append(key(n=3))
     for path in (data, other):
         path.write_text("2")
         seen.append(key())
@@ -355,10 +357,9 @@ def test_what_another_sweep_has_finished_is_no_failure(small):
     data = small.with_name("data.csv")
     data.write_text("1")
     grid = runs.read_grid(write_grid(small.parent, "product: {x: [1]}\ninputs: [data.csv]"))
-    place = small.parent / "out" / runs.run_key(grid.chapter, grid.points[0], grid.inputs)
-    place.mkdir(parents=True)
     origin = run.origin_of(grid.chapter, grid.inputs)
-    assert place.name == run.key_of(grid.points[0], origin)
+    place = small.parent / "out" / run.key_of(grid.points[0], origin)
+    place.mkdir(parents=True)
     assert sweep.run_point(grid, grid.points[0], place, origin) == ""
     (place / "results.json").write_text('{"results": {"square": 3.0}}')
     table = pd.DataFrame({"x": [1.0], "square": [3.0]})
@@ -463,7 +464,7 @@ def test_long_sweeps_do_not_run_out_of_files(small):
         "from orabook.runs import run, sweep\ngrid = runs.read_grid(sys.argv[1])\n"
         "origin = run.origin_of(grid.chapter, grid.inputs)\n"
         "for point in grid.points:\n"
-        "    place = Path(sys.argv[1]).with_name(runs.run_key(grid.chapter, point))\n"
+        "    place = Path(sys.argv[1]).with_name(run.key_of(point, origin))\n"
         "    words = (grid, point, place, origin)\n"
         "    assert contextvars.copy_context().run(sweep.run_point, *words) == ''\n"
         "    print(len(os.listdir('/proc/self/fd')))\n"

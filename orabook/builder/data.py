@@ -1,7 +1,6 @@
 """Compute the tables that chapters read because they take minutes: ``make data``.
 
-Or some of them: ``python -m orabook.builder.data best-bounds``. Real trainings need
-PyTorch: ``make torch``.
+Or some of them: ``python -m orabook.builder.data best-bounds``. Real trainings need ``make torch``.
 
 Beside the result of many audits, a table has the result of the first few, ``first``. A test
 computes it again, and so finds a table that no longer fits the library.
@@ -9,7 +8,6 @@ computes it again, and so finds a table that no longer fits the library.
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from math import sqrt
@@ -39,8 +37,7 @@ from oralib.dpsgd.likelihood import likelihood_counts
 
 FOLDER = BOOK / "data"
 
-#: Audits per row, many where they are cheap, as in Chapter 6; and how many the tests play again:
-#: one block of random numbers.
+#: Audits per row, many where they are cheap; and how many, one block, the tests play again.
 TRIALS = {
     **dict.fromkeys(METHODS, 1000),
     **dict.fromkeys(("paper", "sum"), 10_000),
@@ -61,16 +58,15 @@ def first_bounds(methods: "pd.Series[str]") -> list[float]:
     return studies.best_bounds(methods, trials=FIRST)["bound"].tolist()
 
 
-#: How many guesses of the best design have each grade, and what a right one counts. Chosen on other
-#: random numbers.
+#: How many guesses have each grade, and what a right one counts: chosen on other random numbers.
 GRADES, WEIGHTS = (160, 240), (5, 2)
 
 
 def graded() -> pd.DataFrame:
     """The best design once more: guesses that count alike, and graded ones; five minutes.
 
-    Column ``gain`` is the mean difference on the same audits, and ``first`` the mean number of
-    right guesses, or their weight, in the first ones.
+    Column ``gain`` is the mean difference on the same audits; ``counted`` and ``first`` are about
+    the number of right guesses, or their weight.
     """
     way, setting = METHODS["crowding"], dict(n=100_000, delta=1e-5)
     equal, weight = graded_counts(4000)
@@ -117,21 +113,17 @@ def explorer() -> pd.DataFrame:
 
 
 def explored(epsilon: float, x: int, way: str, trials: int | None = None) -> pd.DataFrame:
-    """Canaries that stay, hop or stay with one-way feedback: a row for each number of guesses.
-
-    Numbers of guesses share their trainings, except for canaries that stay, which are cheap. Column
-    ``first`` is the mean bound of the first audits.
-    """
+    """A row for each number of guesses; they share their trainings, unless canaries stay."""
     sigma = noise_multiplier(epsilon, 1e-5, 100, 0.1)
     dpsgd = DpSgd(1000 * x, 1000, 100, 0.1, sigma)
     guesses = EXPLORED["k"][::-1]
-    many = WAYS[way].play(dpsgd, guesses, trials=trials or WAYS[way].trials, seed=0)
+    play, number = WAYS[way]
+    many = play(dpsgd, guesses, trials=trials or number, seed=0)
     rows = []
     for k, counts in zip(guesses, many, strict=True):
         bounds = valid_lower_bound(counts, delta=1e-5)
         row = {"epsilon": epsilon, "method": way, "x": x, "k": k, "bound": bounds.mean()}
-        row["bound_se"] = bounds.std(ddof=1) / sqrt(len(bounds))
-        row["accuracy"] = counts.accuracy.mean()
+        row |= {"bound_se": standard_error(bounds), "accuracy": counts.accuracy.mean()}
         rows.append(row | {"trials": counts.trials, "first": bounds[:FIRST].mean()})
     return pd.DataFrame(rows[::-1])
 
@@ -140,18 +132,11 @@ def staying(dpsgd: DpSgd, guesses: Sequence[int], *, trials: int, seed: int) -> 
     return [simulate_dpsgd(dpsgd, k, trials=trials, seed=seed) for k in guesses]
 
 
-@dataclass(frozen=True)
-class Way:
-    """A way of auditing that the explorer offers: its audits, and how many of them."""
-
-    play: Callable[..., list[Counts]]
-    trials: int
-
-
-WAYS = {
-    "staying": Way(staying, 960),
-    "hopping": Way(hopping_counts, 128),
-    "one-way": Way(partial(likelihood_counts, sees="steps", feedback="one-way"), 64),
+#: The ways of auditing that the explorer offers: what plays their audits, and how many.
+WAYS: dict[str, tuple[Callable[..., list[Counts]], int]] = {
+    "staying": (staying, 960),
+    "hopping": (hopping_counts, 128),
+    "one-way": (partial(likelihood_counts, sees="steps", feedback="one-way"), 64),
 }
 
 #: The positions of its sliders.
@@ -162,29 +147,13 @@ EXPLORED = {
 }
 
 
-def planted_bugs() -> pd.DataFrame:
-    """Twenty real trainings for each bug and claim; needs PyTorch."""
-    return planted.planted_bugs(runs=20)
-
-
-def overclaims() -> pd.DataFrame:
-    """How often bounds claim too much where their assumptions are wrong; half a minute."""
-    return studies.overclaims()
-
-
-def lacking() -> bool:
-    """Whether a package of the real trainings is missing."""
-    _, needed = stored_outputs.NEEDS["torch"]
-    return any(find_spec(name) is None for name in needed)
-
-
-MAKERS = {
+MAKERS: dict[str, Callable[[], pd.DataFrame]] = {
     "best-bounds": best_bounds,
     "bound-map": bound_map,
     "explorer": explorer,
     "graded": graded,
-    "overclaims": overclaims,
-    "planted-bugs": planted_bugs,
+    "overclaims": studies.overclaims,
+    "planted-bugs": planted.planted_bugs,  # twenty real trainings for each bug and claim
 }
 
 
@@ -193,7 +162,7 @@ def main() -> None:
     unknown = [name for name in names if name not in MAKERS]
     if unknown:
         sys.exit(f"there is no table {unknown[0]}, only {', '.join(MAKERS)}")
-    if "planted-bugs" in names and lacking():
+    if "planted-bugs" in names and not all(map(find_spec, stored_outputs.NEEDS["torch"][1])):
         print("planted-bugs needs PyTorch: make torch", file=sys.stderr)
         names.remove("planted-bugs")
     for name in names:

@@ -17,19 +17,9 @@ from orabook.place import ROOT
 PROJECT = (
     *(".ci", ".github", ".gitignore", ".pre-commit-config.yaml", ".zenodo.json"),
     *("CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE"),
-    "LICENSE-CC-BY-4.0",
-    *("Makefile", "README.md"),
-    *("_config.yml", "_toc.yml", "benchmarks", "book", "conftest.py", "environment.yml"),
-    *(
-        "ledger",
-        "orabook",
-        "oralib",
-        "pyproject.toml",
-        "requirements-tf.txt",
-        "requirements-torch.txt",
-        "requirements.lock",
-    ),
-    "tests",
+    *("LICENSE-CC-BY-4.0", "Makefile", "README.md", "_config.yml", "_toc.yml", "benchmarks"),
+    *("book", "conftest.py", "environment.yml", "ledger", "orabook", "oralib", "pyproject.toml"),
+    *("requirements-tf.txt", "requirements-torch.txt", "requirements.lock", "tests"),
 )
 
 #: What other tools leave in these folders.

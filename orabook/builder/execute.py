@@ -47,11 +47,7 @@ def execute(path: Path) -> None:
 
 
 def check_unchanged(client: NotebookClient, notebook: nbformat.NotebookNode) -> None:
-    """Refuse prose with a number that has a different value at the end of the notebook.
-
-    JupyterLab evaluates all numbers in prose after all cells have run. If a name in prose were
-    assigned twice, its readers would see numbers that differ from the book's.
-    """
+    """Refuse a number in prose that has changed at the end, when JupyterLab evaluates them all."""
     entries = [entry for cell in notebook.cells for entry in cell.metadata.get(VALUES, [])]
     at_end = evaluate(client, [entry["expression"] for entry in entries])
     for entry in entries:

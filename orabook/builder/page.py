@@ -48,12 +48,9 @@ def page_of(notebook: nbformat.NotebookNode, beside: Path) -> str:
     settings, _ = get_final_config(
         user_yaml=book.parent / "_config.yml", cli_config={"latex_individualpages": False}
     )
-    settings["extensions"] = [
-        extension
-        for extension in settings["extensions"]
-        if not extension.startswith("orabook.") and extension != "sphinx_external_toc"
-    ]
+    left_out = ("orabook.", "sphinx_external_toc")
     settings |= {
+        "extensions": [x for x in settings["extensions"] if not x.startswith(left_out)],
         **{"root_doc": "page", "nb_execution_mode": "off", "suppress_warnings": ["*"]},
         **{"html_static_path": [str(book / "_static")], "html_js_files": []},
         **{"html_favicon": "", "bibtex_bibfiles": [str(book / "references.bib")]},

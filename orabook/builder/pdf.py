@@ -1,11 +1,10 @@
 """The whole book as one PDF, from the pages that ``make book`` has built.
 
 The pages are joined into one, in the order of the table of contents, and headless Chromium prints
-it: nothing is executed again, and LaTeX is not needed. The reference of the library is left out:
-readers look things up on its pages or with Python's ``help``. Links between pages lead to places
-inside the PDF, and links to files that are not in it become plain text. Solutions of exercises are
-open. Folded code is left out, as its figure or table is there, except for the parameters and the
-imports of each chapter, which other code needs. The preface says once how to run a chapter.
+it: nothing is executed again, and LaTeX is not needed. The reference of the library is left out.
+Links between pages lead to places inside the PDF; links to other files become plain text. Folded
+code is left out, as its figure or table is there, except for parameters and imports, which other
+code needs. The preface says once how to run a chapter.
 """
 
 import base64
@@ -42,8 +41,6 @@ RUN = ".admonition.run"
 #: The summaries of folded code that is printed.
 KEPT = re.compile("Parameters of this chapter|Set-up")
 MATHJAX = 'head script[src*="mathjax"]'
-#: Attributes that refer to an element by its id.
-REFERRING = ("aria-labelledby", "aria-describedby", "for", "headers")
 
 # ------------------------------------------------------------------------------------------------
 # One page of all pages
@@ -61,10 +58,8 @@ def place(page: str, anchor: str = "") -> str:
 
 def printed_parts() -> list[tuple[str, list[str]]]:
     """The parts of the book, each with its printed pages."""
-    return [
-        (name, [page for page in pages if not page.startswith("book/api")])
-        for name, pages in contents(ROOT)
-    ]
+    parts = contents(ROOT)
+    return [(name, [x for x in pages if not x.startswith("book/api")]) for name, pages in parts]
 
 
 def read(page: str) -> BeautifulSoup:
@@ -83,10 +78,6 @@ def article(page: str, pages: list[str]) -> Any:
         unfold(fold)
     for element in found.find_all(id=True):
         element["id"] = place(page, element["id"])
-    for name in REFERRING:
-        for element in found.find_all(attrs={name: True}):
-            named = element[name] if isinstance(element[name], list) else element[name].split()
-            element[name] = " ".join(place(page, anchor) for anchor in named)
     for link in found.find_all("a", href=True):
         link_inside(link, page, pages)
     for image in found.find_all("img", src=True):
@@ -102,19 +93,14 @@ def article(page: str, pages: list[str]) -> Any:
 
 def unfold(fold: Any) -> None:
     """Open what is folded, or leave it out if it is the code of something shown."""
-    summary = fold.find("summary")
-    title = summary.get_text(" ", strip=True) if summary else ""
-    if "hide" not in fold.get("class", []):
-        if summary:
-            summary.name = "p"
-    elif KEPT.search(title):
-        summary.decompose()
+    title = fold.summary.get_text(" ", strip=True)
+    classes = fold.get("class", [])
+    if "hide" not in classes or KEPT.search(title):
+        fold.summary.decompose()
+        fold.name = "div"
+        fold["class"] = ["unfolded", *classes]
     else:
-        record = fold.parent if title.startswith("Results that a run") else None
-        (record or fold).decompose()
-        return
-    fold.name = "div"
-    fold["class"] = ["unfolded", *fold.get("class", [])]
+        (fold.parent if title.startswith("Results that a run") else fold).decompose()
 
 
 def link_inside(link: Any, page: str, pages: list[str]) -> None:
@@ -170,15 +156,11 @@ def joined() -> str:
                 heading.name = "h1"  # it is in no part
             if name and number == 0:
                 chapter.insert(0, BeautifulSoup(f'<h1 class="part">{name}</h1>', "html.parser"))
-            listing.append(
-                f'<li><a href="#{place(page)}"><span>{words}</span> '
-                '<span class="sheet"></span></a></li>'
-            )
+            name_and_sheet = f'<span>{words}</span> <span class="sheet"></span>'
+            listing.append(f'<li><a href="#{place(page)}">{name_and_sheet}</a></li>')
             label = "sheet-" + re.sub(r"\W", "-", place(page))
-            styles.append(
-                f'@page {label} {{ @top-left {{ content: "{words}"; }} }}\n'
-                f'[id="{place(page)}"] {{ page: {label}; }}'
-            )
+            styles.append(f'@page {label} {{ @top-left {{ content: "{words}"; }} }}')
+            styles.append(f'[id="{place(page)}"] {{ page: {label}; }}')
             body.append(str(chapter))
         listing.append("</ul></li>")
     return f"""<!DOCTYPE html>
@@ -214,13 +196,6 @@ WIDTH = round((210 - 2 * 18) / 25.4 * 96)
 
 #: Formulas and tables that are too wide are made smaller, since nothing scrolls on paper.
 FIT = """
-const room = element => {
-  const box = element.parentElement.closest('td, th, .admonition, li, dd, main');
-  const style = getComputedStyle(box);
-  const inner = box.getBoundingClientRect().right
-    - parseFloat(style.paddingRight) - parseFloat(style.borderRightWidth);
-  return inner - element.getBoundingClientRect().left;
-};
 for (const formula of document.querySelectorAll('mjx-container')) {
   const width = formula.firstElementChild.getBoundingClientRect().width;
   const place = formula.hasAttribute('display')
@@ -228,7 +203,10 @@ for (const formula of document.querySelectorAll('mjx-container')) {
   if (width > place) formula.style.fontSize = 98 * place / width + '%';
 }
 for (const table of document.querySelectorAll('main table')) {
-  const place = room(table);
+  const box = table.parentElement.closest('td, th, .admonition, li, dd, main');
+  const style = getComputedStyle(box);
+  const place = box.getBoundingClientRect().right - table.getBoundingClientRect().left
+    - parseFloat(style.paddingRight) - parseFloat(style.borderRightWidth);
   if (table.scrollWidth > place + 1) table.style.zoom = Math.max(0.4, place / table.scrollWidth);
 }
 """
@@ -240,13 +218,6 @@ return [...document.querySelectorAll('body *')]
   .filter(x => !x.closest('mjx-math *, mjx-assistive-mml, .visually-hidden')
     && (x.getBoundingClientRect().right > edge
       || (getComputedStyle(x).overflowX !== 'visible' && x.scrollWidth > x.clientWidth + 1)))
-  .map(x => x.outerHTML.slice(0, 160));
-"""
-
-#: Formulas that MathJax has not set, or could not.
-UNSET = """
-return [...document.querySelectorAll('.math')]
-  .filter(x => !x.querySelector('mjx-container') || x.querySelector('mjx-merror'))
   .map(x => x.outerHTML.slice(0, 160));
 """
 
@@ -264,9 +235,8 @@ def start_chromium(profile: Path, hosts: str = "", **logs: str) -> Any:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
     if not browser or not driver:
-        missing = "Chromium" if not browser else "chromedriver"
         raise SystemExit(
-            f"error: {missing} is missing, and Chromium prints the PDF: install it and its driver "
+            "error: Chromium prints the PDF, but it or its driver is missing "
             "(on Debian: apt-get install chromium chromium-driver)"
         )
     from selenium import webdriver
@@ -274,8 +244,7 @@ def start_chromium(profile: Path, hosts: str = "", **logs: str) -> Any:
     options = webdriver.ChromeOptions()
     options.binary_location = browser
     for flag in (
-        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
-        *("--disable-component-update", "--disable-sync", "--no-first-run"),
+        *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
         f"--host-resolver-rules=MAP * ~NOTFOUND{hosts}",
         f"--user-data-dir={profile}",
     ):
@@ -287,14 +256,10 @@ def start_chromium(profile: Path, hosts: str = "", **logs: str) -> Any:
 @contextmanager
 def printer() -> Iterator[Any]:
     """A Chromium without network access that takes its time."""
-    with tempfile.TemporaryDirectory() as profile:
-        chromium = start_chromium(Path(profile))
+    with tempfile.TemporaryDirectory() as profile, start_chromium(Path(profile)) as chromium:
         chromium.command_executor.client_config.timeout = 1200  # it is a long book
         chromium.set_script_timeout(600)
-        try:
-            yield chromium
-        finally:
-            chromium.quit()
+        yield chromium
 
 
 def lay_out(chromium: Any, path: Path) -> None:
@@ -314,27 +279,17 @@ def lay_out(chromium: Any, path: Path) -> None:
 
 def print_out(chromium: Any, *, whole: bool = True) -> PdfReader:
     """The page as a PDF, with an outline and tags for screen readers if it is the whole book."""
-    options = {
-        "preferCSSPageSize": True,
-        "printBackground": whole,
-        "generateTaggedPDF": whole,
-        "generateDocumentOutline": whole,
-    }
-    printed = chromium.execute_cdp_cmd("Page.printToPDF", options)["data"]
+    options = ("printBackground", "generateTaggedPDF", "generateDocumentOutline")
+    given = {"preferCSSPageSize": True, **dict.fromkeys(options, whole)}
+    printed = chromium.execute_cdp_cmd("Page.printToPDF", given)["data"]
     return PdfReader(BytesIO(base64.b64decode(printed)))
 
 
 def sheets(reader: PdfReader) -> dict[str, int]:
     """On which sheet each chapter begins, counting from 1."""
-    numbers = {page.indirect_reference.idnum: i for i, page in enumerate(reader.pages, 1)}
+    targets = {name.removeprefix("/"): x for name, x in reader.named_destinations.items()}
     names = [place(page) for _, listed in printed_parts() for page in listed]
-    targets = reader.named_destinations
-    return {
-        name: numbers[targets[key].page.idnum]
-        for name in names
-        for key in (name, f"/{name}")
-        if key in targets
-    }
+    return {name: reader.get_destination_page_number(targets[name]) + 1 for name in names}
 
 
 def main() -> None:
@@ -345,13 +300,11 @@ def main() -> None:
         page = PDF.with_suffix(".html")
         page.write_text(joined(), encoding="utf-8")
         lay_out(chromium, page)
-        if unset := chromium.execute_script(UNSET):
-            raise SystemExit("error: formulas that are not set: " + "\n".join(unset))
         if wide := chromium.execute_script(TOO_WIDE):
             raise SystemExit("error: too wide for paper: " + "\n".join(wide))
         whole = print_out(chromium)
-        # Only now do we know on which sheet each chapter begins. Printing everything again would
-        # take minutes, so the numbers are printed separately, onto the table of contents.
+        # Only now do we know on which sheet each chapter begins. To print everything again would
+        # take minutes, so the numbers are printed alone, and laid onto the table of contents.
         chromium.execute_script(NUMBERS, sheets(whole))
         numbers = print_out(chromium, whole=False)
     writer = PdfWriter(clone_from=whole)

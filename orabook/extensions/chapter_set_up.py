@@ -40,7 +40,6 @@ def fold_setup(app, doctree):
             last += 1
         block, *others = cells[first : last + 1]
         block["hide_mode"], block["prompt_show"], block["prompt_hide"] = "all", SHOW, HIDE
-        block["classes"].append("setup")
         for other in others:
             block.extend(other.children)
             other.parent.remove(other)
@@ -63,10 +62,9 @@ def example(source: str) -> str:
     declared = [node for node in ast.parse(source).body if isinstance(node, ast.AnnAssign)]
     own = {ast.unparse(node.target): ast.unparse(node.value) for node in declared}
     name = next((name for name in EXAMPLES if name in own), next(iter(own)))
-    value = EXAMPLES.get(name, own[name])
     if name == "epsilon":
-        value = f"{max(float(value), float(own[name]) / 2):g}"
-    return f"{name}={value}"
+        return f"epsilon={max(float(EXAMPLES[name]), float(own[name]) / 2):g}"
+    return f"{name}={EXAMPLES.get(name, own[name])}"
 
 
 def run_box(docname, title, *commands, extras=()):
@@ -78,9 +76,9 @@ def run_box(docname, title, *commands, extras=()):
     """
     archive = f"oralib-{version('oralib')}"
     wheel = f"{archive}-py3-none-any.whl"
-    up = "../" * docname.count("/")
+    folder = "../" * docname.count("/") + "downloads"
     links = [
-        nodes.reference("", name, internal=False, refuri=f"{up}downloads/{name}")
+        nodes.reference("", name, internal=False, refuri=f"{folder}/{name}")
         for name in (wheel, f"{archive}.tar.gz")
     ]
     sentence = nodes.paragraph("", "Download the package, ")

@@ -1,9 +1,8 @@
 """The things to play with: calculator, explorer, gap game and slider, on pages that ask for them.
 
 A page asks by ``:::{div} explorer``, or another key of ``SCRIPTS``; what stands in the block is for
-readers without JavaScript, and on paper. Plotly comes from the wheel of the Python package, the
-numbers from ``book/data/explorer.csv``, the colours from the house style. All of it lies beside the
-page in files that a browser also reads without a server.
+readers without JavaScript, and on paper. Plotly comes from its Python package. All of it lies
+beside the page in files that a browser also reads without a server.
 """
 
 import csv
@@ -27,14 +26,6 @@ WAYS = {
     "one-way": "stay, and the guesser is told the coins that it will not guess (one-way feedback)",
 }
 
-#: The two means that the paper quotes, by its own bound: elements per coordinate, mean, ± (§ 6.2).
-QUOTED = {
-    "epsilon": 2,
-    "k": 100,
-    "method": "staying",
-    "means": [[x, *mean] for x, mean in REPORTED.items()],
-}
-
 PLOTLY, DATA = "plotly.min.js", "explorer-data.js"
 #: Scripts of each thing to play with, in their order, by the class of its block.
 SCRIPTS = {
@@ -54,18 +45,18 @@ def table() -> dict:
     with TABLE.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     axes = {name: sorted({float(row[name]) for row in rows}) for name in ("epsilon", "x", "k")}
-    points = {
-        f"{row['method']} {float(row['epsilon']):g} {row['x']} {row['k']}": [
-            float(row[name]) for name in ("bound", "bound_se", "accuracy")
-        ]
-        for row in rows
-    }
+    means = [[x, *mean] for x, mean in REPORTED.items()]
+    points = {}
+    for row in rows:
+        numbers = [float(row[name]) for name in ("bound", "bound_se", "accuracy")]
+        points[f"{row['method']} {float(row['epsilon']):g} {row['x']} {row['k']}"] = numbers
     return {
         **axes,
         "methods": WAYS,
         "colours": {**dict(zip(WAYS, CYCLE, strict=False)), "quoted": ORANGE},
         "trials": {row["method"]: int(row["trials"]) for row in rows},
-        "quoted": QUOTED,
+        # The two that the paper quotes, by its own bound: elements per coordinate, mean, ± (§ 6.2).
+        "quoted": {"epsilon": 2, "k": 100, "method": "staying", "means": means},
         "points": points,
     }
 
@@ -88,12 +79,8 @@ def load(app, pagename, templatename, context, doctree) -> None:
         put_into(Path(app.outdir) / "_static")
     for script in scripts:
         app.add_js_file(script, loading_method="defer")
-    for sheet in {sheet_of(name) for name in asked}:
-        app.add_css_file(sheet)
-
-
-def sheet_of(name: str) -> str:
-    return "calculator.css" if name == "calculator" else "explorer.css"
+    for sheet in {"calculator" if name == "calculator" else "explorer" for name in asked}:
+        app.add_css_file(f"{sheet}.css")
 
 
 def setup(app) -> dict:

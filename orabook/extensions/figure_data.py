@@ -21,14 +21,12 @@ def offer_data(app, doctree, docname) -> None:
         if image is None or not figure["ids"] or not image["uri"].endswith(".png"):
             continue
         path = Path(app.srcdir) / image["uri"]
-        table = data_in(path.read_bytes()) if path.exists() else None
-        if table is None:
-            continue
-        name = f"{figure['ids'][0]}.csv"
-        folder = Path(app.outdir) / FOLDER
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(table, encoding="utf-8")
-        figure += below(name, "../" * docname.count("/"), Path(docname).name)
+        if path.exists() and (table := data_in(path.read_bytes())) is not None:
+            name = f"{figure['ids'][0]}.csv"
+            folder = Path(app.outdir) / FOLDER
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(table, encoding="utf-8")
+            figure += below(name, "../" * docname.count("/"), Path(docname).name)
 
 
 def below(name: str, up: str, chapter: str) -> nodes.legend:

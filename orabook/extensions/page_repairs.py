@@ -1,8 +1,4 @@
-"""Repairs of what other extensions and the theme write.
-
-Punctuation stays with the formula before it, the style sheet can recognize columns of numbers, and
-a screen reader does not stumble.
-"""
+"""Repairs of what other extensions and the theme write, for the eye and for screen readers."""
 
 import re
 from pathlib import Path
@@ -17,22 +13,19 @@ def keep_punctuation(app, doctree, docname):
     for formula in list(doctree.findall(nodes.math)):
         parent = formula.parent
         place = parent.index(formula)
-        before, after = parent[max(place - 1, 0) : place], parent[place + 1 : place + 2]
-        start = re.search(r"[(\[“‘]*$", before[0])[0] if is_text(before) else ""
-        stop = re.match(r"[^\s\w]*", after[0])[0] if is_text(after) else ""
+        before = parent[place - 1] if place else None
+        after = parent[place + 1] if place + 1 < len(parent) else None
+        start = re.search(r"[(\[“‘]*$", before)[0] if isinstance(before, nodes.Text) else ""
+        stop = re.match(r"[^\s\w]*", after)[0] if isinstance(after, nodes.Text) else ""
         if not start and not stop:
             continue
         together = nodes.inline(classes=["nowrap"])
         parent.replace(formula, together)
         together += [nodes.Text(start), formula, nodes.Text(stop)]
         if start:
-            parent.replace(before[0], nodes.Text(before[0].removesuffix(start)))
+            parent.replace(before, nodes.Text(before.removesuffix(start)))
         if stop:
-            parent.replace(after[0], nodes.Text(after[0].removeprefix(stop)))
-
-
-def is_text(neighbours):
-    return any(isinstance(node, nodes.Text) for node in neighbours)
+            parent.replace(after, nodes.Text(after.removeprefix(stop)))
 
 
 NUMERAL = re.compile(
@@ -50,16 +43,12 @@ def mark_numbers(html: str) -> str:
     rows = [row.find_all(["th", "td"]) for row in table.find_all("tr")]
     bodies = [row for row in rows if any(cell.name == "td" for cell in row)]
     width = max(map(len, bodies), default=0)
-    for column in range(width):
-        if all(len(row) == width and is_numeral(row[column]) for row in bodies):
+    for i in range(width):
+        if all(len(row) == width and NUMERAL.fullmatch(row[i].text.strip()) for row in bodies):
             for row in rows:
-                if column < len(row) and not row[column].has_attr("class"):
-                    row[column]["class"] = "number"
+                if i < len(row) and not row[i].has_attr("class"):
+                    row[i]["class"] = "number"
     return str(table)
-
-
-def is_numeral(cell) -> bool:
-    return NUMERAL.fullmatch(cell.get_text().strip()) is not None
 
 
 def improve_tables(app, doctree, docname):
@@ -90,15 +79,9 @@ REPAIRS = (
     (r'(search-button-field[^>]*?) title="Search" aria-label="Search"', r"\1"),
     (r'(<i class="theme-switch [^>]*?) title="[^"]*"', r'\1 aria-hidden="true"'),
     # The name of the book and the search are part of the page too.
-    (
-        '<div class="sidebar-primary-items__start',
-        r'<div role="region" aria-label="Book" class="sidebar-primary-items__start',
-    ),
+    ('<div (class="sidebar-primary-items__start)', r'<div role="region" aria-label="Book" \1'),
     # The arrow beside a page that has pages below it says what it opens.
-    (
-        '<summary>(<span class="toctree-toggle")',
-        r'<summary aria-label="Pages below this one">\1',
-    ),
+    ('<summary>(<span class="toctree-toggle")', r'<summary aria-label="Pages below this one">\1'),
     # An empty heading is not a heading.
     (r"<th( [^>]*)?>(\s*<p>\s*</p>\s*)?</th>", r"<td\1></td>"),
 )
@@ -107,8 +90,7 @@ REPAIRS = (
 def repair_pages(app, exception):
     if exception is None and app.builder.format == "html":
         for path in Path(app.outdir).rglob("*.html"):
-            html = path.read_text(encoding="utf-8")
-            path.write_text(repair(html), encoding="utf-8")
+            path.write_text(repair(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def repair(html):

@@ -83,8 +83,7 @@ def chapters() -> list[Chapter]:
 
 def _notebooks() -> dict[str, Path]:
     """The notebooks of the book by their names."""
-    known = {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}
-    if not known:
+    if not (known := {path.stem: path for path in sorted(BOOK.glob("*.ipynb"))}):
         raise ValueError(f"there is no book at {BOOK}, so no chapters have names; give a notebook")
     return known
 

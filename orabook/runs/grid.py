@@ -92,8 +92,12 @@ def _grid(beside: Path, content: Mapping[str, Any]) -> Grid:
     name, fixed = content["chapter"], content.get("parameters", {})
     results, show = content.get("results", []), content.get("show", "")
     found = find_chapter(beside / name if name.endswith(".ipynb") else name)
-    combined = _combinations(content["product"]) if "product" in content else []
-    given = [*combined, *content.get("points", [])]
+    values = content.get("product", {})
+    for name, entries in values.items():
+        if not isinstance(entries, list) or not entries:
+            raise ValueError(f"product: {name} must be a list of values, got {name}={entries!r}")
+    chosen = product(*values.values()) if "product" in content else ()
+    given = [*(dict(zip(values, x, strict=True)) for x in chosen), *content.get("points", [])]
     if not given:
         raise ValueError("a grid needs a product, or points")
     for point in given:
@@ -115,10 +119,3 @@ def _grid(beside: Path, content: Mapping[str, Any]) -> Grid:
             raise ValueError(f"inputs: there is no file {file}")
     axes = tuple(dict.fromkeys(name for point in given for name in point))
     return Grid(found, checked, axes, files, tuple(results), show)
-
-
-def _combinations(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    for name, entries in values.items():
-        if not isinstance(entries, list) or not entries:
-            raise ValueError(f"product: {name} must be a list of values, got {name}={entries!r}")
-    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]

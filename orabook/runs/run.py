@@ -76,8 +76,7 @@ def run_chapter(
     given : dict
         Parameters that differ from the chapter's own; checked before anything starts.
     folder : path or None
-        A new folder, by default one in ``runs/``. It appears when it is complete, with
-        ``notebook.ipynb``, ``results.json``, ``results.csv`` and ``page.html``. If the chapter
+        A new folder, by default in ``runs/``, which appears when it is complete. If the chapter
         fails, its notebook is in a folder of this name with ``-failed-`` and the time.
     force : bool
         Whether to rename an existing folder of this name instead of refusing it.
@@ -96,8 +95,12 @@ def run_chapter(
     """
     parameters = check_parameters(chapter, given)
     commit = ask_git("describe", "--always", "--dirty", "--abbrev=40").strip() or "unknown"
-    origin = {"seed": parameters.get("seed"), **origin_of(chapter, inputs), "commit": commit}
-    folder = _default_folder(chapter, given) if folder is None else _check.path("folder", folder)
+    origin = origin_of(chapter, inputs)
+    if folder is None:  # runs/06-dp-sgd-epsilon=4- and a digest
+        words = "-".join([chapter.name, *(f"{name}={value}" for name, value in given.items())])
+        plain = re.sub(r"[^A-Za-z0-9.,=+_-]", "", words)[:100]
+        folder = Path("runs") / f"{plain}-{key_of(parameters, origin)}"
+    folder = _check.path("folder", folder)
     if force and os.path.lexists(folder):
         os.rename(folder, _aside(folder, "old"))
     check_new(folder)
@@ -123,12 +126,18 @@ def run_chapter(
         notebook.metadata.papermill.update(input_path=chapter.path.name, output_path="")
         _tell_parameters(notebook, chapter, parameters)
         nbformat.write(notebook, path)
-        origin["finished"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        origin["seconds"] = round(time.time() - began, 1)
         results = results_of(notebook)
         record = {
-            **{"chapter": chapter.name, "parameters": as_json(parameters)},
-            **{"results": as_json(results), "provenance": origin},
+            "chapter": chapter.name,
+            "parameters": as_json(parameters),
+            "results": as_json(results),
+            "provenance": {
+                "seed": parameters.get("seed"),
+                **origin,
+                "commit": commit,
+                "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "seconds": round(time.time() - began, 1),
+            },
         }
         text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
         (written / "results.json").write_text(text + "\n", encoding="utf-8")
@@ -136,8 +145,8 @@ def run_chapter(
         table.to_csv(written / "results.csv", index=False)
         # The settings of the book are with its sources; a wheel has none.
         if page and (BOOK.parent / "_config.yml").exists() and find_spec("jupyter_book"):
-            words = [path, path.with_name("page.html"), chapter.path.parent]
-            command = [sys.executable, "-m", "orabook.builder.page", *map(str, words)]
+            paths = (str(path), str(path.with_name("page.html")), str(chapter.path.parent))
+            command = [sys.executable, "-m", "orabook.builder.page", *paths]
             if subprocess.run(command).returncode:  # the results are there anyway
                 print(f"the page of {chapter.name} could not be made", file=sys.stderr)
     return folder, {**record, "results": results}
@@ -150,24 +159,21 @@ def _aside(folder: Path, word: str) -> Path:
 
 def _tell_parameters(notebook: Any, chapter: Chapter, parameters: Mapping[str, Any]) -> None:
     """Say at the top which parameters are not the chapter's own: its text was written for those."""
+
+    def shown(value: Any) -> str:
+        return escaped(json.dumps(value, ensure_ascii=False)[:60])
+
     own = check_parameters(chapter, {})
-    changed = [
-        f"`{name}` is {_as_text(value)} instead of {_as_text(own[name])}"
-        for name, value in parameters.items()
-        if value != own[name]
-    ]
-    if changed:
+    changed = [name for name in own if parameters[name] != own[name]]
+    here = [f"`{x}` is {shown(parameters[x])} instead of {shown(own[x])}" for x in changed]
+    if here:
         text = (
             ":::{admonition} Run with other parameters\n:class: warning\n"
-            f"Here {'; '.join(changed)}. Numbers, tables and pictures are of this run. The words "
+            f"Here {'; '.join(here)}. Numbers, tables and pictures are of this run. The words "
             "around them were written for the chapter's own parameters: where they compare and "
             "judge, see for yourself whether they still hold.\n:::"
         )
         notebook.cells.insert(0, nbformat.v4.new_markdown_cell(text))
-
-
-def _as_text(value: Any) -> str:
-    return escaped(json.dumps(value, ensure_ascii=False)[:60])
 
 
 # ------------------------------------------------------------------------------- where it is from
@@ -195,27 +201,7 @@ def _sources_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def run_key(chapter: Chapter, given: Mapping[str, Any], inputs: Sequence[Path] = ()) -> str:
-    """A digest of a chapter's cells, our sources, versions, all parameters, and inputs.
-
-    Examples
-    --------
-    >>> from orabook.runs import find_chapter
-    >>> chapter = find_chapter("06-dp-sgd")
-    >>> run_key(chapter, {"epsilon": 2.0}) == run_key(chapter, {})
-    True
-    """
-    return key_of(check_parameters(chapter, given), origin_of(chapter, inputs))
-
-
 def key_of(parameters: Mapping[str, Any], origin: Mapping[str, Any]) -> str:
     """The name of a run with these parameters, all of them, and this origin."""
-    content = [parameters, origin]
-    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _default_folder(chapter: Chapter, given: Mapping[str, Any]) -> Path:
-    """``runs/06-dp-sgd-epsilon=4-`` and the key of the run."""
-    words = "-".join([chapter.name, *(f"{name}={value}" for name, value in given.items())])
-    plain = re.sub(r"[^A-Za-z0-9.,=+_-]", "", words)[:100]
-    return Path("runs") / f"{plain}-{run_key(chapter, given)}"
+    content = json.dumps([parameters, origin], sort_keys=True)
+    return sha256(content.encode()).hexdigest()[:16]

@@ -45,9 +45,8 @@ class Sweep:
 
     Examples
     --------
-    >>> swept = Sweep(pd.DataFrame({"epsilon": [1.0, 2.0]}), {}, Path("sweep/table-1a2b"))
-    >>> len(swept.table), swept.failures
-    (2, {})
+    >>> Sweep(pd.DataFrame({"epsilon": [1.0, 2.0]}), {}, Path("sweep/table-1a2b")).failures
+    {}
     """
 
     table: pd.DataFrame
@@ -112,20 +111,17 @@ _thread = threading.local()
 def run_point(grid: Grid, point: Mapping[str, Any], place: Path, origin: Mapping[str, Any]) -> str:
     """Run a point on a worker; returns what went wrong, if anything did.
 
-    A folder is named by ``origin``, what the sweep found when it began. So nothing may run where
-    that is different.
+    A folder is named by what the sweep found when it began, so nothing runs where that differs.
     """
     here = origin_of(grid.chapter, grid.inputs)
     if here["inputs"] != origin["inputs"]:
         return "an input has changed since the sweep began; the same command runs it again"
     for name, what in {"sources": "oralib", "python": "Python", "packages": "packages"}.items():
         if here[name] != origin[name]:
-            return (
-                f"the workers have another {what}: restart them (those of a sweep without "
-                "--scheduler are restarted by the same command)"
-            )
-    # Dask calls this in a new context each time, and the client of a kernel keeps an event loop
-    # with open files in its context. So all points of a thread share one.
+            said = "restart them (the same command does so for a sweep without --scheduler)"
+            return f"the workers have another {what}: {said}"
+    # Dask calls this in a new context each time, and in it the client of a kernel keeps an event
+    # loop with open files. So all points of a thread share one.
     if not hasattr(_thread, "context"):
         _thread.context = copy_context()
     run = partial(run_chapter, page=False, inputs=grid.inputs)
@@ -165,9 +161,8 @@ def _client_of(stack: ExitStack, scheduler: str, security: Any) -> Any:
     try:
         client = stack.enter_context(Client(scheduler, security=security))
     except TypeError:  # Dask has no credentials
-        raise ValueError(
-            f"{scheduler} needs credentials: --tls-ca-file, --tls-cert and --tls-key"
-        ) from None
+        said = f"{scheduler} needs credentials: --tls-ca-file, --tls-cert and --tls-key"
+        raise ValueError(said) from None
     if not client.nthreads():
         print(f"{scheduler} has no workers yet; waiting for the first", file=sys.stderr)
     return client
@@ -192,12 +187,10 @@ def _table(grid: Grid, places: list[Path]) -> pd.DataFrame:
     rows = []
     for point, place in zip(grid.points, places, strict=True):
         if place.exists():
-            results = from_json(
-                json.loads((place / "results.json").read_text(encoding="utf-8"))["results"]
-            )
-            names = grid.results or tuple(results)
+            record = json.loads((place / "results.json").read_text(encoding="utf-8"))
+            results = from_json(record["results"])
             axes = {name: point[name] for name in grid.axes}
-            rows.append({**axes, **{name: results.get(name) for name in names}})
+            rows.append(axes | {name: results.get(name) for name in grid.results or results})
     return pd.DataFrame(rows)
 
 
