@@ -1,13 +1,12 @@
 """Columns of scores, guesses and coins, as users have them: checked and made into arrays."""
 
 from math import inf, nan
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib.bounds import Counts
 
 Reals: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -16,9 +15,13 @@ Bits: TypeAlias = NDArray[np.bool_]
 SIDES = ("both", "included", "farthest")
 
 
-def levels(delta: float, beta: float) -> tuple[float, float]:
-    """δ and β, checked."""
-    return _check.real("delta", delta, 0, 1), _check.real("beta", beta, 0, 1, interval="()")
+class ScoreFile(NamedTuple):
+    """The columns of a file, and a digest of its bytes."""
+
+    kind: str  # "score" or "guess"
+    values: Reals  # scores, or guesses with nan for none
+    coins: Reals  # 1.0 or 0.0, or 1.0 or -1.0
+    digest: str  # SHA-256
 
 
 def column(name: str, value: ArrayLike) -> Reals:
@@ -114,10 +117,3 @@ def check_same_canaries(**columns: Any) -> None:
             f"got {_check.shown(a)} and {_check.shown(b)}; "
             "canaries are matched by their places (to_numpy() gives columns without an index)"
         )
-
-
-def check_one(counts: Counts) -> None:
-    """The counts of an experiment are those of many audits; a report is about one."""
-    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
-    if counts.trials != 1:
-        raise ValueError(f"counts must be those of one audit, got {counts.trials} of them")
