@@ -96,12 +96,9 @@ def run(chosen: argparse.Namespace) -> int:
     audit = _audit(file, chosen)
     verdict = None if claim is None else audit.verdict(claim)
     if verdict == "cannot test":
-        most = max(audit.grid, default=audit.r)
-        print(
-            f"warning: even {most:,} right of {most:,} guesses would only show "
-            f"{rounded_down(audit.best_bound)}, so this audit cannot test a claim of ε = {claim:g}",
-            file=sys.stderr,
-        )
+        most, best = max(audit.grid, default=audit.r), rounded_down(audit.best_bound)
+        only = f"warning: even {most:,} right of {most:,} guesses would only show {best}"
+        print(f"{only}, so this audit cannot test a claim of ε = {claim:g}", file=sys.stderr)
     source = {"file": str(chosen.file), "sha256": file.digest, "oralib": __version__}
     assumed = None if chosen.assume is None else _bound_assuming(file, audit, chosen)
     result = {**source, "claim": None, "verdict": None, "refuted": None, "assumed": assumed}

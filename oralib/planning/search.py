@@ -90,16 +90,13 @@ def plan_audit(
     beta : float
         How often the bound may fail, in (0, 1).
     most : int or None
-        The largest number of canaries that can be used; by default 150 d, at most a million. If it
-        is less than d, some coordinates have none.
-    sigma : float or None
-        The claimed noise multiplier; by default the accountant computes it from the claim.
-    accountant : str
-        ``"rdp"`` or ``"pld"``, as in :func:`oralib.certified_epsilon`.
+        The largest number of canaries that can be used; by default 150 d, at most a million.
+    sigma, accountant : float or None, str
+        The claimed noise multiplier; by default the accountant, ``"rdp"`` or ``"pld"`` as in
+        :func:`oralib.certified_epsilon`, computes it from the claim.
     aim : str
-        ``"bound"``, the largest bound for an honest training; or ``"refute"``: to refute the claim
-        if the noise is half of what is stated, or the largest share below that at which half of
-        the simulated audits refute it.
+        ``"bound"``, the largest bound for an honest training; or ``"refute"``, to refute the claim
+        if the noise is half of what is stated, or the largest share below that which will do.
     trials, seed : int
         Simulated audits, to say what to expect; with fewer than two there are none.
 
@@ -149,9 +146,8 @@ def plan_audit(
 def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tuple[Outcome, ...]:
     """What an audit with this plan would show for an honest training, and for some with bugs.
 
-    This is simulated. The guesser sees from the gradients how much noise there is, as
-    :class:`oralib.canaries.Canaries` does. Without clipping a canary's gradient is three times as
-    large as with it.
+    The guesser sees from the gradients how much noise there is, as :class:`oralib.Canaries` does.
+    Without clipping a canary's gradient is three times as large as with it.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from oralib.bounds import (
     valid_lower_bound,
     valid_rule,
 )
-from oralib.scores.columns import Bits, bits_of, right_and_taken, scores_and_coins
+from oralib.scores.columns import Bits, guesses_and_coins, scores_and_coins
 from oralib.scores.guessing import best_number, exact_bounds, parts, right_guesses, ties_drawn
 from oralib.scores.result import UNFAIR, ScoreAudit
 
@@ -150,9 +150,8 @@ def audit_guesses(
     delta, beta, coins : float, float, str or None
         As in :func:`audit_scores`.
     guesses : int or None
-        The number of guesses, if it was fixed before the training; guesses that are missing count
-        as wrong. If it is not given, the number is taken to depend on the output, and the bound
-        allows for that.
+        The number of guesses, if it was fixed before the training; missing ones count as wrong.
+        Without it the number may depend on the output, and the bound allows for that.
 
     Examples
     --------
@@ -162,9 +161,8 @@ def audit_guesses(
     >>> audit.v, audit.r, audit.n, round(audit.bound, 3)
     (250, 300, 400, 1.348)
     """
-    bits = bits_of("truth", truth)
+    right, taken, bits = guesses_and_coins(guessed, truth)
     beta, delta = _check.level(beta, delta)
-    right, taken = right_and_taken(guessed, truth)
     v, r = int(right.sum()), int(taken.sum())
     if guesses is None and r == 0:
         raise ValueError(f"guessed must hold a guess, got none for all of {bits.size} canaries")

@@ -17,11 +17,11 @@ import re
 from hashlib import sha256
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from oralib import _check
 from oralib.scores.columns import Reals, ScoreFile
 
 PAIRS = (("score", "included"), ("guess", "truth"))
@@ -68,9 +68,8 @@ def _csv(content: bytes) -> pd.DataFrame:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f", line {line}: this is not UTF-8 text; save it as CSV in UTF-8"
-        ) from None
+        why = "this is not UTF-8 text; save it as CSV in UTF-8"
+        raise ValueError(f", line {line}: {why}") from None
     if not text.strip():
         raise ValueError(" is empty: it must have a line with names of columns and one per canary")
     text = text.lstrip("\r\n")
@@ -123,11 +122,9 @@ def _checked_names(names: list[str]) -> list[str]:
     """Names in small letters; one pair of columns must be there, and each of them once."""
     pairs = _pairs(names)
     if not pairs:
-        listed = ", ".join(map(_quoted, names[:8])) + (", ..." if len(names) > 8 else "")
-        raise ValueError(
-            ": its first line must name the columns, score and included, or guess and truth, "
-            f"got {listed}"
-        )
+        got = ", ".join(map(_check.shown, names[:8])) + (", ..." if len(names) > 8 else "")
+        needed = "score and included, or guess and truth"
+        raise ValueError(f": its first line must name the columns, {needed}, got {got}")
     if len(pairs) > 1:
         raise ValueError(" has scores and guesses; give a file with one of them")
     lower = [name.strip().lower() for name in names]
@@ -172,10 +169,5 @@ def _columns(table: pd.DataFrame) -> tuple[str, Reals, Reals]:
 def _refuse(cells: pd.Series, bad: pd.Series, why: str) -> None:
     """An error about the first of the bad cells, if there is one."""
     if bad.any():
-        line, cell = bad.idxmax(), cells[bad.idxmax()]
-        raise ValueError(f", {cells.index.name} {line}, column {cells.name}: {_quoted(cell)} {why}")
-
-
-def _quoted(cell: Any) -> str:
-    word = repr(cell)
-    return word if len(word) <= 60 else f"{word[:57]}..."
+        line, cell = bad.idxmax(), _check.shown(cells[bad.idxmax()])
+        raise ValueError(f", {cells.index.name} {line}, column {cells.name}: {cell} {why}")
