@@ -120,7 +120,8 @@ def test_a_stronger_grid_is_tested_at_the_same_level():
     scores, included = gaussian(600)
     audit = audit_scores(scores, included, delta=1e-5, grid=(50, 100))
     larger = Counts(4 * audit.v, 4 * audit.r, n=2400, r_fixed=True)
-    assert audit.fourfold_bound() == valid_lower_bound(larger, delta=1e-5, beta=0.025)[0]
+    bound = audit.bound_of(4 * audit.v, 4 * audit.r, 2400)
+    assert bound == valid_lower_bound(larger, delta=1e-5, beta=0.025)[0]
 
 
 # -------------------------------------------------------------------------------- what is not valid

@@ -19,7 +19,8 @@ from ledger import worst_cases
 from oralib import Counts, audit_counts, audit_guesses, audit_scores, valid_lower_bound
 from oralib.__main__ import main
 from oralib._streams import stream
-from oralib.scores import UNFAIR, bounds_by_beta, bounds_by_guesses
+from oralib.scores import UNFAIR
+from oralib.scores.guessing import exact_bounds, right_guesses, spread_numbers
 
 
 def gaussian(n=2000, shift=1.0, seed=1):
@@ -289,10 +290,8 @@ def test_the_uncorrected_maximum_would_fail():
     failures = 0
     for seed in range(REPETITIONS // 2):
         scores, included = randomized_response(rng, 400, EPSILON, 10**6)
-        k, bounds = bounds_by_guesses(scores, included, delta=1e-5, seed=seed)
-        assert k[0] == 1
-        assert k[-1] == 400
-        failures += bounds.max() > EPSILON
+        right, k = right_guesses(scores, included, "both", seed), spread_numbers(400)
+        failures += exact_bounds(right, k, 0.05, 1e-5).max() > EPSILON
     assert failures > 2 * TOO_MANY / 2
 
 
@@ -552,19 +551,6 @@ def test_guesses_have_a_figure_too(tmp_path):
         assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_bounds_of_that_figure_are_those_of_audits():
-    """The curve runs through the bound of every audit of the same guesses, and rises with β."""
-    for fixed in (False, True):
-        counts = Counts(100, 150, n=200, r_fixed=fixed)
-        beta, bounds = bounds_by_beta(counts, delta=1e-5)
-        assert (np.diff(bounds) >= 0).all()
-        assert bounds[0] < bounds[-1]
-        for at in (0, 40, 99):
-            assert bounds[at] == audit_counts(counts, delta=1e-5, beta=beta[at]).bound
-    with pytest.raises(ValueError, match="counts must be those of one audit, got 2"):
-        bounds_by_beta(Counts([1, 2], [3, 3], n=5), delta=0.0)
-
-
 def test_audits_need_no_extra(scores_csv, tmp_path):
     """A plain install, without matplotlib and without anything that runs of chapters need."""
     words = ["audit", str(scores_csv), "--delta", "1e-5", "--out", str(tmp_path / "out")]
@@ -643,8 +629,6 @@ def test_columns_of_pandas_in_another_order_are_refused():
     assert audit_scores(scores.to_numpy(), included, delta=0.0, guesses=50).v == 50
     with pytest.raises(ValueError, match=r"scores and included must have the same index, got Ind"):
         audit_scores(scores.sort_values(), included, delta=0.0, guesses=50)
-    with pytest.raises(ValueError, match="scores and included must have the same index"):
-        bounds_by_guesses(scores.sort_values(), included, delta=0.0)
     with pytest.raises(ValueError, match="guessed and truth must have the same index"):
         audit_guesses(included.sort_values(), included, delta=0.0)
 

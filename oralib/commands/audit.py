@@ -4,20 +4,14 @@ import argparse
 import json
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from oralib import Counts, ScoreAudit, __version__, _check, _folders, audit_guesses, audit_scores
+from oralib import ScoreAudit, __version__, _check, _folders, audit_guesses, audit_scores
 from oralib._text import rounded_down
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
 from oralib.commands.common import Commands, path
-from oralib.scores import bounds_by_beta, bounds_by_guesses
-from oralib.scores.columns import SIDES
+from oralib.scores.columns import SIDES, ScoreFile
 from oralib.scores.page import page
-
-if TYPE_CHECKING:
-    from oralib.scores.file import ScoreFile
 
 #: The exit status of a verdict.
 STATUS = {"not refuted": 0, "refuted": 1, "invalid": 2, "cannot test": 3}
@@ -40,41 +34,31 @@ def add(commands: Commands) -> None:
         "With guesses, --guesses says how many were fixed in advance; without it the audit assumes "
         "that their number depends on the output.",
     )
-    parser.add_argument("file", type=path, metavar="FILE", help="a CSV or Parquet file")
-    parser.add_argument("--delta", type=float, required=True, help="the δ of the claim")
-    parser.add_argument(
-        "--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05"
-    )
-    number = parser.add_mutually_exclusive_group()
-    number.add_argument(
-        "--guesses", type=int, metavar="K", help="the number of guesses, fixed in advance"
-    )
-    number.add_argument(
+    option = parser.add_argument
+    option("file", type=path, metavar="FILE", help="a CSV or Parquet file")
+    option("--delta", type=float, required=True, help="the δ of the claim")
+    option("--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05")
+    number = parser.add_mutually_exclusive_group().add_argument
+    number("--guesses", type=int, metavar="K", help="the number of guesses, fixed in advance")
+    number(
         "--split",
         type=float,
         metavar="SHARE",
         help="choose the number of guesses on this share of the canaries and audit the others; "
         "the default, with a share of 0.2",
     )
-    number.add_argument(
-        "--grid",
-        type=_numbers,
-        metavar="K,K,...",
-        help="several numbers of guesses, fixed in advance, each tested at β / m",
-    )
-    parser.add_argument(
+    several = "several numbers of guesses, fixed in advance, each tested at β / m"
+    number("--grid", type=_numbers, metavar="K,K,...", help=several)
+    option(
         "--side",
         choices=SIDES,
         help="both (the default): guess the highest scores as included and the lowest as left "
         "out; included: only the highest; farthest: the scores farthest from 0, by their sign",
     )
-    parser.add_argument("--claim", type=float, metavar="EPSILON", help="the claimed ε")
-    parser.add_argument(
-        "--coins",
-        choices=("independent",),
-        help="declare that the coins were independent although exactly half of them are heads",
-    )
-    parser.add_argument(
+    option("--claim", type=float, metavar="EPSILON", help="the claimed ε")
+    balanced = "declare that the coins were independent although exactly half of them are heads"
+    option("--coins", choices=("independent",), help=balanced)
+    option(
         "--assume",
         choices=ASSUMPTIONS,
         help="also print the bound under an assumption stronger than (ε, δ)-DP: the trade-off "
@@ -82,16 +66,11 @@ def add(commands: Commands) -> None:
         "(independent), or independent normal scores (normal); --claim is not judged by it; needs "
         "--guesses",
     )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument(
-        "--out",
-        type=path,
-        metavar="DIR",
-        help="a new folder for report.html, report.txt, report.json and figure.png",
-    )
-    parser.add_argument(
-        "--seed", type=int, help="seed of the split and of the order of equal scores, by default 0"
-    )
+    option("--json", action="store_true", help="print the result as JSON")
+    folder = "a new folder for report.html, report.txt, report.json and figure.png"
+    option("--out", type=path, metavar="DIR", help=folder)
+    seed = "seed of the split and of the order of equal scores, by default 0"
+    option("--seed", type=int, help=seed)
     parser.set_defaults(command=run)
 
 
@@ -117,12 +96,9 @@ def run(chosen: argparse.Namespace) -> int:
     audit = _audit(file, chosen)
     verdict = None if claim is None else audit.verdict(claim)
     if verdict == "cannot test":
-        most = max(audit.grid, default=audit.r)
-        print(
-            f"warning: even {most:,} right of {most:,} guesses would only show "
-            f"{rounded_down(audit.best_bound)}, so this audit cannot test a claim of ε = {claim:g}",
-            file=sys.stderr,
-        )
+        most, best = max(audit.grid, default=audit.r), rounded_down(audit.best_bound)
+        only = f"warning: even {most:,} right of {most:,} guesses would only show {best}"
+        print(f"{only}, so this audit cannot test a claim of ε = {claim:g}", file=sys.stderr)
     source = {"file": str(chosen.file), "sha256": file.digest, "oralib": __version__}
     assumed = None if chosen.assume is None else _bound_assuming(file, audit, chosen)
     result = {**source, "claim": None, "verdict": None, "refuted": None, "assumed": assumed}
@@ -154,36 +130,37 @@ def run(chosen: argparse.Namespace) -> int:
     return 0 if verdict is None else STATUS[verdict]
 
 
-def _audit(file: "ScoreFile", chosen: argparse.Namespace) -> ScoreAudit:
-    options = {name: getattr(chosen, name) for name in ("delta", "beta", "guesses", "coins")}
-    only_scores = {name: getattr(chosen, name) for name in ("split", "grid", "side", "seed")}
+def _audit(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
+    options = _given(chosen, "delta", "beta", "guesses", "coins")
+    only_scores = _given(chosen, "split", "grid", "side", "seed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says the same
         if file.kind == "score":
-            only_scores["side"] = chosen.side or "both"
-            only_scores["seed"] = chosen.seed or 0
             options |= only_scores
             return audit_scores(file.values, file.coins, claim=chosen.claim, **options)
-        for name, value in only_scores.items():
-            if value is not None:
-                raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
+        for name in only_scores:
+            raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
         return audit_guesses(file.values, file.coins, **options)
 
 
+def _given(chosen: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Those of these options that were given."""
+    return {name: value for name in names if (value := getattr(chosen, name)) is not None}
+
+
 def _bound_assuming(
-    file: "ScoreFile", audit: ScoreAudit, chosen: argparse.Namespace
+    file: ScoreFile, audit: ScoreAudit, chosen: argparse.Namespace
 ) -> dict[str, Any]:
     """The bound under a stronger assumption, and the assumption in words."""
     if chosen.guesses is None or file.kind == "guess":
         raise ValueError("--assume needs scores, and a number of guesses: give --guesses")
+    options = {"delta": audit.delta, "beta": audit.beta}
     columns = {"scores": file.values, "included": file.coins == 1}
-    bound, words = bound_assuming(
-        chosen.assume, _counts(audit), delta=audit.delta, beta=audit.beta, **columns
-    )
+    bound, words = bound_assuming(chosen.assume, audit.counts, **options, **columns)
     return {"name": chosen.assume, "bound": bound, "assumption": words}
 
 
-def _picture(file: "ScoreFile", audit: ScoreAudit, claim: float | None) -> bytes | None:
+def _picture(file: ScoreFile, audit: ScoreAudit, claim: float | None) -> bytes | None:
     """The picture of the report; a sentence and None if there is nothing to draw it with."""
     try:
         from oralib.scores import picture  # matplotlib, which is optional
@@ -193,13 +170,5 @@ def _picture(file: "ScoreFile", audit: ScoreAudit, claim: float | None) -> bytes
         print("The report has no picture: matplotlib is not installed.", file=sys.stderr)
         return None
     if file.kind == "guess":
-        betas, bounds = bounds_by_beta(_counts(audit), delta=audit.delta)
-        return picture.guess_picture(audit, betas, bounds, claim)
-    options = {name: getattr(audit, name) for name in ("delta", "beta", "side", "seed")}
-    guesses, bounds = bounds_by_guesses(file.values, file.coins, **options)
-    return picture.score_picture(audit, guesses, bounds, claim)
-
-
-def _counts(audit: ScoreAudit) -> Counts:
-    v, r = np.array([audit.v]), np.array([audit.r])
-    return Counts(v, r, audit.n, r_fixed=audit.number == "fixed")
+        return picture.guess_picture(audit, claim)
+    return picture.score_picture(audit, file.values, file.coins == 1, claim)

@@ -18,7 +18,8 @@ def add(commands: Commands) -> None:
         "privacy, but it finds wrong noise long before a bound on ε does. The exit status is 1 if "
         "the training does not look like the stated one, and 2 if the test cannot be run.",
     )
-    parser.add_argument(
+    option = parser.add_argument
+    option(
         "file",
         type=path,
         metavar="FILE.npz",
@@ -27,17 +28,17 @@ def add(commands: Commands) -> None:
         "each step; without it canary i stays on coordinate i %% d. Canaries.write_released "
         "writes this file",
     )
-    parser.add_argument("--sigma", type=float, required=True, help="the stated noise multiplier")
+    option("--sigma", type=float, required=True, help="the stated noise multiplier")
     rate = "the probability that an element is in a batch"
-    parser.add_argument("--sample-rate", type=float, required=True, help=rate)
+    option("--sample-rate", type=float, required=True, help=rate)
     often = "how often an honest training may fail this test, by default 0.05"
-    parser.add_argument("--beta", type=float, default=0.05, help=often)
+    option("--beta", type=float, default=0.05, help=often)
     parser.set_defaults(command=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Status 1 if the training does not look like the stated one."""
-    beta = _check.real("beta", chosen.beta, 0, 1, interval="()")
+    beta, _ = _check.level(chosen.beta)
     try:
         arrays = dict(np.load(chosen.file))
         gradients, included = arrays["gradients"], arrays["included"].astype(bool)

@@ -15,23 +15,21 @@ def add(commands: Commands) -> None:
         description="How to audit a training with DP-SGD in one run: how many canaries, where, how "
         "many guesses, and the bound to expect.",
     )
-    parser.add_argument(
-        "--epsilon", type=float, help="the claimed ε; by default computed from --sigma"
-    )
-    parser.add_argument("--delta", type=float, required=True, help="the claimed δ")
-    parser.add_argument(
+    option = parser.add_argument
+    option("--epsilon", type=float, help="the claimed ε; by default computed from --sigma")
+    option("--delta", type=float, required=True, help="the claimed δ")
+    option(
         "--d",
         type=int,
         required=True,
         help="coordinates for the canaries: weights that you add to the model for them, not the "
         "size of your model",
     )
-    parser.add_argument("--steps", type=int, required=True, help="the number of steps")
+    option("--steps", type=int, required=True, help="the number of steps")
     rate = "the probability that an element is in a batch"
-    parser.add_argument("--sample-rate", type=float, required=True, help=rate)
-    often = "how often the bound may fail, by default 0.05"
-    parser.add_argument("--beta", type=float, default=0.05, help=often)
-    parser.add_argument(
+    option("--sample-rate", type=float, required=True, help=rate)
+    option("--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05")
+    option(
         "--most",
         "--canaries",
         type=int,
@@ -39,24 +37,22 @@ def add(commands: Commands) -> None:
         help="use at most this many canaries, by default 150 d but at most a million; each "
         "is one more example in your training and slows it down",
     )
-    noise = "the claimed noise multiplier; by default from --epsilon"
-    parser.add_argument("--sigma", type=float, help=noise)
-    parser.add_argument(
+    option("--sigma", type=float, help="the claimed noise multiplier; by default from --epsilon")
+    option(
         "--accountant",
         choices=("rdp", "pld"),
         default="rdp",
         help="which accountant converts between ε and noise, by default rdp",
     )
-    parser.add_argument(
+    option(
         "--aim",
         choices=AIMS,
         default="bound",
         help="bound (the default): the largest bound on an honest training; refute: refute the "
         "claim if the noise is much smaller than stated (the plan says how much)",
     )
-    trials = "number of simulated audits, by default 40"
-    parser.add_argument("--trials", type=int, default=40, help=trials)
-    parser.add_argument("--seed", type=int, default=0, help="seed of the simulation, by default 0")
+    option("--trials", type=int, default=40, help="number of simulated audits, by default 40")
+    option("--seed", type=int, default=0, help="seed of the simulation, by default 0")
     parser.set_defaults(command=run)
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib.bounds import Counts, valid_lower_bound
+from oralib.bounds import epsilon_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.dpsgd.prediction import predicted_accuracy
 
@@ -55,12 +56,8 @@ class Design:
         """The predicted bounds, each between those of two whole numbers of right guesses."""
         right = predicted_accuracy(self.dpsgd, k, self.dropping) * k
         floor = np.minimum(right.astype(np.int64), k - 1)
-
-        def exact(v: NDArray[np.int64]) -> NDArray[np.float64]:
-            each = (Counts(*pair, self.dpsgd.n, r_fixed=True) for pair in zip(v, k, strict=True))
-            return np.array([valid_lower_bound(one, beta=beta, delta=delta)[0] for one in each])
-
-        low, high = exact(floor), exact(floor + 1)
+        given: dict[str, Any] = {"beta": beta, "delta": delta, "n": self.dpsgd.n, "method": "exact"}
+        low, high = (np.asarray(epsilon_lower_bound(v, k, **given)) for v in (floor, floor + 1))
         return low + (right - floor) * (high - low)
 
 

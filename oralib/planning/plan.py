@@ -1,44 +1,13 @@
-"""The plan of an audit, and what to expect of it."""
+"""The plan of an audit, and in words: what to do, what to expect, and the lines of code."""
 
 from dataclasses import dataclass
-from math import ceil, nan, sqrt
-from typing import Any
+from math import nan
 
 import numpy as np
-import scipy
-from numpy.typing import NDArray
-from tqdm import tqdm
 
-from oralib import _check
-from oralib._rounding import first_largest
-from oralib.accounting import certified_epsilon, noise_multiplier
+from oralib._text import confidence, paragraphs, short
 from oralib.bounds import Counts, valid_lower_bound
-from oralib.dpsgd import DpSgd, Dropping, simulate_hopping
-from oralib.dpsgd.hopping import hopping_counts
-from oralib.planning.designs import Claim, Design, designs
-from oralib.planning.refute import find_refutation
-from oralib.planning.report import report
-
-#: Numbers of guesses to choose from for the largest bound.
-GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500, 2000, 3000, 5000)
-
-#: What a plan can aim for: the largest bound, or refuting the claim if the noise is wrong.
-AIMS = ("bound", "refute")
-
-#: Noise that gradients may show, as shares of the stated noise: guessers estimate it, then score.
-SEEN_NOISE = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 2.0, 5.0, 20.0, 100.0)
-
-#: What may be wrong with a training: its share of the stated noise, and the size of a canary's
-#: gradient, in clipping thresholds.
-BUGS = {
-    "none": (1.0, 1.0),
-    "half the noise": (0.5, 1.0),
-    "a tenth of the noise": (0.1, 1.0),
-    "no clipping": (1.0, 3.0),
-}
-
-#: By default no more canaries than this are planned.
-MOST_CANARIES = 10**6
+from oralib.dpsgd import DpSgd, Dropping
 
 
 @dataclass(frozen=True)
@@ -57,19 +26,16 @@ class AuditPlan:
         How canaries are dropped and crowded; None if they all stay active.
     predicted : float
         The bound that the prediction expects of an honest training.
-    bound, bound_se : float
-        The mean bound of simulated audits and its standard error; nan if there are none, or if
-        they would take too long.
-    trials : int
-        The number of simulated audits.
-    noise : float
-        The share of the stated noise for which the plan is best: 1 for the largest bound, less if
-        the aim is to refute.
-    refuted : float
-        The share of simulated audits that refute the claim at that noise; nan for a bound.
+    bound, bound_se, trials : float, float, int
+        The mean bound of simulated audits, its standard error, and how many there were; nan, nan
+        and 0 if they would take too long.
+    noise, refuted : float
+        The share of the stated noise at which the plan is to refute the claim, and the share of
+        simulated audits that do so there; 1 and nan if it aims for the largest bound.
 
     Examples
     --------
+    >>> from oralib import plan_audit
     >>> plan = plan_audit(2.0, 1e-5, d=100, steps=20, sample_rate=0.1, trials=0)
     >>> plan.dpsgd.d, plan.delta, plan.trials
     (100, 1e-05, 0)
@@ -98,198 +64,94 @@ class AuditPlan:
         return float(valid_lower_bound(counts, beta=self.beta, delta=self.delta)[0])
 
     def __str__(self) -> str:
-        return report(self)
+        return "\n".join([paragraphs(_rows(self)), "", *_commands(self)])
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What simulated audits of a training with a bug show; the bug is "none" if it is honest.
-
-    The mean number of right guesses, the mean bound, and the share of audits that refute the
-    claim, each with its standard error.
-
-    Examples
-    --------
-    >>> Outcome("none", 71.5, 3.3, 0.55, 0.14, 0.0, 0.0, trials=4).bound
-    0.55
-    """
-
-    bug: str
-    right: float
-    right_se: float
-    bound: float
-    bound_se: float
-    refuted: float
-    refuted_se: float
-    trials: int
-
-
-def plan_audit(
-    epsilon: float | None,
-    delta: float,
-    *,
-    d: int,
-    steps: int,
-    sample_rate: float,
-    beta: float = 0.05,
-    most: int | None = None,
-    sigma: float | None = None,
-    accountant: str = "rdp",
-    aim: str = "bound",
-    trials: int = 40,
-    seed: int = 0,
-) -> AuditPlan:
-    """The best audit that we can plan for a training with an (ε, δ) claim.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The claim; if ε is None it is what the accountant computes from the noise.
-    d, steps, sample_rate : int, int, float
-        The training, as in :class:`oralib.DpSgd`.
-    beta : float
-        How often the bound may fail, in (0, 1).
-    most : int or None
-        The largest number of canaries that can be used; by default 150 d, at most a million. If it
-        is less than d, some coordinates have none.
-    sigma : float or None
-        The claimed noise multiplier; by default the accountant computes it from the claim.
-    accountant : str
-        ``"rdp"`` or ``"pld"``, as in :func:`oralib.certified_epsilon`.
-    aim : str
-        ``"bound"``, the largest bound for an honest training; or ``"refute"``: to refute the claim
-        if the noise is half of what is stated, or the largest share below that at which half of
-        the simulated audits refute it.
-    trials, seed : int
-        Simulated audits, to say what to expect; with fewer than two there are none.
-
-    Examples
-    --------
-    >>> plan = plan_audit(2.0, 1e-5, d=100, steps=20, sample_rate=0.1, trials=2)
-    >>> plan.k <= plan.dpsgd.n
-    True
-    """
-    delta = _check.real("delta", delta, 0, 1, interval="()")
-    d, beta = _check.integer("d", d, 1, 10**8), _check.real("beta", beta, 0, 1, interval="()")
-    steps = _check.integer("steps", steps, 1, 10**6)
-    sample_rate = _check.real("sample_rate", sample_rate, 1e-12, 1)
-    most = _check.integer("most", min(150 * d, MOST_CANARIES) if most is None else most, 1)
-    trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
-    _check.one_of("accountant", accountant, ("rdp", "pld"))
-    _check.one_of("aim", aim, AIMS)
-    epsilon, sigma = _claimed(epsilon, delta, steps, sample_rate, sigma, accountant)
-    tried = list(designs(DpSgd(1, d, steps, sample_rate, sigma), most))
-    noise, refuted = 1.0, nan
-    if aim == "bound":
-        design, k = _largest_bound(tried, delta, beta)
-    else:
-        design, k, noise, refuted = find_refutation(tried, Claim(epsilon, delta, beta), seed)
-    dpsgd, dropping, trials = design.dpsgd, design.dropping, design.affordable(trials)
-    bound = error = nan
-    if trials:
-        counts = simulate_hopping(dpsgd, k, dropping=dropping, trials=trials, seed=seed)
-        bound, error = _mean(valid_lower_bound(counts, beta=beta, delta=delta))
-    return AuditPlan(
-        dpsgd=dpsgd,
-        epsilon=epsilon,
-        delta=delta,
-        beta=beta,
-        k=k,
-        dropping=dropping,
-        predicted=float(design.bounds(np.array([k]), delta, beta)[0]),
-        bound=bound,
-        bound_se=error,
-        trials=trials,
-        noise=noise,
-        refuted=refuted,
+def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
+    """What to do and what to expect, each with a label."""
+    words = (
+        "A coordinate is a weight of the model whose noisy gradient you see in each step; "
+        "oralib.canaries adds such weights to a model. A canary is an example that you make: "
+        "its gradient is the clipping threshold on one coordinate, and 0 elsewhere."
     )
+    claim = f"({plan.epsilon:g}, {short(plan.delta)})-DP: noise multiplier {plan.dpsgd.sigma:.4f}"
+    bound, seen = f"a bound of about {plan.predicted:.2f} by prediction", "not simulated here"
+    if plan.trials:
+        seen = f"{plan.bound:.3f} ± {plan.bound_se:.3f}, the mean of {plan.trials} simulated audits"
+    valid = (
+        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the exact p-value: "
+        "the number of guesses is fixed in advance"
+    )
+    return [
+        ("words", words),
+        ("claim", claim),
+        *_canaries(plan),
+        ("guess", f"the {plan.k:,} with the scores farthest from 0, sums of log-likelihood ratios"),
+        ("expect", f"of an honest training {bound}; {seen}"),
+        ("at best", f"a bound of {plan.best:.2f}, if every guess is right{_meaning(plan)}"),
+        ("valid", valid),
+    ]
 
 
-def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tuple[Outcome, ...]:
-    """What an audit with this plan would show for an honest training, and for some with bugs.
+def _canaries(plan: AuditPlan) -> list[tuple[str, str]]:
+    """How many canaries there are, where, and how they are dropped and crowded."""
+    dpsgd, dropping, s = plan.dpsgd, plan.dropping, plan.dpsgd.per_coordinate
+    many = f"{dpsgd.n:,}, {s} per coordinate, each included by a fair coin of its own"
+    if (used := dpsgd.used_coordinates) < dpsgd.d:
+        many += f"; {used:,} of {dpsgd.d:,} coordinates are used"
+    rows = [("canaries", many)]
+    if s > 1:
+        evenly = ", as many on each coordinate as on any other" if dropping is None else ""
+        rows.append(("place", f"drawn again in each step, by public random numbers{evenly}"))
+    if dropping is None:
+        return [*rows, ("drop", "none")]
+    active, steps = dropping.active(dpsgd), dpsgd.steps
+    quarters = sorted({0, steps // 4, steps // 2, 3 * steps // 4, steps - 1})
+    falls = ", ".join(f"{active[t]:,} in step {t + 1}" for t in quarters)
+    loads, second = dropping.loads(dpsgd), min(2, steps)
+    most, least = loads[second - 1].max(), loads[second - 1].min()
+    crowds = f"{most} on a coordinate in step {second}, against {least} of the most promising"
+    if steps > second:
+        crowds += f"; {loads[-1].max()} against {loads[-1].min()} in step {steps}"
+    rows.append(("drop", f"those with scores nearest to 0; active: {falls}"))
+    return [*rows, ("crowd", f"the undecided: {crowds}")]
 
-    This is simulated. The guesser sees from the gradients how much noise there is, as
-    :class:`oralib.canaries.Canaries` does. Without clipping a canary's gradient is three times as
-    large as with it.
 
-    Parameters
-    ----------
-    plan : AuditPlan
-        The plan.
-    trials, seed : int
-        Simulated audits of each kind, at least two; fewer if they would take too long.
-
-    Examples
-    --------
-    >>> plan = plan_audit(1.0, 1e-5, d=500, steps=20, sample_rate=0.1, trials=0)
-    >>> honest, _, wrong, _ = expected_outcomes(plan, trials=4)
-    >>> wrong.bug, honest.refuted, wrong.bound > honest.bound
-    ('a tenth of the noise', 0.0, True)
-    """
-    _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-    design = Design(plan.dpsgd, plan.dropping)
-    trials = max(2, design.affordable(_check.integer("trials", trials, 2, 10**6)))
-    bugs = dict(BUGS)
-    if plan.noise not in [share for share, _ in bugs.values()]:
-        bugs[f"{plan.noise:g} of the noise"] = plan.noise, 1.0
-    outcomes = []
-    for bug, (share, norm) in bugs.items():
-        wrong = design.with_noise(share)
-        (counts,) = hopping_counts(
-            wrong.dpsgd, [plan.k], dropping=plan.dropping, norm=norm, trials=trials, seed=seed
+def _meaning(plan: AuditPlan) -> str:
+    """What the best outcome would mean for the claim, and when to expect it."""
+    if plan.best <= plan.epsilon:
+        return f": this plan can never refute {plan.epsilon:g}; --aim refute looks for one that can"
+    if plan.noise < 1:
+        return (
+            f"; made to refute {plan.epsilon:g} if the noise is {plan.noise:g} of what is stated, "
+            f"as {plan.refuted:.0%} of simulated audits do"
         )
-        bounds = valid_lower_bound(counts, beta=plan.beta, delta=plan.delta)
-        right, right_se = _mean(counts.v)
-        bound, bound_se = _mean(bounds)
-        refuted, refuted_se = _mean(bounds > plan.epsilon)
-        outcomes.append(Outcome(bug, right, right_se, bound, bound_se, refuted, refuted_se, trials))
-    return tuple(outcomes)
+    return f", more than the claimed {plan.epsilon:g}"
 
 
-def _claimed(
-    epsilon: float | None,
-    delta: float,
-    steps: int,
-    sample_rate: float,
-    sigma: float | None,
-    accountant: str,
-) -> tuple[float, float]:
-    """The ε and the noise multiplier of a claim in which one of them may be missing."""
-    if epsilon is not None:
-        epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
-    if sigma is not None:
-        training = DpSgd(1, 1, steps, sample_rate, sigma)
-        if epsilon is None:
-            epsilon = certified_epsilon(training, delta, accountant=accountant)
-        return epsilon, training.sigma
-    if epsilon is None:
-        raise ValueError("epsilon or sigma must be given, got neither")
-    sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
-    if accountant == "rdp":
-        return epsilon, sigma
-
-    def excess(noise: float) -> float:
-        return certified_epsilon(DpSgd(1, 1, steps, sample_rate, noise), delta) - epsilon
-
-    near = 1e-5 * sigma  # pld asks for a little less noise than rdp
-    sigma = scipy.optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=near) + near
-    return epsilon, ceil(sigma * 1e6) / 1e6
-
-
-def _largest_bound(tried: list[Design], delta: float, beta: float) -> tuple[Design, int]:
-    """The design and the number of guesses with the largest predicted bound."""
-
-    def best(design: Design) -> tuple[float, Design, int]:
-        active = design.active_at_the_end
-        k = np.array([guesses for guesses in GUESSES if guesses <= active] or [active])
-        bounds = design.bounds(k, delta, beta)
-        return float(bounds.max()), design, int(k[first_largest(bounds)])
-
-    progress = tqdm(tried, unit="plan", disable=None, leave=False, delay=2)
-    _, design, k = max(map(best, progress), key=lambda result: result[0])
-    return design, k
-
-
-def _mean(values: NDArray[Any]) -> tuple[float, float]:
-    """The mean of some trials, and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1)) / sqrt(values.size)
+def _commands(plan: AuditPlan) -> list[str]:
+    """What to write into the script of the training, and what to call after it."""
+    dropping = "" if plan.dropping is None else f"\n    dropping={plan.dropping!r},"
+    hop = "\n    hop=False," if plan.dpsgd.per_coordinate == 1 else ""
+    beta = "" if plan.beta == 0.05 else f" --beta {short(plan.beta)}"
+    options = f"--side farthest --guesses {plan.k} --delta {short(plan.delta)}{beta}"
+    return [
+        "In the script of the training:",
+        "",
+        "from oralib import DpSgd, Dropping",
+        "from oralib.canaries import Canaries",
+        "audit = Canaries(",
+        f"    {plan.dpsgd!r},",
+        f"    k={plan.k},{dropping}{hop}",
+        "    seed=...,  # a number of your own, which nobody else knows",
+        ")",
+        "",
+        "In each step audit.places(step) says where canaries are, and audit.observe(step,",
+        "gradient) takes the noisy gradient; oralib.canaries.opacus does both for Opacus.",
+        "Canaries join your batches, which dilutes the mean gradient: multiply the",
+        f"learning rate of plain SGD by (N + {plan.dpsgd.n})/N, N your examples.",
+        'After the last step, audit.write_scores("scores.csv"), and then:',
+        "",
+        f"oralib audit scores.csv {options} \\",
+        f"    --claim {plan.epsilon:g}",
+    ]

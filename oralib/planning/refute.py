@@ -78,9 +78,9 @@ def _candidates(designs: list[Design], claim: Claim) -> list[_Candidate]:
 def _most_promising(candidates: list[_Candidate], noise: float) -> list[_Candidate]:
     """The few candidates that are worth simulating, which takes seconds for each.
 
-    They are ordered by their predicted margin: how many standard deviations the expected number of
-    right guesses lies above the least one that refutes. Three are enough if the prediction is good.
-    It is too kind to canaries that share a coordinate, so one more in which they do not is tried.
+    First come the three with the largest predicted margin, in standard deviations, above the least
+    number of right guesses that refutes. The prediction is too kind to canaries that share a
+    coordinate, so one more in which they do not is tried.
     """
     margins = []
     for design, k, need in candidates:

@@ -14,32 +14,24 @@ number of guesses        what it is                                 bound for (�
                          the others are audited                     the number of the others as n
 =======================  =========================================  ==============================
 
-The largest bound over many numbers of guesses, without a correction, is not a bound and is not
-offered.
+The largest bound over many numbers of guesses, without a correction, is not a bound.
 
-**Why a split needs another p-value.** Revealing the coins of a few canaries costs nothing: given
-these coins, the training is (ε, δ)-DP in the others. But their scores come from the same output as
+**Why a split needs another p-value.** Given the coins of a few canaries, the training is (ε, δ)-DP
+in the others, so revealing these coins costs nothing. But their scores come from the same output as
 all scores, so the number of guesses chosen on them depends on the output. For δ = 0 that makes no
 difference. For δ > 0 the exact p-value needs a fixed number.
 
-**What is not covered.** Including exactly half of the canaries is a different design: its coins
-depend on each other, and no bound here is valid for it. If exactly half of 40 or more canaries were
-included, the audit assumes that design, unless ``coins="independent"`` says that it was chance. The
-scores may depend on the coins only through the output of the training, and the seed, the number of
-guesses and the sign of the scores must not be chosen by looking at the result.
+**What is not covered.** If exactly half of the canaries are included, their coins depend on each
+other, and no bound here is valid. Where that is so for 40 or more canaries, the audit assumes that
+it was arranged, unless ``coins="independent"`` says that it was chance. The scores may depend on
+the coins only through the output of the training, and the seed, the number of guesses and the sign
+of the scores must not be chosen by looking at the result.
 
-**What an audit could have seen.** Its best outcome is that all guesses are right, and the bound for
-that is the most that it could have shown. A claim above it is not tested by the audit.
+**What an audit could have seen.** At best all guesses are right. The bound for that is the most
+that the audit could have shown, and a claim above it is not tested.
 """
 
-from oralib.scores.audit import (
-    audit_counts,
-    audit_guesses,
-    audit_scores,
-    bounds_by_beta,
-    bounds_by_guesses,
-)
+from oralib.scores.audit import audit_counts, audit_guesses, audit_scores
 from oralib.scores.result import UNFAIR, ScoreAudit
 
 __all__ = ["UNFAIR", "ScoreAudit", "audit_counts", "audit_guesses", "audit_scores"]
-__all__ += ["bounds_by_beta", "bounds_by_guesses"]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import nan
+from typing import Any
 from warnings import warn
 
 import numpy as np
@@ -17,25 +18,8 @@ from oralib.bounds import (
     valid_lower_bound,
     valid_rule,
 )
-from oralib.scores.columns import (
-    Bits,
-    Ints,
-    Reals,
-    bits_of,
-    check_one,
-    levels,
-    right_and_taken,
-    scores_and_coins,
-)
-from oralib.scores.guessing import (
-    POINTS,
-    best_number,
-    exact_bounds,
-    parts,
-    right_guesses,
-    spread_numbers,
-    ties_drawn,
-)
+from oralib.scores.columns import Bits, guesses_and_coins, scores_and_coins
+from oralib.scores.guessing import best_number, exact_bounds, parts, right_guesses, ties_drawn
 from oralib.scores.result import UNFAIR, ScoreAudit
 
 #: If exactly half of this many canaries are included, the audit assumes a design that is not
@@ -62,13 +46,11 @@ def audit_scores(
 ) -> ScoreAudit:
     """Audit a training by the scores of its canaries.
 
-    Only the order of the scores matters: those with the highest scores are guessed to have been
-    included, those with the lowest to have been left out. Equal scores are ordered at random.
+    Only the order of the scores matters. Equal scores are ordered at random.
 
     The audit is not valid, and a warning says why, if the coins are too unlikely for fair ones, or
     if so few guesses are right that the scores must have the wrong sign (both by exact binomial
-    tests at 0.001), or if exactly half of 40 or more canaries were included: fair coins do that
-    with probability about 0.8 / √n, and a design that fixes the number always does.
+    tests at 0.001), or if exactly half of 40 or more canaries were included.
 
     Parameters
     ----------
@@ -84,12 +66,11 @@ def audit_scores(
         The share of the canaries, drawn at random, on which the number of guesses is chosen; the
         others are audited. This is the default, with a share of 0.2.
     grid : sequence of int or None
-        Several numbers of guesses, fixed before scores were seen. Each of m is tested at level
-        β / m, and the largest bound is returned.
+        Several numbers of guesses, fixed before scores were seen, each of m tested at β / m.
     side : str
-        ``"both"``; ``"included"``: no canary is guessed to have been left out; or ``"farthest"``:
-        those with scores farthest from 0 are guessed, as included where the score is positive, as
-        suits log-likelihood ratios.
+        ``"both"``: half the guesses, on the highest scores, say "included", and the others, on the
+        lowest, "left out"; ``"included"``: all say "included"; ``"farthest"``: those farthest from
+        0 say "included" where the score is positive, as suits log-likelihood ratios.
     claim : float or None
         The claimed ε, if a split should choose a number of guesses that could refute it.
     coins : str or None
@@ -111,7 +92,7 @@ def audit_scores(
     """
     values, bits = scores_and_coins(scores, included, side)
     n, seed = bits.size, _check.seed(seed)
-    delta, beta = levels(delta, beta)
+    beta, delta = _check.level(beta, delta)
     if claim is not None:
         claim = _check.real("claim", claim, 0)
     if sum(value is not None for value in (guesses, split, grid)) > 1:
@@ -133,7 +114,7 @@ def audit_scores(
         notes.append(why)
     values = values[audited]
     right = right_guesses(values, bits[audited], side, seed)
-    level, fixed = beta / k.size, number != "split"
+    level = beta / k.size
     # The largest bound; among equal ones, the one with the best accuracy.
     best_last = np.lexsort((right[k - 1] / k, exact_bounds(right, k, level, delta)))
     r = int(k[best_last[-1]])
@@ -141,17 +122,11 @@ def audit_scores(
     ties = ties_drawn(values, r, side)
     if ties:
         notes.append(f"{ties} of the {r} guesses were drawn by lot among canaries of equal scores")
-    audit = replace(
-        _bounds(_counts(v, r, values.size, fixed, coins), delta, level),
-        beta=beta,
-        number=number,
-        grid=tuple(k.tolist()),
-        side=side,
-        ties_drawn=ties,
-        seed=seed,
-        notes=tuple(notes),
-    )
-    return _with_coins(audit, bits, _problem(bits, coins, v, r, "scores"))
+    how: dict[str, Any] = {"beta": beta, "number": number, "grid": tuple(k.tolist()), "side": side}
+    how |= {"ties_drawn": ties, "seed": seed, "notes": tuple(notes)}
+    audit = _audit(_counts(v, r, values.size, number != "split", coins), delta, level, **how)
+    hint = "higher scores must mean included: multiply them by -1?"
+    return _with_coins(audit, bits, coins, r, hint)
 
 
 def audit_guesses(
@@ -175,9 +150,8 @@ def audit_guesses(
     delta, beta, coins : float, float, str or None
         As in :func:`audit_scores`.
     guesses : int or None
-        The number of guesses, if it was fixed before the training; guesses that are missing count
-        as wrong. If it is not given, the number is taken to depend on the output, and the bound
-        allows for that.
+        The number of guesses, if it was fixed before the training; missing ones count as wrong.
+        Without it the number may depend on the output, and the bound allows for that.
 
     Examples
     --------
@@ -187,20 +161,19 @@ def audit_guesses(
     >>> audit.v, audit.r, audit.n, round(audit.bound, 3)
     (250, 300, 400, 1.348)
     """
-    bits = bits_of("truth", truth)
-    delta, beta = levels(delta, beta)
-    right, taken = right_and_taken(guessed, truth)
+    right, taken, bits = guesses_and_coins(guessed, truth)
+    beta, delta = _check.level(beta, delta)
     v, r = int(right.sum()), int(taken.sum())
     if guesses is None and r == 0:
         raise ValueError(f"guessed must hold a guess, got none for all of {bits.size} canaries")
     number = r if guesses is None else _check.integer("guesses", guesses, 1, bits.size)
     if r > number:
         raise ValueError(f"guesses must be at least {r}, as this many are given, got {guesses=}")
-    audit = _bounds(_counts(v, number, bits.size, guesses is not None, coins), delta, beta)
-    if r < number:
-        missing = f"{number - r} of the {number} guesses are missing, and count as wrong"
-        audit = replace(audit, notes=(missing,))
-    return _with_coins(audit, bits, _problem(bits, coins, v, r, "guesses"))
+    missing = f"{number - r} of the {number} guesses are missing, and count as wrong"
+    counts = _counts(v, number, bits.size, guesses is not None, coins)
+    audit = _audit(counts, delta, beta, notes=(missing,) if r < number else ())
+    hint = "a guess of 1 must mean included: are the guesses turned around?"
+    return _with_coins(audit, bits, coins, r, hint)
 
 
 def audit_counts(counts: Counts, *, delta: float, beta: float = 0.05) -> ScoreAudit:
@@ -219,53 +192,11 @@ def audit_counts(counts: Counts, *, delta: float, beta: float = 0.05) -> ScoreAu
     >>> round(audit.bound, 3), round(audit.pure_bound, 3), round(audit.fdp_bound, 3)
     (0.702, 0.702, 1.006)
     """
-    check_one(counts)
-    return _bounds(counts, *levels(delta, beta))
-
-
-def bounds_by_guesses(
-    scores: ArrayLike,
-    included: ArrayLike,
-    *,
-    delta: float,
-    beta: float = 0.05,
-    side: str = "both",
-    seed: int = 0,
-) -> tuple[Ints, Reals]:
-    """Numbers of guesses, and the bound that each alone would have given; only to look at.
-
-    Each would be valid if it alone had been fixed in advance. The largest of them is not a bound.
-    As this uses all coins, no number of guesses may be chosen from it for the same audit.
-
-    Examples
-    --------
-    >>> k, bounds = bounds_by_guesses([3.0, 1.0, 2.0, 0.0], [1, 0, 1, 0], delta=0.0, beta=0.3)
-    >>> k.tolist(), bounds.round(2).tolist()
-    ([1, 2, 3, 4], [0.0, 0.19, 0.71, 1.05])
-    """
-    values, bits = scores_and_coins(scores, included, side)
-    delta, beta = levels(delta, beta)
-    right = right_guesses(values, bits, side, _check.seed(seed))
-    k = spread_numbers(bits.size)
-    return k, exact_bounds(right, k, beta, delta)
-
-
-def bounds_by_beta(counts: Counts, *, delta: float) -> tuple[Reals, Reals]:
-    """Values of β from 0.001 to 1/2, and the bound that each alone would have given; to look at.
-
-    Each would be valid if it alone had been fixed in advance.
-
-    Examples
-    --------
-    >>> beta, bounds = bounds_by_beta(Counts(75, 100, n=1000, r_fixed=True), delta=1e-5)
-    >>> beta[[0, -1]].tolist(), bounds[[0, -1]].round(2).tolist()
-    ([0.001, 0.5], [0.38, 1.07])
-    """
-    check_one(counts)
-    delta = _check.real("delta", delta, 0, 1)
-    beta = np.geomspace(1e-3, 0.5, POINTS)
-    beta[[0, -1]] = 1e-3, 0.5
-    return beta, np.array([valid_lower_bound(counts, beta=b, delta=delta)[0] for b in beta])
+    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
+    if counts.trials != 1:
+        raise ValueError(f"counts must be those of one audit, got {counts.trials} of them")
+    beta, delta = _check.level(beta, delta)
+    return _audit(counts, delta, beta)
 
 
 # --------------------------------------------------------------------------------- from counts to ε
@@ -276,13 +207,13 @@ def _counts(v: int, r: int, n: int, fixed: bool, coins: str | None) -> Counts:
     return Counts(np.array([v]), np.array([r]), n, "scores", r_fixed=fixed, coins=coins)
 
 
-def _bounds(counts: Counts, delta: float, level: float) -> ScoreAudit:
-    """All bounds of one pair of counts, each test at ``level``."""
+def _audit(counts: Counts, delta: float, level: float, **how: Any) -> ScoreAudit:
+    """All bounds of one pair of counts, each test at ``level``; and how it was audited."""
     v, r, n, fixed = int(counts.v[0]), int(counts.r[0]), counts.n, counts.r_fixed
     fdp = nan
     if fixed and counts.feedback == "none" and delta > 0:
         fdp = float(epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=level))
-    return ScoreAudit(
+    audit = ScoreAudit(
         bound=float(valid_lower_bound(counts, beta=level, delta=delta)[0]),
         pure_bound=float(valid_lower_bound(counts, beta=level)[0]),
         fdp_bound=fdp,
@@ -298,56 +229,41 @@ def _bounds(counts: Counts, delta: float, level: float) -> ScoreAudit:
         number="fixed" if fixed else "output",
         feedback=counts.feedback,
     )
+    return replace(audit, **how)
 
 
-def _with_coins(audit: ScoreAudit, bits: Bits, problem: str) -> ScoreAudit:
+def _with_coins(
+    audit: ScoreAudit, bits: Bits, coins: str | None, taken: int, hint: str
+) -> ScoreAudit:
     """The audit with what its coins say; a warning if they are a problem."""
-    included, notes = int(bits.sum()), audit.notes
-    if problem:
-        warn(problem, stacklevel=3)
-    elif 2 * included == bits.size:
-        by_chance = "exactly half of the canaries were included, by chance and not by arrangement"
-        notes = (by_chance, *notes)
-    return replace(
-        audit,
-        canaries=bits.size,
-        included=included,
-        coins_p_value=_coins_p_value(included, bits.size),
-        problem=problem,
-        notes=notes,
-    )
-
-
-def _coins_p_value(included: int, n: int) -> float:
-    """The p-value of the exact two-sided test of fair coins."""
-    return float(min(1.0, 2 * scipy.special.bdtr(min(included, n - included), n, 0.5)))
-
-
-def _problem(bits: Bits, coins: str | None, v: int, taken: int, what: str) -> str:
-    """Why an audit with v right guesses shows nothing; empty if it may show something."""
-    n, included = bits.size, int(bits.sum())
-    p_value = _coins_p_value(included, n)
+    n, included, notes = bits.size, int(bits.sum()), audit.notes
+    # The exact two-sided test of fair coins.
+    p_value = float(min(1.0, 2 * scipy.special.bdtr(min(included, n - included), n, 0.5)))
+    balanced = 2 * included == n
+    wrong = float(scipy.special.bdtr(audit.v, taken, 0.5)) if taken else 1.0
+    problem = ""
     if p_value < UNFAIR:
-        return (
+        problem = (
             f"{included} of {n} canaries were included: fair coins are this odd with probability "
             f"only {p_value:.1g}. If canaries were not each included by their own fair coin, "
             "or if some canaries are missing here, nothing has been shown"
         )
-    if 2 * included == n >= BALANCED and coins is None:
-        return (
+    elif balanced and n >= BALANCED and coins is None:
+        problem = (
             f"exactly half of {n} canaries were included. If that was arranged, the coins depend "
             "on each other, and no bound here is valid. If each canary had a fair coin of its own, "
             "and they just happened to balance, say so: coins='independent', or --coins independent"
         )
-    wrong = float(scipy.special.bdtr(v, taken, 0.5)) if taken else 1.0
-    if wrong < UNFAIR:
-        hint = {
-            "scores": "higher scores must mean included: multiply them by -1?",
-            "guesses": "a guess of 1 must mean included: are the guesses turned around?",
-        }[what]
-        return (
-            f"{hint} Only {v} of {taken} guesses are right, and blind ones do this badly with "
-            f"probability {wrong:.1g}. (Trying both signs on the same canaries makes the bound "
-            "fail twice as often: then halve β)"
+    elif wrong < UNFAIR:
+        problem = (
+            f"{hint} Only {audit.v} of {taken} guesses are right, and blind ones do this badly "
+            f"with probability {wrong:.1g}. (Trying both signs on the same canaries makes the "
+            "bound fail twice as often: then halve β)"
         )
-    return ""
+    elif balanced:
+        by_chance = "exactly half of the canaries were included, by chance and not by arrangement"
+        notes = (by_chance, *notes)
+    if problem:
+        warn(problem, stacklevel=3)
+    audit = replace(audit, canaries=n, included=included, coins_p_value=p_value)
+    return replace(audit, problem=problem, notes=notes)

@@ -1,13 +1,12 @@
 """Columns of scores, guesses and coins, as users have them: checked and made into arrays."""
 
 from math import inf, nan
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib.bounds import Counts
 
 Reals: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -16,9 +15,13 @@ Bits: TypeAlias = NDArray[np.bool_]
 SIDES = ("both", "included", "farthest")
 
 
-def levels(delta: float, beta: float) -> tuple[float, float]:
-    """δ and β, checked."""
-    return _check.real("delta", delta, 0, 1), _check.real("beta", beta, 0, 1, interval="()")
+class ScoreFile(NamedTuple):
+    """The columns of a file, and a digest of its bytes."""
+
+    kind: str  # "score" or "guess"
+    values: Reals  # scores, or guesses with nan for none
+    coins: Reals  # 1.0 or 0.0, or 1.0 or -1.0
+    digest: str  # SHA-256
 
 
 def column(name: str, value: ArrayLike) -> Reals:
@@ -51,10 +54,8 @@ def bits_of(name: str, value: ArrayLike) -> Bits:
     _check.require(bits | (numbers == low), name, numbers, f"{allowed} for each canary")
     if bits.all() or not bits.any():
         same = "included" if bits.all() else "left out"
-        raise ValueError(
-            f"{name} must have canaries of both kinds, got {bits.size} that were all {same}: "
-            "there is nothing to tell apart"
-        )
+        got = f"{bits.size} that were all {same}: there is nothing to tell apart"
+        raise ValueError(f"{name} must have canaries of both kinds, got {got}")
     return bits
 
 
@@ -64,26 +65,22 @@ def scores_and_coins(scores: ArrayLike, included: ArrayLike, side: str) -> tuple
     bits = bits_of("included", included)
     check_same_canaries(scores=scores, included=included)
     if (values == values[0]).all():
-        raise ValueError(
-            "scores must differ: they say nothing about who was included, "
-            f"got {bits.size} scores that are all {values[0]:g}"
-        )
+        got = f"{bits.size} scores that are all {values[0]:g}"
+        raise ValueError(f"scores must differ: they say nothing about who was included, got {got}")
     if _check.one_of("side", side, SIDES) == "farthest" and not values.min() < 0 < values.max():
-        raise ValueError(
-            "scores must lie on both sides of 0 for side='farthest', "
-            f"got scores from {values.min():g} to {values.max():g}"
-        )
+        got = f"scores from {values.min():g} to {values.max():g}"
+        raise ValueError(f"scores must lie on both sides of 0 for side='farthest', got {got}")
     return values, bits
 
 
-def right_and_taken(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits]:
-    """Which guesses are right, and which were taken.
+def guesses_and_coins(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits, Bits]:
+    """Which guesses are right, which were taken, and the coins.
 
     With truth as 1 and 0, left out is 0; with truth as 1 and -1, it is -1, and 0 is no guess.
     """
-    numbers, coins = column("guessed", guessed), column("truth", truth)
+    bits, numbers = bits_of("truth", truth), column("guessed", guessed)
     check_same_canaries(guessed=guessed, truth=truth)
-    signs = bool((coins == -1).any())
+    signs = bool((column("truth", truth) == -1).any())
     words = "be 1, -1, or 0 or nan" if signs else "be 1, 0, or nan"
     allowed = f"{words} for no guess, as truth is written"
     entries = guessed if isinstance(guessed, list | tuple) else np.asarray(guessed).flat
@@ -91,21 +88,15 @@ def right_and_taken(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits]:
         raise ValueError(f"guessed must {allowed}, got True or False in guessed")
     taken = (numbers == 1) | (numbers == (-1 if signs else 0))
     _check.require(taken | np.isnan(numbers) | (numbers == 0), "guessed", numbers, allowed)
-    return taken & ((numbers == 1) == (coins == 1)), taken
+    return taken & ((numbers == 1) == bits), taken, bits
 
 
 def check_same_canaries(**columns: Any) -> None:
-    """Check that two columns have one entry per canary, and pandas labels in the same order.
-
-    Canaries are matched by position alone, even if the labels of the columns have nothing in
-    common.
-    """
+    """Two columns must have one entry per canary, and common pandas labels in the same order."""
     (one, first), (two, second) = columns.items()
     if len(first) != len(second):
-        raise ValueError(
-            f"{one} and {two} must have one entry per canary, "
-            f"got {len(first)} and {len(second)} entries"
-        )
+        got = f"{len(first)} and {len(second)} entries"
+        raise ValueError(f"{one} and {two} must have one entry per canary, got {got}")
     a: Any = getattr(first, "index", None)
     b: Any = getattr(second, "index", None)
     if hasattr(a, "equals") and hasattr(b, "equals") and not (a.equals(b) or {*a}.isdisjoint(b)):
@@ -114,10 +105,3 @@ def check_same_canaries(**columns: Any) -> None:
             f"got {_check.shown(a)} and {_check.shown(b)}; "
             "canaries are matched by their places (to_numpy() gives columns without an index)"
         )
-
-
-def check_one(counts: Counts) -> None:
-    """The counts of an experiment are those of many audits; a report is about one."""
-    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
-    if counts.trials != 1:
-        raise ValueError(f"counts must be those of one audit, got {counts.trials} of them")

@@ -17,11 +17,12 @@ import re
 from hashlib import sha256
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+
+from oralib import _check
+from oralib.scores.columns import Reals, ScoreFile
 
 PAIRS = (("score", "included"), ("guess", "truth"))
 
@@ -41,15 +42,6 @@ _OTHERS = {
     **dict.fromkeys((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), "an Excel file"),
     **dict.fromkeys((b"{", b"["), "a JSON file"),
 }
-
-
-class ScoreFile(NamedTuple):
-    """The columns of a file, and a digest of its bytes."""
-
-    kind: str  # "score" or "guess"
-    values: NDArray[np.float64]  # scores, or guesses with nan for none
-    coins: NDArray[np.float64]  # 1.0 or 0.0, or 1.0 or -1.0
-    digest: str  # SHA-256
 
 
 def read_scores(path: Path) -> ScoreFile:
@@ -76,16 +68,15 @@ def _csv(content: bytes) -> pd.DataFrame:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f", line {line}: this is not UTF-8 text; save it as CSV in UTF-8"
-        ) from None
+        why = "this is not UTF-8 text; save it as CSV in UTF-8"
+        raise ValueError(f", line {line}: {why}") from None
     if not text.strip():
         raise ValueError(" is empty: it must have a line with names of columns and one per canary")
     text = text.lstrip("\r\n")
     first = re.split(r"[\r\n]", text, maxsplit=1)[0]
     headers = {mark: next(csv.reader([first], delimiter=mark)) for mark in ",;\t"}
     mark = next((mark for mark, names in headers.items() if _pairs(names)), ",")
-    _check_names(headers[mark])
+    names = _checked_names(headers[mark])
     try:  # without a header, since pandas renames columns that occur twice, or makes one an index
         table = pd.read_csv(
             StringIO(text, newline=""),
@@ -100,7 +91,7 @@ def _csv(content: bytes) -> pd.DataFrame:
     lines = len(re.findall(r"\r\n|\r|\n", text.rstrip("\r\n"))) + 1
     if len(table.iloc[:lines]) < lines:  # a quote that is not closed swallows the lines below it
         raise ValueError(" has a quoted cell that spans several lines; leave such cells out")
-    table.columns, table.index = table.iloc[0], pd.RangeIndex(1, len(table) + 1, name="line")
+    table.columns, table.index = names, pd.RangeIndex(1, len(table) + 1, name="line")
     return table[(table != "").any(axis=1)].iloc[1:]
 
 
@@ -115,8 +106,8 @@ def _parquet(content: bytes) -> pd.DataFrame:
         raise ValueError(f" is not a readable Parquet file: {why}") from None
     if any(name is not None for name in table.index.names):
         table = table.reset_index(allow_duplicates=True)  # pandas may have kept id there
-    _check_names([str(name) for name in table.columns])
-    table = table.loc[:, [str(name).strip().lower() in KNOWN for name in table.columns]]
+    table.columns = _checked_names([str(name) for name in table.columns])
+    table = table.loc[:, table.columns.isin(KNOWN)]
     table = table.astype(object).where(table.notna(), "").map(str)
     table.index = pd.RangeIndex(1, len(table) + 1, name="row")
     return table
@@ -127,25 +118,23 @@ def _pairs(names: list[str]) -> list[tuple[str, str]]:
     return [pair for pair in PAIRS if {name.strip().lower() for name in names}.issuperset(pair)]
 
 
-def _check_names(names: list[str]) -> None:
-    """One pair of columns must be there, and each of them once."""
+def _checked_names(names: list[str]) -> list[str]:
+    """Names in small letters; one pair of columns must be there, and each of them once."""
     pairs = _pairs(names)
     if not pairs:
-        listed = ", ".join(map(_quoted, names[:8])) + (", ..." if len(names) > 8 else "")
-        raise ValueError(
-            ": its first line must name the columns, score and included, or guess and truth, "
-            f"got {listed}"
-        )
+        got = ", ".join(map(_check.shown, names[:8])) + (", ..." if len(names) > 8 else "")
+        needed = "score and included, or guess and truth"
+        raise ValueError(f": its first line must name the columns, {needed}, got {got}")
     if len(pairs) > 1:
         raise ValueError(" has scores and guesses; give a file with one of them")
     lower = [name.strip().lower() for name in names]
     if twice := [name for name in sorted(KNOWN) if lower.count(name) > 1]:
         raise ValueError(f": the column {twice[0]} occurs twice")
+    return lower
 
 
-def _columns(table: pd.DataFrame) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
+def _columns(table: pd.DataFrame) -> tuple[str, Reals, Reals]:
     """The kind of a table, its scores or guesses, and its coins."""
-    table.columns = [str(name).strip().lower() for name in table.columns]
     (kind, coin_name), *_ = _pairs(list(table.columns))
     if not len(table):
         raise ValueError(" has no canaries: there is nothing below the column names")
@@ -180,10 +169,5 @@ def _columns(table: pd.DataFrame) -> tuple[str, NDArray[np.float64], NDArray[np.
 def _refuse(cells: pd.Series, bad: pd.Series, why: str) -> None:
     """An error about the first of the bad cells, if there is one."""
     if bad.any():
-        line, cell = bad.idxmax(), cells[bad.idxmax()]
-        raise ValueError(f", {cells.index.name} {line}, column {cells.name}: {_quoted(cell)} {why}")
-
-
-def _quoted(cell: Any) -> str:
-    word = repr(cell)
-    return word if len(word) <= 60 else f"{word[:57]}..."
+        line, cell = bad.idxmax(), _check.shown(cells[bad.idxmax()])
+        raise ValueError(f", {cells.index.name} {line}, column {cells.name}: {cell} {why}")

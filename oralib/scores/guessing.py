@@ -19,9 +19,8 @@ def parts(n: int, share: float, seed: int) -> tuple[Ints, Ints]:
     order = stream(seed, "scores", "split").permutation(n)
     aside = round(share * n)
     if not 0 < aside < n:
-        raise ValueError(
-            f"split must leave a canary on either side, got split={share:g} of {n} canaries"
-        )
+        got = f"split={share:g} of {n} canaries"
+        raise ValueError(f"split must leave a canary on either side, got {got}")
     return order[:aside], order[aside:]
 
 

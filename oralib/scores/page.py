@@ -9,23 +9,18 @@ from oralib.scores.result import ScoreAudit
 from oralib.scores.sentences import headline, number_of_guesses, table
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --soft: #f2f4f7; --line: #d5d9e0; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8e8e8; --paper: #16181c; --soft: #22262d; --line: #3a404a; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1rem; max-width: 46rem; color: var(--ink); background: var(--paper);
-  font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
+:root { color-scheme: light dark; }
+body { margin: 0 auto; padding: 1rem; max-width: 46rem; font: 1rem/1.55 system-ui, sans-serif;
+  overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
-.verdict { padding: 1rem; border-left: .4rem solid; border-radius: .3rem; background: var(--soft);
-  font-size: 1.1rem; }
+.verdict { padding: 1rem; border-left: .4rem solid; background: #8882; font-size: 1.1rem; }
 .refuted, .invalid { border-color: #d55e00; } .cannot { border-color: #e69f00; }
 .not { border-color: #0072b2; }
 table { border-collapse: collapse; width: 100%; }
 td, th { text-align: left; vertical-align: top; padding: .4rem .6rem .4rem 0;
-  border-bottom: 1px solid var(--line); }
-th { font-weight: 600; min-width: 5.5rem; overflow-wrap: break-word; }
-img { max-width: 100%; height: auto; background: #fff; border-radius: .3rem; }
+  border-bottom: 1px solid #8886; }
+th { min-width: 5.5rem; overflow-wrap: break-word; }
+img { max-width: 100%; }
 @media (prefers-color-scheme: dark) { img { filter: invert(.91) hue-rotate(180deg); } }
 """
 
@@ -64,10 +59,8 @@ def page(
     if picture is not None:
         data = b64encode(picture).decode()
         about = "The bound that was shown, beside those that other choices would have had."
-        parts.append(f'<img alt="{about}" src="data:image/png;base64,{data}">')
-        parts.append(
-            f"<p><small>{about} Only the point that is called valid is a result.</small></p>"
-        )
+        parts.append(f'<img alt="{about}" src="data:image/png;base64,{data}"><p><small>{about}')
+        parts.append("Only the point that is called valid is a result.</small></p>")
     section(
         "What it could not have seen",
         *([] if verdict == "refuted" else [f"In this audit, {says['power']}."]),

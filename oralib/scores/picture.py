@@ -5,18 +5,24 @@ from io import BytesIO
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
 
 from oralib._text import rounded_down
+from oralib.bounds import valid_lower_bound
+from oralib.scores.columns import Bits, Reals
+from oralib.scores.guessing import POINTS, exact_bounds, right_guesses, spread_numbers
 from oralib.scores.result import ScoreAudit
 
 BLUE, GREY, SKY = "#0072B2", "#555555", "#56B4E9"
 
 
-def score_picture(
-    audit: ScoreAudit, guesses: ArrayLike, bounds: ArrayLike, claim: float | None
-) -> bytes:
-    """The bound beside those for other numbers of guesses, of ``bounds_by_guesses``."""
+def score_picture(audit: ScoreAudit, scores: Reals, coins: Bits, claim: float | None) -> bytes:
+    """The bound beside those that other numbers of guesses, each fixed in advance, would have had.
+
+    As these use all coins, no number of guesses may be chosen from them for the same audit.
+    """
+    right = right_guesses(scores, coins, audit.side or "both", audit.seed or 0)
+    guesses = spread_numbers(scores.size)
+    bounds = exact_bounds(right, guesses, audit.beta, audit.delta)
     figure, axes = _axes("number of guesses", claim)
     axes.plot(guesses, bounds, ":", color=GREY, label="only exploration: not valid")
     if len(audit.grid) > 1:
@@ -27,10 +33,10 @@ def score_picture(
     return _png(figure, axes, audit.r, audit.bound, f"{audit.r:,} guesses")
 
 
-def guess_picture(
-    audit: ScoreAudit, betas: ArrayLike, bounds: ArrayLike, claim: float | None
-) -> bytes:
-    """The bound beside those at other β, of ``bounds_by_beta``."""
+def guess_picture(audit: ScoreAudit, claim: float | None) -> bytes:
+    """The bound beside those that other β, each fixed in advance, would have had."""
+    betas = np.geomspace(1e-3, 0.5, POINTS)
+    bounds = [valid_lower_bound(audit.counts, beta=b, delta=audit.delta)[0] for b in betas]
     figure, axes = _axes("how often the bound may fail, β", claim)
     if np.isfinite(audit.estimate):
         words = "by the accuracy alone: not a bound"

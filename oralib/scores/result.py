@@ -1,7 +1,7 @@
 """What an audit has shown, what it could have shown, and under which assumptions."""
 
 from bisect import bisect_left
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import isfinite, isnan
 from typing import Any
@@ -13,8 +13,7 @@ from oralib._text import paragraphs
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.scores import sentences
 
-#: Coins with a smaller p-value than this are not accepted as fair, nor guesses as having the right
-#: sign.
+#: Coins with a smaller p-value are not accepted as fair, nor guesses as having the right sign.
 UNFAIR = 1e-3
 
 #: The largest number of guesses that :meth:`ScoreAudit.guesses_needed` considers.
@@ -34,11 +33,8 @@ class ScoreAudit:
     fdp_bound : float
         The same, only for a training whose trade-off curve is Gaussian; nan where the number of
         guesses was not fixed, where δ = 0, or with feedback.
-    estimate : float
-        The ε that the accuracy alone suggests. It is not a bound, and at the same accuracy no
-        number of guesses would show more.
-    accuracy : float
-        v / r.
+    estimate, accuracy : float
+        The ε that the accuracy v / r alone suggests, which is not a bound; and v / r.
     v, r, n : int
         Right guesses, all guesses, and audited canaries, guessed or not.
     delta, beta : float
@@ -54,18 +50,14 @@ class ScoreAudit:
     grid : tuple of int
         All numbers of guesses that were tried.
     side : str or None
-        ``"both"``: half the guesses, on the highest scores, say "included", and the others, on the
-        lowest, "left out"; ``"included"``: all say "included"; ``"farthest"``: those farthest from
-        0 say "included" where the score is positive. None if the guesses were given.
+        Which scores were guessed, as in :func:`oralib.audit_scores`; None if guesses were given.
     canaries, included : int or None
         The number of all canaries, audited or not, and of those that were included; None if only
         counts were given.
     coins_p_value : float or None
         How often fair coins are this uneven.
-    ties_drawn : int
-        Guesses that were drawn by lot among equal scores.
-    seed : int or None
-        The seed of that and of the split.
+    ties_drawn, seed : int, int or None
+        Guesses that were drawn by lot among equal scores; the seed of that and of the split.
     feedback : str
         What the guesser was told as it went, as :class:`oralib.Counts` names it.
     problem : str
@@ -106,10 +98,16 @@ class ScoreAudit:
     problem: str = ""
     notes: tuple[str, ...] = ()
 
+    @property
+    def counts(self) -> Counts:
+        """Its counts, with how it was set up."""
+        v, r, fixed = np.array([self.v]), np.array([self.r]), self.number in ("fixed", "grid")
+        return Counts(v, r, self.n, r_fixed=fixed, feedback=self.feedback)
+
     @cached_property
     def best_bound(self) -> float:
         """What the audit would have shown if all its guesses had been right."""
-        return max(self._bound(k, k, self.n) for k in self.grid or (self.r,))
+        return max(self.bound_of(k, k, self.n) for k in self.grid or (self.r,))
 
     @property
     def plausible_coins(self) -> bool:
@@ -152,25 +150,15 @@ class ScoreAudit:
         most = self.n if self.feedback == "full" else _MOST_GUESSES
 
         def enough(r: int) -> bool:
-            return self._bound(r, r, max(r, self.n)) > claim
+            return self.bound_of(r, r, max(r, self.n)) > claim
 
         if not most or not enough(most):
             return None
         return bisect_left(range(1, most + 1), True, key=enough) + 1
 
-    def fourfold_bound(self) -> float | None:
-        """The bound of four times as many canaries, guesses and right guesses.
-
-        None where there are no guesses, and where the rule makes it too much work.
-        """
-        if not self.r or self.rule not in ("plain", "exact", "split"):
-            return None
-        return self._bound(4 * self.v, 4 * self.r, 4 * self.n)
-
-    def _bound(self, v: int, r: int, n: int) -> float:
+    def bound_of(self, v: int, r: int, n: int) -> float:
         """The bound of other counts in an audit like this."""
-        fixed = self.number in ("fixed", "grid")
-        counts = Counts(np.array([v]), np.array([r]), n, r_fixed=fixed, feedback=self.feedback)
+        counts = replace(self.counts, v=np.array([v]), r=np.array([r]), n=n)
         return float(valid_lower_bound(counts, beta=self.level, delta=self.delta)[0])
 
     def as_dict(self, claim: float | None = None) -> dict[str, Any]:

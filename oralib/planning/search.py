@@ -1,0 +1,225 @@
+"""The search for a plan, and what to expect of it."""
+
+from dataclasses import dataclass, replace
+from math import ceil, nan, sqrt
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from oralib import _check
+from oralib._rounding import first_largest
+from oralib.accounting import certified_epsilon, noise_multiplier
+from oralib.bounds import valid_lower_bound
+from oralib.dpsgd import DpSgd, simulate_hopping
+from oralib.dpsgd.hopping import hopping_counts
+from oralib.planning.designs import Claim, Design, designs
+from oralib.planning.plan import AuditPlan
+from oralib.planning.refute import find_refutation
+
+#: Numbers of guesses to choose from for the largest bound.
+GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500, 2000, 3000, 5000)
+
+#: What a plan can aim for: the largest bound, or refuting the claim if the noise is wrong.
+AIMS = ("bound", "refute")
+
+#: Noise that gradients may show, as shares of the stated noise: guessers estimate it, then score.
+SEEN_NOISE = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 2.0, 5.0, 20.0, 100.0)
+
+#: What may be wrong with a training: its share of the stated noise, and the size of a canary's
+#: gradient, in clipping thresholds.
+BUGS = {
+    "none": (1.0, 1.0),
+    "half the noise": (0.5, 1.0),
+    "a tenth of the noise": (0.1, 1.0),
+    "no clipping": (1.0, 3.0),
+}
+
+#: By default no more canaries than this are planned.
+MOST_CANARIES = 10**6
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What simulated audits of a training with a bug show; the bug is "none" if it is honest.
+
+    The mean number of right guesses, the mean bound, and the share of audits that refute the
+    claim, each with its standard error.
+
+    Examples
+    --------
+    >>> Outcome("none", 71.5, 3.3, 0.55, 0.14, 0.0, 0.0, trials=4).bound
+    0.55
+    """
+
+    bug: str
+    right: float
+    right_se: float
+    bound: float
+    bound_se: float
+    refuted: float
+    refuted_se: float
+    trials: int
+
+
+def plan_audit(
+    epsilon: float | None,
+    delta: float,
+    *,
+    d: int,
+    steps: int,
+    sample_rate: float,
+    beta: float = 0.05,
+    most: int | None = None,
+    sigma: float | None = None,
+    accountant: str = "rdp",
+    aim: str = "bound",
+    trials: int = 40,
+    seed: int = 0,
+) -> AuditPlan:
+    """The best audit that we can plan for a training with an (ε, δ) claim.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The claim; if ε is None it is what the accountant computes from the noise.
+    d, steps, sample_rate : int, int, float
+        The training, as in :class:`oralib.DpSgd`.
+    beta : float
+        How often the bound may fail, in (0, 1).
+    most : int or None
+        The largest number of canaries that can be used; by default 150 d, at most a million.
+    sigma, accountant : float or None, str
+        The claimed noise multiplier; by default the accountant, ``"rdp"`` or ``"pld"`` as in
+        :func:`oralib.certified_epsilon`, computes it from the claim.
+    aim : str
+        ``"bound"``, the largest bound for an honest training; or ``"refute"``, to refute the claim
+        if the noise is half of what is stated, or the largest share below that which will do.
+    trials, seed : int
+        Simulated audits, to say what to expect; with fewer than two there are none.
+
+    Examples
+    --------
+    >>> plan = plan_audit(2.0, 1e-5, d=100, steps=20, sample_rate=0.1, trials=2)
+    >>> plan.k <= plan.dpsgd.n
+    True
+    """
+    beta, delta = _check.level(beta, _check.real("delta", delta, 0, 1, interval="()"))
+    d = _check.integer("d", d, 1, 10**8)
+    steps = _check.integer("steps", steps, 1, 10**6)
+    sample_rate = _check.real("sample_rate", sample_rate, 1e-12, 1)
+    most = _check.integer("most", min(150 * d, MOST_CANARIES) if most is None else most, 1)
+    trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
+    _check.one_of("accountant", accountant, ("rdp", "pld"))
+    _check.one_of("aim", aim, AIMS)
+    training = DpSgd(1, d, steps, sample_rate)
+    epsilon, training = _claimed(epsilon, sigma, delta, accountant, training)
+    tried = list(designs(training, most))
+    noise, refuted = 1.0, nan
+    if aim == "bound":
+        design, k = _largest_bound(tried, delta, beta)
+    else:
+        design, k, noise, refuted = find_refutation(tried, Claim(epsilon, delta, beta), seed)
+    dpsgd, dropping, trials = design.dpsgd, design.dropping, design.affordable(trials)
+    bound = error = nan
+    if trials:
+        counts = simulate_hopping(dpsgd, k, dropping=dropping, trials=trials, seed=seed)
+        bound, error = _mean(valid_lower_bound(counts, beta=beta, delta=delta))
+    return AuditPlan(
+        dpsgd=dpsgd,
+        epsilon=epsilon,
+        delta=delta,
+        beta=beta,
+        k=k,
+        dropping=dropping,
+        predicted=float(design.bounds(np.array([k]), delta, beta)[0]),
+        bound=bound,
+        bound_se=error,
+        trials=trials,
+        noise=noise,
+        refuted=refuted,
+    )
+
+
+def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tuple[Outcome, ...]:
+    """What an audit with this plan would show for an honest training, and for some with bugs.
+
+    The guesser sees from the gradients how much noise there is, as :class:`oralib.Canaries` does.
+    Without clipping a canary's gradient is three times as large as with it.
+
+    Parameters
+    ----------
+    plan : AuditPlan
+        The plan.
+    trials, seed : int
+        Simulated audits of each kind, at least two; fewer if they would take too long.
+
+    Examples
+    --------
+    >>> plan = plan_audit(1.0, 1e-5, d=500, steps=20, sample_rate=0.1, trials=0)
+    >>> honest, _, wrong, _ = expected_outcomes(plan, trials=4)
+    >>> wrong.bug, honest.refuted, wrong.bound > honest.bound
+    ('a tenth of the noise', 0.0, True)
+    """
+    _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
+    design = Design(plan.dpsgd, plan.dropping)
+    trials = max(2, design.affordable(_check.integer("trials", trials, 2, 10**6)))
+    bugs = dict(BUGS)
+    if (plan.noise, 1.0) not in bugs.values():
+        bugs[f"{plan.noise:g} of the noise"] = plan.noise, 1.0
+    outcomes = []
+    for bug, (share, norm) in bugs.items():
+        wrong = design.with_noise(share)
+        (counts,) = hopping_counts(
+            wrong.dpsgd, [plan.k], dropping=plan.dropping, norm=norm, trials=trials, seed=seed
+        )
+        bounds = valid_lower_bound(counts, beta=plan.beta, delta=plan.delta)
+        refuted = _mean(bounds > plan.epsilon)
+        outcomes.append(Outcome(bug, *_mean(counts.v), *_mean(bounds), *refuted, trials))
+    return tuple(outcomes)
+
+
+def _claimed(
+    epsilon: float | None, sigma: float | None, delta: float, accountant: str, training: DpSgd
+) -> tuple[float, DpSgd]:
+    """The ε of a claim, and the training with its noise; one of the two may be missing."""
+    if epsilon is not None:
+        epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
+    if sigma is not None:
+        training = replace(training, sigma=sigma)
+        if epsilon is None:
+            epsilon = certified_epsilon(training, delta, accountant=accountant)
+        return epsilon, training
+    if epsilon is None:
+        raise ValueError("epsilon or sigma must be given, got neither")
+    sigma = noise_multiplier(epsilon, delta, training.steps, training.sample_rate)
+    if accountant == "pld":  # which asks for a little less noise than rdp
+
+        def excess(noise: float) -> float:
+            return certified_epsilon(replace(training, sigma=noise), delta) - epsilon
+
+        near = 1e-5 * sigma
+        sigma = scipy.optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=near) + near
+        sigma = ceil(sigma * 1e6) / 1e6
+    return epsilon, replace(training, sigma=sigma)
+
+
+def _largest_bound(tried: list[Design], delta: float, beta: float) -> tuple[Design, int]:
+    """The design and the number of guesses with the largest predicted bound."""
+
+    def best(design: Design) -> tuple[float, Design, int]:
+        active = design.active_at_the_end
+        k = np.array([guesses for guesses in GUESSES if guesses <= active] or [active])
+        bounds = design.bounds(k, delta, beta)
+        return float(bounds.max()), design, int(k[first_largest(bounds)])
+
+    progress = tqdm(tried, unit="plan", disable=None, leave=False, delay=2)
+    _, design, k = max(map(best, progress), key=lambda result: result[0])
+    return design, k
+
+
+def _mean(values: NDArray[Any]) -> tuple[float, float]:
+    """The mean of some trials, and its standard error."""
+    return float(values.mean()), float(values.std(ddof=1)) / sqrt(values.size)
