@@ -39,10 +39,8 @@ def one_run(
 
     Parameters
     ----------
-    mechanism : Mechanism
-        What is audited.
-    guesser : Guesser
-        Who guesses.
+    mechanism, guesser
+        What is audited, and who guesses.
     n : int
         The number of elements.
     trials, seed : int

@@ -130,15 +130,9 @@ class Canaries:
     ) -> "Canaries":
         """The canaries of a plan by :func:`oralib.plan_audit`."""
         _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-        return cls(
-            plan.dpsgd,
-            plan.k,
-            seed=seed,
-            dropping=plan.dropping,
-            hop=plan.dpsgd.per_coordinate > 1,
-            public_seed=public_seed,
-            keep=keep,
-        )
+        dpsgd, hop = plan.dpsgd, plan.dpsgd.per_coordinate > 1
+        options: dict[str, Any] = {"dropping": plan.dropping, "hop": hop, "keep": keep}
+        return cls(dpsgd, plan.k, seed=seed, public_seed=public_seed, **options)
 
     def places(self, step: int) -> NDArray[np.int64]:
         """The coordinate of each canary in this step, -1 for one that has been dropped."""

@@ -30,10 +30,10 @@ def simulate_single_step(
 ) -> Counts:
     """Audit one full-batch step of DP-SGD, guessing where the privacy loss is at least tau.
 
+    The training run has steps=1 and sample_rate=1.
+
     Parameters
     ----------
-    dpsgd : DpSgd
-        A training run with steps=1 and sample_rate=1.
     tau : float
         The threshold on the distributional privacy loss, in [1e-6, 1000].
     feedback : str
@@ -72,23 +72,8 @@ def simulate_single_step(
     return Counts(v, r, dpsgd.n, game, r_fixed=fixed, feedback=feedback)
 
 
-def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
-    """For u = 0, ..., n/d unknown elements, how far their noisy count must be from its mean u/2.
-
-    The loss is an odd and monotone function of that distance, so |loss| >= tau there and beyond.
-
-    Examples
-    --------
-    >>> dpsgd = DpSgd(n=2000, steps=1, sample_rate=1.0, sigma=1.0)
-    >>> guess_distances(dpsgd, 1.0).round(3).tolist()
-    [inf, 1.0, 1.278]
-    """
-    tau = _checked_tau(dpsgd, tau)
-    return _guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau).copy()
-
-
 def guess_distance(dpsgd: DpSgd, tau: float) -> float:
-    """The last of :func:`guess_distances`, which is all that a guesser without feedback needs."""
+    """How far a noisy count must be from its mean for a guess without feedback."""
     tau = _checked_tau(dpsgd, tau)
     return float(_guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau, last=True)[-1])
 
@@ -105,6 +90,11 @@ def _checked_tau(dpsgd: DpSgd, tau: float) -> float:
 
 @lru_cache(maxsize=64)
 def _guess_distances(s: int, sigma: float, tau: float, last: bool = False) -> NDArray[np.float64]:
+    """For u = 0, ..., s unknown elements, how far their noisy count must be from its mean u/2.
+
+    The loss is an odd and monotone function of that distance, so |loss| >= tau there and beyond.
+    With ``last`` only the entry of u = s is computed.
+    """
     goal = tau - ROUNDING * max(1.0, tau)  # as ThresholdGuesser
     return np.asarray(_distances(s if last else 1, s, sigma, goal))
 
