@@ -25,8 +25,7 @@ def noisy_gradients(
     Parameters
     ----------
     weights : array
-        The weights w_0, ..., w_T, a row for each; the first and the last are enough for the sum of
-        all noisy gradients.
+        w_0, ..., w_T, a row for each; the first and the last are enough for the sum of gradients.
     learning_rate, clip : float
         How far a step of gradient descent goes, and the clipping threshold.
     batch : float

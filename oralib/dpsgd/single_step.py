@@ -61,7 +61,7 @@ def simulate_single_step(
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if feedback == "none":
             return _plain_block(size, d, s, sigma, distances[-1], rng)
-        v, r = _feedback_block(size, d, s, sigma, distances, feedback == "full", most, rng)
+        v, r = _feedback_block(size, d, sigma, distances, feedback == "full", most, rng)
         return v, np.full_like(r, most) if fixed else r
 
     rules = "one-run" if feedback == "none" else f"{adaptive_game(feedback, budget)},"
@@ -151,14 +151,7 @@ def _plain_block(
 
 @jit
 def _feedback_block(
-    trials: int,
-    d: int,
-    s: int,
-    sigma: float,
-    distances: Array,
-    full: bool,
-    budget: int,
-    rng: Generator,
+    trials: int, d: int, sigma: float, distances: Array, full: bool, budget: int, rng: Generator
 ) -> tuple[Array, Array]:
     """Right guesses and guesses in each of several audits with feedback.
 
@@ -167,6 +160,7 @@ def _feedback_block(
     mean. Where a coin is shown, because of full feedback or because the guesser abstained, take it
     off that count. Stop when the budget is spent.
     """
+    s = distances.size - 1
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):
