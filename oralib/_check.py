@@ -24,21 +24,13 @@ def path(name: str, value: Any) -> Path:
 
 
 def reals(
-    name: str,
-    value: ArrayLike,
-    low: float = -np.inf,
-    high: float = np.inf,
-    *,
-    interval: str = "[]",
+    name: str, value: ArrayLike, low: float = -np.inf, high: float = np.inf, *, interval: str = "[]"
 ) -> NDArray[np.float64]:
     """``value`` as an array of floats in an interval, e.g. ``interval="(]"`` for (low, high]."""
     array = _numbers(name, value, "a number").astype(np.float64)
-    require(
-        _inside(array, low, high, interval),
-        name,
-        array,
-        f"lie in {interval[0]}{low:g}, {high:g}{interval[1]}",
-    )
+    above = array > low if interval[0] == "(" else array >= low
+    below = array < high if interval[1] == ")" else array <= high
+    require(above & below, name, array, f"lie in {interval[0]}{low:g}, {high:g}{interval[1]}")
     return array
 
 
@@ -182,31 +174,20 @@ def _numbers(name: str, value: ArrayLike, what: str) -> NDArray[Any]:
     return numbers
 
 
-def reason(value: Any, error: Exception) -> str:
-    """Why a tensor, or a list of them, is not an array, in brackets: for us or for its library."""
-    first = value[0] if isinstance(value, list | tuple) and value else value
-    return cure(value) or (f" ({' '.join(str(error).split())})" if hasattr(first, "dtype") else "")
-
-
-def cure(value: Any) -> str:
-    """What to do about a tensor that NumPy does not accept, in brackets."""
+def reason(value: Any, error: Exception | None = None) -> str:
+    """Why NumPy does not accept a tensor, or a list of them, and what to do, in brackets."""
     first = value[0] if isinstance(value, list | tuple) and value else value
     if getattr(first, "requires_grad", False):
         return " (a tensor that requires a gradient: give it as .detach().cpu().numpy())"
     if "bfloat16" in str(getattr(first, "dtype", "")):
         return " (NumPy has no bfloat16: give it as .float().cpu().numpy())"
-    return ""
+    return f" ({' '.join(str(error).split())})" if error and hasattr(first, "dtype") else ""
 
 
 def shown(value: Any) -> str:
     """A value as errors show it: a long one is cut short."""
     word = " ".join(repr(value).split())
     return word if len(word) <= 80 else f"{word[:77]}..."
-
-
-def _inside(value: Any, low: float, high: float, interval: str) -> Any:
-    above = value > low if interval[0] == "(" else value >= low
-    return above & (value < high if interval[1] == ")" else value <= high)
 
 
 def _scalar(name: str, value: Any, array: NDArray[Any]) -> Any:

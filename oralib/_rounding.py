@@ -1,11 +1,9 @@
 """Numbers that are 0, or equal, up to rounding are made 0, or equal.
 
 Another processor adds up the same numbers in another order, and its logarithms differ in the last
-bit. So a loss that is 0 in theory is 1e-16 on one machine and -1e-16 on the next, and of two equal
-losses sometimes the first comes out larger and sometimes the second. Nothing that is shown may
-depend on that. So code that takes the logarithm of a ratio, or adds up probabilities, removes the
-rounding errors here. The functions below keep all digits of numbers that are neither 0 nor equal
-nor round.
+bit: a loss that is 0 in theory is 1e-16 on one machine and -1e-16 on the next. Nothing that is
+shown may depend on that. So code that takes the logarithm of a ratio, or adds up probabilities,
+removes the rounding errors here. All other numbers keep all their digits.
 """
 
 from typing import Any

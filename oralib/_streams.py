@@ -18,8 +18,7 @@ from tqdm import tqdm
 
 from oralib import _check
 
-#: Trials that share one stream: few enough to keep every core busy, and enough to make the cost of
-#: opening a stream negligible.
+#: Trials that share one stream: few enough to keep every core busy, enough to make it worthwhile.
 BLOCK = 32
 
 #: Seconds after which a simulation shows how far it is, on a terminal.

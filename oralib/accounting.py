@@ -10,32 +10,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from math import ceil, sqrt
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from oralib import _check
+from oralib.dpsgd.training import SIGMAS, DpSgd
 
-__all__ = ["ACCOUNTANTS", "SIGMAS", "certified_epsilon", "noise_multiplier"]
+__all__ = ["ACCOUNTANTS", "certified_epsilon", "noise_multiplier"]
 
 #: The accountants of :func:`certified_epsilon`.
 ACCOUNTANTS = ("pld", "rdp")
 
-#: The smallest and the largest noise multiplier of a training.
-SIGMAS = 1e-3, 1e6
-
 #: How far a noise multiplier may be from the smallest one, before it is rounded up.
 _TOLERANCE = 1e-9
-
-
-@runtime_checkable
-class _Training(Protocol):
-    """What :class:`oralib.DpSgd` has and an accountant needs."""
-
-    @property
-    def steps(self) -> int: ...
-    @property
-    def sample_rate(self) -> float: ...
-    @property
-    def sigma(self) -> float: ...
 
 
 def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: float) -> float:
@@ -45,14 +31,10 @@ def noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: floa
 
     Parameters
     ----------
-    epsilon : float
-        The ε of (ε, δ)-DP, in (0, 1000].
-    delta : float
-        The δ of (ε, δ)-DP, in (0, 1).
-    steps : int
-        The number of steps, at least 1.
-    sample_rate : float
-        The probability that an element is in a batch, in [1e-12, 1].
+    epsilon, delta : float
+        The ε of (ε, δ)-DP, in (0, 1000], and its δ, in (0, 1).
+    steps, sample_rate
+        Of the training, as in :class:`oralib.DpSgd`; the rate is at least 1e-12.
 
     Examples
     --------
@@ -85,13 +67,11 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
         if sigma < SIGMAS[0]:
             raise ValueError(f"{limits}, {given}, which ask for {sigma:g}")
         if _is_lost(spent(sigma)):
-            raise ValueError(
-                f"{limits}; the accountant cannot tell for numbers this small, {given}"
-            )
+            raise ValueError(f"{limits}; the accountant cannot tell for numbers so small, {given}")
     return ceil(sigma * 1e6) / 1e6
 
 
-def certified_epsilon(dpsgd: _Training, delta: float, *, accountant: str = "pld") -> float:
+def certified_epsilon(dpsgd: DpSgd, delta: float, *, accountant: str = "pld") -> float:
     """The ε for which an accountant certifies a training as (ε, δ)-DP.
 
     Parameters
@@ -114,7 +94,7 @@ def certified_epsilon(dpsgd: _Training, delta: float, *, accountant: str = "pld"
     >>> round(certified_epsilon(training, 1e-5, accountant="rdp"), 3)
     2.0
     """
-    _check.instance("dpsgd", dpsgd, _Training, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     delta = _check.real("delta", delta, 1e-12, 1, interval="[)")
     _check.one_of("accountant", accountant, ACCOUNTANTS)
     _check.real("the sample_rate of dpsgd", dpsgd.sample_rate, 1e-12, 1)

@@ -1,8 +1,6 @@
 """The exact side: a mechanism on few elements is a table P[output | s]; all else follows from it.
 
-See Also
---------
-oralib.games.one_run_law : the exact law of an audit's counts, from a table and a guesser.
+The exact law of an audit's counts follows too: see :func:`oralib.games.one_run_law`.
 """
 
 from dataclasses import dataclass

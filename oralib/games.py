@@ -39,10 +39,8 @@ def one_run(
 
     Parameters
     ----------
-    mechanism : Mechanism
-        What is audited.
-    guesser : Guesser
-        Who guesses.
+    mechanism, guesser
+        What is audited, and who guesses.
     n : int
         The number of elements.
     trials, seed : int
@@ -162,12 +160,11 @@ def adaptive(
             known[:, i] = np.where((guesses[:, i] == 0) | full, signs[:, i], 0)
         return guesses
 
-    game = adaptive_game(feedback, budget)
+    game, how = adaptive_game(feedback, budget), (n, trials, seed, mechanism, guesser)
     if budget is None:
-        return _counts(game, guess, n, trials, seed, mechanism, guesser, feedback=feedback)
+        return _counts(game, guess, *how, feedback=feedback)
     # The budget is also part of the name of the random stream.
-    players = (mechanism, guesser, most)
-    return _counts(game, guess, n, trials, seed, *players, feedback=feedback, budget=most)
+    return _counts(game, guess, *how, most, feedback=feedback, budget=most)
 
 
 def check_budget(budget: int | None, n: int) -> int:
@@ -185,8 +182,7 @@ def full_knowledge(
 ) -> Counts:
     """Full-knowledge auditing: each element is guessed knowing all others. Not a valid audit.
 
-    As each sign is also used to guess the others, no bound above 0 is valid for its counts, for β
-    below 1/2.
+    Each sign is also used to guess the others, so for β < 1/2 no bound above 0 is valid.
 
     Examples
     --------

@@ -55,13 +55,8 @@ def mean_bound(
 ) -> float:
     """The exact mean of the bound ε'_β(V, R), over all outcomes.
 
-    Parameters
-    ----------
-    law : Law
-        The outcomes and their probabilities.
-    beta, delta, method
-        As in :func:`oralib.epsilon_lower_bound`. For δ > 0 that bound is proved for a number of
-        guesses fixed in advance.
+    The options are those of :func:`oralib.epsilon_lower_bound`. For δ > 0 that bound is proved for
+    a number of guesses fixed in advance.
 
     Examples
     --------

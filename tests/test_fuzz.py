@@ -143,7 +143,6 @@ DPSGD = {
     "canary_scores": {
         **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates))},
     },
-    "guess_distances": {"dpsgd": STEP, "tau": 1.0},
     "noisy_gradients": {
         **{"weights": [[0.0, 1.0], [1.0, 2.0]], "learning_rate": 0.5, "clip": 1.0, "batch": 2.0},
     },

@@ -176,8 +176,9 @@ def test_several_numbers_of_guesses_on_the_same_trainings(feedback):
     for place, k in enumerate((60, 25, 4)):
         assert (together[:, [place]] == right(k)).all()
     dpsgd = DpSgd(90, 30, steps, rate, sigma)
-    several = likelihood.likelihood_counts(dpsgd, (60, 4), feedback=feedback, trials=3, seed=1)
+    play = dict(sees="steps", feedback=feedback, trials=3, seed=1)
+    several = likelihood.likelihood_counts(dpsgd, (60, 4), **play)
     assert [counts.r.tolist() for counts in several] == [[60] * 3, [4] * 3]
     assert {valid_rule(counts, 1e-5) for counts in several} == {"exact"}
     with pytest.raises(ValueError, match="k must be falling numbers"):
-        likelihood.likelihood_counts(dpsgd, (4, 60), feedback=feedback, seed=1)
+        likelihood.likelihood_counts(dpsgd, (4, 60), **play)

@@ -21,14 +21,8 @@ __all__ = ["Mislabelled", "mislabelled"]
 class Mislabelled:
     """Examples with wrong labels: train on those that are included, and leave the others out.
 
-    Attributes
-    ----------
-    rows : array
-        Which of your examples they are.
-    labels : array
-        Their wrong labels.
-    included : array
-        The coins.
+    ``rows`` says which of your examples they are, ``labels`` are their wrong labels, and
+    ``included`` their coins.
 
     Examples
     --------
@@ -69,8 +63,6 @@ def mislabelled(labels: ArrayLike, n: int, *, seed: int) -> Mislabelled:
     ----------
     labels : array
         The labels of all your examples, integers of at least two kinds.
-    n : int
-        The number of canaries.
     seed : int
         The seed of the choice, the labels and the coins. Keep it.
 

@@ -56,8 +56,7 @@ class Canaries:
     k : int
         The number of guesses, fixed in advance.
     seed : int
-        The seed of the coins. Keep it, and keep it secret from everything that acts during the
-        training.
+        The seed of the coins. Keep it, and secret from all that acts during the training.
     dropping : Dropping or None
         How canaries are dropped and crowded; None if they all stay active.
     hop : bool
@@ -73,8 +72,7 @@ class Canaries:
     included : array
         The coins, one per canary.
     scores : array
-        The evidence so far that each canary is included, as a log-likelihood ratio; 0 once it is
-        dropped.
+        The evidence that each canary is included, a log-likelihood ratio; 0 once it is dropped.
     step : int
         The step that is to be observed next; the first is 0.
     noise_seen : float
@@ -130,15 +128,9 @@ class Canaries:
     ) -> "Canaries":
         """The canaries of a plan by :func:`oralib.plan_audit`."""
         _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-        return cls(
-            plan.dpsgd,
-            plan.k,
-            seed=seed,
-            dropping=plan.dropping,
-            hop=plan.dpsgd.per_coordinate > 1,
-            public_seed=public_seed,
-            keep=keep,
-        )
+        dpsgd, hop = plan.dpsgd, plan.dpsgd.per_coordinate > 1
+        options: dict[str, Any] = {"dropping": plan.dropping, "hop": hop, "keep": keep}
+        return cls(dpsgd, plan.k, seed=seed, public_seed=public_seed, **options)
 
     def places(self, step: int) -> NDArray[np.int64]:
         """The coordinate of each canary in this step, -1 for one that has been dropped."""
@@ -158,12 +150,7 @@ class Canaries:
     def gradient(self, step: int, sampled: ArrayLike) -> NDArray[np.float64]:
         """The sum of the canaries' clipped gradients, in clipping thresholds, by coordinate.
 
-        Parameters
-        ----------
-        step : int
-            The step that is to be observed next.
-        sampled : array
-            Which canaries are in the batch; those that are left out by their coins add 0.
+        ``sampled`` says which canaries are in the batch; those left out by their coins add 0.
         """
         where = self.places(step)
         batch = _check.coins("sampled", sampled, self.dpsgd.n) & self.included & (where >= 0)

@@ -79,10 +79,7 @@ class WithCanaries(nn.Module):
 
 
 class _Gradients(torch.autograd.Function):
-    """Identity forwards.
-
-    Backwards, a canary adds nothing to the model's gradient, and ``size`` to its own coordinate.
-    """
+    """Identity forwards; backwards a canary adds only ``size``, and only to its own coordinate."""
 
     @staticmethod
     def forward(ctx: Any, outputs: Tensor, at: Tensor, is_canary: Tensor, size: Tensor) -> Tensor:

@@ -5,7 +5,9 @@ decide which elements are included, the model trains on them alone, and the audi
 weights. With n <= d every element has its own coordinate; with n > d each coordinate has n / d
 elements.
 
-Simulated audits, as in the paper and beyond it:
+Simulated audits, as in the paper and beyond it. All take the training run ``dpsgd`` and play
+``trials`` independent audits with the random numbers of ``seed``; ``k`` is the number of guesses,
+fixed in advance:
 
 - :mod:`~oralib.dpsgd.training`: the training step by step, and its audit as written;
 - :mod:`~oralib.dpsgd.sums`: the same audit, but drawing only what its guesser looks at;
@@ -26,22 +28,10 @@ from oralib.dpsgd.conformity import Conformity, conformity
 from oralib.dpsgd.hopping import Dropping, simulate_hopping
 from oralib.dpsgd.likelihood import simulate_likelihood
 from oralib.dpsgd.released import canary_scores, noisy_gradients
-from oralib.dpsgd.single_step import guess_distances, simulate_single_step
+from oralib.dpsgd.single_step import simulate_single_step
 from oralib.dpsgd.sums import simulate_dpsgd
 from oralib.dpsgd.training import DpSgd, run_dpsgd, simulate_training
 
-__all__ = [
-    "Conformity",
-    "DpSgd",
-    "Dropping",
-    "canary_scores",
-    "conformity",
-    "guess_distances",
-    "noisy_gradients",
-    "run_dpsgd",
-    "simulate_dpsgd",
-    "simulate_hopping",
-    "simulate_likelihood",
-    "simulate_single_step",
-    "simulate_training",
-]
+__all__ = ["Conformity", "DpSgd", "Dropping", "canary_scores", "conformity", "noisy_gradients"]
+__all__ += ["run_dpsgd", "simulate_dpsgd", "simulate_hopping", "simulate_likelihood"]
+__all__ += ["simulate_single_step", "simulate_training"]

@@ -9,8 +9,7 @@ canaries were included, and the steps are independent. Three statistics look at 
 - spread: is there as much noise as there should be?
 - steps: do neighbouring steps depend on each other?
 
-Each has mean 0 and variance 1 if the training is the stated one, and sums so many numbers that it
-is nearly normal.
+Each sums so many numbers that it is nearly standard normal if the training is the stated one.
 """
 
 from dataclasses import dataclass
@@ -26,16 +25,11 @@ from oralib.dpsgd.training import DpSgd
 
 @dataclass(frozen=True)
 class Conformity:
-    """Three statistics, each nearly standard normal if the training is the stated one.
+    """The three statistics of a training.
 
-    Attributes
-    ----------
-    signal : float
-        How far the included canaries are from where they should be.
-    spread : float
-        How far the spread of the gradients is from that of the stated noise and sampling.
-    steps : float
-        How far neighbouring steps depend on each other.
+    ``signal`` says how far the included canaries are from where they should be, ``spread`` how far
+    the spread of the gradients is from that of the stated noise and sampling, and ``steps`` how far
+    neighbouring steps depend on each other.
 
     Examples
     --------

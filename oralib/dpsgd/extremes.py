@@ -100,30 +100,24 @@ def extremes_of(dpsgd: DpSgd, k: int) -> Extremes:
     law = _Score(s, dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma**2 * dpsgd.steps)
     top, bottom = ceil_ratio(k - k // 2, s), ceil_ratio(k // 2, s)
     high, low = k - k // 2 - (top - 1) * s, k // 2 - (bottom - 1) * s
-    far = _largest_log_odds(d)
+    far = log(d) + _NEGLIGIBLE_EXPONENT  # no y is farther from 0, but for a negligible chance
     if top + bottom > d:  # one coordinate is drawn for both ends, anywhere in the order
         both = high + low
         tables = _tabulate(law, both, s if d > 1 else both, -far, far)
         return Extremes(s, d, End(top, high, *tables), End(bottom, low, *tables))
-    tables = _tabulate(law, high, s if top > 1 else high, -_innermost_log_odds(top, d), far)
+    tables = _tabulate(law, high, s if top > 1 else high, -_innermost_log_odds(top, d, far), far)
     upper = End(top, high, *tables)
     if bottom == 0:
         return Extremes(s, d, upper, End(0, 0, *tables))
-    tables = _tabulate(law, low, s if bottom > 1 else low, -far, _innermost_log_odds(bottom, d))
+    inner = _innermost_log_odds(bottom, d, far)
+    tables = _tabulate(law, low, s if bottom > 1 else low, -far, inner)
     return Extremes(s, d, upper, End(bottom, low, *tables))
 
 
-def _largest_log_odds(d: int) -> float:
-    """No y is farther from 0, except with probability exp(-_NEGLIGIBLE_EXPONENT)."""
-    return log(d) + _NEGLIGIBLE_EXPONENT
-
-
-def _innermost_log_odds(coordinates: int, d: int) -> float:
+def _innermost_log_odds(number: int, d: int, far: float) -> float:
     """Log-odds that the tail probability of an end's innermost coordinate does not exceed."""
-    most = scipy.special.betainccinv(
-        coordinates, d - coordinates + 1, np.exp(-_NEGLIGIBLE_EXPONENT)
-    )
-    return min(float(scipy.special.logit(most)), _largest_log_odds(d))
+    most = scipy.special.betainccinv(number, d - number + 1, np.exp(-_NEGLIGIBLE_EXPONENT))
+    return min(float(scipy.special.logit(most)), far)
 
 
 # --------------------------------------------------------------------- the law of a coordinate

@@ -146,8 +146,6 @@ def simulate_hopping(
 
     Parameters
     ----------
-    dpsgd : DpSgd
-        The training run.
     k : int
         The number of guesses, at most the number of canaries that are active in the end.
     dropping : Dropping or None

@@ -41,10 +41,6 @@ def simulate_likelihood(
 
     Parameters
     ----------
-    dpsgd : DpSgd
-        The training run; its canaries stay on their coordinates.
-    k : int
-        The number of guesses, fixed in advance.
     sees : str
         Whether the guesser looks at the ``"sum"`` of the noisy gradients or at all ``"steps"``.
     feedback : str
@@ -65,13 +61,7 @@ def simulate_likelihood(
 
 
 def likelihood_counts(
-    dpsgd: DpSgd,
-    guesses: Sequence[int],
-    *,
-    sees: str = "steps",
-    feedback: str = "none",
-    trials: int = 1,
-    seed: int,
+    dpsgd: DpSgd, guesses: Sequence[int], *, sees: str, feedback: str, trials: int, seed: int
 ) -> list[Counts]:
     """Like :func:`simulate_likelihood`, for several numbers of guesses, the largest first."""
     # A sum is one step with T draws of each element, and with the noise of T steps.
@@ -188,10 +178,9 @@ def log_likelihoods(y: Array, tables: LikelihoodTables) -> Array:
 @jit
 def beliefs(likelihood: Array, factorials: Array) -> Array:
     """For each coordinate the log-odds that one of its elements is included, no coin shown."""
-    seen = np.zeros(likelihood.shape[0], dtype=np.int64)
-    belief = np.empty(seen.size)
-    for j in range(seen.size):
-        belief[j] = log_odds(likelihood[j], likelihood.shape[1] - 1, seen[j], factorials)
+    belief = np.empty(likelihood.shape[0])
+    for j in range(belief.size):
+        belief[j] = log_odds(likelihood[j], likelihood.shape[1] - 1, 0, factorials)
     return belief
 
 

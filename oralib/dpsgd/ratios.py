@@ -1,7 +1,6 @@
 """Log-likelihoods of a noisy count, in tables that guessers interpolate.
 
-A guesser may use any function of the outputs, so interpolation does not affect validity, and costs
-next to no power.
+A guesser may use any function of the outputs, so interpolation costs no validity, and hardly power.
 """
 
 from functools import lru_cache

@@ -25,12 +25,9 @@ def noisy_gradients(
     Parameters
     ----------
     weights : array
-        The weights w_0, ..., w_T, a row for each; the first and the last are enough for the sum of
-        all noisy gradients.
-    learning_rate : float
-        How far a step of gradient descent goes.
-    clip : float
-        The clipping threshold.
+        w_0, ..., w_T, a row for each; the first and the last are enough for the sum of gradients.
+    learning_rate, clip : float
+        How far a step of gradient descent goes, and the clipping threshold.
     batch : float
         What sums of gradients were divided by: the expected size of a batch where an optimiser
         takes means, 1 where it takes sums.
@@ -51,10 +48,9 @@ def noisy_gradients(
             "weights must change from step to step, as noise is added, got rows that are all the "
             "same: copy the weights after each step"
         )
-    learning_rate = _check.real("learning_rate", learning_rate, 1e-12, 1e12)
-    clip = _check.real("clip", clip, 1e-12, 1e12)
-    batch = _check.real("batch", batch, 1e-12, 1e12)
-    return -np.diff(table, axis=0) * (batch / (learning_rate * clip))
+    step = _check.real("learning_rate", learning_rate, 1e-12, 1e12)
+    unit = step * _check.real("clip", clip, 1e-12, 1e12)
+    return -np.diff(table, axis=0) * (_check.real("batch", batch, 1e-12, 1e12) / unit)
 
 
 def canary_scores(dpsgd: DpSgd, gradients: ArrayLike) -> NDArray[np.float64]:

@@ -30,10 +30,10 @@ def simulate_single_step(
 ) -> Counts:
     """Audit one full-batch step of DP-SGD, guessing where the privacy loss is at least tau.
 
+    The training run has steps=1 and sample_rate=1.
+
     Parameters
     ----------
-    dpsgd : DpSgd
-        A training run with steps=1 and sample_rate=1.
     tau : float
         The threshold on the distributional privacy loss, in [1e-6, 1000].
     feedback : str
@@ -61,7 +61,7 @@ def simulate_single_step(
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if feedback == "none":
             return _plain_block(size, d, s, sigma, distances[-1], rng)
-        v, r = _feedback_block(size, d, s, sigma, distances, feedback == "full", most, rng)
+        v, r = _feedback_block(size, d, sigma, distances, feedback == "full", most, rng)
         return v, np.full_like(r, most) if fixed else r
 
     rules = "one-run" if feedback == "none" else f"{adaptive_game(feedback, budget)},"
@@ -72,23 +72,8 @@ def simulate_single_step(
     return Counts(v, r, dpsgd.n, game, r_fixed=fixed, feedback=feedback)
 
 
-def guess_distances(dpsgd: DpSgd, tau: float) -> NDArray[np.float64]:
-    """For u = 0, ..., n/d unknown elements, how far their noisy count must be from its mean u/2.
-
-    The loss is an odd and monotone function of that distance, so |loss| >= tau there and beyond.
-
-    Examples
-    --------
-    >>> dpsgd = DpSgd(n=2000, steps=1, sample_rate=1.0, sigma=1.0)
-    >>> guess_distances(dpsgd, 1.0).round(3).tolist()
-    [inf, 1.0, 1.278]
-    """
-    tau = _checked_tau(dpsgd, tau)
-    return _guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau).copy()
-
-
 def guess_distance(dpsgd: DpSgd, tau: float) -> float:
-    """The last of :func:`guess_distances`, which is all that a guesser without feedback needs."""
+    """How far a noisy count must be from its mean for a guess without feedback."""
     tau = _checked_tau(dpsgd, tau)
     return float(_guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau, last=True)[-1])
 
@@ -105,6 +90,11 @@ def _checked_tau(dpsgd: DpSgd, tau: float) -> float:
 
 @lru_cache(maxsize=64)
 def _guess_distances(s: int, sigma: float, tau: float, last: bool = False) -> NDArray[np.float64]:
+    """For u = 0, ..., s unknown elements, how far their noisy count must be from its mean u/2.
+
+    The loss is an odd and monotone function of that distance, so |loss| >= tau there and beyond.
+    With ``last`` only the entry of u = s is computed.
+    """
     goal = tau - ROUNDING * max(1.0, tau)  # as ThresholdGuesser
     return np.asarray(_distances(s if last else 1, s, sigma, goal))
 
@@ -161,14 +151,7 @@ def _plain_block(
 
 @jit
 def _feedback_block(
-    trials: int,
-    d: int,
-    s: int,
-    sigma: float,
-    distances: Array,
-    full: bool,
-    budget: int,
-    rng: Generator,
+    trials: int, d: int, sigma: float, distances: Array, full: bool, budget: int, rng: Generator
 ) -> tuple[Array, Array]:
     """Right guesses and guesses in each of several audits with feedback.
 
@@ -177,6 +160,7 @@ def _feedback_block(
     mean. Where a coin is shown, because of full feedback or because the guesser abstained, take it
     off that count. Stop when the budget is spent.
     """
+    s = distances.size - 1
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):

@@ -42,12 +42,6 @@ def simulate_dpsgd(
 
     Parameters
     ----------
-    dpsgd : DpSgd
-        The training run.
-    k : int
-        The number of guesses.
-    trials, seed : int
-        How many audits are played, and with which random numbers.
     method : str
         How they are drawn. The law is the same, but the random numbers are not: ``"collapsed"``
         draws each coordinate; ``"extremes"`` only those that are guessed, in a time that depends on

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf, log1p
 
 import numpy as np
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 from oralib import _check
 from oralib._jit import jit
 from oralib._streams import BLOCK, play
-from oralib.accounting import SIGMAS
 from oralib.bounds import Counts
 from oralib.mechanisms import Array
+
+#: The smallest and the largest noise multiplier of a training.
+SIGMAS = 1e-3, 1e6
 
 
 @dataclass(frozen=True)
@@ -86,16 +89,12 @@ def run_dpsgd(
 
     Parameters
     ----------
-    dpsgd : DpSgd
-        The training run.
     included : array
         Which of the n elements are in the training data.
     rng : Generator
         The random numbers of the batches and the noise.
-    clip : float
-        The clipping threshold of the gradients' norm.
-    learning_rate : float
-        How far a step goes.
+    clip, learning_rate : float
+        The clipping threshold of the gradients' norm, and how far a step goes.
     gradient : float
         The size of the canaries before clipping.
 
@@ -174,15 +173,12 @@ def simulate_training(
     [20, 20, 20, 20, 20]
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
-    clip = _check.real("clip", clip, 0, inf, interval="()")
-    learning_rate = _check.real("learning_rate", learning_rate, 0, inf, interval="()")
     elements = dpsgd.d * np.arange(dpsgd.per_coordinate)
-    run = dpsgd.d, dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma * clip
+    run = partial(run_dpsgd, dpsgd, clip=clip, learning_rate=learning_rate, gradient=clip)
 
     def trial(ks: NDArray[np.int64], rng: Generator) -> list[int]:
         included = rng.random(dpsgd.n) < 0.5
-        where = np.flatnonzero(included) % dpsgd.d
-        weights = _train(where, *run, clip, learning_rate, rng)
+        weights = run(included, rng)
         update = (weights[0] - weights[-1])[: dpsgd.used_coordinates] / learning_rate
         # The elements in ascending order of their coordinate's update.
         order = (np.argsort(update, kind="stable")[:, None] + elements).ravel()

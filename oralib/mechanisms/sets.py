@@ -192,9 +192,9 @@ class Count(_Counting):
 
 @dataclass(frozen=True)
 class CountInSets(_Counting):
-    """CIS_s: the number of ones in each set of s neighbouring elements.
+    """CIS_s: the number of ones in each set of s neighbouring elements (Definition 6.1).
 
-    The last set is smaller if s does not divide n (Definition 6.1).
+    The last set is smaller if s does not divide n.
 
     Examples
     --------

@@ -35,7 +35,7 @@ def column(name: str, value: ArrayLike) -> Reals:
     except (ValueError, TypeError, RuntimeError) as error:  # lists of lists, or tensors
         array, why = np.asarray(None), _check.reason(value, error)
     if array.dtype.kind not in "biuf" or array.ndim != 1 or not array.size:
-        why = _check.cure(value) or why
+        why = _check.reason(value) or why
         if array.dtype.kind in "US":
             why = " (words: turn them into numbers, or compare them, as in column == 'yes')"
         raise TypeError(
