@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from orabook import figures, prose, runs
+from orabook import prose, runs
 from orabook.__main__ import main
 from orabook.builder import downloads
 from orabook.runs import run, sweep
@@ -301,16 +301,6 @@ def test_a_grid_is_checked_before_the_first_run(small):
     ]:
         with pytest.raises(ValueError, match=f"grid.yml: .*{said}"):
             runs.read_grid(write_grid(small.parent, text))
-
-
-def test_the_picture_of_a_sweep():
-    few = pd.DataFrame({"k": [1, 2, 1, 2], "e": [1, 1, 2, 2], "b": [0.1, 0.2, 0.3, 0.4]})
-    many = pd.DataFrame([{"k": k, "e": e, "b": k / e} for k in (1, 2) for e in range(1, 8)])
-    words = pd.DataFrame({"law": ["a", "b"], "b": [1, 2]})
-    assert len(figures.swept(few, ["k", "e"]).axes[0].lines) == 2
-    assert figures.swept(many, ["k", "e"], "b").axes[0].images
-    assert figures.swept(words, ["law"]) is None
-    assert figures.swept(few.assign(b="word"), ["k", "e"]) is None
 
 
 # ----------------------------------------------------------------------------------------- sweeps
