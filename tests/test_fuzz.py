@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import oralib
-from orabook import studies
 from oralib import bounds, dpsgd, experiments, games, laws
 
 TABLE = oralib.channel(oralib.Count(), 2)
@@ -165,7 +164,7 @@ DPSGD = {
 
 GAMES = {
     "adaptive_law": {"channel": TABLE, "guesser": ALL, "feedback": "full", "budget": 1},
-    "classic_law": {"channel": TABLE, "guesser": ALL, "rounds": 2, "base": (1, -1)},
+    "classic_law": {"channel": TABLE, "guesser": ALL, "rounds": 2, "base": (1, -1), "index": 0},
     "full_knowledge": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
     "full_knowledge_law": {"channel": TABLE, "guesser": ALL},
     "one_run_law": {"channel": TABLE, "guesser": ALL},
@@ -177,7 +176,6 @@ LAWS = {
     "mean_bound": {
         **{"law": laws.count_in_sets_law(2, 3), "beta": 0.1, "delta": 0.01, "method": "exact"},
     },
-    "single_step_law": {"dpsgd": STEP, "tau": 1.0},
 }
 
 _SMALL = {"delta": 1e-5, "d": 10, "steps": 1, "sample_rate": 1.0, "beta": 0.1, "trials": 2}
@@ -201,38 +199,6 @@ EXPERIMENTS = {
     },
 }
 
-STUDIES = {
-    "after_guesses": {"channel": TABLE, "guesses": np.ones((3, 2), dtype=int)},
-    "probably_approximately_rr": {"channel": TABLE, "epsilon": 1.0, "share": 0.5, "gap": 0.1},
-    "single_step_law": {"dpsgd": STEP, "tau": 1.0},
-    "success_given_others": {"channel": TABLE},
-    "SampledChannel": {"table": np.full((2, 2, 2), 0.5), "theta": [0.5, 0.5]},
-    "SelfMutingResponse": {"rate": 1.0, "line": (1, 2)},
-    "best_bounds": {"methods": ("paper",), "trials": 2},
-    "bound_map": {
-        **{"ratios": (1,), "guesses": (2,), "epsilons": (2.0,), "methods": ("hopping",)},
-        "trials": 2,
-    },
-    "common_size": {"mu": 0.5, "groups": 2},
-    "confidence": {"dpsgd": ISOLATED, "sees": "sum"},
-    "epsilon_lower_bound_subsampled": {
-        # No curve is refuted, so that none has to be computed.
-        **{"v": 5, "r": 9, "n": 20, "delta": 0.01, "beta": 0.1, "steps": 3, "sample_rate": 0.5},
-    },
-    "isolated_ceiling": {
-        **{"sizes": (20,), "sees": ("sum",), "rules": ("exact",), "epsilon": 2.0},
-        **{"delta": 1e-5, "steps": 1, "sample_rate": 1.0, "beta": 0.1},
-    },
-    "isolated_law": {"dpsgd": ISOLATED, "k": 2, "sees": "sum", "counts": 60},
-    "isolated_limit": {"dpsgd": ISOLATED, "sees": "sum", "beta": 0.1, "delta": 1e-5},
-    "isolated_threshold_law": {"dpsgd": ISOLATED, "tau": 0.5, "sees": "sum", "counts": 60},
-    "overclaims": {
-        **{"mu": 0.5, "epsilon": 1.0, "delta": 1e-5, "beta": 0.05, "trials": 2, "seed": 1},
-    },
-    "placement_ceiling": {"dpsgd": STEP, "k": 2},
-    "stop_or_oppose_law": {"epsilon": 1.0, "n": 5, "beta": 0.1},
-}
-
 HOMES = {
     oralib: CALLS,
     bounds: BOUNDS,
@@ -240,11 +206,10 @@ HOMES = {
     games: GAMES,
     laws: LAWS,
     experiments: EXPERIMENTS,
-    studies: STUDIES,
 }
 
 #: What functions return, and nobody builds; and a table.
-NOT_CALLED = {"AuditPlan", "ScoreAudit", "Conformity", "Law", "Confidence", "FIGURES"}
+NOT_CALLED = {"AuditPlan", "ScoreAudit", "Conformity", "Law", "REPORTED"}
 
 #: An argument that is passed on is named as its taker names it.
 ALSO = {
@@ -290,7 +255,7 @@ NAN_IS_AN_ANSWER = {"epsilon_estimate", "summarise"}
 
 
 #: What takes long at each call.
-SLOW = ("plan_audit", "noise_multiplier", "best_bounds", "overclaims")
+SLOW = ("plan_audit", "noise_multiplier")
 
 
 @pytest.mark.parametrize(

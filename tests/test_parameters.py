@@ -6,10 +6,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from orabook import figures, parameters, place, tables
+from orabook import figures, parameters, place, prose, tables
 from orabook.extensions import stored_outputs
 from orabook.parameters import at_most, check
-from orabook.runs import prose
 
 
 def checked(values, *names, **limits):
