@@ -14,16 +14,13 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
-from test_rendered import BROWSER, BUILT, DRIVER, HTML, REQUIRED, ROOT, serve, start_browser
+from test_rendered import BUILT, HTML, NEEDS_BROWSER, REQUIRED, ROOT, browser, serve
 
 import oralib
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
-    ),
-]
+pytestmark = NEEDS_BROWSER
+
+__all__ = ["browser"]  # a fixture
 
 SCRIPT = ROOT / "book" / "_static" / "calculator.js"
 RULES = ("plain", "steinke", "exact", "split", "anytime")
@@ -36,13 +33,6 @@ BARE = (
     "&coins=independent'>example</a></p>"
     "<div class='calculator'>Needs JavaScript.</div><script src='calculator.js'></script></html>"
 )
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    driver = start_browser(tmp_path_factory.mktemp("profile"))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(scope="module")

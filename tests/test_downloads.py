@@ -43,13 +43,7 @@ def members(archive):
 def test_the_archive_has_all_chapters_and_nothing_that_git_does_not_track():
     names = members(the_only("*.tar.gz"))
     chapters = {f"book/{path.name}" for path in (ROOT / "book").glob("*.ipynb")}
-    others = {
-        "Makefile",
-        "requirements.lock",
-        "book/index.ipynb",
-        "tests/test_book.py",
-        ".gitignore",
-    }
+    others = {"Makefile", "requirements.lock", "book/index.ipynb", "tests/test_book.py"}
     assert chapters | others <= names
     assert not [name for name in names if re.search(r"_build|\.venv|__pycache__", name)]
     if (ROOT / ".git").exists():

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from selenium.webdriver.common.keys import Keys
 from test_dpsgd import same_law
-from test_rendered import BROWSER, DRIVER, HTML, REQUIRED, ROOT, start_browser
+from test_rendered import HTML, NEEDS_BROWSER, REQUIRED, ROOT, browser
 
 import oralib
 from orabook.builder import data
@@ -25,11 +25,13 @@ PAGE = HTML / "book" / "explorer.html"
 CHAPTER = HTML / "book" / "04-the-gaps.html"
 
 
+__all__ = ["browser"]  # a fixture
+
+
 def needs_browser(test):
-    skip = pytest.mark.skipif(
-        not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
-    )
-    return pytest.mark.browser(skip(test))
+    for mark in NEEDS_BROWSER:
+        test = mark(test)
+    return test
 
 
 def needs_page(test):
@@ -100,17 +102,10 @@ def bare(tmp_path_factory):
     return (folder / "page.html").as_uri()
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    driver = start_browser(tmp_path_factory.mktemp("profile"))
-    driver.set_window_size(1000, 1000)
-    yield driver
-    driver.quit()
-
-
 @pytest.fixture
 def page(browser, bare):
     """The bare page, opened afresh."""
+    browser.set_window_size(1000, 1000)
     browser.get(bare)
     return browser
 

@@ -24,13 +24,18 @@ BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 REQUIRED = bool(os.environ.get("ORALIB_REQUIRE_BROWSER"))
 BUILT = bool(BROWSER and DRIVER and (HTML / "index.html").exists())
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not REQUIRED and not BUILT,
-        reason="needs chromium, chromedriver and a built book",
-    ),
-]
+
+def marks(there, what):
+    """Those of tests in a browser that are skipped where something is missing."""
+    return [
+        pytest.mark.browser,
+        pytest.mark.skipif(not REQUIRED and not there, reason=f"needs chromium, {what}"),
+    ]
+
+
+NEEDS_BROWSER = marks(BROWSER and DRIVER, "chromedriver")
+NEEDS_BOOK = marks(BUILT, "chromedriver and a built book")
+pytestmark = NEEDS_BOOK
 
 
 def pages():

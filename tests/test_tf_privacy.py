@@ -76,10 +76,3 @@ def test_the_lines_that_the_chapter_shows_are_those_of_the_script():
     script = SCRIPT.read_text()
     for block in blocks:
         assert block in script or indent(block, "    ") in script
-
-
-def test_the_script_can_do_without_oralib():
-    assert not re.search(r"^\s*(import|from) (oralib|orabook)", SCRIPT.read_text(), re.MULTILINE)
-    assert all(re.fullmatch(r"[0-9.]+", version) for version in PINS.values())
-    imported = {"tensorflow", "tensorflow-privacy", "numpy", "pandas", "scikit-learn"}
-    assert set(PINS) == imported
