@@ -6,7 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Text
 
@@ -111,22 +111,6 @@ def test_the_game_counts_what_it_shows():
     tossed, guessed = (said.count("in") + said.count("out") - n for n in (right + wrong, 8))
     assert tossed == 8 == guessed + abstained
     assert min(right, wrong, abstained) >= 1
-
-
-def test_only_coordinates_whose_canaries_agree_are_guessed():
-    picture = drawn("canaries_on_coordinates")
-    verdicts = {}
-    for text in texts(picture):
-        if text.get_text() in ("in", "out", "?"):
-            verdicts[round(text.get_position()[0], 2)] = text.get_text()
-    canaries = {}
-    for disc in shapes(picture):
-        nearest = min(verdicts, key=lambda x: abs(x - disc.center[0]))
-        canaries.setdefault(nearest, []).append(to_hex(disc.get_facecolor()) != "#ffffff")
-    assert sorted(map(len, canaries.values())) == [1] * 5 + [4] * 5
-    for x, verdict in verdicts.items():
-        agreed = {(True,): "in", (False,): "out"}
-        assert agreed.get(tuple(set(canaries[x])), "?") == verdict
 
 
 def test_verdicts_on_feedback_are_those_of_the_library():

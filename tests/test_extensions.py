@@ -209,12 +209,7 @@ def test_the_extras_that_a_chapter_needs():
         "auditing-a-real-training": ["torch", "jax"],
         "a-leak-that-one-run-cannot-see": ["torch"],
     }.items():
-        path = ROOT / "book" / f"{name}.ipynb"
-        assert stored_outputs.extras(path) == extras
-        cells = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-        for word, module in ("torch", "opacus"), ("jax", "jax_privacy"):
-            imports = re.search(rf"^(import|from) {module}\b", "\n".join(cells), re.MULTILINE)
-            assert word in extras or not imports
+        assert stored_outputs.extras(ROOT / "book" / f"{name}.ipynb") == extras
 
 
 def test_warnings_and_failing_cells_end_a_build(tmp_path):

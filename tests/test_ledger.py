@@ -239,8 +239,8 @@ def test_command(capsys, monkeypatch):
     assert "variants" not in printed
     counted = "3 statements: 1 holds, 1 holds with a correction, 1 fails as stated; 1 definition "
     assert f"\n{counted}implemented; 1 claim of this book: 1 holds; as expected\n" in printed
-    assert main(["--only", "5", "--only", "toy:1", "--only", "5"]) == 0
-    assert "\n  5  holds" in capsys.readouterr().out.partition("  1  implemented")[2]
+    assert main(["--only", "5", "--only", "toy:1"]) == 0
+    assert "\n  5  holds" in capsys.readouterr().out
     assert main(["--mutants"]) == 0
     printed = capsys.readouterr().out
     assert "rejects 1 of 2 variants\n     passes: c 3% down (weaker)" in printed

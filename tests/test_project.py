@@ -7,7 +7,6 @@ import sys
 import tomllib
 import zipfile
 from email.parser import HeaderParser
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +17,6 @@ import oralib
 from orabook.__main__ import main
 from orabook.builder import downloads
 from orabook.results import recorded
-from oralib.__main__ import console
 from oralib._folders import write_new
 from oralib.experiments import REPORTED
 
@@ -221,17 +219,3 @@ def test_a_new_folder_is_complete_and_replaces_nothing(tmp_path):
     with pytest.raises(TypeError):
         write_new(tmp_path / "a" / "other", {"one": "no bytes"})
     assert [x.name for x in (tmp_path / "a").iterdir()] == ["new"]
-
-
-def test_ctrl_c_is_one_line_and_status_130(monkeypatch):
-    def interrupted():
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("oralib.__main__.main", interrupted)
-    monkeypatch.setattr("sys.stdout", TextIOWrapper(BytesIO()))
-    monkeypatch.setattr("sys.stderr", told := TextIOWrapper(BytesIO()))
-    with pytest.raises(SystemExit) as ended:
-        console()
-    assert ended.value.code == 130
-    told.seek(0)
-    assert told.read() == "interrupted\n"

@@ -133,8 +133,6 @@ def test_bad_input():
     for dpsgd, how, message in (
         (DpSgd(999), {}, "included must be a boolean vector"),
         (DpSgd(1000), {"bug": "x"}, "bug must be one of half the"),
-        (DpSgd(1000), {"clip": 0}, "clip must lie in"),
-        (DpSgd(1000), {"seed": 2**63}, "seed must lie in"),
         (DpSgd(1000), {"among_digits": True}, "d must be at most 640"),
         (DpSgd(1000, sample_rate=0.3), {}, "1 over an integer, got sample_rate=0.3"),
         # 2797 examples make 280 batches of 10, or 311 of 9.
@@ -142,9 +140,8 @@ def test_bad_input():
     ):
         with pytest.raises(ValueError, match=message):
             train_digits(dpsgd, included, **{"seed": 1} | how)
-    for name, value in {"examples": 0, "seed": 2**63, "batch_size": 99}.items():
-        with pytest.raises(ValueError, match=f"{name} must lie in"):
-            release_noise(**{"examples": 10, "seed": 1} | {name: value})
+    with pytest.raises(ValueError, match="batch_size must lie in"):
+        release_noise(10, batch_size=99, seed=1)
     with pytest.raises(ValueError, match=r"claims must be among \[1.0, 4.0\], got 2"):
         planted.planted_bugs((2.0,))
     with pytest.raises(ValueError, match="bugs must be one of half the noise"):
