@@ -5,17 +5,11 @@ are missing, unless ORALIB_REQUIRE_BROWSER is set.
 """
 
 import pytest
-from test_rendered import BUILT, REQUIRED, ROOT, address, browser, open_page, pages
+from test_rendered import BUILT, ROOT, address, browser, marks, open_page, pages
 
 AXE = ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not REQUIRED and not (BUILT and AXE.exists()),
-        reason="needs chromium, chromedriver, axe-core and a built book",
-    ),
-]
+pytestmark = marks(BUILT and AXE.exists(), "chromedriver, axe-core and a built book")
 
 __all__ = ["address", "browser"]  # fixtures
 

@@ -2,18 +2,13 @@
 
 import ast
 import re
-from itertools import pairwise
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import nbformat
 import papermill
 import pytest
-from papermill.iorw import load_notebook_node
-from papermill.parameterize import parameterize_notebook
 
 from orabook.builder.contents import contents
-from orabook.extensions import stored_outputs
 from orabook.extensions.captions import move_captions
 from orabook.parameters import PARAMETERS
 from orabook.prose import VALUES, expressions
@@ -80,26 +75,18 @@ def test_outputs_are_there(path):
 
 
 @pytest.mark.parametrize("path", [*STORIES, LEDGER], ids=ids)
-def test_every_figure_has_caption_name_and_alt_text(path):
+def test_every_figure_has_caption_alt_text_and_a_mention(path):
+    prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
     figures = 0
     for cell in code_cells(path):
         if any("image/png" in output.get("data", {}) for output in cell.outputs):
             settings = cell.metadata.get("mystnb", {})
             figure, image = settings.get("figure", {}), settings.get("image", {})
             assert figure.get("caption"), cell.source
-            assert figure.get("name", "").startswith("fig-"), cell.source
+            assert f"`{figure['name']}`" in prose, cell.source
             assert len(image.get("alt", "")) > 20, cell.source
             figures += 1
     assert figures >= 1
-
-
-@pytest.mark.parametrize("path", [*STORIES, LEDGER], ids=ids)
-def test_every_figure_is_mentioned(path):
-    prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
-    for cell in code_cells(path):
-        name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
-        if name:
-            assert f"`{name}`" in prose, name
 
 
 @pytest.mark.parametrize("path", STORIES, ids=ids)
@@ -123,17 +110,12 @@ def is_folded(cell):
 
 
 @pytest.mark.parametrize("path", STORIES, ids=ids)
-def test_ideas_are_in_sight_and_plumbing_is_not(path):
+def test_plumbing_is_folded(path):
     cells = read(path).cells
     first = next(i for i, cell in enumerate(cells) if "\n## " in f"\n{cell.source}")
     opening = [cell for cell in cells[:first] if cell.cell_type == "code"]
     assert opening
     assert all(map(is_folded, opening)), "the set-up is folded"
-    visible = [cell.cell_type == "code" and not is_folded(cell) for cell in cells]
-    assert not any(a and b for a, b in pairwise(visible)), "a sentence between"
-    shown = [cell.source for cell, seen in zip(cells, visible, strict=True) if seen]
-    assert max(len(source.splitlines()) for source in shown) <= 20
-    assert max(len(line) for source in shown for line in source.splitlines()) <= 80, "too wide"
     for cell in cells:
         if cell.cell_type == "code":  # what is folded in the book is folded in JupyterLab
             hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
@@ -159,10 +141,8 @@ def test_exercises_have_solutions(path):
     assert len(re.findall(r"\{eval\}`", prose.split("## Exercises")[-1])) >= 1
 
 
-def test_what_the_paper_numbers_is_a_box_once_in_its_own_chapter():
-    homes = {"2": "02", "3": "03", "4": "04", "5": "05", "6": "06"}
-    homes |= {letter.lower(): letter for letter in "ABCDE"}
-    found = {}
+def test_what_the_paper_numbers_is_a_box_once():
+    found = set()
     for path in CHAPTERS:
         prose = "\n".join(c.source for c in read(path).cells if c.cell_type == "markdown")
         boxes = re.findall(r"^:::+\{prf:(\w+)\} (.*)\n((?::.*\n)*)", prose, re.MULTILINE)
@@ -173,15 +153,12 @@ def test_what_the_paper_numbers_is_a_box_once_in_its_own_chapter():
                 continue
             assert ":nonumber:" in options, title
             assert label[1] not in found, label[1]
-            found[label[1]] = path.stem
-            number = re.fullmatch(rf"paper-{kind}-(?:([a-e2-6])-)?\d+", label[1])
-            if number is None:
+            found.add(label[1])
+            if re.fullmatch(rf"paper-{kind}-(?:[a-e2-6]-)?\d+", label[1]):
+                spoken = label[1].removeprefix(f"paper-{kind}-").replace("-", ".").upper()
+                assert title.startswith(f"{kind.capitalize()} {spoken} of the paper"), title
+            else:
                 assert label[1].startswith("paper-section-"), label[1]
-                continue
-            spoken = label[1].removeprefix(f"paper-{kind}-").replace("-", ".").upper()
-            assert title.startswith(f"{kind.capitalize()} {spoken} of the paper"), title
-            if number[1]:
-                assert path.stem.startswith(homes[number[1]]), (label[1], path.stem)
     assert len([label for label in found if "section" not in label]) >= 55
 
 
@@ -210,82 +187,3 @@ def test_papermill_with_other_parameters(tmp_path, monkeypatch):
         assert results_of(done)[name] == value
         assert any(expressions(cell.source) for cell in done.cells)
         assert not any(VALUES in cell.metadata for cell in done.cells)  # of other parameters
-
-
-def refusal(path, given):
-    """(what a chapter raises for these parameters, at which cell), or None if it takes them.
-
-    The parameters are injected by papermill; a kernel, which takes seconds, would add nothing.
-    """
-    done, count = {}, 0
-    for cell in parameterize_notebook(load_notebook_node(str(path)), given).cells:
-        if cell.cell_type == "markdown":
-            for expression in expressions(cell.source):
-                said = str(eval(expression, done))
-                assert not re.search(r"\bnan\b", said), (expression, said)
-            continue
-        count += 1
-        try:
-            exec(compile(cell.source, f"{path.stem}, cell {count}", "exec"), done)
-        except (ValueError, TypeError) as error:
-            return str(error), count
-        finally:
-            plt.close("all")
-    return None
-
-
-def test_papermill_with_wrong_parameters():
-    for parameters, message in [
-        ({"epsilom": 3}, "epsilom is not a parameter of this chapter.*did you mean epsilon"),
-        ({"p": "often"}, "p must be a number, got p='often'"),
-        ({"p": 1.5}, r"p must lie in \[0.001, 0.999\], got p=1.5"),
-        ({"n": 2.5}, "n must be an integer, got n=2.5"),
-    ]:
-        said, count = refusal(GAPS, parameters)
-        assert re.search(message, said)
-        assert count <= 4  # before any work
-
-
-ODD = {
-    "06-dp-sgd": {"k": 1, "d": 20, "ratios": [1, 2], "steps": 2},
-    "06-dp-sgd in the middle": {"ratios": [2, 5], "beta": 0.05},
-    "05-efficacy": {"n": 20, "d": 20, "steps": 2, "p": 0.999},
-    "E-adaptive-auditing": {"n": 1, "sizes": [1], "sets": 1},
-    "07-conclusions": {"epsilon": 30.0},
-    "C-efficacy-in-detail": {"epsilon": 30.0, "beta": 0.05},
-    "exact-bound": {"n": 200, "sizes": [1, 2]},
-    "how-much-can-one-run-show": {"steps": 50, "d": 20, "beta": 0.05},
-    "auditing-a-real-training": {"k": 2, "trials": 10, "beta": 0.025},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ODD)
-def test_odd_parameters_that_are_allowed(name):
-    """Where every bound is 0 a chapter has less to say, and no error."""
-    path = ROOT / "book" / f"{name.partition(' ')[0]}.ipynb"
-    if missing := stored_outputs.missing(path):
-        pytest.skip(f"needs {', '.join(missing)}")
-    assert refusal(path, {"beta": 1e-9, "trials": 2, **ODD[name]}) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "odd", "message"),
-    [
-        ("06-dp-sgd", {"k": 101}, "k must be at most the fewest elements, got k=101"),
-        ("05-efficacy", {"n": 1500}, "n must be a multiple of 1000"),
-        ("B-gaps-in-detail", {"n": 12}, r"n must lie in \[2, 11\] in this chapter"),
-        ("exact-bound", {"n": 199}, r"n must lie in \[200, 1e\+07\] in this chapter"),
-        ("how-much-can-one-run-show", {"delta": 1e-11}, r"delta must lie in \[1e-10, 0.5\]"),
-        ("how-much-can-one-run-show", {"steps": 2}, "smooth enough to be integrated"),
-        ("valid-adaptive-auditing", {"sizes": [2, 2]}, "sizes must hold no number twice"),
-        ("auditing-a-real-training", {"beta": 0.5}, r"beta must lie in \[1e-09, 0.499\] in this"),
-    ],
-)
-def test_what_a_chapter_cannot_take_is_refused_at_once(name, odd, message):
-    path = ROOT / "book" / f"{name}.ipynb"
-    if missing := stored_outputs.missing(path):
-        pytest.skip(f"needs {', '.join(missing)}")
-    said, count = refusal(path, odd)
-    assert re.search(message, said)
-    assert count <= 4

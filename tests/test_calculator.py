@@ -1,7 +1,6 @@
 """The calculator page: its numbers against the library, and its form in a browser.
 
-Needs Chromium and its driver. The numbers need no built book: the script is loaded in a bare page.
-The form is tried there too, and in the book where it is built.
+Needs Chromium and its driver, but no built book: the script is loaded in a bare page.
 """
 
 import re
@@ -15,16 +14,13 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
-from test_rendered import BROWSER, BUILT, DRIVER, HTML, REQUIRED, ROOT, serve, start_browser
+from test_rendered import BUILT, HTML, NEEDS_BROWSER, REQUIRED, ROOT, browser, serve
 
 import oralib
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
-    ),
-]
+pytestmark = NEEDS_BROWSER
+
+__all__ = ["browser"]  # a fixture
 
 SCRIPT = ROOT / "book" / "_static" / "calculator.js"
 RULES = ("plain", "steinke", "exact", "split", "anytime")
@@ -37,13 +33,6 @@ BARE = (
     "&coins=independent'>example</a></p>"
     "<div class='calculator'>Needs JavaScript.</div><script src='calculator.js'></script></html>"
 )
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    driver = start_browser(tmp_path_factory.mktemp("profile"))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +110,6 @@ def by_library(v, r, n, delta, beta, number, feedback, coins):
     return found
 
 
-@pytest.fixture(scope="module")
-def library():
-    return [by_library(**inputs) for inputs in INPUTS]
-
-
 COMPUTE = (
     # JSON has no infinite numbers, which estimates may be.
     "return arguments[0].map(inputs => {"
@@ -137,34 +121,25 @@ COMPUTE = (
 
 def same(one, other):
     """To 1e-6; infinite numbers, and those that do not exist, only if both are."""
-    if one is None or other is None:
-        return one is other
+    if one is None or other is None or isinstance(other, str):
+        return one == other
     return bool(np.isclose(one, other, rtol=0, atol=1e-6, equal_nan=True))
 
 
-def differences(page, library):
-    """(what, inputs, by the page, by oralib) wherever the two do not agree."""
-    for inputs, ours, theirs in zip(INPUTS, page, library, strict=False):
-        for name, right in theirs.items():
-            found = ours[name]
-            if name == "estimate":
-                found = float("nan" if found == "null" else found)
-            if found != right if name in ("rule", "reason") else not same(found, right):
-                yield name, inputs, found, right
-
-
-def test_every_bound_is_that_of_the_library(browser, bare, library):
+def test_every_bound_is_that_of_the_library(browser, bare):
+    library = [by_library(**inputs) for inputs in INPUTS]
     rules = Counter(found["rule"] for found in library)  # all of them are tried
     names = ("plain", "exact", "split", "anytime", "any order", "anytime lowered", None)
     assert all(rules[rule] >= 30 for rule in names)
     browser.get(bare)
     page = browser.execute_script(COMPUTE, INPUTS)
-    assert len(page) == len(library) == 1000
-    assert list(differences(page, library)) == []
+    for inputs, ours, theirs in zip(INPUTS, page, library, strict=True):
+        ours["estimate"] = float("nan" if ours["estimate"] == "null" else ours["estimate"])
+        wrong = [name for name, right in theirs.items() if not same(ours[name], right)]
+        assert not wrong, (inputs, ours, theirs)
 
 
-def test_p_values_of_the_chart(browser, bare):
-    """Those of the library; each meets β at its bound."""
+def test_p_values_of_the_chart_are_those_of_the_library(browser, bare):
     browser.get(bare)
     program = (
         "const [rule, c, x] = arguments; return x.map(e => oralibCalculator.pValue(rule, c, e))"
@@ -182,30 +157,12 @@ def test_p_values_of_the_chart(browser, bare):
             shown = browser.execute_script(program, rule, case, levels)
             expected = oralib.p_value(v, r, np.array(levels), **given)
             np.testing.assert_allclose(shown, expected, rtol=1e-8, atol=1e-250)
-        (found,) = browser.execute_script(COMPUTE, [case])
-        for rule in RULES:
-            if found[rule] > 0:
-                used = {**case, "share": found["share"]}
-                (at,) = browser.execute_script(program, rule, used, [found[rule]])
-                assert at == pytest.approx(beta, rel=1e-9) or (rule == "anytime" and beta > 0.2)
 
 
 # ------------------------------------------------------------------------------------- the form
 
 SETUP = {"number": "fixed", "feedback": "none", "coins": "independent"}
 EXAMPLE = {"v": "75", "r": "100", "n": "1000", "delta": "1e-4", "beta": "0.05", **SETUP}
-
-
-@pytest.fixture(scope="module", params=["bare", "built"])
-def page(request, bare):
-    """The address of the bare page, and of the one in the book."""
-    if request.param == "bare":
-        yield bare
-        return
-    if not (REQUIRED or (BUILT and (HTML / "book" / "which-bound.html").exists())):
-        pytest.skip("needs a built book")
-    with serve(HTML) as address:
-        yield f"{address}/book/which-bound.html"
 
 
 def link(page, **inputs):
@@ -273,18 +230,13 @@ def filled(browser):
 
 
 def assert_sane(browser):
-    text = browser.execute_script("return document.querySelector('.calculator').textContent")
     drawn = browser.execute_script("return document.querySelector('.calculator').innerHTML")
-    assert not re.search(r"NaN|undefined|null|Infinity|\[object", text + drawn), text
+    assert not re.search(r"NaN|undefined|null|Infinity|\[object", drawn), drawn
 
 
-def test_the_page_follows_what_is_typed(browser, page):
-    browser.get(page)
+def test_the_page_follows_what_is_typed(browser, bare):
+    browser.get(bare)
     assert filled(browser) == EXAMPLE
-    assert seen(browser, ".headline") == "ε is at least 0.695 at δ = 0.0001"
-    assert seen(browser, ".sentence") == (
-        "With confidence 95%, this mechanism is not (ε, 0.0001)-DP for any ε below 0.695."
-    )
     type_in(browser, v="80", delta="10^-5", beta="0.01")
     counts = oralib.Counts(80, 100, n=1000, r_fixed=True)
     (bound,) = oralib.valid_lower_bound(counts, beta=0.01, delta=1e-5)
@@ -296,41 +248,17 @@ def test_the_page_follows_what_is_typed(browser, page):
     assert seen(browser, "tr.picked th") == "exact"
     choose(browser, "number", "output")
     assert seen(browser, "tr.picked th") == "split"
-    type_in(browser, delta="0")
-    assert seen(browser, "tr.picked th") == "plain, ε′(v, r)"
-    assert "not ε-DP for any ε below" in seen(browser, ".sentence")
-    choose(browser, "feedback", "full")
-    assert seen(browser, "tr.picked th") == "anytime"
     assert_sane(browser)
 
 
-def test_it_refuses_with_a_reason_and_takes_the_chart_away(browser, page):
-    browser.get(link(page, feedback="all others"))
+def test_it_refuses_with_a_reason_and_takes_the_chart_away(browser, bare):
+    browser.get(link(bare, feedback="all others"))
     assert seen(browser, ".headline") == "No bound for this audit"
     assert "No bound is valid for a guesser who knows all" in seen(browser, ".sentence")
     assert seen(browser, "figure") == ""
     choose(browser, "feedback", "none")
-    choose(browser, "coins", "balanced")
-    assert "chosen by a fair coin of its own" in seen(browser, ".sentence")
-    choose(browser, "coins", "independent")
     assert seen(browser, ".headline").startswith("ε is at least 0.695")
     assert seen(browser, "figure") != ""
-
-
-def test_full_feedback_with_delta_has_a_lower_level(browser, page):
-    browser.get(link(page, feedback="full", number="output"))
-    assert seen(browser, ".headline") == "Nothing is shown"
-    assert "n δ / 2 = 0.05 is taken off level 0.05" in seen(browser, ".sentence")
-    assert "not proved for such feedback" in seen(browser, "table")
-    type_in(browser, delta="1e-5")
-    for number, fixed in (("fixed", True), ("output", False)):
-        choose(browser, "number", number)
-        counts = oralib.Counts(75, 100, n=1000, r_fixed=fixed, feedback="full")
-        rule = oralib.valid_rule(counts, 1e-5)
-        (bound,) = oralib.valid_lower_bound(counts, delta=1e-5)
-        assert seen(browser, "tr.picked th") == rule
-        assert seen(browser, "tr.picked td") == f"{np.floor(1000 * bound) / 1000:.3f}"
-        assert f"the {rule} bound" in seen(browser, "figcaption")
 
 
 def proved(rule, delta, beta, number, feedback, coins):
@@ -374,71 +302,56 @@ def test_the_table_says_what_is_valid(browser, bare):
 WRONG = [
     ("v", "", "Please fill this in."),
     ("v", "abc", "“abc” is not a number."),
-    ("v", "0x10", "“0x10” is not a number."),
-    ("v", "-1", "v must be at least 0."),
-    ("v", "7.5", "v must be a whole number."),
     ("v", "101", "v must be at most r = 100."),
     ("r", "1001", "r must be at most n = 1,000."),
-    ("r", "1e10", "r may be at most 1,000,000,000 here."),
-    ("n", "1e300", "n may be at most 9,007,199,254,740,992 here."),
     ("n", "1,000", "Please write 64000 or 0.05, without a comma."),
     ("n", "64.000", "Please write 64000, without a point."),
     ("delta", "1.1", "δ must be from 0 to 1."),
-    ("delta", "-0.1", "δ must be from 0 to 1."),
     ("delta", "1e-999", "This is too small to compute with."),
     ("beta", "0", "β must be above 0 and below 1."),
-    ("beta", "−1", "β must be above 0 and below 1."),
     ("beta", "5%", "Please write 0.05 for 5%."),
     ("beta", "<b>x</b>", "“<b>x</b>” is not a number."),
 ]
 
 
-def test_impossible_inputs_are_named_at_their_field(browser, page):
-    browser.get(page)
+def test_impossible_inputs_are_named_at_their_field(browser, bare):
+    browser.get(bare)
     for name, text, expected in WRONG:
         put(browser, **{**EXAMPLE, name: text})
         assert messages(browser) == {name: expected}
         assert_sane(browser)
         assert seen(browser, ".headline") == "No result yet"
-        assert seen(browser, ".details") == ""
-        assert filled(browser)[name] == text
     type_in(browser, beta="0.05")
     assert messages(browser) == {}
     assert seen(browser, ".headline").startswith("ε is at least")
 
 
-def test_a_link_restores_everything(browser, page):
+def test_a_link_restores_everything(browser, bare):
     inputs = {"v": "731", "r": "1_000", "n": "2e3", "delta": "0", "beta": ".01"}
-    browser.get(page)
+    browser.get(bare)
     type_in(browser, **{name: inputs[name] for name in ("n", "r", "v", "delta", "beta")})
     for name, value in (("number", "output"), ("feedback", "full")):
         choose(browser, name, value)
     headline = seen(browser, ".headline")
     browser.execute_script(
         "Object.defineProperty(navigator, 'clipboard',"
-        " {value: {writeText: async text => { window.taken = text; }}})"
+        " {value: {writeText: async text => { window.taken = text; }}});"
+        "document.querySelector('.calculator button').click()"
     )
-    browser.execute_script("document.querySelector('.calculator button').click()")
     wait(browser, lambda: seen(browser, ".copied") == "The link is copied.")
     taken = browser.execute_script("return window.taken")
-    wait(browser, lambda: browser.current_url == taken)  # the address follows, also of a file
     browser.get("about:blank")
     browser.get(taken)
     assert filled(browser) == {**inputs, **SETUP, "number": "output", "feedback": "full"}
     assert seen(browser, ".headline") == headline
-    assert seen(browser, ".notes") == ""
-    choose(browser, "feedback", "all others")
-    wait(browser, lambda: browser.current_url.count("feedback=all-others"))
-    browser.refresh()
-    assert filled(browser)["feedback"] == "all others"
 
 
 def wait(browser, condition):
     WebDriverWait(browser, 60, poll_frequency=0.05).until(lambda _: condition())
 
 
-def test_by_keyboard_alone(browser, page):
-    browser.get(page)
+def test_by_keyboard_alone(browser, bare):
+    browser.get(bare)
     browser.execute_script("document.getElementById('calculator-v').focus()")
     for name in ("v", "r", "n", "delta", "beta"):
         assert browser.switch_to.active_element.get_attribute("name") == name
@@ -452,8 +365,8 @@ def test_by_keyboard_alone(browser, page):
     assert seen(browser, ".headline") == "No bound for this audit"
 
 
-def test_an_example_fills_the_form_and_back_undoes_it(browser, page):
-    browser.get(link(page, v="60"))
+def test_an_example_fills_the_form_and_back_undoes_it(browser, bare):
+    browser.get(link(bare, v="60"))
     browser.execute_script("document.querySelector('a[href^=\"?v=160\"]').click()")
     assert filled(browser)["v"] == "160"
     assert seen(browser, "tr.picked th") == "split"
@@ -500,9 +413,6 @@ def test_odd_audits_have_words_and_python_agrees(browser, bare, odd):
     said = float(re.search(r"below (\S+)\.$", sentence)[1])
     assert 0 < said <= bound
     assert said >= 0.98 * bound
-
-
-# ------------------------------------------------------------------------------------- the page
 
 
 @pytest.mark.skipif(not REQUIRED and not BUILT, reason="needs a built book")

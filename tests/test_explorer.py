@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from selenium.webdriver.common.keys import Keys
 from test_dpsgd import same_law
-from test_rendered import BROWSER, DRIVER, HTML, REQUIRED, ROOT, start_browser
+from test_rendered import HTML, NEEDS_BROWSER, REQUIRED, ROOT, browser
 
 import oralib
 from orabook.builder import data
@@ -25,11 +25,13 @@ PAGE = HTML / "book" / "explorer.html"
 CHAPTER = HTML / "book" / "04-the-gaps.html"
 
 
+__all__ = ["browser"]  # a fixture
+
+
 def needs_browser(test):
-    skip = pytest.mark.skipif(
-        not REQUIRED and not (BROWSER and DRIVER), reason="needs chromium and chromedriver"
-    )
-    return pytest.mark.browser(skip(test))
+    for mark in NEEDS_BROWSER:
+        test = mark(test)
+    return test
 
 
 def needs_page(test):
@@ -76,53 +78,35 @@ def test_the_numbers_are_near_what_the_paper_reports(x):
 
 # ----------------------------------------------------------------------------------- a bare page
 
-#: What is tried here (the calculator has tests of its own), and all scripts, each once.
-PARTS = {name: explorer.SCRIPTS[name] for name in ("explorer", "gap-game", "canary-slider")}
-FILES = tuple(dict.fromkeys(name for names in PARTS.values() for name in names))
+#: All scripts, each once.
+FILES = tuple(dict.fromkeys(name for names in explorer.SCRIPTS.values() for name in names))
 SHEET = "explorer.css"
 
 BARE = """<!doctype html><html lang="en" data-theme="light"><meta charset="utf-8">
 <title>bare</title><link rel="stylesheet" href="{sheet}">
-<style>html {{ --pst-color-text-base: #222222; --pst-color-border: #cccccc }}
-html[data-theme=dark] {{ --pst-color-text-base: #dddddd }}</style>
 <div class="explorer"><p>no script</p></div><div class="gap-game"><p>no script</p></div>
 <div class="canary-slider"><p>no script</p></div>{scripts}</html>"""
 
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
-    """The address of a folder with a page of all three, and one for each alone."""
+    """The address of a page of all three."""
     folder = tmp_path_factory.mktemp("bare")
     explorer.put_into(folder)
     for name in (*FILES, SHEET):
         if not (folder / name).exists():
             shutil.copy(ROOT / "book" / "_static" / name, folder)
-    for page, names in {"page": FILES, **PARTS}.items():
-        scripts = "".join(f'<script defer src="{name}"></script>' for name in names)
-        html = BARE.format(sheet=SHEET, scripts=scripts)
-        (folder / f"{page}.html").write_text(html, encoding="utf-8")
-    return folder.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    driver = start_browser(tmp_path_factory.mktemp("profile"))
-    driver.set_window_size(1000, 1000)
-    yield driver
-    driver.quit()
+    scripts = "".join(f'<script defer src="{name}"></script>' for name in FILES)
+    html = BARE.format(sheet=SHEET, scripts=scripts)
+    (folder / "page.html").write_text(html, encoding="utf-8")
+    return (folder / "page.html").as_uri()
 
 
 @pytest.fixture
 def page(browser, bare):
     """The bare page, opened afresh."""
-    browser.get(f"{bare}/page.html")
-    return browser
-
-
-@pytest.fixture
-def game(browser, bare):
-    """The page of the game alone, which loads faster."""
-    browser.get(f"{bare}/gap-game.html")
+    browser.set_window_size(1000, 1000)
+    browser.get(bare)
     return browser
 
 
@@ -187,39 +171,16 @@ def test_sliders_by_the_keyboard(page):
     assert_shown(page, "staying", 2.0, 8, 100)
 
 
-@needs_browser
-def test_curves_are_the_numbers_of_the_table_and_stars_those_of_the_paper(page):
-    drawn = page.execute_script(
-        "return document.getElementById('explorer-by-elements').data"
-        ".filter(trace => trace.mode === 'lines+markers').map(trace => [trace.x, trace.y])"
-    )
-    rows = [POINTS.loc[(way, 2.0)].xs(100, level="k")["bound"] for way in POINTS.index.levels[0]]
-    assert len(drawn) == 3
-    for x, y in drawn:
-        assert any(x == list(row.index) and y == row.tolist() for row in rows)
-    stars = (
-        "return document.getElementById(arguments[0]).data"
-        ".filter(trace => trace.marker?.symbol === 'star').map(trace => [trace.x, trace.y])"
-    )
-    means = [mean for mean, _ in REPORTED.values()]
-    assert page.execute_script(stars, "explorer-by-elements") == [[list(REPORTED), means]]
-    assert page.execute_script(stars, "explorer-by-guesses") == [[[100], means[1:]]]
-    find(page, "#explorer-k").send_keys(Keys.ARROW_RIGHT)
-    assert page.execute_script(stars, "explorer-by-elements") == []
-    find(page, "#explorer-epsilon").send_keys(Keys.ARROW_RIGHT)
-    assert page.execute_script(stars, "explorer-by-guesses") == []
-
-
 # -------------------------------------------------------------------------------------- the game
 
 
 @needs_browser
-def test_the_bound_of_the_game_is_that_of_the_library(game):
+def test_the_bound_of_the_game_is_that_of_the_library(page):
     """For all counts of up to 32 guesses, and at another level of confidence."""
     counts = [(v, r) for r in range(33) for v in range(r + 1)]
     bounds = "return arguments[0].map(([v, r]) => window.oneRunGame.bound(v, r, arguments[1]))"
     for beta in (0.05, 0.01):
-        shown = game.execute_script(bounds, counts, beta)
+        shown = page.execute_script(bounds, counts, beta)
         true = oralib.epsilon_lower_bound(*np.transpose(counts), beta=beta)
         np.testing.assert_allclose(shown, true, atol=1e-9)
 
@@ -234,9 +195,9 @@ GAMES = {
 
 @needs_browser
 @pytest.mark.parametrize("name", GAMES)
-def test_games_have_the_laws_of_the_library(game, name):
-    assert game.execute_script("return window.oneRunGame.mechanisms") == list(GAMES)
-    played = game.execute_script(
+def test_games_have_the_laws_of_the_library(page, name):
+    assert page.execute_script("return window.oneRunGame.mechanisms") == list(GAMES)
+    played = page.execute_script(
         "const { play } = window.oneRunGame;"
         "const parts = ({ coins, guesses, v, r }) => ({ coins, guesses, v, r });"
         "return Array.from({ length: 2000 }, (_, seed) => parts(play(arguments[0], seed)));",
@@ -260,48 +221,41 @@ def state(browser):
 
 @needs_browser
 @pytest.mark.parametrize("name", GAMES)
-def test_the_game_goes_step_by_step_to_its_bound(game, name):
-    game.execute_script("document.querySelector(`input[value=${arguments[0]}]`).click()", name)
-    seen = [state(game)]
+def test_the_game_goes_step_by_step_to_its_bound(page, name):
+    page.execute_script("document.querySelector(`input[value=${arguments[0]}]`).click()", name)
+    seen = [state(page)]
     for _ in range(5):
-        press(game, "Next step")
-        seen.append(state(game))
+        press(page, "Next step")
+        seen.append(state(page))
     assert seen == ["ready", "coins", "run", "guesses", "counts", "bound"]
-    said = find(game, ".gap-game [role=status]").text
+    said = find(page, ".gap-game [role=status]").text
     numbers = r"v = (\d+) of r = (\d+) gives the lower bound ([\d.]+) on ε"
     v, r, bound = re.search(numbers, said).groups()
     counts = oralib.Counts(int(v), int(r), n=32)
     assert -1e-9 <= oralib.valid_lower_bound(counts)[0] - float(bound) < 0.01  # rounded down
-    press(game, "Next step")  # which is at its end
-    assert state(game) == "bound"
-    press(game, "Again")
-    assert state(game) == "ready"
+    press(page, "Next step")  # which is at its end
+    assert state(page) == "bound"
+    press(page, "Again")
+    assert state(page) == "ready"
 
 
 @needs_browser
-def test_a_seed_is_a_run(game):
+def test_a_seed_is_a_run(page):
     def shown():
-        circles = game.find_elements("css selector", ".game-coin")
+        circles = page.find_elements("css selector", ".game-coin")
         return [circle.get_attribute("class") for circle in circles]
 
     first = shown()
-    press(game, "Another run")
-    assert find(game, "#game-seed").get_attribute("value") == "2"
+    press(page, "Another run")
+    assert find(page, "#game-seed").get_attribute("value") == "2"
     assert shown() != first
-    second = shown()
-    for typed, seed, coins in (("", "2", second), ("words", "2", second), ("1", "1", first)):
-        game.execute_script(
-            "const field = document.getElementById('game-seed'); field.value = arguments[0];"
-            "field.dispatchEvent(new Event('change'))",
-            typed,
-        )
-        assert find(game, "#game-seed").get_attribute("value") == seed
-        assert shown() == coins
-    press(game, "100 more runs")
-    tally = find(game, ".game-tally").text
+    find(page, "#game-seed").send_keys(Keys.BACKSPACE, "1", Keys.TAB)
+    assert shown() == first
+    press(page, "100 more runs")
+    tally = find(page, ".game-tally").text
     mean = re.search(r"100 runs of this mechanism so far: mean bound ([\d.]+)", tally)[1]
     games = "return Array.from({length: 100}, (_, i) => window.oneRunGame.play('response', i + 1))"
-    counts = [(each["v"], each["r"]) for each in game.execute_script(games)]
+    counts = [(each["v"], each["r"]) for each in page.execute_script(games)]
     bounds = oralib.epsilon_lower_bound(*np.transpose(counts))
     assert -1e-9 <= bounds.mean() - float(mean) < 0.01  # rounded down, as the bounds are
 
@@ -310,13 +264,12 @@ def test_a_seed_is_a_run(game):
 
 
 @needs_browser
-def test_the_slider_shows_what_was_visited(browser, bare):
-    browser.get(f"{bare}/canary-slider.html")
-    slider = find(browser, "#canaries-per-coordinate")
+def test_the_slider_shows_what_was_visited(page):
+    slider = find(page, "#canaries-per-coordinate")
     rows = POINTS.loc[("staying", 2.0)].xs(100, level="k")
 
     def shown():
-        said = find(browser, ".canary-slider [role=status]").text
+        said = find(page, ".canary-slider [role=status]").text
         pattern = (
             r"([\d,]+) canaries on 1,000 coordinates: ([\d.]+)% of 100 guesses are right, and the "
             r"mean bound is ([\d.]+) ± ([\d.]+) \(960 audits ± standard error\)\."
@@ -324,7 +277,7 @@ def test_the_slider_shows_what_was_visited(browser, bare):
         return [float(part.replace(",", "")) for part in re.fullmatch(pattern, said).groups()]
 
     def count(selector):
-        return len(browser.find_elements("css selector", selector))
+        return len(page.find_elements("css selector", selector))
 
     for visited, x in enumerate((1, 2, 3), start=1):
         row = rows.loc[x]
@@ -334,26 +287,12 @@ def test_the_slider_shows_what_was_visited(browser, bare):
         assert slider.get_attribute("aria-valuetext") == f"{x} per coordinate"
         assert (count(".slider-point"), count(".slider-curve")) == (visited, 0)
         slider.send_keys(Keys.ARROW_RIGHT)
-    press(browser, "Show the whole curve")
+    press(page, "Show the whole curve")
     assert (count(".slider-point"), count(".slider-curve")) == (len(rows), 1)
-    assert not find(browser, ".canary-slider button").is_displayed()
+    assert not find(page, ".canary-slider button").is_displayed()
 
 
 # ------------------------------------------------------------------------------ the rendered page
-
-
-@needs_page
-def test_scripts_are_on_pages_that_ask_for_them_only():
-    for path in HTML.rglob("*.html"):
-        text = path.read_text()
-        asked = [name for name in PARTS if f'<div class="{name} docutils' in text]
-        needed = {script for name in asked for script in PARTS[name]}
-        assert {name for name in FILES if f"_static/{name}" in text} == needed
-        assert (f"_static/{SHEET}" in text) == bool(asked)
-        assert ("calculator.js" in text) == ('<div class="calculator docutils' in text)
-    assert "_static/explorer.js" in PAGE.read_text()
-    assert "_static/game.js" in CHAPTER.read_text()
-    assert f"_static/{explorer.PLOTLY}" not in CHAPTER.read_text()
 
 
 @needs_page

@@ -22,17 +22,12 @@ from ledger.__main__ import main
 from ledger.comparisons import at_most, equal, first_least, near, same_answers, tends
 from ledger.findings import each
 from ledger.gaps import _success_laws
-from ledger.mutants import replaced, shifted, varied
+from ledger.mutants import replaced, varied
 from orabook.studies import stop_or_oppose_law
 from oralib import adaptive_failure_probability, epsilon_lower_bound, p
 
 ROOT = Path(__file__).parent.parent
 LEDGER = ledger.claims()
-
-
-def test_the_library_never_imports_the_ledger():
-    for source in (ROOT / "oralib").rglob("*.py"):
-        assert not re.search(r"^\s*(import|from) ledger", source.read_text(), re.MULTILINE), source
 
 
 def test_every_item_is_there_once():
@@ -165,15 +160,6 @@ def test_what_is_equal_up_to_rounding_is_equal_and_the_first_is_taken():
     assert "farthest a" in near([("a", 0.3, 1.0, 0.0), ("b", third, 1.0, 0.0)]).evidence
 
 
-def test_mutants_change_one_part_a_little():
-    up, down = varied("c")
-    assert (up.part, up.change(2.0), down.change(2.0)) == ("c", 2.06, 1.94)
-    up, down = shifted("c", 0.5, down="weaker")
-    assert (up.change(0.0), down.change(0.0), up.excuse, down.excuse) == (0.5, -0.5, "", "weaker")
-    (other,) = replaced("c", some_word="word")
-    assert (other.name, other.change("x")) == ("c: some word", "word")
-
-
 def test_a_row_is_a_check_and_its_decorators(monkeypatch):
     """Docstring and defaults are the claim; numbers without mutants are varied on both sides."""
     monkeypatch.setattr(entries, "_LEDGER", {})
@@ -253,8 +239,8 @@ def test_command(capsys, monkeypatch):
     assert "variants" not in printed
     counted = "3 statements: 1 holds, 1 holds with a correction, 1 fails as stated; 1 definition "
     assert f"\n{counted}implemented; 1 claim of this book: 1 holds; as expected\n" in printed
-    assert main(["--only", "5", "--only", "toy:1", "--only", "5"]) == 0
-    assert "\n  5  holds" in capsys.readouterr().out.partition("  1  implemented")[2]
+    assert main(["--only", "5", "--only", "toy:1"]) == 0
+    assert "\n  5  holds" in capsys.readouterr().out
     assert main(["--mutants"]) == 0
     printed = capsys.readouterr().out
     assert "rejects 1 of 2 variants\n     passes: c 3% down (weaker)" in printed
@@ -273,28 +259,16 @@ def test_a_claim_is_found_by_its_label_or_number_and_nothing_else():
             ledger.find(name)
 
 
-def test_tiles_are_links_to_the_rows():
-    page = ledger.Page([claim.verdict() for claim in TOYS])
-    html = page.tiles({"some": [3, 1], "others": [2, 4, 5]})._repr_html_()
-    assert re.findall(r'href="#claim-(\d)"', html) == list("31245")
-    assert 'title="Section 5: fails as stated"' in html
-    assert html.count("<dt>") == 2
-
-
 def test_page_is_a_table_with_links_and_filters():
     page = ledger.Page([claim.verdict(mutants=True) for claim in TOYS])
     html = page._repr_html_()
     assert re.findall(r'<tr id="claim-(\d)"', html) == list("23451")  # definitions last
-    assert re.findall(r'id="(ledger-\w+)" checked', html) == ["ledger-open"]
-    assert html.count("<tr") == 6
-    assert html.count("<td") == 5 * html.count('<th scope="col">') == 25
     assert '<td class="corrected">holds with a correction</td>' in html
     assert '<td class="score">1 of 2</td>' in html
-    assert html.count('type="radio"') == html.count("<label for=") == 7
-    for mark in ("implemented", "corrected", "fails", "holds", "holds ours"):
-        assert f'class="row-{mark}"' in html
     assert "<b>c 3% down</b> passes: weaker" in html
     assert "<" not in re.sub(r"<[^<>]+>", "", html)
+    tiles = page.tiles({"some": [3, 1], "others": [2, 4, 5]})._repr_html_()
+    assert re.findall(r'href="#claim-(\d)"', tiles) == list("31245")
     frame = page.frame
     assert frame.query("as_expected and kind == 'claim of this book'").index.tolist() == [5]
     assert frame.loc[4, "variants_rejected"] == frame.loc[4, "variants_passed"] == 1

@@ -1,12 +1,13 @@
 """Parameters of chapters: values, types, ranges and unknown names."""
 
 import ast
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from orabook import figures, parameters, place, prose, tables
+from orabook import figures, place, prose, tables
 from orabook.extensions import stored_outputs
 from orabook.parameters import at_most, check
 
@@ -23,15 +24,6 @@ def test_values_are_converted():
     assert checked({"epsilons": [1, 2.5]}) == [[1.0, 2.5]]
     assert checked({"sizes": (1, 2.0)}) == [[1, 2]]
     assert checked({"tau": 1}) == [1.0]
-
-
-def test_declarations_of_a_notebook_are_found():
-    space = {}
-    exec("epsilon: float = 2\ntrials: int = 10", space)  # as a kernel executes a cell
-    exec("trials = 20.0", space)  # as papermill puts in a value
-    check(space)
-    assert (space["epsilon"], space["trials"]) == (2.0, 20)
-    assert isinstance(space["trials"], int)
 
 
 def test_a_chapter_may_take_less():
@@ -74,12 +66,6 @@ def test_bad_parameters():
             checked({"epsilons": value})
 
 
-def test_names_that_it_does_not_know_are_named():
-    space = {"__annotations__": {"learning_rate": float}, "learning_rate": 0.1}
-    with pytest.raises(ValueError, match="learning_rate is not among the parameters"):
-        parameters.check(space)
-
-
 def test_a_chapter_that_runs_again_in_the_same_kernel():
     """Its own variables are no parameters; a changed one is checked again."""
     space = {"__annotations__": {"epsilon": float}, "epsilon": 2}
@@ -107,8 +93,8 @@ def test_files_of_the_book_are_found_where_the_package_is_installed(tmp_path, mo
 
 # ------------------------------------------------------- chapters at the ends of their ranges
 
-#: Chapters without real trainings, and the least work that their parameters allow: the smallest
-#: sizes, with the other parameters at an end of their ranges.
+#: The least work that the parameters of a chapter allow: the smallest sizes, with the others at an
+#: end of their ranges; and some values between, after a space.
 SMALLEST = {
     "01-introduction": {"trials": 2, "epsilon": 30, "beta": 0.999},
     "02-preliminaries": {"trials": 2, "k": 1, "epsilon": 0.1, "beta": 1e-9, "delta": 1e-12},
@@ -127,10 +113,12 @@ SMALLEST = {
     "running": {"trials": 2, "k": 1, "d": 1, "steps": 1, "ratio": 0.001, "delta": 0.5},
     "valid-adaptive-auditing": {"trials": 2, "n": 1, "d": 1, "sets": 1, "sizes": [1], "beta": 1e-9},
     "what-an-assumption-buys": {"n": 20, "k": 10, "delta": 1e-9, "beta": 0.001},
+    "how-much-can-one-run-show": {"trials": 2, "steps": 50, "d": 20, "beta": 0.05},
+    "auditing-a-real-training": {"trials": 10, "k": 2, "beta": 0.025},
+    "06-dp-sgd between": {"trials": 2, "ratios": [2, 5], "beta": 0.05},
+    "07-conclusions large": {"trials": 2, "epsilon": 30, "beta": 1e-9},
+    "C-efficacy-in-detail large": {"trials": 2, "epsilon": 30, "beta": 0.05},
 }
-
-#: It runs for a minute at any size, most of it on numbers that no parameter changes.
-LONG = {"how-much-can-one-run-show"}
 
 
 def played(chapter, given):
@@ -142,7 +130,8 @@ def played(chapter, given):
     for cell in nbformat.read(place.BOOK / f"{chapter}.ipynb", 4).cells:
         if cell.cell_type != "code":
             for expression in prose.expressions(cell.source):
-                eval(expression, space)
+                said = str(eval(expression, space))
+                assert not re.search(r"\bnan\b", said), (expression, said)
             continue
         body = ast.parse(cell.source).body
         last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
@@ -161,32 +150,34 @@ def played(chapter, given):
 @pytest.mark.parametrize("chapter", SMALLEST)
 @pytest.mark.filterwarnings("ignore")  # such as those about means of nothing
 def test_chapters_run_at_their_smallest_sizes(chapter):
-    assert len(list(played(chapter, SMALLEST[chapter]))) > 3
+    """Where every bound is 0 a chapter has less to say, and no error."""
+    name = chapter.partition(" ")[0]
+    if missing := stored_outputs.missing(place.BOOK / f"{name}.ipynb"):
+        pytest.skip(f"needs {', '.join(missing)}")
+    assert len(list(played(name, SMALLEST[chapter]))) > 3
 
 
 def test_every_chapter_with_parameters_is_run_at_its_smallest_sizes():
-    trained = {path.stem for path in place.BOOK.glob("*.ipynb") if stored_outputs.extras(path)}
-    checked = {
-        path.stem for path in place.BOOK.glob("*.ipynb") if "parameters.check" in path.read_text()
-    }
-    assert set(SMALLEST) == checked - trained - LONG
+    books = place.BOOK.glob("*.ipynb")
+    checked = {path.stem for path in books if "parameters.check" in path.read_text()}
+    assert checked - set(SMALLEST) == {"a-leak-that-one-run-cannot-see"}
 
 
 @pytest.mark.parametrize(
     ("chapter", "given", "message"),
     [
         ("04-the-gaps", {"n": 1}, r"n must lie in \[2, 11\] in this chapter, got n=1"),
+        ("04-the-gaps", {"epsilom": 3}, "epsilom is not a parameter of this chapter.*epsilon"),
+        ("B-gaps-in-detail", {"n": 12}, r"n must lie in \[2, 11\] in this chapter"),
+        ("valid-adaptive-auditing", {"sizes": [2, 2]}, "sizes must hold no number twice"),
         ("05-efficacy", {"n": 1001}, "n must be a multiple of 1000"),
         ("06-dp-sgd", {"ratios": [1, 2.5]}, "n must be a multiple of 1000"),
         ("06-dp-sgd", {"k": 200}, "k must be at most the fewest elements"),
-        ("06-dp-sgd", {"d": 10**6}, r"d must lie in \[1, 100000\] in this chapter"),
-        ("D-dp-sgd-in-detail", {"n": 5001}, "n must be a multiple of 1000"),
         ("D-dp-sgd-in-detail", {"k": 101}, "k must be at most d / 10"),
         ("exact-bound", {"n": 199}, r"n must lie in \[200"),
         ("how-much-can-one-run-show", {"steps": 19}, r"steps must lie in \[20, 1000\]"),
         ("questions", {"n": 100}, "k must be at most n, got k=200 and n=100"),
         ("running", {"ratio": 0.01}, "k must be at most n, got k=100 and n=10"),
-        ("running", {"ratio": 2.5}, "n must be a multiple of 1000"),
         ("valid-adaptive-auditing", {"sizes": [201]}, r"sizes must lie in \[1, 200\]"),
         ("what-an-assumption-buys", {"n": 50}, "k must be at most n"),
     ],

@@ -122,13 +122,3 @@ def test_the_page_that_is_printed_has_all_that_its_links_ask_for():
     asked = {a["href"][1:] for a in page.select('a[href^="#"]')}
     assert asked - set(known) == set()
     assert "click to show" not in page.get_text()
-
-
-def test_text_has_formulas_captions_and_solutions(printed):
-    pages = printed.pages[5:35]
-    text = "\n".join(page.extract_text() for page in pages)
-    assert "Solution" in text
-    assert len({*re.findall(r"^Fig\. (\d+)", text, re.MULTILINE)}) >= 5
-    fonts = [font.get_object() for page in pages for font in page["/Resources"]["/Font"].values()]
-    named = " ".join(str(font.get("/FontDescriptor", {}).get("/FontName")) for font in fonts)
-    assert "MathJax_Math" in named, "formulas are drawn, as glyphs of MathJax"

@@ -7,7 +7,6 @@ import sys
 import tomllib
 import zipfile
 from email.parser import HeaderParser
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +17,6 @@ import oralib
 from orabook.__main__ import main
 from orabook.builder import downloads
 from orabook.results import recorded
-from oralib.__main__ import console
 from oralib._folders import write_new
 from oralib.experiments import REPORTED
 
@@ -26,12 +24,6 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 LOCK = (ROOT / "requirements.lock").read_text().splitlines()
-
-
-def required():
-    """Every package that pyproject.toml asks for, with or without extras, but for large ones."""
-    small = [entries for extra, entries in EXTRAS.items() if extra not in ("torch", "jax")]
-    return set().union(*map(names, [PROJECT["dependencies"], *small]))
 
 
 def test_torch_has_pins_of_its_own():
@@ -44,7 +36,9 @@ def test_torch_has_pins_of_its_own():
 
 def test_lock_pins_every_requirement_and_names_no_address():
     pinned = {line.split("==")[0].split("[")[0].lower() for line in LOCK}
-    assert required() - {"oralib"} <= pinned
+    small = [entries for extra, entries in EXTRAS.items() if extra not in ("torch", "jax")]
+    required = set().union(*map(names, [PROJECT["dependencies"], *small]))
+    assert required - {"oralib"} <= pinned
     assert all(re.match(r"^[A-Za-z0-9._-]+==[^ ;]+( ; .+)?$", line) for line in LOCK)
     assert not any("://" in line or "@" in line for line in LOCK)
 
@@ -64,14 +58,6 @@ def test_missing_packages_are_named_with_their_extra(monkeypatch, capsys):
     assert capsys.readouterr().err == said
 
 
-def test_only_printing_and_tests_need_a_browser():
-    """Whoever runs chapters, or installs the library alone, gets no Selenium and no Matplotlib."""
-    assert "oralib[book]" in EXTRAS["runs"]
-    for entries in (PROJECT["dependencies"], EXTRAS["book"], EXTRAS["runs"]):
-        assert "selenium" not in names(entries)
-    assert "matplotlib" not in names(PROJECT["dependencies"])
-
-
 def test_a_wheel_has_both_packages_the_extras_and_nothing_else(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
@@ -85,35 +71,9 @@ def test_a_wheel_has_both_packages_the_extras_and_nothing_else(tmp_path):
     assert files == {path.relative_to(ROOT).as_posix() for path in sources}
     assert {"oralib/py.typed", "orabook/py.typed"} <= files
     assert set(header.get_all("Provides-Extra")) == set(EXTRAS)
+    assert not {"selenium", "matplotlib"} & names(PROJECT["dependencies"])
     needed = [entry for entry in header.get_all("Requires-Dist") if "extra == 'runs'" in entry]
     assert names(EXTRAS["runs"]) - {"oralib"} <= names(needed)
-
-
-WORKFLOWS = {
-    path.stem: yaml.safe_load(path.read_text())
-    for path in (ROOT / ".github" / "workflows").glob("*.yml")
-}
-
-
-def test_checks_run_on_every_python_that_is_promised():
-    promised = [entry.rpartition(" ")[2] for entry in PROJECT["classifiers"] if " 3." in entry]
-    pythons = WORKFLOWS["checks"]["jobs"]["checks"]["strategy"]["matrix"]["python"]
-    assert pythons == promised
-    assert PROJECT["requires-python"] == f">={promised[0]}"  # and no upper limit
-
-
-def test_commands_of_the_workflows_exist():
-    makefile = (ROOT / "Makefile").read_text()
-    steps = [
-        step.get("run", "")
-        for workflow in WORKFLOWS.values()
-        for job in workflow["jobs"].values()
-        for step in job["steps"]
-    ]
-    for target in re.findall(r"make ([a-z-]+)", "\n".join(steps)):
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-    for name in re.findall(r"tests/\w+\.py", "\n".join(steps)):
-        assert (ROOT / name).exists(), name
 
 
 def test_conda_environment_is_the_same_lock():
@@ -123,24 +83,28 @@ def test_conda_environment_is_the_same_lock():
     assert pip["pip"] == ["--requirement requirements.lock", "--editable ."]
 
 
+def test_targets_and_files_that_readme_and_workflows_name_exist():
+    makefile, readme = (ROOT / "Makefile").read_text(), (ROOT / "README.md").read_text()
+    workflows = "".join(path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml"))
+    for target in re.findall(r"(?:run: |`)make ([a-z-]+)", readme + workflows):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for name in re.findall(r"tests/\w+\.py", workflows):
+        assert (ROOT / name).exists(), name
+    promised = [entry.rpartition(" ")[2] for entry in PROJECT["classifiers"] if " 3." in entry]
+    assert PROJECT["requires-python"] == f">={promised[0]}"  # and no upper limit
+    assert all(f'"{python}"' in workflows for python in promised)
+
+
 def test_citation_has_version_and_paper():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    entry = json.loads((ROOT / ".zenodo.json").read_text())
+    assert all(entry[name] == citation[name] for name in ("title", "version", "license"))
     assert citation["version"] == PROJECT["version"]
     footer = yaml.safe_load((ROOT / "_config.yml").read_text())["html"]["extra_footer"]
     assert f"oralib {PROJECT['version']}" in footer
     (paper,) = citation["references"]
-    assert [author["family-names"] for author in paper["authors"]] == [
-        "Keinan",
-        "Shenfeld",
-        "Ligett",
-    ]
-
-
-def test_zenodo_says_the_same_as_the_citation():
-    entry = json.loads((ROOT / ".zenodo.json").read_text())
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    for name in ("title", "version", "license"):
-        assert entry[name] == citation[name]
+    authors = [author["family-names"] for author in paper["authors"]]
+    assert authors == ["Keinan", "Shenfeld", "Ligett"]
 
 
 def test_readme_compares_by_measured_numbers():
@@ -159,14 +123,6 @@ def test_readme_quotes_the_news():
     best = pd.read_csv(ROOT / "book" / "data" / "best-bounds.csv", index_col="method")
     for value in (best.loc["crowding", "bound"], best.loc["hopping", "usual"], REPORTED[8][0]):
         assert f" {value:.2f}" in readme
-
-
-def test_readme_commands_exist():
-    readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
-    targets = set(re.findall(r"`?make ([a-z-]+)", readme))
-    assert {"book", "test", "bench", "lint", "clean"} <= targets
-    for target in targets:
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
 README_EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
@@ -188,14 +144,9 @@ def test_readme_examples_give_the_numbers_that_their_comments_promise():
     assert promises >= 6
 
 
-def test_every_public_name_has_a_docstring():
-    for name in oralib.__all__:
-        assert getattr(oralib, name).__doc__, name
-
-
-def test_the_public_face_is_short():
+def test_the_public_face_is_short_and_explains_itself():
     assert len(oralib.__all__) == len(set(oralib.__all__)) <= 45
-    assert all(hasattr(oralib, name) for name in oralib.__all__)
+    assert all(getattr(oralib, name).__doc__ for name in oralib.__all__)
 
 
 ORDER = [
@@ -220,8 +171,7 @@ SOURCES = {
 
 
 def test_no_module_of_the_library_is_long():
-    lengths = {name: len(source.splitlines()) for name, source in SOURCES.items()}
-    assert {name: lines for name, lines in lengths.items() if lines > 450} == {}
+    assert [name for name, source in SOURCES.items() if len(source.splitlines()) > 450] == []
 
 
 def test_the_library_knows_nothing_of_the_book():
@@ -269,17 +219,3 @@ def test_a_new_folder_is_complete_and_replaces_nothing(tmp_path):
     with pytest.raises(TypeError):
         write_new(tmp_path / "a" / "other", {"one": "no bytes"})
     assert [x.name for x in (tmp_path / "a").iterdir()] == ["new"]
-
-
-def test_ctrl_c_is_one_line_and_status_130(monkeypatch):
-    def interrupted():
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("oralib.__main__.main", interrupted)
-    monkeypatch.setattr("sys.stdout", TextIOWrapper(BytesIO()))
-    monkeypatch.setattr("sys.stderr", told := TextIOWrapper(BytesIO()))
-    with pytest.raises(SystemExit) as ended:
-        console()
-    assert ended.value.code == 130
-    told.seek(0)
-    assert told.read() == "interrupted\n"

@@ -6,16 +6,9 @@ Needs what ``test_rendered.py`` needs, and is skipped like it.
 import base64
 import csv
 
-import pytest
-from test_rendered import BUILT, HTML, REQUIRED, address, browser, open_page
+from test_rendered import HTML, NEEDS_BOOK, address, browser, open_page
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not REQUIRED and not BUILT,
-        reason="needs chromium, chromedriver and a built book",
-    ),
-]
+pytestmark = NEEDS_BOOK
 
 __all__ = ["address", "browser"]  # fixtures
 
@@ -115,17 +108,6 @@ def test_the_keyboard_is_enough(browser, address):
     browser.execute_script("arguments[0].focus()", fold)
     press(browser, Keys.ENTER)
     wait_for(browser, lambda b: find(b, "details.hide[open]"))
-
-
-def test_the_landing_page_is_light(browser, address):
-    """Everything that it loads, uncompressed, is below a megabyte."""
-    browser.execute_cdp_cmd("Network.clearBrowserCache", {})
-    open_page(browser, f"{address}/book/index.html")
-    sizes = browser.execute_script(
-        "return ['navigation', 'resource'].flatMap(kind => performance.getEntriesByType(kind))"
-        "  .map(entry => [entry.name, entry.encodedBodySize])"
-    )
-    assert sum(size for _, size in sizes) < 1_000_000, sizes
 
 
 def test_figures_offer_their_numbers():

@@ -15,11 +15,10 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from orabook import figures, prose, runs
+from orabook import prose, runs
 from orabook.__main__ import main
 from orabook.builder import downloads
 from orabook.runs import run, sweep
-from oralib._folders import appearing
 
 ROOT = Path(__file__).parent.parent
 code, markdown = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
@@ -66,16 +65,12 @@ def test_values_are_converted_to_the_declared_types(small):
     assert runs.check_parameters(chapter, {}) == own
     for name, given, value in [
         ("x", "4", 4.0),
-        ("x", np.float32(0.5), 0.5),
         ("n", "1e4", 10_000),
         ("n", 7.0, 7),
         ("flag", "True", True),
         ("word", "12", "12"),
         ("numbers", "1,2.5", [1, 2.5]),
-        ("numbers", "[1e-3, 2]", [0.001, 2]),
-        ("numbers", '["a", "b"]', ["a", "b"]),
         ("numbers", "a, b", ["a", "b"]),
-        ("numbers", "[[1,2],[3]]", [[1, 2], [3]]),
         ("numbers", np.arange(2), [0, 1]),
     ]:
         found = runs.check_parameters(chapter, {name: given})
@@ -89,10 +84,7 @@ def test_what_does_not_fit_is_refused_before_any_work(small):
         ("y", 1, r"y is not a parameter of small, got 1.*its parameters: x, n, flag"),
         ("sed", 1, r"did you mean seed\?"),
         ("n", "1.5", r"n must be an integer, got n=1.5"),
-        ("n", True, r"n must be an integer, got n=True"),
         ("x", "one", r"x must be a number, got x='one'"),
-        ("flag", 1, r"flag must be true or false, got flag=1"),
-        ("word", 1, r"word must be a word, got word=1"),
         ("numbers", 3, r"numbers must be a list such as 1,2,3, got numbers=3"),
         ("seed", -1, r"seed must be at least 0, got seed=-1"),
     ]:
@@ -128,17 +120,13 @@ def test_a_run_leaves_a_folder_with_notebook_results_and_page(small, capsys):
     odd = "word=a`<b>*bold*</b>"
     assert main(["run", str(small), "-p", "x=3", "-p", odd, "--out", str(out)]) == 0
     assert "square    11.0" in capsys.readouterr().out
-    assert sorted(path.name for path in out.iterdir()) == [
-        *("notebook.ipynb", "page.html", "results.csv", "results.json"),
-    ]
+    files = {"notebook.ipynb", "page.html", "results.csv", "results.json"}
+    assert {path.name for path in out.iterdir()} == files
     record = json.loads((out / "results.json").read_text())
     assert record["chapter"] == "small"
     assert record["parameters"]["x"] == 3.0
     assert record["results"] == {"square": 11.0, "infinite": "inf"}
-    assert set(record["provenance"]) == {
-        *("seed", "chapter", "sources", "python", "packages", "inputs", "commit"),
-        *("finished", "seconds"),
-    }
+    assert {"seed", "sources", "python", "inputs", "commit"} <= set(record["provenance"])
     assert record["provenance"]["packages"]["numpy"] == np.__version__
     assert (out / "results.csv").read_text() == "name,value\nsquare,11.0\ninfinite,inf\n"
     notebook = nbformat.read(out / "notebook.ipynb", 4)
@@ -176,17 +164,6 @@ def test_ctrl_c_is_one_line(small):
     os.killpg(started.pid, signal.SIGINT)
     assert started.communicate()[1] == "interrupted\n"
     assert started.returncode == 130
-
-
-def test_a_locale_without_umlauts(small):
-    env = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    words = ["run", "small.ipynb", "--out", "out", "-p", "word=é"]
-    command = [sys.executable, "-m", "orabook", *words]
-    done = subprocess.run(command, cwd=small.parent, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    record = json.loads((small.parent / "out" / "results.json").read_text(encoding="utf-8"))
-    assert record["parameters"]["word"] == "é"
-    assert "The word is é." in (small.parent / "out" / "page.html").read_text(encoding="utf-8")
 
 
 def test_the_commit_is_that_of_our_own_repository(tmp_path, monkeypatch):
@@ -234,13 +211,15 @@ def test_the_name_of_a_run_changes_with_all_that_it_is_made_of(small, tmp_path, 
         return run.key_of(parameters, run.origin_of(chapter, [data, other]))
 
     seen = [key()]
-    assert key() == seen[0]
+    notebook = nbformat.read(small, 4)
+    notebook.cells[2].outputs = [nbformat.v4.new_output("stream", text="seen")]
+    nbformat.write(notebook, small)
+    assert key() == seen[0]  # outputs are no part of it
     assert key(x="2.0", n=2) == seen[0]
     seen.append(key(n=3))
     for path in (data, other):
         path.write_text("2")
         seen.append(key())
-    notebook = nbformat.read(small, 4)
     notebook.cells[2].source += "  # changed"
     nbformat.write(notebook, small)
     seen.append(key())
@@ -255,15 +234,6 @@ def test_the_name_of_a_run_changes_with_all_that_it_is_made_of(small, tmp_path, 
     monkeypatch.setattr(run.platform, "python_version", lambda: "3.0")
     seen.append(key())
     assert len(set(seen)) == len(seen)
-
-
-def test_outputs_are_no_part_of_the_name(small):
-    before = runs.find_chapter(small).digest
-    notebook = nbformat.read(small, 4)
-    notebook.cells[2].outputs = [nbformat.v4.new_output("stream", text="seen")]
-    notebook.cells[2].execution_count = 5
-    nbformat.write(notebook, small)
-    assert runs.find_chapter(small).digest == before
 
 
 # ------------------------------------------------------------------------------------------ grids
@@ -291,10 +261,7 @@ def test_a_grid_is_checked_before_the_first_run(small):
         ("", "a grid needs a product, or points"),
         ("product: {x: 1}", "x must be a list of values, got x=1"),
         ("product: {x: [1]}\nproduct: {x: [2]}", "product occurs twice"),
-        ("product: {x: [1], x: [2]}", "x occurs twice"),
         ("prodct: {x: [1]}", "prodct is not a key of a grid"),
-        ("points: {x: 1}", "points must be a list, got"),
-        ("points: [1]", "a point must be a mapping"),
         ("product: {x: [1, 1.0]}", "points 1 and 2 are the same"),
         ("parameters: {x: 2}\nproduct: {x: [1]}", "x is set twice"),
         ("product: {y: [1]}", "y is not a parameter of small"),
@@ -303,16 +270,6 @@ def test_a_grid_is_checked_before_the_first_run(small):
     ]:
         with pytest.raises(ValueError, match=f"grid.yml: .*{said}"):
             runs.read_grid(write_grid(small.parent, text))
-
-
-def test_the_picture_of_a_sweep():
-    few = pd.DataFrame({"k": [1, 2, 1, 2], "e": [1, 1, 2, 2], "b": [0.1, 0.2, 0.3, 0.4]})
-    many = pd.DataFrame([{"k": k, "e": e, "b": k / e} for k in (1, 2) for e in range(1, 8)])
-    words = pd.DataFrame({"law": ["a", "b"], "b": [1, 2]})
-    assert len(figures.swept(few, ["k", "e"]).axes[0].lines) == 2
-    assert figures.swept(many, ["k", "e"], "b").axes[0].images
-    assert figures.swept(words, ["law"]) is None
-    assert figures.swept(few.assign(b="word"), ["k", "e"]) is None
 
 
 # ----------------------------------------------------------------------------------------- sweeps
@@ -361,19 +318,11 @@ def test_what_another_sweep_has_finished_is_no_failure(small):
     place = small.parent / "out" / run.key_of(grid.points[0], origin)
     place.mkdir(parents=True)
     assert sweep.run_point(grid, grid.points[0], place, origin) == ""
-    (place / "results.json").write_text('{"results": {"square": 3.0}}')
-    table = pd.DataFrame({"x": [1.0], "square": [3.0]})
-    folder = sweep._write_table(grid, table, [place], place.parent)
-    assert sweep._write_table(grid, table, [place], place.parent) == folder
-    with pytest.raises(FileExistsError, match="exists; give another"), appearing(folder):
-        pass
     other = origin | {"sources": "another"}
     said = sweep.run_point(grid, grid.points[0], place, other)
     assert said.startswith("the workers have another oralib: restart them")
     data.write_text("2")
     assert "an input has changed" in sweep.run_point(grid, grid.points[0], place, origin)
-    nothing = sweep._write_table(grid, table.head(0), [], place.parent)
-    assert not nothing.exists()
 
 
 def dask_scheduler(log, *words):
@@ -454,25 +403,3 @@ def test_the_local_cluster_refuses_strangers(small, monkeypatch):
     done = runs.sweep_grid(grid, small.parent / "out", workers=1)
     assert len(refused) == 2
     assert not done.failures
-
-
-@pytest.mark.slow
-def test_long_sweeps_do_not_run_out_of_files(small):
-    grid = runs.read_grid(write_grid(small.parent, "product: {x: [1, 2, 3, 4, 5]}"))
-    program = (
-        "import contextvars, os, sys\nfrom pathlib import Path\nfrom orabook import runs\n"
-        "from orabook.runs import run, sweep\ngrid = runs.read_grid(sys.argv[1])\n"
-        "origin = run.origin_of(grid.chapter, grid.inputs)\n"
-        "for point in grid.points:\n"
-        "    place = Path(sys.argv[1]).with_name(run.key_of(point, origin))\n"
-        "    words = (grid, point, place, origin)\n"
-        "    assert contextvars.copy_context().run(sweep.run_point, *words) == ''\n"
-        "    print(len(os.listdir('/proc/self/fd')))\n"
-    )
-    if not os.path.isdir("/proc/self/fd"):
-        pytest.skip("open files are counted in /proc")
-    words = [sys.executable, "-c", program, str(small.with_name("grid.yml"))]
-    said = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    open_files = [int(line) for line in said.split()]
-    assert len(open_files) == len(grid.points)
-    assert open_files[-1] <= open_files[1]

@@ -136,15 +136,6 @@ def test_bad_input():
             release_noise(**{"examples": 10, "seed": 1} | {name: value})
 
 
-@real
-def test_the_sample_rate_is_that_of_the_claim():
-    """What Opacus divides by is the number of examples times its rate, rounded down."""
-    for batches in (271, 948):  # of 7 and of 2
-        dpsgd = DpSgd(99 if batches == 948 else 100, steps=1, sample_rate=1 / batches)
-        training = train_digits(dpsgd, np.zeros(dpsgd.n, dtype=bool), seed=1)
-        assert training.batch == int((1797 + dpsgd.n) * (1 / batches))
-
-
 def test_what_is_missing_is_named():
     """In a process where the packages cannot be found."""
     code = """
