@@ -78,16 +78,6 @@ def test_a_wrong_sample_rate_is_seen():
     assert conformity(STATED, y, coins).signal > 4
 
 
-def test_bad_input():
-    coins, y = observed(STATED, 1)
-    with pytest.raises(ValueError, match=r"gradients must have shape \(30, 40\)"):
-        conformity(STATED, y[1:], coins)
-    with pytest.raises(ValueError, match="included must be a boolean vector"):
-        conformity(STATED, y, coins[1:])
-    with pytest.raises(ValueError, match="places must have shape"):
-        conformity(STATED, y, coins, places=[[1]])
-
-
 def test_the_command_line(tmp_path, capsys):
     rng = np.random.default_rng(1)
     included = rng.random(100) < 0.5

@@ -133,22 +133,6 @@ def test_it_is_no_worse_than_the_papers_guesser_and_steps_tell_more():
     assert steps.mean() > total.mean() + 5 * error
 
 
-def test_how_it_was_set_up():
-    dpsgd = DpSgd(n=30, d=10, steps=2)
-    plain = simulate_likelihood(dpsgd, 5, seed=1)
-    one_way = simulate_likelihood(dpsgd, 5, feedback="one-way", seed=1)
-    assert (plain.feedback, one_way.feedback) == ("none", "one-way")
-    assert valid_rule(plain, 1e-5) == valid_rule(one_way, 1e-5) == "exact"
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("k", 0), ("k", 31), ("sees", "x"), ("feedback", "full")]
-)
-def test_impossible_arguments(name, value):
-    with pytest.raises(ValueError, match=name):
-        simulate_likelihood(DpSgd(n=30, d=10), **{"k": 3, "seed": 1, name: value})
-
-
 @pytest.mark.parametrize("sees", ["sum", "steps"])
 def test_full_batches(sees):
     """The sum is all that there is to know, and its guesser is that of the paper."""

@@ -160,38 +160,10 @@ def test_runs_keep_leading_axes():
         assert mechanism.conditional_loss(output, signs, 4).shape == (3, 5)
 
 
-def test_bad_input():
-    for call, message in [
-        (lambda: LocalRandomizedResponse(-1), "epsilon must lie in"),
-        (lambda: LocalRandomizedResponse(float("nan")), "got epsilon=nan"),
-        (lambda: LocalLaplace(0), r"epsilon must lie in \(0, inf\)"),
-        (lambda: NoisyCountInSets(2, 1e-200), r"sigma must lie in \[0.001, 1e\+06\]"),
-        (lambda: XorRandomizedResponse(-0.1), "epsilon must lie in"),
-        (lambda: AllOrNothing(1.1), r"p must lie in \[0, 1\], got p=1.1"),
-        (lambda: CountInSets(0), "s must be at least 1, got s=0"),
-        (lambda: NoisyCountInSets(2, 0), "sigma must lie in"),
-        (lambda: XorInPairs().check_size(7), r"multiple of 2 .* got n=7 \(nearest: 6 and 8\)"),
-        (lambda: XorInPairs().check_size(1), r"got n=1 \(nearest: 2\)"),
-        (lambda: SelfMutingResponse(0.0, (1, 2)), r"rate must lie in \(0, 50\]"),
-        (lambda: SelfMutingResponse(1.0, ()), "line must be a sequence of thresholds"),
-        (lambda: SelfMutingResponse(1.0, (2, 2)).check_size(3), r"n must lie in \[1, 2\]"),
-        (
-            lambda: SelfMutingResponse(1.0, (2, 2)).conditional_loss(np.ones(2), np.zeros(2), 1),
-            "known must hold all signs before index",
-        ),
-        (lambda: Count().check_size(0), "n must be at least 1"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            call()
-
-
 def test_checked_values_are_stored():
     assert CountInSets(2.0) == CountInSets(2)
     assert repr(CountInSets(np.float64(2))) == "CountInSets(s=2)"
     assert repr(LocalRandomizedResponse(np.int64(1))) == "LocalRandomizedResponse(epsilon=1.0)"
-    for odd in ("1", True):
-        with pytest.raises(TypeError, match=f"epsilon must be a number, got epsilon={odd!r}"):
-            LocalRandomizedResponse(odd)
 
 
 # --------------------------------------------------------- a response that turns into fair coins
