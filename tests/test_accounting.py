@@ -60,6 +60,9 @@ def test_certified_epsilon():
         assert certified_epsilon(one, 1e-5, accountant="rdp") > exact
         many = DpSgd(10, 10, 100, 1.0, 10 * sigma)  # the same, in a hundred steps
         assert certified_epsilon(many, 1e-5) == certified_epsilon(one, 1e-5)
+    paper = DpSgd(1000, sigma=2.422402)
+    assert certified_epsilon(paper, 1e-5) == pytest.approx(1.815, abs=1e-3)
+    assert certified_epsilon(paper, 1e-5, accountant="rdp") == pytest.approx(2, abs=1e-5)
     # In intervals as for a single step, the losses of so little noise would take 3 GB.
     weak = DpSgd(10, 10, 10_000, 0.1, 0.1)
     assert certified_epsilon(weak, 1e-5) == pytest.approx(53132.1375, rel=1e-5)

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import oracles
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 from zoo import MEMBERS, SMALL, ZOO
 
 import oralib
@@ -132,19 +132,10 @@ def test_noisy_count_loss_is_the_ratio_of_mixtures():
                 )
                 for sign in (-1, 1)
             }
-            loss = mechanism.conditional_loss(np.array([x]), np.array([0, *known]), 0)
-            assert loss == pytest.approx(np.log(density[-1] / density[1]), abs=1e-12)
-
-
-def test_noisy_count_is_a_valid_density_ratio():
-    """E[exp(loss) | S_0 = 1] = 1, as for any likelihood ratio."""
-    mechanism = NoisyCountInSets(4, 1.3)
-
-    def integrand(x):
-        density = sum(stats.binom.pmf(j, 3, 0.5) * stats.norm.pdf(x, j + 1, 1.3) for j in range(4))
-        return density * np.exp(mechanism.privacy_loss(np.array([x]), 4)[0])
-
-    assert integrate.quad(integrand, -15, 20)[0] == pytest.approx(1, abs=1e-9)
+            expected = pytest.approx(np.log(density[-1] / density[1]), abs=1e-12)
+            assert mechanism.conditional_loss(np.array([x]), np.array([0, *known]), 0) == expected
+            if not any(known):
+                assert mechanism.privacy_loss(np.array([x]), 3)[0] == expected
 
 
 def test_runs_keep_leading_axes():
