@@ -254,7 +254,7 @@ def test_the_canaries_of_a_plan():
     audit = Canaries.from_plan(plan, seed=1)
     assert (audit.dpsgd, audit.k, audit.dropping) == (plan.dpsgd, plan.k, plan.dropping)
     assert f"k={plan.k}" in str(plan)
-    assert f"--guesses {plan.k} --delta 1e-05" in str(plan)
+    assert f"--guesses {plan.k} --delta 1e-5" in str(plan)
 
 
 def test_mislabelled_examples(tmp_path):

@@ -219,10 +219,8 @@ def test_outputs_of_the_extremal_response():
         assert outputs == {o for o in product((-1, 0, 1), repeat=n) if sum(map(abs, o)) == r}
         assert len(mechanism.outputs(n)) == mechanism.count_outputs(n) == len(outputs)
     # One printed sign of eighteen elements: 36 outputs, not 3^18.
-    assert channel(worst_cases.ExtremalResponse(1.0, 0.01, 1, 1), 18).table.shape == (
-        36,
-        2**18,
-    )
+    large = channel(worst_cases.ExtremalResponse(1.0, 0.01, 1, 1), 18)
+    assert large.table.shape == (36, 2**18)
 
 
 def test_a_tail_too_small_for_a_double():

@@ -85,9 +85,7 @@ def test_an_audit_that_cannot_test_the_claim_does_not_let_it_stand(scores_csv):
         assert (found, said["verdict"], said["refuted"]) == (status, verdict, status == 1)
         assert said["best_bound"] == pytest.approx(4.1931, abs=1e-3)
         if status == 3:
-            assert err.startswith(
-                "warning: even 200 right of 200 guesses would only show 4.192, so"
-            )
+            assert err.startswith("warning: even 200 right of 200 guesses would only show 4.192")
     assert 8500 < said["guesses_needed"] < 9500
     out = " ".join(run(*words, "--claim", 8)[1].split())
     assert "verdict this audit cannot test the claim" in out
@@ -223,9 +221,8 @@ def test_scores_farthest_from_0():
         audit_scores(scores, included, delta=0.0, guesses=k, side="farthest") for k in range(1, 7)
     ]
     assert [audit.v for audit in audits] == [1, 2, 2, 3, 4, 4]
-    assert "farthest from 0, as included where they are positive" in " ".join(
-        str(audits[0]).split()
-    )
+    said = " ".join(str(audits[0]).split())
+    assert "farthest from 0, as included where they are positive" in said
     with pytest.raises(ValueError, match="scores must lie on both sides of 0 for side='farthest'"):
         audit_scores(np.exp(scores), included, delta=0.0, guesses=2, side="farthest")
     # Equal distances, and zeros, are a matter of lots.
@@ -280,7 +277,6 @@ def test_a_page_for_somebody_else(scores_csv, tmp_path):
         assert image["alt"]
         assert not re.search(r"(src|href)=.?(http|//)|@import|url\(", html)  # nothing from outside
         assert ("meta", {"charset": "utf-8"}) in read.tags
-        assert re.search(r"color-scheme: dark\) { img { filter: invert", html)  # no white ground
         assert "<b>&.csv" in text
         assert (out / "report.txt").read_text().startswith("claim" if claim else "canaries")
         assert json.loads((out / "report.json").read_text())["best_bound"] > 4
