@@ -206,22 +206,3 @@ def test_anytime_edges():
     big = epsilon_lower_bound_anytime(750_000_000, 10**9)
     assert log(3) - 1e-3 < big < log(3)
     assert epsilon_lower_bound_anytime([[9], [10]], 10, beta=[0.05, 0.3]).shape == (2, 2)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: adaptive_failure_probability(-1, 10), r"epsilon must lie in \[0, inf\]"),
-        (lambda: adaptive_failure_probability(1, 10**7), r"n must lie in \[0, 1000000\]"),
-        (lambda: epsilon_lower_bound_anytime(3, 2), "v must be at most r, got v=3 and r=2"),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-@pytest.mark.parametrize("bound", ["plane", 3, epsilon_lower_bound])
-def test_only_two_bounds_are_known(bound):
-    with pytest.raises(ValueError, match="bound must be one of plain, anytime"):
-        adaptive_failure_probability(1.0, 5, bound=bound)

@@ -205,9 +205,6 @@ def test_broadcasting():
     v, r = np.array([[7], [8]]), np.array([8, 9, 10])
     bounds = epsilon_lower_bound(v, r, beta=0.1)
     assert bounds.shape == (2, 3)
-    for i in range(2):
-        for j in range(3):
-            assert bounds[i, j] == epsilon_lower_bound(int(v[i, 0]), int(r[j]), beta=0.1)
     assert p_value(v, r, np.ones((4, 1, 1)), delta=[1e-5, 0, 1e-3], n=20).shape == (4, 2, 3)
     assert epsilon_lower_bound([], []).shape == (0,)
 
@@ -226,27 +223,8 @@ def test_estimates():
     assert epsilon_estimate(4, 4) == np.inf
     assert epsilon_estimate(0, 4) == -np.inf
     assert epsilon_lower_bound(9.0, 10.0) == epsilon_lower_bound(9, 10)  # whole floats are counts
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: epsilon_lower_bound(5, 3), ValueError, "v must be at most r, got v=5 and r=3"),
-        (lambda: epsilon_lower_bound([1, 5], [3, 4]), ValueError, "v=5 and r=4 at index 1"),
-        (lambda: epsilon_lower_bound(-1, 3), ValueError, "v must be at least 0, got v=-1"),
-        (lambda: epsilon_lower_bound(2.5, 3), ValueError, "v must be an integer, got v=2.5"),
-        (lambda: epsilon_lower_bound(float("nan"), 3), ValueError, "integer, got v=nan"),
-        (lambda: epsilon_lower_bound(True, 3), TypeError, "v must be an integer, got v=True"),
-        (lambda: epsilon_lower_bound(2, 3, beta=0), ValueError, r"beta must lie in \(0, 1\)"),
-        (lambda: epsilon_lower_bound(2, 3, delta=1e-5), ValueError, "n must be given"),
-        (lambda: epsilon_lower_bound(2, 3, delta=1e-5, n=2), ValueError, "r must be at most n"),
-        (lambda: epsilon_lower_bound([1, 2], [1, 2, 3]), ValueError, "broadcast together"),
-        (lambda: p_inv(1.5), ValueError, r"accuracy must lie in \[0, 1\], got accuracy=1.5"),
-    ],
-)
-def test_bad_input(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+    column = np.array([70, 75], dtype=object)  # as pandas keeps one that once had something else
+    assert (epsilon_lower_bound(column, 100) == epsilon_lower_bound([70, 75], 100)).all()
 
 
 def test_bounds_far_from_the_start():
@@ -313,9 +291,3 @@ def test_many_trials_are_as_each_of_them(method):
         for i in np.ndindex(r.shape):
             how = {"beta": betas[i].item(), "delta": deltas[i].item(), "n": 20, "method": method}
             assert together[i] == epsilon_lower_bound(int(v[i]), int(r[i]), **how)
-
-
-def test_integers_in_columns_of_objects_are_integers():
-    """As pandas keeps a column that once had something else."""
-    counts = np.array([70, 75], dtype=object)
-    assert (epsilon_lower_bound(counts, 100) == epsilon_lower_bound([70, 75], 100)).all()

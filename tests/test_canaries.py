@@ -132,6 +132,7 @@ def test_canaries_are_sorted_as_in_the_simulation():
     np.testing.assert_array_equal(canaries.coin[:200], coins[best])
 
 
+@pytest.mark.filterwarnings("ignore")  # that this is not the noise of the claim
 def test_the_bound_covers_a_mechanism_that_is_just_as_private_as_claimed():
     """Randomized response in the place of the training: (ε, 0)-DP, and nothing hides it."""
     epsilon, n, runs = 1.0, 200, 600
@@ -143,9 +144,7 @@ def test_the_bound_covers_a_mechanism_that_is_just_as_private_as_claimed():
         told = audit.included ^ (rng.random(n) > 1 / (1 + np.exp(-epsilon)))
         shown = np.empty(n)
         shown[where] = np.where(told, 1.0, -1.0) * (0.5 + rng.random(n))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that this is not the noise of the claim
-            audit.observe(0, shown)
+        audit.observe(0, shown)
         over += valid_lower_bound(audit.counts(), beta=0.05)[0] > epsilon
     assert 0.005 * runs < over <= 0.05 * runs + 3 * np.sqrt(0.05 * 0.95 * runs)
 
@@ -174,18 +173,17 @@ def test_a_training_that_was_killed_goes_on(way, tmp_path):
             Canaries.load(tmp_path / "other")
 
 
+@pytest.mark.filterwarnings("ignore")  # that this is not the noise of the claim
 @pytest.mark.parametrize("way", WAYS)
 def test_what_was_released_conforms_unless_the_noise_is_wrong(way, tmp_path):
     """Also of a training that was killed in between; and only if it was to be kept."""
     for noise, doubted in ((1.0, False), (0.7, True)):
         audit, rng = Canaries(CLAIM, 60, seed=9, keep=True, **WAYS[way]), np.random.default_rng(3)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that this is not the noise of the claim
-            for step in range(CLAIM.steps):
-                if step == 10:
-                    audit.save(tmp_path / "audit")
-                    audit = Canaries.load(tmp_path / "audit")
-                audit.observe(step, step_of(audit, rng, noise))
+        for step in range(CLAIM.steps):
+            if step == 10:
+                audit.save(tmp_path / "audit")
+                audit = Canaries.load(tmp_path / "audit")
+            audit.observe(step, step_of(audit, rng, noise))
         audit.write_released(tmp_path / "released.npz")
         words = ["conformity", str(tmp_path / "released.npz"), "--sample-rate", "0.1"]
         assert main([*words, "--sigma", "0.8", "--beta", "0.001"]) == doubted
@@ -204,17 +202,6 @@ def test_scores_before_the_last_step_are_told_to_be_early(tmp_path):
     audit.observe(0, step_of(audit, np.random.default_rng(2)))
     with pytest.warns(UserWarning, match=f"only 1 of {CLAIM.steps} planned steps were observed"):
         audit.write_scores(tmp_path / "scores.csv")
-
-
-def test_observe_says_what_to_do_about_tensors():
-    class Tensor:
-        dtype, requires_grad = "torch.bfloat16", False
-
-        def __array__(self, dtype=None, copy=None):
-            raise TypeError("Got unsupported ScalarType BFloat16")
-
-    with pytest.raises(TypeError, match=r"gradient must be .*give it as \.float\(\)"):
-        Canaries(CLAIM, 60, seed=9).observe(0, Tensor())
 
 
 def test_the_file_makes_the_guesses_that_the_canaries_make(tmp_path):
@@ -249,35 +236,17 @@ def test_units():
     np.testing.assert_allclose(one.scores, other.scores)
 
 
-def test_what_is_wrong_is_named():
-    audit = Canaries(CLAIM, 60, seed=1)
-    flat = np.zeros(100)
-    with pytest.raises(ValueError, match="step must be 0, the next one, got step=1"):
-        audit.observe(1, flat)
-    with pytest.raises(ValueError, match="step must be less than 30, as planned, got step=30"):
-        trained(CLAIM, 60, 1).observe(30, flat)
-    with pytest.raises(ValueError, match="there are no scores yet"):
-        audit.write_scores("nowhere.csv")
-    with pytest.raises(ValueError, match=r"gradient must have a number for each of 100 .* \(99,\)"):
-        audit.observe(0, flat[1:])
-    with pytest.raises(ValueError, match=r"gradient must lie in .* got gradient=nan at index 0"):
+@pytest.mark.filterwarnings("ignore")  # there is no noise at all
+def test_no_step_is_observed_twice_nor_one_too_many():
+    audit, flat = Canaries(CLAIM, 60, seed=1), np.zeros(100)
+    with pytest.raises(ValueError, match="gradient must lie in"):
         audit.observe(0, flat * np.nan)
-    with pytest.raises(ValueError, match="batch must lie in"):
-        audit.observe(0, flat, batch=0)
     assert audit.step == 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # there is no noise at all
-        audit.observe(0, flat)
+    audit.observe(0, flat)
     with pytest.raises(ValueError, match="step must be 1, the next one, got step=0"):
         audit.observe(0, flat)
-    with pytest.raises(ValueError, match="k must lie in"):
-        Canaries(CLAIM, 801, seed=1)
-    with pytest.raises(ValueError, match="dropping must be None for canaries that stay"):
-        Canaries(CLAIM, 60, seed=1, hop=False, dropping=DROPPING)
-    with pytest.raises(ValueError, match="sampled must be a boolean vector of length n=800"):
-        audit.gradient(1, [True])
-    with pytest.raises(TypeError, match="plan must be like"):
-        Canaries.from_plan(CLAIM, seed=1)
+    with pytest.raises(ValueError, match="step must be less than 30, as planned, got step=30"):
+        trained(CLAIM, 60, 1).observe(30, flat)
 
 
 def test_the_canaries_of_a_plan():
@@ -301,8 +270,6 @@ def test_mislabelled_examples(tmp_path):
     assert audit.v == 200
     with pytest.raises(ValueError, match="losses must have a number for each of 300 canaries"):
         canaries.write_scores(tmp_path / "scores.csv", [1.0])
-    with pytest.raises(ValueError, match="labels must be a vector with two kinds of labels"):
-        mislabelled([1, 1], 1, seed=1)
 
 
 # ---------------------------------------------------------------------------------- with Opacus
@@ -359,13 +326,12 @@ def test_a_training_by_opacus_has_the_law_of_the_simulation():
     assert np.mean([accuracy for _, accuracy in made]) > 0.65  # it learns, too
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.torch
 @missing
 def test_opacus_with_a_tenth_of_the_noise():
     claim = DpSgd(n=300, d=300, steps=40, sample_rate=0.25, sigma=3.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        audit, _ = by_opacus(claim, 250, 1, noise=0.1)
+    audit, _ = by_opacus(claim, 250, 1, noise=0.1)
     assert audit.noise_seen == 0.1
     assert audit.counts().v[0] >= 245
 

@@ -124,17 +124,9 @@ def test_alias_table_is_the_joint_law():
     assert len(m) == sum(j * steps + 1 for j in range(s + 1))
 
 
-def test_extreme_settings_start_soon_or_complain():
-    assert (
-        simulate_dpsgd(DpSgd(10**5, d=1000, steps=10**6, sigma=1.0), 100, trials=2, seed=1).n
-        == 10**5
-    )
-    with pytest.raises(ValueError, match="n / d and steps must be small enough"):
-        simulate_dpsgd(DpSgd(10**9, d=1, steps=10**9), 100, seed=1)
-    with pytest.raises(TypeError, match="dpsgd must be like DpSgd"):
-        simulate_dpsgd(DpSgd, 10, seed=1)
-    with pytest.raises(TypeError, match="rng must be like"):
-        run_dpsgd(DpSgd(2), np.ones(2, bool), 1)
+def test_extreme_settings_start_soon():
+    extreme = DpSgd(10**5, d=1000, steps=10**6, sigma=1.0)
+    assert simulate_dpsgd(extreme, 100, trials=2, seed=1).n == 10**5
 
 
 # ------------------------------------------------------------------------------ Algorithm 3
@@ -220,32 +212,21 @@ def test_guess_distances_are_where_the_loss_is_tau(sigma, tau):
 
 
 @pytest.mark.parametrize("feedback", ["none", "one-way", "full"])
-@pytest.mark.parametrize("s", [1, 4])
-def test_single_step_kernels_play_the_games(feedback, s):
+@pytest.mark.parametrize(("s", "budget"), [(1, None), (4, None), (3, 1), (3, 4)])
+def test_single_step_kernels_play_the_games(feedback, s, budget):
     """The fast kernels against the general games on NoisyCountInSets."""
     d, sigma, tau = 3, 0.9, 0.8
     setting = DpSgd(n=s * d, d=d, steps=1, sample_rate=1.0, sigma=sigma)
-    fast = simulate_single_step(setting, tau, feedback=feedback, trials=20_000, seed=1)
     mechanism, guesser = NoisyCountInSets(s, sigma), ThresholdGuesser(tau)
-    if feedback == "none":
+    if feedback == "none":  # where there is no budget
+        fast = simulate_single_step(setting, tau, trials=20_000, seed=1)
         slow = one_run(mechanism, guesser, s * d, trials=3000, seed=2)
     else:
-        slow = adaptive(mechanism, guesser, s * d, feedback=feedback, trials=3000, seed=2)
+        play = dict(feedback=feedback, budget=budget)
+        fast = simulate_single_step(setting, tau, **play, trials=20_000, seed=1)
+        slow = adaptive(mechanism, guesser, s * d, **play, trials=3000, seed=2)
+        assert budget is None or (fast.r == budget).all()
     assert same_law(100 * fast.r + fast.v, 100 * slow.r + slow.v)
-
-
-@pytest.mark.parametrize("feedback", ["one-way", "full"])
-@pytest.mark.parametrize("budget", [1, 4])
-def test_single_step_with_a_budget_has_the_law_of_the_games(feedback, budget):
-    s, d, sigma, tau = 3, 3, 0.9, 0.8
-    setting = DpSgd(n=s * d, d=d, steps=1, sample_rate=1.0, sigma=sigma)
-    play = dict(feedback=feedback, budget=budget)
-    fast = simulate_single_step(setting, tau, **play, trials=20_000, seed=1)
-    mechanism, guesser = NoisyCountInSets(s, sigma), ThresholdGuesser(tau)
-    slow = adaptive(mechanism, guesser, s * d, **play, trials=3000, seed=2)
-    assert (fast.r == budget).all()
-    assert not fast.unsafe
-    assert same_law(fast.v, slow.v)
 
 
 def test_plateaus_of_the_loss_are_guessed_as_in_the_games():
@@ -295,28 +276,3 @@ def test_any_number_of_threads_gives_the_same_numbers():
         numba.set_num_threads(before)
     for one, many in zip(*results, strict=True):
         np.testing.assert_array_equal(one, many)
-
-
-STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: DpSgd(1500), r"n must be a multiple of 1000 .* \(nearest: 1000 and 2000\)"),
-        (lambda: DpSgd(10, sample_rate=0), r"sample_rate must lie in \(0, 1\]"),
-        (lambda: DpSgd(10, sigma=-1), "sigma must lie in"),
-        (lambda: simulate_dpsgd(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\], got k=11"),
-        (lambda: simulate_training(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\]"),
-        (lambda: simulate_single_step(DpSgd(10), 1.0, seed=1), "single full-batch step"),
-        (lambda: simulate_single_step(STEP, 0.0, seed=1), r"tau must lie in \[1e-06, 1000\]"),
-        (
-            lambda: simulate_single_step(STEP, 1.0, budget=3, seed=1),
-            "budget needs feedback, got budg",
-        ),
-        (lambda: run_dpsgd(STEP, np.ones(3, bool), np.random.default_rng()), "length n=4"),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

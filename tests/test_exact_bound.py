@@ -469,24 +469,3 @@ def test_worst_case_edges():
     assert worst_case_rejection([1, 0, 2], 1.0, delta=0.0, n=3) == 1
     assert worst_case_rejection([1], log(3), delta=0.0, n=1) == pytest.approx(0.75)
     assert worst_case_rejection([1], log(3), delta=1.0, n=5) == 1
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: p_value(1, 2, 1.0, method="fast"), "one of steinke, exact, any order, got method"),
-        (
-            lambda: epsilon_lower_bound_random_r(1, 2, delta=0.1, n=2, split=1),
-            r"in \(0, 1\), got sp",
-        ),
-        (
-            lambda: worst_case_rejection([1, 1], 1.0, delta=0.1, n=1),
-            "the number of thresholds must",
-        ),
-        (lambda: ExtremalResponse(1.0, 0.1, 4, 3), r"v must lie in \[1, 3\], got v=4"),
-        (lambda: ExtremalResponse(1.0, 0.1, 2, 3).check_size(2), "n must be at least 3"),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -9,6 +9,7 @@ from scipy import stats
 import oralib
 from oralib import Counts, epsilon_lower_bound, experiments
 from oralib.experiments import summarise
+from oralib.laws import count_in_sets_law, mean_bound
 
 
 def test_paper_defaults():
@@ -102,13 +103,8 @@ def test_adaptive_dpsgd():
 def test_count_in_sets_against_exact_means():
     """With tau = inf all guesses are right, so the mean bound follows from the law of R."""
     table = experiments.adaptive_count_in_sets((1, 2, 4, 10), trials=100)
-    exact = {
-        "none": [3.49296543115229, 3.48773267632419, 2.74449014514679, 0.200080883619567],
-        "one-way": [3.49296543115229, 3.90287653362051, 4.1269855307434, 4.19015497824395],
-        "full": [3.49296543115229, 3.90287653362051, 4.1269855307434, 4.19015497824395],
-    }
-    for feedback, means in exact.items():
-        rows = table[table["feedback"] == feedback]
+    for feedback, rows in table.groupby("feedback"):
+        means = [mean_bound(count_in_sets_law(s, 100, feedback)) for s in (1, 2, 4, 10)]
         assert (np.abs(rows["bound"] - means) <= 4 * rows["bound_se"] + 1e-12).all()
 
 
@@ -124,24 +120,6 @@ def test_adding_a_point_changes_no_other():
     few = experiments.elements_per_coordinate((1, 4), trials=40, seed=3)
     many = experiments.elements_per_coordinate((0.5, 4, 2, 1), trials=40, seed=3)
     assert few["bound"].tolist() == [many["bound"][3], many["bound"][1]]
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: experiments.taken_guesses((0.5, 1.5)), ValueError, "fractions must lie in"),
-        (lambda: experiments.taken_guesses(()), ValueError, "fractions must be a row"),
-        (lambda: experiments.taken_guesses("0.5"), TypeError, "fractions must be a number"),
-        (lambda: experiments.taken_guesses(n=1500), ValueError, "n must be a multiple of 1000"),
-        (lambda: experiments.elements_per_coordinate((2.5,)), ValueError, "multiple of 1000"),
-        (lambda: experiments.elements_per_coordinate((0.05,)), ValueError, "k must lie in"),
-        (lambda: experiments.elements_by_epsilon(colour=1), TypeError, "colour"),
-        (lambda: experiments.adaptive_dpsgd(feedbacks=("half",)), ValueError, "got feedbacks="),
-    ],
-)
-def test_bad_input(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
 
 
 def test_one_number_is_a_grid_of_one_point():

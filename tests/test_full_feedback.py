@@ -50,7 +50,7 @@ def best_constant(wins, f, growth):
 # ------------------------------------------------------------------------- every strategy there is
 
 
-def strategies(n, k, v, *, in_order, told=True):
+def strategies(n, k, v, *, in_order):
     """The winning sets of all guessers of n elements with k guesses, as bits of an integer."""
     points = [[s for s in range(2**n) if (s >> i & 1) == b] for i in range(n) for b in (0, 1)]
     halves = np.array([sum(1 << s for s in half) for half in points], dtype=object).reshape(n, 2)
@@ -67,9 +67,8 @@ def strategies(n, k, v, *, in_order, told=True):
             right, wrong = won(rest, r - 1, needed - 1), won(rest, r - 1, needed)
             for a, b in product(right, wrong):
                 found |= {a & plus | b & minus, a & minus | b & plus}
-            if told or in_order:
-                skipped = won(rest, r, needed)
-                found |= {a & plus | b & minus for a, b in product(skipped, skipped)}
+            skipped = won(rest, r, needed)
+            found |= {a & plus | b & minus for a, b in product(skipped, skipped)}
         return frozenset(found)
 
     return won(tuple(range(n)), k, v)

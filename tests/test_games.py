@@ -285,33 +285,6 @@ def test_rounding_breaks_no_ties():
             np.testing.assert_allclose(law[: k + 1, k], expected, atol=1e-12)
 
 
-GUESS = ThresholdGuesser()
-
-
-def test_bad_input():
-    table = channel(Count(), 2)
-    for call, message in (
-        (lambda: one_run(Count(), TopGuesser(5), 4, seed=1), r"k must lie in \[1, 4\]"),
-        (lambda: one_run(Count(), GUESS, 4, seed=-1), "seed must be at least 0"),
-        (lambda: one_run(Count, GUESS, 4, seed=1), "mechanism must be like Count"),
-        (lambda: one_run(Count(), 3, 4, seed=1), "guesser must be like TopGuesser"),
-        (lambda: one_run(XorInPairs(), GUESS, 3, seed=1), "multiple of 2"),
-        (lambda: adaptive(Count(), TopGuesser(2), 4, seed=1), "ThresholdGuesser"),
-        (lambda: adaptive(Count(), GUESS, 4, feedback="a", seed=1), "one-way, full, got"),
-        (lambda: adaptive(Count(), GUESS, 4, budget=5, seed=1), r"budget must lie in \[1, 4"),
-        (lambda: classic(Count(), TopGuesser(6), 5, seed=1), "^k must lie in"),
-        (lambda: classic(Count(), GUESS, 5, base=[0, 1], seed=1), "vector of signs"),
-        (lambda: classic_law(table, GUESS, 5, base=[1, 1], index=2), "index must"),
-        (lambda: classic(XorInPairs(), GUESS, 5, seed=1), "base has a length that Xor"),
-        (lambda: one_run_law(Count(), GUESS), "channel must be like"),
-        (lambda: best_mean(channel(Count(), 6), np.zeros((7, 7))), r"n must lie in \[1, 5"),
-        (lambda: best_mean(table, np.eye(2)), r"have shape \(3, 3\), got"),
-        (lambda: classic_law(table, GUESS, 2, base=(1,)), "base must have 2"),
-    ):
-        with pytest.raises((TypeError, ValueError), match=message):
-            call()
-
-
 # -------------------------------------------------------------------------- budgets and marks
 
 

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import oracles
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 from zoo import MEMBERS, SMALL, ZOO
 
 import oralib
@@ -132,19 +132,10 @@ def test_noisy_count_loss_is_the_ratio_of_mixtures():
                 )
                 for sign in (-1, 1)
             }
-            loss = mechanism.conditional_loss(np.array([x]), np.array([0, *known]), 0)
-            assert loss == pytest.approx(np.log(density[-1] / density[1]), abs=1e-12)
-
-
-def test_noisy_count_is_a_valid_density_ratio():
-    """E[exp(loss) | S_0 = 1] = 1, as for any likelihood ratio."""
-    mechanism = NoisyCountInSets(4, 1.3)
-
-    def integrand(x):
-        density = sum(stats.binom.pmf(j, 3, 0.5) * stats.norm.pdf(x, j + 1, 1.3) for j in range(4))
-        return density * np.exp(mechanism.privacy_loss(np.array([x]), 4)[0])
-
-    assert integrate.quad(integrand, -15, 20)[0] == pytest.approx(1, abs=1e-9)
+            expected = pytest.approx(np.log(density[-1] / density[1]), abs=1e-12)
+            assert mechanism.conditional_loss(np.array([x]), np.array([0, *known]), 0) == expected
+            if not any(known):
+                assert mechanism.privacy_loss(np.array([x]), 3)[0] == expected
 
 
 def test_runs_keep_leading_axes():
@@ -160,38 +151,10 @@ def test_runs_keep_leading_axes():
         assert mechanism.conditional_loss(output, signs, 4).shape == (3, 5)
 
 
-def test_bad_input():
-    for call, message in [
-        (lambda: LocalRandomizedResponse(-1), "epsilon must lie in"),
-        (lambda: LocalRandomizedResponse(float("nan")), "got epsilon=nan"),
-        (lambda: LocalLaplace(0), r"epsilon must lie in \(0, inf\)"),
-        (lambda: NoisyCountInSets(2, 1e-200), r"sigma must lie in \[0.001, 1e\+06\]"),
-        (lambda: XorRandomizedResponse(-0.1), "epsilon must lie in"),
-        (lambda: AllOrNothing(1.1), r"p must lie in \[0, 1\], got p=1.1"),
-        (lambda: CountInSets(0), "s must be at least 1, got s=0"),
-        (lambda: NoisyCountInSets(2, 0), "sigma must lie in"),
-        (lambda: XorInPairs().check_size(7), r"multiple of 2 .* got n=7 \(nearest: 6 and 8\)"),
-        (lambda: XorInPairs().check_size(1), r"got n=1 \(nearest: 2\)"),
-        (lambda: SelfMutingResponse(0.0, (1, 2)), r"rate must lie in \(0, 50\]"),
-        (lambda: SelfMutingResponse(1.0, ()), "line must be a sequence of thresholds"),
-        (lambda: SelfMutingResponse(1.0, (2, 2)).check_size(3), r"n must lie in \[1, 2\]"),
-        (
-            lambda: SelfMutingResponse(1.0, (2, 2)).conditional_loss(np.ones(2), np.zeros(2), 1),
-            "known must hold all signs before index",
-        ),
-        (lambda: Count().check_size(0), "n must be at least 1"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            call()
-
-
 def test_checked_values_are_stored():
     assert CountInSets(2.0) == CountInSets(2)
     assert repr(CountInSets(np.float64(2))) == "CountInSets(s=2)"
     assert repr(LocalRandomizedResponse(np.int64(1))) == "LocalRandomizedResponse(epsilon=1.0)"
-    for odd in ("1", True):
-        with pytest.raises(TypeError, match=f"epsilon must be a number, got epsilon={odd!r}"):
-            LocalRandomizedResponse(odd)
 
 
 # --------------------------------------------------------- a response that turns into fair coins
@@ -256,10 +219,8 @@ def test_outputs_of_the_extremal_response():
         assert outputs == {o for o in product((-1, 0, 1), repeat=n) if sum(map(abs, o)) == r}
         assert len(mechanism.outputs(n)) == mechanism.count_outputs(n) == len(outputs)
     # One printed sign of eighteen elements: 36 outputs, not 3^18.
-    assert channel(worst_cases.ExtremalResponse(1.0, 0.01, 1, 1), 18).table.shape == (
-        36,
-        2**18,
-    )
+    large = channel(worst_cases.ExtremalResponse(1.0, 0.01, 1, 1), 18)
+    assert large.table.shape == (36, 2**18)
 
 
 def test_a_tail_too_small_for_a_double():

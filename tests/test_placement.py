@@ -124,8 +124,3 @@ def test_a_policy_that_keeps_to_its_coordinates_is_below_all_prices():
     value, best = placing.worth(prices, guess)
     used, guesses, right = placing.follow(best, guess)
     assert 1000 * value == pytest.approx(right - used @ prices - guesses * guess, abs=0.02)
-
-
-def test_too_many_steps():
-    with pytest.raises(ValueError, match="steps must be at most 1000"):
-        placement_ceiling(DpSgd(n=10, steps=1001), 1)

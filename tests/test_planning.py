@@ -73,23 +73,12 @@ def test_plan_on_the_command_line(capsys):
     assert max(map(len, said.splitlines())) <= 80
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (("--epsilon", "-1"), "epsilon must lie in"),
-        (("--d", "0"), "d must lie in"),
-        (("--steps", "-5"), "steps must lie in"),
-        (("--sample-rate", "1.5"), "sample_rate must lie in"),
-        (("--beta", "1"), "beta must lie in"),
-        (("--most", "0"), "most must be at least"),
-        (("--trials", "-1"), "trials must lie in"),
-    ],
-)
-def test_impossible_plans(wrong, message, capsys):
-    given = {"--d": "50", "--steps": "10", "--sample-rate": "0.2", "--delta": "1e-5"}
-    given |= {"--epsilon": "4", wrong[0]: wrong[1]}
-    assert main(["plan", *(word for pair in given.items() for word in pair)]) == 2
-    assert message in capsys.readouterr().err
+@pytest.mark.parametrize("wrong", ["epsilon=-1", "d=0", "steps=-5", "sample-rate=1.5", "beta=1"])
+def test_impossible_plans(wrong, capsys):
+    given = "--d=50 --steps=10 --sample-rate=0.2 --delta=1e-5 --epsilon=4"
+    assert main(["plan", *given.split(), f"--{wrong}"]) == 2
+    name = wrong.partition("=")[0].replace("-", "_")
+    assert f"{name} must lie in" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("steps", "sigma"), [(1, 1e-3), (20, 0.09), (1001, 0.3)])
@@ -115,8 +104,6 @@ def test_a_long_training_is_planned_in_stages():
     k = np.array([50, 100])
     ratio = predicted_accuracy(long, k, dropping) / predicted_accuracy(short, k, dropping)
     np.testing.assert_allclose(ratio, 1, atol=0.03)
-    with pytest.raises(ValueError, match="steps must be at most 1000000, got steps=1000001"):
-        dropping.loads(DpSgd(100, 100, 10**6 + 1))
 
 
 @pytest.mark.slow

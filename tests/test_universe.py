@@ -105,21 +105,3 @@ def test_equal_pairs_of_count_in_sets():
     counts = SampledChannel.of(channel(CountInSets(2), 4))
     assert counts.restricted([(0, 1)] * 4).optimal_efficacy(2) == pytest.approx(7 / 8)
     assert counts.restricted([(0, 1), (1, 1)] * 2).optimal_efficacy(2) == pytest.approx(1)
-
-
-TABLE = np.full((2, 2, 2), 0.5)
-
-
-def test_bad_input():
-    fair = SampledChannel(TABLE, [0.5, 0.5])
-    for call, said in (
-        (lambda: SampledChannel(np.ones((1, 2, 3)), [0.5, 0.5]), "an axis of"),
-        (lambda: SampledChannel(TABLE / 2, [0.5, 0.5]), "sum to 1 over the outputs"),
-        (lambda: SampledChannel(TABLE, [0.5, 0.6]), "each row of theta must sum to 1"),
-        (lambda: SampledChannel(TABLE, [0.2, 0.3, 0.5]), "theta must have shape"),
-        (lambda: SampledChannel.of(Xor()), "channel must be like"),
-        (lambda: fair.restricted([(0, 2)] * 2), "pairs"),
-        (lambda: fair.ae_ac_ddp(3), "k must lie in"),
-    ):
-        with pytest.raises((TypeError, ValueError), match=said):
-            call()

@@ -10,6 +10,7 @@ from oralib import (
     Count,
     Counts,
     DpSgd,
+    Dropping,
     LocalLaplace,
     LocalRandomizedResponse,
     ThresholdGuesser,
@@ -26,11 +27,12 @@ from oralib import (
     one_run,
     p,
     simulate_dpsgd,
+    simulate_hopping,
     valid_lower_bound,
     valid_rule,
 )
 from oralib.bounds import split_for
-from oralib.dpsgd import simulate_single_step, simulate_training
+from oralib.dpsgd import simulate_likelihood, simulate_single_step, simulate_training
 from oralib.games import full_knowledge
 
 LAPLACE, ALL, SOME = LocalLaplace(2.0), ThresholdGuesser(), ThresholdGuesser(2.0)
@@ -56,6 +58,13 @@ GAMES = {
     "all others": (lambda: full_knowledge(Count(), SOME, 6, **GAME), False, "all others"),
     "DP-SGD": (lambda: simulate_dpsgd(STEP, 10, **GAME), True, "none"),
     "DP-SGD by steps": (lambda: simulate_training(STEP, 10, **GAME), True, "none"),
+    "hopping": (lambda: simulate_hopping(STEP, 5, dropping=Dropping(1), **GAME), True, "none"),
+    "likelihood": (lambda: simulate_likelihood(STEP, 5, **GAME), True, "none"),
+    "likelihood, one-way": (
+        lambda: simulate_likelihood(STEP, 5, feedback="one-way", **GAME),
+        True,
+        "one-way",
+    ),
     "DP-SGD, threshold": (lambda: simulate_single_step(STEP, 0.5, **GAME), False, "none"),
     "DP-SGD, one-way": (
         lambda: simulate_single_step(STEP, 0.5, feedback="one-way", **GAME),
@@ -194,10 +203,6 @@ def test_planned_share_is_what_its_words_say():
     assert (split_for(100, 1e-5, guesses=60), split_for(10**6, 1e-5, guesses=60)) == (0.1, 0.8)
     assert split_for(0, 1e-5) == split_for(1, 0.0) == 0.1
     assert split_for(10, 0.5, guesses=2) == 0.8  # too few guesses to reject anything
-    with pytest.raises(ValueError, match="guesses must be at most n, got guesses=11 and n=10"):
-        split_for(10, 1e-5, guesses=11)
-    with pytest.raises(ValueError, match="guesses"):
-        split_for(10, 1e-5, guesses=0)
 
 
 @pytest.mark.parametrize(("budget", "beta"), [(0.01, 0.05), (0.2, 0.05), (0.1, 0.01)])
@@ -223,13 +228,6 @@ def test_planned_share_is_near_the_best(budget, beta, r, accuracy):
 # ------------------------------------------------------------- not from how the data happen to look
 
 
-def test_one_trial_with_a_threshold_is_no_fixed_number():
-    counts = simulate_single_step(DpSgd(20_000, 1000, 1, 1.0, 2.14911), 1.0, seed=3)
-    fixed = Counts(counts.v, counts.r, counts.n, r_fixed=True)
-    assert valid_lower_bound(counts, delta=1e-5)[0] < valid_lower_bound(fixed, delta=1e-5)[0]
-    assert valid_rule(counts, 1e-5) == "split"
-
-
 def test_experiments_with_one_trial_show_the_bound_for_random_r():
     table = experiments.adaptive_dpsgd((20,), feedbacks=("none",), trials=1, seed=3)
     assert round(table["valid"][0], 3) == 0.761  # not 0.793, which needs a number fixed in advance
@@ -253,9 +251,6 @@ def test_summaries_have_nan_where_no_bound_is_known():
     assert np.isnan(experiments.summarise(counts)["valid"][0])
 
 
-# ---------------------------------------------------------------------------------------- errors
-
-
 class TwoAtMost:
     """Promises two guesses and takes one in some trials."""
 
@@ -271,43 +266,9 @@ def test_a_promise_that_is_not_kept():
         one_run(Count(), TwoAtMost(), 4, trials=50, seed=1)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"v": 5, "r": 4, "n": 9}, "v must be at most r, got v=5 and r=4"),
-        ({"v": 4, "r": 5, "n": 4}, "r must be at most n, got r=5 and n=4"),
-        ({"v": [1, 2], "r": [3, 4], "n": 9, "r_fixed": True}, "the same in all trials"),
-        ({"v": 1, "r": 2, "n": 9, "feedback": "some"}, "feedback must be one of none, one-way"),
-        ({"v": [[1]], "r": [[2]], "n": 9}, "one entry per trial"),
-    ],
-)
-def test_counts_are_checked(arguments, said):
-    with pytest.raises(ValueError, match=said):
-        Counts(**arguments)
-
-
 def test_balanced_coins_are_not_covered():
     """One of two elements is included: both responses speak about one coin."""
     counts = Counts(75, 100, 1000, r_fixed=True, coins="balanced")
     for delta in (0.0, 1e-5):
         with pytest.raises(ValueError, match="a fair coin of its own, got coins='balanced'"):
             valid_lower_bound(counts, delta=delta)
-    with pytest.raises(ValueError, match="coins must be one of independent, balanced"):
-        Counts(1, 2, 3, coins="loaded")
-
-
-def test_bounds_are_checked():
-    with pytest.raises(TypeError, match="r_fixed must be True or False, got r_fixed='maybe'"):
-        Counts(1, 2, 3, r_fixed="maybe")
-    with pytest.raises(ValueError, match="beta must lie in"):
-        valid_lower_bound(Counts(1, 2, 3), beta=0.0)
-    with pytest.raises(ValueError, match="delta must lie in"):
-        valid_lower_bound(Counts(1, 2, 3), delta=2.0)
-    with pytest.raises(TypeError, match="counts must be like"):
-        valid_lower_bound(75)
-
-
-@pytest.mark.parametrize("split", [0, 1, "x"])
-def test_a_share_is_checked_even_where_it_is_not_needed(split):
-    with pytest.raises((TypeError, ValueError), match="split must"):
-        valid_lower_bound(Counts(75, 100, n=1000, r_fixed=True), delta=1e-4, split=split)

@@ -1,0 +1,254 @@
+"""What the library says of arguments that cannot be: one line for each message.
+
+The tests of odd arguments see to it that every message names its argument; here are the words.
+"""
+
+import numpy as np
+import pytest
+
+from ledger.worst_cases import ExtremalResponse, best_mean, worst_case_rejection
+from orabook import studies
+from orabook.studies import SampledChannel, SelfMutingResponse
+from oralib import (
+    AllOrNothing,
+    Channel,
+    Count,
+    CountInSets,
+    Counts,
+    DpSgd,
+    Dropping,
+    LocalLaplace,
+    LocalRandomizedResponse,
+    NoisyCountInSets,
+    ThresholdGuesser,
+    TopGuesser,
+    Xor,
+    XorInPairs,
+    adaptive,
+    adaptive_failure_probability,
+    certified_epsilon,
+    channel,
+    classic,
+    conformity,
+    epsilon_lower_bound,
+    epsilon_lower_bound_fdp,
+    epsilon_lower_bound_graded,
+    epsilon_lower_bound_independent,
+    epsilon_lower_bound_random_r,
+    experiments,
+    noise_multiplier,
+    one_run,
+    p_inv,
+    p_value,
+    simulate_dpsgd,
+    simulate_hopping,
+    valid_lower_bound,
+)
+from oralib.bounds import split_for
+from oralib.bounds.assumptions import bound_assuming
+from oralib.canaries import Canaries, mislabelled
+from oralib.dpsgd import (
+    canary_scores,
+    noisy_gradients,
+    run_dpsgd,
+    simulate_likelihood,
+    simulate_single_step,
+    simulate_training,
+)
+from oralib.games import classic_law, one_run_law
+from oralib.laws import Law, count_in_sets_law, local_laplace_law
+
+COUNTS = Counts(74, 100, n=1000, r_fixed=True)
+ALL = ThresholdGuesser()
+TABLE = channel(Count(), 2)
+STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0)
+SMALL = DpSgd(n=6, d=2, steps=3, sample_rate=0.3, sigma=0.8)
+GRADIENTS = np.arange(6.0).reshape(3, 2)
+IN = np.ones(6, dtype=bool)
+HALVES = np.full((2, 2, 2), 0.5)
+FAIR = SampledChannel(HALVES, [0.5, 0.5])
+MUTING = SelfMutingResponse(1.0, (2, 2))
+CANARIES = Canaries(STEP, 2, seed=1)
+
+BOUNDS = [
+    (lambda: epsilon_lower_bound(5, 3), "v must be at most r, got v=5 and r=3"),
+    (lambda: epsilon_lower_bound([1, 5], [3, 4]), "v=5 and r=4 at index 1"),
+    (lambda: epsilon_lower_bound(-1, 3), "v must be at least 0, got v=-1"),
+    (lambda: epsilon_lower_bound(2.5, 3), "v must be an integer, got v=2.5"),
+    (lambda: epsilon_lower_bound(True, 3), "v must be an integer, got v=True"),
+    (lambda: epsilon_lower_bound(2, 3, beta=0), r"beta must lie in \(0, 1\)"),
+    (lambda: epsilon_lower_bound(2, 3, delta=1e-5), "n must be given"),
+    (lambda: epsilon_lower_bound(2, 3, delta=1e-5, n=2), "r must be at most n"),
+    (lambda: epsilon_lower_bound([1, 2], [1, 2, 3]), "broadcast together"),
+    (lambda: p_inv(1.5), r"accuracy must lie in \[0, 1\], got accuracy=1.5"),
+    (lambda: p_value(1, 2, 1.0, method="fast"), "one of steinke, exact, any order, got method"),
+    (lambda: epsilon_lower_bound_random_r(1, 2, delta=0.1, n=2, split=1), r"in \(0, 1\), got sp"),
+    (lambda: worst_case_rejection([1, 1], 1.0, delta=0.1, n=1), "the number of thresholds must"),
+    (lambda: adaptive_failure_probability(-1, 10), r"epsilon must lie in \[0, inf\]"),
+    (lambda: adaptive_failure_probability(1, 10**7), r"n must lie in \[0, 1000000\]"),
+    (lambda: adaptive_failure_probability(1, 5, bound=3), "bound must be one of plain, anytime"),
+    (lambda: split_for(10, 1e-5, guesses=11), "guesses must be at most n, got guesses=11 and n=10"),
+    (lambda: valid_lower_bound(COUNTS, delta=2.0), "delta must lie in"),
+    (lambda: valid_lower_bound(COUNTS, delta=1e-4, split=1), "split must"),  # not even needed
+    (lambda: valid_lower_bound(75), "counts must be like"),
+    (lambda: bound_assuming("gauss", COUNTS, delta=0.1), "assumption must be one of"),
+    (lambda: bound_assuming("gaussian", Counts(1, 2, 3), delta=0.1), "fixed.*got r_fixed=False"),
+    (lambda: bound_assuming("dp", Counts([3, 4], 5, n=5), delta=0.1), "of one audit, got 2"),
+    (lambda: bound_assuming("normal", COUNTS, delta=0.1), "scores and included must be given"),
+    (lambda: assuming_normal([1.0, np.nan], [0, 1]), "scores must"),
+    (lambda: assuming_normal([1.0, 2.0], [0, 1, 1]), "included must"),
+    (lambda: graded([1], [2, 3]), "grade"),
+    (lambda: graded([3, 1], [2, 3]), "v"),
+    (lambda: graded([1, 1], [999, 999]), "r"),
+    *(
+        (lambda f=f, counts=counts: f(*counts, n=10**3, delta=1e-5), message)
+        for f in (epsilon_lower_bound_fdp, epsilon_lower_bound_independent)
+        for counts, message in (
+            ((5, 4), "v must be at most r, got v=5 and r=4"),
+            ((3, 2000), "r must be at most n"),
+            ((3, 10**9), r"r must lie in \[0, 100000000\]"),
+        )
+    ),
+]
+
+
+def assuming_normal(scores, included):
+    return bound_assuming("normal", COUNTS, delta=1e-5, scores=scores, included=included)
+
+
+def graded(v, r):
+    return epsilon_lower_bound_graded(v, r, [1, 1], n=2000, delta=0.0)
+
+
+AUDITS = [
+    (lambda: Counts(5, 4, n=9), "v must be at most r, got v=5 and r=4"),
+    (lambda: Counts(4, 5, n=4), "r must be at most n, got r=5 and n=4"),
+    (lambda: Counts([1, 2], [3, 4], n=9, r_fixed=True), "the same in all trials"),
+    (lambda: Counts(1, 2, n=9, feedback="some"), "feedback must be one of none, one-way"),
+    (lambda: Counts([[1]], [[2]], n=9), "one entry per trial"),
+    (lambda: Counts(1, 2, 3, coins="loaded"), "coins must be one of independent, balanced"),
+    (lambda: Counts(1, 2, 3, r_fixed="maybe"), "r_fixed must be True or False, got r_fixed='may"),
+    (lambda: one_run(Count(), TopGuesser(5), 4, seed=1), r"k must lie in \[1, 4\]"),
+    (lambda: one_run(Count(), ALL, 4, seed=-1), "seed must be at least 0"),
+    (lambda: one_run(Count, ALL, 4, seed=1), "mechanism must be like Count"),
+    (lambda: one_run(Count(), 3, 4, seed=1), "guesser must be like TopGuesser"),
+    (lambda: adaptive(Count(), TopGuesser(2), 4, seed=1), "ThresholdGuesser"),
+    (lambda: adaptive(Count(), ALL, 4, feedback="a", seed=1), "one-way, full, got"),
+    (lambda: adaptive(Count(), ALL, 4, budget=5, seed=1), r"budget must lie in \[1, 4"),
+    (lambda: classic(Count(), TopGuesser(6), 5, seed=1), "^k must lie in"),
+    (lambda: classic(Count(), ALL, 5, base=[0, 1], seed=1), "vector of signs"),
+    (lambda: classic(XorInPairs(), ALL, 5, seed=1), "base has a length that Xor"),
+    (lambda: classic_law(TABLE, ALL, 5, base=[1, 1], index=2), "index must"),
+    (lambda: classic_law(TABLE, ALL, 2, base=(1,)), "base must have 2"),
+    (lambda: one_run_law(Count(), ALL), "channel must be like"),
+    (lambda: best_mean(channel(Count(), 6), np.zeros((7, 7))), r"n must lie in \[1, 5"),
+    (lambda: best_mean(TABLE, np.eye(2)), r"have shape \(3, 3\), got"),
+    (lambda: experiments.taken_guesses((0.5, 1.5)), "fractions must lie in"),
+    (lambda: experiments.taken_guesses(()), "fractions must be a row"),
+    (lambda: experiments.taken_guesses("0.5"), "fractions must be a number"),
+    (lambda: experiments.taken_guesses(n=1500), "n must be a multiple of 1000"),
+    (lambda: experiments.elements_per_coordinate((2.5,)), "multiple of 1000"),
+    (lambda: experiments.elements_per_coordinate((0.05,)), "k must lie in"),
+    (lambda: experiments.elements_by_epsilon(colour=1), "colour"),
+    (lambda: experiments.adaptive_dpsgd(feedbacks=("half",)), "got feedbacks="),
+]
+
+MECHANISMS = [
+    (lambda: LocalRandomizedResponse(-1), "epsilon must lie in"),
+    (lambda: LocalRandomizedResponse("1"), "epsilon must be a number, got epsilon='1'"),
+    (lambda: LocalRandomizedResponse(True), "epsilon must be a number, got epsilon=True"),
+    (lambda: LocalLaplace(0), r"epsilon must lie in \(0, inf\)"),
+    (lambda: NoisyCountInSets(2, 1e-200), r"sigma must lie in \[0.001, 1e\+06\]"),
+    (lambda: AllOrNothing(1.1), r"p must lie in \[0, 1\], got p=1.1"),
+    (lambda: CountInSets(0), "s must be at least 1, got s=0"),
+    (lambda: XorInPairs().check_size(7), r"multiple of 2 .* got n=7 \(nearest: 6 and 8\)"),
+    (lambda: XorInPairs().check_size(1), r"got n=1 \(nearest: 2\)"),
+    (lambda: Count().check_size(0), "n must be at least 1"),
+    (lambda: ExtremalResponse(1.0, 0.1, 4, 3), r"v must lie in \[1, 3\], got v=4"),
+    (lambda: ExtremalResponse(1.0, 0.1, 2, 3).check_size(2), "n must be at least 3"),
+    (lambda: SelfMutingResponse(0.0, (1, 2)), r"rate must lie in \(0, 50\]"),
+    (lambda: SelfMutingResponse(1.0, ()), "line must be a sequence of thresholds"),
+    (lambda: MUTING.check_size(3), r"n must lie in \[1, 2\]"),
+    (lambda: MUTING.conditional_loss(np.ones(2), np.zeros(2), 1), "hold all signs before index"),
+    (lambda: Channel(np.ones((2, 3)) / 2), r"2\^n columns, got shape \(2, 3\)"),
+    (lambda: Channel(np.ones((2, 4)) / 3), "sum to 1, got a sum of 0.6666"),
+    (lambda: Channel(np.array([[2.0, 1], [-1, 0]])), "table must lie in"),
+    (lambda: Channel(np.ones((1, 2)), ["a", "b"]), "outputs must be one entry per row"),
+    (lambda: channel(LocalLaplace(1.0), 2), "with finitely many outputs, got"),
+    (lambda: channel(LocalRandomizedResponse(1.0), 13), r"n=13: .* 2\^13 col"),
+    (lambda: studies.success_given_others(channel(Count(), 3)), "be sign vectors"),
+    (lambda: studies.after_guesses(TABLE, 0), "guesses must be -1 or 1"),
+    (lambda: SampledChannel(np.ones((1, 2, 3)), [0.5, 0.5]), "an axis of"),
+    (lambda: SampledChannel(HALVES / 2, [0.5, 0.5]), "sum to 1 over the outputs"),
+    (lambda: SampledChannel(HALVES, [0.5, 0.6]), "each row of theta must sum to 1"),
+    (lambda: SampledChannel(HALVES, [0.2, 0.3, 0.5]), "theta must have shape"),
+    (lambda: SampledChannel.of(Xor()), "channel must be like"),
+    (lambda: FAIR.restricted([(0, 2)] * 2), "pairs"),
+    (lambda: FAIR.ae_ac_ddp(3), "k must lie in"),
+    (lambda: local_laplace_law(0, 5), "epsilon must lie in"),
+    (lambda: count_in_sets_law(2, 5, "half"), "feedback must be one of"),
+    (lambda: count_in_sets_law(10**10, 10**10), r"s \* sets must lie in"),
+    (lambda: Law([1], [1], [0.5], 4), "probability must sum to 1, got a sum of 0.5"),
+    (lambda: Law([2], [1], [1.0], 4), "v must be at most r"),
+    (lambda: Law([1], [5], [1.0], 4), "r must be at most n"),
+    (lambda: Law([1, 1], [1], [1.0], 4), "one entry for each outcome"),
+]
+
+TRAININGS = [
+    (lambda: DpSgd(1500), r"n must be a multiple of 1000 .* \(nearest: 1000 and 2000\)"),
+    (lambda: DpSgd(10, sample_rate=0), r"sample_rate must lie in \(0, 1\]"),
+    (lambda: DpSgd(10, sigma=-1), "sigma must lie in"),
+    (lambda: simulate_dpsgd(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\], got k=11"),
+    (lambda: simulate_dpsgd(DpSgd, 10, seed=1), r"dpsgd must be like DpSgd\(n=1000\)"),
+    (lambda: simulate_dpsgd(DpSgd(10**9, 1, 10**9), 9, seed=1), "n / d and steps must be small"),
+    (lambda: simulate_dpsgd(STEP, 2, seed=1, method="fast"), "method must be one of"),
+    (lambda: simulate_training(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\]"),
+    (lambda: simulate_likelihood(DpSgd(10), 11, seed=1), "k must lie"),
+    (lambda: simulate_likelihood(STEP, 3, feedback="full", seed=1), "feedback"),
+    (lambda: simulate_single_step(DpSgd(10), 1.0, seed=1), "single full-batch step"),
+    (lambda: simulate_single_step(STEP, 0.0, seed=1), r"tau must lie in \[1e-06, 1000\]"),
+    (lambda: simulate_single_step(STEP, 1.0, budget=3, seed=1), "budget needs feedback, got budg"),
+    (lambda: run_dpsgd(STEP, np.ones(3, bool), np.random.default_rng()), "length n=4"),
+    (lambda: run_dpsgd(STEP, np.ones(4, bool), 1), "rng must be like"),
+    (lambda: noisy_gradients(GRADIENTS[:1]), "weights must be a matrix with a row for each"),
+    (lambda: noisy_gradients(0 * GRADIENTS), "weights must change from step to step"),
+    (lambda: canary_scores(SMALL, GRADIENTS[:2]), r"gradients must have shape \(3, 2\)"),
+    (lambda: canary_scores(DpSgd(4002, 2, 3), GRADIENTS), "n / d must be at most 1000"),
+    (lambda: conformity(SMALL, GRADIENTS[1:], IN), r"gradients must have shape \(3, 2\)"),
+    (lambda: conformity(SMALL, GRADIENTS, IN[1:]), "included must be a boolean vector"),
+    (lambda: conformity(SMALL, GRADIENTS, IN, places=[[1]]), "places must have shape"),
+    (lambda: Dropping(0.5), "final"),
+    (lambda: Dropping(1, until=0), "until"),
+    (lambda: Dropping(1, bend=0), "bend"),
+    (lambda: Dropping(1, crowding=(0.5, 1)), "crowding"),
+    (lambda: Dropping(1, crowding=(1, 2, 3)), "crowding"),
+    (lambda: Dropping(1).loads(DpSgd(100, 100, 10**6 + 1)), "steps must be at most 1000000, got"),
+    (lambda: simulate_hopping(SMALL, 3, dropping=Dropping(1), seed=1), r"k must lie in \[1, 2\], "),
+    (lambda: noise_multiplier(0.0, 1e-5, 1, 1.0), "epsilon must lie in"),
+    (lambda: noise_multiplier(1.0, 0.0, 1, 1.0), "delta must lie in"),
+    (lambda: noise_multiplier(1.0, 1e-5, 0, 1.0), "steps must be at least 1"),
+    (lambda: noise_multiplier(2.0, 1e-5, 1, 1e-300), r"sample_rate must lie in \[1e-12, 1\]"),
+    (lambda: certified_epsilon(STEP, 0.0), r"delta must lie in \[1e-12, 1\)"),
+    (lambda: certified_epsilon(STEP, 1e-5, accountant="x"), "accountant must be one of pld, rdp"),
+    (lambda: certified_epsilon(2.0, 1e-5), r"dpsgd must be like DpSgd\(n=1000\), got dpsgd=2"),
+    (lambda: studies.confidence(DpSgd(2000)), "n <= d, got n=2000 and d=1000"),
+    (lambda: studies.isolated_law(DpSgd(9), 5, counts=3), "counts must be at least 50"),
+    (lambda: studies.isolated_ceiling(rules=()), "rules must be a row of at least one"),
+    (lambda: studies.placement_ceiling(DpSgd(10, steps=1001), 1), "steps must be at most 1000"),
+    (lambda: Canaries(STEP, 5, seed=1), "k must lie in"),
+    (lambda: Canaries(STEP, 2, seed=1, hop=False, dropping=Dropping(1)), "None for canaries that"),
+    (lambda: Canaries.from_plan(STEP, seed=1), "plan must be like"),
+    (lambda: CANARIES.gradient(0, [True]), "sampled must be a boolean vector of length n=4"),
+    (lambda: CANARIES.observe(1, [0.0, 0.0]), "step must be 0, the next one, got step=1"),
+    (lambda: CANARIES.observe(0, [0.0]), r"gradient must have a number for each of 2 .* \(1,\)"),
+    (lambda: CANARIES.observe(0, [np.nan, 0.0]), "gradient must lie in .* got gradient=nan at ind"),
+    (lambda: CANARIES.observe(0, [0.0, 0.0], batch=0), "batch must lie in"),
+    (lambda: CANARIES.write_scores("nowhere.csv"), "there are no scores yet"),
+    (lambda: mislabelled([1, 1], 1, seed=1), "labels must be a vector with two kinds of labels"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), [*BOUNDS, *AUDITS, *MECHANISMS, *TRAININGS])
+def test_message(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
