@@ -232,8 +232,6 @@ TRAININGS = [
     (lambda: certified_epsilon(STEP, 1e-5, accountant="x"), "accountant must be one of pld, rdp"),
     (lambda: certified_epsilon(2.0, 1e-5), r"dpsgd must be like DpSgd\(n=1000\), got dpsgd=2"),
     (lambda: studies.confidence(DpSgd(2000)), "n <= d, got n=2000 and d=1000"),
-    (lambda: studies.isolated_law(DpSgd(9), 5, counts=3), "counts must be at least 50"),
-    (lambda: studies.isolated_ceiling(rules=()), "rules must be a row of at least one"),
     (lambda: studies.placement_ceiling(DpSgd(10, steps=1001), 1), "steps must be at most 1000"),
     (lambda: Canaries(STEP, 5, seed=1), "k must lie in"),
     (lambda: Canaries(STEP, 2, seed=1, hop=False, dropping=Dropping(1)), "None for canaries that"),

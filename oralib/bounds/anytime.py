@@ -116,7 +116,11 @@ def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
     low, high = np.full(n + 1, -1), r + 1  # the bound exceeds ε at high, not at low
     while (high - low > 1).any():
         middle = np.clip((low + high) // 2, 0, r)
-        exceeds = np.asarray(bound(middle, r)) > epsilon + _TIE * (1 + epsilon)
+        try:
+            values = np.asarray(bound(middle, r), dtype=float)
+        except TypeError as error:
+            raise TypeError(f"bound must be a function of (v, r), got {bound!r}: {error}") from None
+        exceeds = values > epsilon + _TIE * (1 + epsilon)
         high = np.where(exceeds, np.minimum(middle, high), high)
         low = np.where(exceeds, low, np.maximum(middle, low))
     return high
