@@ -26,7 +26,7 @@ _SILENCE = 2
 
 
 def stream(seed: int, *key: object) -> np.random.Generator:
-    """The random stream of a seed and a key, e.g. ``stream(7, "one_run", mechanism, n, block)``."""
+    """The random stream of a seed and a key, e.g. ``stream(7, "one-run", n, mechanism, guesser, block)``."""
     digest = sha256("|".join([str(seed), *map(_name, key)]).encode()).digest()
     return np.random.Generator(np.random.SFC64(np.frombuffer(digest, dtype="<u4")))
 
@@ -44,20 +44,20 @@ def play(
     seed: int,
     *key: object,
     largest: int = BLOCK,
-    alone: bool = False,
+    single_thread: bool = False,
 ) -> tuple[NDArray[Any], ...]:
     """Play independent trials in blocks, on as many threads as Numba is set to use.
 
     ``block(size, stream)`` plays ``size`` trials, at most ``largest``, and returns arrays of that
     length. The results are joined in order, so the first trials are the same however many are
-    requested. With ``alone`` the blocks are played one after the other.
+    requested. With ``single_thread`` the blocks are played one after the other.
     """
     trials, seed = _check.integer("trials", trials, 1, 10**8), _check.seed(seed)
     sizes = [min(largest, trials - start) for start in range(0, trials, largest)]
     streams = (stream(seed, *key, index) for index in range(len(sizes)))
     # Never in the thread of the caller: Ctrl-C there would wait for the end of a kernel, and Numba
     # would turn it into a SystemError.
-    threads = 1 if alone else min(numba.get_num_threads(), len(sizes))
+    threads = 1 if single_thread else min(numba.get_num_threads(), len(sizes))
     pool = ThreadPoolExecutor(threads)
     parts: list[Any] = []
     try:

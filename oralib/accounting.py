@@ -13,7 +13,7 @@ from math import ceil, sqrt
 from typing import Any
 
 from oralib import _check
-from oralib.dpsgd.training import SIGMAS, DpSgd
+from oralib.dpsgd.training import SIGMA_RANGE, DpSgd
 
 __all__ = ["ACCOUNTANTS", "certified_epsilon", "noise_multiplier"]
 
@@ -57,14 +57,14 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
         return rdp.RdpAccountant().compose(_event(sigma, steps, sample_rate))
 
     given = f"got epsilon={epsilon:g}, delta={delta:g}, steps={steps}, sample_rate={sample_rate:g}"
-    limits = f"epsilon and delta must ask for a noise multiplier in [{SIGMAS[0]:g}, {SIGMAS[1]:g}]"
+    limits = f"epsilon and delta must ask for a noise multiplier in [{SIGMA_RANGE[0]:g}, {SIGMA_RANGE[1]:g}]"
     with _quiet_accountant():
-        if spent(SIGMAS[1]).get_epsilon(delta) > epsilon:  # the search would have no end
+        if spent(SIGMA_RANGE[1]).get_epsilon(delta) > epsilon:  # the search would have no end
             raise ValueError(f"{limits}, {given}, which ask for more")
         event = partial(_event, steps=steps, sample_rate=sample_rate)
         found = calibrate_dp_mechanism(rdp.RdpAccountant, event, epsilon, delta, tol=_TOLERANCE)
         sigma = float(found)
-        if sigma < SIGMAS[0]:
+        if sigma < SIGMA_RANGE[0]:
             raise ValueError(f"{limits}, {given}, which ask for {sigma:g}")
         if _is_lost(spent(sigma)):
             raise ValueError(f"{limits}; the accountant cannot tell for numbers so small, {given}")

@@ -235,9 +235,9 @@ def _counts(
         return v, r if budget is None else np.full_like(r, budget)
 
     # Players that keep their own working array or random numbers cannot use several threads.
-    alone = not all(type(x).__module__.startswith("oralib.") for x in (mechanism, guesser))
+    single_thread = not all(type(x).__module__.startswith("oralib.") for x in (mechanism, guesser))
     name = (game, n, mechanism, guesser, *key)
-    v, r = play(block, trials, seed, *name, largest=largest, alone=alone)
+    v, r = play(block, trials, seed, *name, largest=largest, single_thread=single_thread)
     if fixed is not None and (r != fixed).any():
         raise ValueError(
             f"guesser must take the {fixed} guesses that its fixed_number promises, "
@@ -342,7 +342,7 @@ def adaptive_law(
 def classic_law(
     channel: Channel, guesser: Guesser, rounds: int, *, base: ArrayLike = (-1,), index: int = 0
 ) -> NDArray[np.float64]:
-    """The exact law of (V, R) of classic auditing; parameters as in :func:`classic`.
+    """The exact law of (V, R) of classic auditing; ``index`` is the element with the coin.
 
     The guesser must decide on each round by itself. The coin is the element at ``index``.
 

@@ -22,6 +22,14 @@ def entries():
     return [name for page in PAGES for name in ENTRY.findall(page.read_text())]
 
 
+def test_overviews_list_what_is_there():
+    for page in PAGES:
+        for names in re.findall(
+            r"autosummary::\n   :nosignatures:\n\n((?:   [\w.]+\n)+)", page.read_text()
+        ):
+            assert all(lookup(name) for name in names.split())
+
+
 def lookup(name):
     """The object with this full name."""
     module, _, last = name.rpartition(".")

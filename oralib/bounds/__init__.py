@@ -2,7 +2,7 @@
 
 - :mod:`~oralib.bounds.logistic`: accuracies and privacy levels;
 - :mod:`~oralib.bounds.approximate`: bounds for ε-DP and (ε, δ)-DP, r fixed in advance or not;
-- :mod:`~oralib.bounds.anytime`: bounds for counts that somebody watched as they grew;
+- :mod:`~oralib.bounds.anytime`: bounds that hold whenever guessing stops;
 - :mod:`~oralib.bounds.graded`: a bound that counts surer guesses for more, r fixed in advance;
 - :mod:`~oralib.bounds.fdp`: a bound for mechanisms with the trade-off curve of Gaussian noise;
 - :mod:`~oralib.bounds.independent`: a bound for the same mechanisms if the scores are independent;

@@ -1,4 +1,4 @@
-"""Counts that somebody watched as they grew: when guessing stops may depend on successes.
+"""Bounds that hold whenever guessing stops, even if that depends on which guesses were right.
 
 The other bounds hold if the number of guesses does not depend on which of them were right. With
 full feedback it may. But each guess, whatever came before it, is still right with probability at

@@ -209,10 +209,10 @@ def epsilon_lower_bound_random_r(
 
 
 def lower_bounds(
-    v: Array, r: Array, beta: Array, budget: Array, rule: int, split: float = 0.0
+    v: Array, r: Array, beta: Array, n_delta: Array, rule: int, split: float = 0.0
 ) -> NDArray[np.float64]:
-    """The largest ε whose p-value is at most β, or 0, for flat and checked counts; budget = n δ."""
-    cases = v, r, beta, budget
+    """The largest ε whose p-value is at most β, or 0, for flat and checked counts; n_delta = n δ."""
+    cases = v, r, beta, n_delta
     first, number = distinct_rows(*cases)
     bounds = _lower_bounds(*(column[first] for column in cases), rule, split, 0.0)
     return bounds[number]
@@ -249,25 +249,25 @@ def _tail_and_ratio(v: int, r: int, q: float, qc: float) -> tuple[float, float, 
 
 @jit
 def _p_value(
-    v: int, r: int, epsilon: float, budget: float, rule: int, split: float
+    v: int, r: int, epsilon: float, n_delta: float, rule: int, split: float
 ) -> tuple[float, float]:
-    """(p-value before it is capped at 1, its derivative in ε), with budget = n δ."""
+    """(p-value before it is capped at 1, its derivative in ε), with n_delta = n δ."""
     if v == 0:
         return 1.0, 0.0
     q, qc = odds(epsilon)
     f, w, ratio = _tail_and_ratio(v, r, q, qc)
     slope = v * w  # times qc: d/dε P[Bin(r, q) >= k] = k pmf(k) (1 - q)
-    if budget == 0:
+    if n_delta == 0:
         return f, slope * qc
     if rule == STEINKE:
         start, alpha = best_window(v, r, q, qc)
-        f += 2 * budget * alpha
+        f += 2 * n_delta * alpha
         # The best window stays the best under a small change of ε, so only its ends matter.
-        slope += 2 * budget / (v - start) * (start * pmf(start, r, q, qc) - slope)
+        slope += 2 * n_delta / (v - start) * (start * pmf(start, r, q, qc) - slope)
         return f, slope * qc
     if rule == ANY_ORDER and 1 < v < r:
-        return f + budget * qc * (1 + q) / 2, (slope - budget * q * q) * qc
-    x = budget * ratio / v  # n δ / B
+        return f + n_delta * qc * (1 + q) / 2, (slope - n_delta * q * q) * qc
+    x = n_delta * ratio / v  # n δ / B
     # d/dε log(f / w) = E[W | W >= v] - v, and that mean is r q + (1 - q) B.
     x_slope = x * (r * q - v + qc * v / ratio)
     if rule == SPLIT:
@@ -282,7 +282,7 @@ def _p_value(
 
 @jit
 def _lower_bound(
-    v: int, r: int, beta: float, budget: float, rule: int, split: float, least: float
+    v: int, r: int, beta: float, n_delta: float, rule: int, split: float, least: float
 ) -> float:
     """The largest log-odds x >= least whose p-value is at most β, or ``least``.
 
@@ -290,7 +290,7 @@ def _lower_bound(
     its last place, so that a p-value that equals β up to rounding does not pass.
     """
     beta *= 1 - 1e-15
-    if v == 0 or _p_value(v, r, least, budget, rule, split)[0] > beta:
+    if v == 0 or _p_value(v, r, least, n_delta, rule, split)[0] > beta:
         return least
     low = least
     # The bound for r right of r guesses without δ, a closed form, exceeds that for any other count.
@@ -303,7 +303,7 @@ def _lower_bound(
             x = 0.5 * (low + high)
             if not low < x < high:
                 break
-        value, slope = _p_value(v, r, x, budget, rule, split)
+        value, slope = _p_value(v, r, x, n_delta, rule, split)
         if value > beta:
             high = x
         else:
@@ -316,14 +316,14 @@ def _lower_bound(
     # The last point may lie a rounding error above the root: step back until it does not.
     x = min(max(x, low), high)
     back = 1e-16 * (1 + abs(x))
-    while x > low and _p_value(v, r, x, budget, rule, split)[0] > beta:
+    while x > low and _p_value(v, r, x, n_delta, rule, split)[0] > beta:
         x -= back
         back *= 2
     return max(x, low)
 
 
 @jit
-def _turning_point(v: int, r: int, budget: float, rule: int) -> float:
+def _turning_point(v: int, r: int, n_delta: float, rule: int) -> float:
     """The ε from which on the p-value for any order rises, for 1 < v < r.
 
     Its slope has the sign of v P[W = v] / q² - n δ, which grows until the odds are (v-2) : (r-v).
@@ -333,7 +333,7 @@ def _turning_point(v: int, r: int, budget: float, rule: int) -> float:
     low, high = 0.0, log((v - 2) / (r - v)) if 2 * v > r + 2 else 0.0
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
-        if _p_value(v, r, middle, budget, rule, 0.0)[1] < 0:
+        if _p_value(v, r, middle, n_delta, rule, 0.0)[1] < 0:
             low = middle
         else:
             high = middle
@@ -341,24 +341,24 @@ def _turning_point(v: int, r: int, budget: float, rule: int) -> float:
 
 
 @jit
-def _p_values(v: Array, r: Array, epsilon: Array, budget: Array, rule: int, split: float) -> Array:
+def _p_values(v: Array, r: Array, epsilon: Array, n_delta: Array, rule: int, split: float) -> Array:
     out = np.empty(v.size)
     for i in range(v.size):
-        out[i] = min(_p_value(v[i], r[i], epsilon[i], budget[i], rule, split)[0], 1.0)
+        out[i] = min(_p_value(v[i], r[i], epsilon[i], n_delta[i], rule, split)[0], 1.0)
     return out
 
 
 @jit
 def _lower_bounds(
-    v: Array, r: Array, beta: Array, budget: Array, rule: int, split: float, least: float
+    v: Array, r: Array, beta: Array, n_delta: Array, rule: int, split: float, least: float
 ) -> Array:
     """The largest log-odds >= least whose p-value is at most β, or ``least``, for each count."""
     out = np.empty(v.size)
     for i in range(v.size):
-        if rule == ANY_ORDER and budget[i] > 0 and 1 < v[i] < r[i]:
-            turn = _turning_point(v[i], r[i], budget[i], rule)
-            bound = _lower_bound(v[i], r[i], beta[i], budget[i], rule, split, turn)
+        if rule == ANY_ORDER and n_delta[i] > 0 and 1 < v[i] < r[i]:
+            turn = _turning_point(v[i], r[i], n_delta[i], rule)
+            bound = _lower_bound(v[i], r[i], beta[i], n_delta[i], rule, split, turn)
             out[i] = bound if bound > turn else least
         else:
-            out[i] = _lower_bound(v[i], r[i], beta[i], budget[i], rule, split, least)
+            out[i] = _lower_bound(v[i], r[i], beta[i], n_delta[i], rule, split, least)
     return out

@@ -21,9 +21,12 @@ from oralib.dpsgd.likelihood import beliefs, likelihood_tables, log_likelihoods
 from oralib.dpsgd.ratios import log_ratios, log_weights
 from oralib.dpsgd.released import LARGEST_GRADIENT
 from oralib.mechanisms import Array
-from oralib.planning import SEEN_NOISE, AuditPlan
+from oralib.planning import AuditPlan
 
 __all__ = ["Canaries", "write_scores"]
+
+#: Noise that gradients may show, as shares of the stated one: canaries estimate it, then score.
+SEEN_NOISE = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 2.0, 5.0, 20.0, 100.0)
 
 #: The noise is learned from this many coordinates of each step at most.
 _NOISE_COORDINATES = 1000

@@ -58,7 +58,7 @@ class WithCanaries(nn.Module):
         self.coordinates = nn.Embedding(canaries.dpsgd.used_coordinates, 1)
         nn.init.zeros_(self.coordinates.weight)
         self.push: float | None = None  # the size of a canary's gradient
-        self.mean = True  # whether the loss is a mean over the batch
+        self.loss_is_mean = True  # whether the loss is a mean over the batch
 
     def forward(self, inputs: Any, who: Tensor | None = None) -> Tensor:
         if who is None:
@@ -72,7 +72,11 @@ class WithCanaries(nn.Module):
         canaries = self.canaries
         where = torch.from_numpy(canaries.places(canaries.step))[number.clamp(min=0)]
         included = (number >= 0) & torch.from_numpy(canaries.included)[number.clamp(min=0)]
-        size = self.push * (included & (where >= 0)) / (max(len(number), 1) if self.mean else 1)
+        size = (
+            self.push
+            * (included & (where >= 0))
+            / (max(len(number), 1) if self.loss_is_mean else 1)
+        )
         at = self.coordinates(where.clamp(min=0).to(outputs.device))
         is_canary = (number >= 0).to(outputs.device)
         return _Gradients.apply(outputs, at, is_canary, size.to(outputs.device, at.dtype))
@@ -152,7 +156,7 @@ def attach(model: Any, optimizer: Any, loader: Any) -> None:
             "batch_size by batch_size(data, canaries)"
         )
     module.push = SIZE * float(optimizer.max_grad_norm)
-    module.mean = optimizer.loss_reduction == "mean"
+    module.loss_is_mean = optimizer.loss_reduction == "mean"
     before = optimizer.step_hook
 
     def hook(stepping: Any) -> None:
@@ -163,7 +167,7 @@ def attach(model: Any, optimizer: Any, loader: Any) -> None:
             canaries.step,
             weight.grad.detach().double().cpu().numpy()[:, 0],
             clip=float(stepping.max_grad_norm),
-            batch=batch if module.mean else 1.0,
+            batch=batch if module.loss_is_mean else 1.0,
         )
 
     optimizer.attach_step_hook(hook)

@@ -175,13 +175,13 @@ def hopping_counts(
     All are made in the same training runs. ``norm`` is that of a canary's gradient; it is above 1
     if gradients are not clipped.
     """
-    plan = _plan(dpsgd, dropping, norm)
+    plan = _tables(dpsgd, dropping, norm)
     most = int(plan.loads[-1] @ plan.widths)
     game, block = "one-run DP-SGD, hopping", partial(_audits, plan)
     return play_audits(game, block, dpsgd, guesses, most, trials, seed, dropping)
 
 
-class _Plan(NamedTuple):
+class _Tables(NamedTuple):
     """What every trial of an audit shares.
 
     The table of the log-likelihood ratio in step t and band b is row ``table[t, b]`` of ``values``;
@@ -200,7 +200,7 @@ class _Plan(NamedTuple):
     values: NDArray[np.float64]
 
 
-def _plan(dpsgd: DpSgd, dropping: Dropping | None, norm: float) -> _Plan:
+def _tables(dpsgd: DpSgd, dropping: Dropping | None, norm: float) -> _Tables:
     loads, widths = loads_and_widths(dpsgd, dropping)
     if dpsgd.n > MOST_CANARIES:
         raise ValueError(f"n must be at most {MOST_CANARIES}, got n={dpsgd.n}")
@@ -208,10 +208,10 @@ def _plan(dpsgd: DpSgd, dropping: Dropping | None, norm: float) -> _Plan:
     tables = [ratio_table(load, dpsgd.sample_rate, dpsgd.sigma)[:3] for load in distinct.tolist()]
     low, step, values = (np.array(part) for part in zip(*tables, strict=True))
     rates = dpsgd.sample_rate, dpsgd.sigma, norm
-    return _Plan(dpsgd.n, *rates, loads, widths, index.reshape(loads.shape), low, step, values)
+    return _Tables(dpsgd.n, *rates, loads, widths, index.reshape(loads.shape), low, step, values)
 
 
-def _audits(plan: _Plan, ks: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
+def _audits(plan: _Tables, ks: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
     """Right guesses in ``size`` audits: in each, train and guess the scores farthest from 0."""
     v = np.empty((size, ks.size), dtype=np.int64)
     for trial in range(size):
@@ -233,7 +233,7 @@ class _Active(NamedTuple):
 
 
 @jit
-def _hop(plan: _Plan, rng: Generator) -> _Active:
+def _hop(plan: _Tables, rng: Generator) -> _Active:
     """Simulate one training run: those who are active in the end.
 
     Toss the coins. Then in each step
@@ -291,7 +291,7 @@ def _line_up(
 
 @jit
 def _step(
-    plan: _Plan, table: int, score: Array, row: Array, column: Array, width: int, rng: Generator
+    plan: _Tables, table: int, score: Array, row: Array, column: Array, width: int, rng: Generator
 ) -> None:
     """Simulate one step on the coordinates of a band, and add what it shows to the scores.
 

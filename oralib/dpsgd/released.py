@@ -1,4 +1,4 @@
-"""Guesses from the weights of a training that was run, simulated or real.
+"""Scores from the weights of a training that was run, simulated or real.
 
 The training releases weights w_0, ..., w_T. Their differences, undone by the learning rate, the
 size of the batches and the clipping threshold, are noisy gradients y_1, ..., y_T: on each

@@ -16,7 +16,7 @@ from oralib.bounds import Counts
 from oralib.mechanisms import Array
 
 #: The smallest and the largest noise multiplier of a training.
-SIGMAS = 1e-3, 1e6
+SIGMA_RANGE = 1e-3, 1e6
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class DpSgd:
             _check.multiple("n", n, d, "d, if n exceeds it")
         steps = _check.integer("steps", self.steps, 1)
         rate = _check.real("sample_rate", self.sample_rate, 0, 1, interval="(]")
-        sigma = _check.real("sigma", self.sigma, *SIGMAS)
+        sigma = _check.real("sigma", self.sigma, *SIGMA_RANGE)
         _check.store(self, n=n, d=d, steps=steps, sample_rate=rate, sigma=sigma)
 
     @property

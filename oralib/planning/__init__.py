@@ -6,6 +6,6 @@ on simulated audits, which say what to expect of an honest training and of some 
 """
 
 from oralib.planning.plan import AuditPlan
-from oralib.planning.search import AIMS, SEEN_NOISE, Outcome, expected_outcomes, plan_audit
+from oralib.planning.search import AIMS, Outcome, expected_outcomes, plan_audit
 
-__all__ = ["AIMS", "SEEN_NOISE", "AuditPlan", "Outcome", "expected_outcomes", "plan_audit"]
+__all__ = ["AIMS", "AuditPlan", "Outcome", "expected_outcomes", "plan_audit"]

@@ -25,9 +25,6 @@ GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500,
 #: What a plan can aim for: the largest bound, or refuting the claim if the noise is wrong.
 AIMS = ("bound", "refute")
 
-#: Noise that gradients may show, as shares of the stated noise: guessers estimate it, then score.
-SEEN_NOISE = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 2.0, 5.0, 20.0, 100.0)
-
 #: What may be wrong with a training: its share of the stated noise, and the size of a canary's
 #: gradient, in clipping thresholds.
 BUGS = {

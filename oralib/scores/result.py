@@ -146,8 +146,8 @@ class ScoreAudit:
     def guesses_needed(self, claim: float) -> int | None:
         """How many guesses, all right, refute a claim in an audit like this; None if none do."""
         claim = _check.real("claim", claim, 0)
-        # With full feedback more canaries cost too much.
-        most = self.n if self.feedback == "full" else _MOST_GUESSES
+        # Where n δ / 2 is taken off the level, more canaries would leave nothing of it.
+        most = self.n if self.rule == "anytime lowered" else _MOST_GUESSES
 
         def enough(r: int) -> bool:
             return self.bound_of(r, r, max(r, self.n)) > claim
