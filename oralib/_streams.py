@@ -26,7 +26,7 @@ _SILENCE = 2
 
 
 def stream(seed: int, *key: object) -> np.random.Generator:
-    """The random stream of a seed and a key, e.g. ``stream(7, "one-run", n, mechanism, guesser, block)``."""
+    """The random stream of a seed and a key, such as ``stream(7, "one-run", n, mechanism)``."""
     digest = sha256("|".join([str(seed), *map(_name, key)]).encode()).digest()
     return np.random.Generator(np.random.SFC64(np.frombuffer(digest, dtype="<u4")))
 

@@ -57,14 +57,15 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
         return rdp.RdpAccountant().compose(_event(sigma, steps, sample_rate))
 
     given = f"got epsilon={epsilon:g}, delta={delta:g}, steps={steps}, sample_rate={sample_rate:g}"
-    limits = f"epsilon and delta must ask for a noise multiplier in [{SIGMA_RANGE[0]:g}, {SIGMA_RANGE[1]:g}]"
+    least, most = SIGMA_RANGE
+    limits = f"epsilon and delta must ask for a noise multiplier in [{least:g}, {most:g}]"
     with _quiet_accountant():
-        if spent(SIGMA_RANGE[1]).get_epsilon(delta) > epsilon:  # the search would have no end
+        if spent(most).get_epsilon(delta) > epsilon:  # the search would have no end
             raise ValueError(f"{limits}, {given}, which ask for more")
         event = partial(_event, steps=steps, sample_rate=sample_rate)
         found = calibrate_dp_mechanism(rdp.RdpAccountant, event, epsilon, delta, tol=_TOLERANCE)
         sigma = float(found)
-        if sigma < SIGMA_RANGE[0]:
+        if sigma < least:
             raise ValueError(f"{limits}, {given}, which ask for {sigma:g}")
         if _is_lost(spent(sigma)):
             raise ValueError(f"{limits}; the accountant cannot tell for numbers so small, {given}")

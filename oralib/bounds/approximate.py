@@ -211,7 +211,7 @@ def epsilon_lower_bound_random_r(
 def lower_bounds(
     v: Array, r: Array, beta: Array, n_delta: Array, rule: int, split: float = 0.0
 ) -> NDArray[np.float64]:
-    """The largest ε whose p-value is at most β, or 0, for flat and checked counts; n_delta = n δ."""
+    """The largest ε whose p-value is at most β, or 0, for flat and checked counts."""
     cases = v, r, beta, n_delta
     first, number = distinct_rows(*cases)
     bounds = _lower_bounds(*(column[first] for column in cases), rule, split, 0.0)
