@@ -16,6 +16,9 @@ from oralib.scores.page import page
 #: The exit status of a verdict.
 STATUS = {"not refuted": 0, "refuted": 1, "invalid": 2, "cannot test": 3}
 
+#: The status if the claim is not refuted, but the canaries saw another noise than the stated one.
+NOT_AS_STATED = 4
+
 
 def add(commands: Commands) -> None:
     """Add the command and its options."""
@@ -25,8 +28,9 @@ def add(commands: Commands) -> None:
         description="A valid lower bound on ε from a file of canaries, CSV or Parquet, with the "
         "columns score and included, or guess and truth, and an optional column id. The exit "
         "status is 0 if --claim is not refuted (or not given), 1 if it is refuted, 2 if the audit "
-        "cannot be made or is not valid, and 3 if the audit cannot test the claim because no "
-        "outcome would have refuted it.",
+        "cannot be made or is not valid, 3 if the audit cannot test the claim because no outcome "
+        "would have refuted it, and 4 if the claim is not refuted but oralib's own canaries saw "
+        "that the training does not look like the stated one.",
         epilog="A separate fair coin must have decided whether each canary was included; "
         "including exactly half of them is not covered. Coins are 1 or 0, true or false, yes or "
         "no, or 1 or -1. A high score says that the canary seems to have been included. A guess is "
@@ -35,7 +39,7 @@ def add(commands: Commands) -> None:
         "that their number depends on the output.",
     )
     option = parser.add_argument
-    option("file", type=path, metavar="FILE", help="a CSV or Parquet file")
+    option("file", type=path, metavar="FILE", help="a CSV file, gzipped or not, or Parquet")
     option("--delta", type=float, required=True, help="the δ of the claim")
     option("--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05")
     number = parser.add_mutually_exclusive_group().add_argument
@@ -127,6 +131,8 @@ def run(chosen: argparse.Namespace) -> int:
     if audit.problem:
         print(f"error: {audit.problem}", file=sys.stderr)
         return 2
+    if verdict in (None, "not refuted") and audit.seen is not None and not audit.seen.as_stated:
+        return NOT_AS_STATED
     return 0 if verdict is None else STATUS[verdict]
 
 
@@ -136,8 +142,8 @@ def _audit(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says the same
         if file.kind == "score":
-            options |= only_scores
-            return audit_scores(file.values, file.coins, claim=chosen.claim, **options)
+            options |= {**only_scores, "claim": chosen.claim, "seen": file.seen}
+            return audit_scores(file.values, file.coins, **options)
         for name in only_scores:
             raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
         return audit_guesses(file.values, file.coins, **options)

@@ -37,7 +37,12 @@ def add(commands: Commands) -> None:
         help="use at most this many canaries, by default 150 d but at most a million; each "
         "is one more example in your training and slows it down",
     )
-    option("--sigma", type=float, help="the claimed noise multiplier; by default from --epsilon")
+    option(
+        "--sigma",
+        type=float,
+        help="the noise multiplier of the training, for Opacus optimizer.noise_multiplier; by "
+        "default computed from --epsilon, but other accountants compute other noise",
+    )
     option(
         "--accountant",
         choices=("rdp", "pld"),
@@ -58,8 +63,12 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Print the plan, and a table of what an audit would show with and without bugs."""
-    if sys.stderr.isatty():  # kernels may have to be compiled first
-        print("simulating audits…", file=sys.stderr)
+    print(
+        "Looking for a plan and simulating audits: seconds to minutes, more in the first run, "
+        "which compiles.",
+        file=sys.stderr,
+        flush=True,
+    )
     options = {name: value for name, value in vars(chosen).items() if name != "command"}
     plan = plan_audit(**options)
     print(plan)

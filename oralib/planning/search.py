@@ -187,7 +187,15 @@ def _claimed(
     if sigma is not None:
         training = replace(training, sigma=sigma)
         if epsilon is None:
-            epsilon = certified_epsilon(training, delta, accountant=accountant)
+            return certified_epsilon(training, delta, accountant=accountant), training
+        # Accountants differ a little, so the tightest that we have judges, with some room.
+        certified = certified_epsilon(training, delta)
+        if certified > 1.02 * epsilon:
+            raise ValueError(
+                f"epsilon and sigma must fit together: with sigma={sigma:g} this training is "
+                f"({certified:.3f}, {delta:g})-DP by the tightest accountant here, got "
+                f"epsilon={epsilon:g}; leave one of the two out, or correct it"
+            )
         return epsilon, training
     if epsilon is None:
         raise ValueError("epsilon or sigma must be given, got neither")
