@@ -3,11 +3,12 @@
 import gzip
 import json
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from oralib import Canaries, audit_scores, plan_audit
+from oralib import AuditPlan, Canaries, DpSgd, audit_scores, plan_audit
 from oralib.__main__ import main
 from oralib.canaries.loop import write_scores
 from oralib.planning import expected_outcomes
@@ -59,7 +60,7 @@ def test_no_training_that_canaries_scored_is_a_usage_error(bug, plan, tmp_path, 
         if status != 1:
             assert status == (0 if audit.noise_seen == 1 else 4)
         assert ("does not look like the stated one" in report) == (audit.noise_seen != 1)
-        assert "sees a bug that spares these weights" in report
+        assert "see nothing of a bug that spares these weights" in report
 
 
 @pytest.mark.filterwarnings("ignore:the noisy gradients look like")
@@ -189,3 +190,57 @@ def test_a_claim_that_contradicts_its_noise_is_refused():
     with pytest.raises(ValueError, match=r"with sigma=1 this training is \(5\.\d+, 1e-05\)-DP"):
         plan_audit(2.0, 1e-5, sigma=1.0, **how)
     assert plan_audit(2.0, 1e-5, sigma=1.37 * 1.5, **how).epsilon == 2
+
+
+@pytest.mark.filterwarnings("ignore:the noisy gradients look like")
+def test_a_plan_in_a_file_fixes_what_its_command_says(plan, tmp_path, capsys):
+    plan = replace(plan, outcomes=expected_outcomes(plan, trials=2))
+    plan.save(tmp_path / "plan.json")
+    assert AuditPlan.load(tmp_path / "plan.json").digest == plan.digest
+    file = tmp_path / "scores.csv"
+    scored(plan, 1, noise=0.1).write_scores(file)
+    status = main(command_of(plan, file))
+    report = capsys.readouterr().out
+    words = ["audit", str(file), "--plan", str(tmp_path / "plan.json")]
+    assert main(words) == status
+    planned = capsys.readouterr().out
+    assert [line for line in planned.splitlines() if line.startswith(("shown", "verdict"))] == [
+        line for line in report.splitlines() if line.startswith(("shown", "verdict"))
+    ]
+    assert plan.digest in planned
+    assert "a tenth of the noise" in " ".join(planned.split())
+    assert main([*words, "--guesses", "9"]) == 2
+    assert "--guesses must be left out" in capsys.readouterr().err
+    (tmp_path / "plan.json").write_text(
+        (tmp_path / "plan.json").read_text().replace('"k": ', '"k": 1')
+    )
+    assert main(words) == 2
+    assert "which was changed" in capsys.readouterr().err
+    write_scores(file, range(10), np.arange(10.0), np.arange(10) % 3 == 0)
+    plan.save(tmp_path / "plan.json")
+    assert main(words) == 2
+
+
+@pytest.mark.filterwarnings("ignore:the noisy gradients look like")
+def test_conformity_speaks_in_words(tmp_path, capsys):
+    claim = DpSgd(n=400, d=100, steps=30, sample_rate=0.2, sigma=1.0)
+    for noise, status in ((1.0, 0), (0.5, 1)):
+        audit, rng = Canaries(claim, 10, seed=1, keep=True), np.random.default_rng(1)
+        for step in range(claim.steps):
+            batch = rng.random(claim.n) < claim.sample_rate
+            added = rng.normal(scale=noise, size=100)
+            audit.observe(step, audit.gradient(step, batch) + added)
+        audit.write_released(tmp_path / "released.npz")
+        words = [
+            "conformity",
+            str(tmp_path / "released.npz"),
+            "--sigma",
+            "1",
+            "--sample-rate",
+            "0.2",
+        ]
+        assert main(words) == status
+        report = capsys.readouterr().out
+        assert float(report.split()[1]) == pytest.approx(noise, abs=0.05)
+        assert ("does not look like the stated" in report) == bool(status)
+        assert "canaries on weights of their own see nothing" in " ".join(report.split())

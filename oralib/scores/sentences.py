@@ -161,8 +161,8 @@ def _power(audit: "ScoreAudit", claim: float | None) -> str:
 
 #: What neither the bound nor a look at the gradients can see.
 UNSEEN = (
-    "the canaries have weights of their own: neither the bound nor this look at their gradients "
-    "sees a bug that spares these weights, or spares canaries"
+    "canaries on weights of their own see nothing of a bug that spares these weights, in other "
+    "layers say, or spares canaries: neither a bound nor a look at their gradients does"
 )
 
 
