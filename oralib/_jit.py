@@ -10,8 +10,10 @@ folders are not removed; users can delete them.
 """
 
 import contextlib
+import sys
 from collections.abc import Callable
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,16 @@ def _cache_folder() -> Path | None:
         return folder
     return None
 
+
+def _is_one_audit() -> bool:
+    """Whether this process is ``oralib audit`` or ``python -m oralib audit``."""
+    words = [Path(word).stem for word in sys.orig_argv[1:4]]
+    return any(pair == ("oralib", "audit") for pair in pairwise(words))
+
+
+# One audit calls a kernel once or twice, in which Python is faster than a compiler.
+if _is_one_audit():
+    _NUMBA.DISABLE_JIT = True
 
 _FOLDER = _cache_folder()
 

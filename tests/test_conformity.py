@@ -89,10 +89,10 @@ def test_the_command_line(tmp_path, capsys):
     words = ["conformity", str(tmp_path / "released.npz"), "--sample-rate", "0.1", "--sigma"]
     assert main([*words, "1.0"]) == 0
     said = capsys.readouterr().out
-    assert "nothing speaks against the stated training" in said
+    assert "this training looks like the stated one" in said
     assert "none in the file: canary i is taken to stay on coordinate i % 50" in said
     assert main([*words, "2.0"]) == 1
-    assert "not the stated training" in capsys.readouterr().out
+    assert "does not look like the stated one" in capsys.readouterr().out
     np.savez(tmp_path / "released.npz", included=included)
     assert main([*words, "1.0"]) == 2
     assert "must be an .npz file with the arrays gradients" in capsys.readouterr().err

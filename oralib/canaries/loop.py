@@ -22,6 +22,7 @@ from oralib.dpsgd.ratios import log_ratios, log_weights
 from oralib.dpsgd.released import LARGEST_GRADIENT
 from oralib.mechanisms import Array
 from oralib.planning import AuditPlan
+from oralib.scores.seen import Seen
 
 __all__ = ["Canaries", "write_scores"]
 
@@ -80,8 +81,8 @@ class Canaries:
         The step that is to be observed next; the first is 0.
     noise_seen : float
         The noise that the gradients show, as a share of the stated one: 1.0 unless they clearly
-        show less. Scores use it: with the stated noise, a training with a tenth of that noise would
-        look as if no canary were included.
+        show another. If it is less, scores use it: with the stated noise, a training with a tenth
+        of that noise would look as if no canary were included.
 
     Examples
     --------
@@ -111,7 +112,8 @@ class Canaries:
             raise ValueError(f"dropping must be None for canaries that stay, got {dropping=}")
         self.k = _check.integer("k", k, 1, int(self._loads[-1] @ self._widths))
         self.seed, self.public_seed = _check.seed(seed), _check.seed(public_seed, "public_seed")
-        self.included = stream(self.seed, "canaries", "coins").random(dpsgd.n) < 0.5
+        coins = stream(self.seed, "canaries", "coins").random(dpsgd.n) < 0.5
+        self.included = _check.read_only(coins)
         self.scores = np.zeros(dpsgd.n)
         self.step = 0
         self._who = np.arange(dpsgd.n)  # those that are active, in the order of their places
@@ -191,7 +193,7 @@ class Canaries:
             self._gradients[step], self._places[step] = y, where
         loads = np.repeat(self._loads[step], self._widths)
         self._learn_noise(y[:_NOISE_COORDINATES], loads[:_NOISE_COORDINATES])
-        sigma = max(dpsgd.sigma * self.noise_seen, _LEAST_NOISE)
+        sigma = max(dpsgd.sigma * min(self.noise_seen, 1.0), _LEAST_NOISE)
         if self._likelihood.size:
             tables = likelihood_tables(dpsgd.per_coordinate, 1, dpsgd.sample_rate, sigma)
             self._likelihood += log_likelihoods(y[None], tables)
@@ -225,6 +227,8 @@ class Canaries:
     def write_scores(self, path: Where) -> None:
         """Write a file with the columns id, score, included, for ``oralib audit``.
 
+        Its first line, a comment, says what the canaries saw of the training.
+
         ``--side farthest --guesses K`` makes the same guesses as :meth:`guesses` does, since the
         score of a canary that was dropped is 0.
         """
@@ -236,7 +240,7 @@ class Canaries:
                 "know less than the plan expects",
                 stacklevel=2,
             )
-        write_scores(path, range(self.dpsgd.n), self.scores, self.included)
+        write_scores(path, range(self.dpsgd.n), self.scores, self.included, self.seen)
 
     def write_released(self, path: Where) -> None:
         """Write a file for ``oralib conformity``: noisy gradients, coins and places, step by step.
@@ -287,7 +291,12 @@ class Canaries:
     @property
     def noise_seen(self) -> float:
         share, evidence = self._likeliest_noise()
-        return min(share, 1.0) if evidence > _NOISE_EVIDENCE else 1.0
+        return share if evidence > _NOISE_EVIDENCE else 1.0
+
+    @property
+    def seen(self) -> Seen:
+        """What they saw of the training so far, for :func:`oralib.audit_scores`."""
+        return Seen(self.noise_seen, self.dpsgd.sigma, self.step, self.dpsgd.steps)
 
     def _likeliest_noise(self) -> tuple[float, float]:
         """The noise that fits best, as a share of the stated one, and how much better it fits."""
@@ -330,8 +339,11 @@ class Canaries:
             self.scores[dropped] = 0.0
 
 
-def write_scores(path: Where, ids: Iterable[int], scores: Array, included: Array) -> None:
-    """A file for ``oralib audit``: a line for each canary."""
+def write_scores(
+    path: Where, ids: Iterable[int], scores: Array, included: Array, seen: Seen | None = None
+) -> None:
+    """A file for ``oralib audit``: a line for each canary, below what they saw of the training."""
     rows = zip(ids, scores.tolist(), included.tolist(), strict=True)
     lines = [f"{name},{score!r},{int(coin)}\n" for name, score, coin in rows]
-    _check.path("path", path).write_text("id,score,included\n" + "".join(lines))
+    comment = "" if seen is None else seen.comment()
+    _check.path("path", path).write_text(f"{comment}id,score,included\n{''.join(lines)}")

@@ -26,6 +26,7 @@ not weights. Ghost clipping and clipping by layers are not supported.
 
 from math import ceil
 from typing import Any
+from warnings import warn
 
 from oralib import _check
 from oralib._extra import needed
@@ -33,6 +34,7 @@ from oralib.canaries.loop import Canaries
 
 with needed("torch", "opacus"):
     import torch
+    from opacus.data_loader import DPDataLoader
     from opacus.optimizers import DPOptimizer
     from torch import Tensor, nn
     from torch.utils.data import Dataset
@@ -154,6 +156,18 @@ def attach(model: Any, optimizer: Any, loader: Any) -> None:
         raise ValueError(
             f"loader must sample at the rate of the plan, {stated:g}, got {rate:g}: choose its "
             "batch_size by batch_size(data, canaries)"
+        )
+    if not isinstance(loader, DPDataLoader):
+        raise ValueError(
+            "loader must draw Poisson samples, as the claim assumes: use the one that make_private "
+            f"returns, with poisson_sampling=True, got {type(loader).__name__}"
+        )
+    noise = float(optimizer.noise_multiplier)
+    if abs(noise / canaries.dpsgd.sigma - 1) > 0.01:
+        warn(
+            f"optimizer adds noise with multiplier {noise:g}, but the plan is for "
+            f"{canaries.dpsgd.sigma:g}: plan with --sigma {noise:g}, or sigma={noise:g}",
+            stacklevel=2,
         )
     module.push = SIZE * float(optimizer.max_grad_norm)
     module.loss_is_mean = optimizer.loss_reduction == "mean"

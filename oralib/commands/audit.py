@@ -4,9 +4,19 @@ import argparse
 import json
 import sys
 import warnings
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from oralib import ScoreAudit, __version__, _check, _folders, audit_guesses, audit_scores
+from oralib import (
+    AuditPlan,
+    ScoreAudit,
+    __version__,
+    _check,
+    _folders,
+    audit_guesses,
+    audit_scores,
+)
 from oralib._text import rounded_down
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
 from oralib.commands.common import Commands, path
@@ -15,6 +25,9 @@ from oralib.scores.page import page
 
 #: The exit status of a verdict.
 STATUS = {"not refuted": 0, "refuted": 1, "invalid": 2, "cannot test": 3}
+
+#: The status if the claim is not refuted, but the canaries saw another noise than the stated one.
+NOT_AS_STATED = 4
 
 
 def add(commands: Commands) -> None:
@@ -25,8 +38,9 @@ def add(commands: Commands) -> None:
         description="A valid lower bound on ε from a file of canaries, CSV or Parquet, with the "
         "columns score and included, or guess and truth, and an optional column id. The exit "
         "status is 0 if --claim is not refuted (or not given), 1 if it is refuted, 2 if the audit "
-        "cannot be made or is not valid, and 3 if the audit cannot test the claim because no "
-        "outcome would have refuted it.",
+        "cannot be made or is not valid, 3 if the audit cannot test the claim because no outcome "
+        "would have refuted it, and 4 if the claim is not refuted but oralib's own canaries saw "
+        "that the training does not look like the stated one.",
         epilog="A separate fair coin must have decided whether each canary was included; "
         "including exactly half of them is not covered. Coins are 1 or 0, true or false, yes or "
         "no, or 1 or -1. A high score says that the canary seems to have been included. A guess is "
@@ -35,9 +49,16 @@ def add(commands: Commands) -> None:
         "that their number depends on the output.",
     )
     option = parser.add_argument
-    option("file", type=path, metavar="FILE", help="a CSV or Parquet file")
-    option("--delta", type=float, required=True, help="the δ of the claim")
-    option("--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05")
+    option("file", type=path, metavar="FILE", help="a CSV file, gzipped or not, or Parquet")
+    option(
+        "--plan",
+        type=path,
+        metavar="PLAN.json",
+        help="a file by oralib plan --out, in which δ, β, the claim, the number of guesses and the "
+        "side were fixed before the training",
+    )
+    option("--delta", type=float, help="the δ of the claim; needed without --plan")
+    option("--beta", type=float, help="how often the bound may fail, by default 0.05")
     number = parser.add_mutually_exclusive_group().add_argument
     number("--guesses", type=int, metavar="K", help="the number of guesses, fixed in advance")
     number(
@@ -87,6 +108,9 @@ def run(chosen: argparse.Namespace) -> int:
     """Status 1 is reserved for a refuted claim, so every error has status 2."""
     from oralib.scores.file import read_scores  # pandas, for which other commands need not wait
 
+    plan = None if chosen.plan is None else _apply_plan(chosen)
+    if chosen.delta is None:
+        raise ValueError("--delta or --plan must be given, got neither")
     claim = chosen.claim
     if claim is not None:
         _check.real("claim", claim, 0, interval="[)")
@@ -94,6 +118,8 @@ def run(chosen: argparse.Namespace) -> int:
         _folders.check_new(chosen.out)
     file = read_scores(chosen.file)
     audit = _audit(file, chosen)
+    if plan is not None:
+        audit = replace(audit, notes=(*_plan_notes(plan, file, chosen.plan), *audit.notes))
     verdict = None if claim is None else audit.verdict(claim)
     if verdict == "cannot test":
         most, best = max(audit.grid, default=audit.r), rounded_down(audit.best_bound)
@@ -127,7 +153,46 @@ def run(chosen: argparse.Namespace) -> int:
     if audit.problem:
         print(f"error: {audit.problem}", file=sys.stderr)
         return 2
+    if verdict in (None, "not refuted") and audit.seen is not None and not audit.seen.as_stated:
+        return NOT_AS_STATED
     return 0 if verdict is None else STATUS[verdict]
+
+
+def _apply_plan(chosen: argparse.Namespace) -> AuditPlan:
+    """Take from the plan what it has fixed."""
+    plan = AuditPlan.load(chosen.plan)
+    fixed: dict[str, Any] = {
+        "delta": plan.delta,
+        "beta": plan.beta,
+        "claim": plan.epsilon,
+        "guesses": plan.k,
+    }
+    fixed["side"] = "farthest"
+    for name in (*fixed, "split", "grid", "seed"):
+        if getattr(chosen, name) is not None:
+            raise ValueError(f"--{name} must be left out with --plan, which has fixed it")
+    vars(chosen).update(fixed)
+    return plan
+
+
+def _plan_notes(plan: AuditPlan, file: ScoreFile, where: Path) -> list[str]:
+    """Which plan it was, whether the file fits it, and which bugs it would have found."""
+    notes = [f"claim, side and number of guesses were fixed in {where}, digest {plan.digest}"]
+    stated = plan.dpsgd.sigma, plan.dpsgd.steps
+    if file.coins.size != plan.dpsgd.n or (
+        file.seen and (file.seen.sigma, file.seen.planned) != stated
+    ):
+        raise ValueError(
+            f"--plan must be the plan of these canaries: {where} has {plan.dpsgd.n:,} canaries, "
+            f"σ = {stated[0]:g} and {stated[1]:,} steps, and the scores have other ones"
+        )
+    bugs = [f"{bug.bug} {bug.refuted:.0%}" for bug in plan.outcomes if bug.bug != "none"]
+    if bugs:
+        notes.append(
+            "so often did simulated audits by this plan refute the claim, had there been a bug: "
+            + ", ".join(bugs)
+        )
+    return notes
 
 
 def _audit(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
@@ -136,8 +201,8 @@ def _audit(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says the same
         if file.kind == "score":
-            options |= only_scores
-            return audit_scores(file.values, file.coins, claim=chosen.claim, **options)
+            options |= {**only_scores, "claim": chosen.claim, "seen": file.seen}
+            return audit_scores(file.values, file.coins, **options)
         for name in only_scores:
             raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
         return audit_guesses(file.values, file.coins, **options)

@@ -5,7 +5,9 @@ import argparse
 import numpy as np
 
 from oralib import DpSgd, _check, conformity
+from oralib._text import paragraphs
 from oralib.commands.common import Commands, path
+from oralib.scores.sentences import UNSEEN
 
 
 def add(commands: Commands) -> None:
@@ -52,9 +54,16 @@ def run(chosen: argparse.Namespace) -> int:
     result = conformity(stated, gradients, included, places=arrays.get("places"))
     if "places" not in arrays:
         print(f"places    none in the file: canary i is taken to stay on coordinate i % {d}")
-    for name in ("signal", "spread", "steps"):
-        print(f"{name:<10}{getattr(result, name):+.2f}")
-    print(f"p-value   {result.p_value:.3g}")
+    depend = "neighbouring steps are" if result.steps >= 0 else "neighbouring steps are inversely"
     doubtful = result.p_value < beta
-    print(f"verdict   {'not' if doubtful else 'nothing speaks against'} the stated training")
+    verdict = "does not look" if doubtful else "looks"
+    rows = [
+        ("noise", f"{result.noise:.2f} of the stated (z = {result.spread:+.1f})"),
+        ("canaries", f"{result.gradient:.2f} of the stated gradient (z = {result.signal:+.1f})"),
+        ("steps", f"{depend} related by z = {result.steps:+.1f}, where honest ones give -3 to 3"),
+        ("p-value", f"{result.p_value:.3g}"),
+        ("verdict", f"this training {verdict} like the stated one, as far as these gradients show"),
+        ("unseen", UNSEEN),
+    ]
+    print(paragraphs(rows))
     return int(doubtful)

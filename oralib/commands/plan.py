@@ -2,8 +2,9 @@
 
 import argparse
 import sys
+from dataclasses import replace
 
-from oralib.commands.common import Commands
+from oralib.commands.common import Commands, path
 from oralib.planning import AIMS, expected_outcomes, plan_audit
 
 
@@ -37,7 +38,12 @@ def add(commands: Commands) -> None:
         help="use at most this many canaries, by default 150 d but at most a million; each "
         "is one more example in your training and slows it down",
     )
-    option("--sigma", type=float, help="the claimed noise multiplier; by default from --epsilon")
+    option(
+        "--sigma",
+        type=float,
+        help="the noise multiplier of the training, for Opacus optimizer.noise_multiplier; by "
+        "default computed from --epsilon, but other accountants compute other noise",
+    )
     option(
         "--accountant",
         choices=("rdp", "pld"),
@@ -53,18 +59,33 @@ def add(commands: Commands) -> None:
     )
     option("--trials", type=int, default=40, help="number of simulated audits, by default 40")
     option("--seed", type=int, default=0, help="seed of the simulation, by default 0")
+    file = "write the plan into this file, for oralib audit --plan"
+    option("--out", type=path, metavar="PLAN.json", help=file)
     parser.set_defaults(command=run)
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Print the plan, and a table of what an audit would show with and without bugs."""
-    if sys.stderr.isatty():  # kernels may have to be compiled first
-        print("simulating audits…", file=sys.stderr)
-    options = {name: value for name, value in vars(chosen).items() if name != "command"}
+    print(
+        "Looking for a plan and simulating audits: seconds to minutes, more in the first run, "
+        "which compiles.",
+        file=sys.stderr,
+        flush=True,
+    )
+    options = {
+        name: value for name, value in vars(chosen).items() if name not in ("command", "out")
+    }
     plan = plan_audit(**options)
-    print(plan)
     if plan.trials:
         outcomes = expected_outcomes(plan, trials=min(plan.trials, 20), seed=chosen.seed)
+        plan = replace(plan, outcomes=outcomes)
+    if chosen.out is not None:
+        plan.save(chosen.out)
+    print(plan)
+    if chosen.out is not None:
+        print(f"\nThe plan is in {chosen.out}, so this does the same as the last command:\n")
+        print(f"oralib audit scores.csv --plan {chosen.out}")
+    if plan.trials:
         trials = outcomes[0].trials
         print(f"\nWhat to expect, from {trials} simulated audits of each kind, ± standard error:\n")
         print(f"{'bug':<28}{f'right of {plan.k}':>16}{'bound':>16}{'share refuted':>16}")

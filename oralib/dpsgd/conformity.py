@@ -13,6 +13,7 @@ Each sums so many numbers that it is nearly standard normal if the training is t
 """
 
 from dataclasses import dataclass
+from math import nan, sqrt
 
 import numpy as np
 import scipy
@@ -29,7 +30,8 @@ class Conformity:
 
     ``signal`` says how far the included canaries are from where they should be, ``spread`` how far
     the spread of the gradients is from that of the stated noise and sampling, and ``steps`` how far
-    neighbouring steps depend on each other.
+    neighbouring steps depend on each other. ``gradient`` and ``noise`` are estimates: the size of
+    the canaries' gradients and of the noise, as shares of the stated ones.
 
     Examples
     --------
@@ -40,6 +42,8 @@ class Conformity:
     signal: float
     spread: float
     steps: float
+    gradient: float = nan
+    noise: float = nan
 
     @property
     def p_value(self) -> float:
@@ -93,10 +97,14 @@ def conformity(
         scaled = error / np.sqrt(variance)
         steps = float((scaled[1:] * scaled[:-1]).sum() / np.sqrt(scaled[1:].size))
     amount = float((weight * ones).sum())
+    size = float((weight * y).sum()) / (q * amount) if amount else 1.0
+    rest = ((y - size * q * ones) ** 2 - size**2 * of_batch).mean()
     return Conformity(
         signal=float((weight * error).sum() / np.sqrt(amount)) if amount else 0.0,
         spread=float((error**2 - variance).sum() / np.sqrt(spread.sum())),
         steps=steps,
+        gradient=size if amount else nan,
+        noise=sqrt(max(float(rest), 0.0)) / dpsgd.sigma,
     )
 
 

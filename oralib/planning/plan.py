@@ -1,13 +1,43 @@
 """The plan of an audit, and in words: what to do, what to expect, and the lines of code."""
 
-from dataclasses import dataclass
-from math import nan
+import json
+import os
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from math import isnan, nan
 
 import numpy as np
 
+from oralib import _check
 from oralib._text import confidence, paragraphs, short
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
+
+#: What is not simulated is nan, which JSON does not have.
+_MAY_BE_NAN = ("bound", "bound_se", "refuted")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What simulated audits of a training with a bug show; the bug is "none" if it is honest.
+
+    The mean number of right guesses, the mean bound, and the share of audits that refute the
+    claim, each with its standard error.
+
+    Examples
+    --------
+    >>> Outcome("none", 71.5, 3.3, 0.55, 0.14, 0.0, 0.0, trials=4).bound
+    0.55
+    """
+
+    bug: str
+    right: float
+    right_se: float
+    bound: float
+    bound_se: float
+    refuted: float
+    refuted_se: float
+    trials: int
 
 
 @dataclass(frozen=True)
@@ -32,6 +62,8 @@ class AuditPlan:
     noise, refuted : float
         The share of the stated noise at which the plan is to refute the claim, and the share of
         simulated audits that do so there; 1 and nan if it aims for the largest bound.
+    outcomes : tuple of Outcome
+        What to expect of an honest training and of bugs, by ``expected_outcomes``; may be empty.
 
     Examples
     --------
@@ -55,6 +87,41 @@ class AuditPlan:
     trials: int
     noise: float = 1.0
     refuted: float = nan
+    outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Twelve digits that change with whatever must be fixed in advance."""
+        drop = None if self.dropping is None else asdict(self.dropping)
+        fixed = asdict(self.dpsgd), drop, self.epsilon, self.delta, self.beta, self.k
+        return sha256(json.dumps(fixed).encode()).hexdigest()[:12]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan into a JSON file, for ``oralib audit --plan``."""
+        fields = asdict(self) | {"digest": self.digest}
+        fields |= {name: None for name in _MAY_BE_NAN if isnan(fields[name])}
+        text = json.dumps(fields, indent=1, allow_nan=False)
+        _check.path("path", path).write_text(f"{text}\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "AuditPlan":
+        """The plan in a file by :meth:`save`; a ValueError if somebody has changed it."""
+        try:
+            fields = json.loads(_check.path("path", path).read_text(encoding="utf-8"))
+            digest = fields.pop("digest")
+            fields |= {name: nan for name in _MAY_BE_NAN if fields[name] is None}
+            fields["dpsgd"] = DpSgd(**fields["dpsgd"])
+            if fields["dropping"] is not None:
+                fields["dropping"] = Dropping(**fields["dropping"])
+            fields["outcomes"] = tuple(Outcome(**outcome) for outcome in fields["outcomes"])
+            plan = cls(**fields)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"path must be a file by AuditPlan.save, got {path}: {error}"
+            ) from None
+        if plan.digest != digest:
+            raise ValueError(f"path must be a plan as it was saved, got {path}, which was changed")
+        return plan
 
     @property
     def best(self) -> float:

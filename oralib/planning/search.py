@@ -1,6 +1,6 @@
 """The search for a plan, and what to expect of it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, nan, sqrt
 from typing import Any
 
@@ -16,7 +16,7 @@ from oralib.bounds import valid_lower_bound
 from oralib.dpsgd import DpSgd, simulate_hopping
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.planning.designs import Claim, Design, designs
-from oralib.planning.plan import AuditPlan
+from oralib.planning.plan import AuditPlan, Outcome
 from oralib.planning.refute import find_refutation
 
 #: Numbers of guesses to choose from for the largest bound.
@@ -36,29 +36,6 @@ BUGS = {
 
 #: By default no more canaries than this are planned.
 MOST_CANARIES = 10**6
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What simulated audits of a training with a bug show; the bug is "none" if it is honest.
-
-    The mean number of right guesses, the mean bound, and the share of audits that refute the
-    claim, each with its standard error.
-
-    Examples
-    --------
-    >>> Outcome("none", 71.5, 3.3, 0.55, 0.14, 0.0, 0.0, trials=4).bound
-    0.55
-    """
-
-    bug: str
-    right: float
-    right_se: float
-    bound: float
-    bound_se: float
-    refuted: float
-    refuted_se: float
-    trials: int
 
 
 def plan_audit(
@@ -187,7 +164,15 @@ def _claimed(
     if sigma is not None:
         training = replace(training, sigma=sigma)
         if epsilon is None:
-            epsilon = certified_epsilon(training, delta, accountant=accountant)
+            return certified_epsilon(training, delta, accountant=accountant), training
+        # Accountants differ a little, so the tightest that we have judges, with some room.
+        certified = certified_epsilon(training, delta)
+        if certified > 1.02 * epsilon:
+            raise ValueError(
+                f"epsilon and sigma must fit together: with sigma={sigma:g} this training is "
+                f"({certified:.3f}, {delta:g})-DP by the tightest accountant here, got "
+                f"epsilon={epsilon:g}; leave one of the two out, or correct it"
+            )
         return epsilon, training
     if epsilon is None:
         raise ValueError("epsilon or sigma must be given, got neither")

@@ -18,9 +18,22 @@ from oralib.bounds import (
     valid_lower_bound,
     valid_rule,
 )
-from oralib.scores.columns import Bits, guesses_and_coins, scores_and_coins
-from oralib.scores.guessing import best_number, exact_bounds, parts, right_guesses, ties_drawn
+from oralib.scores.columns import (
+    Bits,
+    are_listed_twice,
+    guesses_and_coins,
+    scores_and_coins,
+)
+from oralib.scores.guessing import (
+    best_number,
+    exact_bounds,
+    parts,
+    ranking,
+    right_guesses,
+    ties_drawn,
+)
 from oralib.scores.result import UNFAIR, ScoreAudit
+from oralib.scores.seen import Seen
 
 #: If exactly half of this many canaries are included, the audit assumes a design that is not
 #: covered. Fair coins balance with probability about 0.8 / √n: for fewer canaries that is ordinary.
@@ -43,6 +56,7 @@ def audit_scores(
     claim: float | None = None,
     coins: str | None = None,
     seed: int = 0,
+    seen: Seen | None = None,
 ) -> ScoreAudit:
     """Audit a training by the scores of its canaries.
 
@@ -50,7 +64,8 @@ def audit_scores(
 
     The audit is not valid, and a warning says why, if the coins are too unlikely for fair ones, or
     if so few guesses are right that the scores must have the wrong sign (both by exact binomial
-    tests at 0.001), or if exactly half of 40 or more canaries were included.
+    tests at 0.001), or if exactly half of 40 or more canaries were included, or if each canary
+    seems to be listed twice. It has no bounds then: they are nan.
 
     Parameters
     ----------
@@ -78,6 +93,8 @@ def audit_scores(
         them included, is an error, since no bound here is valid for that.
     seed : int
         The seed of the split and of the order of equal scores. Do not choose it by the result.
+    seen : Seen or None
+        What the canaries saw of the training, ``Canaries.seen``, if they made the scores.
 
     Examples
     --------
@@ -91,6 +108,7 @@ def audit_scores(
     3.224
     """
     values, bits = scores_and_coins(scores, included, side)
+    twice = are_listed_twice(values, bits)
     n, seed = bits.size, _check.seed(seed)
     beta, delta = _check.level(beta, delta)
     if claim is not None:
@@ -123,10 +141,14 @@ def audit_scores(
     if ties:
         notes.append(f"{ties} of the {r} guesses were drawn by lot among canaries of equal scores")
     how: dict[str, Any] = {"beta": beta, "number": number, "grid": tuple(k.tolist()), "side": side}
-    how |= {"ties_drawn": ties, "seed": seed, "notes": tuple(notes)}
+    if side == "farthest" and not values.min() < 0 < values.max():
+        word = "included" if values.max() > 0 else "left out"
+        notes.append(f"no score has the other sign, so every guess says {word!r}")
+    how |= {"ties_drawn": ties, "seed": seed, "notes": tuple(notes), "seen": seen}
+    how |= ranking(values, bits[audited])
     audit = _audit(_counts(v, r, values.size, number != "split", coins), delta, level, **how)
     hint = "higher scores must mean included: multiply them by -1?"
-    return _with_coins(audit, bits, coins, r, hint)
+    return _with_coins(audit, bits, coins, r, hint, twice=twice)
 
 
 def audit_guesses(
@@ -233,9 +255,9 @@ def _audit(counts: Counts, delta: float, level: float, **how: Any) -> ScoreAudit
 
 
 def _with_coins(
-    audit: ScoreAudit, bits: Bits, coins: str | None, taken: int, hint: str
+    audit: ScoreAudit, bits: Bits, coins: str | None, taken: int, hint: str, *, twice: bool = False
 ) -> ScoreAudit:
-    """The audit with what its coins say; a warning if they are a problem."""
+    """The audit with what its coins say; without bounds and with a warning if it is not valid."""
     n, included, notes = bits.size, int(bits.sum()), audit.notes
     # The exact two-sided test of fair coins.
     p_value = float(min(1.0, 2 * scipy.special.bdtr(min(included, n - included), n, 0.5)))
@@ -254,7 +276,12 @@ def _with_coins(
             "on each other, and no bound here is valid. If each canary had a fair coin of its own, "
             "and they just happened to balance, say so: coins='independent', or --coins independent"
         )
-    elif wrong < UNFAIR:
+    elif twice:
+        problem = (
+            "no score occurs only once, and equal scores have equal coins: each canary seems to be "
+            "listed twice. List each once; a column id would show that they differ"
+        )
+    elif wrong < UNFAIR and audit.seen is None:  # our own canaries know the sign of their scores
         problem = (
             f"{hint} Only {audit.v} of {taken} guesses are right, and blind ones do this badly "
             f"with probability {wrong:.1g}. (Trying both signs on the same canaries makes the "
@@ -265,5 +292,6 @@ def _with_coins(
         notes = (by_chance, *notes)
     if problem:
         warn(problem, stacklevel=3)
+        audit = replace(audit, bound=nan, pure_bound=nan, fdp_bound=nan, estimate=nan)
     audit = replace(audit, canaries=n, included=included, coins_p_value=p_value)
     return replace(audit, problem=problem, notes=notes)

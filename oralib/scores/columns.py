@@ -7,12 +7,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
+from oralib.scores.seen import Seen
 
 Reals: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bits: TypeAlias = NDArray[np.bool_]
 
 SIDES = ("both", "included", "farthest")
+
+#: So many equal pairs of scores do not have equal coins by chance.
+MANY_VALUES = 20
 
 
 class ScoreFile(NamedTuple):
@@ -22,6 +26,7 @@ class ScoreFile(NamedTuple):
     values: Reals  # scores, or guesses with nan for none
     coins: Reals  # 1.0 or 0.0, or 1.0 or -1.0
     digest: str  # SHA-256
+    seen: Seen | None = None  # what canaries of ours wrote into its first line
 
 
 def column(name: str, value: ArrayLike) -> Reals:
@@ -60,17 +65,27 @@ def bits_of(name: str, value: ArrayLike) -> Bits:
 
 
 def scores_and_coins(scores: ArrayLike, included: ArrayLike, side: str) -> tuple[Reals, Bits]:
-    """Scores that differ, finite, and on both sides of 0 if that is needed; and their coins."""
+    """Scores that differ and are finite, and their coins."""
     values = _check.reals("scores", column("scores", scores), -inf, inf, interval="()")
     bits = bits_of("included", included)
     check_same_canaries(scores=scores, included=included)
     if (values == values[0]).all():
         got = f"{bits.size} scores that are all {values[0]:g}"
         raise ValueError(f"scores must differ: they say nothing about who was included, got {got}")
-    if _check.one_of("side", side, SIDES) == "farthest" and not values.min() < 0 < values.max():
-        got = f"scores from {values.min():g} to {values.max():g}"
-        raise ValueError(f"scores must lie on both sides of 0 for side='farthest', got {got}")
+    _check.one_of("side", side, SIDES)
     return values, bits
+
+
+def are_listed_twice(values: Reals, bits: Bits) -> bool:
+    """Whether no score occurs once, and equal scores go with equal coins, as if listed twice.
+
+    Scores with few values, or tied at 0 because canaries were dropped, may have equal coins by
+    chance or by a leak; so there must be many values, and one of them may have both coins.
+    """
+    _, group, times = np.unique(values, return_inverse=True, return_counts=True)
+    ones = np.bincount(group.ravel(), weights=bits)
+    mixed = int(((ones > 0) & (ones < times)).sum())
+    return bool(times.min() > 1 and times.size >= MANY_VALUES and mixed <= 1)
 
 
 def guesses_and_coins(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits, Bits]:

@@ -1,7 +1,8 @@
 """Files of scores or guesses: every cell is understood, or an error names its line and column.
 
 A file is CSV, in UTF-8, with a header, cells between commas, semicolons or tabs, and one line per
-canary; or Parquet. Its columns are found by name, in any order, and other columns are ignored:
+canary, gzipped or not; or Parquet. Its columns are found by name, in any order, and other columns
+are ignored:
 
 - ``score`` and ``included``, or
 - ``guess`` and ``truth``,
@@ -13,7 +14,9 @@ coins are 1 or -1, 0 also means no guess; where they are 1 or 0, it means "left 
 """
 
 import csv
+import gzip
 import re
+import zlib
 from hashlib import sha256
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -23,6 +26,7 @@ import pandas as pd
 
 from oralib import _check
 from oralib.scores.columns import Reals, ScoreFile
+from oralib.scores.seen import Seen
 
 PAIRS = (("score", "included"), ("guess", "truth"))
 
@@ -52,18 +56,29 @@ def read_scores(path: Path) -> ScoreFile:
         raise ValueError(f"{path} is a folder; give a file") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}") from None
+    if content.startswith(b"\x1f\x8b"):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} is a damaged gzip file: {error}") from None
     for start, kind in _OTHERS.items():
         if content.lstrip().startswith(start):
             raise ValueError(f"{path} is {kind}; save it as CSV, with the names of its columns")
     try:
-        table = _parquet(content) if content[:4] == b"PAR1" else _csv(content)
-        return ScoreFile(*_columns(table), sha256(content).hexdigest())
+        if content[:4] == b"PAR1":
+            table, seen = _parquet(content), None
+        else:
+            table, seen = _csv(content)
+        return ScoreFile(*_columns(table), sha256(content).hexdigest(), seen)
     except ValueError as error:
         raise ValueError(f"{path}{error}") from None
 
 
-def _csv(content: bytes) -> pd.DataFrame:
-    """All cells as words, in a table indexed by line; the first line names the columns."""
+def _csv(content: bytes) -> tuple[pd.DataFrame, Seen | None]:
+    """All cells as words, in a table indexed by line, and what a comment above it says.
+
+    The first line names the columns; if canaries of ours wrote the file, their comment is above it.
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -73,6 +88,9 @@ def _csv(content: bytes) -> pd.DataFrame:
     if not text.strip():
         raise ValueError(" is empty: it must have a line with names of columns and one per canary")
     text = text.lstrip("\r\n")
+    above, seen = 1, Seen.of_comment(re.split(r"[\r\n]", text, maxsplit=1)[0])
+    if seen is not None:
+        above, text = 2, text.split("\n", 1)[-1]
     first = re.split(r"[\r\n]", text, maxsplit=1)[0]
     headers = {mark: next(csv.reader([first], delimiter=mark)) for mark in ",;\t"}
     mark = next((mark for mark, names in headers.items() if _pairs(names)), ",")
@@ -91,8 +109,9 @@ def _csv(content: bytes) -> pd.DataFrame:
     lines = len(re.findall(r"\r\n|\r|\n", text.rstrip("\r\n"))) + 1
     if len(table.iloc[:lines]) < lines:  # a quote that is not closed swallows the lines below it
         raise ValueError(" has a quoted cell that spans several lines; leave such cells out")
-    table.columns, table.index = names, pd.RangeIndex(1, len(table) + 1, name="line")
-    return table[(table != "").any(axis=1)].iloc[1:]
+    lines_of_file = pd.RangeIndex(above, len(table) + above, name="line")
+    table.columns, table.index = names, lines_of_file
+    return table[(table != "").any(axis=1)].iloc[1:], seen
 
 
 def _parquet(content: bytes) -> pd.DataFrame:

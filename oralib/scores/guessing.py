@@ -1,6 +1,7 @@
 """From scores to guesses: whose coins are guessed, how many, and how many guesses are right."""
 
 import numpy as np
+import scipy
 
 from oralib._streams import stream
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
@@ -53,6 +54,22 @@ def ties_drawn(values: Reals, r: int, side: str) -> int:
     if 0 < low < n and up[low - 1] == up[low]:
         tied += int((up[:low] == up[low]).sum())
     return tied
+
+
+def ranking(values: Reals, bits: Bits) -> dict[str, float]:
+    """How well scores rank canaries: the AUROC, and the power at one false positive in a hundred.
+
+    These are common beside a bound, and are no bounds themselves.
+    """
+    ranks = scipy.stats.rankdata(values)
+    ones = int(bits.sum())
+    zeros = bits.size - ones
+    if not ones or not zeros:
+        return {}
+    auroc = (ranks[bits].sum() - ones * (ones + 1) / 2) / (ones * zeros)
+    # The least score above all but a hundredth of the canaries that were left out.
+    cut = np.sort(values[~bits])[::-1][int(0.01 * zeros)]
+    return {"auroc": float(auroc), "tpr_at_1_percent": float((values[bits] > cut).mean())}
 
 
 def exact_bounds(right: Ints, k: Ints, level: float, delta: float) -> Reals:

@@ -12,6 +12,7 @@ from oralib import _check
 from oralib._text import paragraphs
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.scores import sentences
+from oralib.scores.seen import Seen
 
 #: Coins with a smaller p-value are not accepted as fair, nor guesses as having the right sign.
 UNFAIR = 1e-3
@@ -60,9 +61,14 @@ class ScoreAudit:
         Guesses that were drawn by lot among equal scores; the seed of that and of the split.
     feedback : str
         What the guesser was told as it went, as :class:`oralib.Counts` names it.
+    auroc, tpr_at_1_percent : float or None
+        How well the scores rank the audited canaries, and which share of the included ones scores
+        higher than all but 1% of the others. Neither is a bound.
+    seen : Seen or None
+        What the canaries saw of the training, if they made the scores.
     problem : str
-        Why nothing has been shown, whatever the numbers say: coins that are not fair, or exactly
-        balanced, or scores of the wrong sign. Otherwise empty.
+        Why nothing has been shown: coins that are not fair, or exactly balanced, canaries that are
+        listed twice, or scores of the wrong sign. Then all bounds are nan. Otherwise empty.
     notes : tuple of str
         What to know before you believe these numbers.
 
@@ -95,6 +101,9 @@ class ScoreAudit:
     ties_drawn: int = 0
     seed: int | None = None
     feedback: str = "none"
+    auroc: float | None = None
+    tpr_at_1_percent: float | None = None
+    seen: Seen | None = None
     problem: str = ""
     notes: tuple[str, ...] = ()
 
@@ -155,6 +164,23 @@ class ScoreAudit:
         if not most or not enough(most):
             return None
         return bisect_left(range(1, most + 1), True, key=enough) + 1
+
+    def right_needed(self, claim: float) -> int | None:
+        """How many of its guesses had to be right to refute a claim; None if even all are too few.
+
+        Examples
+        --------
+        >>> from oralib import audit_counts
+        >>> audit = audit_counts(Counts(80, 120, n=1000, r_fixed=True), delta=1e-5)
+        >>> audit.right_needed(2.0), audit.right_needed(8.0)
+        (113, None)
+        """
+        claim = _check.real("claim", claim, 0)
+
+        def enough(v: int) -> bool:
+            return self.bound_of(v, self.r, self.n) > claim
+
+        return bisect_left(range(self.r + 1), True, key=enough) if enough(self.r) else None
 
     def bound_of(self, v: int, r: int, n: int) -> float:
         """The bound of other counts in an audit like this."""

@@ -5,6 +5,7 @@ from math import inf, isnan
 from typing import TYPE_CHECKING
 
 from oralib._text import confidence, rounded_down, short
+from oralib.scores.seen import Seen
 
 if TYPE_CHECKING:
     from oralib.scores.result import ScoreAudit
@@ -26,6 +27,8 @@ def rows(audit: "ScoreAudit", claim: float | None) -> list[tuple[str, str]]:
         judged = "none: the claim cannot be judged by this audit, which is not valid"
         rows.append(("verdict", judged if audit.problem else "; ".join(headline(audit, claim))))
     rows.append(("power", _power(audit, claim)))
+    if audit.seen is not None:
+        rows += [("training", _looks(audit.seen)), ("unseen", UNSEEN)]
     if not audit.problem:
         rows += _other_bounds(audit)
     rows.append(("assumed", assumptions(audit)["bound"]))
@@ -147,10 +150,32 @@ def _power(audit: "ScoreAudit", claim: float | None) -> str:
     best = f"even {most} right of {most} would show {rounded_down(audit.best_bound)}, not more"
     if claim is None:
         return best
+    enough = audit.right_needed(claim)
+    if enough is not None:
+        return f"{enough:,} right of {audit.r:,} would refute ε = {claim:g}; {best}"
     needed = audit.guesses_needed(claim)
     if needed is None:
         return f"{best}; no number of guesses could refute ε = {claim:g} in such an audit"
     return f"{best}; to refute ε = {claim:g} takes {needed:,} guesses, all of them right"
+
+
+#: What neither the bound nor a look at the gradients can see.
+UNSEEN = (
+    "canaries on weights of their own see nothing of a bug that spares these weights, in other "
+    "layers say, or spares canaries: neither a bound nor a look at their gradients does"
+)
+
+
+def _looks(seen: Seen) -> str:
+    """Whether the training looks like the stated one, as far as the canaries saw it."""
+    some = "all" if seen.steps == seen.planned else "only"
+    steps = f"{some} {seen.steps:,} of {seen.planned:,} planned steps were observed"
+    if seen.as_stated:
+        return f"its gradients show the stated noise, σ = {seen.sigma:g}; {steps}"
+    return (
+        f"it does not look like the stated one: its gradients show {seen.noise:g} of the stated "
+        f"noise, σ = {seen.sigma:g}. Whatever the verdict says, find out why; {steps}"
+    )
 
 
 def _other_bounds(audit: "ScoreAudit") -> list[tuple[str, str]]:
@@ -165,6 +190,9 @@ def _other_bounds(audit: "ScoreAudit") -> list[tuple[str, str]]:
             "the training is that of a Gaussian mechanism; otherwise this is not guaranteed"
         )
         rows.append(("f-DP", fdp))
+    if audit.auroc is not None:
+        words = f"AUROC {audit.auroc:.3f}; {audit.tpr_at_1_percent:.1%} of the included canaries"
+        rows.append(("ranking", f"{words} score above all but 1% of the others: not a bound"))
     if audit.r:
         estimate = f"ε = {audit.estimate:.3f}, by the accuracy alone: not a bound"
         if 0 < audit.estimate < inf:

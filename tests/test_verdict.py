@@ -1,0 +1,246 @@
+"""From a plan to a verdict by the plan's own command, for honest training runs and for bugs."""
+
+import gzip
+import json
+import shlex
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from oralib import AuditPlan, Canaries, DpSgd, audit_scores, plan_audit
+from oralib.__main__ import main
+from oralib.canaries.loop import write_scores
+from oralib.planning import expected_outcomes
+from oralib.planning.search import BUGS
+from oralib.scores.file import read_scores
+from oralib.scores.seen import Seen
+
+#: Share of the stated noise, size of a canary's gradient, share of the stated sample rate.
+TRAININGS = {bug: (noise, norm, 1.0) for bug, (noise, norm) in BUGS.items()} | {
+    "twice the noise": (2.0, 1.0, 1.0),
+    "gradients of ten thresholds": (1.0, 10.0, 1.0),
+    "twice the sample rate": (1.0, 1.0, 2.0),
+}
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_audit(1.0, 1e-5, d=500, steps=20, sample_rate=0.1, trials=0)
+
+
+def scored(plan, seed, noise=1.0, norm=1.0, rate=1.0, steps=None):
+    """The canaries of a training run in NumPy."""
+    audit, rng, dpsgd = Canaries.from_plan(plan, seed=seed), np.random.default_rng(seed), plan.dpsgd
+    for step in range(steps or dpsgd.steps):
+        batch = rng.random(dpsgd.n) < rate * dpsgd.sample_rate
+        added = rng.normal(scale=noise * dpsgd.sigma, size=dpsgd.used_coordinates)
+        audit.observe(step, norm * audit.gradient(step, batch) + added)
+    return audit
+
+
+def command_of(plan, file):
+    """The command that the plan prints, for this file."""
+    *_, first, second = str(plan).splitlines()
+    program, *words = shlex.split(f"{first.removesuffix(chr(92))} {second}")
+    assert program == "oralib"
+    return [str(file) if word == "scores.csv" else word for word in words]
+
+
+@pytest.mark.filterwarnings("ignore:the noisy gradients look like")
+@pytest.mark.parametrize("bug", TRAININGS)
+def test_no_training_that_canaries_scored_is_a_usage_error(bug, plan, tmp_path, capsys):
+    for seed in range(3):
+        file = tmp_path / f"{seed}.csv"
+        audit = scored(plan, seed, *TRAININGS[bug])
+        audit.write_scores(file)
+        status = main(command_of(plan, file))
+        report = " ".join(capsys.readouterr().out.split())
+        assert status in ((0,) if bug == "none" else (0, 1, 4)), report
+        if status != 1:
+            assert status == (0 if audit.noise_seen == 1 else 4)
+        assert ("does not look like the stated one" in report) == (audit.noise_seen != 1)
+        assert "see nothing of a bug that spares these weights" in report
+
+
+@pytest.mark.filterwarnings("ignore:the noisy gradients look like")
+@pytest.mark.slow
+def test_verdicts_are_those_that_the_plan_foretells(plan):
+    for outcome in expected_outcomes(plan, trials=20):
+        if outcome.bug not in BUGS:
+            continue
+        audits = [scored(plan, seed, *BUGS[outcome.bug]) for seed in range(10)]
+        right = [audit.counts().v[0] for audit in audits]
+        error = np.hypot(np.std(right, ddof=1) / np.sqrt(10), outcome.right_se)
+        assert np.mean(right) == pytest.approx(outcome.right, abs=4 * error + 1)
+
+
+def test_scores_of_one_sign_are_audited():
+    rng = np.random.default_rng(1)
+    included = rng.random(1000) < 0.5
+    scores = rng.exponential(size=1000) + 3 * included
+    audit = audit_scores(scores, included, delta=1e-5, guesses=200, side="farthest")
+    assert audit.v > 180
+    assert audit.bound > 1
+    assert audit.notes == ("no score has the other sign, so every guess says 'included'",)
+    with pytest.warns(UserWarning, match="multiply them by -1"):
+        turned = audit_scores(-scores, included, delta=1e-5, guesses=200, side="farthest")
+    assert turned.problem
+    seen = Seen(noise=1.0, sigma=1.0, steps=1, planned=1)  # by canaries that know the sign
+    how = {"delta": 1e-5, "guesses": 200, "side": "farthest", "seen": seen}
+    assert audit_scores(-scores, included, **how).bound == 0
+
+
+def test_what_the_canaries_saw_is_in_the_file_and_in_the_report(plan, tmp_path, capsys):
+    file = tmp_path / "scores.csv"
+    with pytest.warns(UserWarning, match="only 12 of 20 planned steps"):
+        scored(plan, 1, steps=12).write_scores(file)
+    seen = read_scores(file).seen
+    assert seen == Seen(noise=1.0, sigma=plan.dpsgd.sigma, steps=12, planned=20)
+    assert main([*command_of(plan, file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["seen"]["steps"] == 12
+    lines = file.read_text().splitlines()
+    lines[4] = "x,1.0,2"
+    file.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match="line 5, column included"):
+        read_scores(file)
+    lines[0] = lines[0].replace("}", "")
+    file.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match="comment of the canaries is damaged"):
+        read_scores(file)
+
+
+@pytest.mark.filterwarnings("ignore:the noisy gradients look like")
+@pytest.mark.parametrize("noise", [0.5, 2.0])
+def test_less_and_more_noise_are_seen(noise, plan):
+    assert scored(plan, 1, noise).seen.noise == noise
+    assert not scored(plan, 1, noise).seen.as_stated
+
+
+def test_an_audit_that_is_not_valid_has_no_bound(tmp_path, capsys):
+    rng = np.random.default_rng(2)
+    included = rng.random(400) < 0.7
+    scores = rng.normal(size=400) + 3 * included
+    with pytest.warns(UserWarning, match="fair coins are this odd"):
+        audit = audit_scores(scores, included, delta=1e-5, guesses=50)
+    assert np.isnan([audit.bound, audit.pure_bound, audit.fdp_bound, audit.estimate]).all()
+    file = tmp_path / "scores.csv"
+    write_scores(file, range(400), scores, included)
+    assert main(["audit", str(file), "--delta", "1e-5", "--guesses", "50", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["bound"] is None
+
+
+def test_canaries_that_are_listed_twice_are_seen():
+    rng = np.random.default_rng(3)
+    included = rng.random(300) < 0.5
+    scores = rng.normal(size=300) + included
+    how = {"delta": 1e-5, "guesses": 50, "coins": "independent"}
+    with pytest.warns(UserWarning, match="listed twice"):
+        audit = audit_scores(np.tile(scores, 2), np.tile(included, 2), **how)
+    assert audit.verdict(1.0) == "invalid"
+    # A leak of every coin, or scores with few values, are something else.
+    for values in (included.astype(float), np.round(scores), np.repeat(scores[:150], 2)):
+        assert not audit_scores(values, included, **how).problem
+
+
+def test_right_guesses_that_would_have_refuted():
+    rng = np.random.default_rng(4)
+    included = rng.random(2000) < 0.5
+    audit = audit_scores(rng.normal(size=2000), included, delta=1e-5, guesses=120)
+    least = audit.right_needed(2.0)
+    assert audit.bound_of(least, 120, 2000) > 2 >= audit.bound_of(least - 1, 120, 2000)
+    assert audit.right_needed(9.0) is None
+    assert f"{least} right of 120 would refute ε = 2" in " ".join(audit.report(2.0).split())
+
+
+def test_rankings_are_those_of_all_pairs():
+    rng = np.random.default_rng(5)
+    included = rng.random(500) < 0.5
+    scores = np.round(rng.normal(size=500) + included, 1)
+    audit = audit_scores(scores, included, delta=1e-5, guesses=50)
+    pairs = scores[included][:, None] - scores[~included]
+    assert audit.auroc == pytest.approx(((pairs > 0) + (pairs == 0) / 2).mean())
+    reached = [
+        (scores[included] > cut).mean()
+        for cut in scores
+        if (scores[~included] > cut).mean() <= 0.01
+    ]
+    assert audit.tpr_at_1_percent == pytest.approx(max(reached))
+
+
+def test_coins_cannot_be_changed(plan):
+    audit = Canaries.from_plan(plan, seed=1)
+    with pytest.raises(ValueError, match="read-only"):
+        audit.included[0] = True
+
+
+def test_a_gzipped_file_is_read(plan, tmp_path):
+    file = tmp_path / "scores.csv"
+    scored(plan, 1).write_scores(file)
+    packed = tmp_path / "scores.csv.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    assert (read_scores(packed).values == read_scores(file).values).all()
+    packed.write_bytes(packed.read_bytes()[:100])
+    with pytest.raises(ValueError, match="damaged gzip"):
+        read_scores(packed)
+
+
+def test_a_claim_that_contradicts_its_noise_is_refused():
+    how = {"d": 100, "steps": 50, "sample_rate": 0.1, "trials": 0}
+    with pytest.raises(ValueError, match=r"with sigma=1 this training is \(5\.\d+, 1e-05\)-DP"):
+        plan_audit(2.0, 1e-5, sigma=1.0, **how)
+    assert plan_audit(2.0, 1e-5, sigma=1.37 * 1.5, **how).epsilon == 2
+
+
+@pytest.mark.filterwarnings("ignore:the noisy gradients look like")
+def test_a_plan_in_a_file_fixes_what_its_command_says(plan, tmp_path, capsys):
+    plan = replace(plan, outcomes=expected_outcomes(plan, trials=2))
+    plan.save(tmp_path / "plan.json")
+    assert AuditPlan.load(tmp_path / "plan.json").digest == plan.digest
+    file = tmp_path / "scores.csv"
+    scored(plan, 1, noise=0.1).write_scores(file)
+    status = main(command_of(plan, file))
+    report = capsys.readouterr().out
+    words = ["audit", str(file), "--plan", str(tmp_path / "plan.json")]
+    assert main(words) == status
+    planned = capsys.readouterr().out
+    assert [line for line in planned.splitlines() if line.startswith(("shown", "verdict"))] == [
+        line for line in report.splitlines() if line.startswith(("shown", "verdict"))
+    ]
+    assert plan.digest in planned
+    assert "a tenth of the noise" in " ".join(planned.split())
+    assert main([*words, "--guesses", "9"]) == 2
+    assert "--guesses must be left out" in capsys.readouterr().err
+    (tmp_path / "plan.json").write_text(
+        (tmp_path / "plan.json").read_text().replace('"k": ', '"k": 1')
+    )
+    assert main(words) == 2
+    assert "which was changed" in capsys.readouterr().err
+    write_scores(file, range(10), np.arange(10.0), np.arange(10) % 3 == 0)
+    plan.save(tmp_path / "plan.json")
+    assert main(words) == 2
+
+
+@pytest.mark.filterwarnings("ignore:the noisy gradients look like")
+def test_conformity_speaks_in_words(tmp_path, capsys):
+    claim = DpSgd(n=400, d=100, steps=30, sample_rate=0.2, sigma=1.0)
+    for noise, status in ((1.0, 0), (0.5, 1)):
+        audit, rng = Canaries(claim, 10, seed=1, keep=True), np.random.default_rng(1)
+        for step in range(claim.steps):
+            batch = rng.random(claim.n) < claim.sample_rate
+            added = rng.normal(scale=noise, size=100)
+            audit.observe(step, audit.gradient(step, batch) + added)
+        audit.write_released(tmp_path / "released.npz")
+        words = [
+            "conformity",
+            str(tmp_path / "released.npz"),
+            "--sigma",
+            "1",
+            "--sample-rate",
+            "0.2",
+        ]
+        assert main(words) == status
+        report = capsys.readouterr().out
+        assert float(report.split()[1]) == pytest.approx(noise, abs=0.05)
+        assert ("does not look like the stated" in report) == bool(status)
+        assert "canaries on weights of their own see nothing" in " ".join(report.split())
