@@ -169,9 +169,10 @@ def _claimed(
         certified = certified_epsilon(training, delta)
         if certified > 1.02 * epsilon:
             raise ValueError(
-                f"epsilon and sigma must fit together: with sigma={sigma:g} this training is "
-                f"({certified:.3f}, {delta:g})-DP by the tightest accountant here, got "
-                f"epsilon={epsilon:g}; leave one of the two out, or correct it"
+                f"epsilon and sigma must fit together: sigma={sigma:g}, steps={training.steps}, "
+                f"sample_rate={training.sample_rate:g} and delta={delta:g} give an epsilon of "
+                f"{certified:.3f} by the tightest accountant here, got epsilon={epsilon:g}; leave "
+                "out sigma or epsilon, or correct it"
             )
         return epsilon, training
     if epsilon is None:
