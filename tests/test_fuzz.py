@@ -121,7 +121,7 @@ CALLS = {
     "plan_audit": {
         **{"epsilon": 2.0, "delta": 1e-5, "d": 4, "steps": 2, "sample_rate": 0.5, "beta": 0.1},
         **{"most": 8, "trials": 2, "seed": 1},
-        **{"sigma": 1.0, "accountant": "rdp", "aim": "bound"},
+        **{"sigma": 4.0, "accountant": "rdp", "aim": "bound"},
     },
     "simulate_dpsgd": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "method": "extremes"},
     "simulate_hopping": {
