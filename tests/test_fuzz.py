@@ -88,7 +88,7 @@ CALLS = {
     "audit_scores": {
         **{"scores": [0.1, 0.9, 0.3, 0.7, 0.5, 0.5], "included": [0, 1, 0, 1, 1, 0]},
         **{"delta": 0.01, "beta": 0.1, "guesses": 3, "split": None, "grid": None, "side": "both"},
-        **{"coins": "independent", "seed": 1, "claim": 1.0},
+        **{"coins": "independent", "seed": 1, "claim": 1.0, "seen": None},
     },
     "certified_epsilon": {"dpsgd": STEP, "delta": 1e-5, "accountant": "rdp"},
     "channel": {"mechanism": oralib.Count(), "n": 2},

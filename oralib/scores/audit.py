@@ -113,6 +113,8 @@ def audit_scores(
     beta, delta = _check.level(beta, delta)
     if claim is not None:
         claim = _check.real("claim", claim, 0)
+    if seen is not None:
+        _check.instance("seen", seen, Seen, "Canaries(...).seen")
     if sum(value is not None for value in (guesses, split, grid)) > 1:
         raise ValueError(f"give one of guesses, split and grid, got {guesses=}, {split=}, {grid=}")
     audited = np.arange(n)
