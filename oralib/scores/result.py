@@ -173,7 +173,7 @@ class ScoreAudit:
         >>> from oralib import audit_counts
         >>> audit = audit_counts(Counts(80, 120, n=1000, r_fixed=True), delta=1e-5)
         >>> audit.right_needed(2.0), audit.right_needed(8.0)
-        (113, None)
+        (112, None)
         """
         claim = _check.real("claim", claim, 0)
 
