@@ -71,7 +71,7 @@ def drawn(rng):
     }
 
 
-# A p-value that is above β at ε = 0 and below at larger levels, and a level that is lowered.
+# Means of many tails, and a level that is lowered.
 TOLD = [
     dict(v=95, r=100, n=1000, delta=2e-4, beta=0.05, number="fixed", feedback="full"),
     dict(v=731, r=1000, n=1000, delta=2e-5, beta=0.05, number="output", feedback="full"),
