@@ -257,7 +257,9 @@ def _p_value(
         one = f + n_delta * qc * (1 + q) / 2
         if one <= mean:
             return one, (slope - n_delta * q * q) * qc
-        # As for the best window, only the ends matter; d/dε P[Bin(r, q) >= k] in another form.
+        # As for the best window, only the ends matter. The slope is not negative: since the next
+        # tail is at least the mean, n δ (1 - q) is at most the sum of (v - j) P[W = j] from
+        # j = start - 1 to v - 1, and r - j in place of v - j makes it r (1 - q) times `ends`.
         ends = tail(start - 1, r - 1, q, qc) - tail(v, r - 1, q, qc)
         return mean, (r * ends - n_delta) * q * qc / (v - start + 1)
     x = n_delta * ratio / v  # n δ / B
