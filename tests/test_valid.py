@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from ledger.worst_cases import best_mean
+from orabook.studies import feedback_at_its_best
 from oralib import (
     Channel,
     Count,
@@ -266,6 +267,18 @@ def test_planned_share_is_near_the_best(budget, beta, r, accuracy):
     best = max(mean(share) for share in (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9))
     assert mean(split_for(n, budget / n, beta)) >= 0.85 * best
     assert mean(split_for(n, budget / n, beta, guesses=r)) >= 0.88 * best
+
+
+def test_kinds_of_feedback_are_judged_by_other_audits_than_those_that_chose():
+    dpsgd, game = DpSgd(2000, 500, 1, 1.0, 2.0), {"trials": 40, "seed": 5}
+    table = feedback_at_its_best([dpsgd], beta=0.05, delta=1e-5, **game).set_index("feedback")
+    free, fixed = table.loc["full, free to stop"], table.loc["full, number fixed"]
+    for row, budget in ((free, {}), (fixed, {"budget": int(fixed["k"])})):
+        counts = simulate_single_step(dpsgd, row["tau"], feedback="full", **budget, **game)
+        assert row["valid"] == valid_lower_bound(counts, delta=1e-5).mean() != row["pilot"]
+    pilot = simulate_single_step(dpsgd, fixed["tau"], feedback="full", trials=40, seed=6)
+    assert 0.02 <= (pilot.r < fixed["k"]).mean() <= 0.1
+    assert fixed["any_order"] < fixed["valid"]
 
 
 # ------------------------------------------------------------- not from how the data happen to look
