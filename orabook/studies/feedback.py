@@ -36,7 +36,8 @@ def feedback_at_its_best(
             row = {"feedback": word, "x": dpsgd.n / dpsgd.d, "tau": tau, "k": k}
             counts = play(trials=trials, seed=seed)
             if counts.feedback == "list":
-                row["any_order"] = bounds(replace(counts, feedback="full")).mean()
+                other = bounds(replace(counts, feedback="full"))
+                row |= {"any_order": other.mean(), "any_order_se": other.std(ddof=1) / trials**0.5}
             [summary] = summarise(counts, beta=beta, delta=delta).to_dict("records")
             rows.append(row | {"pilot": max(powers)} | summary)
     return pd.DataFrame(rows)
