@@ -291,7 +291,7 @@ def smoothing(factor: float = 1.0, window: int = 0, spread: int = 1) -> Cases:
 
 
 @ours(106, "ours:any-order", "This book", "closed form")
-@explained("valid-adaptive-auditing#thm-valid-any-order")
+@explained("valid-adaptive-auditing#cor-valid-means")
 @mutants(varied("price", 2), varied("half", 2), replaced("rises", reversed=-1))
 def any_order(price: float = 1.0, half: float = 0.5, rises: int = 1) -> Finding:
     """With k guesses in any order, 1 < v < k and full feedback, the p-value that the library takes
