@@ -20,8 +20,14 @@ from tqdm import tqdm
 from oralib import _check
 from oralib.accounting import noise_multiplier
 from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound, valid_lower_bound
-from oralib.dpsgd import Dropping, DpSgd, simulate_dpsgd, simulate_hopping
-from oralib.dpsgd import simulate_likelihood, simulate_single_step
+from oralib.dpsgd import (
+    DpSgd,
+    Dropping,
+    simulate_dpsgd,
+    simulate_hopping,
+    simulate_likelihood,
+    simulate_single_step,
+)
 from oralib.games import adaptive, one_run
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import CountInSets, LocalLaplace
@@ -249,7 +255,9 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
 
     The training is the paper's throughout: 1000 coordinates, 100 steps, sample rate 0.1. So is the
     access: the auditor makes the gradients of its elements, and sees the noisy gradient of every
-    step. The first changes are in what it makes of these; later ones also in the gradients.
+    step. Up to ``"all steps"`` only what it makes of these changes, and not the audited run; from
+    ``"hopping"`` on also the gradients, and then their number. Dropping and crowding pay only where
+    there are many elements, so that the number rises in two steps.
 
     Parameters
     ----------
@@ -261,32 +269,32 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each rung, from the first, ``"as in the paper"``. ``change`` says what is new,
-        and all earlier changes stay. ``n`` elements, ``k`` guesses, fixed in advance; the guesser
-        ``sees`` the sum of all steps or each of them; elements ``stay`` on their coordinates or
-        not (``places``). ``bound`` is the mean bound by ``rule``, the p-value of Steinke, Nasr and
+        A row for each rung: ``change`` says what is new, and earlier changes stay. There are ``n``
+        elements and ``k`` guesses, fixed in advance. The guesser ``sees`` the sum of all steps or
+        each of them. ``bound`` is the mean bound by ``rule``, the p-value of Steinke, Nasr and
         Jagielski or the exact one; ``usual`` that by the former; ``_se`` are standard errors.
 
     Examples
     --------
     >>> ladder = improvement_ladder(trials=2)
     >>> ladder[["change", "n", "k", "sees", "places", "rule"]].iloc[[0, -1]]
-                change       n    k       sees               places     rule
-    0  as in the paper    8000  100        sum                 stay  steinke
-    7    more elements  100000  350  all steps  hop, drop and crowd    exact
+                change       n    k       sees            places     rule
+    0  as in the paper    8000  100        sum              stay  steinke
+    8         crowding  100000  350  all steps  hop, drop, crowd    exact
     """
     sigma = noise_multiplier(2.0, 1e-5, 100, 0.1)
     all_steps = partial(simulate_likelihood, sees="steps")
     dropped, crowded = (partial(simulate_hopping, dropping=x) for x in (DROPPED, CROWDED))
     rungs: list[tuple[str, int, int, str, str, str, Callable[..., Counts]]] = [
         ("as in the paper", 8000, 100, "sum", "stay", "steinke", simulate_dpsgd),
-        ("more guesses", 8000, 350, "sum", "stay", "steinke", simulate_dpsgd),
+        ("350 guesses", 8000, 350, "sum", "stay", "steinke", simulate_dpsgd),
         ("exact bound", 8000, 350, "sum", "stay", "exact", simulate_dpsgd),
         ("all steps", 8000, 350, "all steps", "stay", "exact", all_steps),
         ("hopping", 8000, 350, "all steps", "hop", "exact", simulate_hopping),
-        ("dropping", 8000, 350, "all steps", "hop and drop", "exact", dropped),
-        ("crowding", 8000, 350, "all steps", "hop, drop and crowd", "exact", crowded),
-        ("more elements", 100_000, 350, "all steps", "hop, drop and crowd", "exact", crowded),
+        ("24,000 elements", 24_000, 350, "all steps", "hop", "exact", simulate_hopping),
+        ("dropping", 24_000, 350, "all steps", "hop, drop", "exact", dropped),
+        ("100,000 elements", 100_000, 350, "all steps", "hop, drop", "exact", dropped),
+        ("crowding", 100_000, 350, "all steps", "hop, drop, crowd", "exact", crowded),
     ]
     rows = []
     for change, n, k, sees, places, rule, play in _with_bar(rungs):
@@ -294,9 +302,8 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
         found = summary(counts, 0.05, 1e-5)
         name = "valid" if rule == "exact" else "bound"
         row = {"change": change, "n": n, "k": k, "sees": sees, "places": places, "rule": rule}
-        row |= {"bound": found[name], "bound_se": found[f"{name}_se"]}
-        row |= {"usual": found["bound"], "usual_se": found["bound_se"]}
-        rows.append({**row, "trials": counts.trials})
+        row |= {"bound": found[name], "bound_se": found[f"{name}_se"], "usual": found["bound"]}
+        rows.append({**row, "usual_se": found["bound_se"], "trials": counts.trials})
     return pd.DataFrame(rows)
 
 

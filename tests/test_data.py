@@ -49,7 +49,7 @@ def test_the_ladder_is_that_of_this_library():
 
 def test_the_trainings_of_the_benchmark_are_those_that_we_audit():
     """Its notebook names epochs of eleven steps; our accountant certifies about the same ε."""
-    for row in read("auditbench").itertuples():
+    for row in read("auditbench").iloc[::3].itertuples():
         training = DpSgd(5000, 5000, row.steps, 1 / 11, 3.0)
         assert certified_epsilon(training, 1e-5) == pytest.approx(row.certified, abs=0.02)
 
