@@ -17,7 +17,7 @@ import oralib
 from orabook.__main__ import main
 from orabook.builder import downloads
 from orabook.results import recorded
-from oralib._folders import write_new
+from orabook.runs.folders import appearing, check_new
 from oralib.experiments import REPORTED
 
 ROOT = Path(__file__).parent.parent
@@ -218,11 +218,16 @@ def test_what_belongs_to_the_project_is_what_git_tracks():
 
 
 def test_a_new_folder_is_complete_and_replaces_nothing(tmp_path):
-    write_new(tmp_path / "a" / "new", {"one": b"1"})
+    def write(folder, content):
+        check_new(folder)
+        with appearing(folder) as written:
+            (written / "one").write_bytes(content)
+
+    write(tmp_path / "a" / "new", b"1")
     assert [x.read_bytes() for x in (tmp_path / "a" / "new").iterdir()] == [b"1"]
     for taken in ("new", "new/one"):
         with pytest.raises(ValueError, match="exists; give another folder"):
-            write_new(tmp_path / "a" / taken, {"two": b"2"})
+            write(tmp_path / "a" / taken, b"2")
     with pytest.raises(TypeError):
-        write_new(tmp_path / "a" / "other", {"one": "no bytes"})
+        write(tmp_path / "a" / "other", "no bytes")
     assert [x.name for x in (tmp_path / "a").iterdir()] == ["new"]
