@@ -43,7 +43,8 @@ def feedback_at_its_best(
 
 
 def _designs(dpsgd: DpSgd, trials: int, seed: int) -> Iterator[tuple[str, list[Design]]]:
-    yield "none", [(nan, k, partial(simulate_dpsgd, dpsgd, k)) for k in GUESSES if k <= dpsgd.n]
+    few = sorted({min(k, dpsgd.n) for k in GUESSES})
+    yield "none", [(nan, k, partial(simulate_dpsgd, dpsgd, k)) for k in few]
     step = partial(simulate_single_step, dpsgd)
     yield "one-way", [(tau, nan, partial(step, tau, feedback="one-way")) for tau in TAUS]
     free: list[Design] = [(tau, nan, partial(step, tau, feedback="full")) for tau in TAUS]
