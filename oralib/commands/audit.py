@@ -54,8 +54,8 @@ def add(commands: Commands) -> None:
         "--plan",
         type=path,
         metavar="PLAN.json",
-        help="a file by oralib plan --out, in which δ, β, the claim, the number of guesses and the "
-        "side were fixed before the training",
+        help="a file by oralib plan --out, in which δ, β, the claim, the number of guesses, grades "
+        "if any, and the side were fixed before the training",
     )
     option("--delta", type=float, help="the δ of the claim; needed without --plan")
     option("--beta", type=float, help="how often the bound may fail, by default 0.05")
@@ -70,6 +70,14 @@ def add(commands: Commands) -> None:
     )
     several = "several numbers of guesses, fixed in advance, each tested at β / m"
     number("--grid", type=_numbers, metavar="K,K,...", help=several)
+    number(
+        "--grades",
+        type=_grades,
+        metavar="K:W,K:W,...",
+        help="numbers of guesses and what a right one counts, fixed in advance, the surest first: "
+        "160:5,240:2 takes 400 guesses, of which the 160 surest count 5 points each if right, and "
+        "the next 240 count 2; for scores, not for guesses",
+    )
     option(
         "--side",
         choices=SIDES,
@@ -101,6 +109,17 @@ def _numbers(word: str) -> list[int]:
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"must be whole numbers with commas between them, such as 50,100, got {word!r}"
+        ) from None
+
+
+def _grades(word: str) -> list[tuple[int, int]]:
+    try:
+        pairs = [part.split(":") for part in word.split(",")]
+        return [(int(number), int(weight)) for number, weight in pairs]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            "must be a number of guesses and a weight for each grade, such as 160:5,240:2, "
+            f"got {word!r}"
         ) from None
 
 
@@ -165,9 +184,10 @@ def _apply_plan(chosen: argparse.Namespace) -> AuditPlan:
         "delta": plan.delta,
         "beta": plan.beta,
         "claim": plan.epsilon,
-        "guesses": plan.k,
+        "guesses": None if plan.grades else plan.k,
+        "grades": plan.grades or None,
+        "side": "farthest",
     }
-    fixed["side"] = "farthest"
     for name in (*fixed, "split", "grid", "seed"):
         if getattr(chosen, name) is not None:
             raise ValueError(f"--{name} must be left out with --plan, which has fixed it")
@@ -197,7 +217,7 @@ def _plan_notes(plan: AuditPlan, file: ScoreFile, where: Path) -> list[str]:
 
 def _audit(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
     options = _given(chosen, "delta", "beta", "guesses", "coins")
-    only_scores = _given(chosen, "split", "grid", "side", "seed")
+    only_scores = _given(chosen, "split", "grid", "grades", "side", "seed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says the same
         if file.kind == "score":

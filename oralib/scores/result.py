@@ -11,6 +11,7 @@ import numpy as np
 from oralib import _check
 from oralib._text import paragraphs
 from oralib.bounds import Counts, valid_lower_bound
+from oralib.bounds.graded import graded_p_value
 from oralib.scores import sentences
 from oralib.scores.seen import Seen
 
@@ -44,12 +45,15 @@ class ScoreAudit:
         The level of each test: β, or β / m with m numbers of guesses; for the rule "anytime
         lowered" n δ / 2 is still to be subtracted.
     rule : str
-        The p-value behind the bound, as :func:`oralib.valid_rule` names it.
+        The p-value behind the bound, as :func:`oralib.valid_rule` names it, or ``"graded"``.
     number : str
-        How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"split"``, or ``"output"``
-        if it was left to the output.
+        How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"graded"``, ``"split"``, or
+        ``"output"`` if it was left to the output.
     grid : tuple of int
         All numbers of guesses that were tried.
+    grades : tuple
+        For each grade of guesses how many were right, how many there were, and what a right one
+        counts; empty if all count alike.
     side : str or None
         Which scores were guessed, as in :func:`oralib.audit_scores`; None if guesses were given.
     canaries, included : int or None
@@ -94,6 +98,7 @@ class ScoreAudit:
     rule: str
     number: str
     grid: tuple[int, ...] = ()
+    grades: tuple[tuple[int, int, int], ...] = ()
     side: str | None = None
     canaries: int | None = None
     included: int | None = None
@@ -110,7 +115,8 @@ class ScoreAudit:
     @property
     def counts(self) -> Counts:
         """Its counts, with how it was set up."""
-        v, r, fixed = np.array([self.v]), np.array([self.r]), self.number in ("fixed", "grid")
+        v, r = np.array([self.v]), np.array([self.r])
+        fixed = self.number in ("fixed", "grid", "graded")
         return Counts(v, r, self.n, r_fixed=fixed, feedback=self.feedback)
 
     @cached_property
@@ -168,6 +174,8 @@ class ScoreAudit:
     def right_needed(self, claim: float) -> int | None:
         """How many of its guesses had to be right to refute a claim; None if even all are too few.
 
+        With grades it is how many points they had to have.
+
         Examples
         --------
         >>> from oralib import audit_counts
@@ -178,12 +186,17 @@ class ScoreAudit:
         claim = _check.real("claim", claim, 0)
 
         def enough(v: int) -> bool:
-            return self.bound_of(v, self.r, self.n) > claim
+            if not self.grades:
+                return self.bound_of(v, self.r, self.n) > claim
+            leaks = self.n * self.delta
+            return graded_p_value(v, taken, weights, claim, leaks, self.level) < self.level
 
-        return bisect_left(range(self.r + 1), True, key=enough) if enough(self.r) else None
+        _, taken, weights = np.array(self.grades or [(self.v, self.r, 1)]).T
+        most = int(taken @ weights)
+        return bisect_left(range(most + 1), True, key=enough) if enough(most) else None
 
     def bound_of(self, v: int, r: int, n: int) -> float:
-        """The bound of other counts in an audit like this."""
+        """The bound of other counts in an audit like this; without grades, unless v = r."""
         counts = replace(self.counts, v=np.array([v]), r=np.array([r]), n=n)
         return float(valid_lower_bound(counts, beta=self.level, delta=self.delta)[0])
 

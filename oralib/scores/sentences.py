@@ -1,5 +1,6 @@
 """What an audit has shown, in words: the rows of its report, which are also those of its page."""
 
+from collections.abc import Sequence
 from html import escape
 from math import inf, isnan
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ def rows(audit: "ScoreAudit", claim: float | None) -> list[tuple[str, str]]:
     rows.append(("guesses", _guesses(audit)))
     if audit.r:  # 199,999 of 200,000 are not 100%
         share = f"{10_000 * audit.v // audit.r / 100:g}%"
-        rows.append(("right", f"{audit.v:,} of {audit.r:,}, or {share}"))
+        rows.append(("right", f"{audit.v:,} of {audit.r:,}, or {share}{_points(audit)}"))
     rows.append(("shown", _shown(audit)))
     if claim is not None:
         judged = "none: the claim cannot be judged by this audit, which is not valid"
@@ -54,8 +55,9 @@ def headline(audit: "ScoreAudit", claim: float | None) -> tuple[str, str]:
     return {
         "refuted": (
             f"the claim of ε = {claim:g} is refuted: {_at_least(audit)}",
-            "if the claim were true, this many guesses would be right with a probability of at "
-            f"most {audit.beta:g}",
+            "if the claim were true, this many "
+            f"{'points would be reached' if audit.grades else 'guesses would be right'} with a "
+            f"probability of at most {audit.beta:g}",
         ),
         "cannot test": (
             f"this audit cannot test the claim of ε = {claim:g}",
@@ -98,6 +100,8 @@ def number_of_guesses(audit: "ScoreAudit") -> str:
     return {
         "fixed": "the number of guesses was fixed before scores were seen",
         "grid": f"the {len(audit.grid)} numbers of guesses were fixed before scores were seen",
+        "graded": "the number of guesses of each grade, and what they count, were fixed before "
+        "scores were seen",
         "split": "the canaries on which the number of guesses was chosen were drawn at random",
         "output": "the number of guesses may depend on the same, and on nothing else",
     }[audit.number]
@@ -116,10 +120,32 @@ def _guesses(audit: "ScoreAudit") -> str:
     why = {
         "fixed": "the number was fixed in advance",
         "grid": f"the best of {len(audit.grid)} numbers, each tested at level {audit.level:.3g}",
+        "graded": f"{grades_in_words([grade[1:] for grade in audit.grades])}; all of this was "
+        "fixed in advance",
         "split": "the number was chosen on the other canaries, drawn at random",
         "output": f"the number was left to the {who}",
     }[audit.number]
     return f"{r:,} among {audit.n:,} canaries{which}; {why}"
+
+
+def grades_in_words(grades: Sequence[tuple[int, ...]]) -> str:
+    """What right guesses count, by (number of guesses, weight) of each grade."""
+    (first, most), *others = grades
+    words = f"the {first:,} surest count {most:g} points each if right"
+    return words + "".join(f", the next {number:,} count {weight}" for number, weight in others)
+
+
+def _points(audit: "ScoreAudit") -> str:
+    """How many points right guesses of each grade have, and all of them."""
+    if not audit.grades:
+        return ""
+    each = ", ".join(f"{right:,} of {taken:,} at {weight}" for right, taken, weight in audit.grades)
+    points = sum(right * weight for right, _, weight in audit.grades)
+    return f"; by grades {each}, so {points:,} of {_most_points(audit):,} points"
+
+
+def _most_points(audit: "ScoreAudit") -> int:
+    return sum(taken * weight for _, taken, weight in audit.grades)
 
 
 def _at_least(audit: "ScoreAudit") -> str:
@@ -152,7 +178,8 @@ def _power(audit: "ScoreAudit", claim: float | None) -> str:
         return best
     enough = audit.right_needed(claim)
     if enough is not None:
-        return f"{enough:,} right of {audit.r:,} would refute ε = {claim:g}; {best}"
+        of = f"points of {_most_points(audit):,}" if audit.grades else f"right of {audit.r:,}"
+        return f"{enough:,} {of} would refute ε = {claim:g}; {best}"
     needed = audit.guesses_needed(claim)
     if needed is None:
         return f"{best}; no number of guesses could refute ε = {claim:g} in such an audit"
@@ -195,7 +222,7 @@ def _other_bounds(audit: "ScoreAudit") -> list[tuple[str, str]]:
         rows.append(("ranking", f"{words} score above all but 1% of the others: not a bound"))
     if audit.r:
         estimate = f"ε = {audit.estimate:.3f}, by the accuracy alone: not a bound"
-        if 0 < audit.estimate < inf:
+        if 0 < audit.estimate < inf and not audit.grades:
             estimate += ", but at this accuracy no number of guesses would show more"
         rows.append(("estimate", estimate))
     return rows
