@@ -1,6 +1,6 @@
 """How reports write their numbers and their rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import floor, isfinite
 from textwrap import fill
 
@@ -18,6 +18,13 @@ def short(number: float) -> str:
 def confidence(beta: float) -> str:
     """1 - β in words, which is never rounded up to certainty."""
     return f"{100 * (1 - beta):.6g}% confidence" if beta > 1e-4 else f"confidence 1 - {short(beta)}"
+
+
+def grades_in_words(grades: Sequence[tuple[int, ...]]) -> str:
+    """What right guesses count, by (number of guesses, weight) of each grade."""
+    (first, most), *others = grades
+    words = f"the {first:,} surest count {most:g} points each if right"
+    return words + "".join(f", the next {number:,} count {weight}" for number, weight in others)
 
 
 def paragraphs(rows: Iterable[tuple[str, str]]) -> str:

@@ -1,14 +1,13 @@
 """Grades of guesses for a plan: surer ones count for more, by the accuracy predicted at each rank."""
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oralib.bounds import p, valid_lower_bound
-from oralib.bounds.graded import graded_bound
+from oralib.bounds.graded import graded_bound, graded_p_value
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.prediction import predicted_accuracy
 from oralib.planning.designs import Claim, Design
@@ -16,37 +15,39 @@ from oralib.planning.designs import Claim, Design
 #: Numbers of guesses and what a right one counts, the surest first; ((k, 1),) if all count alike.
 Grades: TypeAlias = tuple[tuple[int, int], ...]
 
-#: No more guesses are graded, as their bound would take long; and no weight is larger.
-MOST_GUESSES, MOST_WEIGHT = 1500, 9
+#: Guesses in all, as multiples of the best number of equal ones, and the share of the surer grade.
+TOTALS, SHARES = (1.0, 1.2, 1.4, 1.6), (0.3, 0.4, 0.5)
+
+#: No more guesses are graded: their bound would take long.
+MOST_GUESSES = 1500
 
 
-def find_grades(design: Design, k: int, claim: Claim) -> tuple[Grades, float]:
-    """Two grades where k equal guesses are best, and the bound that is predicted for them.
+def find_grades(design: Design, k: int, claim: Claim) -> Grades:
+    """Two grades in place of k equal guesses, by the accuracy that is predicted at each rank.
 
-    Independent guesses that are right with probability a tell that from q best if their weights are
-    about proportional to a - q. So q is the accuracy at the bound of equal guesses, and the grades
-    are those with the largest Σ r (a - q)², where a is the predicted accuracy of r guesses.
+    Guesses of accuracy a tell it best from q if their weights are about proportional to a - q. So q
+    is the accuracy at the predicted bound of equal guesses, and of some grades with such weights
+    those are taken whose predicted points have the least p-value there.
     """
-    delta, beta = claim.delta, claim.beta
-    q = p(design.bounds(np.array([k]), delta, beta)[0])
-    most = min(2 * k, design.active_at_the_end, MOST_GUESSES)
-    ends = np.unique(np.linspace(0, most, 81)[1:].astype(np.int64))
-    right = ends * predicted_accuracy(design.dpsgd, ends, design.dropping)
-
-    def apart(cuts: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The numbers of guesses of these grades, and by how much their accuracy exceeds q."""
-        r = np.diff(ends[list(cuts)], prepend=0)
-        return r, np.maximum(np.diff(right[list(cuts)], prepend=0) / r - q, 0)
-
-    r, better = max(map(apart, combinations(range(ends.size), 2)), key=lambda x: x[0] @ x[1] ** 2)
-    # The smallest whole weights that lose little.
-    for largest in range(1, MOST_WEIGHT + 1):
-        weights = np.maximum(np.rint(largest * better / better.max()), 1).astype(np.int64)
-        if (r * weights) @ better >= 0.998 * np.sqrt((r @ weights**2) * (r @ better**2)):
-            break
-    points = int((r * weights) @ (better + q))
-    bound = graded_bound(points, r, weights, design.dpsgd.n * delta, beta)
-    return tuple(zip(r.tolist(), weights.tolist(), strict=True)), bound
+    level = float(design.bounds(np.array([k]), claim.delta, claim.beta)[0])
+    most = min(design.active_at_the_end, MOST_GUESSES)
+    totals = {min(round(k * total), most) for total in TOTALS}
+    tried = {(round(total * share), total) for total in totals for share in SHARES}
+    ends = np.array(sorted(pair for pair in tried if pair[0] > 0))
+    right = ends * predicted_accuracy(design.dpsgd, ends.ravel(), design.dropping).reshape(-1, 2)
+    found = []
+    for r, each in zip(np.diff(ends, prepend=0), np.diff(right, prepend=0), strict=True):
+        first, second = np.maximum(each / r - p(level), 1e-9)
+        weights = np.array([round(2 * min(max(first / second, 1.0), 5.0)), 2])
+        weights //= np.gcd(*weights)
+        points = float(weights @ each)
+        values = [
+            graded_p_value(s, r, weights, level, design.dpsgd.n * claim.delta)
+            for s in (int(points), int(points) + 1)
+        ]
+        value = values[0] ** (1 - points % 1) * values[1] ** (points % 1)
+        found.append((value, tuple(zip(r.tolist(), weights.tolist(), strict=True))))
+    return min(found)[1]
 
 
 def simulated(

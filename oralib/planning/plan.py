@@ -9,12 +9,12 @@ from math import isnan, nan
 import numpy as np
 
 from oralib import _check
-from oralib._text import confidence, paragraphs, short
+from oralib._text import confidence, grades_in_words, paragraphs, short
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
 
 #: What is not simulated is nan, which JSON does not have.
-_MAY_BE_NAN = ("bound", "bound_se", "refuted")
+_MAY_BE_NAN = ("bound", "bound_se", "refuted", "gain", "gain_se")
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,11 @@ class AuditPlan:
     noise, refuted : float
         The share of the stated noise at which the plan is to refute the claim, and the share of
         simulated audits that do so there; 1 and nan if it aims for the largest bound.
+    grades : tuple of pairs
+        Numbers of guesses and what a right one counts, the surest first; empty if all count alike.
+    gain, gain_se : float
+        What two grades added to the mean bound of the same simulated audits, and its standard
+        error; nan if none were asked for.
     outcomes : tuple of Outcome
         What to expect of an honest training and of bugs, by ``expected_outcomes``; may be empty.
 
@@ -87,13 +92,17 @@ class AuditPlan:
     trials: int
     noise: float = 1.0
     refuted: float = nan
+    grades: tuple[tuple[int, int], ...] = ()
+    gain: float = nan
+    gain_se: float = nan
     outcomes: tuple[Outcome, ...] = ()
 
     @property
     def digest(self) -> str:
         """Twelve digits that change with whatever must be fixed in advance."""
         drop = None if self.dropping is None else asdict(self.dropping)
-        fixed = asdict(self.dpsgd), drop, self.epsilon, self.delta, self.beta, self.k
+        level = self.epsilon, self.delta, self.beta
+        fixed = asdict(self.dpsgd), drop, *level, self.k, *self.grades
         return sha256(json.dumps(fixed).encode()).hexdigest()[:12]
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -110,6 +119,7 @@ class AuditPlan:
             fields = json.loads(_check.path("path", path).read_text(encoding="utf-8"))
             digest = fields.pop("digest")
             fields |= {name: nan for name in _MAY_BE_NAN if fields[name] is None}
+            fields["grades"] = tuple(tuple(grade) for grade in fields["grades"])
             fields["dpsgd"] = DpSgd(**fields["dpsgd"])
             if fields["dropping"] is not None:
                 fields["dropping"] = Dropping(**fields["dropping"])
@@ -145,9 +155,12 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
     bound, seen = f"a bound of about {plan.predicted:.2f} by prediction", "not simulated here"
     if plan.trials:
         seen = f"{plan.bound:.3f} ± {plan.bound_se:.3f}, the mean of {plan.trials} simulated audits"
+    rule, what = "exact", "the number of guesses is"
+    if plan.grades:
+        rule, what = "graded", "the numbers of guesses and what they count are"
     valid = (
-        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the exact p-value: "
-        "the number of guesses is fixed in advance"
+        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the {rule} p-value: "
+        f"{what} fixed in advance"
     )
     return [
         *_doubts(plan),
@@ -155,10 +168,20 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
         ("claim", claim),
         *_canaries(plan),
         ("guess", f"the {plan.k:,} with the scores farthest from 0, sums of log-likelihood ratios"),
+        *_grades(plan),
         ("expect", f"of an honest training {bound}; {seen}"),
         ("at best", f"a bound of {plan.best:.2f}, if every guess is right{_meaning(plan)}"),
         ("valid", valid),
     ]
+
+
+def _grades(plan: AuditPlan) -> list[tuple[str, str]]:
+    """What right guesses count, and what counting them so adds; no row if it was not asked for."""
+    if isnan(plan.gain):
+        return []
+    words = grades_in_words(plan.grades) if plan.grades else "none: all guesses count alike"
+    gain = f"{plan.gain:+.3f} ± {plan.gain_se:.3f} to the mean bound of the same simulated audits"
+    return [("grades", f"{words}; two grades add {gain}")]
 
 
 def _canaries(plan: AuditPlan) -> list[tuple[str, str]]:
@@ -218,7 +241,10 @@ def _commands(plan: AuditPlan) -> list[str]:
     dropping = "" if plan.dropping is None else f"\n    dropping={plan.dropping!r},"
     hop = "\n    hop=False," if plan.dpsgd.per_coordinate == 1 else ""
     beta = "" if plan.beta == 0.05 else f" --beta {short(plan.beta)}"
-    options = f"--side farthest --guesses {plan.k} --delta {short(plan.delta)}{beta}"
+    number = f"--guesses {plan.k}"
+    if plan.grades:
+        number = f"--grades {','.join(f'{taken}:{weight}' for taken, weight in plan.grades)}"
+    options = f"--side farthest {number} --delta {short(plan.delta)}{beta}"
     return [
         "In the script of the training:",
         "",

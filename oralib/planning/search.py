@@ -12,10 +12,9 @@ from tqdm import tqdm
 from oralib import _check
 from oralib._rounding import first_largest
 from oralib.accounting import certified_epsilon, noise_multiplier
-from oralib.bounds import valid_lower_bound
-from oralib.dpsgd import DpSgd, simulate_hopping
-from oralib.dpsgd.hopping import hopping_counts
+from oralib.dpsgd import DpSgd
 from oralib.planning.designs import Claim, Design, designs
+from oralib.planning.grades import Grades, find_grades, simulated
 from oralib.planning.plan import AuditPlan, Outcome
 from oralib.planning.refute import coordinates_to_refute, find_refutation
 
@@ -50,6 +49,7 @@ def plan_audit(
     sigma: float | None = None,
     accountant: str = "rdp",
     aim: str = "bound",
+    grades: int = 1,
     trials: int = 40,
     seed: int = 0,
 ) -> AuditPlan:
@@ -74,6 +74,9 @@ def plan_audit(
     aim : str
         ``"bound"``, the largest bound for an honest training; or ``"refute"``, to refute the claim
         if the noise is half of what is stated, or the largest share below that which will do.
+    grades : int
+        With 2, surer guesses count for more (``grades`` of :func:`oralib.audit_scores`) if that
+        adds more than its standard error to the mean bound of the simulated audits.
     trials, seed : int
         Simulated audits, to say what to expect; with fewer than two there are none.
 
@@ -89,6 +92,7 @@ def plan_audit(
     trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
     _check.one_of("accountant", accountant, ("rdp", "pld"))
     _check.one_of("aim", aim, AIMS)
+    grades = _check.integer("grades", grades, 1, 2 if aim == "bound" else 1)
     epsilon, training = _claimed(epsilon, sigma, delta, accountant, steps, sample_rate)
     claim = Claim(epsilon, delta, beta)
     if d is None:
@@ -103,24 +107,33 @@ def plan_audit(
         design, k = _largest_bound(tried, delta, beta)
     else:
         design, k, noise, refuted = find_refutation(tried, claim, seed)
-    dpsgd, dropping, trials = design.dpsgd, design.dropping, design.affordable(trials)
-    bound = error = nan
+    chosen: Grades = ((k, 1),)
+    bound = error = gain = gain_error = nan
+    trials = design.affordable(trials)
     if trials:
-        counts = simulate_hopping(dpsgd, k, dropping=dropping, trials=trials, seed=seed)
-        bound, error = _mean(valid_lower_bound(counts, beta=beta, delta=delta))
+        ways = [chosen, find_grades(design, k, claim)] if grades > 1 else [chosen]
+        shown = [bounds for _, bounds in simulated(design, ways, claim, trials=trials, seed=seed)]
+        bound, error = _mean(shown[0])
+        if grades > 1:
+            gain, gain_error = _mean(shown[1] - shown[0])
+            if gain > gain_error:
+                chosen, (bound, error) = ways[1], _mean(shown[1])
     return AuditPlan(
-        dpsgd=dpsgd,
+        dpsgd=design.dpsgd,
         epsilon=epsilon,
         delta=delta,
         beta=beta,
-        k=k,
-        dropping=dropping,
+        k=sum(number for number, _ in chosen),
+        dropping=design.dropping,
         predicted=float(design.bounds(np.array([k]), delta, beta)[0]),
         bound=bound,
         bound_se=error,
         trials=trials,
         noise=noise,
         refuted=refuted,
+        grades=chosen if len(chosen) > 1 else (),
+        gain=gain,
+        gain_se=gain_error,
     )
 
 
@@ -147,18 +160,17 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
     _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
     design = Design(plan.dpsgd, plan.dropping)
     trials = max(2, design.affordable(_check.integer("trials", trials, 2, 10**6)))
+    claim = Claim(plan.epsilon, plan.delta, plan.beta)
+    counted: Grades = plan.grades or ((plan.k, 1),)
     bugs = dict(BUGS)
     if (plan.noise, 1.0) not in bugs.values():
         bugs[f"{plan.noise:g} of the noise"] = plan.noise, 1.0
     outcomes = []
     for bug, (share, norm) in bugs.items():
-        wrong = design.with_noise(share)
-        (counts,) = hopping_counts(
-            wrong.dpsgd, [plan.k], dropping=plan.dropping, norm=norm, trials=trials, seed=seed
-        )
-        bounds = valid_lower_bound(counts, beta=plan.beta, delta=plan.delta)
+        options: dict[str, Any] = {"norm": norm, "trials": trials, "seed": seed}
+        ((right, bounds),) = simulated(design.with_noise(share), [counted], claim, **options)
         refuted = _mean(bounds > plan.epsilon)
-        outcomes.append(Outcome(bug, *_mean(counts.v), *_mean(bounds), *refuted, trials))
+        outcomes.append(Outcome(bug, *_mean(right), *_mean(bounds), *refuted, trials))
     return tuple(outcomes)
 
 

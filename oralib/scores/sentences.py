@@ -1,11 +1,10 @@
 """What an audit has shown, in words: the rows of its report, which are also those of its page."""
 
-from collections.abc import Sequence
 from html import escape
 from math import inf, isnan
 from typing import TYPE_CHECKING
 
-from oralib._text import confidence, rounded_down, short
+from oralib._text import confidence, grades_in_words, rounded_down, short
 from oralib.scores.seen import Seen
 
 if TYPE_CHECKING:
@@ -126,13 +125,6 @@ def _guesses(audit: "ScoreAudit") -> str:
         "output": f"the number was left to the {who}",
     }[audit.number]
     return f"{r:,} among {audit.n:,} canaries{which}; {why}"
-
-
-def grades_in_words(grades: Sequence[tuple[int, ...]]) -> str:
-    """What right guesses count, by (number of guesses, weight) of each grade."""
-    (first, most), *others = grades
-    words = f"the {first:,} surest count {most:g} points each if right"
-    return words + "".join(f", the next {number:,} count {weight}" for number, weight in others)
 
 
 def _points(audit: "ScoreAudit") -> str:
