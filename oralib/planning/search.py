@@ -12,11 +12,12 @@ from tqdm import tqdm
 from oralib import _check
 from oralib._rounding import first_largest
 from oralib.accounting import certified_epsilon, noise_multiplier
-from oralib.dpsgd import DpSgd
+from oralib.bounds import valid_lower_bound
+from oralib.dpsgd import DpSgd, simulate_hopping
 from oralib.planning.designs import Claim, Design, designs
-from oralib.planning.grades import Grades, find_grades, simulated
+from oralib.planning.grades import mean, simulated, with_grades
 from oralib.planning.plan import AuditPlan, Outcome
-from oralib.planning.refute import coordinates_to_refute, find_refutation
+from oralib.planning.refute import NoRefutationError, coordinates_to_refute, find_refutation
 
 #: Numbers of guesses to choose from for the largest bound.
 GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500, 2000, 3000, 5000)
@@ -32,6 +33,9 @@ BUGS = {
     "a tenth of the noise": (0.1, 1.0),
     "no clipping": (1.0, 3.0),
 }
+
+#: How often a plan to refute may double its coordinates.
+_DOUBLINGS = 4
 
 #: By default no more canaries than this are planned.
 MOST_CANARIES = 10**6
@@ -60,8 +64,8 @@ def plan_audit(
     epsilon, delta : float
         The claim; if ε is None it is what the accountant computes from the noise.
     d : int or None
-        The coordinates for the canaries, weights that you add to the model; by default as many as
-        it takes to refute the claim, which only ``aim="refute"`` can say.
+        The coordinates for the canaries, weights that you add to the model; by default enough to
+        refute the claim for most bugs of :func:`expected_outcomes`, if that is the aim.
     steps, sample_rate : int, float
         The training, as in :class:`oralib.DpSgd`.
     beta : float
@@ -75,8 +79,8 @@ def plan_audit(
         ``"bound"``, the largest bound for an honest training; or ``"refute"``, to refute the claim
         if the noise is half of what is stated, or the largest share below that which will do.
     grades : int
-        With 2, surer guesses count for more (``grades`` of :func:`oralib.audit_scores`) if that
-        adds more than its standard error to the mean bound of the simulated audits.
+        With 2, surer guesses count for more, as ``grades`` of :func:`oralib.audit_scores` says, if
+        that adds more than its standard error to the mean bound of the simulated audits.
     trials, seed : int
         Simulated audits, to say what to expect; with fewer than two there are none.
 
@@ -95,46 +99,66 @@ def plan_audit(
     grades = _check.integer("grades", grades, 1, 2 if aim == "bound" else 1)
     epsilon, training = _claimed(epsilon, sigma, delta, accountant, steps, sample_rate)
     claim = Claim(epsilon, delta, beta)
-    if d is None:
-        if aim == "bound":
-            raise ValueError("d must be given for aim='bound', got d=None: more show more")
-        d = coordinates_to_refute(training, claim)
-    training = replace(training, d=_check.integer("d", d, 1, 10**8))
-    most = _check.integer("most", min(150 * d, MOST_CANARIES) if most is None else most, 1)
-    tried = list(designs(training, most))
+    if most is not None:
+        most = _check.integer("most", most, 1)
+    if d is not None:
+        training = replace(training, d=_check.integer("d", d, 1, 10**8))
+        plan = _plan(training, claim, most, aim, trials, seed)
+        return with_grades(plan, seed + 1) if grades > 1 and plan.trials else plan
+    if aim == "bound":
+        raise ValueError("d must be given for aim='bound', got d=None: the larger, the better")
+    return _plan_with_enough_coordinates(training, claim, most, trials, seed)
+
+
+def _plan(
+    training: DpSgd, claim: Claim, most: int | None, aim: str, trials: int, seed: int
+) -> AuditPlan:
+    """The best plan for a number of coordinates."""
+    tried = list(designs(training, most or min(150 * training.d, MOST_CANARIES)))
     noise, refuted = 1.0, nan
     if aim == "bound":
-        design, k = _largest_bound(tried, delta, beta)
+        design, k = _largest_bound(tried, claim.delta, claim.beta)
     else:
         design, k, noise, refuted = find_refutation(tried, claim, seed)
-    chosen: Grades = ((k, 1),)
-    bound = error = gain = gain_error = nan
-    trials = design.affordable(trials)
+    dpsgd, dropping, trials = design.dpsgd, design.dropping, design.affordable(trials)
+    bound = error = nan
     if trials:
-        ways = [chosen, find_grades(design, k, claim)] if grades > 1 else [chosen]
-        shown = [bounds for _, bounds in simulated(design, ways, claim, trials=trials, seed=seed)]
-        bound, error = _mean(shown[0])
-        if grades > 1:
-            gain, gain_error = _mean(shown[1] - shown[0])
-            if gain > gain_error:
-                chosen, (bound, error) = ways[1], _mean(shown[1])
+        counts = simulate_hopping(dpsgd, k, dropping=dropping, trials=trials, seed=seed)
+        bound, error = mean(valid_lower_bound(counts, beta=claim.beta, delta=claim.delta))
     return AuditPlan(
-        dpsgd=design.dpsgd,
-        epsilon=epsilon,
-        delta=delta,
-        beta=beta,
-        k=sum(number for number, _ in chosen),
-        dropping=design.dropping,
-        predicted=float(design.bounds(np.array([k]), delta, beta)[0]),
+        dpsgd=dpsgd,
+        epsilon=claim.epsilon,
+        delta=claim.delta,
+        beta=claim.beta,
+        k=k,
+        dropping=dropping,
+        predicted=float(design.bounds(np.array([k]), claim.delta, claim.beta)[0]),
         bound=bound,
         bound_se=error,
         trials=trials,
         noise=noise,
         refuted=refuted,
-        grades=chosen if len(chosen) > 1 else (),
-        gain=gain,
-        gain_se=gain_error,
     )
+
+
+def _plan_with_enough_coordinates(
+    training: DpSgd, claim: Claim, most: int | None, trials: int, seed: int
+) -> AuditPlan:
+    """Double the coordinates until nine of ten audits refute the claim, for most bugs."""
+    d = coordinates_to_refute(training, claim)
+    for left in range(_DOUBLINGS, -1, -1):
+        try:
+            plan = _plan(replace(training, d=d), claim, most, "refute", trials, seed)
+        except NoRefutationError:
+            if not left:
+                raise
+        else:
+            outcomes = expected_outcomes(plan, trials=10, seed=seed)
+            refuted = [outcome.refuted >= 0.9 for outcome in outcomes if outcome.bug != "none"]
+            if 2 * sum(refuted) > len(refuted) or not left:
+                break
+        d *= 2
+    return plan
 
 
 def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tuple[Outcome, ...]:
@@ -161,16 +185,15 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
     design = Design(plan.dpsgd, plan.dropping)
     trials = max(2, design.affordable(_check.integer("trials", trials, 2, 10**6)))
     claim = Claim(plan.epsilon, plan.delta, plan.beta)
-    counted: Grades = plan.grades or ((plan.k, 1),)
-    bugs = dict(BUGS)
+    counted, bugs = plan.grades or ((plan.k, 1),), dict(BUGS)
     if (plan.noise, 1.0) not in bugs.values():
         bugs[f"{plan.noise:g} of the noise"] = plan.noise, 1.0
     outcomes = []
     for bug, (share, norm) in bugs.items():
         options: dict[str, Any] = {"norm": norm, "trials": trials, "seed": seed}
         ((right, bounds),) = simulated(design.with_noise(share), [counted], claim, **options)
-        refuted = _mean(bounds > plan.epsilon)
-        outcomes.append(Outcome(bug, *_mean(right), *_mean(bounds), *refuted, trials))
+        refuted = mean(bounds > plan.epsilon)
+        outcomes.append(Outcome(bug, *mean(right), *mean(bounds), *refuted, trials))
     return tuple(outcomes)
 
 
@@ -226,8 +249,3 @@ def _largest_bound(tried: list[Design], delta: float, beta: float) -> tuple[Desi
     progress = tqdm(tried, unit="plan", disable=None, leave=False, delay=2)
     _, design, k = max(map(best, progress), key=lambda result: result[0])
     return design, k
-
-
-def _mean(values: NDArray[Any]) -> tuple[float, float]:
-    """The mean of some trials, and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1)) / sqrt(values.size)
