@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import scipy
 
 from oralib import _check
 from oralib._streams import stream
@@ -64,15 +63,14 @@ def ranking(values: Reals, bits: Bits) -> dict[str, float]:
 
     These are common beside a bound, and are no bounds themselves.
     """
-    ranks = scipy.stats.rankdata(values)
-    ones = int(bits.sum())
-    zeros = bits.size - ones
-    if not ones or not zeros:
+    ones, zeros = np.sort(values[bits]), np.sort(values[~bits])
+    if not ones.size or not zeros.size:
         return {}
-    auroc = (ranks[bits].sum() - ones * (ones + 1) / 2) / (ones * zeros)
+    below, not_above = (np.searchsorted(zeros, ones, side).mean() for side in ("left", "right"))
     # The least score above all but a hundredth of the canaries that were left out.
-    cut = np.sort(values[~bits])[::-1][int(0.01 * zeros)]
-    return {"auroc": float(auroc), "tpr_at_1_percent": float((values[bits] > cut).mean())}
+    cut = zeros[::-1][int(0.01 * zeros.size)]
+    auroc = (below + not_above) / (2 * zeros.size)
+    return {"auroc": float(auroc), "tpr_at_1_percent": float((ones > cut).mean())}
 
 
 def numbers_and_weights(grades: Any, n: int) -> Ints:
