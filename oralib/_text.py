@@ -1,6 +1,6 @@
 """How reports write their numbers and their rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import floor, isfinite
 from textwrap import fill
 
@@ -20,11 +20,10 @@ def confidence(beta: float) -> str:
     return f"{100 * (1 - beta):.6g}% confidence" if beta > 1e-4 else f"confidence 1 - {short(beta)}"
 
 
-def grades_in_words(grades: Sequence[tuple[int, ...]]) -> str:
-    """What right guesses count, by (number of guesses, weight) of each grade."""
-    (first, most), *others = grades
-    words = f"the {first:,} surest count {most:g} points each if right"
-    return words + "".join(f", the next {number:,} count {weight}" for number, weight in others)
+def grades_in_words(grades: Iterable[tuple[int, ...]]) -> str:
+    """What right guesses count, from the number of guesses and the weight of each grade."""
+    words = ", the next ".join(f"{number:,} count {weight}" for *_, number, weight in grades)
+    return words and f"if right, the surest {words}"
 
 
 def paragraphs(rows: Iterable[tuple[str, str]]) -> str:

@@ -25,11 +25,10 @@ are exact. For many guesses fewer are enough. As entries are right with probabil
 linear in a, the integrand is at most exp(q r (cosh t - 1)) on the ellipse |a| + |1 - a| = cosh t,
 and m nodes err by at most 3 / (e^(2mt) (1 - e^(-2t))) times that, whatever t > 0 is.
 
-**The bound** is a level at which the right side for the observed S is at most β. Nobody has proved
-that the right side rises with ε, and nothing depends on it. Let s(ε') be the least s whose right
-side at ε' is at most β. The bound exceeds the true ε only if S >= s(ε') for some ε' > ε, so only if
-S reaches the least of these numbers, s(ε*). A mechanism that is (ε, δ)-DP is (ε*, δ)-DP as well, so
-that this has probability at most β.
+**The bound** is a level at which the right side for the observed S is at most β. It may be any such
+level: whether the right side rises with ε is not known, and does not matter. Of all ε' above the
+true ε, take the one whose least s with a right side of at most β is the least. The bound exceeds ε
+only if S reaches this s, and a mechanism that is (ε, δ)-DP is (ε', δ)-DP as well.
 """
 
 from collections.abc import Sequence
@@ -105,26 +104,21 @@ def epsilon_lower_bound_graded(
 
 def graded_bound(s: int, r: Ints, weights: Ints, leaks: float, beta: float) -> float:
     """The bound for the sum s of the weights of right guesses; ``leaks`` is n δ."""
-
-    @cache
-    def excess(epsilon: float) -> float:
-        return log(max(graded_p_value(s, r, weights, epsilon, leaks, beta), 1e-300) / beta)
-
-    if excess(0.0) > 0:
+    value = cache(lambda epsilon: graded_p_value(s, r, weights, epsilon, leaks, beta))
+    if value(0.0) > beta:
         return 0.0
     bound, back = LARGEST, 1e-9
-    if excess(bound) > 0:
-        bound = float(scipy.optimize.brentq(excess, 0.0, bound, xtol=back))
-    while excess(bound) > 0:  # by a rounding error
+    if value(bound) > beta:
+        logs = cache(lambda epsilon: log(max(value(epsilon), 1e-300) / beta))
+        bound = float(scipy.optimize.brentq(logs, 0.0, bound, xtol=back))
+    while value(bound) > beta:  # by a rounding error
         bound, back = max(0.0, bound - back), 2 * back
     return bound
 
 
-def graded_p_value(
-    s: int, r: Ints, weights: Ints, epsilon: float, leaks: float, beta: float = 1.0
-) -> float:
-    """At most how likely the sum of the weights is s or more; without leaks if that exceeds β."""
-    law, (q, _) = np.ones(1), odds(epsilon)
+def graded_p_value(s: int, r: Ints, weights: Ints, at: float, leaks: float, beta: float) -> float:
+    """At most how likely a sum of at least s is at an ε; without leaks where that exceeds β."""
+    law, (q, _) = np.ones(1), odds(at)
     for taken, weight in zip(r.tolist(), weights.tolist(), strict=True):
         points = np.zeros(taken * weight + 1)
         points[::weight] = np.exp(log_pmfs(np.arange(taken + 1), taken, q))
@@ -135,35 +129,30 @@ def graded_p_value(
 
 def largest_h(s: int, r: Ints, weights: Ints, q: float) -> float:
     """What a leak can add at most; the laws of S_rest by Fourier transforms."""
-    nodes, shares = _nodes(int(r.sum()), q)
-    largest, total = 0.0, int(r @ weights)
+    total, qr, m = int(r @ weights), q * int(r.sum()), np.arange(1, (int(r.sum()) + 1) // 2)
+    t = np.arcsinh(2 * m / qr)  # where the error of m nodes is about the least
+    error = 3 * np.exp(qr * (np.cosh(t) - 1) - 2 * m * t) / -np.expm1(-2 * t)
+    nodes, shares = np.polynomial.legendre.leggauss(1 + int((error > PRECISION / 2).sum()))
+    largest = 0.0
     for g, weight in enumerate(weights.tolist()):
         rest = r - (np.arange(r.size) == g)
         x = np.indices(rest + 1).reshape(r.size, -1)
         x = x[:, (weights @ x >= s - weight) & (weights @ x < s)].T
         integral = np.zeros(len(x))
-        for a, share in zip(nodes.tolist(), shares.tolist(), strict=True):
+        for node, share in zip(nodes.tolist(), shares.tolist(), strict=True):
+            old, new = (1 + node) / 2, (1 - node) / 2  # the chances that an entry is as in x
             # With a short period other S pass for those near s, all unlikely: the safe side.
-            away = sqrt(min(0.25, (1 - a) * q) * int(weights**2 @ r))
-            away = (1 - a) * abs(s - q * total) + 10 * away + 20 * int(weights.max())
+            away = new * abs(s - q * total) + 20 * int(weights.max())
+            away += 10 * sqrt(min(0.25, new * q) * int(weights**2 @ r))
             period = min(total + 1, int(away))
-            angle = 2 * pi / period * np.arange(period // 2 + 1)
-            turn = np.exp(1j * weights[:, None] * angle) - 1
-            right, wrong = 1 + (a + (1 - a) * q) * turn, 1 + (1 - a) * q * turn
+            turns = np.arange(period // 2 + 1)
+            unit = np.exp(2j * pi / period * weights[:, None] * turns) - 1
+            right, wrong = 1 + (old + new * q) * unit, 1 + new * q * unit
             matters = rest @ np.log(np.maximum(abs(right), abs(wrong))) > -40
-            angle, right, wrong = angle[matters], right[:, matters], wrong[:, matters]
-            near = np.exp(-1j * angle * np.arange(s - weight, s)[:, None]).sum(axis=0) / period
-            near[(angle > 0) & (angle < pi)] *= 2  # for the negative angles
+            turns, right, wrong = turns[matters], right[:, matters], wrong[:, matters]
             law = np.exp(x @ np.log(right / wrong) + rest @ np.log(wrong))
-            integral += share * (law @ near).real
+            law *= np.where((turns > 0) & (2 * turns < period), 2, 1)  # for the negative turns
+            near = np.exp(-2j * pi / period * turns * np.arange(s - weight, s)[:, None]).sum(axis=0)
+            integral += share / (2 * period) * (law * near).real.sum(axis=1)
         largest = max(largest, float(integral.max(initial=0.0)))
     return (1 - q) * (largest + PRECISION)
-
-
-def _nodes(r: int, q: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights for an integral over [0, 1]: r / 2 of them, or fewer that are enough."""
-    m = np.arange(1, (r + 1) // 2)
-    t = np.arcsinh(2 * m / (q * r))  # where the error is about the least
-    error = 3 * np.exp(q * r * (np.cosh(t) - 1) - 2 * m * t) / -np.expm1(-2 * t)
-    nodes, weights = np.polynomial.legendre.leggauss(1 + int((error > PRECISION / 2).sum()))
-    return (nodes + 1) / 2, weights / 2

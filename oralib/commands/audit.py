@@ -75,8 +75,7 @@ def add(commands: Commands) -> None:
         type=_grades,
         metavar="K:W,K:W,...",
         help="numbers of guesses and what a right one counts, fixed in advance, the surest first: "
-        "160:5,240:2 takes 400 guesses, of which the 160 surest count 5 points each if right, and "
-        "the next 240 count 2; for scores, not for guesses",
+        "with 160:5,240:2 the surest 160 count 5 points each if right, the next 240 count 2",
     )
     option(
         "--side",
@@ -103,24 +102,16 @@ def add(commands: Commands) -> None:
     parser.set_defaults(command=run)
 
 
-def _numbers(word: str) -> list[int]:
+def _numbers(word: str, mark: str = ",", like: str = "50,100") -> list[int]:
     try:
-        return [int(part) for part in word.split(",")]
+        return [int(part) for part in word.split(mark)]
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be whole numbers with commas between them, such as 50,100, got {word!r}"
-        ) from None
+        words = f"whole numbers with {mark!r} between them, such as {like}"
+        raise argparse.ArgumentTypeError(f"must be {words}, got {word!r}") from None
 
 
-def _grades(word: str) -> list[tuple[int, int]]:
-    try:
-        pairs = [part.split(":") for part in word.split(",")]
-        return [(int(number), int(weight)) for number, weight in pairs]
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            "must be a number of guesses and a weight for each grade, such as 160:5,240:2, "
-            f"got {word!r}"
-        ) from None
+def _grades(word: str) -> list[list[int]]:
+    return [_numbers(pair, ":", "160:5,240:2") for pair in word.split(",")]
 
 
 def run(chosen: argparse.Namespace) -> int:

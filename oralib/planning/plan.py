@@ -5,6 +5,7 @@ import os
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from math import isnan, nan
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from oralib import _check
 from oralib._text import confidence, grades_in_words, paragraphs, short
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
+
+#: Numbers of guesses and what a right one counts, the surest first.
+Grades: TypeAlias = tuple[tuple[int, int], ...]
 
 #: What is not simulated is nan, which JSON does not have.
 _MAY_BE_NAN = ("bound", "bound_se", "refuted", "gain", "gain_se")
@@ -62,11 +66,9 @@ class AuditPlan:
     noise, refuted : float
         The share of the stated noise at which the plan is to refute the claim, and the share of
         simulated audits that do so there; 1 and nan if it aims for the largest bound.
-    grades : tuple of pairs
-        Numbers of guesses and what a right one counts, the surest first; empty if all count alike.
-    gain, gain_se : float
-        What two grades added to the mean bound of the same simulated audits, and its standard
-        error; nan if none were asked for.
+    grades, gain, gain_se : tuple of pairs, float, float
+        Numbers of guesses and what a right one counts, the surest first, empty if all count alike;
+        and what two grades add to the bound of the same simulated audits, nan if nobody asked.
     outcomes : tuple of Outcome
         What to expect of an honest training and of bugs, by ``expected_outcomes``; may be empty.
 
@@ -92,7 +94,7 @@ class AuditPlan:
     trials: int
     noise: float = 1.0
     refuted: float = nan
-    grades: tuple[tuple[int, int], ...] = ()
+    grades: Grades = ()
     gain: float = nan
     gain_se: float = nan
     outcomes: tuple[Outcome, ...] = ()
@@ -101,8 +103,7 @@ class AuditPlan:
     def digest(self) -> str:
         """Twelve digits that change with whatever must be fixed in advance."""
         drop = None if self.dropping is None else asdict(self.dropping)
-        level = self.epsilon, self.delta, self.beta
-        fixed = asdict(self.dpsgd), drop, *level, self.k, *self.grades
+        fixed = asdict(self.dpsgd), drop, self.epsilon, self.delta, self.beta, self.k, *self.grades
         return sha256(json.dumps(fixed).encode()).hexdigest()[:12]
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -155,32 +156,25 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
     bound, seen = f"a bound of about {plan.predicted:.2f} by prediction", "not simulated here"
     if plan.trials:
         seen = f"{plan.bound:.3f} ± {plan.bound_se:.3f}, the mean of {plan.trials} simulated audits"
-    rule, what = "exact", "the number of guesses is"
-    if plan.grades:
-        rule, what = "graded", "the numbers of guesses and what they count are"
+    rule = "graded p-value: grades, and" if plan.grades else "exact p-value:"
+    grades = (
+        f"{grades_in_words(plan.grades) or 'none, all guesses count alike'}; two grades add "
+        f"{plan.gain:.3f} ± {plan.gain_se:.3f} to the mean bound of the same simulated audits"
+    )
     valid = (
-        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the {rule} p-value: "
-        f"{what} fixed in advance"
+        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the {rule} "
+        f"the number of guesses, {'are' if plan.grades else 'is'} fixed in advance"
     )
     return [
         ("words", words),
         ("claim", claim),
         *_canaries(plan),
         ("guess", f"the {plan.k:,} with the scores farthest from 0, sums of log-likelihood ratios"),
-        *_grades(plan),
+        *([] if isnan(plan.gain) else [("grades", grades)]),
         ("expect", f"of an honest training {bound}; {seen}"),
         ("at best", f"a bound of {plan.best:.2f}, if every guess is right{_meaning(plan)}"),
         ("valid", valid),
     ]
-
-
-def _grades(plan: AuditPlan) -> list[tuple[str, str]]:
-    """What right guesses count, and what counting them so adds; no row if it was not asked for."""
-    if isnan(plan.gain):
-        return []
-    words = grades_in_words(plan.grades) if plan.grades else "none: all guesses count alike"
-    gain = f"{plan.gain:+.3f} ± {plan.gain_se:.3f} to the mean bound of the same simulated audits"
-    return [("grades", f"{words}; two grades add {gain}")]
 
 
 def _canaries(plan: AuditPlan) -> list[tuple[str, str]]:
@@ -243,10 +237,9 @@ def _commands(plan: AuditPlan) -> list[str]:
     dropping = "" if plan.dropping is None else f"\n    dropping={plan.dropping!r},"
     hop = "\n    hop=False," if plan.dpsgd.per_coordinate == 1 else ""
     beta = "" if plan.beta == 0.05 else f" --beta {short(plan.beta)}"
-    number = f"--guesses {plan.k}"
-    if plan.grades:
-        number = f"--grades {','.join(f'{taken}:{weight}' for taken, weight in plan.grades)}"
-    options = f"--side farthest {number} --delta {short(plan.delta)}{beta}"
+    grades = ",".join(f"{number}:{weight}" for number, weight in plan.grades)
+    guesses = f"--grades {grades}" if grades else f"--guesses {plan.k}"
+    options = f"--side farthest {guesses} --delta {short(plan.delta)}{beta}"
     return [
         "In the script of the training:",
         "",

@@ -1,12 +1,10 @@
 """The search for a plan, and what to expect of it."""
 
 from dataclasses import replace
-from math import ceil, nan, sqrt
-from typing import Any
+from math import ceil, nan
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oralib import _check
@@ -79,8 +77,8 @@ def plan_audit(
         ``"bound"``, the largest bound for an honest training; or ``"refute"``, to refute the claim
         if the noise is half of what is stated, or the largest share below that which will do.
     grades : int
-        With 2, surer guesses count for more, as ``grades`` of :func:`oralib.audit_scores` says, if
-        that adds more than its standard error to the mean bound of the simulated audits.
+        With 2, surer guesses count for more (``grades`` of :func:`oralib.audit_scores`), if that
+        adds more than its standard error to the mean bound of the simulated audits.
     trials, seed : int
         Simulated audits, to say what to expect; with fewer than two there are none.
 
@@ -104,7 +102,7 @@ def plan_audit(
     if d is not None:
         training = replace(training, d=_check.integer("d", d, 1, 10**8))
         plan = _plan(training, claim, most, aim, trials, seed)
-        return with_grades(plan, seed + 1) if grades > 1 and plan.trials else plan
+        return with_grades(plan, seed) if grades > 1 and plan.trials else plan
     if aim == "bound":
         raise ValueError("d must be given for aim='bound', got d=None: the larger, the better")
     return _plan_with_enough_coordinates(training, claim, most, trials, seed)
@@ -182,16 +180,14 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
     ('a tenth of the noise', 0.0, True)
     """
     _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-    design = Design(plan.dpsgd, plan.dropping)
-    trials = max(2, design.affordable(_check.integer("trials", trials, 2, 10**6)))
-    claim = Claim(plan.epsilon, plan.delta, plan.beta)
-    counted, bugs = plan.grades or ((plan.k, 1),), dict(BUGS)
+    trials = _check.integer("trials", trials, 2, 10**6)
+    trials = max(2, Design(plan.dpsgd, plan.dropping).affordable(trials))
+    bugs = dict(BUGS)
     if (plan.noise, 1.0) not in bugs.values():
         bugs[f"{plan.noise:g} of the noise"] = plan.noise, 1.0
     outcomes = []
     for bug, (share, norm) in bugs.items():
-        options: dict[str, Any] = {"norm": norm, "trials": trials, "seed": seed}
-        ((right, bounds),) = simulated(design.with_noise(share), [counted], claim, **options)
+        right, bounds, _ = simulated(plan, plan.k, share, norm=norm, trials=trials, seed=seed)
         refuted = mean(bounds > plan.epsilon)
         outcomes.append(Outcome(bug, *mean(right), *mean(bounds), *refuted, trials))
     return tuple(outcomes)

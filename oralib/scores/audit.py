@@ -29,7 +29,6 @@ from oralib.scores.columns import (
 from oralib.scores.guessing import (
     best_number,
     exact_bounds,
-    numbers_and_weights,
     parts,
     ranking,
     right_guesses,
@@ -87,9 +86,8 @@ def audit_scores(
     grid : sequence of int or None
         Several numbers of guesses, fixed before scores were seen, each of m tested at β / m.
     grades : sequence of pairs or None
-        Numbers of guesses and what a right one counts, the surest first, all of it fixed before
-        scores were seen: with ((160, 5), (240, 2)) there are 400 guesses, and the 160 surest count
-        5 points each, the others 2. Two grades take a second, three may take minutes.
+        Numbers of guesses and what a right one counts, fixed before scores were seen: with ((160,
+        5), (240, 2)) the surest 160 count 5 points, the next 240 count 2. Three may take minutes.
     side : str
         ``"both"``: half the guesses, on the highest scores, say "included", and the others, on the
         lowest, "left out"; ``"included"``: all say "included"; ``"farthest"``: those farthest from
@@ -137,8 +135,11 @@ def audit_scores(
         if not k.size:
             raise ValueError(f"grid must hold numbers of guesses, got grid={grid!r}")
     elif grades is not None:
-        taken, weights = numbers_and_weights(grades, n)
-        number, k = "graded", taken.sum(keepdims=True)
+        pairs = _check.integers("grades", grades, 1)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or not 0 < pairs[:, 0].sum() <= n:
+            words = f"pairs of a number of guesses and a weight, at most {n} guesses in all"
+            raise ValueError(f"grades must be {words}, got {grades=}")
+        number, k = "graded", pairs[:, :1].sum(axis=0)
     else:
         share = _check.real("split", DEFAULT_SPLIT if split is None else split, 0, 1, interval="()")
         aside, audited = parts(n, share, seed)
@@ -163,10 +164,10 @@ def audit_scores(
     how |= {"ties_drawn": ties, "seed": seed, "notes": tuple(notes), "seen": seen}
     how |= ranking(values, bits[audited])
     if grades is not None:
-        each = np.diff(right[np.cumsum(taken) - 1], prepend=0)
-        bound = partial(epsilon_lower_bound_graded, each, taken, weights, n=n, beta=beta)
+        each = np.diff(right[np.cumsum(pairs[:, 0]) - 1], prepend=0)
+        how["grades"] = tuple(zip(each.tolist(), *pairs.T.tolist(), strict=True))
+        bound = partial(epsilon_lower_bound_graded, each, *pairs.T, n=n, beta=beta)
         how |= {"bound": bound(delta=delta), "pure_bound": bound(delta=0.0), "rule": "graded"}
-        how["grades"] = tuple(zip(each.tolist(), taken.tolist(), weights.tolist(), strict=True))
     audit = _audit(_counts(v, r, values.size, number != "split", coins), delta, level, **how)
     hint = "higher scores must mean included: multiply them by -1?"
     return _with_coins(audit, bits, coins, r, hint, twice=twice)

@@ -1,10 +1,7 @@
 """From scores to guesses: whose coins are guessed, how many, and how many guesses are right."""
 
-from typing import Any
-
 import numpy as np
 
-from oralib import _check
 from oralib._streams import stream
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
 from oralib.scores.columns import Bits, Ints, Reals
@@ -71,15 +68,6 @@ def ranking(values: Reals, bits: Bits) -> dict[str, float]:
     cut = zeros[::-1][int(0.01 * zeros.size)]
     auroc = (below + not_above) / (2 * zeros.size)
     return {"auroc": float(auroc), "tpr_at_1_percent": float((ones > cut).mean())}
-
-
-def numbers_and_weights(grades: Any, n: int) -> Ints:
-    """The numbers of guesses of all grades among n canaries, and below them their weights."""
-    pairs = _check.integers("grades", grades, 1)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not 0 < pairs[:, 0].sum() <= n:
-        words = f"pairs of a number of guesses and a weight, with at most {n} guesses in all"
-        raise ValueError(f"grades must be {words}, such as ((2, 5), (3, 2)), got {grades=}")
-    return pairs.T
 
 
 def exact_bounds(right: Ints, k: Ints, level: float, delta: float) -> Reals:

@@ -52,8 +52,7 @@ class ScoreAudit:
     grid : tuple of int
         All numbers of guesses that were tried.
     grades : tuple
-        For each grade of guesses how many were right, how many there were, and what a right one
-        counts; empty if all count alike.
+        For each grade its right guesses, all of them, and what a right one counts, or nothing.
     side : str or None
         Which scores were guessed, as in :func:`oralib.audit_scores`; None if guesses were given.
     canaries, included : int or None
@@ -185,14 +184,14 @@ class ScoreAudit:
         """
         claim = _check.real("claim", claim, 0)
 
-        def enough(v: int) -> bool:
-            if not self.grades:
-                return self.bound_of(v, self.r, self.n) > claim
-            leaks = self.n * self.delta
-            return graded_p_value(v, taken, weights, claim, leaks, self.level) < self.level
+        _, r, weights = np.array(self.grades or [(self.v, self.r, 1)]).T
+        most, leaks = int(r @ weights), self.n * self.delta
 
-        _, taken, weights = np.array(self.grades or [(self.v, self.r, 1)]).T
-        most = int(taken @ weights)
+        def enough(v: int) -> bool:
+            if self.grades:
+                return graded_p_value(v, r, weights, claim, leaks, self.level) < self.level
+            return self.bound_of(v, self.r, self.n) > claim
+
         return bisect_left(range(most + 1), True, key=enough) if enough(most) else None
 
     def bound_of(self, v: int, r: int, n: int) -> float:

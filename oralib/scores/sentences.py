@@ -21,7 +21,9 @@ def rows(audit: "ScoreAudit", claim: float | None) -> list[tuple[str, str]]:
     rows.append(("guesses", _guesses(audit)))
     if audit.r:  # 199,999 of 200,000 are not 100%
         share = f"{10_000 * audit.v // audit.r / 100:g}%"
-        rows.append(("right", f"{audit.v:,} of {audit.r:,}, or {share}{_points(audit)}"))
+        each = "".join(f"; {v:,} of {r:,} that count {weight}" for v, r, weight in audit.grades)
+        each += f": {sum(v * w for v, _, w in audit.grades):,} points" if each else ""
+        rows.append(("right", f"{audit.v:,} of {audit.r:,}, or {share}{each}"))
     rows.append(("shown", _shown(audit)))
     if claim is not None:
         judged = "none: the claim cannot be judged by this audit, which is not valid"
@@ -54,9 +56,8 @@ def headline(audit: "ScoreAudit", claim: float | None) -> tuple[str, str]:
     return {
         "refuted": (
             f"the claim of ε = {claim:g} is refuted: {_at_least(audit)}",
-            "if the claim were true, this many "
-            f"{'points would be reached' if audit.grades else 'guesses would be right'} with a "
-            f"probability of at most {audit.beta:g}",
+            "if the claim were true, as good a result would have a probability of at most "
+            f"{audit.beta:g}",
         ),
         "cannot test": (
             f"this audit cannot test the claim of ε = {claim:g}",
@@ -99,8 +100,7 @@ def number_of_guesses(audit: "ScoreAudit") -> str:
     return {
         "fixed": "the number of guesses was fixed before scores were seen",
         "grid": f"the {len(audit.grid)} numbers of guesses were fixed before scores were seen",
-        "graded": "the number of guesses of each grade, and what they count, were fixed before "
-        "scores were seen",
+        "graded": "the numbers of guesses and what they count were fixed before scores were seen",
         "split": "the canaries on which the number of guesses was chosen were drawn at random",
         "output": "the number of guesses may depend on the same, and on nothing else",
     }[audit.number]
@@ -119,25 +119,11 @@ def _guesses(audit: "ScoreAudit") -> str:
     why = {
         "fixed": "the number was fixed in advance",
         "grid": f"the best of {len(audit.grid)} numbers, each tested at level {audit.level:.3g}",
-        "graded": f"{grades_in_words([grade[1:] for grade in audit.grades])}; all of this was "
-        "fixed in advance",
+        "graded": f"{grades_in_words(audit.grades)}; all of this was fixed in advance",
         "split": "the number was chosen on the other canaries, drawn at random",
         "output": f"the number was left to the {who}",
     }[audit.number]
     return f"{r:,} among {audit.n:,} canaries{which}; {why}"
-
-
-def _points(audit: "ScoreAudit") -> str:
-    """How many points right guesses of each grade have, and all of them."""
-    if not audit.grades:
-        return ""
-    each = ", ".join(f"{right:,} of {taken:,} at {weight}" for right, taken, weight in audit.grades)
-    points = sum(right * weight for right, _, weight in audit.grades)
-    return f"; by grades {each}, so {points:,} of {_most_points(audit):,} points"
-
-
-def _most_points(audit: "ScoreAudit") -> int:
-    return sum(taken * weight for _, taken, weight in audit.grades)
 
 
 def _at_least(audit: "ScoreAudit") -> str:
@@ -170,8 +156,8 @@ def _power(audit: "ScoreAudit", claim: float | None) -> str:
         return best
     enough = audit.right_needed(claim)
     if enough is not None:
-        of = f"points of {_most_points(audit):,}" if audit.grades else f"right of {audit.r:,}"
-        return f"{enough:,} {of} would refute ε = {claim:g}; {best}"
+        what = "points" if audit.grades else f"right of {audit.r:,}"
+        return f"{enough:,} {what} would refute ε = {claim:g}; {best}"
     needed = audit.guesses_needed(claim)
     if needed is None:
         return f"{best}; no number of guesses could refute ε = {claim:g} in such an audit"
