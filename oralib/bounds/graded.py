@@ -104,27 +104,37 @@ def epsilon_lower_bound_graded(
 
 def graded_bound(s: int, r: Ints, weights: Ints, leaks: float, beta: float) -> float:
     """The bound for the sum s of the weights of right guesses; ``leaks`` is n δ."""
-    value = cache(lambda epsilon: graded_p_value(s, r, weights, epsilon, leaks, beta))
-    if value(0.0) > beta:
+
+    @cache
+    def excess(epsilon: float, leaks: float = leaks) -> float:
+        return log(max(graded_p_value(s, r, weights, epsilon, leaks), 1e-300) / beta)
+
+    if excess(0.0, 0.0) > 0:
         return 0.0
-    bound, back = LARGEST, 1e-9
-    if value(bound) > beta:
-        logs = cache(lambda epsilon: log(max(value(epsilon), 1e-300) / beta))
-        bound = float(scipy.optimize.brentq(logs, 0.0, bound, xtol=back))
-    while value(bound) > beta:  # by a rounding error
-        bound, back = max(0.0, bound - back), 2 * back
+    bound = LARGEST
+    if excess(bound, 0.0) > 0:  # without leaks, which takes no time
+        bound = float(scipy.optimize.brentq(excess, 0.0, bound, (0.0,), 1e-7))
+    high, step = bound, 0.05
+    while excess(bound) > 0:
+        if bound == 0:
+            return 0.0
+        high, bound, step = bound, max(0.0, bound - step), 2 * step
+    if bound < high:
+        bound, step = float(scipy.optimize.brentq(excess, bound, high, (), 1e-7)), 1e-7
+    while excess(bound) > 0:  # by a rounding error
+        bound, step = max(0.0, bound - step), 2 * step
     return bound
 
 
-def graded_p_value(s: int, r: Ints, weights: Ints, at: float, leaks: float, beta: float) -> float:
-    """At most how likely a sum of at least s is at an ε; without leaks where that exceeds β."""
-    law, (q, _) = np.ones(1), odds(at)
+def graded_p_value(s: int, r: Ints, weights: Ints, epsilon: float, leaks: float) -> float:
+    """At most how likely the sum of the weights of right guesses is s or more, with n δ = leaks."""
+    law, (q, _) = np.ones(1), odds(epsilon)
     for taken, weight in zip(r.tolist(), weights.tolist(), strict=True):
         points = np.zeros(taken * weight + 1)
         points[::weight] = np.exp(log_pmfs(np.arange(taken + 1), taken, q))
         law = np.convolve(law, points)
     luck = float(law[s:].sum()) * (1 + PRECISION)
-    return luck + leaks * largest_h(s, r, weights, q) if leaks > 0 and luck <= beta else luck
+    return luck + leaks * largest_h(s, r, weights, q) if leaks > 0 else luck
 
 
 def largest_h(s: int, r: Ints, weights: Ints, q: float) -> float:

@@ -156,14 +156,17 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
     bound, seen = f"a bound of about {plan.predicted:.2f} by prediction", "not simulated here"
     if plan.trials:
         seen = f"{plan.bound:.3f} ± {plan.bound_se:.3f}, the mean of {plan.trials} simulated audits"
-    rule = "graded p-value: grades, and" if plan.grades else "exact p-value:"
+    rule, fixed = "exact", "the number of guesses is"
+    if plan.grades:
+        rule, fixed = "graded", "numbers of guesses and what they count are"
+        bound += " if all count alike"
     grades = (
         f"{grades_in_words(plan.grades) or 'none, all guesses count alike'}; two grades add "
         f"{plan.gain:.3f} ± {plan.gain_se:.3f} to the mean bound of the same simulated audits"
     )
     valid = (
-        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the {rule} "
-        f"the number of guesses, {'are' if plan.grades else 'is'} fixed in advance"
+        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the {rule} p-value: "
+        f"{fixed} fixed in advance"
     )
     return [
         ("words", words),

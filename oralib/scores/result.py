@@ -189,7 +189,7 @@ class ScoreAudit:
 
         def enough(v: int) -> bool:
             if self.grades:
-                return graded_p_value(v, r, weights, claim, leaks, self.level) < self.level
+                return graded_p_value(v, r, weights, claim, leaks) < self.level
             return self.bound_of(v, self.r, self.n) > claim
 
         return bisect_left(range(most + 1), True, key=enough) if enough(most) else None
