@@ -94,9 +94,8 @@ def epsilon_lower_bound_graded(
         )
     _check.at_most("v", right, "r", taken)
     if np.prod(taken + 1.0) > MOST_STATES:
-        raise ValueError(
-            f"r must have at most {MOST_STATES} vectors of right guesses, got r={taken.tolist()}"
-        )
+        got = f"r={taken.tolist()} guesses of each grade"
+        raise ValueError(f"r must have at most {MOST_STATES} vectors of right guesses, got {got}")
     n = _check.integer("n", n, int(taken.sum()))
     beta, delta = _check.level(beta, delta)
     return graded_bound(int(right @ each), taken, each, n * delta, beta)

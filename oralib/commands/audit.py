@@ -70,13 +70,9 @@ def add(commands: Commands) -> None:
     )
     several = "several numbers of guesses, fixed in advance, each tested at β / m"
     number("--grid", type=_numbers, metavar="K,K,...", help=several)
-    number(
-        "--grades",
-        type=_grades,
-        metavar="K:W,K:W,...",
-        help="numbers of guesses and what a right one counts, fixed in advance, the surest first: "
-        "with 160:5,240:2 the surest 160 count 5 points each if right, the next 240 count 2",
-    )
+    grades = "numbers of guesses and what a right one counts, fixed in advance: with 160:5,240:2 "
+    grades += "the surest 160 count 5 points each if right, and the next 240 count 2"
+    number("--grades", type=_grades, metavar="K:W,K:W,...", help=grades)
     option(
         "--side",
         choices=SIDES,

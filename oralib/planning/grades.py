@@ -14,33 +14,31 @@ from oralib.dpsgd.prediction import predicted_accuracy
 from oralib.planning.designs import Design
 from oralib.planning.plan import AuditPlan, Grades
 
-#: No plan grades more guesses, as their bound would take long.
-MOST_GUESSES = 1500
-
 
 def with_grades(plan: AuditPlan, seed: int) -> AuditPlan:
     """The plan with two grades, if they add more than a standard error to its mean bound."""
-    graded = replace(plan, grades=find_grades(plan), k=sum(r for r, _ in find_grades(plan)))
+    grades = find_grades(plan)
+    graded = replace(plan, grades=grades, k=sum(number for number, _ in grades))
     _, bounds, equal = simulated(graded, plan.k, trials=plan.trials, seed=seed)
-    gain, error = mean(bounds - equal)
-    if gain > error:
-        bound, bound_se = mean(bounds)
+    (bound, bound_se), (gain, gain_se) = mean(bounds), mean(bounds - equal)
+    if gain > gain_se:
         plan = replace(graded, bound=bound, bound_se=bound_se)
-    return replace(plan, gain=gain, gain_se=error)
+    return replace(plan, gain=gain, gain_se=gain_se)
 
 
 def find_grades(plan: AuditPlan) -> Grades:
-    """Two grades in place of the equal guesses of a plan: half as many, and 0.8 times as many.
+    """Two grades for a plan of equal guesses: half as many of them, and 0.8 times as many.
 
     Guesses of accuracy a tell it best from q if their weights are about proportional to a - q; here
-    q is the accuracy at the predicted bound, and the weights are rounded.
+    q is the accuracy at the predicted bound, and a is predicted too. No more than 1500 guesses are
+    graded, as their bound would take long.
     """
-    design = Design(plan.dpsgd, plan.dropping)
-    total = max(2, min(round(1.3 * plan.k), design.active_at_the_end, MOST_GUESSES))
+    active = Design(plan.dpsgd, plan.dropping).active_at_the_end
+    total = max(2, min(round(1.3 * plan.k), active, 1500))
     ends = np.array([round(total / 2.6), total])
     right = ends * predicted_accuracy(plan.dpsgd, ends, plan.dropping)
-    r = np.diff(ends, prepend=0)
-    surer, other = np.maximum(np.diff(right, prepend=0) / r - p(plan.predicted), 1e-9)
+    r, more = np.diff(ends, prepend=0), np.diff(right - ends * p(plan.predicted), prepend=0)
+    surer, other = np.maximum(more / r, 1e-9)
     weights = round(2 * min(max(surer / other, 1.0), 5.0)), 2
     return tuple((int(number), w // gcd(*weights)) for number, w in zip(r, weights, strict=True))
 

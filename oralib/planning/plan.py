@@ -156,24 +156,22 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
     bound, seen = f"a bound of about {plan.predicted:.2f} by prediction", "not simulated here"
     if plan.trials:
         seen = f"{plan.bound:.3f} ± {plan.bound_se:.3f}, the mean of {plan.trials} simulated audits"
-    rule, fixed = "exact", "the number of guesses is"
+    rule, counted = "exact p-value: the number of guesses is", ", sums of log-likelihood ratios"
     if plan.grades:
-        rule, fixed = "graded", "numbers of guesses and what they count are"
+        rule = "graded p-value: the numbers of guesses and what they count are"
+        counted += f"; {grades_in_words(plan.grades)}"
         bound += " if all count alike"
-    grades = (
-        f"{grades_in_words(plan.grades) or 'none, all guesses count alike'}; two grades add "
-        f"{plan.gain:.3f} ± {plan.gain_se:.3f} to the mean bound of the same simulated audits"
-    )
+    if not isnan(plan.gain):
+        seen += f"; two grades add {plan.gain:.3f} ± {plan.gain_se:.3f} to equal guesses"
     valid = (
-        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the {rule} p-value: "
-        f"{fixed} fixed in advance"
+        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the {rule} "
+        "fixed in advance"
     )
     return [
         ("words", words),
         ("claim", claim),
         *_canaries(plan),
-        ("guess", f"the {plan.k:,} with the scores farthest from 0, sums of log-likelihood ratios"),
-        *([] if isnan(plan.gain) else [("grades", grades)]),
+        ("guess", f"the {plan.k:,} with the scores farthest from 0{counted}"),
         ("expect", f"of an honest training {bound}; {seen}"),
         ("at best", f"a bound of {plan.best:.2f}, if every guess is right{_meaning(plan)}"),
         ("valid", valid),
