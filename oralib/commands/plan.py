@@ -56,6 +56,8 @@ def add(commands: Commands) -> None:
         help="bound (the default): the largest bound on an honest training; refute: refute the "
         "claim if the noise is much smaller than stated (the plan says how much)",
     )
+    grades = "2: surer guesses count for more, if simulated audits show more then; by default 1"
+    option("--grades", type=int, default=1, help=grades)
     option("--trials", type=int, default=40, help="number of simulated audits, by default 40")
     option("--seed", type=int, default=0, help="seed of the simulation, by default 0")
     file = "write the plan into this file, for oralib audit --plan"
