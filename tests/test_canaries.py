@@ -4,15 +4,26 @@ Those with PyTorch are skipped where it is missing, unless ORALIB_REQUIRE_TORCH 
 """
 
 import os
+import pydoc
 import warnings
 from importlib.util import find_spec
+from math import nan
 
 import numpy as np
 import pytest
 from scipy import stats
 from test_hopping import log_ratio, one_training
 
-from oralib import DpSgd, Dropping, audit_scores, plan_audit, simulate_hopping, valid_lower_bound
+from oralib import (
+    AuditPlan,
+    DpSgd,
+    Dropping,
+    audit_scores,
+    certified_epsilon,
+    plan_audit,
+    simulate_hopping,
+    valid_lower_bound,
+)
 from oralib.__main__ import main
 from oralib.canaries import Canaries, mislabelled
 from oralib.dpsgd import canary_scores, simulate_likelihood
@@ -277,41 +288,45 @@ def test_mislabelled_examples(tmp_path):
 SMALL = DpSgd(n=480, d=60, steps=24, sample_rate=0.125, sigma=0.6)
 
 
-def by_opacus(dpsgd, k, seed, *, noise=1.0, **how):
+def planned(dpsgd, k, dropping=None):
+    """A plan of these canaries, for the claim that the accountant certifies."""
+    epsilon = certified_epsilon(dpsgd, 1e-5)
+    return AuditPlan(dpsgd, epsilon, 1e-5, 0.05, k, dropping, 0.0, nan, nan, 0)
+
+
+def by_opacus(dpsgd, k, seed, *, noise=1.0, dropping=None):
     import torch
     from opacus import PrivacyEngine
     from torch import nn
-    from torch.utils.data import DataLoader, TensorDataset
+    from torch.utils.data import TensorDataset
 
-    from oralib.canaries import opacus
+    from oralib.canaries.opacus import OpacusAudit
 
     torch.manual_seed(seed)
     inputs = torch.randn(200, 5)
     data = TensorDataset(inputs, (inputs.sum(1) > 0).long())
-    audit = Canaries(dpsgd, k, seed=seed, public_seed=seed, **how)
-    model = opacus.WithCanaries(nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 2)), audit)
-    mixed = opacus.CanaryData(data, audit)
-    loader = DataLoader(mixed, batch_size=opacus.batch_size(mixed, audit))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    network = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 2))
+    audit = OpacusAudit(planned(dpsgd, k, dropping), network, data, seed=seed, public_seed=seed)
+    optimizer = torch.optim.Adam(audit.model.parameters(), lr=0.05)
     loss = nn.CrossEntropyLoss()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         engine = PrivacyEngine(accountant="rdp")
         model, optimizer, loader = engine.make_private(
-            module=model,
+            module=audit.model,
             optimizer=optimizer,
-            data_loader=loader,
+            data_loader=audit.loader,
             noise_multiplier=dpsgd.sigma * noise,
             max_grad_norm=1.7,
         )
-        opacus.attach(model, optimizer, loader)
-        while audit.step < dpsgd.steps:
+        audit.attach(model, optimizer, loader)
+        while audit.canaries.step < dpsgd.steps:
             for features, labels, who in loader:
                 optimizer.zero_grad()
                 loss(model(features, who), labels).backward()
                 optimizer.step()
     assert engine.accountant.history[0][2] == dpsgd.steps  # it still counts
-    return audit, float((model(inputs).argmax(1) == data.tensors[1]).float().mean())
+    return audit.canaries, float((model(inputs).argmax(1) == data.tensors[1]).float().mean())
 
 
 @pytest.mark.torch
@@ -338,16 +353,18 @@ def test_opacus_with_a_tenth_of_the_noise():
 
 @pytest.mark.torch
 @missing
-def test_the_gradients_of_canaries_and_of_data():
+def test_the_gradients_of_canaries_and_of_data(tmp_path):
     """Each is where it should be, before clipping; and what cannot be attached is said."""
     import torch
     from opacus import GradSampleModule
     from torch import nn
 
-    from oralib.canaries import opacus
+    from oralib.canaries.opacus import OpacusAudit
 
-    audit = Canaries(SMALL, 40, seed=1)
-    inner = opacus.WithCanaries(nn.Linear(3, 2), audit)
+    data = [(torch.ones(3), 0)]
+    whole = OpacusAudit(planned(SMALL, 40), nn.Linear(3, 2), data, seed=1)
+    inner, audit = whole.model, whole.canaries
+    assert whole.growth == len(whole.data) == SMALL.n + 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = GradSampleModule(inner)
@@ -365,6 +382,45 @@ def test_the_gradients_of_canaries_and_of_data():
     seen = inner.coordinates.weight.grad_sample[1:, :, 0].numpy()
     np.testing.assert_allclose(seen, expected, rtol=1e-6)
     with pytest.raises(TypeError, match="optimizer must be a DPOptimizer by make_private"):
-        opacus.attach(model, torch.optim.SGD(model.parameters(), lr=1.0), [])
-    with pytest.raises(ValueError, match="model must contain one WithCanaries, got 0"):
-        opacus.attach(nn.Linear(1, 1), None, [])
+        whole.attach(model, torch.optim.SGD(model.parameters(), lr=1.0), [])
+    with pytest.raises(ValueError, match="model must contain that of the audit, got Linear"):
+        whole.attach(nn.Linear(1, 1), None, [])
+    audit.save(tmp_path / "canaries.npz")
+    again = OpacusAudit(whole.plan, nn.Linear(3, 2), data, seed=9, resume=tmp_path / "canaries.npz")
+    assert (again.canaries.included == audit.included).all()
+
+
+@pytest.mark.torch
+@missing
+def test_what_attach_expects_of_noise_and_batches():
+    """Another accountant's noise is believed if the claim holds for it; other batches are not."""
+    import torch
+    from opacus import PrivacyEngine
+    from torch import nn
+
+    from oralib.canaries.opacus import OpacusAudit
+
+    def attached(noise, **options):
+        audit = OpacusAudit(planned(SMALL, 40), nn.Linear(3, 2), [(torch.ones(3), 0)] * 20, seed=1)
+        optimizer = torch.optim.SGD(audit.model.parameters(), lr=0.1)
+        how = {"noise_multiplier": noise, "max_grad_norm": 1.0, "data_loader": audit.loader}
+        engine = PrivacyEngine()
+        private = engine.make_private(module=audit.model, optimizer=optimizer, **how, **options)
+        audit.attach(*private)
+        return audit.canaries.seen.sigma
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="opacus")
+        warnings.filterwarnings("ignore", module="torch")
+        assert attached(SMALL.sigma) == SMALL.sigma
+        assert attached(1.1 * SMALL.sigma) == 1.1 * SMALL.sigma
+        with pytest.warns(UserWarning, match="optimizer adds noise with multiplier 0.3, by which"):
+            assert attached(SMALL.sigma / 2) == SMALL.sigma
+        with pytest.raises(ValueError, match="loader must draw Poisson samples"):
+            attached(SMALL.sigma, poisson_sampling=False)
+
+
+def test_help_is_short():
+    """A page or two: what torch's classes bring along is not for an auditor."""
+    opacus = pytest.importorskip("oralib.canaries.opacus")
+    assert len(pydoc.render_doc(opacus).splitlines()) < 150

@@ -153,6 +153,7 @@ MAKERS: dict[str, Callable[[], pd.DataFrame]] = {
     "explorer": explorer,
     "graded": graded,
     "overclaims": studies.overclaims,
+    "foretold": planted.foretold_verdicts,  # ten real trainings for each bug
     "planted-bugs": planted.planted_bugs,  # twenty real trainings for each bug and claim
 }
 
@@ -162,9 +163,10 @@ def main() -> None:
     unknown = [name for name in names if name not in MAKERS]
     if unknown:
         sys.exit(f"there is no table {unknown[0]}, only {', '.join(MAKERS)}")
-    if "planted-bugs" in names and not all(map(find_spec, stored_outputs.NEEDS["torch"][1])):
-        print("planted-bugs needs PyTorch: make torch", file=sys.stderr)
-        names.remove("planted-bugs")
+    if not all(map(find_spec, stored_outputs.NEEDS["torch"][1])):
+        for name in {"foretold", "planted-bugs"} & set(names):
+            print(f"{name} needs PyTorch: make torch", file=sys.stderr)
+            names.remove(name)
     for name in names:
         table = MAKERS[name]().round(6)
         table.to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n")

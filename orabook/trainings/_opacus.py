@@ -13,7 +13,10 @@ from opacus import PrivacyEngine
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from orabook.trainings.digits import CLIP, LEARNING_RATE
+from orabook.trainings.digits import CLIP, LEARNING_RATE, digits
+from oralib.canaries import Canaries
+from oralib.canaries.opacus import OpacusAudit
+from oralib.planning import AuditPlan
 
 #: The size of a canary's gradient before clipping, in clipping thresholds.
 CANARY = 3.0
@@ -141,6 +144,40 @@ def release_noise(
             loss_of(private(some), wanted).backward()
             optimizer.step()
     return model.weight.detach().double().numpy().ravel().copy()
+
+
+@torch.random.fork_rng(devices=[])
+def audited_network(plan: AuditPlan, noise: float, *, clipped: bool, seed: int) -> Canaries:
+    """The canaries of a network that learned digits with a share of its noise, or unclipped."""
+    torch.manual_seed(seed)
+    pixels, labels = digits()
+    data = TensorDataset(torch.from_numpy(pixels).float(), torch.from_numpy(labels))
+    network = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+    audit = OpacusAudit(plan, network, data, seed=seed, public_seed=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the canaries warn of the planted bug, as they should
+        private, optimizer, loader = make_private(
+            audit.model, audit.loader, 1.0, plan.dpsgd.sigma, max_grad_norm=CLIP
+        )
+        if not clipped:
+            optimizer.attach_step_hook(add_what_clipping_removed)
+        audit.attach(private, optimizer, loader)
+        optimizer.noise_multiplier *= noise
+        for inputs, wanted, who in islice(epochs_of(loader), plan.dpsgd.steps):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(private(inputs, who), wanted).backward()
+            optimizer.step()
+    return audit.canaries
+
+
+def add_what_clipping_removed(optimizer: Any) -> None:
+    """A hook after which each gradient is what it would be without clipping."""
+    samples = optimizer.grad_samples
+    norm = torch.stack([sample.flatten(1).norm(dim=1) for sample in samples]).norm(dim=0)
+    missing = 1 - (optimizer.max_grad_norm / norm.clamp(min=1e-12)).clamp(max=1)
+    for parameter, sample in zip(optimizer.params, samples, strict=True):
+        added = torch.einsum("b,b...->...", missing, sample)
+        parameter.grad += added / optimizer.expected_batch_size
 
 
 def epochs_of(loader: Any) -> Iterator[Any]:

@@ -1,6 +1,7 @@
 """How often an audit of a real training notices a bug that was planted."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,9 +9,13 @@ import pandas as pd
 from tqdm import tqdm
 
 from orabook.trainings.digits import TRAINING_BUGS, train_digits
+from oralib._extra import needed
 from oralib.accounting import noise_multiplier
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, canary_scores, conformity
+from oralib.planning import AuditPlan, expected_outcomes, plan_audit
+from oralib.planning.search import BUGS
+from oralib.scores import audit_scores
 
 #: For each claimed ε the numbers of canaries, of weights that they use, and of guesses. More than
 #: 165 guesses, all of them right, are needed to refute a claim of 4. So the larger claim has more
@@ -19,6 +24,59 @@ SETTINGS = {1.0: (4000, 1000, 200), 4.0: (4000, 4000, 300)}
 
 #: The δ of the claims, and how often a bound may fail.
 DELTA, BETA = 1e-5, 0.05
+
+
+def foretold_verdicts(runs: int = 10) -> pd.DataFrame:
+    """What a plan to refute foretells, and what training runs with Opacus show: a row for each.
+
+    Columns
+    -------
+    bug, run : which training run it is; bug is "none" for an honest one.
+    n, d, k, right_needed : the plan, and how many of its k guesses must be right to refute.
+    foretold, foretold_se, foretold_refuted : by simulated audits of the plan, how many guesses are
+        right, its standard error, and the share of audits that refute the claim.
+    v, refuted, noise_seen : what the training run showed.
+    """
+    with needed("torch", "opacus"):
+        from orabook.trainings import _opacus
+    plan = plan_to_refute()
+    rows = []
+    played = list(product(plan.outcomes, range(runs)))
+    for outcome, run in tqdm(played, disable=None, leave=False):
+        share, norm = BUGS.get(outcome.bug, (plan.noise, 1.0))
+        canaries = _opacus.audited_network(plan, share, clipped=norm == 1, seed=run)
+        audit = audit_scores(
+            canaries.scores,
+            canaries.included,
+            side="farthest",
+            guesses=plan.k,
+            delta=plan.delta,
+            beta=plan.beta,
+            seen=canaries.seen,
+        )
+        rows.append(
+            {
+                "bug": outcome.bug,
+                "run": run,
+                "n": plan.dpsgd.n,
+                "d": plan.dpsgd.d,
+                "k": plan.k,
+                "right_needed": audit.right_needed(plan.epsilon),
+                "foretold": outcome.right,
+                "foretold_se": outcome.right_se,
+                "foretold_refuted": outcome.refuted,
+                "v": audit.v,
+                "refuted": audit.refutes(plan.epsilon),
+                "noise_seen": canaries.noise_seen,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def plan_to_refute() -> AuditPlan:
+    """The plan of that table, for a claim of ε = 2, with what it foretells."""
+    plan = plan_audit(2.0, DELTA, steps=100, sample_rate=0.1, aim="refute", trials=0)
+    return replace(plan, outcomes=expected_outcomes(plan, trials=100))
 
 
 def planted_bugs(

@@ -20,9 +20,9 @@ Where a canary is, and whether it is dropped, follows from public random numbers
 observed before, never from a coin. So the training with canaries is as private as its accountant
 says, and the bound from the guesses is valid for any training: see :mod:`oralib.dpsgd.hopping`.
 
-With PyTorch and Opacus, ``oralib.canaries.opacus`` adds the coordinates to your model and the
-canaries to your data. If the training shows nothing but its last model, :func:`mislabelled` makes
-canaries out of your examples.
+With PyTorch and Opacus, ``oralib.canaries.opacus.OpacusAudit`` adds the coordinates to your model
+and the canaries to your data. If the training shows nothing but its last model,
+:func:`mislabelled` makes canaries out of your examples.
 """
 
 from oralib.canaries.blackbox import Mislabelled, mislabelled

@@ -1,62 +1,185 @@
-"""Canaries in a training with PyTorch and Opacus: ten more lines in your script.
+"""Canaries in a training with PyTorch and Opacus: nine lines of your script.
 
-The canaries get their own weights, which are added to your model and used by nothing else. Your
-data come first, then the canaries as further examples, which Opacus's sampler draws like all
-others. The gradient of an included canary is three clipping thresholds on its weight and 0
-elsewhere, whatever the loss is, so that Opacus clips it to one. The gradient of any other canary is
-0; it stays in the data, so that the number of examples does not depend on the coins.
+Four lines are new, four change, and your own ``DataLoader`` is not needed any more:
 
->>> from oralib.canaries import Canaries, opacus  # doctest: +SKIP
->>> audit = Canaries.from_plan(plan, seed=1)  # doctest: +SKIP
->>> model = opacus.WithCanaries(model, audit)  # doctest: +SKIP
->>> data = opacus.CanaryData(data, audit)  # doctest: +SKIP
->>> loader = DataLoader(data, batch_size=opacus.batch_size(data, audit))  # doctest: +SKIP
->>> ...  # optimizer = ..., model, optimizer, loader = engine.make_private(...)  # doctest: +SKIP
->>> opacus.attach(model, optimizer, loader)  # doctest: +SKIP
+>>> from oralib.canaries.opacus import OpacusAudit  # new  # doctest: +SKIP
+>>> audit = OpacusAudit("plan.json", model, data, seed=1)  # new  # doctest: +SKIP
+>>> optimizer = SGD(audit.model.parameters(), lr=0.1 * audit.growth)  # doctest: +SKIP
+>>> model, optimizer, loader = PrivacyEngine().make_private(  # doctest: +SKIP
+...     module=audit.model, optimizer=optimizer, data_loader=audit.loader,
+...     noise_multiplier=1.1, max_grad_norm=1.0)
+>>> audit.attach(model, optimizer, loader)  # new  # doctest: +SKIP
 >>> for inputs, labels, who in loader:  # doctest: +SKIP
 ...     optimizer.zero_grad()
 ...     loss(model(inputs, who), labels).backward()
 ...     optimizer.step()
->>> audit.write_scores("scores.csv")  # doctest: +SKIP
+>>> audit.canaries.write_scores("scores.csv")  # new  # doctest: +SKIP
+
+The canaries get weights of their own, which are added to your model and used by nothing else. Your
+data come first, then the canaries as further examples, which Opacus's sampler draws like all
+others. The gradient of an included canary is three clipping thresholds on its weight and 0
+elsewhere, whatever the loss is, so that Opacus clips it to one. The gradient of any other canary is
+0; it stays in the data, so that the number of examples does not depend on the coins.
 
 The training must have as many steps as the plan. Nothing inside Opacus is changed: sampling,
 clipping and noise are all audited. Any optimizer will do, since the audit reads noisy gradients,
 not weights. Ghost clipping and clipping by layers are not supported.
 """
 
+import os
+from dataclasses import replace
 from math import ceil
 from typing import Any
 from warnings import warn
 
-from oralib import _check
 from oralib._extra import needed
+from oralib.accounting import certified_epsilon
 from oralib.canaries.loop import Canaries
+from oralib.planning import AuditPlan
 
 with needed("torch", "opacus"):
     import torch
     from opacus.data_loader import DPDataLoader
     from opacus.optimizers import DPOptimizer
     from torch import Tensor, nn
-    from torch.utils.data import Dataset
+    from torch.utils.data import DataLoader, Dataset
 
-__all__ = ["CanaryData", "WithCanaries", "attach", "batch_size"]
+__all__ = ["OpacusAudit"]
 
 #: The size of a canary's gradient before clipping, in clipping thresholds.
 SIZE = 3.0
 
 
-class WithCanaries(nn.Module):
-    """Your model, with weights for the canaries.
+class OpacusAudit:
+    """A plan, its canaries, your model and your data, on their way through Opacus.
 
-    It takes two inputs: the input of your model, which must return a tensor with a row for each
-    example, and for each example the number of its canary, -1 for your own examples. Without the
-    second input, as for predictions, it is just your model.
+    Parameters
+    ----------
+    plan : AuditPlan or path
+        The plan, or the file that ``oralib plan --out`` wrote.
+    model : torch.nn.Module
+        Your model, which must return a tensor with a row for each example.
+    data : torch.utils.data.Dataset
+        Your examples, tuples such as an input and a label.
+    seed, public_seed, keep : int, int, bool
+        As in :class:`oralib.Canaries`.
+    resume : path or None
+        A file by ``canaries.save``, to go on after a restart with the canaries as they were.
+
+    Attributes
+    ----------
+    canaries : oralib.Canaries
+        The canaries: their coins, their scores, and what they saw of the training.
+    model : torch.nn.Module
+        Your model with weights for the canaries. It takes two inputs: that of your model, and for
+        each example the number of its canary, -1 for your own examples. Without the second input,
+        as for predictions, it is just your model.
+    data : torch.utils.data.Dataset
+        Your examples, and after them the canaries, each with one more entry: which canary it is.
+        The other entries of a canary are copied from your first example and do not matter.
+    loader : torch.utils.data.DataLoader
+        Batches of these data, of a size for which Opacus samples at the rate of the plan.
     """
+
+    def __init__(
+        self,
+        plan: AuditPlan | str | os.PathLike[str],
+        model: Any,
+        data: Any,
+        *,
+        seed: int,
+        public_seed: int = 0,
+        keep: bool = False,
+        resume: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.plan = plan if isinstance(plan, AuditPlan) else AuditPlan.load(plan)
+        self.canaries = Canaries.from_plan(self.plan, seed=seed, public_seed=public_seed, keep=keep)
+        if resume is not None:
+            self.canaries = Canaries.load(resume)
+        self.model = _WithCanaries(model, self.canaries)
+        self.data = _CanaryData(data, self.plan.dpsgd.n)
+        # Opacus samples at 1 over the number of batches, so the rate must be 1 over an integer.
+        size = ceil(len(self.data) / round(1 / self.plan.dpsgd.sample_rate))
+        self.loader = DataLoader(self.data, batch_size=size)
+
+    @property
+    def growth(self) -> float:
+        """How much larger the data and each batch are with canaries than without.
+
+        Batches are averaged, so plain SGD needs a learning rate that is this much larger.
+        """
+        return len(self.data) / (len(self.data) - self.data.n)
+
+    def attach(self, model: Any, optimizer: Any, loader: Any) -> None:
+        """Show each noisy gradient to the canaries.
+
+        All three arguments are those that ``make_private`` or ``make_private_with_epsilon``
+        returned. If the optimizer states another noise multiplier than the plan, and the claim
+        holds for it too, the canaries expect that noise; if the claim does not, there is a warning.
+        """
+        inner = self.model
+        if not any(module is inner for module in model.modules()):
+            raise ValueError(f"model must contain that of the audit, got {type(model).__name__}")
+        if type(optimizer) is not DPOptimizer:
+            raise TypeError(
+                "optimizer must be a DPOptimizer by make_private with grad_sample_mode='hooks' and "
+                f"clipping='flat', got {type(optimizer).__name__}"
+            )
+        stated = self.plan.dpsgd.sample_rate
+        rate = getattr(loader, "sample_rate", 1 / len(loader))
+        if abs(rate / stated - 1) > 0.01:
+            raise ValueError(
+                f"loader must sample at the rate of the plan, {stated:g}, got {rate:g}: give "
+                "make_private the loader of the audit"
+            )
+        if not isinstance(loader, DPDataLoader):
+            raise ValueError(
+                "loader must draw Poisson samples, as the claim assumes: use the one that "
+                f"make_private returns, with poisson_sampling=True, got {type(loader).__name__}"
+            )
+        self._expect(float(optimizer.noise_multiplier))
+        inner.push = SIZE * float(optimizer.max_grad_norm)
+        inner.loss_is_mean = optimizer.loss_reduction == "mean"
+        before, canaries, weight = optimizer.step_hook, self.canaries, inner.coordinates.weight
+
+        def hook(stepping: Any) -> None:
+            if before is not None:  # the accountant of the privacy engine
+                before(stepping)
+            batch = stepping.expected_batch_size * stepping.accumulated_iterations
+            canaries.observe(
+                canaries.step,
+                weight.grad.detach().double().cpu().numpy()[:, 0],
+                clip=float(stepping.max_grad_norm),
+                batch=batch if inner.loss_is_mean else 1.0,
+            )
+
+        optimizer.attach_step_hook(hook)
+
+    def _expect(self, sigma: float) -> None:
+        """Let the canaries expect the noise that the optimizer states, if it fits the claim."""
+        plan, planned = self.plan, self.plan.dpsgd.sigma
+        if abs(sigma / planned - 1) <= 0.01:
+            return
+        stated = replace(plan.dpsgd, sigma=max(sigma, 1e-3))
+        certified = certified_epsilon(stated, plan.delta)
+        if certified <= 1.02 * plan.epsilon:  # accountants differ a little
+            self.canaries.dpsgd = stated
+            return
+        warn(
+            f"optimizer adds noise with multiplier {sigma:g}, by which the training is "
+            f"({certified:.3g}, {plan.delta:g})-DP; the claim is {plan.epsilon:g}, and the plan is "
+            f"for a noise multiplier of {planned:g}",
+            stacklevel=3,
+        )
+
+
+class _WithCanaries(nn.Module):
+    """A model with weights for the canaries, as :class:`OpacusAudit` says."""
 
     def __init__(self, model: nn.Module, canaries: Canaries) -> None:
         super().__init__()
-        _check.instance("canaries", canaries, Canaries, "Canaries.from_plan(plan, seed=1)")
         self.model, self.canaries = model, canaries
+        self.included = torch.tensor(canaries.included)
         self.coordinates = nn.Embedding(canaries.dpsgd.used_coordinates, 1)
         nn.init.zeros_(self.coordinates.weight)
         self.push: float | None = None  # the size of a canary's gradient
@@ -73,7 +196,7 @@ class WithCanaries(nn.Module):
         number = torch.as_tensor(who, dtype=torch.long, device="cpu")
         canaries = self.canaries
         where = torch.from_numpy(canaries.places(canaries.step))[number.clamp(min=0)]
-        included = (number >= 0) & torch.from_numpy(canaries.included)[number.clamp(min=0)]
+        included = (number >= 0) & self.included[number.clamp(min=0)]
         size = (
             self.push
             * (included & (where >= 0))
@@ -99,19 +222,11 @@ class _Gradients(torch.autograd.Function):
         return own, size[:, None], None, None
 
 
-class CanaryData(Dataset[Any]):
-    """Your examples, and after them the canaries, each with one more entry: which canary it is.
+class _CanaryData(Dataset[Any]):
+    """Examples, and after them n canaries, as :class:`OpacusAudit` says."""
 
-    It is -1 for your own examples, which are tuples such as an input and a label. The other entries
-    of a canary are copied from your first example and do not matter.
-
-    Canaries join your batches, which dilutes the mean gradient: multiply the learning rate of plain
-    SGD by ``len(CanaryData(...)) / len(data)``, or you train more slowly than without canaries.
-    """
-
-    def __init__(self, data: Any, canaries: Canaries) -> None:
-        _check.instance("canaries", canaries, Canaries, "Canaries.from_plan(plan, seed=1)")
-        self.data, self.n, self.filler = data, canaries.dpsgd.n, _entries(data[0])
+    def __init__(self, data: Any, n: int) -> None:
+        self.data, self.n, self.filler = data, n, _entries(data[0])
 
     def __len__(self) -> int:
         return len(self.data) + self.n
@@ -124,64 +239,3 @@ class CanaryData(Dataset[Any]):
 
 def _entries(example: Any) -> tuple[Any, ...]:
     return tuple(example) if isinstance(example, tuple | list) else (example,)
-
-
-def batch_size(data: CanaryData, canaries: Canaries) -> int:
-    """The size of batches for which Opacus samples at the rate of the plan.
-
-    Opacus samples at 1 over the number of batches, so the rate must be 1 over an integer. Batches
-    are larger than without canaries, and so is the number that divides their sum of gradients.
-    """
-    return ceil(len(data) / round(1 / canaries.dpsgd.sample_rate))
-
-
-def attach(model: Any, optimizer: Any, loader: Any) -> None:
-    """Show each noisy gradient to the canaries.
-
-    All three arguments are those that ``make_private`` returned.
-    """
-    ours = [module for module in model.modules() if isinstance(module, WithCanaries)]
-    if len(ours) != 1:
-        raise ValueError(f"model must contain one WithCanaries, got {len(ours)}")
-    if type(optimizer) is not DPOptimizer:
-        raise TypeError(
-            "optimizer must be a DPOptimizer by make_private with grad_sample_mode='hooks' and "
-            f"clipping='flat', got {type(optimizer).__name__}"
-        )
-    (module,) = ours
-    canaries, weight = module.canaries, module.coordinates.weight
-    stated = canaries.dpsgd.sample_rate
-    rate = getattr(loader, "sample_rate", 1 / len(loader))
-    if abs(rate / stated - 1) > 0.01:
-        raise ValueError(
-            f"loader must sample at the rate of the plan, {stated:g}, got {rate:g}: choose its "
-            "batch_size by batch_size(data, canaries)"
-        )
-    if not isinstance(loader, DPDataLoader):
-        raise ValueError(
-            "loader must draw Poisson samples, as the claim assumes: use the one that make_private "
-            f"returns, with poisson_sampling=True, got {type(loader).__name__}"
-        )
-    noise = float(optimizer.noise_multiplier)
-    if abs(noise / canaries.dpsgd.sigma - 1) > 0.01:
-        warn(
-            f"optimizer adds noise with multiplier {noise:g}, but the plan is for "
-            f"{canaries.dpsgd.sigma:g}: plan with --sigma {noise:g}, or sigma={noise:g}",
-            stacklevel=2,
-        )
-    module.push = SIZE * float(optimizer.max_grad_norm)
-    module.loss_is_mean = optimizer.loss_reduction == "mean"
-    before = optimizer.step_hook
-
-    def hook(stepping: Any) -> None:
-        if before is not None:  # the accountant of the privacy engine
-            before(stepping)
-        batch = stepping.expected_batch_size * stepping.accumulated_iterations
-        canaries.observe(
-            canaries.step,
-            weight.grad.detach().double().cpu().numpy()[:, 0],
-            clip=float(stepping.max_grad_norm),
-            batch=batch if module.loss_is_mean else 1.0,
-        )
-
-    optimizer.attach_step_hook(hook)

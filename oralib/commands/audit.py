@@ -178,14 +178,14 @@ def _apply_plan(chosen: argparse.Namespace) -> AuditPlan:
 def _plan_notes(plan: AuditPlan, file: ScoreFile, where: Path) -> list[str]:
     """Which plan it was, whether the file fits it, and which bugs it would have found."""
     notes = [f"claim, side and number of guesses were fixed in {where}, digest {plan.digest}"]
-    stated = plan.dpsgd.sigma, plan.dpsgd.steps
-    if file.coins.size != plan.dpsgd.n or (
-        file.seen and (file.seen.sigma, file.seen.planned) != stated
-    ):
+    dpsgd, seen = plan.dpsgd, file.seen
+    if file.coins.size != dpsgd.n or (seen and seen.planned != dpsgd.steps):
         raise ValueError(
-            f"--plan must be the plan of these canaries: {where} has {plan.dpsgd.n:,} canaries, "
-            f"σ = {stated[0]:g} and {stated[1]:,} steps, and the scores have other ones"
+            f"--plan must be the plan of these canaries: {where} has {dpsgd.n:,} canaries and "
+            f"{dpsgd.steps:,} steps, and the scores have other ones"
         )
+    if seen and seen.sigma != dpsgd.sigma:
+        notes.append(f"the training states σ = {seen.sigma:g}, and the plan {dpsgd.sigma:g}")
     bugs = [f"{bug.bug} {bug.refuted:.0%}" for bug in plan.outcomes if bug.bug != "none"]
     if bugs:
         notes.append(

@@ -22,9 +22,8 @@ def add(commands: Commands) -> None:
     option(
         "--d",
         type=int,
-        required=True,
         help="coordinates for the canaries: weights that you add to the model for them, not the "
-        "size of your model",
+        "size of your model; --aim refute finds it itself",
     )
     option("--steps", type=int, required=True, help="the number of steps")
     rate = "the probability that an element is in a batch"
@@ -83,7 +82,9 @@ def run(chosen: argparse.Namespace) -> int:
         plan.save(chosen.out)
     print(plan)
     if chosen.out is not None:
-        print(f"\nThe plan is in {chosen.out}, so this does the same as the last command:\n")
+        print(f"\nThe plan is in {chosen.out}. With Opacus, begin with\n")
+        print(f'audit = oralib.canaries.opacus.OpacusAudit("{chosen.out}", model, data, seed=...)')
+        print("\nand this does the same as the last command:\n")
         print(f"oralib audit scores.csv --plan {chosen.out}")
     if plan.trials:
         trials = outcomes[0].trials

@@ -150,6 +150,7 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
         "the number of guesses is fixed in advance"
     )
     return [
+        *_doubts(plan),
         ("words", words),
         ("claim", claim),
         *_canaries(plan),
@@ -184,10 +185,26 @@ def _canaries(plan: AuditPlan) -> list[tuple[str, str]]:
     return [*rows, ("crowd", f"the undecided: {crowds}")]
 
 
+def _doubts(plan: AuditPlan) -> list[tuple[str, str]]:
+    """That this plan cannot test the claim, if so, and the command for one that can."""
+    bugs = [outcome.refuted for outcome in plan.outcomes if outcome.bug != "none"]
+    if plan.best > plan.epsilon and max(bugs, default=1.0) >= 0.5:
+        return []
+    why = f"at best it shows {plan.best:.2f}"
+    if plan.best > plan.epsilon:
+        why = "no bug in the table below is refuted by half of the simulated audits"
+    dpsgd = plan.dpsgd
+    command = (
+        f"oralib plan --aim refute --epsilon {plan.epsilon:g} --delta {short(plan.delta)} "
+        f"--steps {dpsgd.steps} --sample-rate {dpsgd.sample_rate:g} --sigma {dpsgd.sigma:g}"
+    )
+    return [("beware", f"this plan cannot test a claim of {plan.epsilon:g}: {why}; try {command}")]
+
+
 def _meaning(plan: AuditPlan) -> str:
     """What the best outcome would mean for the claim, and when to expect it."""
     if plan.best <= plan.epsilon:
-        return f": this plan can never refute {plan.epsilon:g}; --aim refute looks for one that can"
+        return f", which cannot refute {plan.epsilon:g}"
     if plan.noise < 1:
         return (
             f"; made to refute {plan.epsilon:g} if the noise is {plan.noise:g} of what is stated, "
@@ -214,7 +231,7 @@ def _commands(plan: AuditPlan) -> list[str]:
         ")",
         "",
         "In each step audit.places(step) says where canaries are, and audit.observe(step,",
-        "gradient) takes the noisy gradient; oralib.canaries.opacus does both for Opacus.",
+        "gradient) takes the noisy gradient; oralib.canaries.opacus.OpacusAudit does both.",
         "Canaries join your batches, which dilutes the mean gradient: multiply the",
         f"learning rate of plain SGD by (N + {plan.dpsgd.n})/N, N your examples.",
         'After the last step, audit.write_scores("scores.csv"), and then:',

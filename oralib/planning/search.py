@@ -17,7 +17,7 @@ from oralib.dpsgd import DpSgd, simulate_hopping
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.planning.designs import Claim, Design, designs
 from oralib.planning.plan import AuditPlan, Outcome
-from oralib.planning.refute import find_refutation
+from oralib.planning.refute import coordinates_to_refute, find_refutation
 
 #: Numbers of guesses to choose from for the largest bound.
 GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500, 2000, 3000, 5000)
@@ -42,7 +42,7 @@ def plan_audit(
     epsilon: float | None,
     delta: float,
     *,
-    d: int,
+    d: int | None = None,
     steps: int,
     sample_rate: float,
     beta: float = 0.05,
@@ -59,7 +59,10 @@ def plan_audit(
     ----------
     epsilon, delta : float
         The claim; if ε is None it is what the accountant computes from the noise.
-    d, steps, sample_rate : int, int, float
+    d : int or None
+        The coordinates for the canaries, weights that you add to the model; by default as many as
+        it takes to refute the claim, which only ``aim="refute"`` can say.
+    steps, sample_rate : int, float
         The training, as in :class:`oralib.DpSgd`.
     beta : float
         How often the bound may fail, in (0, 1).
@@ -81,21 +84,25 @@ def plan_audit(
     True
     """
     beta, delta = _check.level(beta, _check.real("delta", delta, 0, 1, interval="()"))
-    d = _check.integer("d", d, 1, 10**8)
     steps = _check.integer("steps", steps, 1, 10**6)
     sample_rate = _check.real("sample_rate", sample_rate, 1e-12, 1)
-    most = _check.integer("most", min(150 * d, MOST_CANARIES) if most is None else most, 1)
     trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
     _check.one_of("accountant", accountant, ("rdp", "pld"))
     _check.one_of("aim", aim, AIMS)
-    training = DpSgd(1, d, steps, sample_rate)
-    epsilon, training = _claimed(epsilon, sigma, delta, accountant, training)
+    epsilon, training = _claimed(epsilon, sigma, delta, accountant, steps, sample_rate)
+    claim = Claim(epsilon, delta, beta)
+    if d is None:
+        if aim == "bound":
+            raise ValueError("d must be given for aim='bound', got d=None: more show more")
+        d = coordinates_to_refute(training, claim)
+    training = replace(training, d=_check.integer("d", d, 1, 10**8))
+    most = _check.integer("most", min(150 * d, MOST_CANARIES) if most is None else most, 1)
     tried = list(designs(training, most))
     noise, refuted = 1.0, nan
     if aim == "bound":
         design, k = _largest_bound(tried, delta, beta)
     else:
-        design, k, noise, refuted = find_refutation(tried, Claim(epsilon, delta, beta), seed)
+        design, k, noise, refuted = find_refutation(tried, claim, seed)
     dpsgd, dropping, trials = design.dpsgd, design.dropping, design.affordable(trials)
     bound = error = nan
     if trials:
@@ -156,9 +163,15 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
 
 
 def _claimed(
-    epsilon: float | None, sigma: float | None, delta: float, accountant: str, training: DpSgd
+    epsilon: float | None,
+    sigma: float | None,
+    delta: float,
+    accountant: str,
+    steps: int,
+    sample_rate: float,
 ) -> tuple[float, DpSgd]:
     """The ε of a claim, and the training with its noise; one of the two may be missing."""
+    training = DpSgd(1, 1, steps, sample_rate)
     if epsilon is not None:
         epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
     if sigma is not None:
