@@ -1,8 +1,12 @@
 """Predictions and plans, compared with simulated audits."""
 
+import shlex
+
 import numpy as np
+import pandas as pd
 import pytest
 
+from orabook.place import BOOK
 from oralib import (
     Counts,
     DpSgd,
@@ -15,7 +19,8 @@ from oralib import (
 )
 from oralib.__main__ import main
 from oralib.dpsgd.prediction import predicted_accuracy
-from oralib.planning import expected_outcomes, refute
+from oralib.planning import expected_outcomes, plan_black_box, refute
+from oralib.planning.blackbox import EXAMPLE
 from oralib.planning.designs import Claim, Design
 
 SIGMA = noise_multiplier(2.0, 1e-5, 100, 0.1)
@@ -198,3 +203,48 @@ def test_fewer_canaries_than_coordinates():
 def test_a_plan_does_not_round_its_confidence_up():
     plan = plan_audit(2.0, 1e-5, d=2, steps=1, sample_rate=1.0, beta=1e-9, trials=0)
     assert "confidence 1 - 1e-9 for" in " ".join(str(plan).split())
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 4.0, 8.0])
+def test_a_plan_for_the_last_model_says_what_its_audit_can_do(epsilon, tmp_path, capsys):
+    """The bounds by their own definition; and the command that it prints draws the line there."""
+
+    def bound(v, r, n):
+        counts = Counts(np.atleast_1d(v), np.full(np.size(v), r), n, r_fixed=True)
+        return valid_lower_bound(counts, delta=1e-5)
+
+    plan = plan_black_box(epsilon, 1e-5, 501)
+    n, k = plan.n, plan.k
+    assert (plan.best, plan.most) == (bound(k, k, n), bound(n, n, n))
+    enough = np.flatnonzero(bound(np.arange(k + 1), k, n) > epsilon)
+    assert plan.needed == (enough[0] if enough.size else None)
+    assert bound(plan.least, plan.least, max(n, plan.least)) > epsilon
+    assert bound(plan.least - 1, plan.least - 1, max(n, plan.least - 1)) <= epsilon
+    assert k == {2.0: 100, 4.0: 2 * plan.least, 8.0: 100}[epsilon]
+    assert plan_black_box(epsilon, 1e-5, 501, 30, beta=0.1).k == 30
+    given = ["--black-box", f"--epsilon={epsilon}", "--delta=1e-5"]
+    assert main(["plan", *given, "--canaries=501"]) == 0
+    said = capsys.readouterr().out
+    assert said == f"{plan}\n"
+    assert max(map(len, said.splitlines())) <= 80
+    words = shlex.split(said.partition("oralib audit scores.csv")[2])
+    included = np.arange(n) % 2 == 0  # the highest scores are those of included ones
+    order = np.concatenate([np.flatnonzero(~included), np.flatnonzero(included)])
+    for wrong, status in ((k - (plan.needed or k), 1), (k - (plan.needed or k) + 1, 0)):
+        coins = included[order]
+        coins[-wrong:] = coins[-wrong:] & (wrong == 0)
+        rows = [f"{score},{int(coin)}\n" for score, coin in enumerate(coins)]
+        (tmp_path / "scores.csv").write_text("score,included\n" + "".join(rows))
+        expected = 3 if plan.needed is None else status
+        assert main(["audit", str(tmp_path / "scores.csv"), *words]) == expected
+
+
+def test_what_a_plan_for_the_last_model_quotes_is_what_the_trainings_showed():
+    shown = pd.read_csv(BOOK / "data" / "black-box.csv").query("score == 'loss'")
+    assert shown.groupby("kind", sort=False)["v"].mean().round().to_dict() == EXAMPLE
+
+
+@pytest.mark.parametrize("wrong", ["", "--epsilon=2 --out=x", "--epsilon=2 --canaries=0"])
+def test_impossible_plans_for_the_last_model(wrong, capsys):
+    assert main(["plan", "--black-box", "--delta=1e-5", *wrong.split()]) == 2
+    assert capsys.readouterr().err.startswith("error: ")

@@ -8,16 +8,16 @@ from oralib.bounds import Counts
 from oralib.scores import audit_counts
 
 #: Right guesses of 100 among 501 mislabelled digits, by their losses: means of 20 trainings each.
-EXAMPLE = {"in honest trainings": 50.0, "without noise": 79.0, "without privacy": 100.0}
+EXAMPLE = {"honest": 50.0, "without noise": 79.0, "without privacy": 100.0}
 
 
 @dataclass(frozen=True)
 class BlackBoxPlan:
-    """A plan by :func:`plan_black_box`: n canaries, k guesses; ``str()`` of it says what to do.
+    """A plan by :func:`plan_black_box`; ``str()`` of it says what to do and what to hope for.
 
-    ``best`` is the bound if all k guesses are right, ``most`` if all n canaries were guessed, and
-    right. ``needed`` is how many of the k must be right to refute the claim, ``least`` the least
-    number of guesses that refutes it if all are right; None where there is no such number.
+    With all k guesses right it shows ``best``, and with all n canaries guessed and right ``most``.
+    To refute the claim ``needed`` of the k must be right, or ``least`` guesses, all of them right;
+    None where no number will do.
 
     Examples
     --------
@@ -37,29 +37,23 @@ class BlackBoxPlan:
     least: int | None
 
     def __str__(self) -> str:
-        k, shown = self.k, f"{self.best:.2f} if all {self.k:,} are right"
-        refute = f"{self.needed} right of {k:,} refute ε = {self.epsilon:g}"
+        k, n, claim = self.k, self.n, f"({self.epsilon:g}, {short(self.delta)})-DP"
+        refute = f"{self.needed} right of {k:,} refute the claim"
         if self.needed is None:
             least = "" if self.least is None else f": that takes {self.least:,}, all right"
-            refute = f"{k:,} guesses can never refute ε = {self.epsilon:g}{least}"
+            refute = f"{k:,} guesses can never refute the claim{least}"
         seen = ", ".join(f"{right:g} {kind}" for kind, right in EXAMPLE.items())
         rows = [
-            ("claim", f"({self.epsilon:g}, {short(self.delta)})-DP, by the last model alone"),
-            ("canaries", f"{self.n:,} examples with wrong labels, each included by a fair coin"),
+            ("claim", f"{claim}, to be tested by the last model, with {confidence(self.beta)}"),
+            ("canaries", f"{n:,} examples, by oralib.canaries.mislabelled(labels, {n}, seed=...)"),
             ("guess", f"{k - k // 2:,} with the least losses as included, {k // 2:,} as left out"),
-            ("at best", f"{shown}; {self.most:.2f} if all {self.n:,} canaries are guessed, too"),
+            ("at best", f"{self.best:.2f} if all are right; {self.most:.2f} with {n:,} guesses"),
             ("refute", refute),
-            ("expect", f"right of 100 guesses among 501 mislabelled digits, on average: {seen}"),
-            ("valid", f"with {confidence(self.beta)} for any training that is (ε, δ)-DP"),
+            ("expect", f"right of 100 among 501 mislabelled digits, mean of 20 trainings: {seen}"),
         ]
         beta = "" if self.beta == 0.05 else f" --beta {short(self.beta)}"
-        return (
-            f"{paragraphs(rows)}\n\n"
-            f"canaries = oralib.canaries.mislabelled(labels, {self.n}, seed=...)\n"
-            'canaries.write_scores("scores.csv", losses)  # after the training\n\n'
-            f"oralib audit scores.csv --side both --guesses {k} --delta {short(self.delta)}{beta} "
-            f"\\\n    --claim {self.epsilon:g}"
-        )
+        command = f"oralib audit scores.csv --side both --guesses {k} --delta {short(self.delta)}"
+        return f"{paragraphs(rows)}\n\n{command}{beta} \\\n    --claim {self.epsilon:g}"
 
 
 def plan_black_box(
@@ -81,7 +75,7 @@ def plan_black_box(
     every = audit_counts(Counts(n, n, n=n, r_fixed=True), delta=delta, beta=beta)
     least = every.guesses_needed(epsilon)
     twice = 2 * least if least is not None and least <= n else 0
-    k = min(n, max(-(-n // 5), twice)) if k is None else _check.integer("k", k, 1, n)
+    k = min(n, max(1, n // 5, twice)) if k is None else _check.integer("k", k, 1, n)
     audit = audit_counts(Counts(k, k, n=n, r_fixed=True), delta=delta, beta=beta)
     needed = audit.right_needed(epsilon)
     return BlackBoxPlan(epsilon, delta, beta, n, k, audit.bound, every.bound, needed, least)
