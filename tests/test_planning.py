@@ -1,6 +1,7 @@
 """Predictions and plans, compared with simulated audits."""
 
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -154,6 +155,31 @@ def test_a_plan_that_is_not_seen_to_refute_is_refused(d):
         plan_audit(8.0, 1e-5, d=d, **setting)
     enough = int(str(refused.value).partition("try d=")[2].partition(",")[0])
     assert plan_audit(8.0, 1e-5, d=enough, **setting).refuted >= 0.5
+
+
+def test_a_plan_that_cannot_test_its_claim_names_one_that_can(capsys):
+    how = {"steps": 20, "sample_rate": 0.1, "trials": 2}
+    weak = plan_audit(2.0, 1e-5, d=20, **how)
+    assert weak.best > 2  # it could, but hardly ever does
+    assert "This plan" not in str(weak)
+    assert "cannot test" in str(replace(weak, outcomes=expected_outcomes(weak, trials=4)))
+    first, *_, command = str(plan_audit(8.0, 1e-5, d=50, **how)).split("\n\n")[:2]
+    assert first.startswith("This plan cannot test a claim of 8:\nat best it shows")
+    assert (
+        main([*shlex.split(command.replace("\\\n", ""))[1:], "--trials", "0", "--canaries", "300"])
+        == 2
+    )
+    assert "too few" in capsys.readouterr().err
+
+
+def test_coordinates_that_are_left_out_are_found():
+    """Most bugs are refuted in nine of ten audits, on other random numbers too."""
+    with pytest.raises(ValueError, match="d must be given for aim='bound'"):
+        plan_audit(1.0, 1e-5, steps=20, sample_rate=0.1)
+    plan = plan_audit(1.0, 1e-5, steps=20, sample_rate=0.1, aim="refute", trials=0)
+    honest, *bugs = expected_outcomes(plan, trials=40, seed=5)
+    assert honest.refuted == 0
+    assert np.median([bug.refuted for bug in bugs]) > 0.7
 
 
 def test_how_often_a_plan_refutes_is_seen_in_other_audits_than_chose_it(monkeypatch):

@@ -34,6 +34,7 @@ from oralib import (
 )
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.likelihood import likelihood_counts
+from oralib.experiments import improvement_ladder
 
 FOLDER = BOOK / "data"
 
@@ -56,6 +57,12 @@ def best_bounds() -> pd.DataFrame:
 def first_bounds(methods: "pd.Series[str]") -> list[float]:
     """The mean bound of the first audits of each method."""
     return studies.best_bounds(methods, trials=FIRST)["bound"].tolist()
+
+
+def ladder() -> pd.DataFrame:
+    """From the paper's audit to ours, one change at a time."""
+    first = improvement_ladder(trials=FIRST)["bound"]
+    return improvement_ladder(trials=4000).assign(first=first)
 
 
 #: How many guesses have each grade, and what a right one counts: chosen on other random numbers.
@@ -153,6 +160,7 @@ MAKERS: dict[str, Callable[[], pd.DataFrame]] = {
     "bound-map": bound_map,
     "explorer": explorer,
     "graded": graded,
+    "ladder": ladder,
     "overclaims": studies.overclaims,
     "foretold": planted.foretold_verdicts,  # ten real trainings for each bug
     "planted-bugs": planted.planted_bugs,  # twenty real trainings for each bug and claim

@@ -131,7 +131,7 @@ class AuditPlan:
         return float(valid_lower_bound(counts, beta=self.beta, delta=self.delta)[0])
 
     def __str__(self) -> str:
-        return "\n".join([paragraphs(_rows(self)), "", *_commands(self)])
+        return "\n".join([*_doubts(self), paragraphs(_rows(self)), "", *_commands(self)])
 
 
 def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
@@ -150,7 +150,6 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
         "the number of guesses is fixed in advance"
     )
     return [
-        *_doubts(plan),
         ("words", words),
         ("claim", claim),
         *_canaries(plan),
@@ -185,20 +184,23 @@ def _canaries(plan: AuditPlan) -> list[tuple[str, str]]:
     return [*rows, ("crowd", f"the undecided: {crowds}")]
 
 
-def _doubts(plan: AuditPlan) -> list[tuple[str, str]]:
+def _doubts(plan: AuditPlan) -> list[str]:
     """That this plan cannot test the claim, if so, and the command for one that can."""
     bugs = [outcome.refuted for outcome in plan.outcomes if outcome.bug != "none"]
-    if plan.best > plan.epsilon and max(bugs, default=1.0) >= 0.5:
-        return []
     why = f"at best it shows {plan.best:.2f}"
     if plan.best > plan.epsilon:
-        why = "no bug in the table below is refuted by half of the simulated audits"
+        if max(bugs, default=1.0) >= 0.5:
+            return []
+        why = "for none of the bugs below would most audits refute it"
     dpsgd = plan.dpsgd
-    command = (
-        f"oralib plan --aim refute --epsilon {plan.epsilon:g} --delta {short(plan.delta)} "
-        f"--steps {dpsgd.steps} --sample-rate {dpsgd.sample_rate:g} --sigma {dpsgd.sigma:g}"
-    )
-    return [("beware", f"this plan cannot test a claim of {plan.epsilon:g}: {why}; try {command}")]
+    return [
+        f"This plan cannot test a claim of {plan.epsilon:g}:",
+        f"{why}. This looks for one that can:",
+        "",
+        f"oralib plan --aim refute --epsilon {plan.epsilon:g} --delta {short(plan.delta)} \\",
+        f"    --steps {dpsgd.steps} --sample-rate {dpsgd.sample_rate:g} --sigma {dpsgd.sigma:g}",
+        "",
+    ]
 
 
 def _meaning(plan: AuditPlan) -> str:
@@ -231,7 +233,7 @@ def _commands(plan: AuditPlan) -> list[str]:
         ")",
         "",
         "In each step audit.places(step) says where canaries are, and audit.observe(step,",
-        "gradient) takes the noisy gradient; oralib.canaries.opacus.OpacusAudit does both.",
+        "gradient) takes the noisy gradient; oralib.canaries.opacus does both for Opacus.",
         "Canaries join your batches, which dilutes the mean gradient: multiply the",
         f"learning rate of plain SGD by (N + {plan.dpsgd.n})/N, N your examples.",
         'After the last step, audit.write_scores("scores.csv"), and then:',

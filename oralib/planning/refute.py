@@ -21,6 +21,10 @@ NOISE_SHARES = (0.5, 0.35, 0.25, 0.15, 0.1, 0.05)
 MULTIPLES = (1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
 
 
+class NoRefutationError(ValueError):
+    """No plan was seen to refute the claim."""
+
+
 class _Candidate(NamedTuple):
     """A design, numbers of guesses, and how many of them must be right to refute the claim."""
 
@@ -46,20 +50,20 @@ def find_refutation(
     dpsgd, least = candidates[0].design.dpsgd, candidates[0].k[0]
     enough = coordinates_to_refute(dpsgd, claim)
     most = max(design.dpsgd.n for design in designs)
-    raise ValueError(
+    raise NoRefutationError(
         f"d must be larger: no plan for {dpsgd.d:,} coordinates and at most {most:,} canaries was "
         f"seen to refute an epsilon of {claim.epsilon:g}, even with {NOISE_SHARES[-1]:g} of the "
         f"stated noise. It takes {least:,} guesses, nearly all right; try "
-        f"d={max(enough, 2 * dpsgd.d)}, and most no smaller (oralib.canaries adds its own weights, "
-        "as many as you like)"
+        f"d={max(enough, 2 * dpsgd.d)}, or leave it out, and most no smaller (oralib.canaries adds "
+        "its own weights, as many as you like)"
     )
 
 
 def coordinates_to_refute(training: DpSgd, claim: Claim) -> int:
-    """How many coordinates to propose: five for each guess that it takes, all right.
+    """How many coordinates to begin with: five for each guess that it takes, all right.
 
-    Only canaries that come into a batch count. Half as many refuted the claim at the least noise
-    alone, and hardly ever without clipping.
+    Only canaries that come into a batch count. Half as many refuted a claim of 8 if there was very
+    little noise, but never if clipping was missing.
     """
     least = _least_guesses_of_any(claim)
     seen = -expm1(training.steps * log1p(-min(training.sample_rate, 0.999)))
@@ -85,7 +89,7 @@ def _candidates(designs: list[Design], claim: Claim) -> list[_Candidate]:
     if not candidates:
         few = _least_guesses_of_any(claim)
         most = max(design.dpsgd.n for design in designs)
-        raise ValueError(
+        raise NoRefutationError(
             f"d and most must allow for more canaries, or beta be larger: refuting an epsilon of "
             f"{claim.epsilon:g} takes at least {few:,} right guesses, and {most:,} canaries are "
             "too few, or too many for this delta"

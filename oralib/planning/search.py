@@ -17,7 +17,7 @@ from oralib.dpsgd import DpSgd, simulate_hopping
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.planning.designs import Claim, Design, designs
 from oralib.planning.plan import AuditPlan, Outcome
-from oralib.planning.refute import coordinates_to_refute, find_refutation
+from oralib.planning.refute import NoRefutationError, coordinates_to_refute, find_refutation
 
 #: Numbers of guesses to choose from for the largest bound.
 GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500, 2000, 3000, 5000)
@@ -33,6 +33,9 @@ BUGS = {
     "a tenth of the noise": (0.1, 1.0),
     "no clipping": (1.0, 3.0),
 }
+
+#: How often a plan to refute may double its coordinates.
+_DOUBLINGS = 4
 
 #: By default no more canaries than this are planned.
 MOST_CANARIES = 10**6
@@ -60,8 +63,8 @@ def plan_audit(
     epsilon, delta : float
         The claim; if ε is None it is what the accountant computes from the noise.
     d : int or None
-        The coordinates for the canaries, weights that you add to the model; by default as many as
-        it takes to refute the claim, which only ``aim="refute"`` can say.
+        The coordinates for the canaries, weights that you add to the model; by default enough to
+        refute the claim for most bugs of :func:`expected_outcomes`, if that is the aim.
     steps, sample_rate : int, float
         The training, as in :class:`oralib.DpSgd`.
     beta : float
@@ -91,37 +94,65 @@ def plan_audit(
     _check.one_of("aim", aim, AIMS)
     epsilon, training = _claimed(epsilon, sigma, delta, accountant, steps, sample_rate)
     claim = Claim(epsilon, delta, beta)
-    if d is None:
-        if aim == "bound":
-            raise ValueError("d must be given for aim='bound', got d=None: more show more")
-        d = coordinates_to_refute(training, claim)
-    training = replace(training, d=_check.integer("d", d, 1, 10**8))
-    most = _check.integer("most", min(150 * d, MOST_CANARIES) if most is None else most, 1)
-    tried = list(designs(training, most))
+    if most is not None:
+        most = _check.integer("most", most, 1)
+    if d is not None:
+        training = replace(training, d=_check.integer("d", d, 1, 10**8))
+        return _plan(training, claim, most, aim, trials, seed)
+    if aim == "bound":
+        raise ValueError("d must be given for aim='bound', got d=None: the larger, the better")
+    return _plan_with_enough_coordinates(training, claim, most, trials, seed)
+
+
+def _plan(
+    training: DpSgd, claim: Claim, most: int | None, aim: str, trials: int, seed: int
+) -> AuditPlan:
+    """The best plan for a number of coordinates."""
+    tried = list(designs(training, most or min(150 * training.d, MOST_CANARIES)))
     noise, refuted = 1.0, nan
     if aim == "bound":
-        design, k = _largest_bound(tried, delta, beta)
+        design, k = _largest_bound(tried, claim.delta, claim.beta)
     else:
         design, k, noise, refuted = find_refutation(tried, claim, seed)
     dpsgd, dropping, trials = design.dpsgd, design.dropping, design.affordable(trials)
     bound = error = nan
     if trials:
         counts = simulate_hopping(dpsgd, k, dropping=dropping, trials=trials, seed=seed)
-        bound, error = _mean(valid_lower_bound(counts, beta=beta, delta=delta))
+        bound, error = _mean(valid_lower_bound(counts, beta=claim.beta, delta=claim.delta))
     return AuditPlan(
         dpsgd=dpsgd,
-        epsilon=epsilon,
-        delta=delta,
-        beta=beta,
+        epsilon=claim.epsilon,
+        delta=claim.delta,
+        beta=claim.beta,
         k=k,
         dropping=dropping,
-        predicted=float(design.bounds(np.array([k]), delta, beta)[0]),
+        predicted=float(design.bounds(np.array([k]), claim.delta, claim.beta)[0]),
         bound=bound,
         bound_se=error,
         trials=trials,
         noise=noise,
         refuted=refuted,
     )
+
+
+def _plan_with_enough_coordinates(
+    training: DpSgd, claim: Claim, most: int | None, trials: int, seed: int
+) -> AuditPlan:
+    """Double the coordinates until nine of ten audits refute the claim, for most bugs."""
+    d = coordinates_to_refute(training, claim)
+    for left in range(_DOUBLINGS, -1, -1):
+        try:
+            plan = _plan(replace(training, d=d), claim, most, "refute", trials, seed)
+        except NoRefutationError:
+            if not left:
+                raise
+        else:
+            outcomes = expected_outcomes(plan, trials=10, seed=seed)
+            refuted = [outcome.refuted >= 0.9 for outcome in outcomes if outcome.bug != "none"]
+            if 2 * sum(refuted) > len(refuted) or not left:
+                break
+        d *= 2
+    return plan
 
 
 def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tuple[Outcome, ...]:

@@ -19,6 +19,7 @@ import re
 import zlib
 from hashlib import sha256
 from io import BytesIO, StringIO
+from math import nan
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ COINS = {
 }
 
 #: How a number is written: not nan or inf, no underscores, no comma.
-_NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
+_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 
 #: What files of other kinds begin with.
 _OTHERS = {
@@ -158,10 +159,9 @@ def _columns(table: pd.DataFrame) -> tuple[str, Reals, Reals]:
     if not len(table):
         raise ValueError(" has no canaries: there is nothing below the column names")
     if "id" in table:
-        names = table["id"].str.strip()
+        names = table["id"].map(str.strip)
         _refuse(names, names.duplicated(), "occurs twice, but a canary has one coin")
-    words = table[coin_name].str.strip().str.lower()
-    coins = words.map(COINS).astype(float)
+    coins = table[coin_name].map(_coin)
     _refuse(table[coin_name], coins.isna(), "is neither 1 nor 0 (nor true, false, yes, no)")
     signs = bool((coins == -1).any())
     if signs:
@@ -169,12 +169,12 @@ def _columns(table: pd.DataFrame) -> tuple[str, Reals, Reals]:
     cells = table[kind]
     if kind == "score":
         why = "is not a finite number like -1.5e-3, with a point and not a comma"
-        _refuse(cells, ~cells.str.fullmatch(_NUMBER), why)
+        _refuse(cells, cells.map(_NUMBER.fullmatch).isna(), why)
         values = cells.astype(float)
         _refuse(cells, ~np.isfinite(values), why)
     else:
-        words = cells.str.strip().str.lower()
-        values = words.map(COINS).astype(float)
+        words = cells.map(lambda cell: cell.strip().lower())
+        values = cells.map(_coin)
         unknown = values.isna() & (words != "")
         _refuse(cells, unknown, "is neither 1 nor 0; an empty cell is no guess")
         # Where truth is 1 or -1, 0 means no guess, so false and no would mean that too.
@@ -183,6 +183,11 @@ def _columns(table: pd.DataFrame) -> tuple[str, Reals, Reals]:
         why = f"while truth is {truth}; write {left_out} for left out, and nothing for no guess"
         _refuse(cells, bad, why)
     return kind, values.to_numpy(dtype=float), coins.to_numpy(dtype=float)
+
+
+def _coin(cell: str) -> float:
+    """What a cell says of a coin or a guess, nan if that is unclear."""
+    return COINS.get(cell.strip().lower(), nan)
 
 
 def _refuse(cells: pd.Series, bad: pd.Series, why: str) -> None:
