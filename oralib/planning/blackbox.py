@@ -8,7 +8,7 @@ from oralib.bounds import Counts
 from oralib.scores import audit_counts
 
 #: Right guesses of 100 among 501 mislabelled digits, by their losses: means of 20 trainings each.
-EXAMPLE = {"honest": 50.0, "without noise": 79.0, "without privacy": 100.0}
+EXAMPLE = {"honest": 57.4, "without noise": 73.2, "without privacy": 99.5}
 
 
 @dataclass(frozen=True)
