@@ -15,7 +15,7 @@ from scipy import stats
 from test_released import right_guesses
 
 from orabook.builder import data
-from orabook.trainings import TRAINING_BUGS, planted, release_noise, train_digits
+from orabook.trainings import TRAINING_BUGS, blackbox, planted, release_noise, train_digits
 from orabook.trainings.digits import digits
 from orabook.trainings.leak import expected_batch
 from oralib import DpSgd, valid_lower_bound
@@ -165,6 +165,16 @@ def test_the_table_of_planted_bugs_is_that_of_this_library():
     # Sums of floats may differ in the last digit on another machine.
     assert first["v"].to_numpy() == pytest.approx(rows["v"].to_numpy(), abs=1)
     assert first["conformity"].to_numpy() == pytest.approx(rows["conformity"], abs=1e-3)
+
+
+@real
+def test_the_table_of_last_models_is_that_of_this_library():
+    """Its first run; rounding grows in a thousand steps. And no honest bound is above its claim."""
+    table, first = pd.read_csv(data.FOLDER / "black-box.csv"), blackbox.black_box(runs=1)
+    rows = table.query("run == 0").reset_index(drop=True)
+    assert first[["kind", "score"]].equals(rows[["kind", "score"]])
+    assert first["v"].to_numpy() == pytest.approx(rows["v"].to_numpy(), abs=5)
+    assert (table.query("kind == 'honest'")["bound"] < blackbox.CLAIM).all()
 
 
 def test_honest_trainings_do_not_exceed_their_claim():

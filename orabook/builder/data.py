@@ -22,7 +22,7 @@ from orabook import studies
 from orabook.extensions import stored_outputs
 from orabook.place import BOOK
 from orabook.studies.methods import METHODS
-from orabook.trainings import planted
+from orabook.trainings import blackbox, planted
 from oralib import (
     Counts,
     DpSgd,
@@ -164,6 +164,7 @@ EXPLORED = {
 
 MAKERS: dict[str, Callable[[], pd.DataFrame]] = {
     "best-bounds": best_bounds,
+    "black-box": blackbox.black_box,  # sixty real trainings, and twenty references
     "bound-map": bound_map,
     "explorer": explorer,
     "graded": graded,
@@ -180,7 +181,7 @@ def main() -> None:
     if unknown:
         sys.exit(f"there is no table {unknown[0]}, only {', '.join(MAKERS)}")
     if not all(map(find_spec, stored_outputs.NEEDS["torch"][1])):
-        for name in {"foretold", "planted-bugs"} & set(names):
+        for name in {"black-box", "foretold", "planted-bugs"} & set(names):
             print(f"{name} needs PyTorch: make torch", file=sys.stderr)
             names.remove(name)
     for name in names:
