@@ -26,6 +26,7 @@ from ledger import (
     exact_bound,
     feedback,
     gaps,
+    graded,
     mechanisms_and_games,
     privacy_notions,
     simulations,
@@ -62,7 +63,7 @@ _PARTS = {
     "counting": [counting],
     "adaptive": [adaptive],
     "experiments": [simulations],
-    "this book": [feedback, exact_bound],
+    "this book": [feedback, exact_bound, graded],
 }
 
 

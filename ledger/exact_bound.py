@@ -45,10 +45,10 @@ def _best_mechanism(n: int, r: int, v: int, epsilon: float, delta: float) -> flo
     def wins(o: Any, s: Any) -> bool:
         return sum(a == b for a, b in zip(o, s, strict=True)) >= v
 
-    return _best_table(n, outputs, wins, epsilon, delta)
+    return best_table(n, outputs, wins, epsilon, delta)
 
 
-def _best_table(n: int, outputs: list[Any], wins: Function, epsilon: float, delta: float) -> float:
+def best_table(n: int, outputs: list[Any], wins: Function, epsilon: float, delta: float) -> float:
     """The largest chance of winning over all (ε, δ)-DP mechanisms with these outputs.
 
     A linear program over the tables themselves; ``wins(o, s)`` says whether output o wins for s.
@@ -147,7 +147,7 @@ def _best_with_feedback(
             good.append(right >= thresholds[r - 1])
         return any(good) if stops else good[-1]
 
-    return _best_table(n, outputs, wins, epsilon, delta)
+    return best_table(n, outputs, wins, epsilon, delta)
 
 
 @ours(99, "ours:list-is-plain", "This book", "linear program")

@@ -1,13 +1,16 @@
 """The tables that chapters read are those of this library."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from orabook import studies
 from orabook.builder import data
 from orabook.studies.methods import METHODS
-from oralib import DpSgd, certified_epsilon
+from oralib import AuditPlan, DpSgd, certified_epsilon, noise_multiplier
 from oralib.experiments import REPORTED, improvement_ladder
+from oralib.planning.designs import Design
+from oralib.planning.grades import find_grades
 
 
 def read(name):
@@ -58,11 +61,22 @@ def test_graded_guesses_show_more():
     table = read("graded").set_index("guesses")
     assert (data.graded_counts(data.FIRST)[1].mean(), table["trials"].min()) == (
         pytest.approx(table["first"]["graded"]),
-        4000,
+        data.GRADED_TRIALS,
     )
     assert table["gain"]["graded"] > 5 * table["gain_se"]["graded"]
     best = read("best-bounds").set_index("method")["bound"]["crowding"]
     assert table["bound"]["equal"] == pytest.approx(best, abs=4 * table["bound_se"]["equal"])
+
+
+def test_no_random_numbers_chose_the_grades():
+    way, sigma = METHODS["crowding"], noise_multiplier(2.0, 1e-5, 100, 0.1)
+    dropping = way.play.keywords["dropping"]
+    design = Design(DpSgd(100_000, 1000, 100, 0.1, sigma), dropping)
+    level = dict(epsilon=2.0, delta=1e-5, beta=0.05, k=way.guesses, trials=0)
+    predicted = design.bounds(np.array([way.guesses]), 1e-5, 0.05)[0]
+    unknown = dict(predicted=predicted, bound=np.nan, bound_se=np.nan)
+    plan = AuditPlan(design.dpsgd, dropping=dropping, **level, **unknown)
+    assert find_grades(plan) == data.GRADES
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ CALLS = {
     "audit_scores": {
         **{"scores": [0.1, 0.9, 0.3, 0.7, 0.5, 0.5], "included": [0, 1, 0, 1, 1, 0]},
         **{"delta": 0.01, "beta": 0.1, "guesses": 3, "split": None, "grid": None, "side": "both"},
-        **{"coins": "independent", "seed": 1, "claim": 1.0, "seen": None},
+        **{"grades": None, "coins": "independent", "seed": 1, "claim": 1.0, "seen": None},
     },
     "certified_epsilon": {"dpsgd": STEP, "delta": 1e-5, "accountant": "rdp"},
     "channel": {"mechanism": oralib.Count(), "n": 2},
@@ -121,7 +121,7 @@ CALLS = {
     "plan_audit": {
         **{"epsilon": 2.0, "delta": 1e-5, "d": 4, "steps": 2, "sample_rate": 0.5, "beta": 0.1},
         **{"most": 8, "trials": 2, "seed": 1},
-        **{"sigma": 4.0, "accountant": "rdp", "aim": "bound"},
+        **{"sigma": 4.0, "accountant": "rdp", "aim": "bound", "grades": 1},
     },
     "simulate_dpsgd": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "method": "extremes"},
     "simulate_hopping": {

@@ -1,13 +1,24 @@
-"""Graded guesses: the exact bound, linear programs over all laws, and an audit."""
+"""Graded guesses: the exact bound, linear systems and programs over all laws, and audits."""
 
+import json
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy import optimize, sparse, stats
 
-from oralib import epsilon_lower_bound, epsilon_lower_bound_graded
-from oralib.bounds.graded import graded_luck
+from oralib import (
+    AuditPlan,
+    Canaries,
+    audit_scores,
+    epsilon_lower_bound,
+    epsilon_lower_bound_graded,
+    plan_audit,
+)
+from oralib.__main__ import main
+from oralib.bounds.graded import graded_p_value, largest_h
+from oralib.planning import expected_outcomes, grades
 
 
 def worst_law(s, r, weights, epsilon, leaks):
@@ -40,17 +51,54 @@ def worst_law(s, r, weights, epsilon, leaks):
     return -solved.fun
 
 
-@pytest.mark.parametrize("r", [1, 7, 30, 100])
+def largest_h_by_equations(s, r, weights, q):
+    """The largest h over all x from its definition: f solves a linear system in all counts."""
+    shape = tuple(np.array(r) + 1)
+    total, law, generator = np.zeros(shape), np.ones(shape), sparse.csr_matrix((1, 1))
+    for g, taken in enumerate(r):
+        v, along = np.arange(taken + 1), [-1 if axis == g else 1 for axis in range(len(r))]
+        total = total + weights[g] * v.reshape(along)
+        law = law * stats.binom.pmf(v, taken, q).reshape(along)
+        up, down = (taken - v) * q, v * (1 - q)
+        one = sparse.diags([down[1:], -(up + down), up[:-1]], [-1, 0, 1])
+        generator = sparse.kronsum(one, generator)
+    reached = (total >= s).ravel()
+    # f is unique up to a constant: let it be 0 where the binomial law is largest.
+    rest, f = np.delete(np.arange(law.size), law.argmax()), np.zeros(law.size)
+    luck = law.ravel() @ reached
+    f[rest] = sparse.linalg.spsolve(generator.tocsc()[rest][:, rest], luck - reached[rest])
+    return (1 - q) * max(np.diff(f.reshape(shape), axis=g).max() for g in range(len(r)))
+
+
+@pytest.mark.parametrize(
+    ("r", "weights"),
+    [
+        *(([1], [1]), ([1, 1], [2, 1]), ([9, 14], [1, 1]), ([3, 4, 5], [4, 2, 1])),
+        *(([3, 3, 3, 3], [5, 3, 2, 1]), ([20, 40], [3, 1]), ([60, 80], [5, 2])),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.0, 0.8, 1.7])
+def test_the_integral_solves_the_equations(r, weights, epsilon):
+    """Also for 140 guesses, where fewer nodes are used than would be exact."""
+    arrays, q = (np.array(r), np.array(weights)), 1 / (1 + np.exp(-epsilon))
+    most = int(np.dot(r, weights))
+    for s in {1, most // 2, *range(int(0.7 * most), int(0.7 * most) + 4), most}:
+        found = largest_h(s, *arrays, q)
+        assert found == pytest.approx(largest_h_by_equations(s, r, weights, q), abs=2e-11)
+
+
+@pytest.mark.parametrize("r", [[1], [7], [30], [100], [4] * 6, [700]])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
-def test_one_grade_is_the_exact_p_value(r, epsilon):
-    law = stats.binom(r, 1 / (1 + np.exp(-epsilon)))
-    for s in {1, r // 2 + 1, r - r // 10, r}:
-        luck, worth = graded_luck(s, np.array([r]), np.array([1]), epsilon)
-        tail = law.pmf(np.arange(s, r + 1)).sum()
-        assert luck == pytest.approx(tail, rel=1e-9)
-        price = s * law.pmf(s) / tail
+def test_equal_weights_have_the_exact_p_value(r, epsilon):
+    many, q = sum(r), 1 / (1 + np.exp(-epsilon))
+    law = stats.binom(many, q)
+    for s in {int(0.8 * many * q) + 1, int(many * q) + 1, many - many // 20, many}:
+        tail = law.pmf(np.arange(s, many + 1)).sum()
+        grades = np.array(r), np.ones(len(r), dtype=int)
+        assert graded_p_value(s, *grades, epsilon, 0.0) == pytest.approx(tail, rel=1e-9)
         unlucky = law.pmf(np.arange(s)).sum()  # 1 - luck, without cancellation
-        assert worth == pytest.approx(unlucky / price, rel=1e-6)
+        price = s * law.pmf(s) / tail
+        assert largest_h(s, *grades, q) == pytest.approx(unlucky / price, rel=1e-6, abs=2e-11)
 
 
 def test_equal_weights_give_the_exact_bound():
@@ -68,10 +116,11 @@ def test_equal_weights_give_the_exact_bound():
 @pytest.mark.parametrize("epsilon", [0.0, 0.8])
 @pytest.mark.parametrize("leaks", [0.0, 0.05, 0.3])
 def test_no_law_is_worse(r, weights, s, epsilon, leaks):
-    luck, worth = graded_luck(s, np.array(r), np.array(weights), epsilon)
+    arrays = s, np.array(r), np.array(weights), epsilon
+    luck, value = (graded_p_value(*arrays, some) for some in (0.0, leaks))
     worst = worst_law(s, r, weights, epsilon, leaks)
-    assert worst <= luck + leaks * worth + 1e-9
-    assert luck + leaks * worth <= worst + 0.6 * leaks * worth + 1e-9  # and it is not far off
+    assert worst <= value + 1e-9
+    assert value <= worst + 0.6 * (value - luck) + 1e-9  # and it is not far off
 
 
 def test_rejections_of_a_mechanism_that_leaks():
@@ -80,7 +129,113 @@ def test_rejections_of_a_mechanism_that_leaks():
     epsilon, r, weights, leaks, trials = 1.0, np.array([20, 40]), np.array([3, 1]), 0.5, 20_000
     right = rng.binomial(r, 1 / (1 + np.exp(-epsilon)), (trials, 2))
     right[rng.random(trials) < leaks / 20, 0] = 20  # 20 leaks at once
-    values = [graded_luck(s, r, weights, epsilon) for s in range(60, 101)]
-    least = next(60 + i for i, (luck, worth) in enumerate(values) if luck + leaks * worth <= 0.05)
+    values = [graded_p_value(s, r, weights, epsilon, leaks) for s in range(60, 101)]
+    least = next(60 + i for i, value in enumerate(values) if value <= 0.05)
     rejected = (right @ weights >= least).mean()
     assert 0.01 < rejected <= 0.05
+
+
+def test_the_bound_is_the_largest_level_that_is_refuted():
+    r, weights, given = np.array([30, 50]), np.array([5, 2]), dict(n=500, delta=1e-3)
+    for v in ([29, 40], [25, 43], [30, 50]):
+        bound = epsilon_lower_bound_graded(v, r, weights, **given)
+        s = int(np.dot(v, weights))
+        assert graded_p_value(s, r, weights, bound, 0.5) <= 0.05
+        assert graded_p_value(s, r, weights, bound + 1e-6, 0.5) > 0.05
+    assert epsilon_lower_bound_graded([10, 20], r, weights, **given) == 0.0
+
+
+# -------------------------------------------------------------------------------- audits and plans
+
+
+@pytest.fixture(scope="module")
+def column():
+    rng = np.random.default_rng(3)
+    included = rng.random(800) < 0.5
+    return rng.normal(size=800) + 1.5 * included - 0.75, included
+
+
+@pytest.mark.parametrize("side", ["included", "farthest"])
+def test_an_audit_counts_the_surest_for_more(column, side):
+    scores, included = column
+    audit = audit_scores(scores, included, delta=1e-4, side=side, grades=((60, 3), (90, 1)))
+    order = np.argsort(-scores if side == "included" else -np.abs(scores))[:150]
+    right = included[order] == (scores[order] > (-np.inf if side == "included" else 0))
+    v = [right[:60].sum(), right[60:].sum()]
+    given = dict(n=800, beta=0.05)
+    assert audit.grades == ((v[0], 60, 3), (v[1], 90, 1))
+    assert audit.bound == epsilon_lower_bound_graded(v, [60, 90], [3, 1], delta=1e-4, **given)
+    assert audit.pure_bound == epsilon_lower_bound_graded(v, [60, 90], [3, 1], delta=0.0, **given)
+    exact = epsilon_lower_bound(150, 150, delta=1e-4, n=800, method="exact")
+    assert audit.best_bound == pytest.approx(exact)  # if all are right, weights do not matter
+    most = epsilon_lower_bound_graded([60, 90], [60, 90], [3, 1], delta=1e-4, **given)
+    assert most == pytest.approx(exact, abs=1e-6)
+    need, claim = audit.right_needed(audit.bound - 1e-4), audit.bound
+    assert need == 3 * v[0] + v[1] < audit.right_needed(claim + 1e-4)
+    text = " ".join(audit.report(claim).split())
+    assert f"{v[0]} of 60 that count 3; {v[1]} of 90 that count 1: {need} points" in text
+    assert "numbers of guesses and what they count were fixed before scores were seen" in text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"guesses": 5}, {"split": 0.2}, {"grid": (3, 4)}),  # the number would not be fixed twice
+        *({"grades": ((500, 2), (400, 1))}, {"grades": (60, 3)}, {"grades": ()}),
+        *({"grades": ((60, 0), (90, 1))}, {"grades": ((60, 101),)}, {"grades": ((60, 1.5),)}),
+    ],
+)
+def test_grades_that_are_refused(column, wrong):
+    with pytest.raises((ValueError, TypeError), match=r"grades|weights"):
+        audit_scores(*column, delta=1e-4, **({"grades": ((60, 3), (90, 1))} | wrong))
+
+
+def test_a_plan_has_grades_where_they_pay(tmp_path, capsys, monkeypatch):
+    training = dict(d=40, steps=5, sample_rate=0.5, most=1000)
+    equal = plan_audit(4.0, 1e-5, **training, trials=40)
+    plan = plan_audit(4.0, 1e-5, **training, trials=40, grades=2)
+    assert plan.gain > plan.gain_se > 0
+    (first, most), (second, least) = plan.grades
+    assert plan.k == first + second > equal.k
+    assert most > least
+    assert len({plan.digest, equal.digest, replace(plan, grades=((1, 2), (3, 1))).digest}) == 3
+    right = expected_outcomes(plan, trials=2)[2]
+    assert right.bound <= plan.best + 1e-6
+
+    canaries = Canaries.from_plan(plan, seed=1)
+    rng = np.random.default_rng(1)
+    for step in range(plan.dpsgd.steps):
+        batch = rng.random(plan.dpsgd.n) < 0.5
+        noise = plan.dpsgd.sigma * rng.normal(size=plan.dpsgd.used_coordinates)
+        canaries.observe(step, canaries.gradient(step, batch) + noise)
+    canaries.write_scores(tmp_path / "scores.csv")
+    plan.save(tmp_path / "plan.json")
+    assert AuditPlan.load(tmp_path / "plan.json") == plan
+    reports = []
+    words = [f"--plan={tmp_path / 'plan.json'}"]
+    command = str(plan).splitlines()[-2:]
+    for options in (words, " ".join(command).replace("\\", "").split()[3:]):
+        main(["audit", str(tmp_path / "scores.csv"), "--json", *options])
+        reports.append(json.loads(capsys.readouterr().out))
+    assert reports[0]["bound"] == reports[1]["bound"]
+    assert [grade[1:] for grade in reports[0]["grades"]] == [list(grade) for grade in plan.grades]
+    file = (tmp_path / "plan.json").read_text()
+    (tmp_path / "plan.json").write_text(file.replace(f"   {most}\n", f"   {most + 1}\n"))
+    assert main(["audit", str(tmp_path / "scores.csv"), *words]) == 2
+
+    monkeypatch.setattr(grades, "mean", lambda values: (0.001, 0.002))
+    poor = grades.with_grades(equal, 0)
+    assert (poor.k, poor.grades, poor.gain) == (equal.k, (), 0.001)
+    assert "two grades add 0.001 ± 0.002" in " ".join(str(poor).split())
+
+
+@pytest.mark.parametrize("word", ["160", "160:5,x:2", "160:5:1", "160-5"])
+def test_grades_on_the_command_line_are_pairs(word, tmp_path, capsys):
+    (tmp_path / "scores.csv").write_text("score,included\n1,1\n0.5,0\n0.2,1\n")
+    command = ["audit", str(tmp_path / "scores.csv"), "--delta", "0.1", "--grades", word]
+    try:
+        status = main(command)
+    except SystemExit as end:
+        status = end.code
+    assert status == 2
+    assert "grades" in capsys.readouterr().err

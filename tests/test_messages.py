@@ -99,7 +99,7 @@ BOUNDS = [
     (lambda: assuming_normal([1.0, 2.0], [0, 1, 1]), "included must"),
     (lambda: graded([1], [2, 3]), "grade"),
     (lambda: graded([3, 1], [2, 3]), "v"),
-    (lambda: graded([1, 1], [999, 999]), "r"),
+    (lambda: graded([1, 1], [1999, 1999]), "r must have at most 2000000 vectors"),
     *(
         (lambda f=f, counts=counts: f(*counts, n=10**3, delta=1e-5), message)
         for f in (epsilon_lower_bound_fdp, epsilon_lower_bound_independent)

@@ -29,12 +29,6 @@ from orabook.studies.universe import SampledChannel
 
 __all__ = ["Confidence", "SampledChannel", "SelfMutingResponse", "after_guesses", "best_bounds"]
 __all__ += ["bound_map", "common_size", "confidence", "epsilon_lower_bound_subsampled"]
-__all__ += [
-    "feedback_at_its_best",
-    "isolated_ceiling",
-    "isolated_law",
-    "isolated_limit",
-    "overclaims",
-]
-__all__ += ["placement_ceiling", "probably_approximately_rr", "single_step_law"]
+__all__ += ["feedback_at_its_best", "isolated_ceiling", "isolated_law", "isolated_limit"]
+__all__ += ["overclaims", "placement_ceiling", "probably_approximately_rr", "single_step_law"]
 __all__ += ["stop_or_oppose_law", "success_given_others"]

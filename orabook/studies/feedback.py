@@ -14,7 +14,6 @@ from oralib.experiments import summarise
 
 #: Thresholds on the privacy loss, and numbers of guesses without feedback, that are tried.
 TAUS, GUESSES = (0.7, 0.85, 1.0, 1.15), (50, 100, 200, 400, 800)
-
 #: A threshold, a number of guesses if it is fixed, and the audit, which still needs a seed.
 Design = tuple[float, float, Callable[..., Counts]]
 
@@ -38,13 +37,13 @@ def feedback_at_its_best(
             if counts.feedback == "list":
                 other = bounds(replace(counts, feedback="full"))
                 row |= {"any_order": other.mean(), "any_order_se": other.std(ddof=1) / trials**0.5}
-            [summary] = summarise(counts, beta=beta, delta=delta).to_dict("records")
-            rows.append(row | {"pilot": max(powers)} | summary)
+            of_trials = summarise(counts, beta=beta, delta=delta).iloc[0]
+            rows.append(row | {"pilot": max(powers), **of_trials})
     return pd.DataFrame(rows)
 
 
 def _designs(dpsgd: DpSgd, trials: int, seed: int) -> Iterator[tuple[str, list[Design]]]:
-    few = [k for k in GUESSES if k <= dpsgd.n]
+    few = sorted({min(k, dpsgd.n) for k in GUESSES})
     yield "none", [(nan, k, partial(simulate_dpsgd, dpsgd, k)) for k in few]
     step = partial(simulate_single_step, dpsgd)
     yield "one-way", [(tau, nan, partial(step, tau, feedback="one-way")) for tau in TAUS]

@@ -71,7 +71,7 @@ def scores(models: list[list[Array]], inputs: Array, labels: Array) -> dict[str,
 
 
 def black_box(runs: int = 20) -> pd.DataFrame:
-    """A row for each training and score, with v right guesses; references see no canary or noise."""
+    """A row for each training and score, with v right guesses; a reference sees no canary."""
     pixels, labels, rows = digits()[0].astype(np.float32), digits()[1], []
     for run in tqdm(range(runs), disable=None, leave=False):
         rng, canaries = np.random.default_rng(run), mislabelled(labels, CANARIES, seed=run)

@@ -8,51 +8,48 @@ r_g guesses are right. With one grade it is the number of right guesses.
 **The theorem.** Let W be S for independent guesses, each right with probability q = p(ε). For
 every (ε, δ)-DP mechanism with n elements
 
-    P[S >= s] <= luck + n δ max h,    luck = P[W >= s],
+    P[S >= s] <= P[W >= s] + n δ max h,   h_j(x) = (1 - q) ∫₀¹ P[s - w_j <= S_rest(a) < s] da.
 
-where h_g(v) = (1 - q) (f(v) - f(v - 1 in g)), and f is the solution, up to a constant, of
-
-    Σ_g v_g (1 - q) (f(v) - f(v - 1 in g)) - (r_g - v_g) q (f(v + 1 in g) - f(v))
-        = 1[S(v) >= s] - luck.
-
-*Proof.* Let x in {0, 1}^r say which guesses are right, x^j be x with entry j turned over, and
-f(x) = f(v(x)). The left side is Σ_j h_j(x) (x_j - e^ε (1 - x_j)) with h_j(x) = (1 - q) times the
-difference of f in entry j. So, for the joint law P of the output o and x,
-
-    P[S >= s] - luck = Σ_o Σ_j Σ_{x: x_j = 1} h_j(x) (P(o, x) - e^ε P(o, x^j)).
-
-Turning x_j over means turning over the coin of one element, so the positive parts of the brackets
-add up to at most δ for each element, n δ in all. It remains to see that h_j >= 0. The left side is
--L f for the generator L of the chain that draws each entry anew at rate 1, right with probability
-q. So f(x) is the integral over all times u of P[S(x at u) >= s] - luck, which rises with each
-entry. ∎
+Here x in {0, 1}^r says which guesses are right. S_rest(a) is S without guess j, after each other
+entry of x was kept with probability a, and otherwise drawn anew, right with probability q.
 
 With one grade the right side is that of the exact p-value, which is attained. With several it need
 not be.
 
-**The bound** is a level at which the right side for the observed S is at most β: levels are tried
-from 0 on in steps of 0.5, and the crossing is looked for in the first step that has one. Nobody has
-proved that the right side rises with ε, and nothing depends on it. Let s(ε') be the least s whose
-right side at ε' is at most β. The bound exceeds the true ε only if S >= s(ε') for some ε' > ε, so
-only if S reaches the least of these numbers, s(ε*). A mechanism that is (ε, δ)-DP is (ε*, δ)-DP as
-well, so that this has probability at most β.
+**The largest h** is that of an x with s - w_j <= S_rest(1) < s. For if entries are drawn anew at
+rate 1, the integral is the mean time that S_rest spends there before guess j is drawn anew, and
+from elsewhere it has to get there first.
+
+**The integrand** is a polynomial in a of degree r - 1, for which r / 2 nodes of Gauss and Legendre
+are exact. For many guesses fewer are enough. As entries are right with probabilities that are
+linear in a, the integrand is at most exp(q r (cosh t - 1)) on the ellipse |a| + |1 - a| = cosh t,
+and m nodes err by at most 3 / (e^(2mt) (1 - e^(-2t))) times that, whatever t > 0 is.
+
+**The bound** is a level at which the right side for the observed S is at most β. It may be any such
+level: whether the right side rises with ε is not known, and does not matter. Of all ε' above the
+true ε, take the one whose least s with a right side of at most β is the least. The bound exceeds ε
+only if S reaches this s, and a mechanism that is (ε, δ)-DP is (ε', δ)-DP as well.
 """
 
 from collections.abc import Sequence
-from math import exp, log
+from functools import cache
+from math import log, pi, sqrt
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
+from oralib._binomial import log_pmfs, odds
 
 __all__ = ["epsilon_lower_bound_graded"]
 
-#: The equations have an unknown for each possible vector of right guesses.
-MOST_STATES = 200_000
-#: Levels are looked for up to here, and between multiples of STEP.
-LARGEST, STEP = 10.0, 0.5
+Ints = NDArray[np.int64]
+
+#: The largest h is looked for among so many vectors of right guesses at most.
+MOST_STATES = 2_000_000
+#: No bound is larger than this; and the precision of probabilities, for which they are raised.
+LARGEST, PRECISION = 10.0, 1e-11
 
 
 def epsilon_lower_bound_graded(
@@ -74,12 +71,9 @@ def epsilon_lower_bound_graded(
         How many were taken, fixed in advance, the surest first.
     weights : array
         What a right guess of each grade counts, whole numbers from 1 to 100, fixed in advance.
-    n : int
-        The number of elements, taken and abstained.
-    delta : float
-        The δ of (ε, δ)-DP, in [0, 1].
-    beta : float
-        How often the bound may fail, in (0, 1).
+    n, delta, beta : int, float, float
+        The number of elements, taken and abstained; the δ of (ε, δ)-DP, in [0, 1]; and how often
+        the bound may fail, in (0, 1).
 
     Examples
     --------
@@ -100,53 +94,74 @@ def epsilon_lower_bound_graded(
         )
     _check.at_most("v", right, "r", taken)
     if np.prod(taken + 1.0) > MOST_STATES:
-        raise ValueError(
-            f"r must have at most {MOST_STATES} vectors of right guesses, got r={taken.tolist()}"
-        )
+        got = f"r={taken.tolist()} guesses of each grade"
+        raise ValueError(f"r must have at most {MOST_STATES} vectors of right guesses, got {got}")
     n = _check.integer("n", n, int(taken.sum()))
     beta, delta = _check.level(beta, delta)
-    s = int(right @ each)
+    return graded_bound(int(right @ each), taken, each, n * delta, beta)
 
-    def excess(epsilon: float) -> float:
-        luck, worth = graded_luck(s, taken, each, epsilon)
-        return log(max(luck + n * delta * worth, 1e-300)) - log(beta)
 
-    low = 0.0
-    if s == 0 or excess(low) > 0:
+def graded_bound(s: int, r: Ints, weights: Ints, leaks: float, beta: float) -> float:
+    """The bound for the sum s of the weights of right guesses; ``leaks`` is n δ."""
+
+    @cache
+    def excess(epsilon: float, leaks: float = leaks) -> float:
+        return log(max(graded_p_value(s, r, weights, epsilon, leaks), 1e-300) / beta)
+
+    if excess(0.0, 0.0) > 0:
         return 0.0
-    while low < LARGEST and excess(low + STEP) <= 0:
-        low += STEP
-    if low >= LARGEST:
-        return LARGEST
-    return max(0.0, float(scipy.optimize.brentq(excess, low, low + STEP, xtol=1e-6)) - 1e-6)
+    bound = LARGEST
+    if excess(bound, 0.0) > 0:  # without leaks, which takes no time
+        bound = float(scipy.optimize.brentq(excess, 0.0, bound, (0.0,), 1e-7))
+    high, step = bound, 0.05
+    while excess(bound) > 0:
+        if bound == 0:
+            return 0.0
+        high, bound, step = bound, max(0.0, bound - step), 2 * step
+    if bound < high:
+        bound, step = float(scipy.optimize.brentq(excess, bound, high, (), 1e-7)), 1e-7
+    while excess(bound) > 0:  # by a rounding error
+        bound, step = max(0.0, bound - step), 2 * step
+    return bound
 
 
-def graded_luck(
-    s: int, r: NDArray[np.int64], weights: NDArray[np.int64], epsilon: float
-) -> tuple[float, float]:
-    """P[W >= s], and the largest h: what a leak can add to it."""
-    q = 1 / (1 + exp(-epsilon))
-    shape = tuple(r + 1)
-    total, law = np.zeros(shape), np.ones(shape)
-    generator = scipy.sparse.csr_matrix((1, 1))
-    for g, taken in enumerate(r.tolist()):
-        v = np.arange(taken + 1)
-        along = [-1 if axis == g else 1 for axis in range(r.size)]
-        total = total + weights[g] * v.reshape(along)
-        law = law * scipy.stats.binom.pmf(v, taken, q).reshape(along)
-        up, down = (taken - v) * q, v * (1 - q)
-        one = scipy.sparse.diags([down[1:], -(up + down), up[:-1]], [-1, 0, 1])
-        generator = scipy.sparse.kronsum(one, generator)
-    reached = (total >= s).ravel()
-    luck = float(law.ravel() @ reached)
-    # f is unique up to a constant: let it be 0 where the binomial law is largest.
-    rest = np.delete(np.arange(law.size), law.argmax())
-    solver = scipy.sparse.linalg.splu(
-        generator.tocsc()[rest][:, rest],
-        permc_spec="MMD_AT_PLUS_A",
-        options={"SymmetricMode": True},
-    )
-    f = np.zeros(law.size)
-    f[rest] = solver.solve(luck - reached[rest].astype(float))
-    rises = [np.diff(f.reshape(shape), axis=g).max() for g in range(r.size)]
-    return luck, (1 - q) * float(max(rises))
+def graded_p_value(s: int, r: Ints, weights: Ints, epsilon: float, leaks: float) -> float:
+    """At most how likely the sum of the weights of right guesses is s or more, with n δ = leaks."""
+    law, (q, _) = np.ones(1), odds(epsilon)
+    for taken, weight in zip(r.tolist(), weights.tolist(), strict=True):
+        points = np.zeros(taken * weight + 1)
+        points[::weight] = np.exp(log_pmfs(np.arange(taken + 1), taken, q))
+        law = np.convolve(law, points)
+    luck = float(law[s:].sum()) * (1 + PRECISION)
+    return luck + leaks * largest_h(s, r, weights, q) if leaks > 0 else luck
+
+
+def largest_h(s: int, r: Ints, weights: Ints, q: float) -> float:
+    """What a leak can add at most; the laws of S_rest by Fourier transforms."""
+    total, qr, m = int(r @ weights), q * int(r.sum()), np.arange(1, (int(r.sum()) + 1) // 2)
+    t = np.arcsinh(2 * m / qr)  # where the error of m nodes is about the least
+    error = 3 * np.exp(qr * (np.cosh(t) - 1) - 2 * m * t) / -np.expm1(-2 * t)
+    nodes, shares = np.polynomial.legendre.leggauss(1 + int((error > PRECISION / 2).sum()))
+    largest = 0.0
+    for g, weight in enumerate(weights.tolist()):
+        rest = r - (np.arange(r.size) == g)
+        x = np.indices(rest + 1).reshape(r.size, -1)
+        x = x[:, (weights @ x >= s - weight) & (weights @ x < s)].T
+        integral = np.zeros(len(x))
+        for node, share in zip(nodes.tolist(), shares.tolist(), strict=True):
+            old, new = (1 + node) / 2, (1 - node) / 2  # the chances that an entry is as in x
+            # With a short period other S pass for those near s, all unlikely: the safe side.
+            away = new * abs(s - q * total) + 20 * int(weights.max())
+            away += 10 * sqrt(min(0.25, new * q) * int(weights**2 @ r))
+            period = min(total + 1, int(away))
+            turns = np.arange(period // 2 + 1)
+            unit = np.exp(2j * pi / period * weights[:, None] * turns) - 1
+            right, wrong = 1 + (old + new * q) * unit, 1 + new * q * unit
+            matters = rest @ np.log(np.maximum(abs(right), abs(wrong))) > -40
+            turns, right, wrong = turns[matters], right[:, matters], wrong[:, matters]
+            law = np.exp(x @ np.log(right / wrong) + rest @ np.log(wrong))
+            law *= np.where((turns > 0) & (2 * turns < period), 2, 1)  # for the negative turns
+            near = np.exp(-2j * pi / period * turns * np.arange(s - weight, s)[:, None]).sum(axis=0)
+            integral += share / (2 * period) * (law * near).real.sum(axis=1)
+        largest = max(largest, float(integral.max(initial=0.0)))
+    return (1 - q) * (largest + PRECISION)

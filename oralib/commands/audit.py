@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 import warnings
 from dataclasses import replace
@@ -13,7 +14,6 @@ from oralib import (
     ScoreAudit,
     __version__,
     _check,
-    _folders,
     audit_guesses,
     audit_scores,
 )
@@ -54,8 +54,8 @@ def add(commands: Commands) -> None:
         "--plan",
         type=path,
         metavar="PLAN.json",
-        help="a file by oralib plan --out, in which δ, β, the claim, the number of guesses and the "
-        "side were fixed before the training",
+        help="a file by oralib plan --out, in which δ, β, the claim, the number of guesses, grades "
+        "if any, and the side were fixed before the training",
     )
     option("--delta", type=float, help="the δ of the claim; needed without --plan")
     option("--beta", type=float, help="how often the bound may fail, by default 0.05")
@@ -70,6 +70,9 @@ def add(commands: Commands) -> None:
     )
     several = "several numbers of guesses, fixed in advance, each tested at β / m"
     number("--grid", type=_numbers, metavar="K,K,...", help=several)
+    grades = "numbers of guesses and what a right one counts, fixed in advance: with 160:5,240:2 "
+    grades += "the surest 160 count 5 points each if right, and the next 240 count 2"
+    number("--grades", type=_grades, metavar="K:W,K:W,...", help=grades)
     option(
         "--side",
         choices=SIDES,
@@ -95,13 +98,16 @@ def add(commands: Commands) -> None:
     parser.set_defaults(command=run)
 
 
-def _numbers(word: str) -> list[int]:
+def _numbers(word: str, mark: str = ",", like: str = "50,100") -> list[int]:
     try:
-        return [int(part) for part in word.split(",")]
+        return [int(part) for part in word.split(mark)]
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be whole numbers with commas between them, such as 50,100, got {word!r}"
-        ) from None
+        words = f"whole numbers with {mark!r} between them, such as {like}"
+        raise argparse.ArgumentTypeError(f"must be {words}, got {word!r}") from None
+
+
+def _grades(word: str) -> list[list[int]]:
+    return [_numbers(pair, ":", "160:5,240:2") for pair in word.split(",")]
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -114,8 +120,8 @@ def run(chosen: argparse.Namespace) -> int:
     claim = chosen.claim
     if claim is not None:
         _check.real("claim", claim, 0, interval="[)")
-    if chosen.out is not None:
-        _folders.check_new(chosen.out)
+    if chosen.out is not None and os.path.lexists(chosen.out):
+        raise ValueError(f"{chosen.out} exists; give another folder")
     file = read_scores(chosen.file)
     audit = _audit(file, chosen)
     if plan is not None:
@@ -139,7 +145,9 @@ def run(chosen: argparse.Namespace) -> int:
         }
         if picture is not None:
             files["figure.png"] = picture
-        _folders.write_new(chosen.out, files)
+        chosen.out.mkdir(parents=True)
+        for name, content in files.items():
+            (chosen.out / name).write_bytes(content)
     if chosen.json:
         print(text)
     else:
@@ -165,9 +173,10 @@ def _apply_plan(chosen: argparse.Namespace) -> AuditPlan:
         "delta": plan.delta,
         "beta": plan.beta,
         "claim": plan.epsilon,
-        "guesses": plan.k,
+        "guesses": None if plan.grades else plan.k,
+        "grades": plan.grades or None,
+        "side": "farthest",
     }
-    fixed["side"] = "farthest"
     for name in (*fixed, "split", "grid", "seed"):
         if getattr(chosen, name) is not None:
             raise ValueError(f"--{name} must be left out with --plan, which has fixed it")
@@ -197,7 +206,7 @@ def _plan_notes(plan: AuditPlan, file: ScoreFile, where: Path) -> list[str]:
 
 def _audit(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
     options = _given(chosen, "delta", "beta", "guesses", "coins")
-    only_scores = _given(chosen, "split", "grid", "side", "seed")
+    only_scores = _given(chosen, "split", "grid", "grades", "side", "seed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says the same
         if file.kind == "score":

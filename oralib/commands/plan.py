@@ -56,6 +56,8 @@ def add(commands: Commands) -> None:
         help="bound (the default): the largest bound on an honest training; refute: refute the "
         "claim if the noise is much smaller than stated (the plan says how much)",
     )
+    grades = "2: surer guesses count for more, if simulated audits show more then; by default 1"
+    option("--grades", type=int, default=1, help=grades)
     black = "for a training that shows only its last model, by a claim and a number of canaries"
     option("--black-box", action="store_true", help=black)
     option("--trials", type=int, default=40, help="number of simulated audits, by default 40")

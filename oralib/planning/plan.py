@@ -5,16 +5,20 @@ import os
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from math import isnan, nan
+from typing import TypeAlias
 
 import numpy as np
 
 from oralib import _check
-from oralib._text import confidence, paragraphs, short
+from oralib._text import confidence, grades_in_words, paragraphs, short
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
 
+#: Numbers of guesses and what a right one counts, the surest first.
+Grades: TypeAlias = tuple[tuple[int, int], ...]
+
 #: What is not simulated is nan, which JSON does not have.
-_MAY_BE_NAN = ("bound", "bound_se", "refuted")
+_MAY_BE_NAN = ("bound", "bound_se", "refuted", "gain", "gain_se")
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,9 @@ class AuditPlan:
     noise, refuted : float
         The share of the stated noise at which the plan is to refute the claim, and the share of
         simulated audits that do so there; 1 and nan if it aims for the largest bound.
+    grades, gain, gain_se : tuple of pairs, float, float
+        Numbers of guesses and what a right one counts, the surest first, empty if all count alike;
+        and what two grades add to the bound of the same simulated audits, nan if nobody asked.
     outcomes : tuple of Outcome
         What to expect of an honest training and of bugs, by ``expected_outcomes``; may be empty.
 
@@ -87,13 +94,16 @@ class AuditPlan:
     trials: int
     noise: float = 1.0
     refuted: float = nan
+    grades: Grades = ()
+    gain: float = nan
+    gain_se: float = nan
     outcomes: tuple[Outcome, ...] = ()
 
     @property
     def digest(self) -> str:
         """Twelve digits that change with whatever must be fixed in advance."""
         drop = None if self.dropping is None else asdict(self.dropping)
-        fixed = asdict(self.dpsgd), drop, self.epsilon, self.delta, self.beta, self.k
+        fixed = asdict(self.dpsgd), drop, self.epsilon, self.delta, self.beta, self.k, *self.grades
         return sha256(json.dumps(fixed).encode()).hexdigest()[:12]
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -110,6 +120,7 @@ class AuditPlan:
             fields = json.loads(_check.path("path", path).read_text(encoding="utf-8"))
             digest = fields.pop("digest")
             fields |= {name: nan for name in _MAY_BE_NAN if fields[name] is None}
+            fields["grades"] = tuple(tuple(grade) for grade in fields["grades"])
             fields["dpsgd"] = DpSgd(**fields["dpsgd"])
             if fields["dropping"] is not None:
                 fields["dropping"] = Dropping(**fields["dropping"])
@@ -145,15 +156,22 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
     bound, seen = f"a bound of about {plan.predicted:.2f} by prediction", "not simulated here"
     if plan.trials:
         seen = f"{plan.bound:.3f} ± {plan.bound_se:.3f}, the mean of {plan.trials} simulated audits"
+    rule, counted = "exact p-value: the number of guesses is", ", sums of log-likelihood ratios"
+    if plan.grades:
+        rule = "graded p-value: the numbers of guesses and what they count are"
+        counted += f"; {grades_in_words(plan.grades)}"
+        bound += " if all count alike"
+    if not isnan(plan.gain):
+        seen += f"; two grades add {plan.gain:.3f} ± {plan.gain_se:.3f} to equal guesses"
     valid = (
-        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the exact p-value: "
-        "the number of guesses is fixed in advance"
+        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the {rule} "
+        "fixed in advance"
     )
     return [
         ("words", words),
         ("claim", claim),
         *_canaries(plan),
-        ("guess", f"the {plan.k:,} with the scores farthest from 0, sums of log-likelihood ratios"),
+        ("guess", f"the {plan.k:,} with the scores farthest from 0{counted}"),
         ("expect", f"of an honest training {bound}; {seen}"),
         ("at best", f"a bound of {plan.best:.2f}, if every guess is right{_meaning(plan)}"),
         ("valid", valid),
@@ -220,7 +238,9 @@ def _commands(plan: AuditPlan) -> list[str]:
     dropping = "" if plan.dropping is None else f"\n    dropping={plan.dropping!r},"
     hop = "\n    hop=False," if plan.dpsgd.per_coordinate == 1 else ""
     beta = "" if plan.beta == 0.05 else f" --beta {short(plan.beta)}"
-    options = f"--side farthest --guesses {plan.k} --delta {short(plan.delta)}{beta}"
+    grades = ",".join(f"{number}:{weight}" for number, weight in plan.grades)
+    guesses = f"--grades {grades}" if grades else f"--guesses {plan.k}"
+    options = f"--side farthest {guesses} --delta {short(plan.delta)}{beta}"
     return [
         "In the script of the training:",
         "",

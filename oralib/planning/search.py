@@ -1,12 +1,10 @@
 """The search for a plan, and what to expect of it."""
 
 from dataclasses import replace
-from math import ceil, nan, sqrt
-from typing import Any
+from math import ceil, nan
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oralib import _check
@@ -14,8 +12,8 @@ from oralib._rounding import first_largest
 from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import valid_lower_bound
 from oralib.dpsgd import DpSgd, simulate_hopping
-from oralib.dpsgd.hopping import hopping_counts
 from oralib.planning.designs import Claim, Design, designs
+from oralib.planning.grades import mean, simulated, with_grades
 from oralib.planning.plan import AuditPlan, Outcome
 from oralib.planning.refute import NoRefutationError, coordinates_to_refute, find_refutation
 
@@ -53,6 +51,7 @@ def plan_audit(
     sigma: float | None = None,
     accountant: str = "rdp",
     aim: str = "bound",
+    grades: int = 1,
     trials: int = 40,
     seed: int = 0,
 ) -> AuditPlan:
@@ -77,6 +76,9 @@ def plan_audit(
     aim : str
         ``"bound"``, the largest bound for an honest training; or ``"refute"``, to refute the claim
         if the noise is half of what is stated, or the largest share below that which will do.
+    grades : int
+        With 2, surer guesses count for more (``grades`` of :func:`oralib.audit_scores`), if that
+        adds more than its standard error to the mean bound of the simulated audits.
     trials, seed : int
         Simulated audits, to say what to expect; with fewer than two there are none.
 
@@ -92,13 +94,15 @@ def plan_audit(
     trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
     _check.one_of("accountant", accountant, ("rdp", "pld"))
     _check.one_of("aim", aim, AIMS)
+    grades = _check.integer("grades", grades, 1, 2 if aim == "bound" else 1)
     epsilon, training = _claimed(epsilon, sigma, delta, accountant, steps, sample_rate)
     claim = Claim(epsilon, delta, beta)
     if most is not None:
         most = _check.integer("most", most, 1)
     if d is not None:
         training = replace(training, d=_check.integer("d", d, 1, 10**8))
-        return _plan(training, claim, most, aim, trials, seed)
+        plan = _plan(training, claim, most, aim, trials, seed)
+        return with_grades(plan, seed) if grades > 1 and plan.trials else plan
     if aim == "bound":
         raise ValueError("d must be given for aim='bound', got d=None: the larger, the better")
     return _plan_with_enough_coordinates(training, claim, most, trials, seed)
@@ -118,7 +122,7 @@ def _plan(
     bound = error = nan
     if trials:
         counts = simulate_hopping(dpsgd, k, dropping=dropping, trials=trials, seed=seed)
-        bound, error = _mean(valid_lower_bound(counts, beta=claim.beta, delta=claim.delta))
+        bound, error = mean(valid_lower_bound(counts, beta=claim.beta, delta=claim.delta))
     return AuditPlan(
         dpsgd=dpsgd,
         epsilon=claim.epsilon,
@@ -176,20 +180,16 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
     ('a tenth of the noise', 0.0, True)
     """
     _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-    design = Design(plan.dpsgd, plan.dropping)
-    trials = max(2, design.affordable(_check.integer("trials", trials, 2, 10**6)))
+    trials = _check.integer("trials", trials, 2, 10**6)
+    trials = max(2, Design(plan.dpsgd, plan.dropping).affordable(trials))
     bugs = dict(BUGS)
     if (plan.noise, 1.0) not in bugs.values():
         bugs[f"{plan.noise:g} of the noise"] = plan.noise, 1.0
     outcomes = []
     for bug, (share, norm) in bugs.items():
-        wrong = design.with_noise(share)
-        (counts,) = hopping_counts(
-            wrong.dpsgd, [plan.k], dropping=plan.dropping, norm=norm, trials=trials, seed=seed
-        )
-        bounds = valid_lower_bound(counts, beta=plan.beta, delta=plan.delta)
-        refuted = _mean(bounds > plan.epsilon)
-        outcomes.append(Outcome(bug, *_mean(counts.v), *_mean(bounds), *refuted, trials))
+        right, bounds, _ = simulated(plan, plan.k, share, norm=norm, trials=trials, seed=seed)
+        refuted = mean(bounds > plan.epsilon)
+        outcomes.append(Outcome(bug, *mean(right), *mean(bounds), *refuted, trials))
     return tuple(outcomes)
 
 
@@ -245,8 +245,3 @@ def _largest_bound(tried: list[Design], delta: float, beta: float) -> tuple[Desi
     progress = tqdm(tried, unit="plan", disable=None, leave=False, delay=2)
     _, design, k = max(map(best, progress), key=lambda result: result[0])
     return design, k
-
-
-def _mean(values: NDArray[Any]) -> tuple[float, float]:
-    """The mean of some trials, and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1)) / sqrt(values.size)

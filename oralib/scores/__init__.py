@@ -5,14 +5,17 @@ canary has a score that is high if it seems to have been included. Some of the c
 from their scores alone; their coins say how many of the guesses are right. What that proves depends
 on how the number of guesses was chosen:
 
-=======================  =========================================  ==============================
-number of guesses        what it is                                 bound for (ε, δ)-DP
-=======================  =========================================  ==============================
-``guesses=200``          fixed before scores were seen              the exact p-value at β
-``grid=(50, 100, 200)``  each of m, fixed before scores were seen   the exact p-value at β / m
-``split=0.2``            chosen on a random fifth of the canaries;  the split p-value at β, with
-                         the others are audited                     the number of the others as n
-=======================  =========================================  ==============================
+=============================  ======================================  =========================
+number of guesses              what it is                              bound for (ε, δ)-DP
+=============================  ======================================  =========================
+``guesses=200``                fixed before scores were seen           the exact p-value at β
+``grid=(50, 100, 200)``        each of m, fixed before scores were     the exact p-value at β / m
+                               seen
+``grades=((90, 3), (80, 1))``  fixed before scores were seen; the      the graded p-value at β
+                               surest count for more
+``split=0.2``                  chosen on a random fifth of the         the split p-value at β,
+                               canaries; the others are audited        with their number as n
+=============================  ======================================  =========================
 
 The largest bound over many numbers of guesses, without a correction, is not a bound.
 

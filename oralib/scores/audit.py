@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import nan
 from typing import Any
 from warnings import warn
@@ -15,6 +16,7 @@ from oralib.bounds import (
     Counts,
     epsilon_estimate,
     epsilon_lower_bound_fdp,
+    epsilon_lower_bound_graded,
     valid_lower_bound,
     valid_rule,
 )
@@ -52,6 +54,7 @@ def audit_scores(
     guesses: int | None = None,
     split: float | None = None,
     grid: Sequence[int] | None = None,
+    grades: Sequence[tuple[int, int]] | None = None,
     side: str = "both",
     claim: float | None = None,
     coins: str | None = None,
@@ -82,6 +85,9 @@ def audit_scores(
         others are audited. This is the default, with a share of 0.2.
     grid : sequence of int or None
         Several numbers of guesses, fixed before scores were seen, each of m tested at β / m.
+    grades : sequence of pairs or None
+        Numbers of guesses and what a right one counts, fixed before scores were seen: with ((160,
+        5), (240, 2)) the surest 160 count 5 points, the next 240 count 2. Three may take minutes.
     side : str
         ``"both"``: half the guesses, on the highest scores, say "included", and the others, on the
         lowest, "left out"; ``"included"``: all say "included"; ``"farthest"``: those farthest from
@@ -106,6 +112,8 @@ def audit_scores(
     (293, 300, 3.093)
     >>> round(audit_scores(scores, included, delta=1e-5, grid=(100, 200, 400)).bound, 3)
     3.224
+    >>> round(audit_scores(scores, included, delta=1e-5, grades=((200, 2), (200, 1))).bound, 3)
+    3.113
     """
     values, bits = scores_and_coins(scores, included, side)
     twice = are_listed_twice(values, bits)
@@ -115,8 +123,9 @@ def audit_scores(
         claim = _check.real("claim", claim, 0)
     if seen is not None:
         _check.instance("seen", seen, Seen, "Canaries(...).seen")
-    if sum(value is not None for value in (guesses, split, grid)) > 1:
-        raise ValueError(f"give one of guesses, split and grid, got {guesses=}, {split=}, {grid=}")
+    if sum(value is not None for value in (guesses, split, grid, grades)) > 1:
+        got = f"{guesses=}, {split=}, {grid=}, {grades=}"
+        raise ValueError(f"give one of guesses, split, grid and grades, got {got}")
     audited = np.arange(n)
     notes = []
     if guesses is not None:
@@ -125,6 +134,12 @@ def audit_scores(
         number, k = "grid", np.unique(_check.integers("grid", grid, 1, n))
         if not k.size:
             raise ValueError(f"grid must hold numbers of guesses, got grid={grid!r}")
+    elif grades is not None:
+        pairs = _check.integers("grades", grades, 1)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or not 0 < pairs[:, 0].sum() <= n:
+            words = f"pairs of a number of guesses and a weight, at most {n} guesses in all"
+            raise ValueError(f"grades must be {words}, got {grades=}")
+        number, k = "graded", pairs[:, :1].sum(axis=0)
     else:
         share = _check.real("split", DEFAULT_SPLIT if split is None else split, 0, 1, interval="()")
         aside, audited = parts(n, share, seed)
@@ -148,6 +163,11 @@ def audit_scores(
         notes.append(f"no score has the other sign, so every guess says {word!r}")
     how |= {"ties_drawn": ties, "seed": seed, "notes": tuple(notes), "seen": seen}
     how |= ranking(values, bits[audited])
+    if grades is not None:
+        each = np.diff(right[np.cumsum(pairs[:, 0]) - 1], prepend=0)
+        how["grades"] = tuple(zip(each.tolist(), *pairs.T.tolist(), strict=True))
+        bound = partial(epsilon_lower_bound_graded, each, *pairs.T, n=n, beta=beta)
+        how |= {"bound": bound(delta=delta), "pure_bound": bound(delta=0.0), "rule": "graded"}
     audit = _audit(_counts(v, r, values.size, number != "split", coins), delta, level, **how)
     hint = "higher scores must mean included: multiply them by -1?"
     return _with_coins(audit, bits, coins, r, hint, twice=twice)

@@ -11,6 +11,7 @@ import numpy as np
 from oralib import _check
 from oralib._text import paragraphs
 from oralib.bounds import Counts, valid_lower_bound
+from oralib.bounds.graded import graded_p_value
 from oralib.scores import sentences
 from oralib.scores.seen import Seen
 
@@ -41,15 +42,17 @@ class ScoreAudit:
     delta, beta : float
         The δ of the claim, and how often a bound may fail.
     level : float
-        The level of each test: β, or β / m with m numbers of guesses; for the rule "anytime
-        lowered" n δ / 2 is still to be subtracted.
+        The level of each test: β, or β / m with m numbers of guesses; the rule "anytime lowered"
+        lowers it further.
     rule : str
-        The p-value behind the bound, as :func:`oralib.valid_rule` names it.
+        The p-value behind the bound, as :func:`oralib.valid_rule` names it, or ``"graded"``.
     number : str
-        How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"split"``, or ``"output"``
-        if it was left to the output.
+        How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"graded"``, ``"split"``, or
+        ``"output"`` if it was left to the output.
     grid : tuple of int
         All numbers of guesses that were tried.
+    grades : tuple
+        For each grade its right guesses, all of them, and what a right one counts, or nothing.
     side : str or None
         Which scores were guessed, as in :func:`oralib.audit_scores`; None if guesses were given.
     canaries, included : int or None
@@ -94,6 +97,7 @@ class ScoreAudit:
     rule: str
     number: str
     grid: tuple[int, ...] = ()
+    grades: tuple[tuple[int, int, int], ...] = ()
     side: str | None = None
     canaries: int | None = None
     included: int | None = None
@@ -110,7 +114,8 @@ class ScoreAudit:
     @property
     def counts(self) -> Counts:
         """Its counts, with how it was set up."""
-        v, r, fixed = np.array([self.v]), np.array([self.r]), self.number in ("fixed", "grid")
+        v, r = np.array([self.v]), np.array([self.r])
+        fixed = self.number in ("fixed", "grid", "graded")
         return Counts(v, r, self.n, r_fixed=fixed, feedback=self.feedback)
 
     @cached_property
@@ -155,7 +160,7 @@ class ScoreAudit:
     def guesses_needed(self, claim: float) -> int | None:
         """How many guesses, all right, refute a claim in an audit like this; None if none do."""
         claim = _check.real("claim", claim, 0)
-        # Where n δ / 2 is taken off the level, more canaries would leave nothing of it.
+        # With full feedback and δ > 0 more canaries leave less of the level.
         most = self.n if self.rule == "anytime lowered" else _MOST_GUESSES
 
         def enough(r: int) -> bool:
@@ -168,6 +173,8 @@ class ScoreAudit:
     def right_needed(self, claim: float) -> int | None:
         """How many of its guesses had to be right to refute a claim; None if even all are too few.
 
+        With grades it is how many points they had to have.
+
         Examples
         --------
         >>> from oralib import audit_counts
@@ -177,13 +184,18 @@ class ScoreAudit:
         """
         claim = _check.real("claim", claim, 0)
 
+        _, r, weights = np.array(self.grades or [(self.v, self.r, 1)]).T
+        most, leaks = int(r @ weights), self.n * self.delta
+
         def enough(v: int) -> bool:
+            if self.grades:
+                return graded_p_value(v, r, weights, claim, leaks) < self.level
             return self.bound_of(v, self.r, self.n) > claim
 
-        return bisect_left(range(self.r + 1), True, key=enough) if enough(self.r) else None
+        return bisect_left(range(most + 1), True, key=enough) if enough(most) else None
 
     def bound_of(self, v: int, r: int, n: int) -> float:
-        """The bound of other counts in an audit like this."""
+        """The bound of other counts in an audit like this; without grades, unless v = r."""
         counts = replace(self.counts, v=np.array([v]), r=np.array([r]), n=n)
         return float(valid_lower_bound(counts, beta=self.level, delta=self.delta)[0])
 

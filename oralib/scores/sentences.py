@@ -4,7 +4,7 @@ from html import escape
 from math import inf, isnan
 from typing import TYPE_CHECKING
 
-from oralib._text import confidence, rounded_down, short
+from oralib._text import confidence, grades_in_words, rounded_down, short
 from oralib.scores.seen import Seen
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ def rows(audit: "ScoreAudit", claim: float | None) -> list[tuple[str, str]]:
     rows.append(("guesses", _guesses(audit)))
     if audit.r:  # 199,999 of 200,000 are not 100%
         share = f"{10_000 * audit.v // audit.r / 100:g}%"
-        rows.append(("right", f"{audit.v:,} of {audit.r:,}, or {share}"))
+        each = "".join(f"; {v:,} of {r:,} that count {weight}" for v, r, weight in audit.grades)
+        each += f": {sum(v * w for v, _, w in audit.grades):,} points" if each else ""
+        rows.append(("right", f"{audit.v:,} of {audit.r:,}, or {share}{each}"))
     rows.append(("shown", _shown(audit)))
     if claim is not None:
         judged = "none: the claim cannot be judged by this audit, which is not valid"
@@ -54,8 +56,8 @@ def headline(audit: "ScoreAudit", claim: float | None) -> tuple[str, str]:
     return {
         "refuted": (
             f"the claim of ε = {claim:g} is refuted: {_at_least(audit)}",
-            "if the claim were true, this many guesses would be right with a probability of at "
-            f"most {audit.beta:g}",
+            "if the claim were true, as good a result would have a probability of at most "
+            f"{audit.beta:g}",
         ),
         "cannot test": (
             f"this audit cannot test the claim of ε = {claim:g}",
@@ -98,6 +100,7 @@ def number_of_guesses(audit: "ScoreAudit") -> str:
     return {
         "fixed": "the number of guesses was fixed before scores were seen",
         "grid": f"the {len(audit.grid)} numbers of guesses were fixed before scores were seen",
+        "graded": "the numbers of guesses and what they count were fixed before scores were seen",
         "split": "the canaries on which the number of guesses was chosen were drawn at random",
         "output": "the number of guesses may depend on the same, and on nothing else",
     }[audit.number]
@@ -116,6 +119,7 @@ def _guesses(audit: "ScoreAudit") -> str:
     why = {
         "fixed": "the number was fixed in advance",
         "grid": f"the best of {len(audit.grid)} numbers, each tested at level {audit.level:.3g}",
+        "graded": f"{grades_in_words(audit.grades)}; all of this was fixed in advance",
         "split": "the number was chosen on the other canaries, drawn at random",
         "output": f"the number was left to the {who}",
     }[audit.number]
@@ -152,7 +156,8 @@ def _power(audit: "ScoreAudit", claim: float | None) -> str:
         return best
     enough = audit.right_needed(claim)
     if enough is not None:
-        return f"{enough:,} right of {audit.r:,} would refute ε = {claim:g}; {best}"
+        what = "points" if audit.grades else f"right of {audit.r:,}"
+        return f"{enough:,} {what} would refute ε = {claim:g}; {best}"
     needed = audit.guesses_needed(claim)
     if needed is None:
         return f"{best}; no number of guesses could refute ε = {claim:g} in such an audit"
@@ -195,7 +200,7 @@ def _other_bounds(audit: "ScoreAudit") -> list[tuple[str, str]]:
         rows.append(("ranking", f"{words} score above all but 1% of the others: not a bound"))
     if audit.r:
         estimate = f"ε = {audit.estimate:.3f}, by the accuracy alone: not a bound"
-        if 0 < audit.estimate < inf:
+        if 0 < audit.estimate < inf and not audit.grades:
             estimate += ", but at this accuracy no number of guesses would show more"
         rows.append(("estimate", estimate))
     return rows
