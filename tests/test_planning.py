@@ -233,19 +233,16 @@ def test_a_plan_does_not_round_its_confidence_up():
 
 @pytest.mark.parametrize("epsilon", [2.0, 4.0, 8.0])
 def test_a_plan_for_the_last_model_says_what_its_audit_can_do(epsilon, tmp_path, capsys):
-    """Its numbers by their own definition; and the command that it prints draws the line there."""
-
-    def bounds(v, r, n):
-        return valid_lower_bound(Counts(v, np.full(np.size(v), r), n, r_fixed=True), delta=1e-5)
-
+    """The line is where the bound of that many right guesses is; its command draws it there."""
     plan = plan_black_box(epsilon, 1e-5, 501)
-    n, k, least = plan.n, plan.k, plan.least
-    assert (plan.best, plan.most) == (bounds(k, k, n), bounds(n, n, n))
-    enough = np.flatnonzero(bounds(np.arange(k + 1), k, n) > epsilon)
-    assert plan.needed == (enough[0] if enough.size else None)
-    assert bounds(least - 1, least - 1, max(n, least - 1)) <= epsilon
-    assert bounds(least, least, max(n, least)) > epsilon
-    assert k == {2.0: n // 5, 4.0: 2 * least, 8.0: n // 5}[epsilon]
+    n, k = plan.n, plan.k
+    counts = Counts(np.arange(k + 1), np.full(k + 1, k), n, r_fixed=True)
+    bounds = valid_lower_bound(counts, delta=1e-5)
+    assert plan.needed == next(iter(np.flatnonzero(bounds > epsilon)), None)
+    assert k == {2.0: n // 5, 4.0: 2 * plan.least, 8.0: n // 5}[epsilon]
+    for fewer, needed in ((0, plan.least), (1, None)):
+        r = plan.least - fewer
+        assert plan_black_box(epsilon, 1e-5, max(n, r), r).needed == needed
     given = ["--black-box", f"--epsilon={epsilon}", "--delta=1e-5", "--canaries=501"]
     assert main(["plan", *given]) == 0
     said = capsys.readouterr().out

@@ -58,7 +58,7 @@ def add(commands: Commands) -> None:
     )
     grades = "2: surer guesses count for more, if simulated audits show more then; by default 1"
     option("--grades", type=int, default=1, help=grades)
-    black = "for a training that shows only its last model; --epsilon, --delta and --canaries do"
+    black = "for a training that shows only its last model, by a claim and a number of canaries"
     option("--black-box", action="store_true", help=black)
     option("--trials", type=int, default=40, help="number of simulated audits, by default 40")
     option("--seed", type=int, default=0, help="seed of the simulation, by default 0")
@@ -83,11 +83,8 @@ def run(chosen: argparse.Namespace) -> int:
         file=sys.stderr,
         flush=True,
     )
-    options = {
-        name: value
-        for name, value in vars(chosen).items()
-        if name not in ("command", "out", "black_box")
-    }
+    skipped = ("command", "out", "black_box")
+    options = {name: value for name, value in vars(chosen).items() if name not in skipped}
     plan = plan_audit(**options)
     if plan.trials:
         outcomes = expected_outcomes(plan, trials=min(plan.trials, 20), seed=chosen.seed)

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from oralib import _check
 from oralib._text import confidence, paragraphs, short
 from oralib.bounds import Counts
-from oralib.scores import audit_counts
+from oralib.scores import ScoreAudit, audit_counts
 
 #: Right guesses of 100 among 501 mislabelled digits, by their losses: means of 20 trainings each.
 EXAMPLE = {"honest": 57.4, "without noise": 73.2, "without privacy": 99.5}
@@ -37,23 +39,29 @@ class BlackBoxPlan:
     least: int | None
 
     def __str__(self) -> str:
-        k, n, claim = self.k, self.n, f"({self.epsilon:g}, {short(self.delta)})-DP"
+        k, n, delta = self.k, self.n, short(self.delta)
         refute = f"{self.needed} right of {k:,} refute the claim"
         if self.needed is None:
             least = "" if self.least is None else f": that takes {self.least:,}, all right"
             refute = f"{k:,} guesses can never refute the claim{least}"
         seen = ", ".join(f"{right:g} {kind}" for kind, right in EXAMPLE.items())
         rows = [
-            ("claim", f"{claim}, to be tested by the last model, with {confidence(self.beta)}"),
+            (
+                "claim",
+                f"({self.epsilon:g}, {delta})-DP, by the last model, {confidence(self.beta)}",
+            ),
             ("canaries", f"{n:,} examples, by oralib.canaries.mislabelled(labels, {n}, seed=...)"),
-            ("guess", f"{k - k // 2:,} with the least losses as included, {k // 2:,} as left out"),
+            (
+                "guess",
+                f"the {k - k // 2:,} least losses as included, {k // 2:,} largest as left out",
+            ),
             ("at best", f"{self.best:.2f} if all are right; {self.most:.2f} with {n:,} guesses"),
             ("refute", refute),
             ("expect", f"right of 100 among 501 mislabelled digits, mean of 20 trainings: {seen}"),
         ]
         beta = "" if self.beta == 0.05 else f" --beta {short(self.beta)}"
-        command = f"oralib audit scores.csv --side both --guesses {k} --delta {short(self.delta)}"
-        return f"{paragraphs(rows)}\n\n{command}{beta} \\\n    --claim {self.epsilon:g}"
+        command = f"oralib audit scores.csv --side both --guesses {k} --delta {delta}{beta} \\"
+        return f"{paragraphs(rows)}\n\n{command}\n    --claim {self.epsilon:g}"
 
 
 def plan_black_box(
@@ -69,13 +77,15 @@ def plan_black_box(
     >>> plan_black_box(2.0, 1e-5, n=500).needed
     94
     """
-    epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
+    epsilon, n = _check.real("epsilon", epsilon, 0, 1000), _check.integer("n", n, 1, 10**9)
     beta, delta = _check.level(beta, delta)
-    n = _check.integer("n", n, 1, 10**9)
-    every = audit_counts(Counts(n, n, n=n, r_fixed=True), delta=delta, beta=beta)
-    least = every.guesses_needed(epsilon)
+
+    def all_right(r: int) -> ScoreAudit:
+        right = np.array([r])
+        return audit_counts(Counts(right, right, n, r_fixed=True), delta=delta, beta=beta)
+
+    least = all_right(n).guesses_needed(epsilon)
     twice = 2 * least if least is not None and least <= n else 0
     k = min(n, max(1, n // 5, twice)) if k is None else _check.integer("k", k, 1, n)
-    audit = audit_counts(Counts(k, k, n=n, r_fixed=True), delta=delta, beta=beta)
-    needed = audit.right_needed(epsilon)
-    return BlackBoxPlan(epsilon, delta, beta, n, k, audit.bound, every.bound, needed, least)
+    shown = all_right(k).bound, all_right(n).bound, all_right(k).right_needed(epsilon), least
+    return BlackBoxPlan(epsilon, delta, beta, n, k, *shown)
