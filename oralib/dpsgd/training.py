@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._jit import jit
-from oralib._streams import BLOCK, play
+from oralib._streams import play
 from oralib.bounds import Counts
 from oralib.mechanisms import Array
 
