@@ -1,13 +1,13 @@
 """A plan for a training that shows only its last model: what its audit can show, and refute."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from oralib import _check
 from oralib._text import confidence, paragraphs, short
 from oralib.bounds import Counts
-from oralib.scores import ScoreAudit, audit_counts
+from oralib.scores import audit_counts
 
 #: Right guesses of 100 among 501 mislabelled digits, by their losses: means of 20 trainings each.
 EXAMPLE = {"honest": 57.4, "without noise": 73.2, "without privacy": 99.5}
@@ -20,12 +20,6 @@ class BlackBoxPlan:
     With all k guesses right it shows ``best``, and with all n canaries guessed and right ``most``.
     To refute the claim ``needed`` of the k must be right, or ``least`` guesses, all of them right;
     None where no number will do.
-
-    Examples
-    --------
-    >>> plan = plan_black_box(8.0, 1e-5, n=500)
-    >>> plan.k, round(plan.best, 2), round(plan.most, 2), plan.needed, plan.least
-    (100, 3.49, 5.11, None, 8933)
     """
 
     epsilon: float
@@ -39,22 +33,17 @@ class BlackBoxPlan:
     least: int | None
 
     def __str__(self) -> str:
-        k, n, delta = self.k, self.n, short(self.delta)
+        k, n, low = self.k, self.n, self.k // 2
+        delta, sure = short(self.delta), confidence(self.beta)
         refute = f"{self.needed} right of {k:,} refute the claim"
         if self.needed is None:
             least = "" if self.least is None else f": that takes {self.least:,}, all right"
             refute = f"{k:,} guesses can never refute the claim{least}"
         seen = ", ".join(f"{right:g} {kind}" for kind, right in EXAMPLE.items())
         rows = [
-            (
-                "claim",
-                f"({self.epsilon:g}, {delta})-DP, by the last model, {confidence(self.beta)}",
-            ),
+            ("claim", f"({self.epsilon:g}, {delta})-DP, by the last model, {sure}"),
             ("canaries", f"{n:,} examples, by oralib.canaries.mislabelled(labels, {n}, seed=...)"),
-            (
-                "guess",
-                f"the {k - k // 2:,} least losses as included, {k // 2:,} largest as left out",
-            ),
+            ("guess", f"the {k - low:,} least losses as included, {low:,} largest as left out"),
             ("at best", f"{self.best:.2f} if all are right; {self.most:.2f} with {n:,} guesses"),
             ("refute", refute),
             ("expect", f"right of 100 among 501 mislabelled digits, mean of 20 trainings: {seen}"),
@@ -74,18 +63,17 @@ def plan_black_box(
 
     Examples
     --------
-    >>> plan_black_box(2.0, 1e-5, n=500).needed
-    94
+    >>> plan = plan_black_box(8.0, 1e-5, n=500)
+    >>> plan.k, round(plan.best, 2), round(plan.most, 2), plan.needed, plan.least
+    (100, 3.49, 5.11, None, 8933)
     """
     epsilon, n = _check.real("epsilon", epsilon, 0, 1000), _check.integer("n", n, 1, 10**9)
     beta, delta = _check.level(beta, delta)
-
-    def all_right(r: int) -> ScoreAudit:
-        right = np.array([r])
-        return audit_counts(Counts(right, right, n, r_fixed=True), delta=delta, beta=beta)
-
-    least = all_right(n).guesses_needed(epsilon)
+    every = Counts(np.array([n]), np.array([n]), n, r_fixed=True)
+    audit = audit_counts(every, delta=delta, beta=beta)
+    least = audit.guesses_needed(epsilon)
     twice = 2 * least if least is not None and least <= n else 0
     k = min(n, max(1, n // 5, twice)) if k is None else _check.integer("k", k, 1, n)
-    shown = all_right(k).bound, all_right(n).bound, all_right(k).right_needed(epsilon), least
+    needed = replace(audit, v=k, r=k).right_needed(epsilon)
+    shown = audit.bound_of(k, k, n), audit.bound, needed, least
     return BlackBoxPlan(epsilon, delta, beta, n, k, *shown)
