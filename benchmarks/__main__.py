@@ -16,7 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 import oralib
-from benchmarks import reference
+from benchmarks import peers, reference
 from oralib import accounting
 
 DELTA = 1e-5
@@ -212,6 +212,8 @@ def main() -> None:
             f"{name:{width}}  {plain * 1e6:8.0f}µs  {fast * 1e6:8.1f}µs  "
             f"{plain / fast:7.1f}x  {target:5g}x{'' if plain / fast >= target else '  missed'}"
         )
+    print("\nBeside other packages, on the same counts:")
+    print("\n".join(peers.compared(seconds)))
     print("\nGrowth of a DP-SGD trial, extremes, and a large one of all coordinates:")
     print("\n".join([*growth(), largest()]))
 

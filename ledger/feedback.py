@@ -16,7 +16,7 @@ from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.mutants import WEAKER, replaced, varied
 from ledger.small_channels import LN3, private_tables, random_table, worst_failure
 from ledger.worst_cases import ExtremalResponse, best_mean
-from oralib.bounds import adaptive_failure_probability
+from oralib.bounds import adaptive_failure_probability, p, p_value
 from oralib.channel import Channel, channel
 from oralib.mechanisms import LocalRandomizedResponse, sign_vectors
 
@@ -157,40 +157,50 @@ def one_way_is_plain(feedback: str = "one-way", factor: float = 1.0) -> Cases:
 # ------------------------------------------------------------- full feedback and δ: linear programs
 
 
-@cache
-def _winning_sets(n: int, rejects: tuple[tuple[bool, ...], ...], in_order: bool) -> list[Any]:
-    """On which coins a guesser with full feedback can win, up to names and signs of elements.
+Payoffs = tuple[tuple[int, ...], ...]
 
-    ``rejects[r][v]`` says whether it wins if it stops with v right of r guesses; after the last r
-    it must stop. It may skip elements, and is told the coins of all.
+
+@cache
+def _payoffs(n: int, pays: Payoffs, in_order: bool) -> list[Any]:
+    """What a guesser with full feedback can get on each value of the coins of n elements.
+
+    ``pays[r][v]`` is what it gets if it stops with v right of r guesses, a whole number; after the
+    last r it must stop. It may skip elements, and is told the coins of all. Guessers that differ
+    only in names and signs of elements are listed once.
     """
-    cube = np.arange(2**n)
-    ones = [sum(1 << s for s in range(2**n) if s >> i & 1) for i in range(n)]
+    cube, size = np.arange(2**n), 2**n
+    planes = range(max(map(max, pays)))  # bit s of plane i: at s it gets more than i
+    ones = [
+        sum(1 << s + size * i for i in planes for s in cube.tolist() if s >> j & 1)
+        for j in range(n)
+    ]
 
     @cache
-    def won(unseen: tuple[int, ...], v: int, r: int) -> frozenset[int]:
-        sets = {2**2**n - 1 if rejects[r][v] else 0}
+    def got(unseen: tuple[int, ...], v: int, r: int) -> frozenset[int]:
+        found = {2 ** (size * pays[r][v]) - 1}
         for i in unseen[:1] if in_order else unseen:
             rest = tuple(x for x in unseen if x != i)
-            pairs = [*product(won(rest, v, r), repeat=2)]
-            if r + 1 < len(rejects):
-                right, wrong = won(rest, v + 1, r + 1), won(rest, v, r + 1)
+            pairs = [*product(got(rest, v, r), repeat=2)]
+            if r + 1 < len(pays):
+                right, wrong = got(rest, v + 1, r + 1), got(rest, v, r + 1)
                 pairs += [*product(right, wrong), *product(wrong, right)]
-            sets |= {a & ones[i] | b & ~ones[i] for a, b in pairs}
-        return frozenset(sets)
+            found |= {a & ones[i] | b & ~ones[i] for a, b in pairs}
+        return frozenset(found)
 
     bits = cube[:, None] >> np.arange(n) & 1
     powers = 1 << np.arange(n)
     turns = np.array([(bits[:, o] ^ s) @ powers for o in permutations(range(n)) for s in bits])
-    remaining, sets = set(won(tuple(range(n)), 0, 0)), []
+    remaining, payoffs = set(got(tuple(range(n)), 0, 0)), []
     while remaining:
-        sets.append(min(remaining) >> cube & 1)
-        remaining -= {*(sets[-1][turns] @ (1 << cube)).tolist()}
-    return sets
+        one = min(remaining)
+        payoffs.append(sum(one >> cube + size * i & 1 for i in planes))
+        turned = payoffs[-1][turns]
+        remaining -= {*sum((turned > i) @ (1 << cube + size * i) for i in planes).tolist()}
+    return payoffs
 
 
 def _most_per_leak(wins: Any, luck: float, growth: float) -> float:
-    """The largest (L(wins) − luck |L|) / J(L), J(L) = Σ (L(s) − growth L(s^i))_+, over L ≥ 0."""
+    """The largest (L·wins − luck |L|) / J(L), J(L) = Σ (L(s) − growth L(s^i))_+, over L ≥ 0."""
     size, n = len(wins), len(wins).bit_length() - 1
     losses = [np.eye(size) - growth * np.eye(size)[np.arange(size) ^ 1 << i] for i in range(n)]
     zeros, all_leaks = np.zeros(size * n), np.append(np.zeros(size), np.ones(size * n))
@@ -199,21 +209,24 @@ def _most_per_leak(wins: Any, luck: float, growth: float) -> float:
     return -program.fun if program.status == 0 else np.inf
 
 
-def _crossing(rejects: tuple[tuple[bool, ...], ...], q: float) -> float:
-    """How likely a walk with success probability q at each step ever meets the rule."""
+def _of_walk(pays: Payoffs, q: float) -> float:
+    """The mean of the largest payoff that a walk with success probability q ever meets."""
 
     @cache
-    def meets(v: int, r: int) -> float:
-        if rejects[r][v] or r + 1 == len(rejects):
-            return float(rejects[r][v])
-        return q * meets(v + 1, r + 1) + (1 - q) * meets(v, r + 1)
+    def best(v: int, r: int, so_far: int) -> float:
+        so_far = max(so_far, pays[r][v])
+        if r + 1 == len(pays):
+            return so_far
+        return q * best(v + 1, r + 1, so_far) + (1 - q) * best(v, r + 1, so_far)
 
-    return meets(0, 0)
+    return best(0, 0, 0)
 
 
-def _thresholds_as_rule(*least: int) -> tuple[tuple[bool, ...], ...]:
-    """Reject with at least this many right of 0, 1, 2, ... guesses."""
-    return tuple(tuple(v >= c for v in range(r + 1)) for r, c in enumerate(least))
+def _lead(*least: int, most: int = 1) -> Payoffs:
+    """1 for at least this many right of 0, 1, 2, ... guesses, and 1 for each more, up to most."""
+    return tuple(
+        tuple(min(max(v - c + 1, 0), most) for v in range(r + 1)) for r, c in enumerate(least)
+    )
 
 
 @ours(100, "ours:full-feedback-and-delta", "This book", "linear program")
@@ -225,10 +238,10 @@ def full_feedback_and_delta(factor: float = 1.0, luck: str = "ever") -> Cases:
     at most n δ (1 − p(ε)) above the chance that independent guesses of accuracy p(ε) ever meet it.
     """
     for least, growth in product(((1, 1, 2, 2), (1, 1, 3, 3), (1, 2, 2, 3)), (1.0, 1.5, 4.0)):
-        rule, q = _thresholds_as_rule(*least), growth / (1 + growth)
-        last = tuple((False,) * (r + 1) for r in range(3)) + rule[3:]
-        chance = _crossing(rule if luck == "ever" else last, q)
-        for j, wins in enumerate(_winning_sets(3, rule, False)):
+        rule, q = _lead(*least), growth / (1 + growth)
+        last = tuple((0,) * (r + 1) for r in range(3)) + rule[3:]
+        chance = _of_walk(rule if luck == "ever" else last, q)
+        for j, wins in enumerate(_payoffs(3, rule, False)):
             name = f"rule {least[1:]}, e^ε = {growth:g}, guesser {j}"
             yield name, _most_per_leak(wins, chance, growth), factor * (1 - q)
 
@@ -248,6 +261,57 @@ def settled_order(factor: float = 1.0, missing: str = "wrong") -> Cases:
         most = luck * (1 - luck) / (v * stats.binom.pmf(v, k, q))
         # If missing guesses did not count, it could stop with all of fewer guesses right.
         fewer = [v if missing == "wrong" else min(v, max(r, 1)) for r in range(k)]
-        for j, wins in enumerate(_winning_sets(n, _thresholds_as_rule(*fewer, v), True)):
+        for j, wins in enumerate(_payoffs(n, _lead(*fewer, v), True)):
             name = f"{v} of {k}, n = {n}, e^ε = {growth:g}, guesser {j}"
             yield name, _most_per_leak(wins, luck, growth), factor * most
+
+
+@ours(105, "ours:smoothing", "This book", "linear program")
+@explained("valid-adaptive-auditing#thm-valid-smoothing")
+@mutants(
+    varied("factor", 2, up=WEAKER), replaced("window", one_more=1), replaced("spread", not_drawn=0)
+)
+@each(at_most, 1e-7)
+def smoothing(factor: float = 1.0, window: int = 0, spread: int = 1) -> Cases:
+    """Draw U uniformly from 0, ..., ℓ − 1 and show it to nobody. With full feedback on n elements
+    of an (ε, δ)-DP mechanism, taken in any order, V + U reaches s with a probability at most
+    n δ (1 − p(ε)) / ℓ above that of k independent guesses of accuracy p(ε). The same is true of the
+    largest lead of V over a line, if the guesser may stop.
+    """
+    fixed = (((1, 1, 1), 2), ((2, 2, 2), 2), ((2, 2, 2, 2), 2))
+    free = (((1, 1, 2, 2), 2), ((1, 1, 1, 2), 2))
+    for (least, most), growth in product((*fixed, *free), (1.0, 2.0)):
+        pays, q = _lead(*least, most=most), growth / (1 + growth)
+        walk = pays if spread else _lead(*(c + most - 1 for c in least))
+        chance = _of_walk(walk, q) / (most if spread else 1)
+        for j, got in enumerate(_payoffs(3, pays, False)):
+            name = f"line {least}, ℓ = {most}, e^ε = {growth:g}, guesser {j}"
+            limit = factor * (1 - q) / (most + window)
+            yield name, _most_per_leak(got / most, chance, growth), limit
+
+
+@ours(106, "ours:any-order", "This book", "closed form")
+@explained("valid-adaptive-auditing#cor-valid-means")
+@mutants(varied("price", 2), varied("half", 2), replaced("rises", reversed=-1))
+def any_order(price: float = 1.0, half: float = 0.5, rises: int = 1) -> Finding:
+    """With k guesses in any order, 1 < v < k and full feedback, the p-value that the library takes
+    is the least of f_v + n δ (1 − p²) / 2 and all (f_v + … + f_{v−ℓ+1} + n δ (1 − p)) / ℓ, where
+    f_j = P[Bin(k, p(ε)) ≥ j]. It is at least the exact one, and does not fall as ε grows.
+    """
+    levels = np.linspace(0, 4, 81)
+    q, dues, floors, steps = p(levels), [], [], []
+    for v, k, leaks in ((2, 3, 0.1), (9, 12, 0.02), (9, 12, 0.6), (73, 100, 0.3), (95, 100, 2.0)):
+        tails = stats.binom.sf(v - np.arange(1, v + 1)[:, None], k, q)
+        means = tails.cumsum(axis=0) + price * leaks * (1 - q)
+        means /= np.arange(1, v + 1)[:, None]
+        due = np.minimum(tails[0] + half * leaks * (1 - q**2), means.min(axis=0))
+        claim = {"delta": leaks / 1000, "n": 1000}
+        found = p_value(v, k, levels, method="any order", **claim)
+        exact = p_value(v, k, levels, method="exact", **claim)
+        for i, level in enumerate(levels):
+            name = f"{v} of {k}, n δ = {leaks:g}, ε = {level:.2f}"
+            dues.append((name, found[i], min(due[i], 1.0)))
+            floors.append((f"{name}: exact", exact[i], found[i]))
+        least = 0.0 + min(rises * np.diff(found))
+        steps.append((f"{v} of {k}, n δ = {leaks:g}: a fall", 0.0 - least, 0.0))
+    return all_of(equal(dues), at_most(floors), at_most(steps))

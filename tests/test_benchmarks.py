@@ -4,7 +4,7 @@ import pytest
 from test_dpsgd import same_law
 
 import oralib
-from benchmarks import reference
+from benchmarks import peers, reference
 
 
 def test_bounds():
@@ -37,3 +37,14 @@ def test_hopping():
 def test_noise_multiplier():
     expected = oralib.noise_multiplier(3.0, 1e-5, 10, 0.2)
     assert reference.noise_multiplier(3.0, 1e-5, 10, 0.2) == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("name", "package", "theirs", "method", "counts"), peers.PEERS)
+def test_other_packages(name, package, theirs, method, counts):
+    """Their bounds are ours, up to their own accuracy; only the exact one is sharper."""
+    pytest.importorskip(package)
+    for count in counts[:3]:
+        expected, ours = theirs(*count)(), peers.ours(method, *count)
+        close = 0.05 if package == "privacy_guard" else 2e-5 if method == "fdp" else 2e-6
+        assert ours == pytest.approx(expected, abs=close) or (method == "exact" and ours > expected)

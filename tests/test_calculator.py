@@ -71,7 +71,7 @@ def drawn(rng):
     }
 
 
-# A p-value that is above β at ε = 0 and below at larger levels, and a level that is lowered.
+# Means of many tails, and a level that is lowered.
 TOLD = [
     dict(v=95, r=100, n=1000, delta=2e-4, beta=0.05, number="fixed", feedback="full"),
     dict(v=731, r=1000, n=1000, delta=2e-5, beta=0.05, number="output", feedback="full"),
@@ -144,7 +144,8 @@ def test_p_values_of_the_chart_are_those_of_the_library(browser, bare):
     program = (
         "const [rule, c, x] = arguments; return x.map(e => oralibCalculator.pValue(rule, c, e))"
     )
-    for v, r, n, delta, beta in [(75, 100, 1000, 1e-4, 0.05), (9, 12, 12, 1e-6, 0.3)]:
+    audits = [(75, 100, 1000, 1e-4, 0.05), (9, 12, 12, 1e-6, 0.3), (270, 350, 1000, 1e-3, 0.05)]
+    for v, r, n, delta, beta in audits:
         case = dict(v=v, r=r, n=n, delta=delta, beta=beta, number="fixed")
         case |= dict(feedback="none", coins="independent", budget=n * delta)
         levels = [0, 0.3, 1.0, 2.5]

@@ -9,11 +9,13 @@ import warnings
 from importlib.util import find_spec
 from math import nan
 
+import nbformat
 import numpy as np
 import pytest
 from scipy import stats
 from test_hopping import log_ratio, one_training
 
+from orabook.place import BOOK
 from oralib import (
     AuditPlan,
     DpSgd,
@@ -427,3 +429,18 @@ def test_help_is_short():
     """A page or two: what torch's classes bring along is not for an auditor."""
     opacus = pytest.importorskip("oralib.canaries.opacus")
     assert len(pydoc.render_doc(opacus).splitlines()) < 150
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.torch
+@missing
+def test_the_lines_for_jax_in_the_chapter():
+    """The honest training is not refuted; the other has 0.35 of its noise, which is seen."""
+    names = {}
+    for cell in nbformat.read(BOOK / "auditing-a-real-training.ipynb", 4).cells:
+        if cell.id in ("cell-01", "cell-02", "jax-training"):
+            exec(cell.source, names)
+    honest, wrong = (names["train_with_jax"](share) for share in (1.0, 0.35))
+    low, high = (valid_lower_bound(audit.counts(), delta=1e-5)[0] for audit in (honest, wrong))
+    assert low < names["epsilon"] < high
+    assert (honest.noise_seen, wrong.noise_seen) == (1.0, 0.35)

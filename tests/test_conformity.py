@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from oralib import DpSgd, conformity
+from oralib import DpSgd, conformity, noise_multiplier
 from oralib.__main__ import main
 from oralib.dpsgd import noisy_gradients, run_dpsgd
 
@@ -78,6 +78,27 @@ def test_what_each_statistic_sees(change, name):
 def test_a_wrong_sample_rate_is_seen():
     coins, y = observed(DpSgd(120, 40, 30, 0.3, 1.0), 1)
     assert conformity(STATED, y, coins).signal > 4
+
+
+def test_shuffled_batches_are_told_from_poisson_ones_where_the_noise_is_small():
+    """No canary is in two batches of an epoch: neighbours have the covariance -q² m, not 0."""
+    for claim in (8.0, 1.0):
+        stated = DpSgd(4000, 1000, 100, 0.1, noise_multiplier(claim, 1e-5, 100, 0.1))
+        for seed in range(4):
+            included, honest = observed(stated, seed)
+            rng = np.random.default_rng([seed, 1])
+            shuffled = rng.normal(scale=stated.sigma, size=(100, 1000))
+            for step, y in enumerate(shuffled):
+                if step % 10 == 0:
+                    batch = rng.permutation(np.arange(4000) % 10)
+                drawn = np.flatnonzero(included & (batch == step % 10))
+                y += np.bincount(drawn % 1000, minlength=1000)
+            found = conformity(stated, shuffled, included)
+            ones = np.bincount(np.flatnonzero(included) % 1000, minlength=1000)
+            pull = (0.01 * ones / (stated.sigma**2 + 0.09 * ones)).sum()
+            assert abs(found.steps + 90 * pull / np.sqrt(99_000)) < 3.5
+            assert (found.p_value < 0.01) == (claim == 8)
+            assert conformity(stated, honest, included).p_value > 0.01
 
 
 def test_the_command_line(tmp_path, capsys):

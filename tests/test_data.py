@@ -7,7 +7,8 @@ import pytest
 from orabook import studies
 from orabook.builder import data
 from orabook.studies.methods import METHODS
-from oralib import AuditPlan, DpSgd, noise_multiplier
+from oralib import AuditPlan, DpSgd, certified_epsilon, noise_multiplier
+from oralib.experiments import REPORTED, improvement_ladder
 from oralib.planning.designs import Design
 from oralib.planning.grades import find_grades
 
@@ -31,6 +32,29 @@ def test_best_bounds_are_all_there_and_rise():
 def test_best_bounds_are_those_of_this_library():
     """The first block of audits, played again."""
     assert data.first_bounds(METHODS) == pytest.approx(read("best-bounds")["first"], abs=1e-6)
+
+
+def test_every_rung_of_the_ladder_shows_more():
+    ladder = read("ladder")
+    paper, ours = ladder.iloc[0], ladder.iloc[-1]
+    assert abs(paper["bound"] - REPORTED[8][0]) < 3 * REPORTED[8][1]
+    rises, errors = ladder["bound"].diff()[1:], ladder["bound_se"].rolling(2).max()[1:]
+    assert (rises > 2 * errors).all()
+    best = read("best-bounds").set_index("method").loc["crowding"]
+    assert (ours["bound"], ours["n"], ours["k"]) == tuple(best[["bound", "n", "k"]])
+
+
+@pytest.mark.slow
+def test_the_ladder_is_that_of_this_library():
+    again = improvement_ladder(trials=data.FIRST)["bound"]
+    assert again.tolist() == pytest.approx(read("ladder")["first"].tolist(), abs=1e-6)
+
+
+def test_the_trainings_of_the_benchmark_are_those_that_we_audit():
+    """Its notebook names epochs of eleven steps; our accountant certifies about the same ε."""
+    for row in read("auditbench").iloc[::3].itertuples():
+        training = DpSgd(5000, 5000, row.steps, 1 / 11, 3.0)
+        assert certified_epsilon(training, 1e-5) == pytest.approx(row.certified, abs=0.02)
 
 
 def test_graded_guesses_show_more():

@@ -15,7 +15,7 @@ from ledger import worst_cases
 from orabook import drawings
 from orabook.drawings.audits import _worst_law, _worth_of_a_leak
 from orabook.drawings.chart import CALLS, QUESTIONS, bound_chart
-from oralib.bounds.valid import FEEDBACKS
+from oralib.bounds.valid import FEEDBACKS, anytime_window
 
 NAMES = drawings.__all__
 
@@ -165,12 +165,16 @@ def test_the_calls_of_the_chart_are_those_of_the_library():
             arguments |= {"method": method.strip('"')}
         bound = getattr(oralib, name)(75, 100, **arguments)
         assert oralib.valid_lower_bound(counts, delta=delta)[0] == bound
-    _, _, level = CALLS["lowered"].partition(", ")
-    lowered = eval(level, {"beta": 0.05, **leak})  # as the chart writes it
     counts = oralib.Counts(75, 100, n=1000, feedback="full")
-    assert oralib.valid_rule(counts, 1e-5) == "anytime lowered"
-    bound = getattr(oralib, CALLS["anytime"])(75, 100, beta=lowered)
-    assert oralib.valid_lower_bound(counts, delta=1e-5)[0] == bound
+    same, *as_written = CALLS["lowered"].split(", ")
+    assert same == "the same"
+    for delta in (1e-5, 1e-4):
+        window = anytime_window(1000, delta, 0.05)
+        known = {"v": 75, "beta": 0.05, "nδ": 1000 * delta, "L": window}
+        right, level = (eval(term.replace("2L", "(2 * L)"), known) for term in as_written)
+        assert oralib.valid_rule(counts, delta) == "anytime lowered"
+        bound = getattr(oralib, CALLS["anytime"])(right, 100, beta=level)
+        assert oralib.valid_lower_bound(counts, delta=delta)[0] == bound > 0
 
 
 def test_the_worst_law_is_that_of_the_extremal_mechanism_and_attains_the_exact_p_value():

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import oralib
+from orabook.studies.methods import METHODS
 from oralib import Counts, epsilon_lower_bound, experiments
 from oralib.experiments import summarise
 from oralib.laws import count_in_sets_law, mean_bound
@@ -69,6 +70,21 @@ def test_taken_guesses():
     for name, values in known.items():
         error = 4 * table[f"{name}_se"] + 0.006
         assert (np.abs(table[name] - values) < error).all()
+
+
+def test_the_ladder_changes_one_thing_at_a_time():
+    """It begins with the paper's own audits and ends with those of our best way."""
+    ladder = experiments.improvement_ladder(trials=4, seed=1)
+    setting = ladder[["n", "k", "sees", "places", "rule"]]
+    assert (setting.ne(setting.shift()).iloc[1:].sum(axis=1) == 1).all()
+    papers = experiments.elements_per_coordinate([8], trials=4, seed=1)
+    assert ladder["bound"][0] == ladder["usual"][0] == papers["bound"][0]
+    assert ladder["usual"][1] == ladder["usual"][2] < ladder["bound"][2]  # the same audits
+    sigma = oralib.noise_multiplier(2.0, 1e-5, 100, 0.1)
+    way, last = METHODS["crowding"], ladder.iloc[-1]
+    counts = way.play(oralib.DpSgd(100_000, sigma=sigma), way.guesses, trials=4, seed=1)
+    assert last["bound"] == oralib.valid_lower_bound(counts, delta=1e-5).mean()
+    assert (last["n"], last["k"]) == (counts.n, way.guesses)
 
 
 def test_elements_per_coordinate():

@@ -190,6 +190,7 @@ EXPERIMENTS = {
     },
     "elements_by_epsilon": {"ratios": (1,), "epsilons": (2.0,), "k": 2, **_SMALL, "seed": 1},
     "elements_per_coordinate": {"ratios": (1,), "k": 2, "epsilon": 2.0, **_SMALL, "seed": 1},
+    "improvement_ladder": {"trials": 2, "seed": 1},
     "local_laplace": {"epsilons": (1.0,), "n": 10, "beta": 0.1, "trials": 2, "seed": 1},
     "summarise": {"counts": oralib.Counts([5, 6], [9, 9], n=20), "beta": 0.1, "delta": 0.01},
     "taken_guesses": {"fractions": (0.5,), "n": 20, "epsilon": 2.0, **_SMALL, "seed": 1},

@@ -4,8 +4,10 @@ import shlex
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from orabook.place import BOOK
 from oralib import (
     Counts,
     DpSgd,
@@ -18,7 +20,8 @@ from oralib import (
 )
 from oralib.__main__ import main
 from oralib.dpsgd.prediction import predicted_accuracy
-from oralib.planning import expected_outcomes, refute
+from oralib.planning import expected_outcomes, plan_black_box, refute
+from oralib.planning.blackbox import EXAMPLE
 from oralib.planning.designs import Claim, Design
 
 SIGMA = noise_multiplier(2.0, 1e-5, 100, 0.1)
@@ -226,3 +229,44 @@ def test_fewer_canaries_than_coordinates():
 def test_a_plan_does_not_round_its_confidence_up():
     plan = plan_audit(2.0, 1e-5, d=2, steps=1, sample_rate=1.0, beta=1e-9, trials=0)
     assert "confidence 1 - 1e-9 for" in " ".join(str(plan).split())
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 4.0, 8.0])
+def test_a_plan_for_the_last_model_says_what_its_audit_can_do(epsilon, tmp_path, capsys):
+    """Its numbers by their own definition; and the command that it prints draws the line there."""
+
+    def bounds(v, r, n):
+        return valid_lower_bound(Counts(v, np.full(np.size(v), r), n, r_fixed=True), delta=1e-5)
+
+    plan = plan_black_box(epsilon, 1e-5, 501)
+    n, k, least = plan.n, plan.k, plan.least
+    assert (plan.best, plan.most) == (bounds(k, k, n), bounds(n, n, n))
+    enough = np.flatnonzero(bounds(np.arange(k + 1), k, n) > epsilon)
+    assert plan.needed == (enough[0] if enough.size else None)
+    assert bounds(least - 1, least - 1, max(n, least - 1)) <= epsilon
+    assert bounds(least, least, max(n, least)) > epsilon
+    assert k == {2.0: n // 5, 4.0: 2 * least, 8.0: n // 5}[epsilon]
+    given = ["--black-box", f"--epsilon={epsilon}", "--delta=1e-5", "--canaries=501"]
+    assert main(["plan", *given]) == 0
+    said = capsys.readouterr().out
+    assert said == f"{plan}\n"
+    assert max(map(len, said.splitlines())) <= 80
+    words = shlex.split(said.partition("oralib audit scores.csv")[2].replace("\\\n", " "))
+    for one_too_few in (0, 1):
+        coins = np.arange(n) > n // 2
+        coins[n - (k - (plan.needed or k)) - one_too_few :] = False  # these guesses are wrong
+        rows = [f"{score},{int(coin)}\n" for score, coin in enumerate(coins)]
+        (tmp_path / "scores.csv").write_text("".join(["score,included\n", *rows]))
+        status = 3 if plan.needed is None else 1 - one_too_few
+        assert main(["audit", str(tmp_path / "scores.csv"), *words]) == status
+
+
+def test_what_a_plan_for_the_last_model_quotes_is_what_the_trainings_showed():
+    shown = pd.read_csv(BOOK / "data" / "black-box.csv").query("score == 'loss'")
+    assert shown.groupby("kind", sort=False)["v"].mean().round(1).to_dict() == EXAMPLE
+
+
+@pytest.mark.parametrize("wrong", ["", "--epsilon=2 --out=x", "--epsilon=2 --canaries=0"])
+def test_impossible_plans_for_the_last_model(wrong, capsys):
+    assert main(["plan", "--black-box", "--delta=1e-5", *wrong.split()]) == 2
+    assert capsys.readouterr().err.startswith("error: ")

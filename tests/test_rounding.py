@@ -145,7 +145,7 @@ PLAYS = re.compile(r"\btrials\b|\*\*game\b|experiments\.|one_run\(|range\(200\)|
 @pytest.mark.parametrize(
     ("name", "least"),
     [
-        *(("02-preliminaries", 25), ("03-problem-setting", 12), ("04-the-gaps", 10)),
+        *(("02-preliminaries", 25), ("03-problem-setting", 9), ("04-the-gaps", 10)),
         *(("05-efficacy", 17), ("B-gaps-in-detail", 18), ("C-efficacy-in-detail", 13)),
     ],
 )

@@ -11,13 +11,14 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from test_released import right_guesses
 
 from orabook.builder import data
-from orabook.trainings import TRAINING_BUGS, planted, release_noise, train_digits
+from orabook.trainings import TRAINING_BUGS, blackbox, planted, release_noise, train_digits
 from orabook.trainings.digits import digits
 from orabook.trainings.leak import expected_batch
-from oralib import DpSgd
+from oralib import DpSgd, valid_lower_bound
 from oralib.dpsgd import simulate_likelihood
 
 pytestmark = pytest.mark.torch
@@ -142,7 +143,7 @@ def test_what_is_missing_is_named():
 import sys
 sys.modules["torch"] = None
 import numpy as np
-from oralib import DpSgd
+from oralib import DpSgd, valid_lower_bound
 from orabook.trainings import train_digits
 try:
     train_digits(DpSgd(10, 10), np.zeros(10, dtype=bool), seed=1)
@@ -166,8 +167,49 @@ def test_the_table_of_planted_bugs_is_that_of_this_library():
     assert first["conformity"].to_numpy() == pytest.approx(rows["conformity"], abs=1e-3)
 
 
+@real
+def test_the_table_of_last_models_is_that_of_this_library():
+    """Its first run; rounding grows in a thousand steps. And no honest bound is above its claim."""
+    table, first = pd.read_csv(data.FOLDER / "black-box.csv"), blackbox.black_box(runs=1)
+    rows = table.query("run == 0").reset_index(drop=True)
+    assert first[["kind", "score"]].equals(rows[["kind", "score"]])
+    assert first["v"].to_numpy() == pytest.approx(rows["v"].to_numpy(), abs=5)
+    assert (table.query("kind == 'honest'")["bound"] < blackbox.CLAIM).all()
+
+
 def test_honest_trainings_do_not_exceed_their_claim():
     """Of the committed table: no honest run is above its claim, or fails to conform."""
     table = pd.read_csv(data.FOLDER / "planted-bugs.csv").query("bug == 'none'")
     assert (table["bound"] < table["epsilon"]).all()
     assert (table["conformity"] > 1e-4).all()
+
+
+def test_training_runs_end_as_their_plan_foretells():
+    """Of the committed table: right guesses, and refuted claims, are those of simulated audits."""
+    table = pd.read_csv(data.FOLDER / "foretold.csv")
+    for bug, runs in table.groupby("bug"):
+        first, many = runs.iloc[0], len(runs)
+        error = np.hypot(runs["v"].sem(), first["foretold_se"])
+        assert abs(runs["v"].mean() - first["foretold"]) <= 4 * error
+        assert stats.binomtest(runs["refuted"].sum(), many, first["foretold_refuted"]).pvalue > 1e-3
+        assert (runs["refuted"] == (runs["v"] >= first["right_needed"])).all()
+        seen = {"half the noise": 0.5, "a tenth of the noise": 0.1, "0.35 of the noise": 0.35}
+        assert (runs["noise_seen"] == seen.get(bug, 1.0)).all()
+
+
+@pytest.mark.slow
+def test_the_foretold_verdicts_are_those_of_this_library():
+    plan = planted.plan_to_refute()
+    table = pd.read_csv(data.FOLDER / "foretold.csv").groupby("bug").first()
+    assert {plan.dpsgd.n} == set(table["n"])
+    for outcome in plan.outcomes:
+        assert outcome.right == pytest.approx(table["foretold"][outcome.bug])
+
+
+@real
+def test_a_network_without_clipping_is_caught_as_foretold():
+    from orabook.trainings import _opacus
+
+    plan = planted.plan_to_refute()
+    canaries = _opacus.audited_network(plan, 1.0, clipped=False, seed=1)
+    assert valid_lower_bound(canaries.counts(), delta=plan.delta)[0] > plan.epsilon

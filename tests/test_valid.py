@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from ledger.worst_cases import best_mean
+from orabook.studies import feedback_at_its_best
 from oralib import (
     Channel,
     Count,
@@ -103,15 +104,18 @@ def test_plain_and_one_way_audits(feedback):
 
 @pytest.mark.parametrize("beta", [0.05, 0.4, 0.9])
 def test_full_feedback(beta):
-    """Half of n δ is taken off the level if the number is open; if it is fixed, there are rules."""
+    """Right guesses and level are lowered if the number is open; if not, there are rules."""
     watched = Counts([731, 990], [1000, 1000], 1000, feedback="full")
     listed = Counts([731, 990], [1000, 1000], 1000, feedback="list")  # it may stop while ahead
     fixed = {
         word: Counts([731, 990], [1000, 1000], 1000, feedback=word, r_fixed=True)
         for word in ("full", "list")
     }
-    for delta in (0.0, 1e-9, 1e-5, 9e-5):
-        anytime = epsilon_lower_bound_anytime(watched.v, watched.r, beta=beta - 500 * delta)
+    for delta in (0.0, 1e-9, 1e-5, 9e-5, 1e-3):
+        least = 500 * delta / beta
+        window = max(1, int(np.ceil(least + min(np.sqrt(least), 2))))
+        level = beta - 500 * delta / window
+        anytime = epsilon_lower_bound_anytime(watched.v - window + 1, watched.r, beta=level)
         assert (valid_lower_bound(watched, beta=beta, delta=delta) == anytime).all()
         assert (valid_lower_bound(listed, beta=beta, delta=delta) == anytime).all()
         assert watched.unsafe
@@ -123,8 +127,48 @@ def test_full_feedback(beta):
             due = epsilon_lower_bound(watched.v, watched.r, method=method, **claim)
             assert (valid_lower_bound(fixed[word], beta=beta, delta=delta) == due).all()
             assert valid_rule(fixed[word], delta) == (method if delta else "plain")
-    for delta in (beta / 500, 2 * beta / 500, 1.0):  # from n δ / 2 = β on
-        assert (valid_lower_bound(watched, beta=beta, delta=delta) == 0).all()
+    assert (valid_lower_bound(watched, beta=beta, delta=1.0) == 0).all()  # every mechanism is that
+
+
+#: Right and taken guesses of a guesser that was free to stop, and its bound at n δ = 1, β = 0.05.
+STOPPED = [(270, 350, 0.618), (462, 600, 0.769), (1439, 1510, 2.472)]
+
+
+@pytest.mark.parametrize(("v", "r", "bound"), STOPPED)
+def test_the_window_of_the_lowered_bound_is_near_the_best(v, r, bound):
+    """Of all windows ℓ that could have been fixed in advance; once n δ / 2 >= β, ℓ = 1 shows 0."""
+    counts, windows = Counts(v, r, n=10_000, feedback="full"), np.arange(1, 200)
+    for budget in (0.003, 0.03, 0.1, 0.3, 1.0, 3.0):
+        level = 0.05 - budget / (2 * windows)
+        known = level > 0
+        each = epsilon_lower_bound_anytime(v - windows[known] + 1, r, beta=level[known])
+        found = valid_lower_bound(counts, delta=budget / 10_000)[0]
+        assert each.max() - 0.004 <= found <= each.max()
+        if budget == 1.0:
+            assert found == pytest.approx(bound, abs=1e-3)
+            assert not known[:10].any()
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_full_feedback_with_leaks_is_covered(fixed):
+    """Simulated: elements are given away with probability δ; these are guessed first.
+
+    All others are randomized response. A guesser who is free to stop does so once it has won.
+    """
+    n, delta, epsilon, beta, trials = 60, 0.06, 1.0, 0.05, 20_000
+    rng = np.random.default_rng(3)
+    given = rng.binomial(n, delta, size=(trials, 1))
+    v = ((np.arange(n) < given) | (rng.random((trials, n)) < p(epsilon))).cumsum(axis=1)
+    failures = []
+    for claim in (delta, 0.0):
+        fails = np.zeros(trials, dtype=bool)
+        for r in [n] if fixed else range(1, n + 1):
+            counts = Counts(np.arange(r + 1), [r] * (r + 1), n, r_fixed=fixed, feedback="full")
+            fails |= (valid_lower_bound(counts, beta=beta, delta=claim) > epsilon)[v[:, r - 1]]
+        failures.append(fails.mean())
+    slack = 3 * np.sqrt(beta * (1 - beta) / trials)
+    assert failures[0] <= beta
+    assert failures[1] > beta + slack  # as if there were no leaks
 
 
 @pytest.mark.parametrize("fixed", [True, False])
@@ -223,6 +267,18 @@ def test_planned_share_is_near_the_best(budget, beta, r, accuracy):
     best = max(mean(share) for share in (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9))
     assert mean(split_for(n, budget / n, beta)) >= 0.85 * best
     assert mean(split_for(n, budget / n, beta, guesses=r)) >= 0.88 * best
+
+
+def test_kinds_of_feedback_are_judged_by_other_audits_than_those_that_chose():
+    dpsgd, game = DpSgd(2000, 500, 1, 1.0, 2.0), {"trials": 40, "seed": 5}
+    table = feedback_at_its_best([dpsgd], beta=0.05, delta=1e-5, **game).set_index("feedback")
+    free, fixed = table.loc["full, free to stop"], table.loc["full, number fixed"]
+    for row, budget in ((free, {}), (fixed, {"budget": int(fixed["k"])})):
+        counts = simulate_single_step(dpsgd, row["tau"], feedback="full", **budget, **game)
+        assert row["valid"] == valid_lower_bound(counts, delta=1e-5).mean() != row["pilot"]
+    pilot = simulate_single_step(dpsgd, fixed["tau"], feedback="full", trials=40, seed=6)
+    assert 0.02 <= (pilot.r < fixed["k"]).mean() <= 0.1
+    assert fixed["any_order"] < fixed["valid"]
 
 
 # ------------------------------------------------------------- not from how the data happen to look

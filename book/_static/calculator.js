@@ -132,9 +132,35 @@
     return [low, mass / (v - low)];
   }
 
+  /** P[W >= k] + P[W >= k + 1] + ... for W ~ Bin(r, q) and k >= 1. */
+  function sumOfTails(k, r, q, qc) {
+    if (k > r) return 0;
+    return (r * q - k + 1) * tail(k, r, q, qc) + k * qc * pmf(k, r, q, qc);
+  }
+
+  /** [start, mean] for the least mean of the tails at v, v - 1, ..., start, with `added` to them. */
+  function bestMeanOfTails(v, r, q, qc, added) {
+    const rest = added - sumOfTails(v + 1, r, q, qc);
+    const mean = (start) => (rest + sumOfTails(start, r, q, qc)) / (v - start + 1);
+    const falls = (start) => tail(start - 1, r, q, qc) < mean(start);
+    // The mean from `high` falls if it takes in one tail more, that from `low` does not.
+    let high = v;
+    let low = v;
+    for (let step = 1; low > 1 && falls(low); step *= 2) {
+      high = low;
+      low = Math.max(low - step, 1);
+    }
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (falls(middle)) high = middle;
+      else low = middle;
+    }
+    return [low, mean(low)];
+  }
+
   // ---------------------------------------------------------------------------------------------
-  // p-values and bounds, by rule. An audit has v, r, budget = n δ, and share, the λ of the split
-  // rule.
+  // p-values and bounds, by rule. An audit has v, r, budget = n δ, share, the λ of the split rule,
+  // and window, the ℓ of the lowered one.
 
   /** [p-value before it is capped at 1, its derivative in ε]. */
   function pValueAndSlope(rule, { v, r, budget, share }, epsilon) {
@@ -157,7 +183,11 @@
       return [f + 2 * budget * mean, slope * qc];
     }
     if (rule === "any order" && 1 < v && v < r) {
-      return [f + (budget * qc * (1 + q)) / 2, (slope - budget * q * q) * qc];
+      const [start, mean] = bestMeanOfTails(v, r, q, qc, budget * qc);
+      const one = f + (budget * qc * (1 + q)) / 2;
+      if (one <= mean) return [one, (slope - budget * q * q) * qc];
+      const ends = tail(start - 1, r - 1, q, qc) - tail(v, r - 1, q, qc);
+      return [mean, ((r * ends - budget) * q * qc) / (v - start + 1)];
     }
     const x = (budget * ratio) / v; // n δ / B
     const xSlope = x * (r * q - v + (qc * v) / ratio);
@@ -170,26 +200,13 @@
     return [f + x * (1 - f), slope * qc * (1 - x) + xSlope * (1 - f)];
   }
 
-  /** Where a p-value is least: that of any order may fall before it rises. */
-  function turning(rule, audit) {
-    const { v, r } = audit;
-    let low = 0;
-    let high = rule === "any order" && v < r && 2 * v > r + 2 ? Math.log((v - 2) / (r - v)) : 0;
-    while (high - low > 1e-9) {
-      const middle = 0.5 * (low + high);
-      if (pValueAndSlope(rule, audit, middle)[1] < 0) low = middle;
-      else high = middle;
-    }
-    return high;
-  }
-
   /** The largest ε >= 0 whose p-value is at most β, or 0: Newton's method inside a bracket. */
   function lowerBound(rule, audit, level) {
     const { v, r } = audit;
     // Lowered by a few units in the last place: a p-value that equals β but for rounding fails.
     const beta = level * (1 - 1e-15);
-    let low = turning(rule, audit);
-    if (v === 0 || !(pValueAndSlope(rule, audit, low)[0] <= beta)) return 0;
+    if (v === 0 || !(pValueAndSlope(rule, audit, 0)[0] <= beta)) return 0;
+    let low = 0;
     // The bound of r right of r guesses without δ, a closed form, exceeds that of any other count.
     let high = -Math.log(Math.expm1(-Math.log(beta) / r)) + 1e-9;
     let x =
@@ -219,7 +236,7 @@
     return Math.max(x, low);
   }
 
-  /** log of the e-process of the anytime bound: see oralib/bounds/watched.py. */
+  /** log of the e-process of the anytime bound: see oralib/bounds/anytime.py. */
   function logEValue(v, r, epsilon) {
     const [q, qc] = odds(epsilon);
     const wrong = r + 1 - v;
@@ -248,21 +265,33 @@
     return Math.min(Math.exp(-logEValue(v, r, epsilon)), 1);
   }
 
-  // With full feedback, δ > 0 and r left to the output n δ / 2 of the level is lost.
   const isLowered = (rule) => rule === "anytime lowered";
+
+  /** The ℓ of the lowered bound: anytime_window(n, delta, beta) of oralib. */
+  function anytimeWindow(n, delta, beta) {
+    const least = (n * delta) / (2 * beta);
+    return Math.max(1, Math.ceil(Math.min(least + Math.min(Math.sqrt(least), 2), n + 1)));
+  }
+
+  /** The counts of the lowered bound, and what it takes off the level. */
+  function lowered({ v, r, budget, window }) {
+    return [{ v: Math.max(v - window + 1, 0), r }, budget / (2 * window)];
+  }
 
   /** The bound of a rule; for the anytime bound δ must be 0, or the rule the lowered one. */
   function boundOf(rule, audit, beta) {
-    const level = isLowered(rule) ? beta - audit.budget / 2 : beta;
-    if (!(level > 0)) return 0;
-    if (rule.startsWith("anytime")) return anytimeBound(audit, level);
-    return lowerBound(rule, audit, level);
+    if (isLowered(rule)) {
+      const [counts, lost] = lowered(audit);
+      return anytimeBound(counts, beta - lost);
+    }
+    return rule === "anytime" ? anytimeBound(audit, beta) : lowerBound(rule, audit, beta);
   }
 
   /** The p-value of a rule at a level ε. */
   function pValue(rule, audit, epsilon) {
     if (isLowered(rule)) {
-      return Math.min(anytimePValue(audit, epsilon) + audit.budget / 2, 1);
+      const [counts, lost] = lowered(audit);
+      return Math.min(anytimePValue(counts, epsilon) + lost, 1);
     }
     if (rule === "anytime") return anytimePValue(audit, epsilon);
     return Math.min(pValueAndSlope(rule, audit, epsilon)[0], 1);
@@ -328,7 +357,10 @@
   /** All numbers of an audit with checked inputs v, r, n, delta, beta, number, feedback, coins. */
   function compute(inputs) {
     const { v, r, n, delta, beta } = inputs;
-    const audit = { ...inputs, budget: n * delta, share: splitFor(n, delta, beta) };
+    const audit = {
+      ...{ ...inputs, budget: n * delta },
+      ...{ share: splitFor(n, delta, beta), window: anytimeWindow(n, delta, beta) },
+    };
     const [rule, reason] = validRule(audit);
     const shown = rule === null || RULES.includes(rule) ? RULES : [...RULES, rule];
     const bounds = Object.fromEntries(shown.map((name) => [name, boundOf(name, audit, beta)]));
@@ -501,7 +533,7 @@
     ];
   }
 
-  function whyNothing({ v, r, budget, beta, bounds, rule }) {
+  function whyNothing({ v, r, budget, window, beta, bounds, rule }) {
     if (r === 0) return "since there are no guesses";
     if (2 * v <= r) return "since no more than half of the guesses are right";
     if (bounds.plain === 0) {
@@ -512,8 +544,9 @@
     }
     if (isLowered(rule)) {
       return (
-        `since with such feedback n δ / 2 = ${roughly(budget / 2)} is taken off level ` +
-        `${exactly(beta)}`
+        `since a mechanism may give n δ = ${roughly(budget)} elements away, for which ` +
+        `${grouped(window - 1)} of the right guesses and ${roughly(budget / (2 * window))} of ` +
+        `level ${exactly(beta)} are set aside`
       );
     }
     return (

@@ -82,7 +82,7 @@
       guess: ({ seen }, random) => seen.map((coin) => coin ?? toss(random)),
       told: ({ seen }) => `It names element ${seen.findIndex((coin) => coin) + 1} and says nothing about the others.`,
       guessed: () => `One guess is certain. The other ${N - 1} are coin tosses.`,
-      lesson: "For one element this is a catastrophe. But one certain guess drowns among 31 coin tosses.",
+      lesson: "For one element this is a catastrophe. But one certain guess proves next to nothing among 31 coin tosses.",
     },
     nothing: {
       title: "All or Nothing",
@@ -119,9 +119,9 @@
       told: () => "It publishes the sums. No noise is added.",
       guessed: ({ sums }) => {
         const sure = sums.filter((sum) => sum === 0 || sum === SET).length;
-        if (!sure) return "No sum is 0 or 4, so nothing is certain. The guesser abstains from all elements.";
-        const away = sure === 1 ? "One sum is 0 or 4 and gives" : `${sure} sums are 0 or 4, and each gives`;
-        return `${away} its four elements away; the guesser abstains from all others.`;
+        if (!sure) return "No sum is 0 or 4, so nothing is certain. The guesser abstains on all elements.";
+        const known = sure === 1 ? "One sum is 0 or 4 and reveals" : `${sure} sums are 0 or 4, and each reveals`;
+        return `${known} its four elements; the guesser abstains on all others.`;
       },
       lesson: "If you knew three of the four elements, the sum would tell you the fourth. The guesser knows none of them, so they hide each other unless all four agree.",
     },

@@ -34,7 +34,7 @@ CALLS = {
     "any order": 'epsilon_lower_bound, method="any order"',
     "split": "epsilon_lower_bound_random_r",
     "anytime": "epsilon_lower_bound_anytime",
-    "lowered": "the same, beta - n * delta / 2",
+    "lowered": "the same, v - L + 1, beta - nδ / 2L",
 }
 #: Colours of the ends; those without a bound are grey.
 ENDS = {"plain": BLUE, "exact": GREEN, "any order": PINK, "split": ORANGE, "anytime": SKY}

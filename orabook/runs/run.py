@@ -27,8 +27,8 @@ from orabook.place import BOOK
 from orabook.prose import escaped, fill_in
 from orabook.results import as_json, results_of
 from orabook.runs.chapters import Chapter, check_parameters
+from orabook.runs.folders import appearing, check_new
 from oralib import _check
-from oralib._folders import appearing, check_new
 
 #: The packages that the numbers depend on.
 NUMERIC = ("numpy", "scipy", "numba", "pandas", "matplotlib", "dp-accounting")

@@ -24,10 +24,10 @@ from tqdm import tqdm
 
 from orabook import figures
 from orabook.results import from_json
+from orabook.runs.folders import appearing
 from orabook.runs.grid import Grid
 from orabook.runs.run import RunFailed, key_of, origin_of, run_chapter
 from oralib import _check
-from oralib._folders import appearing
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from functools import partial
 
 from oralib.bounds import Counts
 from oralib.dpsgd import Dropping, simulate_dpsgd, simulate_hopping, simulate_likelihood
+from oralib.experiments import CROWDED
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Method:
 
 _STEPS = partial(simulate_likelihood, sees="steps")
 _DROPPING = partial(simulate_hopping, dropping=Dropping(final=3, until=0.8))
-_CROWDING = partial(simulate_hopping, dropping=Dropping(2, 0.9, 1.65, (3, 20)))
+_CROWDING = partial(simulate_hopping, dropping=CROWDED)
 
 #: The ways that the book compares, by name.
 METHODS = {

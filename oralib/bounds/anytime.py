@@ -87,8 +87,8 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
 
         M = ∫ (q/p)^v ((1-q)/(1-p))^(r-v) dq / (1-p),   q from p = p(ε) to 1,
 
-    is at least 1/β (for β > 1/e only those ε count for which p(ε) <= v / (r + 1)). For δ > 0 take
-    it at level β - n δ / 2, as :func:`oralib.valid_lower_bound` does.
+    is at least 1/β (for β > 1/e only those ε count for which p(ε) <= v / (r + 1)). For δ > 0
+    :func:`oralib.valid_lower_bound` takes it for fewer right guesses, at a lower level.
 
     Parameters
     ----------

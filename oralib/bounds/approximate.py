@@ -25,7 +25,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib._binomial import best_window, odds, pmf, tail, tail_over_pmf
+from oralib._binomial import best_mean_of_tails, best_window, odds, pmf, tail, tail_and_pmf
 from oralib._jit import jit
 from oralib.bounds._arguments import distinct_rows, flat_counts, float_if_single
 
@@ -83,8 +83,9 @@ def p_value(
       experiments: a theorem where it is below 1/2;
     - ``method="exact"`` is 1 - (1 - f) max(0, 1 - n δ / B) with B = v P[W = v] / f: exactly the
       probability that the worst mechanism and guesser reach;
-    - ``method="any order"`` is the same for v = 1 and v = r, and otherwise f + n δ (1 - p(ε)²) / 2.
-      It also holds with full feedback. At small ε it falls as ε grows.
+    - ``method="any order"`` also holds with full feedback. It is the exact one for v = 1 and
+      v = r. Otherwise it is the least of f + n δ (1 - p(ε)²) / 2 and, for ℓ = 2, 3, ..., of
+      (P[W >= v] + ... + P[W >= v - ℓ + 1] + n δ (1 - p(ε))) / ℓ.
 
     Parameters
     ----------
@@ -234,20 +235,6 @@ def _number_of_elements(n: ArrayLike | None, r: ArrayLike, delta: Array) -> Arra
 
 
 @jit
-def _tail_and_ratio(v: int, r: int, q: float, qc: float) -> tuple[float, float, float]:
-    """(f, w, f / w) with f = P[Bin(r, q) >= v] and w = P[Bin(r, q) = v], for v >= 1.
-
-    The ratio keeps all its digits even where f and w are too small for a double.
-    """
-    w = pmf(v, r, q, qc)
-    if v > r * q:
-        ratio = tail_over_pmf(v, r, q, qc)
-        return w * ratio, w, ratio
-    f = tail(v, r, q, qc)
-    return f, w, f / w
-
-
-@jit
 def _p_value(
     v: int, r: int, epsilon: float, n_delta: float, rule: int, split: float
 ) -> tuple[float, float]:
@@ -255,7 +242,7 @@ def _p_value(
     if v == 0:
         return 1.0, 0.0
     q, qc = odds(epsilon)
-    f, w, ratio = _tail_and_ratio(v, r, q, qc)
+    f, w, ratio = tail_and_pmf(v, r, q, qc)
     slope = v * w  # times qc: d/dε P[Bin(r, q) >= k] = k pmf(k) (1 - q)
     if n_delta == 0:
         return f, slope * qc
@@ -266,7 +253,15 @@ def _p_value(
         slope += 2 * n_delta / (v - start) * (start * pmf(start, r, q, qc) - slope)
         return f, slope * qc
     if rule == ANY_ORDER and 1 < v < r:
-        return f + n_delta * qc * (1 + q) / 2, (slope - n_delta * q * q) * qc
+        start, mean = best_mean_of_tails(v, r, q, qc, n_delta * qc)
+        one = f + n_delta * qc * (1 + q) / 2
+        if one <= mean:
+            return one, (slope - n_delta * q * q) * qc
+        # As for the best window, only the ends matter. The slope is not negative: since the next
+        # tail is at least the mean, n δ (1 - q) is at most the sum of (v - j) P[W = j] from
+        # j = start - 1 to v - 1, and r - j in place of v - j makes it r (1 - q) times `ends`.
+        ends = tail(start - 1, r - 1, q, qc) - tail(v, r - 1, q, qc)
+        return mean, (r * ends - n_delta) * q * qc / (v - start + 1)
     x = n_delta * ratio / v  # n δ / B
     # d/dε log(f / w) = E[W | W >= v] - v, and that mean is r q + (1 - q) B.
     x_slope = x * (r * q - v + qc * v / ratio)
@@ -323,24 +318,6 @@ def _lower_bound(
 
 
 @jit
-def _turning_point(v: int, r: int, n_delta: float, rule: int) -> float:
-    """The ε from which on the p-value for any order rises, for 1 < v < r.
-
-    Its slope has the sign of v P[W = v] / q² - n δ, which grows until the odds are (v-2) : (r-v).
-    So bisection up to that point finds its least value. Beyond it, once the p-value falls again, it
-    is at least 1, its limit.
-    """
-    low, high = 0.0, log((v - 2) / (r - v)) if 2 * v > r + 2 else 0.0
-    while high - low > 1e-9:
-        middle = 0.5 * (low + high)
-        if _p_value(v, r, middle, n_delta, rule, 0.0)[1] < 0:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-@jit
 def _p_values(v: Array, r: Array, epsilon: Array, n_delta: Array, rule: int, split: float) -> Array:
     out = np.empty(v.size)
     for i in range(v.size):
@@ -355,10 +332,5 @@ def _lower_bounds(
     """The largest log-odds >= least whose p-value is at most β, or ``least``, for each count."""
     out = np.empty(v.size)
     for i in range(v.size):
-        if rule == ANY_ORDER and n_delta[i] > 0 and 1 < v[i] < r[i]:
-            turn = _turning_point(v[i], r[i], n_delta[i], rule)
-            bound = _lower_bound(v[i], r[i], beta[i], n_delta[i], rule, split, turn)
-            out[i] = bound if bound > turn else least
-        else:
-            out[i] = _lower_bound(v[i], r[i], beta[i], n_delta[i], rule, split, least)
+        out[i] = _lower_bound(v[i], r[i], beta[i], n_delta[i], rule, split, least)
     return out

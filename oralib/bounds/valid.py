@@ -6,22 +6,22 @@ feedback             number of guesses   ε-DP (δ = 0)                 (ε, δ)
 none, one-way, list  fixed in advance    ε'(v, r)                     the exact p-value of (v, r)
 none, one-way        left to the output  ε'(v, r)                     the split p-value of (v, r)
 full                 fixed in advance    ε'(v, r)                     the p-value for any order
-full, list           left to the output  the anytime bound of (v, r)  the same at β - n δ / 2
+full, list           left to the output  the anytime bound of (v, r)  the same, lowered for δ
 all others           any                 none: it is not valid        none: it is not valid
 ===================  ==================  ===========================  =============================
 
 Suppose that a guesser with full feedback goes through a list that was settled before its first
 guess, skipping elements as it likes. It loses nothing if the number of its guesses is fixed; if the
 number is open, a list is no protection, since the guesser may stop while it is ahead. If it also
-chooses as it goes which element comes next, n δ (1 - p(ε)²) / 2 is added to the p-value, unless v
-is 1 or r; whether that is necessary is not known. With full feedback and δ > 0 the level of the
-anytime bound is lowered because, apart from an event of probability at most n δ (1 - p(ε)) <=
-n δ / 2, the counts are dominated like those of an ε-DP mechanism. This is crude: where n δ / 2 is β
-or more, it shows nothing.
+chooses as it goes which element comes next, the p-value is larger; whether that is necessary is not
+known. If it is free to stop, the anytime bound is lowered for δ: it is that of (v - ℓ + 1, r) at
+level β - n δ / (2 ℓ). This is valid for every ℓ >= 1 that is fixed before the audit. We take the
+least ℓ >= m + min(√m, 2), with m = n δ / (2 β): a smaller one than m leaves nothing of the level.
 """
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from math import ceil, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ __all__ = ["Counts", "split_for", "valid_lower_bound", "valid_rule"]
 FEEDBACKS = ("none", "one-way", "list", "full", "all others")
 
 PLAIN, EXACT, ANY_ORDER, SPLIT = "plain", "exact", "any order", "split"
-#: The last one is the anytime bound at level β - n δ / 2.
+#: The last one is the anytime bound, lowered for δ.
 ANYTIME, LOWERED = "anytime", "anytime lowered"
 
 
@@ -130,7 +130,7 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     - ``"split"`` for δ > 0 if the output decided r, :func:`oralib.epsilon_lower_bound_random_r`;
     - ``"anytime"`` for δ = 0 if a guesser that was told its successes decided r,
       :func:`oralib.epsilon_lower_bound_anytime`;
-    - ``"anytime lowered"`` for the same and δ > 0, at β - n δ / 2.
+    - ``"anytime lowered"`` for the same and δ > 0, with fewer right guesses at a lower level.
 
     It raises a ValueError where the library has none.
 
@@ -168,9 +168,7 @@ def valid_lower_bound(
     """For each trial, a lower bound on ε that is valid for the way the audit was set up.
 
     With probability 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where the library has
-    no such bound, it raises a ValueError that says so. With full feedback, δ > 0 and r left to the
-    output the bound is crude, and 0 where n δ / 2 >= β; for one-way feedback there are better
-    bounds.
+    no such bound, it raises a ValueError that says so.
 
     Parameters
     ----------
@@ -201,10 +199,9 @@ def valid_lower_bound(
     rule = valid_rule(counts, delta)
     v, r, n = counts.v, counts.r, counts.n
     if rule in (ANYTIME, LOWERED):
-        level = beta - n * delta / 2
-        if level <= 0:
-            return np.zeros(counts.trials)
-        return anytime_bounds(v, r, np.full(v.size, level))
+        window = anytime_window(n, delta, beta)
+        level = beta - n * delta / (2 * window)
+        return anytime_bounds(np.maximum(v - window + 1, 0), r, np.full(v.size, level))
     if rule == SPLIT and split is None:
         split = _planned_share(n, delta, beta, None)
     number = approximate.EXACT if rule == PLAIN else approximate.P_VALUES.index(rule)
@@ -253,3 +250,9 @@ def _planned_share(n: int, delta: float, beta: float, guesses: int | None) -> fl
     rejects = bisect_left(range(1, r), True, key=lambda v: tail(v, r, 0.5, 0.5) <= beta) + 1
     b = rejects * pmf(rejects, r, 0.5, 0.5) / tail(rejects, r, 0.5, 0.5)
     return float(min(most, max(0.1, n * delta / (beta * b))))
+
+
+def anytime_window(n: int, delta: float, beta: float) -> int:
+    """ℓ of the lowered anytime bound, from what is known before the audit."""
+    least = n * delta / (2 * beta)
+    return max(1, ceil(min(least + min(sqrt(least), 2), n + 1)))

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 import warnings
 from dataclasses import replace
@@ -13,7 +14,6 @@ from oralib import (
     ScoreAudit,
     __version__,
     _check,
-    _folders,
     audit_guesses,
     audit_scores,
 )
@@ -125,8 +125,8 @@ def run(chosen: argparse.Namespace) -> int:
     claim = chosen.claim
     if claim is not None:
         _check.real("claim", claim, 0, interval="[)")
-    if chosen.out is not None:
-        _folders.check_new(chosen.out)
+    if chosen.out is not None and os.path.lexists(chosen.out):
+        raise ValueError(f"{chosen.out} exists; give another folder")
     file = read_scores(chosen.file)
     audit = _audit(file, chosen)
     if plan is not None:
@@ -150,7 +150,9 @@ def run(chosen: argparse.Namespace) -> int:
         }
         if picture is not None:
             files["figure.png"] = picture
-        _folders.write_new(chosen.out, files)
+        chosen.out.mkdir(parents=True)
+        for name, content in files.items():
+            (chosen.out / name).write_bytes(content)
     if chosen.json:
         print(text)
     else:

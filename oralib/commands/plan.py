@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 from oralib.commands.common import Commands, path
-from oralib.planning import AIMS, expected_outcomes, plan_audit
+from oralib.planning import AIMS, expected_outcomes, plan_audit, plan_black_box
 
 
 def add(commands: Commands) -> None:
@@ -25,9 +25,9 @@ def add(commands: Commands) -> None:
         help="coordinates for the canaries: weights that you add to the model for them, not the "
         "size of your model; --aim refute finds it itself",
     )
-    option("--steps", type=int, required=True, help="the number of steps")
+    option("--steps", type=int, help="the number of steps")
     rate = "the probability that an element is in a batch"
-    option("--sample-rate", type=float, required=True, help=rate)
+    option("--sample-rate", type=float, help=rate)
     option("--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05")
     option(
         "--most",
@@ -58,6 +58,8 @@ def add(commands: Commands) -> None:
     )
     grades = "2: surer guesses count for more, if simulated audits show more then; by default 1"
     option("--grades", type=int, default=1, help=grades)
+    black = "for a training that shows only its last model; --epsilon, --delta and --canaries do"
+    option("--black-box", action="store_true", help=black)
     option("--trials", type=int, default=40, help="number of simulated audits, by default 40")
     option("--seed", type=int, default=0, help="seed of the simulation, by default 0")
     file = "write the plan into this file, for oralib audit --plan"
@@ -67,6 +69,14 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Print the plan, and a table of what an audit would show with and without bugs."""
+    if chosen.black_box:
+        if chosen.epsilon is None or chosen.out is not None:
+            raise ValueError("--black-box needs --epsilon, and its plan cannot be written by --out")
+        n = 500 if chosen.most is None else chosen.most
+        print(plan_black_box(chosen.epsilon, chosen.delta, n, beta=chosen.beta))
+        return 0
+    if chosen.steps is None or chosen.sample_rate is None:
+        raise ValueError("--steps and --sample-rate must be given, unless with --black-box")
     print(
         "Looking for a plan and simulating audits: seconds to minutes, more in the first run, "
         "which compiles.",
@@ -74,7 +84,9 @@ def run(chosen: argparse.Namespace) -> int:
         flush=True,
     )
     options = {
-        name: value for name, value in vars(chosen).items() if name not in ("command", "out")
+        name: value
+        for name, value in vars(chosen).items()
+        if name not in ("command", "out", "black_box")
     }
     plan = plan_audit(**options)
     if plan.trials:

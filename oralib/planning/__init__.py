@@ -5,7 +5,8 @@ It is found by predicting many audits (:mod:`oralib.dpsgd.prediction`), a heuris
 on simulated audits, which say what to expect of an honest training and of some with bugs.
 """
 
+from oralib.planning.blackbox import plan_black_box
 from oralib.planning.plan import AuditPlan, Outcome
 from oralib.planning.search import AIMS, expected_outcomes, plan_audit
 
-__all__ = ["AIMS", "AuditPlan", "Outcome", "expected_outcomes", "plan_audit"]
+__all__ = ["AIMS", "AuditPlan", "Outcome", "expected_outcomes", "plan_audit", "plan_black_box"]

@@ -42,8 +42,8 @@ class ScoreAudit:
     delta, beta : float
         The δ of the claim, and how often a bound may fail.
     level : float
-        The level of each test: β, or β / m with m numbers of guesses; for the rule "anytime
-        lowered" n δ / 2 is still to be subtracted.
+        The level of each test: β, or β / m with m numbers of guesses; the rule "anytime lowered"
+        lowers it further.
     rule : str
         The p-value behind the bound, as :func:`oralib.valid_rule` names it, or ``"graded"``.
     number : str
@@ -160,7 +160,7 @@ class ScoreAudit:
     def guesses_needed(self, claim: float) -> int | None:
         """How many guesses, all right, refute a claim in an audit like this; None if none do."""
         claim = _check.real("claim", claim, 0)
-        # Where n δ / 2 is taken off the level, more canaries would leave nothing of it.
+        # With full feedback and δ > 0 more canaries leave less of the level.
         most = self.n if self.rule == "anytime lowered" else _MOST_GUESSES
 
         def enough(r: int) -> bool:

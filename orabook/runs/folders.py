@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
@@ -34,11 +34,3 @@ def appearing(folder: Path) -> Iterator[Path]:
         os.rename(written, folder)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
-
-
-def write_new(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files into a new folder."""
-    check_new(folder)
-    with appearing(folder) as written:
-        for name, content in files.items():
-            (written / name).write_bytes(content)

@@ -1,0 +1,75 @@
+"""Bounds by other packages from the same counts: how long they take, and how far they differ.
+
+A package that is not installed is left out; ``make torch`` brings jax_privacy.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+
+import oralib
+
+DELTA = 1e-5
+
+#: Right guesses, guesses, and canaries.
+COUNTS = (
+    *((75, 100, 1000), (95, 100, 500), (179, 200, 2000), (300, 500, 500), (700, 1000, 5000)),
+    *((8000, 10_000, 10_000), (60_000, 100_000, 100_000)),
+)
+
+#: The f-DP bounds of other packages would take minutes for the others.
+FEW = COUNTS[:5]
+
+
+def jax_privacy(rule: str, v: int, r: int, n: int) -> Callable[[], float]:
+    """A rule of its auditor; r canaries have a score of 1 and are guessed to be included."""
+    from jax_privacy import auditing
+
+    inside = np.arange(max(v, n // 2)) < v
+    outside = np.arange(n - inside.size) < r - v
+    auditor = auditing.CanaryScoreAuditor(inside.astype(float), outside.astype(float))
+    cut = auditing.Explicit(0.5)
+    return lambda: getattr(auditor, rule)(0.05, DELTA, threshold_strategy=cut)
+
+
+def privacy_guard(v: int, r: int, n: int) -> Callable[[], float]:
+    """Its f-DP analysis, which tries noises in steps of 0.01."""
+    from privacy_guard.analysis.mia.fdp_analysis_node import FDPAnalysisNode as Node
+
+    return lambda: Node(m=n, c=v, c_cap=r, threshold=0.05, delta=DELTA).run_analysis().eps
+
+
+def ours(method: str, v: int, r: int, n: int) -> float:
+    if method == "fdp":
+        return float(oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=DELTA))
+    return float(oralib.epsilon_lower_bound(v, r, delta=DELTA, n=n, method=method))
+
+
+#: What is compared: a name, the package, its bound, ours, and the counts.
+PEERS = (
+    ("one-run bound", "jax_privacy", partial(jax_privacy, "epsilon_one_run"), "steinke", COUNTS),
+    ("exact bound", "jax_privacy", partial(jax_privacy, "epsilon_one_run"), "exact", COUNTS),
+    ("f-DP bound", "jax_privacy", partial(jax_privacy, "epsilon_one_run_fdp"), "fdp", FEW),
+    ("f-DP bound", "privacy_guard", privacy_guard, "fdp", FEW),
+)
+
+
+def compared(seconds: Callable[[Callable[[], object], int], float]) -> Iterator[str]:
+    """A line for each comparison. Both are warm: jax_privacy has the noise of each ε in a cache."""
+    for name, package, theirs, method, counts in PEERS:
+        if find_spec(package) is None:
+            yield f"  {name}: {package} is not installed"
+            continue
+        ratios, gaps = [], []
+        for count in counts:
+            call = theirs(*count)
+            mine = partial(ours, method, *count)
+            gaps.append(mine() - call())
+            ratios.append(seconds(call, 3) / seconds(mine, 50))
+        largest = max(gaps, key=abs)
+        yield (
+            f"  {name}, {package}: {min(ratios):.0f} to {max(ratios):.0f} times as fast on "
+            f"{len(counts)} counts, largest difference {largest:+.1e}"
+        )
