@@ -5,7 +5,6 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -156,21 +155,6 @@ COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
 ]
 
 
-def growth() -> list[str]:
-    """A trial that draws what is guessed, for elements of their own and for shared coordinates."""
-    lines = []
-    for n in (10**3, 10**6, 10**9, 10**12):
-        line = f"  n = 10{'³⁶⁹'[len(lines)] if n < 10**12 else '¹²'} "
-        for what, d in (("d = n", n), ("d = 1000", 1000)):
-            point = oralib.DpSgd(n=n, d=d, sigma=2.422402)
-            play = partial(oralib.simulate_dpsgd, point, 100, seed=1, method="extremes")
-            ready = seconds(play, 1)
-            time = seconds(partial(play, trials=6400), 3)
-            line += f"   {what}: {time / 6400 * 1e6:5.1f} µs a trial, tables in {ready:.2f} s"
-        lines.append(line)
-    return lines
-
-
 def largest() -> str:
     """Peak memory and time of one audit of 10^8 elements, in a process of its own."""
     start = perf_counter()
@@ -214,8 +198,8 @@ def main() -> None:
         )
     print("\nBeside other packages, on the same counts:")
     print("\n".join(peers.compared(seconds)))
-    print("\nGrowth of a DP-SGD trial, extremes, and a large one of all coordinates:")
-    print("\n".join([*growth(), largest()]))
+    print("\nA large DP-SGD trial:")
+    print(largest())
 
 
 if __name__ == "__main__":

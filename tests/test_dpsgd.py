@@ -52,7 +52,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize(("setting", "k"), SETTINGS)
 def test_collapsed_and_step_by_step_have_one_law(setting, k):
-    collapsed = simulate_dpsgd(setting, k, trials=20_000, seed=1, method="collapsed")
+    collapsed = simulate_dpsgd(setting, k, trials=20_000, seed=1)
     stepwise = simulate_training(setting, k, trials=5000, seed=2)
     assert (collapsed.r == k).all()
     assert (stepwise.r == k).all()

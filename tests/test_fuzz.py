@@ -123,7 +123,7 @@ CALLS = {
         **{"most": 8, "trials": 2, "seed": 1},
         **{"sigma": 4.0, "accountant": "rdp", "aim": "bound", "grades": 1},
     },
-    "simulate_dpsgd": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "method": "extremes"},
+    "simulate_dpsgd": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1},
     "simulate_hopping": {
         **{"dpsgd": STEP, "k": 2, "dropping": oralib.Dropping(1.0), "trials": 2, "seed": 1},
     },

@@ -98,16 +98,21 @@ def add(commands: Commands) -> None:
     parser.set_defaults(command=run)
 
 
-def _numbers(word: str, mark: str = ",", like: str = "50,100") -> list[int]:
+def _numbers(word: str) -> list[int]:
     try:
-        return [int(part) for part in word.split(mark)]
+        return [int(part) for part in word.split(",")]
     except ValueError:
-        words = f"whole numbers with {mark!r} between them, such as {like}"
-        raise argparse.ArgumentTypeError(f"must be {words}, got {word!r}") from None
+        raise argparse.ArgumentTypeError(
+            f"must be whole numbers with commas between them, such as 50,100, got {word!r}"
+        ) from None
 
 
-def _grades(word: str) -> list[list[int]]:
-    return [_numbers(pair, ":", "160:5,240:2") for pair in word.split(",")]
+def _grades(word: str) -> list[tuple[int, int]]:
+    try:
+        pairs = (pair.split(":") for pair in word.split(","))
+        return [(int(number), int(weight)) for number, weight in pairs]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be like 160:5,240:2, got {word!r}") from None
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -11,8 +11,6 @@ fixed in advance:
 
 - :mod:`~oralib.dpsgd.training`: the training step by step, and its audit as written;
 - :mod:`~oralib.dpsgd.sums`: the same audit, but drawing only what its guesser looks at;
-- :mod:`~oralib.dpsgd.extremes`: the same, but drawing only the coordinates that are guessed, in
-  O(k);
 - :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback;
 - :mod:`~oralib.dpsgd.likelihood`: the most likely guess, from the sum or from all steps;
 - :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped;

@@ -20,74 +20,36 @@ from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib.bounds import Counts
-from oralib.dpsgd.extremes import Extremes, coordinates_needed, extremes_of, play_extremes
 from oralib.dpsgd.ratios import window
 from oralib.dpsgd.training import DpSgd, ones_among, play_audits
 from oralib.mechanisms import Array
-
-#: This many coordinates, or elements in one, are many: drawing all of them takes long.
-_MANY_COORDINATES, _MANY_ELEMENTS = 10_000, 256
 
 #: Log-probability that no draw can notice: a uniform double has 53 bits.
 _LEAST_LOG_PROBABILITY = log(1e-25)
 
 
-def simulate_dpsgd(
-    dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int, method: str = "auto"
-) -> Counts:
+def simulate_dpsgd(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int) -> Counts:
     """Audit DP-SGD with k guesses: 1 for the k/2 highest elements, -1 for the k/2 lowest.
 
     For odd k the highest get one more. The score of an element is the sum of all noisy gradients of
     its coordinate. If only some elements of a coordinate are guessed, it does not matter which.
 
-    Parameters
-    ----------
-    method : str
-        How they are drawn. The law is the same, but the random numbers are not: ``"collapsed"``
-        draws each coordinate; ``"extremes"`` only those that are guessed, in a time that depends on
-        k alone, after preparing tables for about half a second; ``"auto"`` takes the latter where
-        there are many more coordinates, or too many elements in each.
-
     Examples
     --------
-    >>> counts = simulate_dpsgd(DpSgd(n=10**12, d=10**12, sigma=2.4224), 100, trials=1000, seed=1)
-    >>> bool(abs(counts.v.mean() - 93.92) < 0.3)
+    >>> counts = simulate_dpsgd(DpSgd(n=8000, sigma=2.4224), 100, trials=200, seed=1)
+    >>> bool(abs(counts.accuracy.mean() - 0.72) < 0.02)
     True
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     k = _check.integer("k", k, 1, dpsgd.n)
-    _check.one_of("method", method, ("auto", "collapsed", "extremes"))
-    game, key = "one-run DP-SGD", (dpsgd, [k], dpsgd.n, trials, seed)
     used, s = dpsgd.used_coordinates, dpsgd.per_coordinate
-    extremes = _extremes(dpsgd, k, method)
-    if extremes is not None:
-
-        def ends(_: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
-            return play_extremes(extremes, size, rng)[:, None]
-
-        # A trial takes microseconds, less than opening a stream for a few of them.
-        return play_audits(game, ends, *key, "extremes", largest=1024)[0]
     law = _coordinate_law(s, dpsgd.steps, dpsgd.sample_rate)
     noise = dpsgd.sigma * sqrt(dpsgd.steps)
 
     def block(_: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
         return _audit_block(size, used, s, k, noise, law, rng)[:, None]
 
-    return play_audits(game, block, *key)[0]
-
-
-def _extremes(dpsgd: DpSgd, k: int, method: str) -> Extremes | None:
-    """The tables for drawing only the coordinates that are guessed; None to draw all of them."""
-    many = dpsgd.used_coordinates >= max(_MANY_COORDINATES, 8 * coordinates_needed(dpsgd, k))
-    slow = many or dpsgd.per_coordinate >= _MANY_ELEMENTS
-    if method == "collapsed" or (method == "auto" and not slow):
-        return None
-    try:
-        return extremes_of(dpsgd, k)
-    except ValueError:  # there is too little noise, or there are too many guesses
-        if method == "extremes":
-            raise
-        return None
+    return play_audits("one-run DP-SGD", block, dpsgd, [k], dpsgd.n, trials, seed)[0]
 
 
 class _CoordinateLaw(NamedTuple):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._jit import jit
-from oralib._streams import BLOCK, play
+from oralib._streams import play
 from oralib.bounds import Counts
 from oralib.mechanisms import Array
 
@@ -202,7 +202,6 @@ def play_audits(
     seed: int,
     *key: object,
     feedback: str = "none",
-    largest: int = BLOCK,
 ) -> list[Counts]:
     """Counts of a game with a fixed number of guesses, for each of several such numbers.
 
@@ -220,7 +219,7 @@ def play_audits(
     def rows(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
         return (block(ks, size, rng),)
 
-    (v,) = play(rows, trials, seed, game, dpsgd, *numbers, *key, largest=largest)
+    (v,) = play(rows, trials, seed, game, dpsgd, *numbers, *key)
     return [
         Counts(v[:, i], np.full(len(v), k), dpsgd.n, game, r_fixed=True, feedback=feedback)
         for i, k in enumerate(numbers)
