@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import oralib
-from oralib import bounds, dpsgd, experiments, games, laws
+from oralib import bounds, dpsgd, experiments, games, laws, planning
 
 TABLE = oralib.channel(oralib.Count(), 2)
 LRR = oralib.LocalRandomizedResponse(1.0)
@@ -199,6 +199,8 @@ EXPERIMENTS = {
     },
 }
 
+PLANNING = {"plan_black_box": {"epsilon": 2.0, "delta": 1e-5, "n": 50, "k": 9, "beta": 0.1}}
+
 HOMES = {
     oralib: CALLS,
     bounds: BOUNDS,
@@ -206,10 +208,12 @@ HOMES = {
     games: GAMES,
     laws: LAWS,
     experiments: EXPERIMENTS,
+    planning: PLANNING,
 }
 
 #: What functions return, and nobody builds; and a table.
-NOT_CALLED = {"AuditPlan", "ScoreAudit", "Conformity", "Law", "REPORTED"}
+NOT_CALLED = {"AuditPlan", "ScoreAudit", "Conformity", "Law", "Outcome", "REPORTED", "AIMS"}
+NOT_CALLED |= {"expected_outcomes"}  # simulates for seconds
 
 #: An argument that is passed on is named as its taker names it.
 ALSO = {
