@@ -109,7 +109,9 @@ def _messages(y: Array, chances: Array, rate: float, sigma: float) -> Array:
                 )
             for i in range(load - 1, 0, -1):
                 for c in range(i + 2):
-                    later[i, c] = (1 - chance[i]) * later[i + 1, c] + chance[i] * later[i + 1, c + 1]
+                    later[i, c] = (1 - chance[i]) * later[i + 1, c] + chance[i] * later[
+                        i + 1, c + 1
+                    ]
             earlier[:] = 0.0  # how likely c of the first i are in the batch
             earlier[0] = 1.0
             for i in range(load):

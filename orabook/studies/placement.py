@@ -48,8 +48,8 @@ from oralib.mechanisms import Array
 
 Reals = NDArray[Any]  # of doubles
 
-#: In the search, log prices of coordinates count as much as STRETCH times the price of a guess.
-STRETCH = 100.0
+#: The search for prices has two stages of this many rounds at most.
+ROUNDS = 25
 #: Each step of the training is followed on a grid, which takes time.
 MOST_STEPS = 1000
 #: With less noise the law of a step has more detail than a table of it.
@@ -80,9 +80,9 @@ def placement_ceiling(dpsgd: DpSgd, k: int) -> float:
     placing = _Placing(dpsgd, cells=2.0, spacing=0.2)
     prices, guess = placing.first_prices(k)
     if dpsgd.n > dpsgd.d:  # otherwise coordinates are free
-        prices, guess = placing.better_prices(prices, guess, k, 2)
-        placing = _Placing(dpsgd, cells=3.0, spacing=0.08)
-        prices, guess = placing.better_prices(prices, guess, k, 8)
+        prices, guess = placing.better_prices(prices, guess, k, knots=2, factor=10.0)
+        placing = _Placing(dpsgd, cells=4.0, spacing=0.1)
+        prices, guess = placing.better_prices(prices, guess, k, knots=8, factor=3.0)
     return min(float(k), fine.dual(prices, guess, k)[0])  # all prices are valid
 
 
@@ -184,43 +184,44 @@ class _Placing:
                 found[:] = value, prices, guess
             return value
 
-        free = np.zeros(self.dpsgd.steps)
-        scipy.optimize.minimize_scalar(lambda guess: total(free, guess), bounds=(0, 1))
-        if self.dpsgd.n > self.dpsgd.d:
-            guess = found[2]
-            for scale, fall in product(range(-20, 1, 2), (0, 3)):
-                total(np.exp(np.linspace(scale, scale - fall, free.size)), guess)
+        steps, d = self.dpsgd.steps, self.dpsgd.d
+        if self.dpsgd.n <= d:
+            free = np.zeros(steps)
+            scipy.optimize.minimize_scalar(lambda guess: total(free, guess), bounds=(0, 1))
+        else:  # all coordinates together cost some share of what the guesses are worth
+            for share, fall, guess in product(4.0 ** -np.arange(6), (0, 3), (0.55, 0.75, 0.95)):
+                prices = np.exp(np.linspace(0, -fall, steps))
+                total(share * k / d * prices / prices.sum(), guess)
         return found[1], float(found[2])
 
     def better_prices(
-        self, prices: Reals, guess: float, k: int, count: int
+        self, prices: Reals, guess: float, k: int, *, knots: int, factor: float
     ) -> tuple[Reals, float]:
-        """The least dual value that is found, with log prices that are splines of ``count`` knots."""
-        steps, d = prices.size, self.dpsgd.d
-        knots = np.linspace(0, steps - 1, min(count, steps))
-        shape = _splines(knots, np.arange(steps))
+        """The least dual value that is found, with prices times factors that bend at ``knots``.
 
-        def prices_of(z: Reals) -> tuple[Reals, float]:
-            return np.exp(np.clip(shape @ z[:-1], -40, 5)), z[-1] / STRETCH
-
-        def slope(z: Reals) -> tuple[float, Reals]:
-            prices, guess = prices_of(z)
-            total, best = self.dual(prices, guess, k)
-            used, guesses, _ = self.follow(best, guess)
-            return total, np.append(shape.T @ ((d - used) * prices), (k - guesses) / STRETCH)
-
-        start = np.interp(knots, np.arange(steps), np.log(np.maximum(prices, 1e-17)))
-        found = scipy.optimize.minimize(
-            slope,
-            np.append(start, STRETCH * guess),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[*[(-40, 5)] * knots.size, (0, STRETCH)],
-            options={"maxfun": 25},
-        )
-        if found.fun < self.dual(prices, guess, k)[0]:
-            prices, guess = prices_of(found.x)
-        return prices, float(guess)
+        The dual value is convex: the line through a point with its slope is below it everywhere.
+        So the next point is where all such lines are lowest, or half-way from there to the best.
+        """
+        at = np.linspace(0, prices.size - 1, min(knots, prices.size))
+        bends = [np.interp(np.arange(prices.size), at, one) for one in np.eye(at.size)]
+        shape = prices[:, None] * np.array(bends).T
+        z = np.append(np.ones(at.size), guess)  # the factors, and the price of a guess
+        box = [*[(1 / factor, factor)] * at.size, (0, 1), (None, None)]
+        best, least, slopes, heights = z, np.inf, [], []
+        for _ in range(ROUNDS):
+            total, loads = self.dual(shape @ z[:-1], z[-1], k)
+            used, guesses, _ = self.follow(loads, z[-1])
+            if total < least:
+                best, least = z, total
+            slope = np.append(shape.T @ (self.dpsgd.d - used), k - guesses)
+            slopes.append(np.append(slope, -1))
+            heights.append(slope @ z - total)
+            goal = np.append(0 * z, 1)
+            lowest = scipy.optimize.linprog(goal, A_ub=slopes, b_ub=heights, bounds=box).x
+            if lowest is None or least - lowest[-1] < 1e-5 * least:
+                break
+            z = (lowest[:-1] + best) / 2
+        return shape @ best[:-1], float(best[-1])
 
 
 def _outside(kernels: Reals, middle: int) -> Reals:
@@ -241,13 +242,6 @@ def _move(mass: Array, load: Array, kernels: Array) -> Array:
         if load[i] >= 0 and mass[i] > 0:
             moved[i : i + kernels.shape[1]] += mass[i] * kernels[load[i]]
     return moved
-
-
-def _splines(knots: Reals, at: Reals) -> Reals:
-    """How the values at the knots, one a column, are interpolated at each point."""
-    if knots.size < 4:
-        return np.array([np.interp(at, knots, one) for one in np.eye(knots.size)]).T
-    return scipy.interpolate.CubicSpline(knots, np.eye(knots.size))(at)
 
 
 @jit
