@@ -4,11 +4,11 @@ A canary on a coordinate with load L, that is with L - 1 others, uses 1/L of it,
 together have d coordinates in each step. Before each step the auditor chooses a load for each
 canary, or drops it for this step, by all that it has seen. In the end it takes k guesses.
 
-**The model.** Neighbours are strangers. In each step they are drawn afresh: each of the L - 1 others
-is in the batch with probability q/2, independently of each other, of all coins of the n canaries
-and of the past. So what is known of a canary is its score x, the log-likelihood ratio of what its
-own coordinates have shown, and it is included with probability p(x), p being the logistic function.
-Each canary sits on one coordinate in a step, with norm 1.
+**The model.** Neighbours are strangers: in each step they are drawn afresh. Each of the L - 1
+others is in the batch with probability q/2, independently of each other, of all coins of the n
+canaries and of the past. So all that is known of a canary is its score x, the log-likelihood ratio
+of what its own coordinates have shown, and it is included with probability p(x), p being the
+logistic function. Each canary sits on one coordinate in a step, with norm 1.
 
 **The inequality.** Put a price λ_t >= 0 on a coordinate in step t and a price μ >= 0 on a guess.
 Then each canary is on its own, and what it is worth is found backwards from the last step:
@@ -20,13 +20,13 @@ For all prices >= 0 no policy has more right guesses on average than n V_0(0) + 
 keeps to the d coordinates and to the k guesses, so in the mean it has paid at most d Σ λ_t + k μ
 (weak duality). The ceiling is the least such number that is found; any other one is valid too.
 
-**Rounding to the safe side.** V is computed on a grid of scores, and nothing there can make it too
+**Rounding to the safe side.** V is computed on a grid of scores, and nothing there makes it too
 small, but for rounding errors. As a function of p(x), V is convex: it is a maximum of means. So it
-can only grow if a step's evidence is replaced by stronger evidence. Each y in a cell of the outputs,
-and then each score in a cell of the grid, is replaced by one of the two ends of its cell, with
-probabilities that keep the mean for both coins. Where a score leaves the grid the coin is
-disclosed. For loads that are left out, the one before them is taken, which shows more, at the price
-of the last of them, which is less.
+can only grow if the evidence of a step is replaced by stronger evidence. Each y in a cell of the
+outputs, and then each score in a cell of the grid, is replaced by one of the two ends of its cell,
+with probabilities that keep the mean for both coins. Where a score leaves the grid, the coin is
+disclosed. A load that is left out is replaced by the one before it, which shows more, at its own
+price or less.
 
 Real neighbours are not strangers: :mod:`orabook.studies.decoding`.
 """
@@ -113,8 +113,8 @@ class _Placing:
         self.size = scipy.fft.next_fast_len(self.x.size + 2 * self.radius, real=True)
         if len(loads) * self.size * max(dpsgd.steps, 20) > MOST_WORK:
             raise ValueError(
-                "dpsgd must have scores that fit on a grid: with more noise, larger batches or fewer "
-                f"steps, got steps={dpsgd.steps}, sample_rate={dpsgd.sample_rate:g} and "
+                "dpsgd must have scores that fit on a grid: with more noise, larger batches or "
+                f"fewer steps, got steps={dpsgd.steps}, sample_rate={dpsgd.sample_rate:g} and "
                 f"sigma={dpsgd.sigma:g}"
             )
         self.odds = 1 + np.exp(self.x)  # 1 / P[excluded | score]
@@ -206,7 +206,7 @@ class _Placing:
         bends = [np.interp(np.arange(prices.size), at, one) for one in np.eye(at.size)]
         shape = prices[:, None] * np.array(bends).T
         z = np.append(np.ones(at.size), guess)  # the factors, and the price of a guess
-        box = [*[(1 / factor, factor)] * at.size, (0, 1), (None, None)]
+        box = [*[(0, factor)] * at.size, (0, 1), (None, None)]
         best, least, slopes, heights = z, np.inf, [], []
         for _ in range(ROUNDS):
             total, loads = self.dual(shape @ z[:-1], z[-1], k)
