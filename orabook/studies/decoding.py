@@ -4,8 +4,8 @@ The score of a canary takes its neighbours as strangers: each is in the batch wi
 But the guesser knows who they were, and other steps say something about their coins. Let b be the
 chance that a neighbour is included, by all that its *other* coordinates have shown. Then it is in
 the batch with probability q b. With that in place of q/2 scores become sharper, and so do the
-chances b. This is belief propagation, round after round. It is exact where the graph of canaries and
-coordinates has no cycles, and a heuristic elsewhere; its right guesses are counted in any case.
+chances b. This is belief propagation, round after round. It is exact where the graph of canaries
+and coordinates has no cycles, and a heuristic elsewhere. Its right guesses are counted anyway.
 
 No guesser has more right guesses on average than one that is told, for each canary, all the *other*
 coins: that is how much decoding could give at most.
@@ -25,7 +25,7 @@ from oralib._streams import play
 from oralib.dpsgd.training import DpSgd
 from oralib.mechanisms import Array
 
-Reals = NDArray[np.float64]
+Reals = NDArray[Any]  # of doubles
 Places = NDArray[np.int64]
 #: Rounds of belief propagation, and how much of a message is kept from the second round on.
 ROUNDS, KEPT = 30, 0.5
@@ -80,7 +80,8 @@ def joint_decoding(dpsgd: DpSgd, k: int, *, trials: int, seed: int) -> pd.DataFr
 
     def audit(rng: Generator) -> Any:
         coins, places, y = hop(dpsgd, rng)
-        alone, told = (score(dpsgd, places, y, c) for c in (np.full(dpsgd.n, 0.5), 1.0 * coins))
+        chances = np.full(dpsgd.n, 0.5), coins.astype(float)
+        alone, told = (score(dpsgd, places, y, each) for each in chances)
         ways = np.array([alone, decode(dpsgd, places, y), told])
         taken = np.argsort(-np.abs(ways), axis=1, kind="stable")[:, :k]
         return np.take_along_axis((ways > 0) == coins, taken, axis=1).sum(axis=1)
