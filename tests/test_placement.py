@@ -1,85 +1,30 @@
-"""The ceiling that knows d: against linear programs, enumerated policies and simulated designs."""
+"""The ceiling that knows d: against linear programs, exact laws, enumerations and simulation.
+
+And canaries that meet again, for which it is none.
+"""
 
 from itertools import product
 
 import numpy as np
 import pytest
-from scipy import optimize, sparse, stats
+from scipy import stats
 
-from orabook.studies import confidence, placement_ceiling
-from orabook.studies.placement import _Placing
+from ledger.placements import best_of_two_steps, step_law
+from orabook.studies import confidence, isolated_law, joint_decoding, placement_ceiling
+from orabook.studies.decoding import decode, hop, score
+from orabook.studies.placement import _increments, _Placing
 from oralib import DpSgd, Dropping, simulate_hopping
 
 
-def step_law(load, dpsgd, cells):
-    """What one step adds to a score, and with which probability if excluded: y by midpoints."""
-    others = np.arange(load)
-    weight = stats.binom.pmf(others, load - 1, dpsgd.sample_rate / 2)
-    y = np.linspace(-7 * dpsgd.sigma, load + 7 * dpsgd.sigma, cells)
-    excluded, shifted = (
-        stats.norm.pdf((y - a)[:, None], others, dpsgd.sigma) @ weight for a in (0, 1)
-    )
-    ratio = np.log((1 - dpsgd.sample_rate) + dpsgd.sample_rate * shifted / excluded)
-    return ratio, excluded / excluded.sum()
-
-
-def by_linear_program(dpsgd, k, loads, cells):
-    """The best policy of two steps, as a program for how many canaries do what, tree by tree.
-
-    After the first step canaries stand at one of ``cells`` scores for each load (or at 0, if
-    dropped); each such group is split anew, and of each group some are guessed in the end.
-    """
-    groups = [(0.0, -1, 1.0)]  # score, first load, share of the included and excluded there
-    for i, load in enumerate(loads):
-        ratio, mass = step_law(load, dpsgd, cells)
-        groups += [(r, i, m * (1 + np.exp(r)) / 2) for r, m in zip(ratio, mass, strict=True)]
-    choices = [*range(len(loads)), -1]
-    names = [("first", i) for i in choices]
-    names += [("second", g, i) for g, i in product(range(len(groups)), choices)]
-    at = {name: j for j, name in enumerate(names)}
-    ends = []  # (number of the second choice, share, probability to be right)
-    for g, (score, _, _) in enumerate(groups):
-        ends.append((at["second", g, -1], 1.0, 1 / (1 + np.exp(-abs(score)))))
-        for i, load in enumerate(loads):
-            ratio, mass = step_law(load, dpsgd, cells)
-            after = score + ratio
-            share = mass * (1 + np.exp(after)) / (1 + np.exp(score))
-            right = 1 / (1 + np.exp(-np.abs(after)))
-            ends += [(at["second", g, i], s, p) for s, p in zip(share, right, strict=True)]
-    size = len(names) + len(ends)
-    rows, limits = [], []
-
-    def row(entries, limit):
-        line = np.zeros(size)
-        for j, value in entries:
-            line[j] += value
-        rows.append(line)
-        limits.append(limit)
-
-    row([(at["first", i], 1.0) for i in choices], dpsgd.n)
-    row([(at["first", i], 1 / load) for i, load in enumerate(loads)], dpsgd.d)
-    seconds = product(range(len(groups)), enumerate(loads))
-    row([(at["second", g, i], 1 / load) for g, (i, load) in seconds], dpsgd.d)
-    for g, (_, first, share) in enumerate(groups):
-        out = [(at["second", g, i], 1.0) for i in choices]
-        row([*out, (at["first", first], -share)], 0)
-    for e, (second, share, _) in enumerate(ends):
-        row([(len(names) + e, 1.0), (second, -share)], 0)
-    row([(len(names) + e, 1.0) for e in range(len(ends))], k)
-    gain = np.array([0.0] * len(names) + [right for *_, right in ends])
-    solved = optimize.linprog(-gain, A_ub=sparse.csr_matrix(rows), b_ub=limits, method="highs")
-    return -solved.fun
-
-
-@pytest.mark.parametrize(("n", "d", "k"), [(12, 4, 3), (8, 8, 3), (30, 3, 2)])
-def test_two_steps_by_linear_programming(n, d, k):
-    """Strong duality: with all loads the ceiling is what the best policy of the model reaches."""
-    dpsgd = DpSgd(n=n * 2 if n % d else n, d=d, steps=2, sample_rate=0.5, sigma=1.0)
-    loads = [1, 2, 4, 8] if dpsgd.n >= 8 else [1, 2, 4]
-    best = by_linear_program(dpsgd, k, loads, 16)
-    ceiling = placement_ceiling(dpsgd, k)
-    assert best <= ceiling * 1.005
-    assert ceiling <= best * 1.02  # which has more loads, and a finer grid
+@pytest.mark.parametrize(
+    ("n", "d", "k", "rate", "sigma"),
+    [(6, 2, 2, 0.5, 1.0), (4, 1, 4, 1.0, 0.5), (6, 1, 3, 1.0, 0.3), (4, 2, 3, 0.5, 0.2)],
+)
+def test_two_steps_by_linear_programming(n, d, k, rate, sigma):
+    """Strong duality: the ceiling is what the best policy reaches, which sees cells of outputs."""
+    dpsgd = DpSgd(n=n, d=d, steps=2, sample_rate=rate, sigma=sigma)
+    best, ceiling = best_of_two_steps(dpsgd, k, 12), placement_ceiling(dpsgd, k)
+    assert best <= ceiling <= 1.01 * best
 
 
 def test_enumerated_policies_of_two_canaries():
@@ -92,20 +37,71 @@ def test_enumerated_policies_of_two_canaries():
     ceiling = placement_ceiling(dpsgd, 1)
     assert max(reached) <= ceiling
     # All prices are valid, and the ceiling has the best of them.
-    placing = _Placing(dpsgd)
+    placing = _Placing(dpsgd, cells=16, spacing=0.02)
     for price, guess in product((0.0, 0.01, 0.05), (0.5, 0.7, 0.9)):
-        value, _ = placing.worth(np.array([price]), guess)
-        assert 2 * value + price + guess >= ceiling - 1e-3
+        assert placing.dual(np.array([price]), guess, 1)[0] >= ceiling - 1e-3
 
 
-def test_more_coordinates_never_hurt_and_in_the_end_canaries_are_isolated():
+@pytest.mark.parametrize(
+    ("n", "steps", "rate", "sigma", "k"),
+    [
+        (10, 30, 1.0, 1.0, 10),  # all are guessed: a guess is free
+        (10, 1, 1.0, 1.5, 10),
+        (50, 1, 1.0, 0.2, 20),  # little noise
+        (50, 1, 1.0, 0.3, 20),
+        (50, 4, 1.0, 0.05, 20),
+        (400, 20, 0.2, 2.4, 40),
+    ],
+)
+def test_isolated_canaries_stay_below_and_nobody_has_more(n, steps, rate, sigma, k):
+    dpsgd = DpSgd(n=n, d=n, steps=steps, sample_rate=rate, sigma=sigma)
+    law, each = isolated_law(dpsgd, k), confidence(dpsgd)
+    right, _ = each.at(each.level_of(k / n))  # if k were only the mean number of guesses
+    ceiling = placement_ceiling(dpsgd, k)
+    assert law.probability @ law.v <= ceiling + 1e-9
+    assert ceiling <= min(k, n * float(right) * 1.001)
+
+
+def test_more_coordinates_never_hurt_and_more_guesses_neither():
     shape = dict(n=400, steps=20, sample_rate=0.2, sigma=2.4)
-    ceilings = [placement_ceiling(DpSgd(d=d, **shape), 40) for d in (4, 20, 100, 400, 10**6)]
+    ceilings = [placement_ceiling(DpSgd(d=d, **shape), 40) for d in (4, 20, 100, 400)]
     assert (np.diff(ceilings) > -0.01).all()
     assert ceilings[2] > ceilings[0] + 0.3
-    law = confidence(DpSgd(d=400, **shape))
-    right, _ = law.at(law.level_of(40 / 400))
-    assert ceilings[-1] == pytest.approx(400 * float(right), rel=1e-3)
+    little = DpSgd(n=20, d=5, steps=3, sample_rate=1.0, sigma=0.4)
+    ceilings = [placement_ceiling(little, k) for k in (1, 5, 10, 15, 20)]
+    assert (np.diff(ceilings) > -0.01).all()
+    assert ceilings[-1] < 20
+
+
+@pytest.mark.parametrize(("rate", "sigma", "load"), [(0.1, 2.4, 5), (1.0, 0.3, 4), (0.5, 0.2, 3)])
+def test_the_law_of_a_step_is_rounded_to_the_safe_side(rate, sigma, load):
+    """Of both coins all mass is there, and no convex function of the evidence has less."""
+    dpsgd = DpSgd(n=8, d=2, steps=3, sample_rate=rate, sigma=sigma)
+    seen, weight = step_law(load, dpsgd, 2000)  # somewhat less than all of y
+    placing = _Placing(dpsgd, cells=4, spacing=0.01)
+    ratio = placing.width * np.arange(-placing.radius, placing.radius + 1)
+    *table, hidden = _increments(load, rate, sigma)
+    kernel = ratio, placing.kernels[load - 1]
+    for at, mass in (table, kernel):
+        assert mass.min() >= 0
+        assert [mass.sum(), mass @ np.exp(at)] == pytest.approx(1 - hidden, abs=1e-9)
+        for prior in (0.1, 0.5, 0.8):
+            exact = weight @ np.maximum(prior * np.exp(seen), 1 - prior)
+            safe = mass @ np.maximum(prior * np.exp(at), 1 - prior)
+            safe += hidden @ [1 - prior, prior]
+            assert exact <= safe + 1e-9
+            assert safe <= exact + 0.01
+
+
+@pytest.mark.parametrize(("rate", "sigma"), [(0.3, 1.5), (1.0, 0.3)])
+def test_a_finer_grid_lowers_the_ceiling(rate, sigma):
+    """Each grid has all scores of the one before it, so its value cannot be above that one's."""
+    dpsgd = DpSgd(n=100, d=5, steps=10, sample_rate=rate, sigma=sigma)
+    prices = np.geomspace(0.04, 0.01, 10)
+    grids = [_Placing(dpsgd, cells, 0.08) for cells in (10.0, 20.0, 40.0)]
+    totals = [grid.dual(prices, 0.7, 50)[0] for grid in grids]
+    assert totals[2] - 1e-9 <= totals[1] <= totals[0] + 1e-9
+    assert totals[0] < 1.01 * totals[2]
 
 
 def test_simulated_designs_stay_below():
@@ -117,10 +113,57 @@ def test_simulated_designs_stay_below():
     assert right.mean() > ceiling - 1.5  # the last design comes close
 
 
-def test_a_policy_that_keeps_to_its_coordinates_is_below_all_prices():
+@pytest.mark.parametrize("sigma", [0.3, 1.5])
+def test_a_policy_that_keeps_to_its_coordinates_is_below_all_prices(sigma):
     """Followed forwards, the best policy for some prices has what its value says."""
-    placing = _Placing(DpSgd(n=1000, d=50, steps=10, sample_rate=0.3, sigma=1.5))
-    prices, guess = np.geomspace(0.004, 0.001, 10), 0.8
+    dpsgd = DpSgd(n=1000, d=50, steps=10, sample_rate=0.3, sigma=sigma)
+    placing, prices, guess = _Placing(dpsgd, 4.0, 0.1), np.geomspace(0.004, 0.001, 10), 0.8
     value, best = placing.worth(prices, guess)
     used, guesses, right = placing.follow(best, guess)
-    assert 1000 * value == pytest.approx(right - used @ prices - guesses * guess, abs=0.02)
+    assert 1000 * value == pytest.approx(right - used @ prices - guesses * guess, abs=1e-7)
+
+
+# ------------------------------------------------------------------ canaries that meet again
+
+
+def exact_odds(dpsgd, places, y):
+    """The log-odds of each coin, by enumeration of all coins."""
+    coins = (np.arange(2**dpsgd.n)[:, None] >> np.arange(dpsgd.n)) % 2
+    logs, batch = np.zeros(len(coins)), np.arange(dpsgd.n + 1)
+    for (t, j), seen in np.ndenumerate(y):
+        included = coins[:, places[t, j]].sum(axis=1)
+        weight = stats.binom.pmf(batch, included[:, None], dpsgd.sample_rate)
+        logs += np.log(weight @ stats.norm.pdf(seen, batch, dpsgd.sigma))
+    law = np.exp(logs - logs.max())
+    return np.log(law @ coins) - np.log(law @ (1 - coins))
+
+
+def test_decoding_is_exact_without_cycles():
+    """Three canaries: the first two meet, then the last two; each is alone in the other step."""
+    dpsgd = DpSgd(n=4, d=2, steps=2, sample_rate=0.7, sigma=0.6)
+    places = np.array([[[0, 1], [2, 3]], [[1, 2], [0, 3]]])[:, :1]  # one coordinate is not seen
+    y = np.array([[1.3], [0.2]])
+    assert decode(dpsgd, places, y) == pytest.approx(exact_odds(dpsgd, places, y), abs=1e-6)
+
+
+@pytest.mark.parametrize(("rate", "sigma"), [(1.0, 0.7), (0.5, 0.7), (0.2, 1.5)])
+def test_decoding_against_enumeration(rate, sigma):
+    """In small graphs, which have many cycles, it has nearly as many right guesses as can be."""
+    dpsgd = DpSgd(n=9, d=3, steps=6, sample_rate=rate, sigma=sigma)
+    rng, right = np.random.default_rng(1), []
+    for _ in range(80):
+        coins, places, y = hop(dpsgd, rng)
+        ways = decode(dpsgd, places, y), exact_odds(dpsgd, places, y)
+        ways += tuple(score(dpsgd, places, y, c) for c in (np.full(9, 0.5), coins.astype(float)))
+        right.append([((odds > 0) == coins).sum() for odds in ways])
+    decoded, exact, alone, told = np.mean(right, axis=0)
+    assert exact - 0.1 < decoded < exact + 0.1
+    assert alone - 0.1 < exact < told + 0.1
+    if rate == 1:
+        assert decoded > alone + 0.3
+
+
+def test_real_neighbours_can_beat_the_ceiling_of_strangers():
+    dpsgd = DpSgd(n=100, d=5, steps=20, sample_rate=1.0, sigma=0.7)
+    decoded = joint_decoding(dpsgd, 90, trials=20, seed=1).loc["decoded"]
+    assert decoded["right"] - 4 * decoded["right_se"] > placement_ceiling(dpsgd, 90)

@@ -3,7 +3,8 @@
 - :mod:`~orabook.studies.isolated`, :mod:`~orabook.studies.isolated_laws`,
   :mod:`~orabook.studies.ceiling`: canaries that never meet, and what they would show;
 - :mod:`~orabook.studies.single_step`: the exact law of one step of DP-SGD;
-- :mod:`~orabook.studies.placement`: the ceiling of all placements of canaries on d coordinates;
+- :mod:`~orabook.studies.placement`: the ceiling of all placements of canaries among strangers;
+- :mod:`~orabook.studies.decoding`: canaries that meet again, and all coins decoded at once;
 - :mod:`~orabook.studies.methods`, :mod:`~orabook.studies.comparisons`: ways of auditing
   DP-SGD, side by side;
 - :mod:`~orabook.studies.feedback`: kinds of feedback, side by side, each with its valid bound;
@@ -17,6 +18,7 @@
 from orabook.studies.ceiling import isolated_ceiling
 from orabook.studies.comparisons import best_bounds, bound_map
 from orabook.studies.counterexamples import SelfMutingResponse, stop_or_oppose_law
+from orabook.studies.decoding import joint_decoding
 from orabook.studies.feedback import feedback_at_its_best
 from orabook.studies.isolated import Confidence, confidence, isolated_limit
 from orabook.studies.isolated_laws import isolated_law
@@ -30,5 +32,5 @@ from orabook.studies.universe import SampledChannel
 __all__ = ["Confidence", "SampledChannel", "SelfMutingResponse", "after_guesses", "best_bounds"]
 __all__ += ["bound_map", "common_size", "confidence", "epsilon_lower_bound_subsampled"]
 __all__ += ["feedback_at_its_best", "isolated_ceiling", "isolated_law", "isolated_limit"]
-__all__ += ["overclaims", "placement_ceiling", "probably_approximately_rr", "single_step_law"]
-__all__ += ["stop_or_oppose_law", "success_given_others"]
+__all__ += ["joint_decoding", "overclaims", "placement_ceiling", "probably_approximately_rr"]
+__all__ += ["single_step_law", "stop_or_oppose_law", "success_given_others"]
