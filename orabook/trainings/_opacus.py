@@ -1,7 +1,7 @@
 """The trainings of this folder with PyTorch and Opacus, which this module needs."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from math import isqrt
 from typing import Any
@@ -92,7 +92,9 @@ def train(
             model, loader, LEARNING_RATE, noise_multiplier, **how
         )
         if bug == "no clipping for a tenth":
-            optimizer.attach_step_hook(without_clipping(data))
+            optimizer.attach_step_hook(
+                lambda made: add_what_clipping_removed(made, data.drawn % 10 == 0)
+            )
         weights = [model.weight.detach().clone()]
         for inputs, wanted, sizes, drawn in islice(epochs_of(loader), steps):
             data.drawn = drawn
@@ -170,11 +172,11 @@ def audited_network(plan: AuditPlan, noise: float, *, clipped: bool, seed: int) 
     return audit.canaries
 
 
-def add_what_clipping_removed(optimizer: Any) -> None:
-    """A hook after which each gradient is what it would be without clipping."""
+def add_what_clipping_removed(optimizer: Any, whose: Tensor | bool = True) -> None:
+    """A hook after which gradients, of all examples or some, are as without clipping."""
     samples = optimizer.grad_samples
     norm = torch.stack([sample.flatten(1).norm(dim=1) for sample in samples]).norm(dim=0)
-    missing = 1 - (optimizer.max_grad_norm / norm.clamp(min=1e-12)).clamp(max=1)
+    missing = (1 - (optimizer.max_grad_norm / norm.clamp(min=1e-12)).clamp(max=1)) * whose
     for parameter, sample in zip(optimizer.params, samples, strict=True):
         added = torch.einsum("b,b...->...", missing, sample)
         parameter.grad += added / optimizer.expected_batch_size
@@ -184,17 +186,3 @@ def epochs_of(loader: Any) -> Iterator[Any]:
     """The batches of one epoch after the other."""
     while True:
         yield from loader
-
-
-def without_clipping(data: Examples) -> Callable[[Any], None]:
-    """A hook by which every tenth example adds back what clipping removed from it."""
-
-    def hook(optimizer: Any) -> None:
-        (weight,) = optimizer.params
-        sample = weight.grad_sample
-        norm = sample.flatten(1).norm(dim=1)
-        kept = (CLIP / norm.clamp(min=1e-12)).clamp(max=1)
-        missing = (1 - kept) * (data.drawn % 10 == 0)
-        weight.grad += torch.einsum("b,bcf->cf", missing, sample) / optimizer.expected_batch_size
-
-    return hook

@@ -45,31 +45,13 @@ def foretold_verdicts(runs: int = 10) -> pd.DataFrame:
     for outcome, run in tqdm(played, disable=None, leave=False):
         share, norm = BUGS.get(outcome.bug, (plan.noise, 1.0))
         canaries = _opacus.audited_network(plan, share, clipped=norm == 1, seed=run)
-        audit = audit_scores(
-            canaries.scores,
-            canaries.included,
-            side="farthest",
-            guesses=plan.k,
-            delta=plan.delta,
-            beta=plan.beta,
-            seen=canaries.seen,
-        )
-        rows.append(
-            {
-                "bug": outcome.bug,
-                "run": run,
-                "n": plan.dpsgd.n,
-                "d": plan.dpsgd.d,
-                "k": plan.k,
-                "right_needed": audit.right_needed(plan.epsilon),
-                "foretold": outcome.right,
-                "foretold_se": outcome.right_se,
-                "foretold_refuted": outcome.refuted,
-                "v": audit.v,
-                "refuted": audit.refutes(plan.epsilon),
-                "noise_seen": canaries.noise_seen,
-            }
-        )
+        how = {"side": "farthest", "guesses": plan.k, "delta": plan.delta, "beta": plan.beta}
+        audit = audit_scores(canaries.scores, canaries.included, seen=canaries.seen, **how)
+        row = {"bug": outcome.bug, "run": run, "n": plan.dpsgd.n, "d": plan.dpsgd.d, "k": plan.k}
+        row |= {"right_needed": audit.right_needed(plan.epsilon), "foretold": outcome.right}
+        row |= {"foretold_se": outcome.right_se, "foretold_refuted": outcome.refuted}
+        row |= {"v": audit.v, "refuted": audit.refutes(plan.epsilon)}
+        rows.append(row | {"noise_seen": canaries.noise_seen})
     return pd.DataFrame(rows)
 
 
