@@ -19,6 +19,7 @@ from difflib import get_close_matches
 # Each of these adds its claims to the ledger when it is imported.
 from ledger import (
     adaptive,
+    assumptions,
     asymptotics,
     counting,
     counts_and_bounds,
@@ -27,6 +28,7 @@ from ledger import (
     feedback,
     gaps,
     mechanisms_and_games,
+    placements,
     privacy_notions,
     simulations,
     tightness,
@@ -62,7 +64,7 @@ _PARTS = {
     "counting": [counting],
     "adaptive": [adaptive],
     "experiments": [simulations],
-    "this book": [feedback, exact_bound],
+    "this book": [feedback, exact_bound, placements, assumptions],
 }
 
 
