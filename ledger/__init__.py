@@ -19,6 +19,7 @@ from difflib import get_close_matches
 # Each of these adds its claims to the ledger when it is imported.
 from ledger import (
     adaptive,
+    assumptions,
     asymptotics,
     counting,
     counts_and_bounds,
@@ -28,6 +29,7 @@ from ledger import (
     gaps,
     graded,
     mechanisms_and_games,
+    placements,
     privacy_notions,
     simulations,
     tightness,
@@ -63,7 +65,7 @@ _PARTS = {
     "counting": [counting],
     "adaptive": [adaptive],
     "experiments": [simulations],
-    "this book": [feedback, exact_bound, graded],
+    "this book": [feedback, exact_bound, graded, placements, assumptions],
 }
 
 

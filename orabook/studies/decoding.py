@@ -27,8 +27,8 @@ from oralib.mechanisms import Array
 
 Reals = NDArray[Any]  # of doubles
 Places = NDArray[np.int64]
-#: Rounds of belief propagation, and how much of a message is kept from the second round on.
-ROUNDS, KEPT = 30, 0.5
+#: How much of a message is kept in each round of belief propagation.
+KEPT = (0.0, *[0.5] * 29)
 
 
 def hop(dpsgd: DpSgd, rng: Generator) -> tuple[NDArray[np.bool_], Places, Reals]:
@@ -57,11 +57,11 @@ def decode(dpsgd: DpSgd, places: Places, y: Reals) -> Reals:
     [True, True, True, True]
     """
     rate, odds, messages = dpsgd.sample_rate, np.zeros(dpsgd.n), np.zeros(places.shape)
-    for kept in (0.0, *[KEPT] * (ROUNDS - 1)):
+    for kept in KEPT:
         for t, here in enumerate(places):
             chances = scipy.special.expit(odds[here] - messages[t])
-            new = _messages(y[t], rate * chances, rate, dpsgd.sigma)
-            change = (1 - kept) * (new - messages[t])
+            says = _messages(y[t], rate * chances, rate, dpsgd.sigma)
+            change = (1 - kept) * (says - messages[t])
             odds[here] += change
             messages[t] += change
     return odds

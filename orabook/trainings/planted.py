@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,12 @@ def foretold_verdicts(runs: int = 10) -> pd.DataFrame:
     for outcome, run in tqdm(played, disable=None, leave=False):
         share, norm = BUGS.get(outcome.bug, (plan.noise, 1.0))
         canaries = _opacus.audited_network(plan, share, clipped=norm == 1, seed=run)
-        how = {"side": "farthest", "guesses": plan.k, "delta": plan.delta, "beta": plan.beta}
+        how: dict[str, Any] = {
+            "side": "farthest",
+            "guesses": plan.k,
+            "delta": plan.delta,
+            "beta": plan.beta,
+        }
         audit = audit_scores(canaries.scores, canaries.included, seen=canaries.seen, **how)
         row = {"bug": outcome.bug, "run": run, "n": plan.dpsgd.n, "d": plan.dpsgd.d, "k": plan.k}
         row |= {"right_needed": audit.right_needed(plan.epsilon), "foretold": outcome.right}

@@ -306,7 +306,9 @@ class Canaries:
     def _now(self, step: int) -> int:
         step, steps = _check.integer("step", step), self.dpsgd.steps
         if self.step == steps:
-            raise ValueError(f"step must be less than {steps}, as planned, got step={step}")
+            raise ValueError(
+                f"step must be less than {steps}, as planned, got step={step}: write_scores first"
+            )
         if step != self.step:
             raise ValueError(f"step must be {self.step}, the next one, got step={step}")
         return step

@@ -200,12 +200,13 @@ def _plan_notes(plan: AuditPlan, file: ScoreFile, where: Path) -> list[str]:
         )
     if seen and seen.sigma != dpsgd.sigma:
         notes.append(f"the training states σ = {seen.sigma:g}, and the plan {dpsgd.sigma:g}")
+    if seen is None:
+        notes.append("what the canaries saw of the training is missing from this file")
     bugs = [f"{bug.bug} {bug.refuted:.0%}" for bug in plan.outcomes if bug.bug != "none"]
     if bugs:
-        notes.append(
-            "so often did simulated audits by this plan refute the claim, had there been a bug: "
-            + ", ".join(bugs)
-        )
+        when = "" if seen is None or seen.steps == seen.planned else ", with all planned steps"
+        found = f"so often did simulated audits by this plan{when} refute the claim"
+        notes.append(f"{found}, had there been a bug: {', '.join(bugs)}")
     return notes
 
 

@@ -70,8 +70,10 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Print the plan, and a table of what an audit would show with and without bugs."""
     if chosen.black_box:
-        if chosen.epsilon is None or chosen.out is not None:
-            raise ValueError("--black-box needs --epsilon, and its plan cannot be written by --out")
+        if chosen.epsilon is None:
+            raise ValueError("--epsilon must be given with --black-box")
+        if chosen.out is not None:
+            raise ValueError("--out must be left out with --black-box: its plan is the command")
         n = 500 if chosen.most is None else chosen.most
         print(plan_black_box(chosen.epsilon, chosen.delta, n, beta=chosen.beta))
         return 0

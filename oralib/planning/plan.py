@@ -101,9 +101,10 @@ class AuditPlan:
 
     @property
     def digest(self) -> str:
-        """Twelve digits that change with whatever must be fixed in advance."""
+        """Twelve digits that change with whatever the plan fixes or foretells."""
         drop = None if self.dropping is None else asdict(self.dropping)
         fixed = asdict(self.dpsgd), drop, self.epsilon, self.delta, self.beta, self.k, *self.grades
+        fixed += tuple(map(asdict, self.outcomes))
         return sha256(json.dumps(fixed).encode()).hexdigest()[:12]
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -292,7 +292,7 @@ def _with_coins(
             f"only {p_value:.1g}. If canaries were not each included by their own fair coin, "
             "or if some canaries are missing here, nothing has been shown"
         )
-    elif balanced and n >= BALANCED and coins is None:
+    elif balanced and n >= BALANCED and coins is None and audit.seen is None:
         problem = (
             f"exactly half of {n} canaries were included. If that was arranged, the coins depend "
             "on each other, and no bound here is valid. If each canary had a fair coin of its own, "
@@ -303,7 +303,10 @@ def _with_coins(
             "no score occurs only once, and equal scores have equal coins: each canary seems to be "
             "listed twice. List each once; a column id would show that they differ"
         )
-    elif wrong < UNFAIR and audit.seen is None:  # our own canaries know the sign of their scores
+    elif wrong < UNFAIR and audit.seen is not None:  # a bug, or the sign of the gradients
+        worse = f"only {audit.v} of {taken} guesses are right, which blind ones would beat"
+        notes = (f"{worse}: were gradients shown with the other sign?", *notes)
+    elif wrong < UNFAIR:
         problem = (
             f"{hint} Only {audit.v} of {taken} guesses are right, and blind ones do this badly "
             f"with probability {wrong:.1g}. (Trying both signs on the same canaries makes the "

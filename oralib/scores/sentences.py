@@ -167,7 +167,9 @@ def _power(audit: "ScoreAudit", claim: float | None) -> str:
 #: What neither the bound nor a look at the gradients can see.
 UNSEEN = (
     "canaries on weights of their own see nothing of a bug that spares these weights, in other "
-    "layers say, or spares canaries: neither a bound nor a look at their gradients does"
+    "layers say, or spares canaries: neither a bound nor a look at their gradients does. Only the "
+    "size of the noise was looked at: oralib conformity looks at the sample rate, too, and for "
+    "noise that repeats. Batches that are shuffled instead of sampled may escape both"
 )
 
 
@@ -176,7 +178,10 @@ def _looks(seen: Seen) -> str:
     some = "all" if seen.steps == seen.planned else "only"
     steps = f"{some} {seen.steps:,} of {seen.planned:,} planned steps were observed"
     if seen.as_stated:
-        return f"its gradients show the stated noise, σ = {seen.sigma:g}; {steps}"
+        return (
+            f"its gradients look like those with the stated noise, σ = {seen.sigma:g}, rather than "
+            f"with three quarters of it or with twice as much; {steps}"
+        )
     return (
         f"it does not look like the stated one: its gradients show {seen.noise:g} of the stated "
         f"noise, σ = {seen.sigma:g}. Whatever the verdict says, find out why; {steps}"
