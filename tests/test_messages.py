@@ -201,7 +201,6 @@ TRAININGS = [
     (lambda: simulate_dpsgd(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\], got k=11"),
     (lambda: simulate_dpsgd(DpSgd, 10, seed=1), r"dpsgd must be like DpSgd\(n=1000\)"),
     (lambda: simulate_dpsgd(DpSgd(10**9, 1, 10**9), 9, seed=1), "n / d and steps must be small"),
-    (lambda: simulate_dpsgd(STEP, 2, seed=1, method="fast"), "method must be one of"),
     (lambda: simulate_training(DpSgd(10), 11, seed=1), r"k must lie in \[1, 10\]"),
     (lambda: simulate_likelihood(DpSgd(10), 11, seed=1), "k must lie"),
     (lambda: simulate_likelihood(STEP, 3, feedback="full", seed=1), "feedback"),

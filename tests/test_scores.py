@@ -383,7 +383,7 @@ def test_impossible_audits():
         (SCORES, COINS, {"split": 0.01}, "split must leave a canary"),
         (SCORES, COINS, {"grid": np.array([], dtype=int)}, "grid must hold numbers of guesses"),
         (SCORES, COINS, {"grid": (2, 5)}, "grid must lie in"),
-        (SCORES, COINS, {"grid": (2,), "guesses": 2}, "one of guesses, split and grid"),
+        (SCORES, COINS, {"grid": (2,), "guesses": 2}, "one of guesses, split, grid and grades"),
         (SCORES, COINS, {"coins": "balanced"}, "coins='balanced'"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
@@ -529,7 +529,7 @@ def test_a_folder_with_the_report_and_a_figure(scores_csv, tmp_path):
     for wrong, message in (
         (out, "exists; give another folder"),
         (scores_csv, "exists; give another folder"),
-        (scores_csv / "x", "File exists"),
+        (scores_csv / "x", "Not a directory"),
     ):
         status, _, err = run(scores_csv, "--delta", 1e-5, "--out", wrong)
         assert (status, message in err) == (2, True)

@@ -41,11 +41,7 @@ ENDS = {"plain": BLUE, "exact": GREEN, "any order": PINK, "split": ORANGE, "anyt
 
 
 def bound_for(
-    *,
-    coins: str = "independent",
-    feedback: str = "none",
-    delta: float = 0.0,
-    r_fixed: bool = False,
+    *, coins: str = "independent", feedback: str = "none", delta: float = 0.0, r_fixed: bool = False
 ) -> str:
     """The rule of :func:`oralib.valid_rule` for an audit, or in two words why there is none."""
     v, r = np.array([75]), np.array([100])  # any counts: the rule depends on the rest

@@ -15,14 +15,12 @@ independently of each other, with probabilities that are, in order, at most the 
 p(|Λ|). So the k largest make V stochastically largest. They need not be k/2 on each side: the
 guesser can be surer that an element was included than that it was not.
 
-*The law of V.* The |Λ| of the n elements are independent with one continuous law. Given the
-k-th largest, the others above it are independent draws of the law above it, so that V is a binomial
-variable of k - 1 guesses plus one coin; and the tail probability of the k-th largest is a beta
-variable. So means over V are integrals over one variable.
+*The law of V.* The |Λ| are independent with one continuous law. Given the k-th largest, those above
+it are independent draws of the law above it, so that V is binomial, of k - 1 guesses, plus one coin;
+and the tail probability of the k-th largest is a beta variable: one integral is left.
 
-The law of Λ for all steps is that of a sum of T independent terms. Its tails are integrated
-along a contour in the plane of its moment generating function by trapezoidal rules, whose errors
-fall exponentially and are below rounding; tails in between are interpolated by splines.
+The tails of Λ for all steps are integrated along a contour in the plane of its moment generating
+function by trapezoidal rules, with errors below rounding, and interpolated by splines.
 """
 
 from dataclasses import dataclass
@@ -46,9 +44,8 @@ _NEGLIGIBLE_EXPONENT = 42.0
 _TAIL_DEPTH = 80.0
 #: Points of the integrals along a contour, each of which is a sum over points of y.
 _MOST_WORK = 1e8
-#: The allowed range of T q² / σ², about the information in the outputs, and the least σ. With less
-#: information both tails of Λ are alike up to rounding; with more, no guess is ever wrong, and the
-#: tail of wrong guesses is too small to be tabulated.
+#: The allowed range of T q² / σ², about the information in the outputs, and the least σ: elsewhere
+#: both tails of Λ are alike up to rounding, or that of wrong guesses is too small to be tabulated.
 _INFORMATION_RANGE, _LEAST_SIGMA = (1e-9, 1e5), 0.05
 
 

@@ -1,11 +1,9 @@
 """The f-DP bound for the trade-off curves of DP-SGD itself, instead of Gaussian ones.
 
-The curves are those of Gaussian noise on Poisson-sampled batches, step after step. The parameter of
-the family is the noise multiplier σ, from 0.1 to 10^6; neighbours add or remove one element. The
-privacy loss distributions come from dp-accounting and err on the safe side. Counts must refute the
-pessimistic curve, the worse of adding and removing at each ε, as the maximum of finitely many of
-its tangents. The ε is the optimistic estimate for a rejected σ, up to 1/2048 above the critical
-one, about 0.002 too low.
+The parameter of the family is the noise multiplier σ, from 0.1 to 10^6; neighbours add or remove one
+element. The privacy loss distributions come from dp-accounting and err on the safe side. Counts must
+refute the pessimistic curve, the worse of adding and removing at each ε, by finitely many tangents.
+The ε is the optimistic estimate for a rejected σ, about 0.002 too low.
 """
 
 from functools import lru_cache

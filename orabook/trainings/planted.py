@@ -30,13 +30,8 @@ DELTA, BETA = 1e-5, 0.05
 def foretold_verdicts(runs: int = 10) -> pd.DataFrame:
     """What a plan to refute foretells, and what training runs with Opacus show: a row for each.
 
-    Columns
-    -------
-    bug, run : which training run it is; bug is "none" for an honest one.
-    n, d, k, right_needed : the plan, and how many of its k guesses must be right to refute.
-    foretold, foretold_se, foretold_refuted : by simulated audits of the plan, how many guesses are
-        right, its standard error, and the share of audits that refute the claim.
-    v, refuted, noise_seen : what the training run showed.
+    ``foretold`` are right guesses in simulated audits by the plan, and ``foretold_refuted`` the
+    share that refutes the claim; ``v`` is what the training run shows, as ``noise_seen`` is.
     """
     with needed("torch", "opacus"):
         from orabook.trainings import _opacus
@@ -67,19 +62,11 @@ def plan_to_refute() -> AuditPlan:
     return replace(plan, outcomes=expected_outcomes(plan, trials=100))
 
 
-def planted_bugs(
-    claims: Iterable[float] = tuple(SETTINGS),
-    *,
-    runs: int = 20,
-) -> pd.DataFrame:
+def planted_bugs(claims: Iterable[float] = tuple(SETTINGS), *, runs: int = 20) -> pd.DataFrame:
     """Audit real trainings with each bug and without, each in one run: a row for each training.
 
-    Columns
-    -------
-    epsilon, bug, run, n, d, k : which training it is; bug is "none" for an honest one.
-    v : the number of right guesses, by the likelihood of all steps.
-    bound : the exact (ε, δ) bound from it.
-    conformity : the p-value of :func:`oralib.conformity`.
+    ``v`` counts right guesses, by the likelihood of all steps; ``bound`` is the exact bound from
+    it, and ``conformity`` the p-value of :func:`oralib.conformity`.
     """
     rows = []
     played = list(product(claims, (None, *TRAINING_BUGS), range(runs)))

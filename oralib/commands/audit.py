@@ -9,14 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oralib import (
-    AuditPlan,
-    ScoreAudit,
-    __version__,
-    _check,
-    audit_guesses,
-    audit_scores,
-)
+from oralib import AuditPlan, ScoreAudit, __version__, _check, audit_guesses, audit_scores
 from oralib._text import rounded_down
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
 from oralib.commands.common import Commands, path

@@ -20,12 +20,7 @@ from oralib.bounds import (
     valid_lower_bound,
     valid_rule,
 )
-from oralib.scores.columns import (
-    Bits,
-    are_listed_twice,
-    guesses_and_coins,
-    scores_and_coins,
-)
+from oralib.scores.columns import Bits, are_listed_twice, guesses_and_coins, scores_and_coins
 from oralib.scores.guessing import (
     best_number,
     exact_bounds,
@@ -113,7 +108,7 @@ def audit_scores(
     >>> round(audit_scores(scores, included, delta=1e-5, grid=(100, 200, 400)).bound, 3)
     3.224
     >>> round(audit_scores(scores, included, delta=1e-5, grades=((200, 2), (200, 1))).bound, 3)
-    3.113
+    3.282
     """
     values, bits = scores_and_coins(scores, included, side)
     twice = are_listed_twice(values, bits)
