@@ -25,8 +25,9 @@ that are also true, and others differ by less than a simulation can see.
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from math import inf
 from typing import Any, Literal
 
@@ -51,6 +52,9 @@ Kind = Literal[
 ]
 Decorator = Callable[[Check], Check]
 
+#: Changes by which the fineness of simulations is told, largest first.
+PERCENTS = (20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1)
+
 
 # -------------------------------------------------------------------- claims and verdicts
 
@@ -71,6 +75,8 @@ class Verdict:
     #: The mutants that the check rejected, and those that it let pass; empty if none were tried.
     rejected: tuple[Mutant, ...] = ()
     passed: tuple[Mutant, ...] = ()
+    #: How fine a simulation tells: for each number the least change, in percent, that is rejected.
+    finest: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def tried(self) -> int:
@@ -153,7 +159,27 @@ class Claim:
         for mutant in self.mutants:
             parts = {**accepted, mutant.part: mutant.change(accepted[mutant.part])}
             (passed if self.check(**parts).holds else rejected).append(mutant)
-        return replace(verdict, rejected=tuple(rejected), passed=tuple(passed))
+        verdict = replace(verdict, rejected=tuple(rejected), passed=tuple(passed))
+        return (
+            replace(verdict, finest=self._finest(accepted))
+            if self.kind == "Monte Carlo"
+            else verdict
+        )
+
+    def _finest(self, accepted: Mapping[str, Any]) -> dict[str, float]:
+        """Of up and down the worse; one of them does not count if that makes the claim weaker."""
+        found: dict[str, float] = {}
+        for part, sign in product(accepted, (1, -1)):
+            value, least = accepted[part], 0.0
+            if isinstance(value, float) and value not in (0.0, inf):
+                for percent in PERCENTS:
+                    parts = {**accepted, part: value * (1 + sign * percent / 100)}
+                    if self.check(**parts).holds:
+                        break
+                    least = percent
+            if least:
+                found[part] = max(least, found.get(part, 0.0))
+        return found
 
 
 # -------------------------------------------------------- decorators that enter a claim

@@ -193,7 +193,7 @@ def levels_of_the_examples(xrr: float = 1.0, laplace: float = 1.0, others: float
 
 @cache
 def _training() -> NDArray[np.float64]:
-    dpsgd = DpSgd(n=4000, d=2000, steps=200, sample_rate=0.3, sigma=1.7)
+    dpsgd = DpSgd(n=4000, d=2000, steps=1000, sample_rate=0.3, sigma=1.7)
     included, rng = np.ones(4000, dtype=bool), np.random.default_rng(5)
     weights = run_dpsgd(dpsgd, included, rng, clip=2.0, learning_rate=0.1, gradient=5.0)
     return -np.diff(weights, axis=0).ravel()

@@ -93,6 +93,8 @@ def lines(verdict: Verdict) -> str:
     if verdict.tried:
         text.append(f"     rejects {len(verdict.rejected)} of {verdict.tried} variants")
         text += [f"     passes: {m.name} ({m.excuse})" for m in verdict.passed if m.excuse]
+    if verdict.finest:
+        text.append(f"     {_fineness(verdict)}")
     if not verdict.as_expected:
         text.append(f"     NOT AS EXPECTED: {claim.expected}")
         if not verdict.accepted:
@@ -100,6 +102,12 @@ def lines(verdict: Verdict) -> str:
         text += [f"     should be rejected: {m.name}" for m in verdict.missed]
         text += [f"     is rejected: {m.name} ({m.excuse})" for m in verdict.needlessly_excused]
     return "\n".join(text)
+
+
+def _fineness(verdict: Verdict) -> str:
+    """How fine the simulations of a check can tell."""
+    changes = (f"{part} from {percent:g}%" for part, percent in verdict.finest.items())
+    return f"tells changes of {', '.join(changes)} on"
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,6 +278,8 @@ def _evidence(verdict: Verdict) -> str:
     for mutant in verdict.passed:
         name, excuse = _as_html(mutant.name.replace("_", " ")), _as_html(mutant.excuse)
         html.append(f'<p class="evidence"><b>{name}</b> passes: {excuse}.</p>')
+    if verdict.finest:
+        html.append(f'<p class="evidence">It {_as_html(_fineness(verdict))}.</p>')
     if verdict.rejected:
         names = ", ".join(_as_html(mutant.name.replace("_", " ")) for mutant in verdict.rejected)
         html.append(f"<details><summary>Rejected variants</summary>{names}</details>")

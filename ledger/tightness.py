@@ -344,7 +344,7 @@ def _product(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 @statement(53, "thm:condition-for-tightness-without-abstentions", "Theorem C.10", "closed form")
-@mutants(varied("share"), replaced("share", more_than_half=0.51))
+@mutants(varied("share", 0.1), replaced("share", more_than_half=0.51))
 @remark("Tried on algorithms that are randomized response in some indices and coins in others.")
 def approaches_randomized_response(share: float = 1.0) -> Finding:
     """Without abstentions ORA is tight if and only if the algorithm, after some post-processing,
@@ -360,7 +360,7 @@ def approaches_randomized_response(share: float = 1.0) -> Finding:
             yield f"{coins} coins of 4, share", good, 1 - coins / 4
 
     answers = {}
-    for name, coins in _COINS.items():
+    for name, coins in (*_COINS.items(), ("half of what the share leaves", (1 - share) / 2)):
         efficacy = p(1.0) - coins * (p(1.0) - 0.5)
         answers[f"coins: {name}"] = (1 - coins >= share - 1e-12, abs(efficacy - p(1.0)) < 1e-9)
     return all_of(equal(structure()), same_answers(answers))

@@ -79,6 +79,17 @@ def test_no_random_numbers_chose_the_grades():
     assert find_grades(plan) == data.GRADES
 
 
+def test_decoding_gains_where_coins_can_be_told():
+    table = read("decoding").set_index(["epsilon", "rate", "way"])
+    again = data.decoded(8.0, 1.0, trials=2).set_index("way")
+    row = table.loc[8.0, 1.0]
+    assert again["first"].to_dict() == pytest.approx(row["first"].to_dict())
+    assert again["ceiling"].to_dict() == pytest.approx(row["ceiling"].to_dict(), rel=1e-3)
+    assert row["gain"]["decoded"] > 5 * row["gain_se"]["decoded"]
+    private = table.query("epsilon == 2 and way == 'decoded'")
+    assert (private["gain"].abs() < 4 * private["gain_se"]).all()
+
+
 @pytest.mark.slow
 def test_the_map_is_that_of_this_library():
     table = read("bound-map")

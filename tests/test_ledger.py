@@ -72,6 +72,8 @@ def test_all_mutants_are_rejected_or_excused(claim):
         ("47", {"efficacy": 0.7}),
         ("49", {"factor": 0.89 / 0.97}),
         ("52", {"lower": 1.01}),
+        ("53", {"share": 0.992}),
+        ("21", {"rate": 0.303}),
     ],
 )
 def test_false_variants_that_an_earlier_ledger_let_pass(number, changed):
@@ -213,6 +215,20 @@ def test_verdicts_follow_from_the_check():
     assert CORRECT.verdict().evidence == "c: 2 against 1"
     assert replace(CORRECT, corrected={"c": 1.5}).verdict().verdict == FAILS
     assert replace(CORRECT, stated={"c": 1.0}).verdict().verdict == HOLDS
+
+
+def test_a_simulation_says_how_fine_it_can_tell(capsys, monkeypatch):
+    """The least change in percent that is rejected both up and down, or where it is not weaker."""
+    blurred = replace(toy(1), kind="Monte Carlo", check=lambda c: near([("c", 1.0, 0.01, c)]))
+    lenient = replace(LENIENT, kind="Monte Carlo")
+    assert blurred.verdict(mutants=True).finest == {"c": 5.0}  # four standard errors of 1%
+    assert lenient.verdict(mutants=True).finest == {"c": 0.1}
+    assert not toy(1).verdict(mutants=True).finest
+    monkeypatch.setattr(ledger, "claims", lambda: [blurred])
+    main(["--mutants"])
+    assert "tells changes of c from 5% on" in capsys.readouterr().out
+    html = ledger.Page([blurred.verdict(mutants=True)])._repr_html_()
+    assert "It tells changes of c from 5% on." in html
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,49 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, sparse, stats
 
-from ledger.placements import best_of_two_steps, step_law
+from ledger.placements import step_law
 from orabook.studies import confidence, isolated_law, joint_decoding, placement_ceiling
 from orabook.studies.decoding import decode, hop, score
 from orabook.studies.placement import _increments, _Placing
 from oralib import DpSgd, Dropping, simulate_hopping
+
+
+def best_of_two_steps(dpsgd, k, cells):
+    """Right guesses of the best policy, by a program for how many canaries do what.
+
+    In the first step they are put at each load, or dropped. What they see, as a cell, divides
+    them into groups; each group is divided anew in the second step, and so are those who are
+    guessed in the end.
+    """
+    laws = ((1 / load, *step_law(load, dpsgd, cells)) for load in range(1, dpsgd.n + 1))
+    plays = [(0.0, np.zeros(1), np.ones(1)), *laws]
+    entries = []  # row, variable, coefficient
+    limits, gains = [dpsgd.n, dpsgd.d, dpsgd.d, k], []
+
+    def variable(group, row, cost, gain=0.0):
+        gains.append(gain)
+        entries.extend([(group, len(gains) - 1, 1.0), (row, len(gains) - 1, cost)])
+        return len(gains) - 1
+
+    def group(parent, share):
+        limits.append(0.0)
+        entries.append((len(limits) - 1, parent, -share))
+        return len(limits) - 1
+
+    for cost, ratio, mass in plays:
+        first = variable(0, 1, cost)
+        for before, share in zip(ratio, mass * (1 + np.exp(ratio)) / 2, strict=True):
+            seen = group(first, share)
+            for more, ratio_2, mass_2 in plays:
+                second, after = variable(seen, 2, more), before + ratio_2
+                shares = mass_2 * (1 + np.exp(after)) / (1 + np.exp(before))
+                for end, part in zip(after, shares, strict=True):
+                    variable(group(second, part), 3, 1.0, 1 / (1 + np.exp(-abs(end))))
+    rows, columns, values = zip(*entries, strict=True)
+    matrix = sparse.csr_matrix((values, (rows, columns)))
+    return -optimize.linprog(-np.array(gains), A_ub=matrix, b_ub=limits).fun
 
 
 @pytest.mark.parametrize(

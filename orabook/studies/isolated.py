@@ -16,7 +16,7 @@ p(|Λ|). So the k largest make V stochastically largest. They need not be k/2 on
 guesser can be surer that an element was included than that it was not.
 
 *The law of V.* The |Λ| are independent with one continuous law. Given the k-th largest, those above
-it are independent draws of the law above it, so that V is binomial, of k - 1 guesses, plus one coin;
+it are independent draws of the law above it, so V is binomial, of k - 1 guesses, plus one coin;
 and the tail probability of the k-th largest is a beta variable: one integral is left.
 
 The tails of Λ for all steps are integrated along a contour in the plane of its moment generating

@@ -49,14 +49,12 @@ Reals = NDArray[Any]  # of doubles
 
 #: The stages of the search for prices: the grid's cells and loads, bends of prices, largest factor.
 STAGES = ((2.0, 0.2, 2, 32.0), (4.0, 0.1, 8, 3.0))
-#: The cells and loads of the grid on which the prices that were found are judged.
-FINE = (16.0, 0.02)
 #: Longer trainings take long; with less noise there are numbers below the range of doubles.
 MOST_STEPS, LEAST_SIGMA = 1000, 0.05
 #: The largest score of a grid, where the coin is certain but for exp(-20).
 FARTHEST = 20.0
 #: The most numbers in the table of a step at one load, and in all steps on the grid.
-MOST_OF_A_STEP, MOST_OF_ALL = 5e6, 1e9
+MOST_OF_A_STEP, MOST_OF_ALL = 5e6, 2e9
 
 
 def placement_ceiling(dpsgd: DpSgd, k: int) -> float:
@@ -73,7 +71,7 @@ def placement_ceiling(dpsgd: DpSgd, k: int) -> float:
         raise ValueError(f"steps must be at most {MOST_STEPS}, got steps={dpsgd.steps}")
     if dpsgd.sigma < LEAST_SIGMA:
         raise ValueError(f"sigma must be at least {LEAST_SIGMA}, got sigma={dpsgd.sigma:g}")
-    fine, guess = _Placing(dpsgd, *FINE), 0.75
+    fine, guess = _Placing(dpsgd, 160 / sqrt(max(dpsgd.steps, 100)), 0.02), 0.75
     # Where all can be isolated, coordinates are free; elsewhere, for a start, they are worth a
     # sixteenth of all guesses.
     free, uses = dpsgd.n <= dpsgd.d, dpsgd.d * dpsgd.steps
