@@ -23,9 +23,8 @@ def feedback_at_its_best(
 ) -> pd.DataFrame:
     """Valid bounds of four ways to audit single full-batch steps, against n/d (column ``x``).
 
-    Threshold ``tau`` and number of guesses ``k`` are those with the best mean bound ``pilot`` in
-    other audits, with the next seed. Column ``any_order`` is the mean bound of the same counts if
-    the order of the elements had not been settled first.
+    ``tau`` and ``k`` are those with the best mean bound ``pilot`` in other audits, with the next
+    seed; ``any_order`` is the mean bound of the same counts, had the order not been settled first.
     """
     bounds, rows = partial(valid_lower_bound, beta=beta, delta=delta), []
     for dpsgd in trainings:

@@ -9,11 +9,9 @@ Let Λ be the log-likelihood ratio of what is seen, included against excluded; i
 guess, which is right with probability p(|Λ|). For the sum it is a monotone function of it; for
 all steps it is the sum over the steps of log(1 - q + q exp((2 y_t - 1) / (2 σ²))).
 
-*The k elements of largest |Λ| are the best to guess,* for every bound that rises with the
-number v of right guesses: given all outputs the coins are independent, so any k guesses are right
-independently of each other, with probabilities that are, in order, at most the k largest
-p(|Λ|). So the k largest make V stochastically largest. They need not be k/2 on each side: the
-guesser can be surer that an element was included than that it was not.
+*The k elements of largest |Λ| are the best to guess,* for every bound that rises with v: given all
+outputs the coins are independent, so any k guesses are right independently, with probabilities that
+are, in order, at most the k largest p(|Λ|). They need not be k/2 on each side.
 
 *The law of V.* The |Λ| are independent with one continuous law. Given the k-th largest, those above
 it are independent draws of the law above it, so V is binomial, of k - 1 guesses, plus one coin;

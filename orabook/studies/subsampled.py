@@ -1,9 +1,9 @@
 """The f-DP bound for the trade-off curves of DP-SGD itself, instead of Gaussian ones.
 
 The parameter of the family is the noise multiplier σ, from 0.1 to 10^6; neighbours add or remove an
-element. The privacy loss distributions come from dp-accounting and err safely. Counts must
-refute the pessimistic curve, the worse of adding and removing at each ε, by finitely many tangents.
-The ε is the optimistic estimate for a rejected σ, about 0.002 too low.
+element. The privacy loss distributions come from dp-accounting and err safely. Counts must refute
+the worse of the curves of adding and removing at each ε, by finitely many tangents. The ε is the
+optimistic estimate for a rejected σ, about 0.002 too low.
 """
 
 from functools import lru_cache

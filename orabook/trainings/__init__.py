@@ -8,8 +8,7 @@ examples are scikit-learn's handwritten digits, with their usual loss.
 Coins decide which canaries are included. A canary that is left out stays in the data with a loss of
 0, so that the number of examples does not depend on the coins: Opacus scales gradients by it.
 
-Opacus is not changed, so its sampler, its clipping and its noise are all audited, from the weights
-after each step. This needs ``make torch``, or ``pip install '.[torch]'`` in the repository.
+Opacus is not changed: sampler, clipping and noise are all audited. This needs ``make torch``.
 """
 
 from orabook.trainings.digits import TRAINING_BUGS, Training, train_digits

@@ -1,7 +1,6 @@
 """Trainings that show only their last model, and ways to score their canaries by it.
 
 DP-SGD in NumPy: a network with one hidden layer learns handwritten digits, some with wrong labels.
-In each layer the gradient of an example is a product of two vectors, so none is written out.
 """
 
 from typing import Any
@@ -56,8 +55,7 @@ def scores(models: list[list[Array]], inputs: Array, labels: Array) -> dict[str,
     """Scores by the first, the last and a reference model, high for what seems to be included."""
     (_, start), (loss, end), (usual, _) = (passed(model, inputs, labels) for model in models)
 
-    def along(origin: list[Array]) -> Array:
-        """How far the weights went from there against the canary's first gradient."""
+    def along(origin: list[Array]) -> Array:  # how far weights went against its first gradient
         layers = zip(start, origin, models[1], strict=True)
         return sum(((x @ (before - after)) * e).sum(axis=1) for (x, e), before, after in layers)
 
