@@ -47,7 +47,7 @@ def _best_and_ceiling(n: int, d: int, rate: float, sigma: float) -> tuple[float,
 
 
 @ours(108, "ours:placement-ceiling", "This book", "linear program")
-@explained("how-much-can-one-run-show#thm-much-strangers")
+@explained("how-much-can-one-run-show#prop-much-strangers")
 @mutants(
     varied("factor", 1),
     replaced("rest", nothing=0.0),

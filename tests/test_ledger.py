@@ -219,7 +219,7 @@ def test_verdicts_follow_from_the_check():
 
 def test_a_simulation_says_how_fine_it_can_tell(capsys, monkeypatch):
     """The least change in percent that is rejected both up and down, or where it is not weaker."""
-    blurred = replace(toy(1), kind="Monte Carlo", check=lambda c: near([("c", 1.0, 0.01, c)]))
+    blurred = replace(toy(1), kind="Monte Carlo", check=lambda c: near([("c", 1.001, 0.01, c)]))
     lenient = replace(LENIENT, kind="Monte Carlo")
     assert blurred.verdict(mutants=True).finest == {"c": 5.0}  # four standard errors of 1%
     assert lenient.verdict(mutants=True).finest == {"c": 0.1}
