@@ -53,7 +53,7 @@ Kind = Literal[
 Decorator = Callable[[Check], Check]
 
 #: Changes by which the fineness of simulations is told, largest first.
-PERCENTS = (20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1)
+PERCENTS = (10.0, 5.0, 2.0, 1.0)
 
 
 # -------------------------------------------------------------------- claims and verdicts
