@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Files in user site-packages or on PYTHONPATH must not shadow the locked versions.
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
-.PHONY: book pdf links lab test check other-processor chapters data torch tf-scores lint bench lock clean
+.PHONY: book pdf links lab test check other-processor chapters data torch tf-scores lint bench lock release clean
 
 book: $(READY) # executes every chapter afresh; a warning is an error
 	rm -rf _build
@@ -58,6 +58,8 @@ tf-scores: $(READY) .venv-tf/ready # trains with TensorFlow Privacy; commit the 
 lock: $(READY) # renews the pins of every dependency; commit the result
 	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --no-annotate --no-header -q \
 	    --extra report --extra book --extra pdf --extra lab --extra test --extra runs --extra build -o requirements.lock pyproject.toml
+release: # only for a release: lists what is still to be filled in, and fails while there is any
+	! git grep --line-number "to be filled in:" -- ":!Makefile"
 clean:
 	rm -rf .venv .venv-tf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 $(READY): requirements.lock pyproject.toml

@@ -60,13 +60,13 @@ def integer(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> i
     return int(_scalar(name, value, integers(name, value, low, high)))
 
 
-def level(beta: Any, delta: Any = 0.0) -> tuple[float, float]:
-    """A level (β, δ): how often a bound may fail, and the δ of (ε, δ)-DP."""
+def beta_and_delta(beta: Any, delta: Any = 0.0) -> tuple[float, float]:
+    """How often a bound may fail, and the δ of (ε, δ)-DP."""
     return real("beta", beta, 0, 1, interval="()"), real("delta", delta, 0, 1)
 
 
-def levels(beta: ArrayLike, delta: ArrayLike = 0.0) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Like :func:`level`, for arrays."""
+def betas_and_deltas(beta: ArrayLike, delta: ArrayLike = 0.0) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Like :func:`beta_and_delta`, for arrays."""
     return reals("beta", beta, 0, 1, interval="()"), reals("delta", delta, 0, 1)
 
 

@@ -73,7 +73,7 @@ def _noise_multiplier(epsilon: float, delta: float, steps: int, sample_rate: flo
 
 
 def certified_epsilon(dpsgd: DpSgd, delta: float, *, accountant: str = "pld") -> float:
-    """The ε for which an accountant certifies a training as (ε, δ)-DP.
+    """The ε for which an accountant certifies a training run as (ε, δ)-DP.
 
     Parameters
     ----------

@@ -103,9 +103,9 @@ def elements_per_coordinate(
     True
     """
     sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
-    trainings = [DpSgd(n, d, steps, sample_rate, sigma) for n in elements_of(ratios, d)]
+    settings = [DpSgd(n, d, steps, sample_rate, sigma) for n in elements_of(ratios, d)]
     rows = []
-    for dpsgd in _with_bar(trainings):
+    for dpsgd in _with_bar(settings):
         counts = simulate_dpsgd(dpsgd, k, trials=trials, seed=seed)
         rows.append({"x": dpsgd.n / dpsgd.d, "n": dpsgd.n, "k": k, **summary(counts, beta, delta)})
     return pd.DataFrame(rows)
@@ -151,9 +151,9 @@ def _by_epsilon(
     grid: Iterable[float],
     **setting: Any,
 ) -> pd.DataFrame:
-    """An experiment at several levels ε, one below the other."""
-    levels = reals_of("epsilons", epsilons, 0, inf, "()")
-    tables = {level: experiment(grid, epsilon=level, **setting) for level in levels}
+    """An experiment at several ε, one below the other."""
+    values = reals_of("epsilons", epsilons, 0, inf, "()")
+    tables = {epsilon: experiment(grid, epsilon=epsilon, **setting) for epsilon in values}
     return pd.concat(tables, names=["epsilon"]).reset_index("epsilon").reset_index(drop=True)
 
 
@@ -169,7 +169,7 @@ def adaptive_dpsgd(
     trials: int = 200,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Figure 3: one full-batch step of DP-SGD, plain and adaptive, against n/d (column ``x``).
+    """Figure 3: one full-batch step of DP-SGD, with feedback or without, against n/d (``x``).
 
     Column ``feedback``: ``none`` is the paper's ORA, ``full`` its AORA, ``one-way`` reveals the
     coins of abstained elements only. Column ``bound`` is what the paper plots, with δ > 0 and a
@@ -182,8 +182,8 @@ def adaptive_dpsgd(
     ['none', 'one-way', 'full']
     """
     sigma = noise_multiplier(epsilon, delta, 1, 1.0)
-    trainings = [DpSgd(n, d, 1, 1.0, sigma) for n in elements_of(ratios, d)]
-    points = list(product(words_of("feedbacks", feedbacks, FEEDBACKS), trainings))
+    settings = [DpSgd(n, d, 1, 1.0, sigma) for n in elements_of(ratios, d)]
+    points = list(product(words_of("feedbacks", feedbacks, FEEDBACKS), settings))
     rows = []
     for word, dpsgd in _with_bar(points):
         counts = simulate_single_step(dpsgd, tau, feedback=word, trials=trials, seed=seed)
@@ -202,7 +202,7 @@ def adaptive_count_in_sets(
     trials: int = 100,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Figure 9: Count-in-Sets, plain and adaptive, against the size s of the sets (column ``x``).
+    """Figure 9: Count-in-Sets, with feedback or without, against the size s of the sets (``x``).
 
     Column ``feedback`` as in :func:`adaptive_dpsgd`.
 
@@ -272,7 +272,7 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
         A row for each rung: ``change`` says what is new, and earlier changes stay. There are ``n``
         elements and ``k`` guesses, fixed in advance. The guesser ``sees`` the sum of all steps or
         each of them. ``bound`` is the mean bound by ``rule``, the p-value of Steinke, Nasr and
-        Jagielski or the exact one; ``usual`` that by the former; ``_se`` are standard errors.
+        Jagielski or the exact one; ``steinke`` that by the former; ``_se`` are standard errors.
 
     Examples
     --------
@@ -302,8 +302,8 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
         found = summary(counts, 0.05, 1e-5)
         name = "valid" if rule == "exact" else "bound"
         row = {"change": change, "n": n, "k": k, "sees": sees, "places": places, "rule": rule}
-        row |= {"bound": found[name], "bound_se": found[f"{name}_se"], "usual": found["bound"]}
-        rows.append({**row, "usual_se": found["bound_se"], "trials": counts.trials})
+        row |= {"bound": found[name], "bound_se": found[f"{name}_se"], "steinke": found["bound"]}
+        rows.append({**row, "steinke_se": found["bound_se"], "trials": counts.trials})
     return pd.DataFrame(rows)
 
 

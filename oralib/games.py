@@ -130,7 +130,7 @@ def adaptive(
     feedback : str
         ``"one-way"`` reveals the signs of abstained elements only, which keeps the bounds valid;
         ``"full"`` reveals every sign, as the paper's AORA does. Then the number of guesses may
-        depend on earlier successes, and the counts are ``unsafe`` for the plain bound.
+        depend on earlier successes, and the counts are ``unsafe``: their ε'(v, r) is not a bound.
     budget : int or None
         A number of guesses fixed in advance. Guessing ends there, guesses that were not taken
         count as wrong, and r is the budget, which makes the bounds valid again: as the order is

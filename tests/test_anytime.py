@@ -90,7 +90,7 @@ def test_smallest_counterexamples():
 def test_lines_are_where_the_bounds_exceed_epsilon(beta):
     """Kernels follow the lines step by step; here all bounds are computed and compared with ε."""
     v, r = np.indices((122, 121))
-    kernels = {epsilon_lower_bound: anytime._plain_line}
+    kernels = {epsilon_lower_bound: anytime._pure_line}
     kernels[epsilon_lower_bound_anytime] = anytime._anytime_line
     for bound, line in kernels.items():
         bounds = bound(np.minimum(v, r), r, beta=beta)

@@ -22,7 +22,7 @@ def test_best_bounds_are_all_there_and_rise():
     assert list(table.index) == list(METHODS)
     assert table["trials"].to_dict() == data.TRIALS
     assert table["bound"].idxmax() == "crowding"
-    assert table["usual"]["paper"] == pytest.approx(0.605, abs=0.001)  # as in Chapter 6
+    assert table["steinke"]["paper"] == pytest.approx(0.605, abs=0.001)  # as in Chapter 6
     assert table["bound"]["crowding"] > 0.959
     assert (table["bound"] < table["ceiling"]).all()
     assert (table["above"] <= 0.05).all()

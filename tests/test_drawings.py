@@ -150,7 +150,7 @@ def test_the_chart_agrees_with_the_library():
 def test_the_calls_of_the_chart_are_those_of_the_library():
     leak = {"delta": 1e-5, "n": 1000}
     set_ups = {
-        "plain": ({}, 0.0, {}),
+        "pure": ({}, 0.0, {}),
         "exact": ({"r_fixed": True}, 1e-5, leak),
         "any order": ({"r_fixed": True, "feedback": "full"}, 1e-5, leak),
         "split": ({}, 1e-5, leak | {"split": oralib.bounds.split_for(1000, 1e-5)}),

@@ -78,8 +78,8 @@ def test_the_ladder_changes_one_thing_at_a_time():
     setting = ladder[["n", "k", "sees", "places", "rule"]]
     assert (setting.ne(setting.shift()).iloc[1:].sum(axis=1) == 1).all()
     papers = experiments.elements_per_coordinate([8], trials=4, seed=1)
-    assert ladder["bound"][0] == ladder["usual"][0] == papers["bound"][0]
-    assert ladder["usual"][1] == ladder["usual"][2] < ladder["bound"][2]  # the same audits
+    assert ladder["bound"][0] == ladder["steinke"][0] == papers["bound"][0]
+    assert ladder["steinke"][1] == ladder["steinke"][2] < ladder["bound"][2]  # the same audits
     sigma = oralib.noise_multiplier(2.0, 1e-5, 100, 0.1)
     way, last = METHODS["crowding"], ladder.iloc[-1]
     counts = way.play(oralib.DpSgd(100_000, sigma=sigma), way.guesses, trials=4, seed=1)

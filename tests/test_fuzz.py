@@ -77,7 +77,7 @@ CALLS = {
         **{"mechanism": oralib.Count(), "guesser": ALL, "n": 3, "feedback": "full", "budget": 2},
         **{"trials": 2, "seed": 1},
     },
-    "adaptive_failure_probability": {"epsilon": 1.0, "n": 5, "beta": 0.1, "bound": "plain"},
+    "adaptive_failure_probability": {"epsilon": 1.0, "n": 5, "beta": 0.1, "bound": "pure"},
     "audit_counts": {
         **{"counts": oralib.Counts(5, 9, n=20, r_fixed=True), "delta": 0.01, "beta": 0.1},
     },

@@ -86,7 +86,7 @@ BOUNDS = [
     (lambda: worst_case_rejection([1, 1], 1.0, delta=0.1, n=1), "the number of thresholds must"),
     (lambda: adaptive_failure_probability(-1, 10), r"epsilon must lie in \[0, inf\]"),
     (lambda: adaptive_failure_probability(1, 10**7), r"n must lie in \[0, 1000000\]"),
-    (lambda: adaptive_failure_probability(1, 5, bound=3), "bound must be one of plain, anytime"),
+    (lambda: adaptive_failure_probability(1, 5, bound=3), "bound must be one of pure, anytime"),
     (lambda: split_for(10, 1e-5, guesses=11), "guesses must be at most n, got guesses=11 and n=10"),
     (lambda: valid_lower_bound(COUNTS, delta=2.0), "delta must lie in"),
     (lambda: valid_lower_bound(COUNTS, delta=1e-4, split=1), "split must"),  # not even needed

@@ -71,7 +71,7 @@ def test_a_grid_is_the_best_of_its_numbers_at_the_corrected_level(side):
     assert best.bound > 0
     same = ("bound", "pure_bound", "fdp_bound", "v", "r", "accuracy")
     assert all(getattr(audit, name) == getattr(best, name) for name in same)
-    assert (audit.level, audit.beta, audit.grid) == (0.05 / 4, 0.05, (30, 100, 400, 1999))
+    assert (audit.test_beta, audit.beta, audit.grid) == (0.05 / 4, 0.05, (30, 100, 400, 1999))
     alone = audit_scores(scores, included, delta=1e-6, grid=[400], side=side)
     assert alone.bound == audit_scores(scores, included, delta=1e-6, guesses=400, side=side).bound
 

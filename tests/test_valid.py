@@ -126,7 +126,7 @@ def test_full_feedback(beta):
             claim = {"beta": beta, "delta": delta, "n": 1000}
             due = epsilon_lower_bound(watched.v, watched.r, method=method, **claim)
             assert (valid_lower_bound(fixed[word], beta=beta, delta=delta) == due).all()
-            assert valid_rule(fixed[word], delta) == (method if delta else "plain")
+            assert valid_rule(fixed[word], delta) == (method if delta else "pure")
     assert (valid_lower_bound(watched, beta=beta, delta=1.0) == 0).all()  # every mechanism is that
 
 

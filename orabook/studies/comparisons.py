@@ -23,7 +23,7 @@ def best_bounds(methods: Iterable[str] = tuple(METHODS), *, trials: int = 1000) 
     """The valid bound of each way of auditing that we compare, a row per method.
 
     Columns ``bound`` and ``bound_se`` are the mean of :func:`oralib.valid_lower_bound` over the
-    audits and its standard error, ``usual`` that of the paper's rule, ``above`` the share of audits
+    audits and its standard error, ``steinke`` that of the paper's rule, ``above`` the share of audits
     whose bound exceeds ``certified``, the ε by a PLD accountant, and ``ceiling`` the mean bound of
     the best guesser of as many isolated elements.
     """
@@ -40,7 +40,7 @@ def best_bounds(methods: Iterable[str] = tuple(METHODS), *, trials: int = 1000) 
         row = {"method": name, "words": method.words, "n": dpsgd.n, "k": method.guesses}
         row |= {"feedback": counts.feedback, "rule": valid_rule(counts, DELTA)}
         row |= {"bound": means["valid"], "bound_se": means["valid_se"]}
-        row |= {"usual": means["bound"], "usual_se": means["bound_se"]}
+        row |= {"steinke": means["bound"], "steinke_se": means["bound_se"]}
         row |= {"estimation": means["estimation"], "efficacy": means["efficacy"]}
         row["ceiling"] = best_guesses(isolated, "steps", "exact", BETA, DELTA)[1]
         row |= {"certified": certified, "above": float((bounds > certified).mean())}

@@ -42,7 +42,7 @@ def epsilon_lower_bound_subsampled(
     >>> round(epsilon_lower_bound_subsampled(**counts, steps=4, sample_rate=1.0), 1)
     6.3
     """
-    n, (beta, delta) = _check.integers("n", n), _check.levels(beta, delta)
+    n, (beta, delta) = _check.integers("n", n), _check.betas_and_deltas(beta, delta)
     steps = _check.integer("steps", steps, 1, 10**5)
     rate = _check.real("sample_rate", sample_rate, 1e-6, 1)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, most=LARGEST_R, n=n, delta=delta, beta=beta)

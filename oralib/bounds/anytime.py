@@ -37,7 +37,7 @@ _TIE = 1e-12
 
 
 def adaptive_failure_probability(
-    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: str | Bound = "plain"
+    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: str | Bound = "pure"
 ) -> Any:
     """W_n(ε, β): at worst, how often a bound can exceed ε if guessing may stop at a success.
 
@@ -53,9 +53,9 @@ def adaptive_failure_probability(
     n : int or array
         The number of elements, up to 10^6; an array gives one value for each entry.
     beta : float
-        The level of the bound, in (0, 1).
+        The failure probability that the bound is made for, in (0, 1).
     bound : str or function
-        ``"plain"`` for ``epsilon_lower_bound(v, r, beta=beta)``, ``"anytime"`` for
+        ``"pure"`` for ``epsilon_lower_bound(v, r, beta=beta)``, ``"anytime"`` for
         ``epsilon_lower_bound_anytime(v, r, beta=beta)``, or a function (v, r) -> bound of arrays
         that does not decrease in v.
 
@@ -68,8 +68,8 @@ def adaptive_failure_probability(
     """
     epsilon = _check.real("epsilon", epsilon, 0)
     sizes = _check.integers("n", n, 0, LARGEST_WALK)
-    beta, _ = _check.level(beta)
-    lines = {"plain": _plain_line, "anytime": _anytime_line}
+    beta, _ = _check.beta_and_delta(beta)
+    lines = {"pure": _pure_line, "anytime": _anytime_line}
     if not callable(bound):
         _check.one_of("bound", bound, tuple(lines))
     if epsilon == inf or not sizes.size:
@@ -88,7 +88,7 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
         M = ∫ (q/p)^v ((1-q)/(1-p))^(r-v) dq / (1-p),   q from p = p(ε) to 1,
 
     is at least 1/β (for β > 1/e only those ε count for which p(ε) <= v / (r + 1)). For δ > 0
-    :func:`oralib.valid_lower_bound` takes it for fewer right guesses, at a lower level.
+    :func:`oralib.valid_lower_bound` takes it for fewer right guesses and a smaller β.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
     >>> round(epsilon_lower_bound_anytime(731, 1000), 6)
     0.7737
     """
-    beta, _ = _check.levels(beta)
+    beta, _ = _check.betas_and_deltas(beta)
     shape, (v, r, beta) = flat_counts(v, r, beta=beta)
     return float_if_single(anytime_bounds(v, r, beta).reshape(shape))
 
@@ -127,8 +127,8 @@ def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
 
 
 @jit
-def _plain_line(n: int, epsilon: float, beta: float) -> Array:
-    """For r = 0, ..., n the least v whose plain bound exceeds ε: P[Bin(r, p(ε)) >= v] < β."""
+def _pure_line(n: int, epsilon: float, beta: float) -> Array:
+    """For r = 0, ..., n the least v whose bound for δ = 0 exceeds ε: P[Bin(r, p(ε)) >= v] < β."""
     q, qc = odds(epsilon)
     line = np.ones(n + 1, dtype=np.int64)
     for r in range(1, n + 1):
@@ -142,12 +142,12 @@ def _plain_line(n: int, epsilon: float, beta: float) -> Array:
 @jit
 def _anytime_line(n: int, epsilon: float, beta: float) -> Array:
     """The same for the anytime bound, which exceeds ε where its e-process is still at least 1/β."""
-    level = epsilon + _TIE * (1 + epsilon)
+    above = epsilon + _TIE * (1 + epsilon)
     line = np.ones(n + 1, dtype=np.int64)
     for r in range(1, n + 1):
         # One more guess moves the line up by 0 or 1.
         line[r] = line[r - 1]
-        if not _anytime_exceeds(line[r], r, level, beta):
+        if not _anytime_exceeds(line[r], r, above, beta):
             line[r] += 1
     return line
 

@@ -51,14 +51,14 @@ def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) ->
     """The largest success probability q with P[Bin(r, q) >= v] <= beta; 0 if there is none.
 
     With probability 1 - β it does not exceed the success probability of r independent trials, v of
-    which succeeded (Definition A.5). The plain bound on ε is its logit, where that is positive.
+    which succeeded (Definition A.5). The bound on ε for δ = 0 is its logit, where that is positive.
 
     Examples
     --------
     >>> round(clopper_pearson_lower(75, 100), 6)
     0.668678
     """
-    beta, _ = _check.levels(beta)
+    beta, _ = _check.betas_and_deltas(beta)
     shape, (v, r, beta) = flat_counts(v, r, beta=beta)
     log_odds = _lower_bounds(v, r, beta, np.zeros(v.size), STEINKE, 0.0, _LEAST_LOG_ODDS)
     accuracy = np.where(v > 0, scipy.special.expit(log_odds), 0.0)
@@ -76,8 +76,9 @@ def p_value(
 ) -> Any:
     """At most how likely v or more of r guesses are right if the mechanism is (ε, δ)-DP.
 
-    For δ = 0 this is f = P[W >= v], W ~ Bin(r, p(ε)), valid for any plain or one-way audit. For
-    δ > 0 the number of guesses r must be fixed in advance (missing ones count as wrong), and
+    For δ = 0 this is f = P[W >= v], W ~ Bin(r, p(ε)), valid without feedback or with one-way
+    feedback. For δ > 0 the number of guesses r must be fixed in advance, missing ones count as
+    wrong, and
 
     - ``method="steinke"`` is f + 2 n δ max_i P[v > W >= v - i] / i, capped at 1, as in the paper's
       experiments: a theorem where it is below 1/2;
@@ -123,10 +124,10 @@ def epsilon_lower_bound(
     n: ArrayLike | None = None,
     method: str = "steinke",
 ) -> Any:
-    """The paper's ε'_β(v, r), for plain and one-way audits: valid for δ = 0, or for r fixed before.
+    """The paper's ε'_β(v, r), without or with one-way feedback; for δ > 0 r must be fixed before.
 
     It is the largest ε whose :func:`p_value` is at most β, also after rounding, or 0 if none is.
-    With probability 1 - β a plain or one-way audit returns no more than the true privacy level. For
+    With probability 1 - β such an audit returns no more than the true privacy level. For
     δ > 0 the number of guesses r must have been fixed in advance, and ``method="steinke"`` is valid
     for β <= 1/2.
 
@@ -158,7 +159,7 @@ def epsilon_lower_bound(
     >>> round(epsilon_lower_bound(75, 100, delta=1e-4, n=1000, method="exact"), 6)
     0.695126
     """
-    beta, delta = _check.levels(beta, delta)
+    beta, delta = _check.betas_and_deltas(beta, delta)
     rule = P_VALUES.index(_check.one_of("method", method, P_VALUES[:SPLIT]))
     n = _number_of_elements(n, r, delta)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, n=n, delta=delta, beta=beta)
@@ -176,13 +177,13 @@ def epsilon_lower_bound_random_r(
 ) -> Any:
     """A lower bound on ε for δ > 0, valid also if the number of guesses depends on the output.
 
-    It holds for plain audits and for adaptive audits with one-way feedback, whatever the guesser:
+    It holds for audits without feedback or with one-way feedback, whatever the guesser:
     for example a guesser that guesses where the privacy loss passes a threshold. It is the largest
     ε whose p-value
 
         max(f / (1 - λ (1 - f)), n δ / (λ B)),   f and B as in :func:`p_value`,
 
-    is at most β, where λ is ``split``; for δ = 0 it is the plain bound.
+    is at most β, where λ is ``split``; for δ = 0 it is :func:`oralib.epsilon_lower_bound`.
 
     Parameters
     ----------
@@ -203,7 +204,7 @@ def epsilon_lower_bound_random_r(
     >>> round(epsilon_lower_bound_random_r(160, 210, delta=1e-5, n=10_000, split=0.1), 6)
     0.880954
     """
-    beta, delta = _check.levels(beta, delta)
+    beta, delta = _check.betas_and_deltas(beta, delta)
     split, n = _check.real("split", split, 0, 1, interval="()"), _check.integers("n", n)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, n=n, delta=delta, beta=beta)
     return float_if_single(lower_bounds(v, r, beta, n * delta, SPLIT, split).reshape(shape))

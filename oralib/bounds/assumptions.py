@@ -64,7 +64,7 @@ def bound_assuming(
     """
     assumption = _check.one_of("assumption", assumption, tuple(ASSUMPTIONS))
     _check.instance("counts", counts, Counts, "Counts(74, 100, n=1000, r_fixed=True)")
-    beta, delta = _check.level(beta, delta)
+    beta, delta = _check.beta_and_delta(beta, delta)
     if counts.trials != 1:
         raise ValueError(f"counts must be those of one audit, got {counts.trials} audits")
     if assumption == "dp":

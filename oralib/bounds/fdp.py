@@ -25,7 +25,7 @@ because mass on i adds to a and b in the ratio i : r - i. (Any other law stays a
 is ahead by D_a >= 0 in a and by D_b in b, then D_a >= D_b i / (r - i) at every i, since its
 additional mass lies no lower, and this is kept from step to step.) All probabilities add up to 1,
 so a + b ends at r / n. If the recursion ends above it, no f-DP mechanism reaches V >= v with
-probability β, and f is rejected at level β. Once b stops growing, it never grows again.
+probability β, and f is rejected. Once b stops growing, it never grows again.
 
 **From curves to ε.** In a family of curves with one parameter, the curves with enough privacy are
 rejected. The bound is the ε at δ of the least private of these. No curve with
@@ -123,7 +123,7 @@ def epsilon_lower_bound_fdp(
     >>> round(epsilon_lower_bound_fdp(700, 1000, n=5000, delta=1e-5), 5)
     1.07608
     """
-    n, (beta, delta) = _check.integers("n", n), _check.levels(beta, delta)
+    n, (beta, delta) = _check.integers("n", n), _check.betas_and_deltas(beta, delta)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, most=LARGEST_R, n=n, delta=delta, beta=beta)
     return float_if_single(epsilon_of_mu(largest_mus(v, r, n, beta), delta).reshape(shape))
 

@@ -11,13 +11,13 @@ every (ε, δ)-DP mechanism with n elements
     P[S >= s] <= P[W >= s] + n δ max h,   h_j(x) = (1 - q) ∫₀¹ P[s - w_j <= S_rest(a) < s] da.
 
 Here x in {0, 1}^r says which guesses are right. S_rest(a) is S without guess j, after each other
-entry of x was kept with probability a, and otherwise drawn anew, right with probability q.
+entry of x was kept with probability a, and otherwise drawn again, right with probability q.
 
 With one grade the right side is that of the exact p-value, which is attained. With several it need
 not be.
 
-**The largest h** is that of an x with s - w_j <= S_rest(1) < s. For if entries are drawn anew at
-rate 1, the integral is the mean time that S_rest spends there before guess j is drawn anew, and
+**The largest h** is that of an x with s - w_j <= S_rest(1) < s. For if entries are drawn again at
+rate 1, the integral is the mean time that S_rest spends there before guess j is drawn again, and
 from elsewhere it has to get there first.
 
 **The integrand** is a polynomial in a of degree r - 1, for which r / 2 nodes of Gauss and Legendre
@@ -25,8 +25,8 @@ are exact. For many guesses fewer are enough. As entries are right with probabil
 linear in a, the integrand is at most exp(q r (cosh t - 1)) on the ellipse |a| + |1 - a| = cosh t,
 and m nodes err by at most 3 / (e^(2mt) (1 - e^(-2t))) times that, whatever t > 0 is.
 
-**The bound** is a level at which the right side for the observed S is at most β. It may be any such
-level: whether the right side rises with ε is not known, and does not matter. Of all ε' above the
+**The bound** is an ε at which the right side for the observed S is at most β. It may be any such
+ε: whether the right side rises with ε is not known, and does not matter. Of all ε' above the
 true ε, take the one whose least s with a right side of at most β is the least. The bound exceeds ε
 only if S reaches this s, and a mechanism that is (ε, δ)-DP is (ε', δ)-DP as well.
 """
@@ -97,7 +97,7 @@ def epsilon_lower_bound_graded(
         got = f"r={taken.tolist()} guesses of each grade"
         raise ValueError(f"r must have at most {MOST_STATES} vectors of right guesses, got {got}")
     n = _check.integer("n", n, int(taken.sum()))
-    beta, delta = _check.level(beta, delta)
+    beta, delta = _check.beta_and_delta(beta, delta)
     return graded_bound(int(right @ each), taken, each, n * delta, beta)
 
 
@@ -132,8 +132,8 @@ def graded_p_value(s: int, r: Ints, weights: Ints, epsilon: float, leaks: float)
         points = np.zeros(taken * weight + 1)
         points[::weight] = np.exp(log_pmfs(np.arange(taken + 1), taken, q))
         law = np.convolve(law, points)
-    luck = float(law[s:].sum()) * (1 + PRECISION)
-    return luck + leaks * largest_h(s, r, weights, q) if leaks > 0 else luck
+    by_chance = float(law[s:].sum()) * (1 + PRECISION)
+    return by_chance + leaks * largest_h(s, r, weights, q) if leaks > 0 else by_chance
 
 
 def largest_h(s: int, r: Ints, weights: Ints, q: float) -> float:

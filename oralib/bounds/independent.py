@@ -67,7 +67,7 @@ def epsilon_lower_bound_independent(
     >>> round(epsilon_lower_bound_independent(74, 100, n=1000, delta=1e-5), 5)
     1.19258
     """
-    n, (beta, delta) = _check.integers("n", n), _check.levels(beta, delta)
+    n, (beta, delta) = _check.integers("n", n), _check.betas_and_deltas(beta, delta)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, most=LARGEST_R, n=n, delta=delta, beta=beta)
     mu = np.zeros(v.size)
     for taken, elements in {*zip(r, n, strict=True)}:

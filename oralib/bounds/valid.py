@@ -4,9 +4,9 @@
 feedback             number of guesses   ε-DP (δ = 0)                 (ε, δ)-DP
 ===================  ==================  ===========================  =============================
 none, one-way, list  fixed in advance    ε'(v, r)                     the exact p-value of (v, r)
-none, one-way        left to the output  ε'(v, r)                     the split p-value of (v, r)
+none, one-way        set by the output   ε'(v, r)                     the split p-value of (v, r)
 full                 fixed in advance    ε'(v, r)                     the p-value for any order
-full, list           left to the output  the anytime bound of (v, r)  the same, lowered for δ
+full, list           set by the output   the anytime bound of (v, r)  the same, lowered for δ
 all others           any                 none: it is not valid        none: it is not valid
 ===================  ==================  ===========================  =============================
 
@@ -14,9 +14,10 @@ Suppose that a guesser with full feedback goes through a list that was settled b
 guess, skipping elements as it likes. It loses nothing if the number of its guesses is fixed; if the
 number is open, a list is no protection, since the guesser may stop while it is ahead. If it also
 chooses as it goes which element comes next, the p-value is larger; whether that is necessary is not
-known. If it is free to stop, the anytime bound is lowered for δ: it is that of (v - ℓ + 1, r) at
-level β - n δ / (2 ℓ). This is valid for every ℓ >= 1 that is fixed before the audit. We take the
-least ℓ >= m + min(√m, 2), with m = n δ / (2 β): a smaller one than m leaves nothing of the level.
+known. If it is free to stop, the anytime bound is lowered for δ: it is that of (v - ℓ + 1, r) with
+β - n δ / (2 ℓ) in place of β. This is valid for every ℓ >= 1 that is fixed before the audit. We
+take the least ℓ >= m + min(√m, 2), with m = n δ / (2 β): a smaller one than m leaves
+nothing of β.
 """
 
 from bisect import bisect_left
@@ -37,7 +38,7 @@ __all__ = ["Counts", "split_for", "valid_lower_bound", "valid_rule"]
 #: What a guesser may be told as it goes, as :class:`Counts` explains.
 FEEDBACKS = ("none", "one-way", "list", "full", "all others")
 
-PLAIN, EXACT, ANY_ORDER, SPLIT = "plain", "exact", "any order", "split"
+PURE, EXACT, ANY_ORDER, SPLIT = "pure", "exact", "any order", "split"
 #: The last one is the anytime bound, lowered for δ.
 ANYTIME, LOWERED = "anytime", "anytime lowered"
 
@@ -124,13 +125,13 @@ class Counts:
 def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     """The rule whose bound is proved for an audit that was set up like this one.
 
-    - ``"plain"`` for δ = 0, :func:`oralib.epsilon_lower_bound`;
+    - ``"pure"`` for δ = 0, :func:`oralib.epsilon_lower_bound`;
     - ``"exact"`` for δ > 0 and r fixed in advance, the same with ``method="exact"``;
     - ``"any order"`` for the same with full feedback on no list, with ``method="any order"``;
     - ``"split"`` for δ > 0 if the output decided r, :func:`oralib.epsilon_lower_bound_random_r`;
     - ``"anytime"`` for δ = 0 if a guesser that was told its successes decided r,
       :func:`oralib.epsilon_lower_bound_anytime`;
-    - ``"anytime lowered"`` for the same and δ > 0, with fewer right guesses at a lower level.
+    - ``"anytime lowered"`` for the same and δ > 0, with fewer right guesses and a smaller β.
 
     It raises a ValueError where the library has none.
 
@@ -156,7 +157,7 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     if counts.feedback in ("full", "list") and not counts.r_fixed:
         return LOWERED if delta > 0 else ANYTIME
     if delta == 0:
-        return PLAIN
+        return PURE
     if not counts.r_fixed:
         return SPLIT
     return ANY_ORDER if counts.feedback == "full" else EXACT
@@ -193,7 +194,7 @@ def valid_lower_bound(
     >>> bool(valid_lower_bound(counts)[0] < 2.0)
     True
     """
-    beta, delta = _check.level(beta, delta)
+    beta, delta = _check.beta_and_delta(beta, delta)
     if split is not None:
         split = _check.real("split", split, 0, 1, interval="()")
     rule = valid_rule(counts, delta)
@@ -204,7 +205,7 @@ def valid_lower_bound(
         return anytime_bounds(np.maximum(v - window + 1, 0), r, np.full(v.size, level))
     if rule == SPLIT and split is None:
         split = _planned_share(n, delta, beta, None)
-    number = approximate.EXACT if rule == PLAIN else approximate.P_VALUES.index(rule)
+    number = approximate.EXACT if rule == PURE else approximate.P_VALUES.index(rule)
     each = np.full(v.size, beta), np.full(v.size, n * delta)
     return approximate.lower_bounds(v, r, *each, number, split or 0.0)
 
@@ -213,7 +214,7 @@ def split_for(n: int, delta: float, beta: float = 0.05, guesses: int | None = No
     """A share λ of β to set aside for δ, from what is known before the audit.
 
     A count is rejected only if its B, as in :func:`oralib.p_value`, is at least n δ / (λ β). If the
-    share is too small, nothing is rejected; a larger one lowers the level of the other test to
+    share is too small, nothing is rejected; a larger one leaves the other test less of β,
     about (1 - λ) β. The share is n δ / (β B), where B belongs to the least count that rejects ε = 0
     (or to all right, if none does), for half of the expected guesses, since there may be fewer of
     them. It is at least 0.1, which costs little, and at most 0.8.
@@ -237,7 +238,7 @@ def split_for(n: int, delta: float, beta: float = 0.05, guesses: int | None = No
     >>> round(split_for(20_000, 1e-5, guesses=400), 3)
     0.13
     """
-    n, (beta, delta) = _check.integer("n", n, 0), _check.level(beta, delta)
+    n, (beta, delta) = _check.integer("n", n, 0), _check.beta_and_delta(beta, delta)
     if guesses is not None:
         guesses = _check.integer("guesses", guesses, 1)
         _check.at_most("guesses", np.asarray(guesses), "n", np.asarray(n))

@@ -1,4 +1,4 @@
-"""Canaries for a training that shows only its last model: mislabelled examples.
+"""Canaries for a training run that shows only its last model: mislabelled examples.
 
 Such an audit shows little, whatever the training is: a model hardly remembers one example. Where
 gradients can be seen, use :class:`oralib.canaries.Canaries`.

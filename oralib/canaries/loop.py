@@ -1,4 +1,4 @@
-"""Where canaries are in each step of a training, and what its noisy gradients say about them."""
+"""Where canaries are in each step of training, and what the noisy gradients say about them."""
 
 import json
 import os
@@ -81,8 +81,8 @@ class Canaries:
         The step that is to be observed next; the first is 0.
     noise_seen : float
         The noise that the gradients show, as a share of the stated one: 1.0 unless they clearly
-        show another. If it is less, scores use it: with the stated noise, a training with a tenth
-        of that noise would look as if no canary were included.
+        show another. If it is less, scores use it: with the stated noise, a run with a tenth of
+        that noise would look as if no canary were included.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Canaries in a training with PyTorch and Opacus: nine lines of your script.
+"""Canaries in a training run with PyTorch and Opacus: nine lines of your script.
 
 Four lines are new, four change, and your own ``DataLoader`` is not needed any more:
 
@@ -106,7 +106,7 @@ class OpacusAudit:
     def growth(self) -> float:
         """How much larger the data and each batch are with canaries than without.
 
-        Batches are averaged, so plain SGD needs a learning rate that is this much larger.
+        Batches are averaged, so SGD needs a learning rate that is this much larger.
         """
         return len(self.data) / (len(self.data) - self.data.n)
 

@@ -15,7 +15,7 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "conformity",
         help="check whether released gradients look like those of the stated training",
-        description="Compare the noisy gradients of a training, in units of its clipping "
+        description="Compare the noisy gradients of a training run, in units of its clipping "
         "threshold, with what the stated noise and sample rate would give. It says nothing about "
         "privacy, but it finds wrong noise long before a bound on ε does. The exit status is 1 if "
         "the training does not look like the stated one, and 2 if the test cannot be run.",
@@ -40,7 +40,7 @@ def add(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Status 1 if the training does not look like the stated one."""
-    beta, _ = _check.level(chosen.beta)
+    beta, _ = _check.beta_and_delta(chosen.beta)
     try:
         arrays = dict(np.load(chosen.file))
         gradients, included = arrays["gradients"], arrays["included"].astype(bool)

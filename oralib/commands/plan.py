@@ -1,4 +1,4 @@
-"""``oralib plan``: how to audit a training, and what to expect."""
+"""``oralib plan``: how to audit a training run, and what to expect."""
 
 import argparse
 import sys
@@ -12,9 +12,9 @@ def add(commands: Commands) -> None:
     """Add the command and its options."""
     parser = commands.add_parser(
         "plan",
-        help="plan the audit of a training with DP-SGD",
-        description="How to audit a training with DP-SGD in one run: how many canaries, where, how "
-        "many guesses, and the bound to expect.",
+        help="plan the audit of a training run with DP-SGD",
+        description="How to audit a training run with DP-SGD: how many canaries, where, how many "
+        "guesses, and the bound to expect.",
     )
     option = parser.add_argument
     option("--epsilon", type=float, help="the claimed ε; by default computed from --sigma")
@@ -58,7 +58,7 @@ def add(commands: Commands) -> None:
     )
     grades = "2: surer guesses count for more, if simulated audits show more then; by default 1"
     option("--grades", type=int, default=1, help=grades)
-    black = "for a training that shows only its last model, by a claim and a number of canaries"
+    black = "for a training run that shows only its last model, by a claim and a number of canaries"
     option("--black-box", action="store_true", help=black)
     option("--trials", type=int, default=40, help="number of simulated audits, by default 40")
     option("--seed", type=int, default=0, help="seed of the simulation, by default 0")

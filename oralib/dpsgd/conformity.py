@@ -26,7 +26,7 @@ from oralib.dpsgd.training import DpSgd
 
 @dataclass(frozen=True)
 class Conformity:
-    """The three statistics of a training.
+    """The three statistics of a training run.
 
     ``signal`` says how far the included canaries are from where they should be, ``spread`` how far
     the spread of the gradients is from that of the stated noise and sampling, and ``steps`` how far
@@ -55,7 +55,7 @@ class Conformity:
 def conformity(
     dpsgd: DpSgd, gradients: ArrayLike, included: ArrayLike, *, places: ArrayLike | None = None
 ) -> Conformity:
-    """Compare the noisy gradients of a training with what the stated training would give.
+    """Compare the noisy gradients of a training run with what the stated training would give.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ outputs were. Placing, crowding and dropping are functions of those outputs and 
 numbers (never of coins), just as gradients of a real training are functions of its weights. So each
 step is the same subsampled Gaussian mechanism given the past, and the accountant's (ε, δ), which
 covers adaptive composition, holds for the whole sequence of outputs. All guesses are made from it
-at the end: this is plain one-run auditing with a number of guesses fixed in advance.
+at the end: this is one-run auditing without feedback, with a number of guesses fixed in advance.
 """
 
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ class Dropping:
         """How many canaries share a coordinate: a row for each step, a column for each band.
 
         The first band is that of the most promising ones. All loads are equal in the first step,
-        before anything is known, and stay the same in each stage of a training.
+        before anything is known, and stay the same in each stage of a training run.
         """
         return loads_and_widths(dpsgd, self)[0]
 
@@ -130,7 +130,7 @@ def loads_and_widths(
 
 
 def stages(dpsgd: DpSgd) -> NDArray[np.int64]:
-    """The first step of each stage of a training."""
+    """The first step of each stage of a training run."""
     count = min(dpsgd.steps, STAGES)
     return np.arange(count) * dpsgd.steps // count
 

@@ -1,4 +1,4 @@
-"""Scores from the weights of a training that was run, simulated or real.
+"""Scores from the weights of a training run, simulated or real.
 
 The training releases weights w_0, ..., w_T. Their differences, undone by the learning rate, the
 size of the batches and the clipping threshold, are noisy gradients y_1, ..., y_T: on each
@@ -20,7 +20,7 @@ LARGEST_GRADIENT = 1e12
 def noisy_gradients(
     weights: ArrayLike, *, learning_rate: float = 1.0, clip: float = 1.0, batch: float = 1.0
 ) -> NDArray[np.float64]:
-    """The noisy gradients of a training, in units of the clipping threshold, a row for each step.
+    """The noisy gradients of a training run, per clipping threshold, a row for each step.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The guesser with a threshold on one full-batch step, plain or with feedback (Section 6.3)."""
+"""The guesser with a threshold on one full-batch step, with or without feedback (Section 6.3)."""
 
 from functools import lru_cache
 from math import inf
@@ -60,7 +60,7 @@ def simulate_single_step(
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if feedback == "none":
-            return _plain_block(size, d, s, sigma, distances[-1], rng)
+            return _block_without_feedback(size, d, s, sigma, distances[-1], rng)
         v, r = _feedback_block(size, d, sigma, distances, feedback == "full", most, rng)
         return v, np.full_like(r, most) if fixed else r
 
@@ -129,7 +129,7 @@ def _loss_at(x: float, log_weight: Array, sigma: float) -> float:
 
 
 @jit
-def _plain_block(
+def _block_without_feedback(
     trials: int, d: int, s: int, sigma: float, distance: float, rng: Generator
 ) -> tuple[Array, Array]:
     """Right guesses and guesses in each of several audits without feedback.

@@ -15,7 +15,7 @@ from oralib._streams import play
 from oralib.bounds import Counts
 from oralib.mechanisms import Array
 
-#: The smallest and the largest noise multiplier of a training.
+#: The smallest and the largest noise multiplier of a training run.
 SIGMA_RANGE = 1e-3, 1e6
 
 

@@ -80,7 +80,7 @@ class _DiscretePerSet(_PerSet):
 
 
 class _Parity(_DiscretePerSet):
-    """Releases the parity of each set by randomized response at level ε, which may be inf."""
+    """Releases the parity of each set by ε-randomized response, which may be inf."""
 
     epsilon: float = np.inf
 

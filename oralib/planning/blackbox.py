@@ -1,4 +1,4 @@
-"""A plan for a training that shows only its last model: what its audit can show, and refute."""
+"""A plan for a training run that shows only its last model: what its audit can show, and refute."""
 
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from oralib._text import confidence, paragraphs, short
 from oralib.bounds import Counts
 from oralib.scores import audit_counts
 
-#: Right guesses of 100 among 501 mislabelled digits, by their losses: means of 20 trainings each.
+#: Right guesses of 100 among 501 mislabelled digits, by their losses: means of 20 runs each.
 EXAMPLE = {"honest": 57.4, "without noise": 73.2, "without privacy": 99.5}
 
 
@@ -46,7 +46,7 @@ class BlackBoxPlan:
             ("guess", f"the {k - low:,} least losses as included, {low:,} largest as left out"),
             ("at best", f"{self.best:.2f} if all are right; {self.most:.2f} with {n:,} guesses"),
             ("refute", refute),
-            ("expect", f"right of 100 among 501 mislabelled digits, mean of 20 trainings: {seen}"),
+            ("expect", f"right of 100 among 501 mislabelled digits, mean of 20 runs: {seen}"),
         ]
         beta = "" if self.beta == 0.05 else f" --beta {short(self.beta)}"
         command = f"oralib audit scores.csv --side both --guesses {k} --delta {delta}{beta} \\"
@@ -68,7 +68,7 @@ def plan_black_box(
     (100, 3.49, 5.11, None, 8933)
     """
     epsilon, n = _check.real("epsilon", epsilon, 0, 1000), _check.integer("n", n, 1, 10**9)
-    beta, delta = _check.level(beta, delta)
+    beta, delta = _check.beta_and_delta(beta, delta)
     every = Counts(np.array([n]), np.array([n]), n, r_fixed=True)
     audit = audit_counts(every, delta=delta, beta=beta)
     least = audit.guesses_needed(epsilon)

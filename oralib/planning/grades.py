@@ -53,15 +53,15 @@ def simulated(
     dpsgd = Design(plan.dpsgd, plan.dropping).with_noise(noise).dpsgd
     played = hopping_counts(dpsgd, numbers, dropping=plan.dropping, **options)
     counts = dict(zip(numbers, played, strict=True))
-    plain = valid_lower_bound(counts[equal], beta=plan.beta, delta=plan.delta)
+    ungraded = valid_lower_bound(counts[equal], beta=plan.beta, delta=plan.delta)
     if not plan.grades:
-        return counts[equal].v, plain, plain
+        return counts[equal].v, ungraded, ungraded
     points = weights @ np.diff([counts[end].v for end in ends], axis=0, prepend=0)
     # The bound depends on the points alone, and is nearly straight between a few of them.
     tried = np.unique(np.linspace(points.min(), points.max(), 5).astype(np.int64))
     given = r, weights, plan.dpsgd.n * plan.delta, plan.beta
     bounds = np.interp(points, tried, [graded_bound(s, *given) for s in tried.tolist()])
-    return counts[plan.k].v, bounds, plain
+    return counts[plan.k].v, bounds, ungraded
 
 
 def mean(values: NDArray[Any]) -> tuple[float, float]:

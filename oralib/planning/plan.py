@@ -23,7 +23,7 @@ _MAY_BE_NAN = ("bound", "bound_se", "refuted", "gain", "gain_se")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What simulated audits of a training with a bug show; the bug is "none" if it is honest.
+    """What simulated audits of a training run with a bug show; the bug is "none" if it is honest.
 
     The mean number of right guesses, the mean bound, and the share of audits that refute the
     claim, each with its standard error.
@@ -46,7 +46,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """How to audit a training, and what to expect; ``str()`` of it says what to do.
+    """How to audit a training run, and what to expect; ``str()`` of it says what to do.
 
     Attributes
     ----------

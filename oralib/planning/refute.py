@@ -1,4 +1,4 @@
-"""A design that refutes a claim if a training has less noise than stated."""
+"""A design that refutes a claim if a training run has less noise than stated."""
 
 from bisect import bisect_left
 from dataclasses import replace

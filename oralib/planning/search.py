@@ -23,7 +23,7 @@ GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500,
 #: What a plan can aim for: the largest bound, or refuting the claim if the noise is wrong.
 AIMS = ("bound", "refute")
 
-#: What may be wrong with a training: its share of the stated noise, and the size of a canary's
+#: What may be wrong with a training run: its share of the stated noise, and the size of a canary's
 #: gradient, in clipping thresholds.
 BUGS = {
     "none": (1.0, 1.0),
@@ -55,7 +55,7 @@ def plan_audit(
     trials: int = 40,
     seed: int = 0,
 ) -> AuditPlan:
-    """The best audit that we can plan for a training with an (ε, δ) claim.
+    """The best audit that we can plan for a training run with an (ε, δ) claim.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def plan_audit(
     >>> plan.k <= plan.dpsgd.n
     True
     """
-    beta, delta = _check.level(beta, _check.real("delta", delta, 0, 1, interval="()"))
+    beta, delta = _check.beta_and_delta(beta, _check.real("delta", delta, 0, 1, interval="()"))
     steps = _check.integer("steps", steps, 1, 10**6)
     sample_rate = _check.real("sample_rate", sample_rate, 1e-12, 1)
     trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)

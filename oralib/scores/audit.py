@@ -56,7 +56,7 @@ def audit_scores(
     seed: int = 0,
     seen: Seen | None = None,
 ) -> ScoreAudit:
-    """Audit a training by the scores of its canaries.
+    """Audit a training run by the scores of its canaries.
 
     Only the order of the scores matters. Equal scores are ordered at random.
 
@@ -113,7 +113,7 @@ def audit_scores(
     values, bits = scores_and_coins(scores, included, side)
     twice = are_listed_twice(values, bits)
     n, seed = bits.size, _check.seed(seed)
-    beta, delta = _check.level(beta, delta)
+    beta, delta = _check.beta_and_delta(beta, delta)
     if claim is not None:
         claim = _check.real("claim", claim, 0)
     if seen is not None:
@@ -144,9 +144,9 @@ def audit_scores(
         notes.append(why)
     values = values[audited]
     right = right_guesses(values, bits[audited], side, seed)
-    level = beta / k.size
+    test_beta = beta / k.size
     # The largest bound; among equal ones, the one with the best accuracy.
-    best_last = np.lexsort((right[k - 1] / k, exact_bounds(right, k, level, delta)))
+    best_last = np.lexsort((right[k - 1] / k, exact_bounds(right, k, test_beta, delta)))
     r = int(k[best_last[-1]])
     v = int(right[r - 1])
     ties = ties_drawn(values, r, side)
@@ -163,7 +163,7 @@ def audit_scores(
         how["grades"] = tuple(zip(each.tolist(), *pairs.T.tolist(), strict=True))
         bound = partial(epsilon_lower_bound_graded, each, *pairs.T, n=n, beta=beta)
         how |= {"bound": bound(delta=delta), "pure_bound": bound(delta=0.0), "rule": "graded"}
-    audit = _audit(_counts(v, r, values.size, number != "split", coins), delta, level, **how)
+    audit = _audit(_counts(v, r, values.size, number != "split", coins), delta, test_beta, **how)
     hint = "higher scores must mean included: multiply them by -1?"
     return _with_coins(audit, bits, coins, r, hint, twice=twice)
 
@@ -177,7 +177,7 @@ def audit_guesses(
     guesses: int | None = None,
     coins: str | None = None,
 ) -> ScoreAudit:
-    """Audit a training by guesses that somebody has made.
+    """Audit a training run by guesses that somebody has made.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def audit_guesses(
     (250, 300, 400, 1.348)
     """
     right, taken, bits = guesses_and_coins(guessed, truth)
-    beta, delta = _check.level(beta, delta)
+    beta, delta = _check.beta_and_delta(beta, delta)
     v, r = int(right.sum()), int(taken.sum())
     if guesses is None and r == 0:
         raise ValueError(f"guessed must hold a guess, got none for all of {bits.size} canaries")
@@ -216,7 +216,7 @@ def audit_guesses(
 
 
 def audit_counts(counts: Counts, *, delta: float, beta: float = 0.05) -> ScoreAudit:
-    """Audit a training by its counts alone; less can be checked.
+    """Audit a training run by its counts alone; less can be checked.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def audit_counts(counts: Counts, *, delta: float, beta: float = 0.05) -> ScoreAu
     _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
     if counts.trials != 1:
         raise ValueError(f"counts must be those of one audit, got {counts.trials} of them")
-    beta, delta = _check.level(beta, delta)
+    beta, delta = _check.beta_and_delta(beta, delta)
     return _audit(counts, delta, beta)
 
 
@@ -246,15 +246,15 @@ def _counts(v: int, r: int, n: int, fixed: bool, coins: str | None) -> Counts:
     return Counts(np.array([v]), np.array([r]), n, "scores", r_fixed=fixed, coins=coins)
 
 
-def _audit(counts: Counts, delta: float, level: float, **how: Any) -> ScoreAudit:
-    """All bounds of one pair of counts, each test at ``level``; and how it was audited."""
+def _audit(counts: Counts, delta: float, test_beta: float, **how: Any) -> ScoreAudit:
+    """All bounds of one pair of counts, each test at ``test_beta``; and how it was audited."""
     v, r, n, fixed = int(counts.v[0]), int(counts.r[0]), counts.n, counts.r_fixed
     fdp = nan
     if fixed and counts.feedback == "none" and delta > 0:
-        fdp = float(epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=level))
+        fdp = float(epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=test_beta))
     audit = ScoreAudit(
-        bound=float(valid_lower_bound(counts, beta=level, delta=delta)[0]),
-        pure_bound=float(valid_lower_bound(counts, beta=level)[0]),
+        bound=float(valid_lower_bound(counts, beta=test_beta, delta=delta)[0]),
+        pure_bound=float(valid_lower_bound(counts, beta=test_beta)[0]),
         fdp_bound=fdp,
         estimate=float(epsilon_estimate(v, r)),
         accuracy=v / r if r else nan,
@@ -262,8 +262,8 @@ def _audit(counts: Counts, delta: float, level: float, **how: Any) -> ScoreAudit
         r=r,
         n=n,
         delta=delta,
-        beta=level,
-        level=level,
+        beta=test_beta,
+        test_beta=test_beta,
         rule=valid_rule(counts, delta),
         number="fixed" if fixed else "output",
         feedback=counts.feedback,

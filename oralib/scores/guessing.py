@@ -70,10 +70,10 @@ def ranking(values: Reals, bits: Bits) -> dict[str, float]:
     return {"auroc": float(auroc), "tpr_at_1_percent": float((ones > cut).mean())}
 
 
-def exact_bounds(right: Ints, k: Ints, level: float, delta: float) -> Reals:
+def exact_bounds(right: Ints, k: Ints, test_beta: float, delta: float) -> Reals:
     """The bound for each number of guesses, each fixed in advance."""
     n, v = right.size, right[k - 1]
-    return np.asarray(epsilon_lower_bound(v, k, beta=level, delta=delta, n=n, method="exact"))
+    return np.asarray(epsilon_lower_bound(v, k, beta=test_beta, delta=delta, n=n, method="exact"))
 
 
 def best_number(

@@ -51,7 +51,7 @@ def page(
         "What was tested",
         "Records made for the purpose, called canaries, were put into the training data or left "
         "out, each by the toss of a fair coin. After the training somebody guessed from its output "
-        "which of them had been put in. The more private a training is, the closer such guesses "
+        "which of them had been put in. The more private the run is, the closer such guesses "
         "must come to tossing a coin.",
         *_labelled(says, "canaries", "guesses"),
     )

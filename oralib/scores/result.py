@@ -29,11 +29,11 @@ class ScoreAudit:
     Attributes
     ----------
     bound : float
-        With probability 1 - β it does not exceed the ε of an (ε, δ)-DP training.
+        With probability 1 - β it does not exceed the ε of an (ε, δ)-DP training run.
     pure_bound : float
         The same for δ = 0.
     fdp_bound : float
-        The same, only for a training whose trade-off curve is Gaussian; nan where the number of
+        The same, only for a training run whose trade-off curve is Gaussian; nan where the number of
         guesses was not fixed, where δ = 0, or with feedback.
     estimate, accuracy : float
         The ε that the accuracy v / r alone suggests, which is not a bound; and v / r.
@@ -41,14 +41,14 @@ class ScoreAudit:
         Right guesses, all guesses, and audited canaries, guessed or not.
     delta, beta : float
         The δ of the claim, and how often a bound may fail.
-    level : float
-        The level of each test: β, or β / m with m numbers of guesses; the rule "anytime lowered"
-        lowers it further.
+    test_beta : float
+        The failure probability of each test: β, or β / m with m numbers of guesses; the rule
+        "anytime lowered" makes it smaller still.
     rule : str
         The p-value behind the bound, as :func:`oralib.valid_rule` names it, or ``"graded"``.
     number : str
         How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"graded"``, ``"split"``, or
-        ``"output"`` if it was left to the output.
+        ``"output"`` if the output determined it.
     grid : tuple of int
         All numbers of guesses that were tried.
     grades : tuple
@@ -93,7 +93,7 @@ class ScoreAudit:
     n: int
     delta: float
     beta: float
-    level: float
+    test_beta: float
     rule: str
     number: str
     grid: tuple[int, ...] = ()
@@ -160,7 +160,7 @@ class ScoreAudit:
     def guesses_needed(self, claim: float) -> int | None:
         """How many guesses, all right, refute a claim in an audit like this; None if none do."""
         claim = _check.real("claim", claim, 0)
-        # With full feedback and δ > 0 more canaries leave less of the level.
+        # With full feedback and δ > 0 more canaries leave less of β.
         most = self.n if self.rule == "anytime lowered" else _MOST_GUESSES
 
         def enough(r: int) -> bool:
@@ -189,7 +189,7 @@ class ScoreAudit:
 
         def enough(v: int) -> bool:
             if self.grades:
-                return graded_p_value(v, r, weights, claim, leaks) < self.level
+                return graded_p_value(v, r, weights, claim, leaks) < self.test_beta
             return self.bound_of(v, self.r, self.n) > claim
 
         return bisect_left(range(most + 1), True, key=enough) if enough(most) else None
@@ -197,10 +197,10 @@ class ScoreAudit:
     def bound_of(self, v: int, r: int, n: int) -> float:
         """The bound of other counts in an audit like this; without grades, unless v = r."""
         counts = replace(self.counts, v=np.array([v]), r=np.array([r]), n=n)
-        return float(valid_lower_bound(counts, beta=self.level, delta=self.delta)[0])
+        return float(valid_lower_bound(counts, beta=self.test_beta, delta=self.delta)[0])
 
     def as_dict(self, claim: float | None = None) -> dict[str, Any]:
-        """All fields and assumptions as plain values; what is not a number is None, or 'inf'."""
+        """All fields and assumptions as Python values; what is not a number is None, or 'inf'."""
         fields: dict[str, Any] = {}
         if claim is not None:
             verdict = self.verdict(claim)

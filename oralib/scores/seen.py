@@ -8,7 +8,7 @@ _MARK = "# oralib canaries: "
 
 @dataclass(frozen=True)
 class Seen:
-    """What :class:`oralib.Canaries` saw of a training, beside their scores.
+    """What :class:`oralib.Canaries` saw of a training run, beside their scores.
 
     Attributes
     ----------

@@ -118,10 +118,10 @@ def _guesses(audit: "ScoreAudit") -> str:
     who = "output" if audit.feedback == "none" else "guesser"
     why = {
         "fixed": "the number was fixed in advance",
-        "grid": f"the best of {len(audit.grid)} numbers, each tested at level {audit.level:.3g}",
+        "grid": f"the best of {len(audit.grid)} numbers, each with β = {audit.test_beta:.3g}",
         "graded": f"{grades_in_words(audit.grades)}; all of this was fixed in advance",
         "split": "the number was chosen on the other canaries, drawn at random",
-        "output": f"the number was left to the {who}",
+        "output": f"the {who} determined the number",
     }[audit.number]
     return f"{r:,} among {audit.n:,} canaries{which}; {why}"
 
@@ -140,11 +140,11 @@ def _shown(audit: "ScoreAudit") -> str:
         why = "no more than half the guesses are right"
     elif audit.pure_bound > 0:
         why = (
-            f"a training may reveal n δ = {audit.n * audit.delta:.3g} canaries outright, too many "
-            f"for so few guesses at level {audit.level:.3g}"
+            f"a run may reveal n δ = {audit.n * audit.delta:.3g} canaries outright, too many "
+            f"for so few guesses with β = {audit.test_beta:.3g}"
         )
     else:
-        why = f"coins alone do as well with a probability above {audit.level:.3g}"
+        why = f"coins alone do as well with a probability above {audit.test_beta:.3g}"
     return f"nothing: no ε is refuted at δ = {short(audit.delta)}, since {why}"
 
 
@@ -214,7 +214,7 @@ def _other_bounds(audit: "ScoreAudit") -> list[tuple[str, str]]:
 def _hints(audit: "ScoreAudit") -> list[str]:
     """What would have made the bound larger; computed where it can be."""
     hints = []
-    if audit.r and audit.rule in ("plain", "exact", "split"):  # the others would take too long
+    if audit.r and audit.rule in ("pure", "exact", "split"):  # the others would take too long
         larger = audit.bound_of(4 * audit.v, 4 * audit.r, 4 * audit.n)
         if larger > audit.bound:
             hints.append(
