@@ -216,7 +216,7 @@ def split_for(n: int, delta: float, beta: float = 0.05, guesses: int | None = No
     A count is rejected only if its B, as in :func:`oralib.p_value`, is at least n δ / (λ β). If the
     share is too small, nothing is rejected; a larger one leaves the other test less of β,
     about (1 - λ) β. The share is n δ / (β B), where B belongs to the least count that rejects ε = 0
-    (or to all right, if none does), for half of the expected guesses, since there may be fewer of
+    (or to all right, if none does), for half the expected guesses, since there may be fewer of
     them. It is at least 0.1, which costs little, and at most 0.8.
 
     Parameters

@@ -1,6 +1,6 @@
 """Canaries for a training run that shows only its last model: mislabelled examples.
 
-Such an audit shows little, whatever the training is: a model hardly remembers one example. Where
+Such an audit shows little, however the model is trained: it hardly remembers one example. Where
 gradients can be seen, use :class:`oralib.canaries.Canaries`.
 """
 

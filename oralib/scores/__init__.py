@@ -24,7 +24,7 @@ in the others, so revealing these coins costs nothing. But their scores come fro
 all scores, so the number of guesses chosen on them depends on the output. For δ = 0 that makes no
 difference. For δ > 0 the exact p-value needs a fixed number.
 
-**What is not covered.** If exactly half of the canaries are included, their coins depend on each
+**What is not covered.** If exactly half the canaries are included, their coins depend on each
 other, and no bound here is valid. Where that is so for 40 or more canaries, the audit assumes that
 it was arranged, unless ``coins="independent"`` says that it was chance. The scores may depend on
 the coins only through the output of the training, and the seed, the number of guesses and the sign

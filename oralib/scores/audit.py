@@ -308,7 +308,7 @@ def _with_coins(
             "bound fail twice as often: then halve β)"
         )
     elif balanced:
-        by_chance = "exactly half of the canaries were included, by chance and not by arrangement"
+        by_chance = "exactly half the canaries were included, by chance and not by arrangement"
         notes = (by_chance, *notes)
     if problem:
         warn(problem, stacklevel=3)
