@@ -168,8 +168,8 @@ def _power(audit: "ScoreAudit", claim: float | None) -> str:
 UNSEEN = (
     "canaries on weights of their own see nothing of a bug that spares these weights, in other "
     "layers say, or spares canaries: neither a bound nor a look at their gradients does. Only the "
-    "size of the noise was looked at; oralib conformity also looks at the sample rate and for noise "
-    "that repeats. Batches that are shuffled instead of sampled may escape both"
+    "size of the noise was looked at; oralib conformity also looks at the sample rate, and for "
+    "noise that repeats. Batches that are shuffled instead of sampled may escape both"
 )
 
 
