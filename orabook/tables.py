@@ -33,11 +33,11 @@ _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 def number(value: Any, digits: int = 3) -> str:
     """A number, or a word, as it is printed in a book.
 
-    Integers are printed in full, with commas from five digits on, other numbers with ``digits``
-    digits after the point, and very small or large ones as a power of ten.
+    Integers are printed in full, with commas, other numbers with ``digits`` digits after the
+    point, and very small or large ones as a power of ten.
 
-    >>> number(0.62549), number(-2), number(32_000), number(1e-5), number(float("inf"))
-    ('0.625', '−2', '32,000', '10⁻⁵', '∞')
+    >>> number(0.62549), number(-2), number(3200), number(1e-5), number(float("inf"))
+    ('0.625', '−2', '3,200', '10⁻⁵', '∞')
     """
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
@@ -45,7 +45,7 @@ def number(value: Any, digits: int = 3) -> str:
         return str(value)
     if isinstance(value, Integral):
         whole = int(value)  # may be larger than any float
-        return (f"{whole:,}" if abs(whole) >= 10**4 else str(whole)).replace("-", "−")
+        return f"{whole:,}".replace("-", "−")
     real = float(snap(float(value)))
     if isnan(real):
         return "–"
