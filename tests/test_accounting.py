@@ -53,7 +53,7 @@ def test_noise_multiplier_is_the_smallest():
 
 def test_certified_epsilon():
     """A single full step is a Gaussian mechanism, whose δ is known; PLD is exact, RDP larger."""
-    for sigma in (0.5, 1.0, 4.0):
+    for sigma in (0.5, 4.0):
         one = DpSgd(10, 10, 1, 1.0, sigma)
         exact = dp_accounting.get_epsilon_gaussian(sigma, 1e-5)
         assert exact <= certified_epsilon(one, 1e-5) < exact + 1e-3

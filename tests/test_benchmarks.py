@@ -34,6 +34,7 @@ def test_hopping():
     assert same_law(plain, oralib.simulate_hopping(point, 9, trials=5000, seed=1).v)
 
 
+@pytest.mark.slow
 def test_noise_multiplier():
     expected = oralib.noise_multiplier(3.0, 1e-5, 10, 0.2)
     assert reference.noise_multiplier(3.0, 1e-5, 10, 0.2) == pytest.approx(expected, abs=2e-6)

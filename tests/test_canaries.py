@@ -61,11 +61,11 @@ def trained(dpsgd, k, seed, noise=1.0, **how):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_loop_has_the_law_of_the_simulation(way):
-    k, runs = 60, 24
+    k, runs = 60, 16
     if way == "stay":
-        law = simulate_likelihood(CLAIM, k, trials=2000, seed=1).v
+        law = simulate_likelihood(CLAIM, k, trials=500, seed=1).v
     else:
-        law = simulate_hopping(CLAIM, k, dropping=WAYS[way].get("dropping"), trials=2000, seed=1).v
+        law = simulate_hopping(CLAIM, k, dropping=WAYS[way].get("dropping"), trials=500, seed=1).v
     v = [trained(CLAIM, k, seed, **WAYS[way]).counts().v[0] for seed in range(runs)]
     assert np.mean(v) == pytest.approx(law.mean(), abs=4 * law.std() / np.sqrt(runs))
     assert 0.5 < np.std(v) / law.std() < 1.6
@@ -148,7 +148,7 @@ def test_canaries_are_sorted_as_in_the_simulation():
 @pytest.mark.filterwarnings("ignore")  # that this is not the noise of the claim
 def test_the_bound_covers_a_mechanism_that_is_just_as_private_as_claimed():
     """Randomized response in the place of the training: (ε, 0)-DP, and nothing hides it."""
-    epsilon, n, runs = 1.0, 200, 600
+    epsilon, n, runs = 1.0, 200, 300
     over = 0
     rng = np.random.default_rng(1)
     for seed in range(runs):
@@ -335,7 +335,7 @@ def by_opacus(dpsgd, k, seed, *, noise=1.0, dropping=None):
 @missing
 def test_a_training_by_opacus_has_the_law_of_the_simulation():
     dropping, k, runs = Dropping(2, 0.9, 1.65, (3, 20)), 40, 6
-    law = simulate_hopping(SMALL, k, dropping=dropping, trials=2000, seed=1).v
+    law = simulate_hopping(SMALL, k, dropping=dropping, trials=500, seed=1).v
     made = [by_opacus(SMALL, k, seed, dropping=dropping) for seed in range(runs)]
     v = [audit.counts().v[0] for audit, _ in made]
     assert np.mean(v) == pytest.approx(law.mean(), abs=4 * law.std() / np.sqrt(runs))

@@ -101,7 +101,7 @@ def test_all_guessers_in_a_settled_order_stay_below_the_exact_p_value(n, k):
             assert worst == pytest.approx(most, rel=1e-9)  # a list attains it
 
 
-@pytest.mark.parametrize(("n", "k"), [(3, 2), (3, 3), (4, 3)])
+@pytest.mark.parametrize(("n", "k"), [(3, 2), (3, 3), pytest.param(4, 3, marks=pytest.mark.slow)])
 def test_all_guessers_in_any_order_stay_below_what_the_library_takes(n, k):
     """Four elements and two of three guesses: the least case in which no proof says so."""
     for v in range(1, k + 1) if n < 4 else [2]:
@@ -384,8 +384,8 @@ def test_bounds_for_any_order(v, k, budget, bound):
 
 def test_the_p_value_for_any_order_is_the_least_of_all_and_rises():
     """Single terms fall where n δ (1 - p) does; the least one never does."""
-    grid, rng = np.linspace(0, 8, 2001), np.random.default_rng(3)
-    for _ in range(100):
+    grid, rng = np.linspace(0, 8, 501), np.random.default_rng(3)
+    for _ in range(40):
         k = int(rng.integers(1, 120))
         v, beta = int(rng.integers(k // 2, k + 1)), 10 ** rng.uniform(-4, -0.2)
         n, budget = k + int(rng.integers(1, 1000)), beta * 10 ** rng.uniform(-2, 2.3)

@@ -283,6 +283,7 @@ def complete(out):
     return found
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_killed_goes_on_and_a_failed_point_stops_no_other(small):
     out = small.parent / "out"
     grid = write_grid(small.parent, "product: {x: [1, 3], word: [a, fail]}\nshow: square")
