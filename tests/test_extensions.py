@@ -197,7 +197,7 @@ def test_exercises_and_folded_solutions(pages):
 
 def test_how_to_run_a_chapter_stands_at_its_end(pages):
     before, box = pages["chapter"].split("</article>")[0].split("Run this chapter")
-    assert before.rpartition('<div class="')[2].startswith("dropdown run admonition")
+    assert before.rpartition('<div class="')[2].startswith("run dropdown admonition")
     assert "results.record" not in before + box
     assert "thrice" in box
     assert "orabook run book/chapter.ipynb -p x=1.25" in box
