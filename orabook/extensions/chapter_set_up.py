@@ -100,13 +100,14 @@ def add_run_box(app, doctree):
     docname = app.env.docname
     command = f"orabook run {docname}.ipynb -p {example(tagged[0][0].astext())}"
     extras = stored_outputs.extras(Path(app.env.doc2path(docname)))
-    box = run_box(docname, "Run this chapter, and what a run records", command, extras=extras)
+    results = [x for x in code if x.get("hide_mode") and "results.record(" in x[0].astext()]
+    title = "Run this chapter, and what a run records" if results else "Run this chapter"
+    box = run_box(docname, title, command, extras=extras)
     box["classes"].append("dropdown")
-    for cell in code:
-        if cell.get("hide_mode") and "results.record(" in cell[0].astext():
-            cell.parent.remove(cell)
-            cell["hide_mode"], cell.children = None, cell.children[1:]
-            box += [nodes.paragraph("", "A run records these results:"), cell]
+    for cell in results:
+        cell.parent.remove(cell)
+        cell["hide_mode"], cell.children = None, cell.children[1:]
+        box += [nodes.paragraph("", "A run records these results:"), cell]
     doctree[-1].append(box)
 
 
