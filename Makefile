@@ -22,8 +22,9 @@ pdf: $(READY) # the whole book as one PDF, printed by Chromium; no chapter is ex
 	$(BIN)/python -m orabook.builder.pdf
 links: $(READY) # asks the address behind every link of the book; needs a network
 	$(BIN)/jupyter-book build --builder linkcheck --path-output _build/links .
-lab: $(READY) # the chapters in JupyterLab, on this machine only, with a secret token
-	$(BIN)/jupyter-lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=book
+lab: $(READY) # the chapters in JupyterLab, on this machine only, with a secret token and no news
+	JUPYTER_CONFIG_PATH="$(CURDIR)/.jupyter" $(BIN)/jupyter-lab --ServerApp.ip=127.0.0.1 \
+	    --ServerApp.root_dir=book
 
 test: $(READY) # the tests that need neither a browser nor PyTorch; the chapters beside their outputs
 	$(PYTEST) -m "not slow and not browser and not torch"

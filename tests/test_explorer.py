@@ -254,7 +254,7 @@ def test_a_seed_is_a_run(page):
     press(page, "100 more runs")
     tally = find(page, ".game-tally").text
     mean = re.search(r"100 runs of this mechanism so far: mean bound ([\d.]+)", tally)[1]
-    games = "return Array.from({length: 100}, (_, i) => window.oneRunGame.play('response', i + 1))"
+    games = "return Array.from({length: 100}, (_, i) => oneRunGame.play('response', i + 101))"
     counts = [(each["v"], each["r"]) for each in page.execute_script(games)]
     bounds = oralib.epsilon_lower_bound(*np.transpose(counts))
     assert -1e-9 <= bounds.mean() - float(mean) < 0.01  # rounded down, as the bounds are

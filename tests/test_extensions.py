@@ -129,6 +129,7 @@ def html(tmp_path_factory):
         text(":::{solution-end}\n:::\n\nAfter all."),
         text(":::{div} calculator\nNeeds JavaScript.\n:::"),
         text(":::{nb-exec-table}\n:::"),
+        code("from orabook import results\n\nresults.record(thrice=3 * x)", "hide-input"),
     ]
     write_book(folder, cells)
     done = build(folder)
@@ -195,7 +196,10 @@ def test_exercises_and_folded_solutions(pages):
 
 
 def test_how_to_run_a_chapter_stands_at_its_end(pages):
-    box = pages["chapter"].split("Run this chapter")[1].split("</article>")[0]
+    before, box = pages["chapter"].split("</article>")[0].split("Run this chapter")
+    assert before.rpartition('<div class="')[2].startswith("run dropdown admonition")
+    assert "results.record" not in before + box
+    assert "thrice" in box
     assert "orabook run book/chapter.ipynb -p x=1.25" in box
     assert ".whl[runs]" in re.sub(r"<.*?>", "", box)
     assert re.findall(r'href="(../downloads/oralib-[^"]*(?:whl|gz))"', box)

@@ -49,15 +49,13 @@ def lab(tmp_path_factory):
     shutil.copytree(ROOT / "book", book, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     write_chapter(book / "small.ipynb")
     folders = {name: home / name.lower() for name in ("CONFIG", "DATA", "RUNTIME")}
-    news = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
-    (folders["CONFIG"] / "labconfig").mkdir(parents=True)
-    (folders["CONFIG"] / "labconfig" / "page_config.json").write_text(json.dumps(news))
     settings = home / "settings" / "@jupyterlab" / "notebook-extension"
     settings.mkdir(parents=True)  # all cells in the page, also those that are scrolled away
     (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}')
     environment = {name: value for name, value in os.environ.items() if "JUPYTER" not in name}
     environment |= {f"JUPYTER_{name}_DIR": str(folder) for name, folder in folders.items()}
     environment |= {"JUPYTERLAB_SETTINGS_DIR": str(home / "settings"), "HOME": str(home)}
+    environment |= {"JUPYTER_CONFIG_PATH": str(ROOT / ".jupyter")}  # as `make lab` has it
     command = [
         *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
         *("--ServerApp.ip=127.0.0.1", "--ServerApp.port=0", "--expose-app-in-browser"),
@@ -121,6 +119,7 @@ def count(browser, selector):
 def test_a_small_chapter(lab, browser):
     open_notebook(browser, lab, "small.ipynb")
     run_all(browser)
+    assert "Jupyter news" not in browser.execute_script("return document.body.innerText")
     assert count(browser, "aside.myst-proof .katex") == 1
     assert wait_for(browser, "return document.body.innerText.includes('The square is 2.250, see')")
     assert count(browser, "a.hover-link[href='#paper-theorem-5-2']") == 1

@@ -176,7 +176,7 @@
       ratio = f / w;
     }
     let slope = v * w; // times qc: d/dε P[Bin(r, q) >= k] = k pmf(k) (1 - q)
-    if (budget === 0 || rule === "plain") return [f, slope * qc];
+    if (budget === 0 || rule === "pure") return [f, slope * qc];
     if (rule === "steinke") {
       const [start, mean] = bestWindow(v, r, q, qc);
       slope += ((2 * budget) / (v - start)) * (start * pmf(start, r, q, qc) - slope);
@@ -287,7 +287,7 @@
     return rule === "anytime" ? anytimeBound(audit, beta) : lowerBound(rule, audit, beta);
   }
 
-  /** The p-value of a rule at a level ε. */
+  /** The p-value of a rule at a privacy level ε. */
   function pValue(rule, audit, epsilon) {
     if (isLowered(rule)) {
       const [counts, lost] = lowered(audit);
@@ -300,7 +300,7 @@
   /** The share λ of β that is set aside for δ: split_for(n, delta, beta) of oralib. */
   function splitFor(n, delta, beta) {
     const r = Math.max(1, Math.floor(Math.min(60, n) / 2));
-    const above = (v) => pValue("plain", { v, r, budget: 0 }, 0);
+    const above = (v) => pValue("pure", { v, r, budget: 0 }, 0);
     let rejected = 1;
     while (rejected < r && !(above(rejected) <= beta)) rejected++;
     const next = rejected < r ? above(rejected + 1) : 0;
@@ -311,7 +311,7 @@
   // ---------------------------------------------------------------------------------------------
   // Which bound is valid: oralib/bounds/valid.py
 
-  const RULES = ["plain", "steinke", "exact", "split", "anytime"];
+  const RULES = ["pure", "steinke", "exact", "split", "anytime"];
 
   /** [the rule that is proved for such an audit, or null, and then why there is none]. */
   function validRule({ delta, number, feedback, coins }) {
@@ -327,7 +327,7 @@
     if ((feedback === "full" || feedback === "list") && number !== "fixed") {
       return [delta > 0 ? "anytime lowered" : "anytime", null];
     }
-    if (delta === 0) return ["plain", null];
+    if (delta === 0) return ["pure", null];
     if (number !== "fixed") return ["split", null];
     return [feedback === "full" ? "any order" : "exact", null];
   }
@@ -339,8 +339,8 @@
     const told = feedback === "full" || feedback === "list";
     if (coins !== "independent") return [false, "not valid: no fair coin for each element"];
     if (feedback === "all others") return [false, "not valid: all other elements are known"];
-    if (rule === validRule(audit)[0]) return [true, "valid: this is the bound"];
-    const pure = rule === "plain" || rule === "anytime" || delta === 0;
+    if (rule === validRule(audit)[0]) return [true, "valid: use this one"];
+    const pure = rule === "pure" || rule === "anytime" || delta === 0;
     if (pure && rule !== "anytime" && told && !fixed) {
       return [false, "not valid: the guesser knew how it was doing, and r was not fixed"];
     }
@@ -350,8 +350,8 @@
     if (!pure && rule !== "split" && !fixed) return [false, "not proved: r was not fixed"];
     if (!pure && rule === "steinke" && beta > 0.5) return [false, "not proved for β above ½"];
     if (pure && delta > 0) return [false, "for claims with δ\u00a0=\u00a00 only"];
-    if (delta === 0 && rule !== "anytime") return [true, "the same as plain for δ\u00a0=\u00a00"];
-    return [true, "valid, too"];
+    if (delta === 0 && rule !== "anytime") return [true, "for δ\u00a0=\u00a00 the same as ε′(v, r)"];
+    return [true, "also valid"];
   }
 
   /** All numbers of an audit with checked inputs v, r, n, delta, beta, number, feedback, coins. */
@@ -388,13 +388,13 @@
     { name: "r", label: "guesses taken", symbol: "r" },
     { name: "n", label: "elements", symbol: "n" },
     { name: "delta", label: "of the claim", symbol: "δ" },
-    { name: "beta", label: "failure rate", symbol: "β" },
+    { name: "beta", label: "failure probability", symbol: "β" },
   ];
   const CHOICES = [
     {
       name: "number",
       legend: "The number of guesses r was",
-      options: { fixed: "fixed in advance", output: "left to the output" },
+      options: { fixed: "fixed in advance", output: "determined by the output" },
     },
     {
       name: "feedback",
@@ -402,32 +402,42 @@
       options: {
         none: "nothing",
         "one-way": "one-way: coins of skipped elements",
-        list: "list: all coins so far, in an order settled before",
-        full: "full: all coins so far",
+        list: "list: coins of earlier elements on a fixed list",
+        full: "full: coins of all elements it is done with",
         "all others": "all other coins",
       },
     },
     {
       name: "coins",
       legend: "The elements were included",
-      options: { independent: "by a fair coin each", balanced: "just half of them" },
+      options: { independent: "by a fair coin each", balanced: "exactly half of them" },
     },
   ];
   const EXAMPLE = {
-    ...{ v: "75", r: "100", n: "1000", delta: "1e-4", beta: "0.05" },
+    ...{ v: "75", r: "100", n: "1000", delta: "1e-5", beta: "0.05" },
     ...{ number: "fixed", feedback: "none", coins: "independent" },
+  };
+  const EXAMPLES = {
+    "a fixed number of guesses": EXAMPLE,
+    "a threshold on the privacy loss": {
+      ...{ ...EXAMPLE, v: "160", r: "210", n: "10000", number: "output" },
+    },
+    "a guesser that was told its successes and could stop": {
+      ...{ ...EXAMPLE, v: "731", r: "1000", delta: "0", number: "output", feedback: "full" },
+    },
   };
 
   const shorten = (text) => (text.length > 30 ? `${text.slice(0, 30)}…` : text);
 
-  /** A number, or a sentence that says why the text is none. Also 10^-5 and 64_000 are numbers. */
+  /** A number, or a sentence that says why the text is none. Also 10^-5 and 64,000 are numbers. */
   function parse(text) {
-    const clean = text.trim().replace(/[−–]/g, "-").replace(/(\d)_(?=\d)/g, "$1");
+    const typed = text.trim().replace(/[−–]/g, "-").replace(/(\d)_(?=\d)/g, "$1");
+    const clean = /^[1-9]\d{0,2}(,\d{3})+$/.test(typed) ? typed.replaceAll(",", "") : typed;
     if (clean === "") return "Please fill this in.";
     const power = /^(?:(\d+\.?\d*|\.\d+)\s*[*·×x]\s*)?10\s*(?:\^|\*\*)\s*([+-]?\d+)$/.exec(clean);
     const written = power ? `${power[1] ?? 1}e${power[2]}` : clean;
     if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(written)) {
-      if (/^[\d.,]+$/.test(clean)) return "Please write 64000 or 0.05, without a comma.";
+      if (/^[\d.,]+$/.test(clean)) return "Please write 64,000 or 0.05.";
       if (/^[\d.]+\s*%$/.test(clean)) return "Please write 0.05 for 5%.";
       return `“${shorten(clean)}” is not a number.`;
     }
@@ -437,7 +447,7 @@
   }
 
   function parseCount(name, text, most) {
-    if (/^\s*\d{1,3}(\.\d{3})+\s*$/.test(text)) return "Please write 64000, without a point.";
+    if (/^\s*\d{1,3}(\.\d{3})+\s*$/.test(text)) return "Please write 64,000 or 64000.";
     const value = parse(text);
     if (typeof value === "string") return value;
     if (value < 0) return `${name} must be at least 0.`;
@@ -508,8 +518,8 @@
   }
 
   function confidence(beta) {
-    if (beta < 1e-6) return `1 − ${exactly(beta)}`; // a percentage would be rounded to 100%
-    return `${Number((100 - 100 * beta).toPrecision(10))}%`;
+    if (beta < 1e-6) return `confidence 1 − ${exactly(beta)}`; // not rounded to 100%
+    return `${Number((100 - 100 * beta).toPrecision(10))}% confidence`;
   }
 
   /** How a claim reads at this δ. */
@@ -528,30 +538,30 @@
     }
     return [
       `ε is at least\u00a0${down(bound)} at\u00a0δ\u00a0=\u00a0${exactly(delta)}`,
-      `With confidence ${confidence(beta)}, this mechanism is not ${claim(delta)} ` +
+      `With ${confidence(beta)}, this mechanism is not ${claim(delta)} ` +
         `for any ε below ${down(bound)}.`,
     ];
   }
 
   function whyNothing({ v, r, budget, window, beta, bounds, rule }) {
     if (r === 0) return "since there are no guesses";
-    if (2 * v <= r) return "since no more than half of the guesses are right";
-    if (bounds.plain === 0) {
-      return `since coins alone do as well with a probability above ${exactly(beta)}`;
+    if (2 * v <= r) return "since no more than half the guesses are right";
+    if (bounds.pure === 0) {
+      return `since blind guesses do as well with a probability above ${exactly(beta)}`;
     }
     if (rule.startsWith("anytime") && bounds.anytime === 0) {
-      return "since more right guesses are needed where one may stop when it looks good";
+      return "since more right guesses are needed if the guesser may stop when it likes";
     }
     if (isLowered(rule)) {
       return (
-        `since a mechanism may give n δ = ${roughly(budget)} elements away, for which ` +
-        `${grouped(window - 1)} of the right guesses and ${roughly(budget / (2 * window))} of ` +
-        `level ${exactly(beta)} are set aside`
+        `since a mechanism may reveal n δ = ${roughly(budget)} elements outright. To allow for ` +
+        `this, ${grouped(window - 1)} right guesses are not counted, and β = ${exactly(beta)} is ` +
+        `reduced by ${roughly(budget / (2 * window))}`
       );
     }
     return (
-      `since a mechanism may give n δ = ${roughly(budget)} elements away, too many for level ` +
-      `${exactly(beta)} beside so few guesses`
+      `since a mechanism may reveal n δ = ${roughly(budget)} elements outright, too many for so ` +
+      `few guesses and β = ${exactly(beta)}`
     );
   }
 
@@ -562,7 +572,7 @@
     const epsilon = Number.isFinite(estimate) ? estimate.toFixed(3).replace("-", "−") : infinite;
     return (
       `${grouped(v)} of ${grouped(r)} guesses are right, or ${percent}%: by the accuracy alone ` +
-      `ε = ${epsilon}. That is an estimate and no bound.`
+      `ε = ${epsilon}. This is an estimate, not a bound.`
     );
   }
 
@@ -583,26 +593,27 @@
   }
 
   const NAMES = {
-    plain: "plain, ε′(v, r)",
-    steinke: "usual (Steinke et al.)",
-    exact: "exact",
-    split: "split",
-    anytime: "anytime",
-    "any order": "any order",
-    "anytime lowered": "anytime lowered",
+    pure: "bound ε′(v, r)",
+    steinke: "Steinke et al.’s bound",
+    exact: "exact bound",
+    split: "split bound",
+    anytime: "anytime bound",
+    "any order": "any-order bound",
+    "anytime lowered": "anytime bound, lowered",
   };
 
   function assumes(rule, share) {
+    const told = "any feedback except all other coins";
     return {
-      plain: "δ = 0, and r fixed in advance or feedback none or one-way",
-      steinke: "r fixed in advance, feedback none, one-way or list, β at most ½",
-      exact: "r fixed in advance, feedback none, one-way or list",
+      pure: "δ = 0, and r fixed in advance or feedback nothing or one-way",
+      steinke: "r fixed in advance; feedback nothing, one-way or list; β at most ½",
+      exact: "r fixed in advance; feedback nothing, one-way or list",
       split:
-        `feedback none or one-way; a share λ\u00a0=\u00a0${roughly(share)} of β was set aside ` +
-        "before",
-      anytime: "δ = 0; any feedback about elements that are done, any reason to stop",
-      "any order": "r fixed in advance; any feedback about elements that are done",
-      "anytime lowered": "any feedback about elements that are done, any reason to stop",
+        "feedback nothing or one-way; a share " +
+        `λ\u00a0=\u00a0${roughly(share)} of β set aside in advance`,
+      anytime: `δ = 0; ${told}; any reason to stop`,
+      "any order": `r fixed in advance; ${told}`,
+      "anytime lowered": `${told}; any reason to stop`,
     }[rule];
   }
 
@@ -695,7 +706,7 @@
       parts.push(make("text", { class: "y tick", x: left - 6, y: y + 4 }, label));
     }
     const middle = (left + right) / 2;
-    parts.push(make("text", { class: "x", x: middle, y: height - 6 }, "hypothetical level ε"));
+    parts.push(make("text", { class: "x", x: middle, y: height - 6 }, "hypothetical privacy level ε"));
     parts.push(make("text", { x: 6, y: 13 }, "p-value"));
 
     if (bound > 0) {
@@ -773,7 +784,7 @@
   }
 
   function comparison(audit) {
-    const heads = ["rule", "bound (nats)", "for this audit", "what it assumes"];
+    const heads = ["bound", "ε (nats)", "for this audit", "what it assumes"];
     const cells = heads.map((head, i) =>
       make("th", { scope: "col", class: i === 1 ? "number" : "word" }, head),
     );
@@ -834,6 +845,11 @@
       make("div", { class: "fields" }, ...NUMBERS.map(numberField)),
       ...CHOICES.map(choiceField),
     );
+    const examples = Object.entries(EXAMPLES).flatMap(([words, raw]) => [
+      make("a", { href: queryOf(raw) }, words),
+      "; ",
+    ]);
+    const offered = make("p", { class: "examples" }, "Examples: ", ...examples.slice(0, -1), ".");
     const notes = make("div", { class: "notes", role: "alert" });
     const headline = make("p", { class: "headline" });
     const sentence = make("p", { class: "sentence" });
@@ -849,7 +865,8 @@
     const copy = make("button", { type: "button" }, "Copy link");
     const copied = make("span", { class: "copied", role: "status" });
     const details = make("div", { class: "details" }, estimate, figure, table, lines);
-    host.replaceChildren(form, notes, result, make("p", { class: "share" }, copy, copied), details);
+    const share = make("p", { class: "share" }, copy, copied);
+    host.replaceChildren(offered, form, notes, result, share, details);
 
     let shown = null; // the audit whose numbers are on the page
     let width = 0; // of its chart
@@ -907,9 +924,9 @@
       figure.hidden = refused;
       caption.textContent = refused
         ? ""
-        : `The p-value of these counts over ε: bold for the ${shown.rule} bound, which is the ` +
-          "valid one, thin for the others of the table. Levels whose p-value is at most β are " +
-          "refuted; where it reaches β is the bound.";
+        : `The p-value of these counts for each ε: bold for the ${NAMES[shown.rule]}, which is ` +
+          "the one proved for this audit, thin for the others in the table. Each ε whose p-value " +
+          "is at most β is refuted; the bound is where the p-value reaches β.";
       draw();
       table.replaceChildren(comparison(shown));
       same.textContent = refused ? "Python refuses with the same words:" : "The same in Python:";
@@ -952,7 +969,7 @@
       }
     });
 
-    // Examples in the text are links that fill the form.
+    // Examples are links that fill the form.
     document.addEventListener("click", (event) => {
       const link = event.target.closest?.('a[href^="?v="]');
       if (!link || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -104,7 +104,7 @@
     );
     return { box, number, below };
   };
-  const bound = tile("mean valid bound", "");
+  const bound = tile("mean exact bound", "");
   const meter = make("span", { class: "explorer-meter", "aria-hidden": "true" }, make("span"));
   bound.box.append(meter);
   const estimate = tile("estimate", "what the mean accuracy suggests; not a bound");

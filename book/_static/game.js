@@ -197,7 +197,8 @@
     pause();
     const known = past[name];
     let fresh = 0;
-    for (let other = 1; fresh < 100; other++) {
+    // The first hundred seeds are for runs step by step.
+    for (let other = 101; fresh < 100; other++) {
       if (!known.has(other)) {
         known.set(other, play(name, other).bound);
         fresh += 1;
@@ -358,12 +359,16 @@
     const bounds = [...past[name].values()];
     if (!bounds.length) return "";
     const mean = bounds.reduce((a, b) => a + b, 0) / bounds.length;
+    const squares = bounds.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+    const error = Math.sqrt(squares / (bounds.length - 1) / bounds.length);
+    const chance = bounds.length > 9 ? ` ± ${error.toFixed(2)}` : ""; // of fewer it means little
     const { epsilon } = MECHANISMS[name];
     const above = bounds.filter((value) => value > epsilon).length;
     const many = bounds.length === 1 ? "One run" : `${bounds.length} runs`;
     return (
-      `${many} of this mechanism so far: mean bound ${down(mean)}, largest ${down(Math.max(...bounds))}` +
-      (Number.isFinite(epsilon) ? `; ${above || "none"} above ε, where 5% are allowed.` : "; the truth is ∞.")
+      `${many} of this mechanism so far: mean bound ${down(mean)}${chance}, largest ${down(Math.max(...bounds))}` +
+      (Number.isFinite(epsilon) ? `; ${above || "none"} above ε, where 5% are allowed.` : "; the truth is ∞.") +
+      (chance ? " (± is one standard error.)" : "")
     );
   };
 

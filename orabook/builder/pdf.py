@@ -100,7 +100,7 @@ def unfold(fold: Any) -> None:
         fold.name = "div"
         fold["class"] = ["unfolded", *classes]
     else:
-        (fold.parent if title.startswith("Results that a run") else fold).decompose()
+        fold.decompose()
 
 
 def link_inside(link: Any, page: str, pages: list[str]) -> None:

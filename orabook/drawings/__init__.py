@@ -4,9 +4,13 @@ Each function returns a picture that a notebook shows by itself. Pictures are si
 their text is large, so that it can still be read on a phone.
 """
 
-from orabook.drawings.audits import idea_of_the_exact_bound, one_run_game, three_gaps
+from orabook.drawings.audits import (
+    idea_of_the_exact_bound,
+    one_run_game,
+    three_gaps,
+    ways_of_feedback,
+)
 from orabook.drawings.canaries import canaries_on_coordinates, hopping_canaries
-from orabook.drawings.chart import ways_of_feedback, which_bound
 
 __all__ = ["canaries_on_coordinates", "hopping_canaries", "idea_of_the_exact_bound"]
-__all__ += ["one_run_game", "three_gaps", "ways_of_feedback", "which_bound"]
+__all__ += ["one_run_game", "three_gaps", "ways_of_feedback"]

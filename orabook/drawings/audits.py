@@ -1,4 +1,4 @@
-"""What an audit is and what it cannot see: the game, its gaps, and the exact bound."""
+"""What an audit is and what it cannot see: the game, its gaps, feedback, and the exact bound."""
 
 from typing import Any
 
@@ -6,8 +6,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from orabook.drawings.pen import LARGE, RIGHT, SMALL, WRONG, Page
+from orabook.drawings.pen import LARGE, RIGHT, SMALL, WIDTH, WRONG, Page
 from orabook.figures.style import BLUE, GREEN, GREY, ORANGE, RED, Picture, in_house_style
+from orabook.which_bound import NAMES, valid_bound
 from oralib.bounds import p
 
 
@@ -126,6 +127,43 @@ def _worth_of_a_leak(v: int, r: int, level: float) -> NDArray[np.float64]:
     below, from_here = np.cumsum(law), np.cumsum(law[::-1])[::-1]
     gain = from_here[np.maximum(v, j)] * below[np.minimum(v, j) - 1]
     return gain / (j * law[j])
+
+
+@in_house_style
+def ways_of_feedback() -> Picture:
+    """What the guesser is told as it goes, and which bound is valid for ε-DP if r is not fixed."""
+    page = Page(4.5)
+    coins = (True, False, False, True, True)
+    guesses = (None, False, None, True, False)
+    columns = 1.48 + 0.58 * np.arange(len(coins))
+    said, time, *heights = 4.15, 3.53, 2.9, 2.1, 1.3
+
+    page.say(0.12, said, "guesses", ha="left")
+    page.say(0.12, time, "is told", ha="left")
+    page.arrow((columns[0] - 0.3, time), (columns[-1] + 0.38, time), linewidth=1.2)
+    page.say(columns[-1] + 0.45, time, "time", SMALL, ha="left", color=GREY)
+    for x, guess in zip(columns, guesses, strict=True):
+        page.guess(x, said, guess, said - 0.27)
+
+    for feedback, y in zip(("none", "one-way", "full"), heights, strict=True):
+        words = f"{'without' if feedback == 'none' else feedback}\nfeedback"
+        page.say(0.12, y, words, ha="left", fontweight="bold")
+        for x, coin, guess in zip(columns, coins, guesses, strict=True):
+            if feedback == "full" or (feedback == "one-way" and guess is None):
+                page.coin(x, y, coin, BLUE)
+            else:
+                page.hidden_coin(x, y)
+        valid, paper = valid_bound(feedback, False, 0.0), NAMES["pure"]
+        verdicts = [(RIGHT, valid, GREEN)]
+        if valid != paper:
+            verdicts.insert(0, (WRONG, paper, RED))
+        for i, (mark, words, colour) in enumerate(verdicts):
+            at = y + 0.17 * (len(verdicts) - 1) - 0.34 * i
+            page.say(4.27, at, mark, 17, color=colour, fontweight="bold")
+            page.say(4.46, at, words, ha="left")
+    words = f"{RIGHT} valid   {WRONG} not valid   (for δ = 0, r not fixed)"
+    page.say(WIDTH / 2, 0.42, words, color=GREY)
+    return page.picture
 
 
 @in_house_style

@@ -1,8 +1,9 @@
 """How a chapter begins and ends: its set-up as one folded block, and how to run it.
 
 Folded cells next to the parameters cell are shown as one folded block with it. A chapter with
-parameters ends with a box that says how to run it, with the files that the book carries
-(``orabook.builder.downloads``); ``:::{run-this-book}`` is one for all chapters.
+parameters ends with a folded box that says how to run it, with the files that the book carries
+(``orabook.builder.downloads``), and which results a run records; ``:::{run-this-book}`` is an open
+box for all chapters.
 """
 
 import ast
@@ -91,15 +92,23 @@ def run_box(docname, title, *commands, extras=()):
 
 
 def add_run_box(app, doctree):
-    """End a chapter with parameters with a box that says how to run it."""
-    for cell in doctree.findall(nodes.container):
-        tags = cell.get("cell_metadata", {}).get("tags", [])
-        if "parameters" in tags and cell.get("nb_element") == "cell_code" and cell.children:
-            docname = app.env.docname
-            command = f"orabook run {docname}.ipynb -p {example(cell[0].astext())}"
-            extras = stored_outputs.extras(Path(app.env.doc2path(docname)))
-            doctree[-1].append(run_box(docname, "Run this chapter", command, extras=extras))
-            return
+    """End a chapter with parameters with a folded box: how to run it, and what a run records."""
+    code = [x for x in doctree.findall(nodes.container) if x.get("nb_element") == "cell_code"]
+    tagged = [x for x in code if "parameters" in x["cell_metadata"].get("tags", []) and x.children]
+    if not tagged:
+        return
+    docname = app.env.docname
+    command = f"orabook run {docname}.ipynb -p {example(tagged[0][0].astext())}"
+    extras = stored_outputs.extras(Path(app.env.doc2path(docname)))
+    results = [x for x in code if x.get("hide_mode") and "results.record(" in x[0].astext()]
+    title = "Run this chapter, and what a run records" if results else "Run this chapter"
+    box = run_box(docname, title, command, extras=extras)
+    box["classes"].append("dropdown")
+    for cell in results:
+        cell.parent.remove(cell)
+        cell["hide_mode"], cell.children = None, cell.children[1:]
+        box += [nodes.paragraph("", "A run records these results:"), cell]
+    doctree[-1].append(box)
 
 
 class RunThisBook(SphinxDirective):

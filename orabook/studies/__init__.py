@@ -12,7 +12,7 @@
 - :mod:`~orabook.studies.overclaims`: how often bounds fail where their assumptions do;
 - :mod:`~orabook.studies.success`: how often guesses are right given all other elements;
 - :mod:`~orabook.studies.universe`: the paper's privacy notions for any product distribution;
-- :mod:`~orabook.studies.counterexamples`: a guesser and a mechanism that break the paper's bound.
+- :mod:`~orabook.studies.counterexamples`: a guesser and a mechanism that break the bound ε'(v, r).
 """
 
 from orabook.studies.ceiling import isolated_ceiling

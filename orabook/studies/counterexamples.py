@@ -1,4 +1,4 @@
-"""A guesser and a mechanism that break the bound of the paper under full feedback (Appendices A and E)."""
+"""A guesser and a mechanism that break ε'(v, r) under full feedback (Appendices A and E)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
