@@ -192,7 +192,7 @@ def origin_of(chapter: Chapter, inputs: Sequence[Path]) -> dict[str, Any]:
 
 
 def _sources_digest() -> str:
-    """A digest of the sources of oralib and orabook, read each time: they may change during a sweep."""
+    """A digest of the sources of oralib and orabook, read each time, as a sweep is long."""
     digest = sha256()
     for package in (Path(oralib.__file__).parent, Path(orabook.__file__).parent):
         for path in sorted(package.rglob("*.py")):
