@@ -22,6 +22,34 @@ BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PINK, GREY = "#56B4E9", "#CC79A7", "#555555"
 CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY)
 
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+
+
+def _in_turn(*names: str) -> dict[str, tuple[str, Any]]:
+    return dict(zip(names, zip(CYCLE, DASHES, strict=True), strict=False))
+
+
+#: Colour and dashes of what comes back in many pictures: {kind: {how the label begins: look}}.
+LOOKS: dict[str, dict[str, tuple[str, Any]]] = {
+    "bound": {
+        "exact bound": (BLUE, "-"),
+        "Steinke et al.'s bound": (RED, "--"),
+        "split bound": (GREEN, "-."),
+        "anytime bound": (PINK, ":"),
+    },
+    "feedback": {
+        "without feedback": (GREY, "-"),
+        "one-way feedback": (SKY, "--"),
+        "full feedback": (ORANGE, "-."),
+    },
+    "mechanism": _in_turn(
+        "randomized response", "Local Laplace", "All or Nothing", "Name and Shame", "Count"
+    ),
+    "privacy level": _in_turn("ε = 1", "ε = 2", "ε = 4", "ε = 8", "ε = 16"),
+}
+#: Dashes of levels, which are black.
+REFERENCES = {"certified ε": "--", "exact ε": ":", "½, blind guessing": ":"}
+
 #: A curve: x and y, or x, y and the standard error of y.
 Curve = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
 
