@@ -122,7 +122,7 @@ def finish(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False, **options:
 
 
 def legend(picture: Picture, columns: int = 2, *, spare: int = 4) -> None:
-    """Above the axes; each label once. There is room for ``spare`` rows, and it grows for more."""
+    """One legend above all panels, each label once; each row beyond ``spare`` adds height."""
     found: dict[str, Any] = {}
     for axes in picture.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

@@ -76,7 +76,7 @@ _DOTS, _SHOWN = 200, 100
 
 
 class Picture(Figure):
-    """A Matplotlib figure that belongs only to its caller, and that a notebook shows as PNG."""
+    """A Matplotlib figure outside pyplot's registry, which a notebook shows as PNG."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
