@@ -28,12 +28,12 @@ function tooWide() {
     .map((x) => x.outerHTML.slice(0, 160));
 }
 
-/* Leave only what is known last: the first sheets of chapters, given by their ids, in the table of
+/* Leave only what is known last: the first sheets of chapters, as pairs with ids, in the table of
    contents, and the head of each sheet: the first chapter that begins there, or that goes on. */
 function leaveNumbers(begins, last) {
   const heads = {};
   let before = 0;
-  for (const [id, sheet] of Object.entries(begins)) {
+  for (const [id, sheet] of begins) {
     const [words, number] = document.querySelector(`nav a[href="#${id}"]`).children;
     number.textContent = sheet;
     for (let x = sheet + (sheet === before); x <= last; x++) heads[x] = words.textContent;

@@ -257,7 +257,8 @@ def main() -> None:
         whole = print_out(chromium)
         # Only now do we know on which sheet each chapter begins. To print everything again would
         # take minutes, so numbers and heads are printed alone, and laid onto the sheets.
-        chromium.execute_script("leaveNumbers(...arguments)", sheets(whole), len(whole.pages))
+        begins = list(sheets(whole).items())  # a dict would be sorted on its way
+        chromium.execute_script("leaveNumbers(...arguments)", begins, len(whole.pages))
         numbers = print_out(chromium, whole=False)
     writer = PdfWriter(clone_from=whole)
     for sheet, stamp in zip(writer.pages, numbers.pages, strict=True):
