@@ -13,7 +13,7 @@ from matplotlib.text import Text
 import oralib
 from ledger import worst_cases
 from orabook import drawings
-from orabook.drawings.audits import _worst_law, _gain_from_a_leak
+from orabook.drawings.audits import _gain_from_a_leak, _worst_law
 from orabook.drawings.chart import CALLS, QUESTIONS, bound_chart
 from oralib.bounds.valid import FEEDBACKS, anytime_window
 

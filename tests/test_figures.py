@@ -198,6 +198,8 @@ def test_a_meaning_has_one_look_whatever_else_is_drawn():
             assert len({colour for colour, _, _ in found.values()}) == len(found)
     assert looks(["exact bound (ours)", "ε = 10"])["exact bound (ours)"] == (BLUE, "-", "o")
     assert looks(["ε = 10", "ε = 1"])["ε = 10"][0] != looks(["ε = 1"])["ε = 1"][0]  # no beginning
+    for kind in ("bound", "feedback"):  # also in the dark, where pale colours become dark
+        assert all(contrast(colour, "white") > 3 for colour, _ in LOOKS[kind].values())
     fixed, free = looks(["full feedback, r fixed", "full feedback, r free"]).values()
     assert fixed[0] == free[0]
     assert fixed[1] != free[1]

@@ -247,8 +247,8 @@ def main() -> None:
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it counts objects unlike Chromium
     with printer() as chromium:
         PDF.parent.mkdir(parents=True, exist_ok=True)
-        for sheet in ("print.css", "print.js"):
-            shutil.copy(BOOK / "_static" / sheet, HTML / "_static")
+        for name in ("print.css", "print.js"):
+            shutil.copy(BOOK / "_static" / name, HTML / "_static")
         page = PDF.with_suffix(".html")
         page.write_text(joined(), encoding="utf-8")
         lay_out(chromium, page)

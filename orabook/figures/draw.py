@@ -74,7 +74,7 @@ def looks(labels: Iterable[str]) -> dict[str, tuple[str, Any, str]]:
     the kinds that are there. Where a colour comes back, dashes and marker differ.
 
     >>> looks(["one-way feedback, 10 runs", "all guessed"])
-    {'one-way feedback, 10 runs': ('#56B4E9', '--', '<'), 'all guessed': ('#0072B2', '-', 'o')}
+    {'one-way feedback, 10 runs': ('#6A3D9A', '--', 'o'), 'all guessed': ('#0072B2', '-', 'o')}
     """
     names, own, taken = list(labels), dict[str, tuple[str, Any]](), set[str]()
     for label, kind in product(names, LOOKS.values()):

@@ -1,7 +1,7 @@
 """The style of the house: colours, the kind of figure that a notebook shows, axes and legends.
 
-Colours are those of Okabe and Ito, which colour-blind readers can tell apart; the background is
-opaque, so that axes stay readable on a dark page.
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart, and two darker ones;
+the background is opaque, so that axes stay readable on a dark page.
 """
 
 from collections.abc import Callable
@@ -19,14 +19,14 @@ from PIL import Image
 from orabook.figures.data import Note, table_of, with_data
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-SKY, PINK, GREY = "#56B4E9", "#CC79A7", "#555555"
-CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY)
+SKY, PINK, GREY, VIOLET, BROWN = "#56B4E9", "#CC79A7", "#555555", "#6A3D9A", "#8C5A00"
+CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY, VIOLET, BROWN)
 
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 
 
 def _in_turn(*names: str) -> dict[str, tuple[str, Any]]:
-    return dict(zip(names, zip(CYCLE, DASHES, strict=True), strict=False))
+    return dict(zip(names, zip(CYCLE, DASHES, strict=False), strict=False))
 
 
 #: Colour and dashes of what comes back in many pictures: {kind: {how the label begins: look}}.
@@ -39,8 +39,8 @@ LOOKS: dict[str, dict[str, tuple[str, Any]]] = {
     },
     "feedback": {
         "without feedback": (GREY, "-"),
-        "one-way feedback": (SKY, "--"),
-        "full feedback": (ORANGE, "-."),
+        "one-way feedback": (VIOLET, "--"),
+        "full feedback": (BROWN, "-."),
     },
     "mechanism": _in_turn(
         "randomized response", "Local Laplace", "All or Nothing", "Name and Shame", "Count"
