@@ -140,7 +140,8 @@ def joined() -> str:
                 heading.string = words = "Preface" if words == title else words
                 heading.name = "h1"  # it is in no part
             if name and number == 0:
-                chapter.insert(0, BeautifulSoup(f'<h1 class="part">{name}</h1>', "html.parser"))
+                part = BeautifulSoup(f'<h1 class="part">{name}</h1>', "html.parser")
+                heading.insert_before(part)  # beside it, so that they stay together
             name_and_sheet = f'<span>{words}</span> <span class="sheet"></span>'
             listing.append(f'<li><a href="#{place(page)}">{name_and_sheet}</a></li>')
             chapters.append(chapter)
