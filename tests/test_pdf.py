@@ -100,10 +100,10 @@ def test_outline_and_contents_have_every_chapter(printed):
     assert len(found) == len(chapters) < len(printed.pages)
     listed = printed.pages[1].extract_text()
     assert all(re.search(rf"\b{number}\b", listed) for number in found.values())
-    for chapter, sheet in zip(chapters, found.values(), strict=True):  # also beside its number
-        assert re.sub(r"\s+", "", chapter) in re.sub(
-            r"\s+", "", printed.pages[sheet - 1].extract_text()
-        )
+    for chapter, sheet in zip(chapters, found.values(), strict=True):  # the title, and a head
+        words = re.sub(r"\s+", "", printed.pages[sheet - 1].extract_text())
+        first = list(found.values()).index(sheet) == chapters.index(chapter)
+        assert words.count(re.sub(r"\s+", "", chapter)) >= 1 + first
     assert len(printed.pages) <= 180
 
 

@@ -84,7 +84,6 @@ def article(page: str, pages: list[str]) -> Any:
             heading.name = f"h{level + 1}"
     found.name = "section"
     found["class"] = ["chapter"]
-    found["id"] = place(page)
     return found
 
 
@@ -135,6 +134,7 @@ def joined() -> str:
         for number, page in enumerate(listed):
             chapter = article(page, pages)
             heading = chapter.find("h2")
+            heading["id"] = place(page)  # not the chapter, which may begin a sheet before it
             words = heading.get_text(" ", strip=True)
             if page == pages[0]:
                 heading.string = words = "Preface" if words == title else words
@@ -148,7 +148,7 @@ def joined() -> str:
         listing.append("</ul></li>")
     known = {element["id"] for chapter in chapters for element in chapter.find_all(id=True)}
     for link in [x for chapter in chapters for x in chapter.select('a[href^="#"]')]:
-        if link["href"][1:] not in known | set(map(place, pages)):  # it is left out
+        if link["href"][1:] not in known:  # it is left out
             link.unwrap()
     return f"""<!DOCTYPE html>
 <html lang="en" data-theme="light" data-mode="light">
