@@ -13,7 +13,7 @@ from matplotlib.text import Text
 import oralib
 from ledger import worst_cases
 from orabook import drawings, which_bound
-from orabook.drawings.audits import _worst_law, _worth_of_a_leak
+from orabook.drawings.audits import _gain_from_a_leak, _worst_law
 
 NAMES = drawings.__all__
 
@@ -134,7 +134,7 @@ def test_the_worst_law_is_that_of_the_extremal_mechanism_and_attains_the_exact_p
 
 def test_a_leak_is_worth_most_at_the_threshold():
     v, r, level = 17, 20, 1.0
-    worth = _worth_of_a_leak(v, r, level)
+    worth = _gain_from_a_leak(v, r, level)
     assert worth.argmax() + 1 == v
     k = np.arange(r + 1)
     luck = _worst_law(v, r, level, 0.0)[v:].sum()

@@ -12,6 +12,8 @@ from test_drawings import contrast
 import oralib
 from orabook import drawings, figures
 from orabook.figures.data import data_in
+from orabook.figures.draw import looks
+from orabook.figures.style import BLUE, LOOKS
 from oralib import experiments
 
 
@@ -46,9 +48,6 @@ PICTURES = {
         log_x=True,
     ),
     "mass": lambda: figures.mass({"a": ([0, 1], [0.5, 0.5]), "b": ([0, 1], [0.1, 0.9])}, "v"),
-    "law": lambda: figures.law(
-        {"Count": oralib.games.one_run_law(oralib.channel(oralib.Count(), 3), oralib.TopGuesser(2))}
-    ),
     "heatmap": lambda: figures.heatmap(
         {name: [[1, np.nan], [2, 3]] for name in "pqr"}, [1, 2], [5, 9], "x", "y", "z"
     ),
@@ -127,7 +126,7 @@ def test_numbers_of_bars_and_cells():
     assert rows(PICTURES["mass"](), series="b") == [[0, 0.1], [1, 0.9]]
     cells = [[1, 5, 1], [2, 5], [1, 9, 2], [2, 9, 3]]
     assert rows(PICTURES["heatmap"](), panel="q") == cells
-    values = rows(PICTURES["ranking"](), series="mean valid bound, ± 2 s.e.")
+    values = rows(PICTURES["ranking"](), series="mean bound, ± 2 s.e.")
     assert values == [[1, "one", 0.8, 1.2], [2, "two"]]
 
 
@@ -187,6 +186,31 @@ def test_axes_without_anything_to_show_can_be_drawn():
     figures.lines(nothing, "x", "y", log_x=True, log_y=True).draw_without_rendering()
     figures.lines({"a": ([1, 2], [0, 0])}, "x", "y", log_y=True).draw_without_rendering()
     figures.stacked({"y": nothing}, "x", log_x=True).draw_without_rendering()
+
+
+def test_a_meaning_has_one_look_whatever_else_is_drawn():
+    for kind in LOOKS.values():
+        alone = {name: looks([name])[name] for name in kind}
+        others = ["a", "b"]
+        for together in ([*kind, *others], [*others, *reversed(kind)]):
+            found = looks(together)
+            assert alone.items() <= found.items()
+            assert len({colour for colour, _, _ in found.values()}) == len(found)
+    assert looks(["exact bound (ours)", "ε = 10"])["exact bound (ours)"] == (BLUE, "-", "o")
+    assert looks(["ε = 10", "ε = 1"])["ε = 10"][0] != looks(["ε = 1"])["ε = 1"][0]  # no beginning
+    for kind in ("bound", "feedback"):  # also in the dark, where pale colours become dark
+        assert all(contrast(colour, "white") > 3 for colour, _ in LOOKS[kind].values())
+    fixed, free = looks(["full feedback, r fixed", "full feedback, r free"]).values()
+    assert fixed[0] == free[0]
+    assert fixed[1] != free[1]
+
+
+def test_certified_and_exact_levels_have_their_dashes_in_any_order():
+    for order in (("certified ε", "exact ε of it", "a"), ("a", "exact ε of it", "certified ε")):
+        levels = dict.fromkeys(order, 1.0)
+        lines = figures.lines({}, "x", "y", references=levels).axes[0].lines
+        dashes = {line.get_label(): line.get_linestyle() for line in lines}
+        assert dashes == {"certified ε": "--", "exact ε of it": ":", "a": "-."}
 
 
 def test_text_on_a_colour_can_be_read():

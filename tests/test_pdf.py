@@ -32,23 +32,29 @@ def test_links_stay_inside_lead_outside_or_become_text(href, expected):
     assert (page.a["href"] if page.a else None) == expected
 
 
-@pytest.mark.parametrize(
-    ("classes", "title", "stays"),
-    [
-        ("admonition hide above-input", "Code of this figure", ""),
-        ("admonition hide above-input", "Parameters of this chapter: click to show", "inside"),
-        ("", "4 variants: ", "inside"),
-    ],
-)
-def test_folds_are_opened_or_left_out(classes, title, stays):
-    page = soup(f'<details class="{classes}"><summary>{title}</summary><p>inside</p></details>')
-    pdf.unfold(page.details)
-    assert page.get_text() == stays
-    assert not page.details
+PIECES = {
+    '<div class="cell"><details class="hide"><summary>Code</summary><p>x</p></details></div>': "",
+    '<div class="cell"><details class="hide"><summary>Code</summary></details>'
+    '<div class="cell_output">figure</div></div>': "figure",
+    '<div class="cell"><details class="hide"><summary>Results that a run of it records</summary>'
+    '</details><div class="cell_output">recorded</div></div>': "",
+    "<section><h2>Play</h2><p>Press.</p><div class='gap-game'>Needs a screen.</div></section>": "",
+    "<section><p>Words.</p><div class='canary-slider'>Needs a screen.</div></section>": "Words.",
+    "<details><summary>Proof.</summary> It is so.</details>": "Proof. It is so.",
+    "<div class='ways-in'><a class='sd-btn' href='b.html'>Read it</a></div>": "",
+}
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_what_needs_a_screen_is_left_out(piece, monkeypatch):
+    page = soup(f'<article class="bd-article">{piece}</article>')
+    monkeypatch.setattr(pdf, "read", lambda name: page)
+    assert pdf.article("book/a", ["book/a"]).get_text() == PIECES[piece]
+    assert not page.select("details:not([open])")
 
 
 LITTLE = """<!DOCTYPE html><html><body style="margin: 0"><main style="overflow-wrap: anywhere">
-<script>window.MathJax = {startup: {promise: Promise.resolve()}}</script>
+<script>window.MathJax = {startup: {promise: Promise.resolve()}}</script><script>%s</script>
 <table style="width: 1200px"><tr><td>made to fit</td></tr></table>
 <pre style="white-space: %s; overflow-x: auto">%s</pre></main></body></html>"""
 
@@ -56,11 +62,12 @@ LITTLE = """<!DOCTYPE html><html><body style="margin: 0"><main style="overflow-w
 @pytest.mark.skipif(not shutil.which("chromedriver"), reason="needs chromium and chromedriver")
 def test_what_would_be_cut_off_is_found(tmp_path):
     page = tmp_path / "little.html"
+    script = (pdf.BOOK / "_static" / "print.js").read_text()
     with pdf.printer() as chromium:
         for space, wide in (("pre-wrap", []), ("pre", ["pre"])):
-            page.write_text(LITTLE % (space, "code " * 100))
+            page.write_text(LITTLE % (script, space, "code " * 100))
             pdf.lay_out(chromium, page)
-            found = chromium.execute_script(pdf.TOO_WIDE)
+            found = chromium.execute_script("return tooWide()")
             assert [re.match(r"<(\w+)", html)[1] for html in found] == wide
         (sheet,) = pdf.print_out(chromium).pages
     assert [round(float(x) / 72 * 25.4) for x in sheet.mediabox[2:]] in ([210, 297], [216, 279])
@@ -93,6 +100,11 @@ def test_outline_and_contents_have_every_chapter(printed):
     assert len(found) == len(chapters) < len(printed.pages)
     listed = printed.pages[1].extract_text()
     assert all(re.search(rf"\b{number}\b", listed) for number in found.values())
+    for chapter, sheet in zip(chapters, found.values(), strict=True):  # the title, and a head
+        words = re.sub(r"\s+", "", printed.pages[sheet - 1].extract_text())
+        first = list(found.values()).index(sheet) == chapters.index(chapter)
+        assert words.count(re.sub(r"\s+", "", chapter)) >= 1 + first
+    assert len(printed.pages) <= 180
 
 
 def test_every_link_leads_somewhere(printed):
@@ -121,4 +133,5 @@ def test_the_page_that_is_printed_has_all_that_its_links_ask_for():
     assert len(known) == len(set(known))
     asked = {a["href"][1:] for a in page.select('a[href^="#"]')}
     assert asked - set(known) == set()
-    assert "click to show" not in page.get_text()
+    assert not re.search("click to show|JavaScript", page.get_text())
+    assert not page.select(".sd-btn, button, input, [download]")

@@ -1,10 +1,9 @@
 """The whole book as one PDF, from the pages that ``make book`` has built.
 
 The pages are joined into one, in the order of the table of contents, and headless Chromium prints
-it: nothing is executed again, and LaTeX is not needed. The reference of the library is left out.
-Links between pages lead to places inside the PDF; links to other files become plain text. Folded
-code is left out, as its figure or table is there, except for parameters and imports, which other
-code needs. The preface says once how to run a chapter.
+it: nothing is executed again, and LaTeX is not needed. What needs a screen is left out: the things
+to play with, buttons, downloads, and folded code, whose figure or table is there. So is the
+reference of the library. Links between pages lead to places inside the PDF; others become text.
 """
 
 import base64
@@ -32,14 +31,12 @@ PDF = ROOT / "_build" / "pdf" / "auditing-differential-privacy-in-one-run.pdf"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 #: What is useless on paper.
-DROPPED = (
-    ".headerlink, script, style, .copybtn, .figure-data, .ledger-box > input, .ledger-box > label, "
-    "table.ledger details"
-)
-#: How to run a chapter; once is enough.
-RUN = ".admonition.run"
-#: The summaries of folded code that is printed.
-KEPT = re.compile("Parameters of this chapter|Set-up")
+DROPPED = """.headerlink, script, style, .copybtn, .figure-data, .ledger-box > input,
+.ledger-box > label, table.ledger details, .run, .ways-in, .on-screen, .canary-slider,
+section:has(> .calculator), section:has(> .gap-game), .cell > .hide,
+.cell:has(> .hide):not(:has(> .cell_output)), .cell:has(:-soup-contains("Results that a run"))"""
+#: The beginnings of pages that are not printed.
+LEFT_OUT = ("book/api", "book/explorer")
 MATHJAX = 'head script[src*="mathjax"]'
 
 # ------------------------------------------------------------------------------------------------
@@ -59,7 +56,7 @@ def place(page: str, anchor: str = "") -> str:
 def printed_parts() -> list[tuple[str, list[str]]]:
     """The parts of the book, each with its printed pages."""
     parts = contents(ROOT)
-    return [(name, [x for x in pages if not x.startswith("book/api")]) for name, pages in parts]
+    return [(name, [x for x in pages if not x.startswith(LEFT_OUT)]) for name, pages in parts]
 
 
 def read(page: str) -> BeautifulSoup:
@@ -72,10 +69,10 @@ def read(page: str) -> BeautifulSoup:
 def article(page: str, pages: list[str]) -> Any:
     """The content of a page, with ids and links as they are in the joined page."""
     found = read(page).select_one("article.bd-article")
-    for useless in found.select(DROPPED if page == pages[0] else f"{DROPPED}, {RUN}"):
+    for useless in found.select(DROPPED):
         useless.decompose()
     for fold in found.find_all("details"):
-        unfold(fold)
+        fold["open"] = ""
     for element in found.find_all(id=True):
         element["id"] = place(page, element["id"])
     for link in found.find_all("a", href=True):
@@ -87,20 +84,7 @@ def article(page: str, pages: list[str]) -> Any:
             heading.name = f"h{level + 1}"
     found.name = "section"
     found["class"] = ["chapter"]
-    found["id"] = place(page)
     return found
-
-
-def unfold(fold: Any) -> None:
-    """Open what is folded, or leave it out if it is the code of something shown."""
-    title = fold.summary.get_text(" ", strip=True)
-    classes = fold.get("class", [])
-    if "hide" not in classes or KEPT.search(title):
-        fold.summary.decompose()
-        fold.name = "div"
-        fold["class"] = ["unfolded", *classes]
-    else:
-        fold.decompose()
 
 
 def link_inside(link: Any, page: str, pages: list[str]) -> None:
@@ -144,25 +128,28 @@ def joined() -> str:
     pages = [page for _, listed in parts for page in listed]
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     title, footer = config["title"], config["html"]["extra_footer"].rstrip(".")
-    body, listing, styles = [], [], []
+    chapters, listing = [], []
     for name, listed in parts:
         listing.append(f"<li>{name}<ul>" if name else "<li><ul>")
         for number, page in enumerate(listed):
             chapter = article(page, pages)
             heading = chapter.find("h2")
+            heading["id"] = place(page)  # not the chapter, which may begin a sheet before it
             words = heading.get_text(" ", strip=True)
             if page == pages[0]:
                 heading.string = words = "Preface" if words == title else words
                 heading.name = "h1"  # it is in no part
             if name and number == 0:
-                chapter.insert(0, BeautifulSoup(f'<h1 class="part">{name}</h1>', "html.parser"))
+                part = BeautifulSoup(f'<h1 class="part">{name}</h1>', "html.parser")
+                heading.insert_before(part)  # beside it, so that they stay together
             name_and_sheet = f'<span>{words}</span> <span class="sheet"></span>'
             listing.append(f'<li><a href="#{place(page)}">{name_and_sheet}</a></li>')
-            label = "sheet-" + re.sub(r"\W", "-", place(page))
-            styles.append(f'@page {label} {{ @top-left {{ content: "{words}"; }} }}')
-            styles.append(f'[id="{place(page)}"] {{ page: {label}; }}')
-            body.append(str(chapter))
+            chapters.append(chapter)
         listing.append("</ul></li>")
+    known = {element["id"] for chapter in chapters for element in chapter.find_all(id=True)}
+    for link in [x for chapter in chapters for x in chapter.select('a[href^="#"]')]:
+        if link["href"][1:] not in known:  # it is left out
+            link.unwrap()
     return f"""<!DOCTYPE html>
 <html lang="en" data-theme="light" data-mode="light">
 <head>
@@ -170,7 +157,7 @@ def joined() -> str:
 <title>{title}</title>
 {head(pages)}
 <link rel="stylesheet" href="../html/_static/print.css">
-<style>{chr(10).join(styles)}</style>
+<script src="../html/_static/print.js"></script>
 </head>
 <body class="bd-content">
 <header>
@@ -182,7 +169,7 @@ Run?</em> by Amit Keinan, Moshe Shenfeld and Katrina Ligett</p>
 They are on the pages of the book, and its notebooks run.</p>
 </header>
 <nav><h1>Contents</h1><ul>{"".join(listing)}</ul></nav>
-<main>{"".join(body)}</main>
+<main>{"".join(map(str, chapters))}</main>
 </body>
 </html>
 """
@@ -192,42 +179,7 @@ They are on the pages of the book, and its notebooks run.</p>
 # The printer
 
 #: The printed width of a sheet, in CSS pixels: A4 without its margins.
-WIDTH = round((210 - 2 * 18) / 25.4 * 96)
-
-#: Formulas and tables that are too wide are made smaller, since nothing scrolls on paper.
-FIT = """
-for (const formula of document.querySelectorAll('mjx-container')) {
-  const width = formula.firstElementChild.getBoundingClientRect().width;
-  const place = formula.hasAttribute('display')
-    ? formula.parentElement.getBoundingClientRect().width : document.body.clientWidth;
-  if (width > place) formula.style.fontSize = 98 * place / width + '%';
-}
-for (const table of document.querySelectorAll('main table')) {
-  const box = table.parentElement.closest('td, th, .admonition, li, dd, main');
-  const style = getComputedStyle(box);
-  const place = box.getBoundingClientRect().right - table.getBoundingClientRect().left
-    - parseFloat(style.paddingRight) - parseFloat(style.borderRightWidth);
-  if (table.scrollWidth > place + 1) table.style.zoom = Math.max(0.4, place / table.scrollWidth);
-}
-"""
-
-#: What would still be cut off: the beginning of its HTML.
-TOO_WIDE = """
-const edge = document.body.getBoundingClientRect().right + 1;
-return [...document.querySelectorAll('body *')]
-  .filter(x => !x.closest('mjx-math *, mjx-assistive-mml, .visually-hidden')
-    && (x.getBoundingClientRect().right > edge
-      || (getComputedStyle(x).overflowX !== 'visible' && x.scrollWidth > x.clientWidth + 1)))
-  .map(x => x.outerHTML.slice(0, 160));
-"""
-
-#: Leave only the sheet numbers in the table of contents on the page.
-NUMBERS = """
-for (const [name, sheet] of Object.entries(arguments[0]))
-  document.querySelector(`nav a[href="#${name}"] .sheet`).textContent = sheet;
-document.querySelector('main').remove();
-document.documentElement.classList.add('numbers');
-"""
+WIDTH = round((210 - 2 * 16) / 25.4 * 96)
 
 
 def start_chromium(profile: Path, hosts: str = "", **logs: str) -> Any:
@@ -274,7 +226,7 @@ def lay_out(chromium: Any, path: Path) -> None:
         "  .then(() => done());"
         "document.readyState === 'complete' ? ready() : window.addEventListener('load', ready);"
     )
-    chromium.execute_script(FIT)
+    chromium.execute_script("fit()")
 
 
 def print_out(chromium: Any, *, whole: bool = True) -> PdfReader:
@@ -296,19 +248,21 @@ def main() -> None:
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it counts objects unlike Chromium
     with printer() as chromium:
         PDF.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(BOOK / "_static" / "print.css", HTML / "_static")
+        for name in ("print.css", "print.js"):
+            shutil.copy(BOOK / "_static" / name, HTML / "_static")
         page = PDF.with_suffix(".html")
         page.write_text(joined(), encoding="utf-8")
         lay_out(chromium, page)
-        if wide := chromium.execute_script(TOO_WIDE):
+        if wide := chromium.execute_script("return tooWide()"):
             raise SystemExit("error: too wide for paper: " + "\n".join(wide))
         whole = print_out(chromium)
         # Only now do we know on which sheet each chapter begins. To print everything again would
-        # take minutes, so the numbers are printed alone, and laid onto the table of contents.
-        chromium.execute_script(NUMBERS, sheets(whole))
+        # take minutes, so numbers and heads are printed alone, and laid onto the sheets.
+        begins = list(sheets(whole).items())  # a dict would be sorted on its way
+        chromium.execute_script("leaveNumbers(...arguments)", begins, len(whole.pages))
         numbers = print_out(chromium, whole=False)
     writer = PdfWriter(clone_from=whole)
-    for sheet, stamp in zip(writer.pages, numbers.pages, strict=False):
+    for sheet, stamp in zip(writer.pages, numbers.pages, strict=True):
         sheet.merge_page(stamp)
     writer.write(PDF)
     print(f"{PDF.relative_to(ROOT)}: {len(writer.pages)} sheets")

@@ -16,7 +16,7 @@ from oralib.bounds import p
 def one_run_game() -> Picture:
     """The one-run game, from the coins at the top to the bound at the bottom."""
     coins = (True, False, False, True, True, False, True, False)
-    # What the output seems to say about each element; the fifth is a lie, two say nothing.
+    # What the output seems to say about each element; the fifth is wrong, two say nothing.
     seen = np.array([0.85, 0.04, -0.75, 0.9, -0.7, -0.04, 0.75, -0.85])
     guesses = [None if abs(x) < 0.1 else bool(x > 0) for x in seen]
     right = sum(guess == coin for guess, coin in zip(guesses, coins, strict=True))
@@ -114,13 +114,13 @@ def three_gaps() -> Picture:
 def _worst_law(v: int, r: int, level: float, leaks: float) -> NDArray[np.float64]:
     """The law of the right guesses that most often reaches v, if n δ = ``leaks``."""
     k = np.arange(r + 1)
-    plain = scipy.stats.binom.pmf(k, r, p(level))
-    tail = plain[v:].sum()
-    bought = min(1.0, leaks * tail / (v * plain[v]))
-    return (1 - bought) * plain + bought * np.where(k >= v, plain / tail, 0.0)
+    law = scipy.stats.binom.pmf(k, r, p(level))  # for δ = 0
+    tail = law[v:].sum()
+    share = min(1.0, leaks * tail / (v * law[v]))
+    return (1 - share) * law + share * np.where(k >= v, law / tail, 0.0)
 
 
-def _worth_of_a_leak(v: int, r: int, level: float) -> NDArray[np.float64]:
+def _gain_from_a_leak(v: int, r: int, level: float) -> NDArray[np.float64]:
     """How much the chance of v right guesses gains by a leak from j - 1 to j, j = 1, ..., r."""
     j = np.arange(1, r + 1)
     law = scipy.stats.binom.pmf(np.arange(r + 1), r, p(level))
@@ -168,21 +168,21 @@ def ways_of_feedback() -> Picture:
 
 @in_house_style
 def idea_of_the_exact_bound() -> Picture:
-    """How the worst (ε, δ)-DP mechanism spends its δ: all of it on the step to the threshold."""
+    """How the worst (ε, δ)-DP mechanism uses its δ: all of it for the step to the threshold."""
     v, r, level, leaks = 17, 20, 1.0, 1.6
     first, left, pitch, floor = 9, 0.5, 0.455, 1.95
-    plain, worst = (_worst_law(v, r, level, x) for x in (0.0, leaks))
-    worth = _worth_of_a_leak(v, r, level)
+    without, worst = (_worst_law(v, r, level, x) for x in (0.0, leaks))
+    gains = _gain_from_a_leak(v, r, level)
     page = Page(5.3)
 
     def place(count: float) -> float:
         return left + pitch * (count - first)
 
-    scale = 2.1 / plain.max()
+    scale = 2.1 / without.max()
     for k in range(first, r + 1):
         bar = place(k) - 0.18, floor, 0.36
         page.bar(*bar, scale * worst[k], color=ORANGE if k >= v else BLUE)
-        page.bar(*bar, scale * plain[k], fill=False, linestyle=":", linewidth=1.4)
+        page.bar(*bar, scale * without[k], fill=False, linestyle=":", linewidth=1.4)
     edges = place(first - 0.5), place(r + 0.5)
     page.line(edges, [floor, floor], color="black", linewidth=1.4)
     step = place(v - 0.5)
@@ -195,12 +195,12 @@ def idea_of_the_exact_bound() -> Picture:
     page.say(1.0, 3.45, "dotted: δ = 0", color=GREY)
     start, end = (place(v - 1), 4.0), (place(v), 4.0)
     page.arrow(start, end, connectionstyle="arc3,rad=-0.6", color=RED, linewidth=2.4)
-    page.say(step, 4.87, "all of δ\nbuys this step", color=RED, fontweight="bold")
+    page.say(step, 4.87, "all of δ goes\ninto this step", color=RED, fontweight="bold")
 
     low = 0.3
     for j in range(first + 1, r + 1):
-        height = 0.8 * worth[j - 1] / worth.max()
+        height = 0.8 * gains[j - 1] / gains.max()
         page.bar(place(j - 0.5) - 0.1, low, 0.2, height, color=RED if j == v else GREY)
     page.line(edges, [low, low], color="black", linewidth=1.4)
-    page.say(edges[0], low + 0.78, "worth of one leak", ha="left")
+    page.say(edges[0], low + 0.78, "gain from one leak", ha="left")
     return page.picture

@@ -1,7 +1,8 @@
 """What pictures are drawn with: axes, labels, legends, curves, points and lines."""
 
-from collections.abc import Mapping
-from itertools import cycle
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,8 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from orabook.figures.data import note
-from orabook.figures.style import CYCLE, Picture
+from orabook.figures.style import CYCLE, DASHES, LOOKS, REFERENCES, Picture
 
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = "osD^v<>"
 
 #: How a line of reference is drawn.
@@ -67,10 +67,36 @@ class _Ticks(ticker.Formatter):
         return f"$10^{{{power}}}$" if first == 1 else f"${first} \\cdot 10^{{{power}}}$"
 
 
-def look(place: int) -> tuple[str, Any, str]:
-    """Colour, dashes and marker of a curve: where colours come back, the others differ."""
-    turned = place + place // len(CYCLE)
-    return CYCLE[place % len(CYCLE)], DASHES[turned % len(DASHES)], MARKERS[turned % len(MARKERS)]
+def looks(labels: Iterable[str]) -> dict[str, tuple[str, Any, str]]:
+    """Colour, dashes and marker of each series of a picture.
+
+    Series of the table ``LOOKS`` look the same in every picture; others have none of the colours of
+    the kinds that are there. Where a colour comes back, dashes and marker differ.
+
+    >>> looks(["one-way feedback, 10 runs", "all guessed"])
+    {'one-way feedback, 10 runs': ('#6A3D9A', '--', 'o'), 'all guessed': ('#0072B2', '-', 'o')}
+    """
+    names, own, taken = list(labels), dict[str, tuple[str, Any]](), set[str]()
+    for label, kind in product(names, LOOKS.values()):
+        if look := _of(label, kind):
+            own[label] = look
+            taken |= {colour for colour, _ in kind.values()}
+    free = cycle([colour for colour in CYCLE if colour not in taken] or CYCLE)
+    found, turns = {}, Counter[str]()
+    for label in names:
+        colour = own[label][0] if label in own else next(free)
+        place, turn = CYCLE.index(colour), turns[colour]
+        dashes = DASHES.index(own[label][1]) if label in own else place
+        marker = MARKERS[(place + turn) % len(MARKERS)]
+        found[label] = colour, DASHES[(dashes + turn) % len(DASHES)], marker
+        turns[colour] += 1
+    return found
+
+
+def _of(label: str, looks: Mapping[str, Any]) -> Any:
+    """The look of the name that a label is, or with which it begins; else None."""
+    of_name = (look for x, look in looks.items() if f"{label} ".startswith((f"{x} ", f"{x},")))
+    return next(of_name, None)
 
 
 def level(axes: Axes, series: str, value: float, upright: bool = False, **style: Any) -> None:
@@ -81,9 +107,10 @@ def level(axes: Axes, series: str, value: float, upright: bool = False, **style:
 
 def references(axes: Axes, levels: Mapping[str, float] | None, **style: Any) -> None:
     """Reference lines, each with its own dashes."""
-    kinds = cycle(("--", ":", "-.", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))))
-    for dashes, (label, value) in zip(kinds, (levels or {}).items(), strict=False):
-        level(axes, label, value, linestyle=dashes, **style)
+    own = {label: _of(label, REFERENCES) for label in levels or {}}
+    free = cycle([dashes for dashes in DASHES[1:] if dashes not in own.values()])
+    for label, value in (levels or {}).items():
+        level(axes, label, value, linestyle=own[label] or next(free), **style)
 
 
 def finish(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False, **options: int) -> Picture:
@@ -95,7 +122,7 @@ def finish(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False, **options:
 
 
 def legend(picture: Picture, columns: int = 2, *, spare: int = 4) -> None:
-    """Above the axes; each label once. There is room for ``spare`` rows, and it grows for more."""
+    """One legend above all panels, each label once; each row beyond ``spare`` adds height."""
     found: dict[str, Any] = {}
     for axes in picture.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from orabook.figures import draw
 from orabook.figures.data import note, note_cells
@@ -66,39 +66,16 @@ def mass(laws: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str) -> Pictur
     _, axes = draw.picture(height=3.6)
     every = np.concatenate([np.ravel(values) for values, _ in laws.values()])
     beside = len(laws) if np.unique(every).size < every.size else 1
+    looks = draw.looks(laws)
     for j, (label, law) in enumerate(laws.items()):
         values, chances = (np.asarray(part, dtype=float) for part in law)
         shift = (j % beside - (beside - 1) / 2) * 0.8 / beside
-        axes.bar(values + shift, chances, 0.8 / beside, color=draw.look(j)[0], label=label)
+        axes.bar(values + shift, chances, 0.8 / beside, color=looks[label][0], label=label)
         note(axes, series=label, x=values, y=chances)
     axes.grid(visible=False, axis="x")
     axes.xaxis.get_major_locator().set_params(integer=True)
     return draw.finish(axes, xlabel, "probability")
 
-
-@in_house_style
-def law(laws: Mapping[str, NDArray[np.float64]]) -> Picture:
-    """Joint laws of (V, R), one panel each: darker cells are likelier."""
-    picture, axes = draw.picture(len(laws), width=max(5.0, 3.5 * len(laws)), height=3.5)
-    panels = np.atleast_1d(axes)
-    most = max(table.max() for table in laws.values())
-    for panel, (title, table) in zip(panels, laws.items(), strict=True):
-        shown = np.where(table > _EMPTY, table, np.nan)
-        image = panel.imshow(shown, origin="lower", cmap="Blues", vmin=0, vmax=most)
-        ticks = range(len(table))
-        panel.set(title=title, xlabel="taken guesses r", xticks=ticks, yticks=ticks)
-        panel.grid(visible=False)
-        note_cells(panel, ticks, ticks, shown)
-        for place in map(tuple, np.argwhere(table > _EMPTY) if len(table) <= 6 else ()):
-            colour = "white" if table[place] > 0.6 * most else "black"
-            draw.write(panel, place, f"{table[place]:.2g}", colour)
-    panels[0].set_ylabel("right guesses v")
-    picture.colorbar(image, ax=list(panels), shrink=0.9, label="probability")
-    return picture
-
-
-#: Probabilities below this are rounding errors, and their cells stay empty.
-_EMPTY = 1e-15
 
 _THIN = "\u2009"
 

@@ -144,23 +144,23 @@ def _draw(
     names: Sequence[str] | None = None,
     dashed: tuple[str, Mapping[str, Curve]] | None = None,
 ) -> None:
-    """Curves and points, each in the style of the place of its label among the names."""
-    order = list(dict.fromkeys([*(names or ()), *curves, *points]))
+    """Curves and points, each in the look of its label among the names."""
+    looks = draw.looks(dict.fromkeys([*(names or ()), *curves, *points]))
     draw.references(axes, references)
     for label, curve in curves.items():
-        colour, dashes, marker = draw.look(order.index(label))
+        colour, dashes, marker = looks[label]
         style = {"marker": marker} if dashed else {"linestyle": dashes}
         draw.curve(axes, *curve, label=label, color=colour, **style)
     if dashed:
         kind, others = dashed
         for label, curve in others.items():
-            style = draw.DASHED | {"color": draw.look(order.index(label))[0]}
+            style = draw.DASHED | {"color": looks[label][0]}
             draw.curve(axes, *curve, series=f"{label}, {kind}", **style)
         axes.plot([], [], label=kind, **draw.DASHED)
     of_curves = [label for label in points if label in curves]
     several = len(of_curves) > 1  # which have one entry in the legend
     for label, curve in points.items():
-        colour, _, marker = draw.look(order.index(label))
+        colour, _, marker = looks[label]
         series = f"{label} (simulated)" if label in curves else label
         shown = None if several and label in curves else series
         draw.points(axes, *curve, label=shown, series=series, color=colour, marker=marker)
@@ -184,12 +184,14 @@ def ranking(
     _, axes = draw.picture(width=7.0, height=1.3 + 0.45 * len(values))
     places = {row: -place for place, row in enumerate(values)}
     draw.references(axes, references, upright=True)
-    for place, (label, extra) in enumerate((others or {}).items(), start=1):
-        colour, _, marker = draw.look(place)
-        style: Any = {"color": colour, "marker": marker, "markerfacecolor": "white", "label": label}
+    label = "mean bound, ± 2 s.e."
+    looks = draw.looks([label, *(others or {})])
+    for other, extra in (others or {}).items():
+        colour, _, marker = looks[other]
+        style: Any = {"color": colour, "marker": marker, "markerfacecolor": "white", "label": other}
         axes.plot(list(extra.values()), [places[row] for row in extra], linestyle="none", **style)
-        note(axes, series=label, x=list(extra.values()), y=list(extra))
-    label, heights = "mean valid bound, ± 2 s.e.", list(places.values())
+        note(axes, series=other, x=list(extra.values()), y=list(extra))
+    heights = list(places.values())
     x, error = np.array(list(values.values()), dtype=float).T
     axes.errorbar(x, heights, xerr=2 * error, fmt="o", color=BLUE, capsize=3, label=label)
     note(axes, series=label, x=x, y=list(values), low=x - 2 * error, high=x + 2 * error)

@@ -1,7 +1,7 @@
 """The style of the house: colours, the kind of figure that a notebook shows, axes and legends.
 
-Colours are those of Okabe and Ito, which colour-blind readers can tell apart; the background is
-opaque, so that axes stay readable on a dark page.
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart, and two darker ones;
+the background is opaque, so that axes stay readable on a dark page.
 """
 
 from collections.abc import Callable
@@ -19,8 +19,36 @@ from PIL import Image
 from orabook.figures.data import Note, table_of, with_data
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-SKY, PINK, GREY = "#56B4E9", "#CC79A7", "#555555"
-CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY)
+SKY, PINK, GREY, VIOLET, BROWN = "#56B4E9", "#CC79A7", "#555555", "#6A3D9A", "#8C5A00"
+CYCLE = (BLUE, RED, GREEN, ORANGE, PINK, SKY, GREY, VIOLET, BROWN)
+
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+
+
+def _in_turn(*names: str) -> dict[str, tuple[str, Any]]:
+    return dict(zip(names, zip(CYCLE, DASHES, strict=False), strict=False))
+
+
+#: Colour and dashes of what comes back in many pictures: {kind: {how the label begins: look}}.
+LOOKS: dict[str, dict[str, tuple[str, Any]]] = {
+    "bound": {
+        "exact bound": (BLUE, "-"),
+        "Steinke et al.'s bound": (RED, "--"),
+        "split bound": (GREEN, "-."),
+        "anytime bound": (PINK, ":"),
+    },
+    "feedback": {
+        "without feedback": (GREY, "-"),
+        "one-way feedback": (VIOLET, "--"),
+        "full feedback": (BROWN, "-."),
+    },
+    "mechanism": _in_turn(
+        "randomized response", "Local Laplace", "All or Nothing", "Name and Shame", "Count"
+    ),
+    "privacy level": _in_turn("ε = 1", "ε = 2", "ε = 4", "ε = 8", "ε = 16"),
+}
+#: Dashes of levels, which are black.
+REFERENCES = {"certified ε": "--", "exact ε": ":", "½, blind guessing": ":"}
 
 #: A curve: x and y, or x, y and the standard error of y.
 Curve = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
@@ -48,7 +76,7 @@ _DOTS, _SHOWN = 200, 100
 
 
 class Picture(Figure):
-    """A Matplotlib figure that belongs only to its caller, and that a notebook shows as PNG."""
+    """A Matplotlib figure outside pyplot's registry, which a notebook shows as PNG."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
