@@ -7,7 +7,7 @@ import pytest
 from orabook import studies
 from orabook.builder import data
 from orabook.studies.methods import METHODS
-from oralib import AuditPlan, DpSgd, certified_epsilon, noise_multiplier
+from oralib import AuditPlan, DpSgd, certified_epsilon
 from oralib.experiments import REPORTED, improvement_ladder
 from oralib.planning.designs import Design
 from oralib.planning.grades import find_grades
@@ -68,10 +68,18 @@ def test_graded_guesses_show_more():
     assert table["bound"]["equal"] == pytest.approx(best, abs=4 * table["bound_se"]["equal"])
 
 
+@pytest.mark.slow
+def test_the_ceiling_of_the_best_design_is_that_of_this_library():
+    table = read("graded").set_index("guesses")
+    again = studies.placement_ceiling(data.as_paper(100_000), METHODS["crowding"].guesses)
+    assert again == pytest.approx(table["ceiling"]["equal"], rel=1e-3)
+    assert table["counted"]["equal"] < again
+
+
 def test_no_random_numbers_chose_the_grades():
-    way, sigma = METHODS["crowding"], noise_multiplier(2.0, 1e-5, 100, 0.1)
+    way = METHODS["crowding"]
     dropping = way.play.keywords["dropping"]
-    design = Design(DpSgd(100_000, 1000, 100, 0.1, sigma), dropping)
+    design = Design(data.as_paper(100_000), dropping)
     level = dict(epsilon=2.0, delta=1e-5, beta=0.05, k=way.guesses, trials=0)
     predicted = design.bounds(np.array([way.guesses]), 1e-5, 0.05)[0]
     unknown = dict(predicted=predicted, bound=np.nan, bound_se=np.nan)

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy import optimize, sparse, stats
+from scipy import optimize, sparse, special, stats
 
 from ledger.placements import step_law
 from orabook.studies import confidence, isolated_law, joint_decoding, placement_ceiling
@@ -188,8 +188,9 @@ def test_decoding_against_enumeration(rate, sigma):
     for _ in range(80):
         coins, places, y = hop(dpsgd, rng)
         ways = decode(dpsgd, places, y), exact_odds(dpsgd, places, y)
-        ways += tuple(score(dpsgd, places, y, c) for c in (np.full(9, 0.5), coins.astype(float)))
-        right.append([((odds > 0) == coins).sum() for odds in ways])
+        ways += (score(dpsgd, places, y, np.full(9, 0.5)),)
+        told = special.expit(np.abs(score(dpsgd, places, y, coins.astype(float)))).sum()
+        right.append([*(((odds > 0) == coins).sum() for odds in ways), told])
     decoded, exact, alone, told = np.mean(right, axis=0)
     assert exact - 0.1 < decoded < exact + 0.1
     assert alone - 0.1 < exact < told + 0.1

@@ -79,35 +79,37 @@ def graded() -> pd.DataFrame:
 
     Columns ``r1``, ``w1``, ``r2`` and ``w2`` are the guesses of each grade and what a right one
     counts, ``gain`` is the mean difference on the same audits; ``counted`` and ``first`` are about
-    the number of right guesses, or their weight.
+    right guesses or their weight, ``ceiling`` is the most right ones of 350 among strangers.
     """
     guesses, (r, w) = METHODS["crowding"].guesses, np.array(GRADES).T
-    equal, weight = graded_counts(GRADED_TRIALS)
-    setting = dict(n=100_000, delta=1e-5, method="exact")
-    plain = epsilon_lower_bound(equal, guesses, **setting)
+    rows, (equal, weight) = [], graded_counts(GRADED_TRIALS)
+    plain = epsilon_lower_bound(equal, guesses, n=100_000, delta=1e-5, method="exact")
     # The bound is nearly straight from one of these weights to the next.
     tried = np.arange(weight.min(), weight.max() + 16, 16)
     each = [graded_bound(s, r, w, leaks=1.0, beta=0.05) for s in tqdm(tried.tolist())]
     weighed = np.interp(weight, tried, each)
-    rows = []
     for name, bounds, counted in ("equal", plain, equal), ("graded", weighed, weight):
         (r1, w1), (r2, w2) = GRADES if name == "graded" else ((guesses, 1), (0, 1))
         row = {"guesses": name, "r1": r1, "w1": w1, "r2": r2, "w2": w2}
         row |= {"bound": bounds.mean(), "bound_se": standard_error(bounds)}
         row |= {"gain": (bounds - plain).mean(), "gain_se": standard_error(bounds - plain)}
         row |= {"counted": counted.mean(), "counted_se": standard_error(counted)}
-        row |= {"trials": len(bounds), "seed": GRADED_SEED}
-        rows.append(row | {"first": counted[:FIRST].mean()})
-    return pd.DataFrame(rows)
+        row |= {"trials": len(bounds), "seed": GRADED_SEED, "first": counted[:FIRST].mean()}
+        rows.append(row)
+    return pd.DataFrame(rows).assign(ceiling=studies.placement_ceiling(as_paper(100_000), guesses))
+
+
+def as_paper(n: int, epsilon: float = 2.0) -> DpSgd:
+    """The training of the paper's main setting, with n elements."""
+    return DpSgd(n, 1000, 100, 0.1, noise_multiplier(epsilon, 1e-5, 100, 0.1))
 
 
 def graded_counts(trials: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Right guesses of 350, and the weight of graded ones, in audits of the best design."""
     way, ((r1, w1), (r2, w2)) = METHODS["crowding"], GRADES
     numbers, dropping = (r1 + r2, way.guesses, r1), way.play.keywords["dropping"]
-    dpsgd = DpSgd(100_000, 1000, 100, 0.1, noise_multiplier(2.0, 1e-5, 100, 0.1))
-    counts = hopping_counts(dpsgd, numbers, dropping=dropping, trials=trials, seed=GRADED_SEED)
-    every, equal, surest = (each.v for each in counts)
+    play = partial(hopping_counts, dropping=dropping, trials=trials, seed=GRADED_SEED)
+    every, equal, surest = (each.v for each in play(as_paper(100_000), numbers))
     return equal, w1 * surest + w2 * (every - surest)
 
 
@@ -144,11 +146,8 @@ def explorer() -> pd.DataFrame:
 
 def explored(epsilon: float, x: int, way: str, trials: int | None = None) -> pd.DataFrame:
     """A row for each number of guesses; they share their trainings, unless canaries stay."""
-    sigma = noise_multiplier(epsilon, 1e-5, 100, 0.1)
-    dpsgd = DpSgd(1000 * x, 1000, 100, 0.1, sigma)
-    guesses = EXPLORED["k"][::-1]
-    play, number = WAYS[way]
-    many = play(dpsgd, guesses, trials=trials or number, seed=0)
+    guesses, (play, number) = EXPLORED["k"][::-1], WAYS[way]
+    many = play(as_paper(1000 * x, epsilon), guesses, trials=trials or number, seed=0)
     rows = []
     for k, counts in zip(guesses, many, strict=True):
         bounds = valid_lower_bound(counts, delta=1e-5)
