@@ -24,8 +24,8 @@ def best_bounds(methods: Iterable[str] = tuple(METHODS), *, trials: int = 1000) 
 
     Columns ``bound`` and ``bound_se`` are the mean of :func:`oralib.valid_lower_bound` over the
     audits and its standard error, ``steinke`` that of the paper's rule, ``above`` the share of
-    audits whose bound exceeds ``certified``, the ε by a PLD accountant, and ``ceiling`` the mean bound of
-    the best guesser of as many isolated elements.
+    audits whose bound exceeds ``certified``, the ε by a PLD accountant, and ``ceiling`` the
+    mean bound of the best guesser of as many isolated elements.
     """
     sigma = noise_multiplier(EPSILON, DELTA, STEPS, SAMPLE_RATE)
     rows = []
