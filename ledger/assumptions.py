@@ -20,8 +20,8 @@ _SIZES = _STEP * (np.arange(1500) + 0.5)
 
 @ours(109, "ours:independent-elements", "This book, after Xiang et al.", "quadrature")
 @explained("what-an-assumption-buys#prop-assume-independent")
-@mutants(varied("level", 2), varied("more", 2))
-def independent_elements(level: float = 1.0, more: float = 1.0) -> Finding:
+@mutants(varied("mu_factor", 2), varied("more", 2))
+def independent_elements(mu_factor: float = 1.0, more: float = 1.0) -> Finding:
     """Of the r most confident of n independent μ-GDP guesses at least v are right with probability
     at most E[P[Bin(r, q(C)) ≥ v]], C ~ Beta(r + 1, n − r): with Gaussian noise exactly that, and
     less if guesses are taken at random.
@@ -37,7 +37,7 @@ def independent_elements(level: float = 1.0, more: float = 1.0) -> Finding:
         mean = comb(n, 2) * float((taken * chance).sum()) * _STEP**2
         share = stats.beta.ppf((np.arange(4000) + 0.5) / 4000, 2 + more, n - 2)
         threshold = np.interp(1 - share, below, _SIZES)
-        ends = [stats.norm.sf(threshold + side * level * mu / 2) for side in (-1, 1)]
+        ends = [stats.norm.sf(threshold + side * mu_factor * mu / 2) for side in (-1, 1)]
         stated = float(stats.binom.sf(v - 1, 2, ends[0] / sum(ends)).mean())
         exact.append((f"{v} of 2 right, n = {n}", mean, stated))
         random = float(stats.binom.sf(v - 1, 2, special.ndtr(mu / 2)))

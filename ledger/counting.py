@@ -115,7 +115,9 @@ def symmetric_algorithms(
     )
     sizes = (100, 1000, 2000) if pairs == "different" else (1, 1, 1)
     limits = (
-        Finding(bool(values[-1] - limit < 0.0095 and limit <= values[-1] + 1e-9), name)
+        Finding(
+            bool(values[-1] - limit < 0.0095 and limit <= values[-1] + 1e-9), f"{name} tends to 1/2"
+        )
         for name, kernel in _KERNELS.items()
         for values in [[_symmetric_efficacy(kernel(n), n) for n in sizes]]
     )
@@ -129,7 +131,7 @@ def loss_of_count(two: float = 2.0, rate: float = 1.0) -> Cases:
     + 1)) away from its mean.
     """
     for n, a in product((1, 4, 12, 51, 200, 1001), (0.05, 0.2, 0.4, 1.0, 2.5)):
-        # Counts that lie on the border up to rounding are on neither side of it.
+        # Counts that lie on the threshold up to rounding are on neither side of it.
         loss = np.abs(Count().privacy_loss(np.arange(n + 1)[:, None], n)[:, 0])
         away = np.abs(np.arange(n + 1) - n / 2)
         edge = n * (exp(rate * a) - 1) / (two * (exp(rate * a) + 1))
@@ -247,7 +249,7 @@ def constant_sets(reason: str = "local", block: Function = Count, limit: float =
     """Count-in-Sets with sets of a constant size is local, and hence ORA is tight for it."""
     if reason == "local":
         table, part = channel(CountInSets(2), 2), channel(CountInSets(2), 1)
-        return Finding(_is_product(table, part), "sets of two: the table is not a product")
+        return Finding(_is_product(table, part), "the table of sets of two is not a product")
     best = channel(CountInSets(2), 6).optimal_efficacy(4)
     findings = [equal([("six elements", _block_efficacy(channel(Count(), 2), 3, 4), best)])]
     for s in (2,) if block is XorInPairs else (2, 4):
@@ -262,7 +264,7 @@ def constant_sets(reason: str = "local", block: Function = Count, limit: float =
 @each(equal)
 def equal_pairs(equal_allowed: float = 1.0, different: float = 0.875) -> Cases:
     """Pairs of two equal elements change the picture: with one live pair in each set of
-    Count-in-Sets, the live elements are given away, E*_2 = 1 at n = 4, s = 2, compared with 7/8 for
+    Count-in-Sets, the live elements are revealed, E*_2 = 1 at n = 4, s = 2, compared with 7/8 for
     different elements in every pair.
     """
     for s, sets in ((2, 2), (3, 2), (2, 3)):
@@ -284,9 +286,9 @@ def _median_best_set(c: float, log2_n: float) -> float:
     return float(1 - rare[np.searchsorted(expected, log2(np.log(2)))] / s)
 
 
-@ours(98, "ours:beyond-the-border", "This book", "closed form")
+@ours(98, "ours:beyond-the-threshold", "This book", "closed form")
 @explained("D-dp-sgd-in-detail#prop-detail-beyond")
-def beyond_the_border(one: float = 1.0, reciprocal: float = 1.0) -> Finding:
+def beyond_the_threshold(one: float = 1.0, reciprocal: float = 1.0) -> Finding:
     """For sets of c log2 n elements, c > 1, all of one size, the best efficacy of a few guesses
     tends to 1 − h⁻¹(1 − 1/c), h the binary entropy.
     """

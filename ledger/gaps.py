@@ -92,7 +92,7 @@ def name_and_shame_is_not_tight(
     efficacy: float = 0.5, limit: float = 0.0, guesses: str = "unlimited"
 ) -> Finding:
     """ORA is not tight for Name and Shame: with unlimited guesses its efficacy tends to 1/2 and its
-    mean bound to 0, where the level is infinite.
+    mean bound to 0, while the privacy level is infinite.
     """
     sizes = (10**2, 10**4, 10**6) if guesses == "unlimited" else (1, 1, 1)
     taken = (10, 10**3, 10**5) if guesses == "unlimited" else (1, 1, 1)
@@ -105,7 +105,7 @@ def name_and_shame_is_not_tight(
 
 
 def _efficacy_where_certain(mechanism: Any, n: int) -> float:
-    """E[V/R given R > 0] of the guesser that speaks only when it is certain."""
+    """E[V/R given R > 0] of the guesser that guesses only when it is certain."""
     law = one_run_law(channel(mechanism, n), ThresholdGuesser(np.inf))[:, 1:]
     v, r = np.indices(law.shape)
     return float((law * v / (r + 1)).sum() / law.sum())
@@ -223,12 +223,12 @@ def xor_is_not_tight(success: float = 0.5, left_out: int = 1, limit: float = 0.0
 @explained("B-gaps-in-detail#prop-gapsb-sampling")
 @mutants(varied("factor", up=WEAKER))
 @remark(
-    "The level of the sampled parity of n coins with bias b has the closed form 2 "
+    "The privacy level of the sampled parity of n coins with bias b has the closed form 2 "
     "artanh(|b|^(n−1)), times 1; the second constant varies this 1."
 )
 def sampling_adds_privacy(factor: float = 1.0, parity: float = 1.0) -> Finding:
     """Sampling the dataset is a further layer of privacy: for each element the sampled mechanism
-    has at most the level of the mechanism, and it may have less.
+    has at most the privacy level of the mechanism, and it may have less.
     """
 
     def limits() -> Any:

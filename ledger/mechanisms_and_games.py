@@ -270,7 +270,7 @@ def adaptive_law_by_definition(table: Channel, tau: float, revealed: str) -> NDA
 @each(equal)
 def elements_are_revealed(revealed: str = "all") -> Cases:
     """AORA lets the guesser see the true values of the elements that it has dealt with, including
-    those it abstained from.
+    those it abstained on.
     """
     for mechanism, n, tau in ((XorInPairs(), 4, inf), (Count(), 4, 0.5), (Count(), 3, 0.6)):
         table = channel(mechanism, n)

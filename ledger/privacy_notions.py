@@ -33,9 +33,9 @@ def privacy_level(differences: int = 1, factor: float = 1.0) -> Cases:
         differ = (table.signs[:, None] != table.signs[None]).sum(axis=2)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log(table.table[:, :, None] / table.table[:, None, :])
-        level = np.nanmax(np.where(differ <= differences, ratio, -inf))
-        yield repr(mechanism), factor * float(level), mechanism.epsilon
-        yield repr(mechanism), factor * float(level), table.epsilon
+        largest = np.nanmax(np.where(differ <= differences, ratio, -inf))
+        yield repr(mechanism), factor * float(largest), mechanism.epsilon
+        yield repr(mechanism), factor * float(largest), table.epsilon
 
 
 def _mean_success(table: Channel, guesses: NDArray[Any]) -> float:
@@ -51,12 +51,12 @@ def _mean_success(table: Channel, guesses: NDArray[Any]) -> float:
     "value.",
     sign=-1,
 )
-@mutants(replaced("sign", not_looking=0), shifted("border", 0.03))
+@mutants(replaced("sign", not_looking=0), shifted("threshold", 0.03))
 @each(equal)
-def likelihood_guess(sign: int = 1, border: float = 0.0) -> Cases:
+def likelihood_guess(sign: int = 1, threshold: float = 0.0) -> Cases:
     """The best guess of an element is the sign of its distributional privacy loss."""
     for name, table in all_tables().items():
-        loss = table.privacy_loss - border
+        loss = table.privacy_loss - threshold
         guesses = sign * np.sign(np.where(np.abs(loss) < 1e-12, 0.0, loss))
         guesses[guesses == 0] = 1  # a tie, or a guesser that does not look
         yield name, _mean_success(table, guesses), best_accuracy(name, table.n)
@@ -180,8 +180,8 @@ def uneven_response(truth: NDArray[np.float64]) -> Channel:
 def spoilt_response(epsilon: float) -> Channel:
     """Randomized response on three bits, but the first gives a coin where the others are both -1.
 
-    The first bit is told with level ε, and the others with less: as they also decide about the
-    coin, the whole has the level ε again.
+    The first bit is told with privacy level ε, and the others with less: as they also decide about
+    the coin, the whole has privacy level ε again.
     """
     signs = sign_vectors(3)
     truth = np.full((8, 3), p(epsilon - np.log(0.5 / p(-epsilon))))
@@ -225,6 +225,6 @@ def probably_approximately(share: float = 0.75, gap: float = 0.25, others: float
             ("by words", from_definition, share),
             ("least a for all values of the others", least_gap(1.0), gap),
             ("least a in the second index", least_gap(1.0, 1), others),
-            ("level of the table", table.epsilon, LN3),
+            ("privacy level of the table", table.epsilon, LN3),
         ]
     )
