@@ -83,19 +83,19 @@ def tight_if_accurate(
 
 @statement(33, "lem:convergence-of-clopper-pearson-lower", "Lemma A.10", "closed form")
 @correction(
-    "With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.", logarithm_of="min(β, 1 − β)"
+    "With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.", argument="min(β, 1 − β)"
 )
 @mutants(
     varied("two", 1, down=WEAKER),
     varied("power", 1, down="weaker up to 1, and no distance is larger than that"),
-    replaced("logarithm_of", fourth_root="min(β, 1 − β)^(1/4)"),
+    replaced("argument", fourth_root="min(β, 1 − β)^(1/4)"),
 )
 @remark(
     "Where β is as small as a double allows, the inequality is an equality to 0.7% in the "
     "constant 2; smaller changes cannot be seen."
 )
 def limit_is_near_the_accuracy(
-    logarithm_of: str = "β", two: float = 2.0, power: float = 0.5
+    argument: str = "β", two: float = 2.0, power: float = 0.5
 ) -> Finding:
     """The Clopper-Pearson limit differs from v/r by at most the square root of ln(1/β) / 2r."""
     log_of: dict[str, Function] = {
@@ -108,14 +108,11 @@ def limit_is_near_the_accuracy(
         for r, beta in product((1, 2, 3, 10, 40), (0.01, 0.05, 0.5, 0.9, 0.99)):
             v = np.arange(r + 1)
             gap = np.abs(v / r - clopper_pearson_lower(v, r, beta)).max()
-            yield (
-                f"r = {r}, β = {beta}",
-                float(gap),
-                (log_of[logarithm_of](beta) / (two * r)) ** power,
-            )
+            limit = (log_of[argument](beta) / (two * r)) ** power
+            yield f"r = {r}, β = {beta}", float(gap), limit
         for r in (10**6, 10**8):  # where the inequality is almost an equality
             gap = abs(0.5 - clopper_pearson_lower(r // 2, r, 1e-280))
-            limit = (log_of[logarithm_of](1e-280) / (two * r)) ** power
+            limit = (log_of[argument](1e-280) / (two * r)) ** power
             yield f"r = {r}, β = 1e-280", float(gap), limit
 
     return at_most(cases())
@@ -141,10 +138,10 @@ _NUMBERS_OF_GUESSES: dict[str, Function] = {
 @mutants(
     shifted("limit", 0.03),
     replaced("guesses", ten_for_ever="ten for ever", often_ten="often ten"),
-    replaced("failure_probability", falling_with_r="falling with r"),
+    replaced("beta_is", falling_with_r="falling with r"),
 )
 def limit_follows_the_accuracy(
-    limit: float = 0.0, guesses: str = "tends to infinity", failure_probability: str = "fixed"
+    limit: float = 0.0, guesses: str = "tends to infinity", beta_is: str = "fixed"
 ) -> Finding:
     """If the number of guesses tends to infinity in probability, the Clopper-Pearson limit at a
     fixed β tends to the accuracy in probability.
@@ -154,10 +151,7 @@ def limit_follows_the_accuracy(
         values = []
         for c in (10**2, 10**4, 10**6):
             sizes = np.atleast_1d(_NUMBERS_OF_GUESSES[guesses](c)).tolist()
-            betas = [
-                beta if failure_probability == "fixed" else max(10.0 ** (-r / 50), 1e-290)
-                for r in sizes
-            ]
+            betas = [beta if beta_is == "fixed" else max(10.0 ** (-r / 50), 1e-290) for r in sizes]
             # With probability one half each: the larger one has to vanish.
             values.append(max(_largest_gap(r, b) for r, b in zip(sizes, betas, strict=True)))
         findings.append(tends(values, limit, 0.005))

@@ -275,9 +275,8 @@ def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
 @explained("exact-bound#thm-exact-random")
 @mutants(replaced("joined", the_worst_r_alone=False))
 def random_number_of_guesses(tail: float = 1.0, price: float = 1.0, joined: bool = True) -> Finding:
-    """For a random number of guesses without or with one-way feedback, the worst case of a rule
-    V ≥ c_R takes the largest luck and the least price over all r, which may be those of different
-    r.
+    """For a random number of guesses without or with one-way feedback, the worst case of V ≥ c_R
+    takes the largest luck and the least price over all r, which may be those of different r.
     """
 
     def formula(c: tuple[int, ...], epsilon: float, budget: float) -> float:
@@ -379,11 +378,8 @@ def random_r_needs_another_rule(rule: str = "split", failure_probability: float 
         for setting in _ADVERSARIES:
             epsilon, delta, n, *_ = setting
             name = f"two faces, ε = {epsilon}, δ = {delta:g}, n = {n}"
-            yield (
-                name,
-                _failure_of_two_faces(rule, round(0.05 * failure_probability, 12), setting),
-                0.05,
-            )
+            beta = round(0.05 * failure_probability, 12)
+            yield name, _failure_of_two_faces(rule, beta, setting), 0.05
         for n, epsilon, delta, beta in product((3, 4), (0.0, 0.3), (0.02, 0.05), (0.3, 0.4, 0.65)):
             c = _thresholds(rule, epsilon, delta, n, beta * failure_probability)
             yield f"all laws, n = {n}", _worst_of_thresholds(c, epsilon, delta), beta
@@ -401,8 +397,7 @@ def random_r_needs_another_rule(rule: str = "split", failure_probability: float 
 @each(at_most, 1e-7)
 def damage_is_bounded(two: float = 2.0, one: float = 1.0) -> Cases:
     """Used with a random number of guesses without or with one-way feedback, a bound of Steinke et
-    al. at β ≤ 1/2 fails with probability at most (2 − p(ε)) β, and it can fail with probability
-    above β.
+    al. at β ≤ 1/2 fails with probability at most (2 − p(ε)) β, and it can fail more often than β.
     """
     # In the last case randomized response uses almost all of β, and δ plays no part.
     for setting in (*_ADVERSARIES, (4.0, 1e-12, 3000, 1, 2257)):

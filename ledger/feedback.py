@@ -69,7 +69,7 @@ def anytime_bound_is_valid(failure_probability: float = 1.0) -> Cases:
     exceeds ε.
     """
     short = [(epsilon, beta, 10_000) for epsilon in (0.0, 1.0, 3.0) for beta in (0.05, 0.3)]
-    for epsilon, beta, n in (*short, (3.5, 0.35, 200_000)):
+    for epsilon, beta, n in ((3.5, 0.35, 200_000), *short):
         tried_beta = min(0.9, failure_probability * beta)
         worst = adaptive_failure_probability(epsilon, n, tried_beta, bound="anytime")
         yield f"ε = {epsilon:g}, β = {beta}, n = {n}", worst, beta
@@ -201,13 +201,16 @@ def _payoffs(n: int, pays: Payoffs, in_order: bool) -> list[Any]:
     return payoffs
 
 
-def _most_per_leak(wins: Any, luck: float, growth: float) -> float:
+@cache
+def _most_per_leak(wins: tuple[float, ...], luck: float, growth: float) -> float:
     """The largest (L·wins − luck |L|) / J(L), J(L) = Σ (L(s) − growth L(s^i))_+, over L ≥ 0."""
     size, n = len(wins), len(wins).bit_length() - 1
     losses = [np.eye(size) - growth * np.eye(size)[np.arange(size) ^ 1 << i] for i in range(n)]
     zeros, all_leaks = np.zeros(size * n), np.append(np.zeros(size), np.ones(size * n))
     matrix = np.vstack([np.hstack([np.vstack(losses), -np.eye(size * n)]), all_leaks])
-    program = optimize.linprog(np.append(luck - wins, zeros), matrix, np.append(zeros, 1.0))
+    program = optimize.linprog(
+        np.append(luck - np.array(wins), zeros), matrix, np.append(zeros, 1.0)
+    )
     return -program.fun if program.status == 0 else np.inf
 
 
@@ -245,7 +248,7 @@ def full_feedback_and_delta(factor: float = 1.0, luck: str = "ever") -> Cases:
         chance = _of_walk(rule if luck == "ever" else last, q)
         for j, wins in enumerate(_payoffs(3, rule, False)):
             name = f"rule {least[1:]}, e^ε = {growth:g}, guesser {j}"
-            yield name, _most_per_leak(wins, chance, growth), factor * (1 - q)
+            yield name, _most_per_leak(tuple(wins), chance, growth), factor * (1 - q)
 
 
 @ours(101, "ours:settled-order", "This book", "linear program")
@@ -265,7 +268,7 @@ def settled_order(factor: float = 1.0, missing: str = "wrong") -> Cases:
         fewer = [v if missing == "wrong" else min(v, max(r, 1)) for r in range(k)]
         for j, wins in enumerate(_payoffs(n, _lead(*fewer, v), True)):
             name = f"{v} of {k}, n = {n}, e^ε = {growth:g}, guesser {j}"
-            yield name, _most_per_leak(wins, luck, growth), factor * most
+            yield name, _most_per_leak(tuple(wins), luck, growth), factor * most
 
 
 @ours(105, "ours:smoothing", "This book", "linear program")
@@ -289,7 +292,7 @@ def smoothing(factor: float = 1.0, window: int = 0, spread: int = 1) -> Cases:
         for j, got in enumerate(_payoffs(3, pays, False)):
             name = f"line {least}, ℓ = {most}, e^ε = {growth:g}, guesser {j}"
             limit = factor * (1 - q) / (most + window)
-            yield name, _most_per_leak(got / most, chance, growth), limit
+            yield name, _most_per_leak(tuple(got / most), chance, growth), limit
 
 
 @ours(106, "ours:any-order", "This book", "closed form")

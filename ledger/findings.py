@@ -15,7 +15,6 @@ class Finding:
     """What a check says about one version of a claim."""
 
     holds: bool
-    #: In words: what was compared, or what came out.
     evidence: str
     #: If it is put together from several findings, what each of them says.
     pieces: tuple[str, ...] = ()

@@ -189,6 +189,20 @@ def spoilt_response(epsilon: float) -> Channel:
     return uneven_response(truth)
 
 
+@cache
+def _largest_share(a: float) -> float:
+    """The largest p for which the first bit is (p, a)-probably approximately RR."""
+    table, grid = spoilt_response(LN3), np.linspace(0, 1, 401)
+    return float(max(q for q in grid if probably_approximately_rr(table, LN3, q, a)[0]))
+
+
+@cache
+def _least_gap(index: int) -> float:
+    """The least a for which this bit is (1, a)-probably approximately RR."""
+    table, grid = spoilt_response(LN3), np.linspace(0, 1, 401)
+    return float(min(a for a in grid if probably_approximately_rr(table, LN3, 1.0, a)[index]))
+
+
 @definition(20, "def:probably-approximately-randomized-response", "Section C.3")
 @explained("C-efficacy-in-detail#paper-section-c-3-probably")
 def probably_approximately(share: float = 0.75, gap: float = 0.25, others: float = 0.15) -> Finding:
@@ -197,19 +211,6 @@ def probably_approximately(share: float = 0.75, gap: float = 0.25, others: float
     """
     # At three of four values of the others the first bit has its response; at one it is a coin.
     table = spoilt_response(LN3)
-
-    def largest_share(a: float) -> float:
-        shares = [
-            q for q in np.linspace(0, 1, 401) if probably_approximately_rr(table, LN3, q, a)[0]
-        ]
-        return float(max(shares))
-
-    def least_gap(q: float, index: int = 0) -> float:
-        gaps = (
-            a for a in np.linspace(0, 1, 401) if probably_approximately_rr(table, LN3, q, a)[index]
-        )
-        return float(min(gaps))
-
     # From the definition: the success in the first bit, given the two others.
     success = [
         float(np.mean([table.table[(table.signs[:, 0] == s[0]), j].sum() for j, s in pair]))
@@ -221,10 +222,10 @@ def probably_approximately(share: float = 0.75, gap: float = 0.25, others: float
     from_definition = float(np.mean(np.array(success) >= p(LN3) - 0.1))
     return equal(
         [
-            ("largest share at a = 0.1", largest_share(0.1), share),
+            ("largest share at a = 0.1", _largest_share(0.1), share),
             ("by words", from_definition, share),
-            ("least a for all values of the others", least_gap(1.0), gap),
-            ("least a in the second index", least_gap(1.0, 1), others),
+            ("least a for all values of the others", _least_gap(0), gap),
+            ("least a in the second index", _least_gap(1), others),
             ("privacy level of the table", table.epsilon, LN3),
         ]
     )

@@ -150,8 +150,8 @@ _FIGURE_ERROR = 0.014
 
 
 @cache
-def _adaptive_dpsgd(ratios: Sequence[int], feedback: str) -> pd.DataFrame:
-    return experiments.adaptive_dpsgd(ratios, feedbacks=(feedback,), trials=400, seed=1)
+def _adaptive_dpsgd(ratios: Sequence[int], feedback: str, trials: int) -> pd.DataFrame:
+    return experiments.adaptive_dpsgd(ratios, feedbacks=(feedback,), trials=trials, seed=1)
 
 
 @cache
@@ -186,7 +186,7 @@ def figure_of_dpsgd(best: int = 5, feedback: str = "full", above: bool = True) -
     """The bounds of AORA are above those of ORA and only gain from more elements per coordinate,
     while those of ORA fall beyond five.
     """
-    adaptive = _adaptive_dpsgd(_PER_COORDINATE, feedback)
+    adaptive = _adaptive_dpsgd(_PER_COORDINATE, feedback, 400)
     ora = {s: _without_feedback(s, 1e-5) for s in range(1, 21)}
     most, falls = max(ora.values()), ora[20] < ora[best] - 4 * _FIGURE_ERROR
     on_top = most - ora[best] <= _FIGURE_ERROR
@@ -267,6 +267,14 @@ def _figure_9() -> pd.DataFrame:
     )
 
 
+@cache
+def _exact_means_of_figure_9() -> dict[str, list[float]]:
+    return {
+        word: [mean_bound(count_in_sets_law(s, 100, word)) for s in range(1, 11)]
+        for word in ("none", "full")
+    }
+
+
 @statement(73, "fig:ora-and-aora-of-count-in-sets", "Figure 9", "Monte Carlo")
 @explained("E-adaptive-auditing#fig-adapt-cis")
 @mutants(replaced("without", rises=1), replaced("adaptive", falls=-1))
@@ -275,10 +283,7 @@ def figure_of_count_in_sets(
     without: int = -1, adaptive: int = 1, mean_without: float = 1.0, mean_adaptive: float = 1.0
 ) -> Finding:
     """On Count-in-Sets the bounds of ORA fall with the size of the sets and those of AORA rise."""
-    exact = {
-        word: [mean_bound(count_in_sets_law(s, 100, word)) for s in range(1, 11)]
-        for word in ("none", "full")
-    }
+    exact = _exact_means_of_figure_9()
     moves = bool(
         (without * np.diff(exact["none"]) > 0).all()
         and (adaptive * np.diff(exact["full"]) > 0).all()
@@ -300,6 +305,7 @@ def _dpsgd_counts(n: int, k: int) -> Counts:
     return simulate_dpsgd(DpSgd(n, sigma=sigma), k, trials=5000 if n < 10_000 else 8000, seed=1)
 
 
+@cache
 def _share_left(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
     """The share of the bound for δ = 0 that is left with δ = 1e-5, and its standard error."""
     counts = _dpsgd_counts(n, k)
@@ -355,7 +361,7 @@ def adaptive_beyond_forty(steinke: int = -1, valid: int = 0) -> Finding:
     """From 40 to 160 elements per coordinate the bounds of Steinke et al. of adaptive audits of one
     step fall; the split bound, for one-way feedback, does not, at its default share λ.
     """
-    full, one_way = (_adaptive_dpsgd((40, 160), word) for word in ("full", "one-way"))
+    full, one_way = (_adaptive_dpsgd((40, 160), word, 100) for word in ("full", "one-way"))
     moves = (_trend(full, "bound"), _trend(one_way, "bound"), _trend(one_way, "valid"))
     steinke_means, split_means = _with_errors(full, "bound"), _with_errors(one_way, "valid")
     evidence = f"from 40 to 160, the bound of Steinke et al. goes from {' to '.join(steinke_means)}"
@@ -426,6 +432,13 @@ def dropping_is_free(factor: float = 1.0, dropped: str = "by the output") -> Cas
     """Two steps with two canaries, one of which may be dropped after the first output, leak no more
     about a canary than two steps with that canary alone.
     """
+    for name, leaked, allowed in _leaks_of_two_steps(dropped):
+        yield name, leaked, factor * allowed
+
+
+@cache
+def _leaks_of_two_steps(dropped: str) -> list[tuple[str, float, float]]:
+    """(name, δ of a canary among two, of which one may be dropped, δ of a canary alone)."""
     rate, sigma = 0.4, 0.9
     grid, step = np.linspace(-7, 9, 801, retstep=True)
     nobody, one, two = stats.norm.pdf(grid, np.array([[0], [1], [2]]), sigma)
@@ -446,8 +459,10 @@ def dropping_is_free(factor: float = 1.0, dropped: str = "by the output") -> Cas
         return max(float(np.maximum(a - np.exp(epsilon) * b, 0).sum()) for a, b in pairs) * step**2
 
     limits = ((0.3, 1.2), (-np.inf, np.inf))  # the latter drop no canary
+    leaks = []
     for epsilon, second, ends in product((0.0, 0.3, 1.0), (False, True), limits):
         allowed = leak(epsilon, np.outer(alone, alone), np.outer(nobody, nobody))
         leaked = leak(epsilon, law(True, second, *ends), law(False, second, *ends))
         dropping = "dropping" if ends[0] > 0 else "nobody dropped"
-        yield f"ε = {epsilon:g}, canaries: {1 + second}, {dropping}", leaked, factor * allowed
+        leaks.append((f"ε = {epsilon:g}, canaries: {1 + second}, {dropping}", leaked, allowed))
+    return leaks

@@ -261,8 +261,11 @@ def _tables_to_post_process() -> dict[str, Channel]:
     return tables
 
 
-def _some_function_makes(table: Channel, goal: NDArray[Any], own_coins: bool) -> bool:
-    """Whether a function of the output, with or without its own coins, has the goal's table."""
+@cache
+def _some_function_makes_response(name: str, own_coins: bool) -> bool:
+    """Whether a function of a table's output, with or without its own coins, is LRR_ε(M)."""
+    table = _tables_to_post_process()[name]
+    goal = randomized_response(2, p(table.epsilon))
     outputs, values = len(table.table), len(goal)
     if not own_coins:
         # All functions at once: what each output becomes, one function per row.
@@ -295,8 +298,7 @@ def perfect_if_some_function_exists(privacy_level: float = 1.0, own_coins: bool 
     answers = {}
     for name, table in _tables_to_post_process().items():
         perfect = abs(table.optimal_efficacy() - p(privacy_level * table.epsilon)) < 1e-9
-        goal = randomized_response(2, p(table.epsilon))
-        answers[name] = (perfect, _some_function_makes(table, goal, own_coins))
+        answers[name] = (perfect, _some_function_makes_response(name, own_coins))
     return same_answers(answers)
 
 

@@ -97,9 +97,8 @@ def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float,
     """At worst, how often an (ε, δ)-DP mechanism can make V reach a threshold that depends on R.
 
     The exact maximum of P[V >= c_R] over all mechanisms and all guessers without or with one-way
-    feedback that take at most as many guesses as there are thresholds. It is
-    1 - (1 - f) max(0, 1 - n δ / B) with the largest f = P[Bin(r, p(ε)) >= c_r] and the least
-    B = c_r P[Bin(r, p(ε)) = c_r] / f.
+    feedback that take at most as many guesses as there are thresholds: 1 - (1 - f) max(0, 1 - nδ/B)
+    with the largest f = P[Bin(r, p(ε)) >= c_r] and the least B = c_r P[Bin(r, p(ε)) = c_r] / f.
 
     Parameters
     ----------
