@@ -29,8 +29,7 @@ def equal(cases: Iterable[tuple[str, float, float]], tolerance: float = 1e-9) ->
         count += 1
         if not (one == other or abs(one - other) <= tolerance):
             return Finding(False, f"the two sides differ: {one:.6g} and {other:.6g} ({name})")
-    where = f"in all {count} cases" if count > 1 else "in the one case tried"
-    return Finding(count > 0, f"the two sides agree to within {tolerance:g} {where}")
+    return Finding(count > 0, f"the two sides agree to within {tolerance:g} in {_all(count)}")
 
 
 def at_most(cases: Iterable[tuple[str, float, float]], slack: float = 1e-9) -> Finding:
@@ -44,8 +43,12 @@ def at_most(cases: Iterable[tuple[str, float, float]], slack: float = 1e-9) -> F
         return Finding(False, "there was nothing to try")
     gaps = (limit - value if value < np.inf else np.inf for _, value, limit in tried)
     name, value, limit = tried[first_least(gaps)]
-    kept = f"the limit is kept in all {len(tried)} cases" if len(tried) > 1 else "the limit is kept"
-    return Finding(True, f"{kept}; the closest is {value:.4g}, at most {limit:.4g} ({name})")
+    closest = f"the closest is {value:.4g} where {limit:.4g} is allowed ({name})"
+    return Finding(True, f"the limit is kept in {_all(len(tried))}; {closest}")
+
+
+def _all(count: int) -> str:
+    return {1: "the one case tried", 2: "both cases"}.get(count, f"all {count} cases")
 
 
 def tends(values: Sequence[float], limit: float, tolerance: float) -> Finding:

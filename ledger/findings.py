@@ -43,5 +43,5 @@ def all_of(*findings: Finding) -> Finding:
             return finding
     pieces = tuple(piece for found in findings for piece in found.pieces or (found.evidence,))
     more = len(pieces) - 3
-    shown = pieces if more <= 0 else (*pieces[:3], f"{more} more such results")
+    shown = pieces if more <= 0 else (*pieces[:3], f"{more} more such result{'s' * (more > 1)}")
     return Finding(True, "; ".join(shown), pieces)

@@ -25,8 +25,8 @@ from oralib.guessers import ThresholdGuesser, TopGuesser
 from oralib.mechanisms import AllOrNothing, NameAndShame, Xor
 
 
-def _steps(table: Channel) -> tuple[bool, ...]:
-    """Which steps of the chain from the efficacy to p(ε) are strict."""
+def _strict_stages(table: Channel) -> tuple[bool, ...]:
+    """Which stages of the chain from the efficacy to p(ε) are strict."""
     chain = [table.ae_ac_ddp, table.ac_ddp, p(table.ddp), p(table.epsilon)]
     return tuple(bool(b - a > 1e-9) for a, b in pairwise(chain))
 
@@ -43,12 +43,12 @@ def _steps(table: Channel) -> tuple[bool, ...]:
 )
 def each_gap_has_its_example(examples: tuple[str, ...] = ("NAS", "AON", "XOR")) -> Finding:
     """Three gaps: few exposed elements (NAS), rare bad outputs (AON), interference (XOR); each
-    example loses at its own step of the chain and at no other.
+    example loses at its own stage of the chain and at no other.
     """
     answers = {}
     for place, name in enumerate(examples):
-        strict = _steps(all_tables()[f"{name} n=3"])
-        answers[f"{name} at step {place + 1}"] = (True, strict == tuple(np.eye(3)[place] == 1))
+        strict = _strict_stages(all_tables()[f"{name} n=3"])
+        answers[f"{name} at stage {place + 1}"] = (True, strict == tuple(np.eye(3)[place] == 1))
     return same_answers(answers)
 
 

@@ -95,14 +95,14 @@ def lines(verdict: Verdict) -> str:
         text.append(f"     corrected: {correction} ({evidence})")
     if verdict.tried:
         text.append(f"     rejects {len(verdict.rejected)} of {verdict.tried} variants")
-        text += [f"     passes: {m.name} ({m.excuse})" for m in verdict.passed if m.excuse]
+        text += [f"     passes: {_name(m.name)} ({m.excuse})" for m in verdict.passed if m.excuse]
     if verdict.finest:
         text.append(f"     {_fineness(verdict)}")
     if not verdict.as_expected:
         text.append(f"     NOT AS EXPECTED: {claim.expected}")
         if not verdict.accepted:
             text.append("     its check accepts no version")
-        text += [f"     should be rejected: {m.name}" for m in verdict.missed]
+        text += [f"     should be rejected: {_name(m.name)}" for m in verdict.missed]
         text += [f"     is rejected: {m.name} ({m.excuse})" for m in verdict.needlessly_excused]
     return "\n".join(text)
 
