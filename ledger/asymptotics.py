@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ledger.comparisons import approach, at_most, equal, first_least, same_answers, tends
-from ledger.counts_and_bounds import above, almost_all, bounds_tend, success_of_all
+from ledger.comparisons import at_most, equal, first_least, same_answers, tends
+from ledger.counts_and_bounds import above, almost_all, bounds_tend, success_of_all, vanish
 from ledger.entries import correction, explained, mutants, remark, statement
 from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.mutants import WEAKER, replaced, shifted, varied
@@ -250,8 +250,7 @@ def valid_in_the_limit(guesses: int | None = 1, privacy_level: float = 1.0) -> F
     """A valid auditor is asymptotically valid."""
     success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
     chances = [above(success, privacy_level + 0.002, guesses or n) for n in (10**4, 10**6, 10**8)]
-    vanish = chances[-1] < 1e-3
-    return Finding(vanish, approach(chances, 0.0, vanish))
+    return vanish(chances)
 
 
 @statement(

@@ -90,8 +90,8 @@ def near(cases: Iterable[tuple[str, float, float, float]], errors: float = 4.0) 
 
 def fits(counts: Counts, law: NDArray[np.float64]) -> Finding:
     """Played counts have the given law, by a chi-square test that rejects below p = 1e-4."""
-    observed = np.zeros_like(law)
-    np.add.at(observed, (counts.v, counts.r), 1)
+    place = np.ravel_multi_index((counts.v, counts.r), law.shape)
+    observed = np.bincount(place, minlength=law.size).reshape(law.shape)
     if (observed[law < 1e-12] > 0).any():
         return Finding(False, "an outcome that the law excludes has occurred")
     expected = law * counts.trials

@@ -146,8 +146,8 @@ def bound_rarely_exceeds(
             yield f"ε = {epsilon}, n = {n}", float(fails), beta
 
 
-#: How much may be missing in the limits of definitions A.2 and A.3, in nats.
-_SLACK = 0.002
+#: How much may be missing in the limits of definitions A.2 and A.3, in nats; numbers of guesses.
+_SLACK, _NUMBERS = 0.002, (10**2, 10**4, 10**6, 10**8)
 
 
 def above(success: float, threshold: float, r: int) -> float:
@@ -166,21 +166,19 @@ def estimates_rarely_exceed(privacy_level: float = 1.0, audit: str = "one run") 
     """
     if audit == "one run":
         success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
-        return _vanish(
-            [above(success, privacy_level + _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)]
-        )
+        return vanish([above(success, privacy_level + _SLACK, r) for r in _NUMBERS])
     chances = []
     for n in (2, 4, 6):
         law = full_knowledge_law(channel(XorRandomizedResponse(1.0), n), ThresholdGuesser())
         v, r = np.nonzero(law)
         chances.append(float(law[v, r] @ (epsilon_estimate(v, r) > privacy_level + _SLACK)))
-    return _vanish(chances)
+    return vanish(chances)
 
 
-def _vanish(values: list[float]) -> Finding:
+def vanish(values: list[float]) -> Finding:
     """The last of some probabilities is small; the first ones may rise before they fall."""
-    vanish = values[-1] < 1e-3
-    return Finding(vanish, approach(values, 0.0, vanish))
+    small = values[-1] < 1e-3
+    return Finding(small, approach(values, 0.0, small))
 
 
 @definition(15, "def:asymptotic-tightness", "Definition A.3", "closed form")
@@ -195,9 +193,7 @@ def estimates_reach(
     randomized response, where every guess succeeds with probability p(ε).
     """
     success = success_of_all(channel(mechanism(1.0), 1))
-    return _vanish(
-        [1 - above(success, privacy_level - _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)]
-    )
+    return vanish([1 - above(success, privacy_level - _SLACK, r) for r in _NUMBERS])
 
 
 @definition(16, "def:clopper-pearson-lower", "Definition A.5")

@@ -193,7 +193,7 @@ def levels_of_the_examples(xrr: float = 1.0, laplace: float = 1.0, others: float
 
 @cache
 def _steps_of_training() -> tuple[float, float, int]:
-    """Mean, variance and number of the movements of single coordinates in single steps."""
+    """Mean, variance and number of movements of coordinates with two clipped elements."""
     dpsgd = DpSgd(n=4000, d=2000, steps=1000, sample_rate=0.3, sigma=1.7)
     included, rng = np.ones(4000, dtype=bool), np.random.default_rng(5)
     weights = run_dpsgd(dpsgd, included, rng, clip=2.0, learning_rate=0.1, gradient=5.0)
@@ -209,7 +209,6 @@ def noisy_steps(
     """A step of DP-SGD subtracts the learning rate times the sum of the batch's clipped gradients
     plus noise of standard deviation σ times the clipping threshold.
     """
-    # Two elements per coordinate, their gradients of size 5 clipped.
     average, spread, size = _steps_of_training()
     unit = learning_rate * clip
     variance = unit**2 * (2 * rate * (1 - rate) + sigma**2)

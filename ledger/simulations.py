@@ -199,9 +199,7 @@ def figure_of_dpsgd(best: int = 5, feedback: str = "full", above: bool = True) -
     return all_of(
         _rises(adaptive),
         Finding(on_top and falls, evidence),
-        Finding(
-            (min(lead) > 4) == above, f"AORA is ahead by {min(lead):.1f} standard errors or more"
-        ),
+        Finding((min(lead) > 4) == above, f"AORA leads by {min(lead):.1f} standard errors or more"),
     )
 
 
@@ -277,18 +275,17 @@ def _exact_means_of_figure_9() -> dict[str, list[float]]:
 
 @statement(73, "fig:ora-and-aora-of-count-in-sets", "Figure 9", "Monte Carlo")
 @explained("E-adaptive-auditing#fig-adapt-cis")
-@mutants(replaced("without", rises=1), replaced("adaptive", falls=-1))
+@mutants(replaced("ora", rises=1), replaced("adaptive", falls=-1))
 @remark("The means of the exact laws are varied too: the simulation is compared with them.")
 def figure_of_count_in_sets(
-    without: int = -1, adaptive: int = 1, mean_without: float = 1.0, mean_adaptive: float = 1.0
+    ora: int = -1, adaptive: int = 1, mean_ora: float = 1.0, mean_adaptive: float = 1.0
 ) -> Finding:
     """On Count-in-Sets the bounds of ORA fall with the size of the sets and those of AORA rise."""
     exact = _exact_means_of_figure_9()
     moves = bool(
-        (without * np.diff(exact["none"]) > 0).all()
-        and (adaptive * np.diff(exact["full"]) > 0).all()
+        (ora * np.diff(exact["none"]) > 0).all() and (adaptive * np.diff(exact["full"]) > 0).all()
     )
-    factors = {"none": mean_without, "full": mean_adaptive}
+    factors = {"none": mean_ora, "full": mean_adaptive}
     rows = []
     for row in _figure_9().to_dict("records"):
         word, s = row["feedback"], row["x"]
@@ -363,9 +360,10 @@ def adaptive_beyond_forty(steinke: int = -1, valid: int = 0) -> Finding:
     """
     full, one_way = (_adaptive_dpsgd((40, 160), word, 100) for word in ("full", "one-way"))
     moves = (_trend(full, "bound"), _trend(one_way, "bound"), _trend(one_way, "valid"))
-    steinke_means, split_means = _with_errors(full, "bound"), _with_errors(one_way, "valid")
-    evidence = f"from 40 to 160, the bound of Steinke et al. goes from {' to '.join(steinke_means)}"
-    evidence += f" with full feedback, the split bound from {' to '.join(split_means)} with one-way"
+    evidence = (
+        f"bound of Steinke et al. at 40 and 160: {' and '.join(_with_errors(full, 'bound'))}; "
+    )
+    evidence += f"split bound: {' and '.join(_with_errors(one_way, 'valid'))}"
     return Finding(moves == (steinke, steinke, valid), evidence)
 
 
