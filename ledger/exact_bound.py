@@ -165,11 +165,11 @@ def list_is_no_feedback(tail: float = 1.0, price: float = 1.0, stops: bool = Fal
     lengths.
     """
     for c, epsilon, delta in (
+        ((1, 2, 2), 0.0, 0.02),
         ((1, 2), 0.7, 0.05),
         ((9, 1), 0.0, 0.1),
         ((9, 9, 2), 0.5, 0.03),
         ((9, 9, 3), 1.0, 0.02),
-        ((1, 2, 2), 0.0, 0.02),
         ((1, 2, 3), 0.3, 0.05),
     ):
         lucks, prices = zip(*_lucks_and_prices(c, epsilon), strict=True)

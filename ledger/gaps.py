@@ -80,6 +80,7 @@ def _shame_structure() -> Finding:
     )
 
 
+@cache
 def _one_sure_guess(k: int) -> float:
     """The mean bound of k guesses, one of them right for certain and the others fair."""
     v, weight = binomial_counts(k - 1, 0.5)
