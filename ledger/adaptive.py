@@ -28,7 +28,7 @@ Vector = NDArray[np.float64]
 
 
 def _dominates(one: Vector, other: Vector) -> bool:
-    """one is at least other, in the usual stochastic order."""
+    """one is at least other, in the stochastic order."""
     return bool((one[::-1].cumsum() >= other[::-1].cumsum() - 1e-12).all())
 
 
@@ -56,21 +56,26 @@ _RELATIONS: dict[str, Callable[[Vector, Vector], bool]] = {
     relation="is more spread than",
 )
 @mutants(replaced("relation", is_dominated="is dominated by", is_less_spread="is less spread than"))
-def full_knowledge_is_spread_out(relation: str = "dominates", level: float = 1.0) -> Finding:
+def full_knowledge_is_spread_out(
+    relation: str = "dominates", privacy_level: float = 1.0
+) -> Finding:
     """In full-knowledge ORA of XRR, V stochastically dominates Bin(n, p(ε)), so the audit is not
     valid.
     """
     for n, epsilon in product((2, 3, 5), (0.5, 1.0)):
         table = channel(XorRandomizedResponse(epsilon), n)
         law = full_knowledge_law(table, ThresholdGuesser())[:, n]
-        binomial = stats.binom.pmf(np.arange(n + 1), n, p(level * epsilon))
+        binomial = stats.binom.pmf(np.arange(n + 1), n, p(privacy_level * epsilon))
         if not _RELATIONS[relation](law, binomial):
             return Finding(
-                False, f"n = {n}: P[V ≥ 1] = {1 - law[0]:.4g}, against {1 - binomial[0]:.4g}"
+                False,
+                f"n = {n}: P[V ≥ 1] is {1 - law[0]:.4g}, and {1 - binomial[0]:.4g} for Bin(n, p)",
             )
     # All are right as often as a single guess is, and then the bound exceeds ε.
     fails = epsilon_lower_bound(20, 20) > np.log(3)
-    return Finding(bool(fails), "6 laws; at n = 20, p = 3/4 the bound fails with probability 3/4")
+    return Finding(
+        bool(fails), "true of 6 laws; for n = 20 and p = 3/4 the bound fails with probability 3/4"
+    )
 
 
 def _sum_tails(joint: Vector) -> Vector:
@@ -147,9 +152,9 @@ def sums_are_dominated(
 
 @cache
 def _muting_response() -> tuple[Channel, float]:
-    """The table of a response of nine elements that mutes itself, and its rate.
+    """The table of a response of nine elements that can switch itself off, and its rate.
 
-    The line is where v of r right guesses refute, by the bound at β = 0.1, a level of 0.0175: the
+    The line is where v of r right guesses refute, by the bound at β = 0.1, an ε of 0.0175: the
     privacy level of the table to four digits.
     """
     n, rate = 9, 0.004995
@@ -179,11 +184,12 @@ def muting_failure(feedback: str) -> tuple[float, float]:
 @explained("valid-adaptive-auditing#thm-valid-worst")
 @fails_unless(feedback="one-way")
 @mutants(
-    replaced("feedback", all_others_known="all others", full="full"), varied("level", down=WEAKER)
+    replaced("feedback", all_others_known="all others", full="full"),
+    varied("failure_probability", down=WEAKER),
 )
 @remark("The variants have one-way feedback, for which the check finds no failure.")
 @each(at_most)
-def adaptive_is_valid(feedback: str = "full", level: float = 1.0) -> Cases:
+def adaptive_is_valid(feedback: str = "full", failure_probability: float = 1.0) -> Cases:
     """Adaptive ORA is valid."""
     if feedback == "full":
         yield (
@@ -193,8 +199,8 @@ def adaptive_is_valid(feedback: str = "full", level: float = 1.0) -> Cases:
         )
     if feedback != "all others":
         epsilon, fails = muting_failure(feedback)
-        yield f"self-muting response, ε = {epsilon:.4f}, one threshold", fails, 0.1
-        yield from critical_failures(feedback, level)
+        yield f"response that can switch itself off, ε = {epsilon:.4f}, one threshold", fails, 0.1
+        yield from critical_failures(feedback, failure_probability)
         return
     for (name, table), beta in product(private_tables().items(), (0.3, 0.55, 0.65)):
         law = full_knowledge_law(table, ThresholdGuesser())
@@ -204,7 +210,7 @@ def adaptive_is_valid(feedback: str = "full", level: float = 1.0) -> Cases:
 @statement(65, "prop:adaptive-ora-is-tight-for-xip", "Proposition E.7")
 @mutants(replaced("feedback", none="none"))
 def xor_in_pairs(
-    plain: float = 0.5, guesses: float = 0.5, accuracy: float = 1.0, feedback: str = "full"
+    one_run: float = 0.5, guesses: float = 0.5, accuracy: float = 1.0, feedback: str = "full"
 ) -> Finding:
     """On Xor-in-Pairs ORA guesses blindly, while AORA takes n/2 guesses that are all right: it is
     tight, and its bound grows without limit.
@@ -213,14 +219,17 @@ def xor_in_pairs(
     def cases() -> Any:
         for n in (2, 4, 6):
             table = channel(XorInPairs(), n)
-            yield f"n = {n}, ORA", table.optimal_efficacy(1), plain
+            yield f"n = {n}, ORA", table.optimal_efficacy(1), one_run
             law = _law(table, inf, feedback)
             v, r = np.indices(law.shape)
             yield f"n = {n}, guesses", float((law * r).sum()), guesses * n
             yield f"n = {n}, right", float((law * v).sum()), accuracy * guesses * n
 
     bounds = [epsilon_lower_bound(n // 2, n // 2, beta=0.01) for n in (10**2, 10**4, 10**8)]
-    grows = Finding(bool(bounds[0] > 2 and bounds[1] > 6 and bounds[2] > 15), "bounds grow")
+    grows = Finding(
+        bool(bounds[0] > 2 and bounds[1] > 6 and bounds[2] > 15),
+        "the bounds of 50, 5,000 and 50 million certain guesses grow",
+    )
     return all_of(equal(cases()), grows)
 
 
@@ -255,10 +264,10 @@ def certain_guesses_of_aora(most: float = 2.0, base: float = 2.0, exponent: floa
 
 @statement(68, "eq:certain-guesses-at-ten", "Section E.3.2")
 @explained("E-adaptive-auditing#paper-section-e-3-count")
-@correction("ORA takes 0.0195: the gain is a factor of 102, not of 1,000.", plain=0.0195)
-def certain_guesses_at_ten(adaptive: float = 1.998, plain: float = 0.002) -> Finding:
+@correction("ORA takes 0.0195: the gain is a factor of 102, not of 1,000.", one_run=0.0195)
+def certain_guesses_at_ten(adaptive: float = 1.998, one_run: float = 0.002) -> Finding:
     """With sets of ten, AORA takes about 1.998 certain guesses per set and ORA 0.002."""
     return all_of(
         equal([("AORA", adaptive, _mean_guesses(10, "full"))], 5e-4),
-        equal([("ORA", plain, _mean_guesses(10, "none"))], 5e-5),
+        equal([("ORA", one_run, _mean_guesses(10, "none"))], 5e-5),
     )

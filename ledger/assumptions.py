@@ -1,7 +1,9 @@
 """Bounds that assume more than differential privacy: what holds, and what no rule can have."""
 
+from functools import cache
 from itertools import product
 from math import comb, exp, log
+from typing import Any
 
 import numpy as np
 from scipy import interpolate, special, stats
@@ -18,26 +20,32 @@ _STEP = 0.006
 _SIZES = _STEP * (np.arange(1500) + 0.5)
 
 
+@cache
+def _two_surest(n: int, v: int, mu: float) -> tuple[float, Any]:
+    """P[at least v of the two surest of n guesses are right], and P[a size is at most _SIZES]."""
+    density = stats.norm.pdf(_SIZES - mu / 2) + stats.norm.pdf(_SIZES + mu / 2)
+    below = special.ndtr(_SIZES - mu / 2) - special.ndtr(-_SIZES - mu / 2)
+    right = p(mu * _SIZES)
+    # Two are taken, and all others are smaller than both.
+    taken = np.outer(density, density) * np.minimum.outer(below, below) ** (n - 2)
+    chance = np.outer(right, right) if v == 2 else 1 - np.outer(1 - right, 1 - right)
+    return comb(n, 2) * float((taken * chance).sum()) * _STEP**2, below
+
+
 @ours(109, "ours:independent-elements", "This book, after Xiang et al.", "quadrature")
 @explained("what-an-assumption-buys#prop-assume-independent")
-@mutants(varied("level", 2), varied("more", 2))
-def independent_elements(level: float = 1.0, more: float = 1.0) -> Finding:
+@mutants(varied("mu_factor", 2), varied("more", 2))
+def independent_elements(mu_factor: float = 1.0, more: float = 1.0) -> Finding:
     """Of the r most confident of n independent μ-GDP guesses at least v are right with probability
     at most E[P[Bin(r, q(C)) ≥ v]], C ~ Beta(r + 1, n − r): with Gaussian noise exactly that, and
     less if guesses are taken at random.
     """
     mu, exact, less = 0.8, [], []
-    density = stats.norm.pdf(_SIZES - mu / 2) + stats.norm.pdf(_SIZES + mu / 2)
-    below = special.ndtr(_SIZES - mu / 2) - special.ndtr(-_SIZES - mu / 2)
-    right = p(mu * _SIZES)
     for n, v in product((3, 6), (1, 2)):
-        # Two are taken, and all others are smaller than both.
-        taken = np.outer(density, density) * np.minimum.outer(below, below) ** (n - 2)
-        chance = np.outer(right, right) if v == 2 else 1 - np.outer(1 - right, 1 - right)
-        mean = comb(n, 2) * float((taken * chance).sum()) * _STEP**2
+        mean, below = _two_surest(n, v, mu)
         share = stats.beta.ppf((np.arange(4000) + 0.5) / 4000, 2 + more, n - 2)
         threshold = np.interp(1 - share, below, _SIZES)
-        ends = [stats.norm.sf(threshold + side * level * mu / 2) for side in (-1, 1)]
+        ends = [stats.norm.sf(threshold + side * mu_factor * mu / 2) for side in (-1, 1)]
         stated = float(stats.binom.sf(v - 1, 2, ends[0] / sum(ends)).mean())
         exact.append((f"{v} of 2 right, n = {n}", mean, stated))
         random = float(stats.binom.sf(v - 1, 2, special.ndtr(mu / 2)))
@@ -68,6 +76,17 @@ def one_size(curve: float = 1.0, slope: float = 1.0) -> Cases:
         yield f"μ = {mu}, ε = {epsilon}", float(profile), float(ends[0] - exp(epsilon) * ends[1])
 
 
+@cache
+def _limit(v: int, r: int, groups: int) -> tuple[float, Any, float]:
+    """The ε at which groups reach v with probability 5%, log P for any ε, and the f-DP bound."""
+    mu = np.linspace(0.2, 1.8, 33)
+    epsilon = gaussian_epsilon(mu, 1e-5)
+    logs = [log(common_size(each, groups).tail(v, r)) for each in mu]
+    limit = float(interpolate.CubicSpline(logs, epsilon)(log(0.05)))
+    fdp = epsilon_lower_bound_fdp(v, r, n=groups * r, delta=1e-5, beta=0.05)
+    return limit, interpolate.CubicSpline(epsilon, logs), float(fdp)
+
+
 @ours(111, "ours:limit-of-any-rule", "This book", "quadrature")
 @explained("what-an-assumption-buys#prop-assume-limit")
 @mutants(varied("factor", 1))
@@ -77,15 +96,9 @@ def limit_of_any_rule(factor: float = 1.0) -> Cases:
     reports at most the ε of the μ at which n/r groups, with one size each, reach v with probability
     β: there a rule that reports 0.1% more is not valid, and one that reports 0.1% less is.
     """
-    delta, beta = 1e-5, 0.05
-    mu = np.linspace(0.2, 1.8, 33)
-    epsilon = gaussian_epsilon(mu, delta)
     for v, r, groups in ((74, 100, 10), (17, 20, 1)):
-        logs = [log(common_size(each, groups).tail(v, r)) for each in mu]
-        limit = float(interpolate.CubicSpline(logs, epsilon)(log(beta)))
-        reached = interpolate.CubicSpline(epsilon, logs)
-        more, less = np.exp(reached(factor * limit * np.array([1.001, 0.999])))
-        yield f"{v} of {r}: 0.1% more", beta, float(more)
-        yield f"{v} of {r}: 0.1% less", float(less), beta
-        fdp = epsilon_lower_bound_fdp(v, r, n=groups * r, delta=delta, beta=beta)
+        limit, log_tail, fdp = _limit(v, r, groups)
+        more, less = np.exp(log_tail(factor * limit * np.array([1.001, 0.999])))
+        yield f"{v} of {r}: 0.1% more", 0.05, float(more)
+        yield f"{v} of {r}: 0.1% less", float(less), 0.05
         yield f"{v} of {r}: f-DP", fdp, factor * limit

@@ -1,4 +1,4 @@
-"""Bounds and estimations with more and more guesses: the paper's Section 3 and Appendix A."""
+"""Bounds and estimates with more and more guesses: the paper's Section 3 and Appendix A."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ledger.comparisons import at_most, equal, first_least, same_answers, tends, towards
-from ledger.counts_and_bounds import above, almost_all, bounds_tend, success_of_all
+from ledger.comparisons import at_most, equal, first_least, same_answers, tends
+from ledger.counts_and_bounds import above, almost_all, bounds_tend, success_of_all, vanish
 from ledger.entries import correction, explained, mutants, remark, statement
 from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.mutants import WEAKER, replaced, shifted, varied
@@ -64,14 +64,14 @@ def _strategies() -> dict[str, tuple[float, float, bool]]:
     "efficacy tends to the limit, as in Lemma 3.3; one guess of Name and Shame shows why."
 )
 def tight_if_accurate(
-    level: float = 1.0, tolerance: float = 0.0, unlimited: bool = True
+    privacy_level: float = 1.0, tolerance: float = 0.0, unlimited: bool = True
 ) -> Finding:
     """Bounds approach ε(M) if and only if the efficacy approaches p(ε(M)), with unlimited
     guesses.
     """
     answers = {}
     for name, (epsilon, accuracy, many) in _strategies().items():
-        distance = abs(accuracy - p(level * epsilon))
+        distance = abs(accuracy - p(privacy_level * epsilon))
         claimed = distance <= tolerance + 1e-9 and (many or not unlimited)
         if many:
             tight = bounds_tend(accuracy, epsilon).holds
@@ -83,18 +83,20 @@ def tight_if_accurate(
 
 @statement(33, "lem:convergence-of-clopper-pearson-lower", "Lemma A.10", "closed form")
 @correction(
-    "With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.", level="min(β, 1 − β)"
+    "With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.", argument="min(β, 1 − β)"
 )
 @mutants(
     varied("two", 1, down=WEAKER),
     varied("power", 1, down="weaker up to 1, and no distance is larger than that"),
-    replaced("level", fourth_root="min(β, 1 − β)^(1/4)"),
+    replaced("argument", fourth_root="min(β, 1 − β)^(1/4)"),
 )
 @remark(
     "Where β is as small as a double allows, the inequality is an equality to 0.7% in the "
     "constant 2; smaller changes cannot be seen."
 )
-def limit_is_near_the_accuracy(level: str = "β", two: float = 2.0, power: float = 0.5) -> Finding:
+def limit_is_near_the_accuracy(
+    argument: str = "β", two: float = 2.0, power: float = 0.5
+) -> Finding:
     """The Clopper-Pearson limit differs from v/r by at most the square root of ln(1/β) / 2r."""
     log_of: dict[str, Function] = {
         "β": lambda b: -log(b),
@@ -106,10 +108,11 @@ def limit_is_near_the_accuracy(level: str = "β", two: float = 2.0, power: float
         for r, beta in product((1, 2, 3, 10, 40), (0.01, 0.05, 0.5, 0.9, 0.99)):
             v = np.arange(r + 1)
             gap = np.abs(v / r - clopper_pearson_lower(v, r, beta)).max()
-            yield f"r = {r}, β = {beta}", float(gap), (log_of[level](beta) / (two * r)) ** power
+            limit = (log_of[argument](beta) / (two * r)) ** power
+            yield f"r = {r}, β = {beta}", float(gap), limit
         for r in (10**6, 10**8):  # where the inequality is almost an equality
             gap = abs(0.5 - clopper_pearson_lower(r // 2, r, 1e-280))
-            limit = (log_of[level](1e-280) / (two * r)) ** power
+            limit = (log_of[argument](1e-280) / (two * r)) ** power
             yield f"r = {r}, β = 1e-280", float(gap), limit
 
     return at_most(cases())
@@ -135,20 +138,20 @@ _NUMBERS_OF_GUESSES: dict[str, Function] = {
 @mutants(
     shifted("limit", 0.03),
     replaced("guesses", ten_for_ever="ten for ever", often_ten="often ten"),
-    replaced("level", falling_with_r="falling with r"),
+    replaced("beta_is", falling_with_r="falling with r"),
 )
 def limit_follows_the_accuracy(
-    limit: float = 0.0, guesses: str = "tends to infinity", level: str = "fixed"
+    limit: float = 0.0, guesses: str = "tends to infinity", beta_is: str = "fixed"
 ) -> Finding:
     """If the number of guesses tends to infinity in probability, the Clopper-Pearson limit at a
-    fixed level tends to the accuracy in probability.
+    fixed β tends to the accuracy in probability.
     """
     findings = []
     for beta in (0.01, 0.05, 0.5, 0.95):
         values = []
         for c in (10**2, 10**4, 10**6):
             sizes = np.atleast_1d(_NUMBERS_OF_GUESSES[guesses](c)).tolist()
-            betas = [beta if level == "fixed" else max(10.0 ** (-r / 50), 1e-290) for r in sizes]
+            betas = [beta if beta_is == "fixed" else max(10.0 ** (-r / 50), 1e-290) for r in sizes]
             # With probability one half each: the larger one has to vanish.
             values.append(max(_largest_gap(r, b) for r, b in zip(sizes, betas, strict=True)))
         findings.append(tends(values, limit, 0.005))
@@ -171,7 +174,7 @@ _ACCURACIES_INSIDE = ("1/2", "0.6", "0.99")
 @statement(35, "lem:privacy-estimations-and-bounds", "Lemma A.12", "counterexample")
 @correction(
     "If the accuracy stays between 1/2 and some 1 − η; near 1 the gap in nats can persist, or be "
-    "infinite, and below 1/2 the estimation is negative, which no bound is.",
+    "infinite, and below 1/2 the estimate is negative, which no bound is.",
     accuracies=_ACCURACIES_INSIDE,
 )
 @mutants(
@@ -186,14 +189,14 @@ _ACCURACIES_INSIDE = ("1/2", "0.6", "0.99")
 def gap_vanishes(
     accuracies: Sequence[str] = tuple(_SEQUENCES_OF_RIGHT_GUESSES), limit: float = 0.0
 ) -> Finding:
-    """If the number of guesses tends to infinity, estimation minus bound tends to 0."""
+    """If the number of guesses tends to infinity, estimate minus bound tends to 0."""
     findings = []
     for name in accuracies:
         right = _SEQUENCES_OF_RIGHT_GUESSES[name]
         sizes = (10**3, 10**5, 10**7)
         gaps = [epsilon_estimate(right(r), r) - epsilon_lower_bound(right(r), r) for r in sizes]
         finding = tends(gaps, limit, 0.02)
-        findings.append(Finding(finding.holds, f"accuracy {name}: {finding.evidence}"))
+        findings.append(Finding(finding.holds, f"for accuracy {name}, {finding.evidence}"))
     bad = [finding for finding in findings if not finding.holds]
     return bad[0] if bad else findings[-1]
 
@@ -209,18 +212,21 @@ def _stays_below(success: float, threshold: float, bound: Function, r: int) -> b
 
 @statement(36, "prop:asymptotic-validity-estimations-and-bounds", "Proposition A.13", "closed form")
 @mutants(
-    varied("level", 1),
+    varied("privacy_level", 1),
     *(
         replaced("guesses", "", **{f"{r} for ever": r})
         for r in (1, 100, 300, 500, 1000, 2000, 10**4)
     ),
 )
-def estimations_and_bounds_stay_below(level: float = 1.0, guesses: int = 10**8) -> Finding:
-    """With unlimited guesses, estimations stay below ε(M) + a in the limit for every a > 0 if and
+def estimates_and_bounds_stay_below(privacy_level: float = 1.0, guesses: int = 10**8) -> Finding:
+    """With unlimited guesses, estimates stay below ε(M) + a in the limit for every a > 0 if and
     only if bounds do.
     """
     # In the limit both are the x of the accuracy p(x), so both stay below 1.1 where x does.
-    rules = {"bounds": (epsilon_lower_bound, 1.1 * level), "estimations": (epsilon_estimate, 1.1)}
+    rules = {
+        "bounds": (epsilon_lower_bound, 1.1 * privacy_level),
+        "estimates": (epsilon_estimate, 1.1),
+    }
     return same_answers(
         {
             f"{name} at accuracy p({x:g})": (_stays_below(p(x), limit, rule, guesses), x < 1.1)
@@ -233,17 +239,18 @@ def estimations_and_bounds_stay_below(level: float = 1.0, guesses: int = 10**8) 
 @statement(37, "prop:validity-implies-asymptotic-validity", "Proposition A.14", "counterexample")
 @correction(
     "If the number of guesses tends to infinity; one guess of LRR_1 is right with probability "
-    "p(1) for every n, and its estimation is then infinite.",
+    "p(1) for every n, and its estimate is then infinite.",
     guesses=None,
 )
 @mutants(
-    replaced("guesses", three_for_ever=3, a_thousand_for_ever=1000), varied("level", 1, up=WEAKER)
+    replaced("guesses", three_for_ever=3, a_thousand_for_ever=1000),
+    varied("privacy_level", 1, up=WEAKER),
 )
-def valid_in_the_limit(guesses: int | None = 1, level: float = 1.0) -> Finding:
+def valid_in_the_limit(guesses: int | None = 1, privacy_level: float = 1.0) -> Finding:
     """A valid auditor is asymptotically valid."""
     success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
-    chances = [above(success, level + 0.002, guesses or n) for n in (10**4, 10**6, 10**8)]
-    return Finding(chances[-1] < 1e-3, towards(chances, 0.0))
+    chances = [above(success, privacy_level + 0.002, guesses or n) for n in (10**4, 10**6, 10**8)]
+    return vanish(chances)
 
 
 @statement(
@@ -253,21 +260,21 @@ def valid_in_the_limit(guesses: int | None = 1, level: float = 1.0) -> Finding:
     "closed form",
 )
 @mutants(
-    varied("level", 1),
+    varied("privacy_level", 1),
     replaced("guesses", ten_for_ever=10),
     replaced("auditors", also_one_that_is_always_wrong="any that is valid"),
 )
 @remark(
     "At ε(M) = 0 the coins of a guessing game are independent of its guesses, so half of them "
     "come out right. An auditor that plays no guessing game could always be wrong: its bounds "
-    "would be 0 and its estimations would not, so for arbitrary valid auditors ε(M) > 0 is "
+    "would be 0 but its estimates negative, so for arbitrary valid auditors ε(M) > 0 is "
     "needed."
 )
 def bounds_tend_to_the_level(
-    level: float = 1.0, guesses: int = 10**10, auditors: str = "guessing games"
+    privacy_level: float = 1.0, guesses: int = 10**10, auditors: str = "guessing games"
 ) -> Finding:
     """A valid auditor is asymptotically tight if and only if, with unlimited guesses, its bounds at
-    every level tend to ε(M).
+    every β tend to ε(M).
     """
     # (ε(M), limit of the accuracy); at ε(M) = 0 it is 1/2, whatever is guessed.
     limits = [(1.0, p(x)) for x in (0.6, 0.97, 0.99, 0.995, 1.0)] + [(0.0, 0.5)]
@@ -278,7 +285,7 @@ def bounds_tend_to_the_level(
         bounds = epsilon_lower_bound(almost_all(accuracy, guesses), guesses, beta=beta)
         lowest = epsilon_estimate(almost_all(accuracy, 10**10)[0], 10**10)
         answers[f"ε(M) = {epsilon:g}, accuracy {accuracy:.4g}, β = {beta:g}"] = (
-            bool((np.abs(bounds - level * epsilon) < 0.002).all()),
+            bool((np.abs(bounds - privacy_level * epsilon) < 0.002).all()),
             bool(lowest >= epsilon - 0.002),
         )
     return same_answers(answers)
@@ -291,7 +298,7 @@ _SEQUENCES: dict[str, tuple[Function, bool]] = {
     "3% far below": (lambda n: {0.6: 0.97, 0.0: 0.03}, True),
     "a little below": (lambda n: {0.597: 1.0}, True),
     "often far below": (lambda n: {0.6: 0.5, 0.1: 0.5}, True),
-    "ever less above": (lambda n: {0.6 + 1 / n: 1.0}, True),
+    "less and less above": (lambda n: {0.6 + 1 / n: 1.0}, True),
     "on both sides": (lambda n: {0.9: 0.5, 0.3: 0.5}, False),
     "a little on both sides": (lambda n: {0.603: 0.5, 0.597: 0.5}, False),
 }
@@ -300,7 +307,7 @@ _SEQUENCES: dict[str, tuple[Function, bool]] = {
 @statement(39, "lem:lower-boundedness-sandwich", "Lemma A.16")
 @mutants(replaced("stays_below", not_asked_for=False), varied("mean", 1), varied("reached", 1))
 def sandwich(stays_below: bool = True, mean: float = 1.0, reached: float = 1.0) -> Finding:
-    """Bounded variables that stay below a level in the limit tend to it in probability if and only
+    """Bounded variables that stay below a number in the limit tend to it in probability if and only
     if their means do.
     """
     answers = {}
@@ -308,16 +315,16 @@ def sandwich(stays_below: bool = True, mean: float = 1.0, reached: float = 1.0) 
         if below or not stays_below:
             values = law(10**9)
             average = sum(value * weight for value, weight in values.items())
-            level = 0.6 * reached - 1e-3
-            reach = sum(weight for value, weight in values.items() if value >= level)
+            least = 0.6 * reached - 1e-3
+            reach = sum(weight for value, weight in values.items() if value >= least)
             answers[name] = (abs(average - 0.6 * mean) < 1e-6, reach > 0.999)
     return same_answers(answers)
 
 
 @statement(40, "lem:classic-auditing-is-tight", "Lemma A.18")
-@mutants(varied("threshold", 1), varied("level", 1))
+@mutants(varied("threshold", 1), varied("privacy_level", 1))
 @each(equal)
-def classic_is_tight(threshold: float = 1.0, level: float = 1.0) -> Cases:
+def classic_is_tight(threshold: float = 1.0, privacy_level: float = 1.0) -> Cases:
     """Classic auditing is asymptotically tight: guessing only where the loss is ε(M), if that has a
     positive probability, succeeds with probability p(ε(M)).
     """
@@ -326,12 +333,12 @@ def classic_is_tight(threshold: float = 1.0, level: float = 1.0) -> Cases:
         successes = classic_successes(table, threshold)
         yield f"{name}, guesses", float(bool(successes)), 1.0
         # Of all bases and indices the worst one is meant.
-        yield name, max((s for s, _ in successes), default=inf), p(level * table.epsilon)
+        yield name, max((s for s, _ in successes), default=inf), p(privacy_level * table.epsilon)
 
 
 @statement(41, "prop:ora-is-tight-for-local-randomized-response", "Proposition B.1")
 @mutants(replaced("orientation", pairs_the_other_way_round=-1))
-def randomized_response_is_tight(orientation: int = 1, level: float = 1.0) -> Finding:
+def randomized_response_is_tight(orientation: int = 1, privacy_level: float = 1.0) -> Finding:
     """Guessing the output of LRR_ε has efficacy p(ε) for every n, so ORA is tight for it."""
 
     def cases() -> Any:
@@ -340,22 +347,22 @@ def randomized_response_is_tight(orientation: int = 1, level: float = 1.0) -> Fi
             assert table.outputs is not None
             right = (orientation * table.outputs[:, None, :] == table.signs[None]).mean(axis=2)
             name = f"ε = {epsilon:.3g}, n = {n}"
-            yield name, float((table.table * right).sum() / 2**n), p(level * epsilon)
+            yield name, float((table.table * right).sum() / 2**n), p(privacy_level * epsilon)
             law = one_run_law(table, ThresholdGuesser())
-            yield name, float(law.sum(axis=1) @ np.arange(n + 1) / n), p(level * epsilon)
+            yield name, float(law.sum(axis=1) @ np.arange(n + 1) / n), p(privacy_level * epsilon)
 
-    tight = bounds_tend(success_of_all(channel(LocalRandomizedResponse(1.0), 1)), level)
+    tight = bounds_tend(success_of_all(channel(LocalRandomizedResponse(1.0), 1)), privacy_level)
     return all_of(equal(cases()), tight)
 
 
 @statement(79, "text:bound-below-estimation", "Section 3", "counterexample")
 @explained("03-problem-setting#prop-problem-below")
 @correction(
-    "If β ≤ 1/2 and at least half of the guesses are right.", largest_beta=0.5, least_accuracy=0.5
+    "If β ≤ 1/2 and at least half the guesses are right.", largest_beta=0.5, least_accuracy=0.5
 )
 @mutants(varied("largest_beta", down=WEAKER), varied("least_accuracy", up=WEAKER))
 @each(at_most)
-def bound_is_below_estimation(largest_beta: float = 0.99, least_accuracy: float = 0.0) -> Cases:
+def bound_is_below_estimate(largest_beta: float = 0.99, least_accuracy: float = 0.0) -> Cases:
     """'The lower bound on the privacy level is a lower bound on the privacy estimation with the
     required confidence interval', read as an inequality for all counts.
     """
@@ -366,6 +373,6 @@ def bound_is_below_estimation(largest_beta: float = 0.99, least_accuracy: float 
         for beta in (0.01, 0.05, 0.5, largest_beta):
             if beta <= largest_beta:
                 bound = epsilon_lower_bound(v, r, beta=beta)
-                estimation = epsilon_estimate(v, r)
-                worst = first_least(estimation - bound)
-                yield f"({v[worst]}, {r}), β = {beta:g}", bound[worst], estimation[worst]
+                estimate = epsilon_estimate(v, r)
+                worst = first_least(estimate - bound)
+                yield f"({v[worst]}, {r}), β = {beta:g}", bound[worst], estimate[worst]

@@ -28,8 +28,8 @@ def equal(cases: Iterable[tuple[str, float, float]], tolerance: float = 1e-9) ->
     for name, one, other in cases:
         count += 1
         if not (one == other or abs(one - other) <= tolerance):
-            return Finding(False, f"{name}: {one:.6g} against {other:.6g}")
-    return Finding(count > 0, f"{count} equalit{'y' if count == 1 else 'ies'} to {tolerance:g}")
+            return Finding(False, f"the two sides differ: {one:.6g} and {other:.6g} ({name})")
+    return Finding(count > 0, f"the two sides agree to within {tolerance:g} in {_all(count)}")
 
 
 def at_most(cases: Iterable[tuple[str, float, float]], slack: float = 1e-9) -> Finding:
@@ -37,26 +37,32 @@ def at_most(cases: Iterable[tuple[str, float, float]], slack: float = 1e-9) -> F
     tried = []
     for name, value, limit in cases:
         if not value <= limit + slack:
-            return Finding(False, f"{name}: {value:.4g} exceeds {limit:.4g}")
+            return Finding(False, f"{value:.4g} exceeds the limit of {limit:.4g} ({name})")
         tried.append((name, value, limit))
     if not tried:
-        return Finding(False, "nothing to try")
+        return Finding(False, "there was nothing to try")
     gaps = (limit - value if value < np.inf else np.inf for _, value, limit in tried)
     name, value, limit = tried[first_least(gaps)]
-    return Finding(True, f"tried {len(tried)}; closest {name}: {value:.4g}, limit {limit:.4g}")
+    closest = f"the closest is {value:.4g} where {limit:.4g} is allowed ({name})"
+    return Finding(True, f"the limit is kept in {_all(len(tried))}; {closest}")
+
+
+def _all(count: int) -> str:
+    return {1: "the one case tried", 2: "both cases"}.get(count, f"all {count} cases")
 
 
 def tends(values: Sequence[float], limit: float, tolerance: float) -> Finding:
     """The values come closer and closer to the limit, in the end within the tolerance."""
     distance = np.abs(np.asarray(values, dtype=float) - limit)
     closer = bool((distance[1:] <= distance[:-1] + 1e-12).all())
-    return Finding(closer and bool(distance[-1] <= tolerance), towards(values, limit))
+    holds = closer and bool(distance[-1] <= tolerance)
+    return Finding(holds, approach(values, limit, holds))
 
 
-def towards(values: Sequence[float], limit: float) -> str:
+def approach(values: Sequence[float], limit: float, holds: bool) -> str:
     """A sequence and its limit; what is 0 up to rounding, on any machine, is shown as 0."""
     listed = ", ".join(f"{value:.4g}" if abs(value) > 1e-9 else "0" for value in values)
-    return f"{listed} towards {limit:.4g}"
+    return f"the values {listed} {'approach' if holds else 'do not approach'} {limit:.4g}"
 
 
 def same_answers(answers: Mapping[str, tuple[bool, bool]]) -> Finding:
@@ -64,9 +70,12 @@ def same_answers(answers: Mapping[str, tuple[bool, bool]]) -> Finding:
     for name, (claimed, computed) in answers.items():
         if claimed != computed:
             words = {True: "yes", False: "no"}
-            return Finding(False, f"{name}: claimed {words[claimed]}, computed {words[computed]}")
-    listed = ", ".join(answers) if len(answers) <= 8 else f"{len(answers)} cases"
-    return Finding(bool(answers), f"right for {listed}")
+            says, answer = words[claimed], words[computed]
+            return Finding(False, f"the claim says {says}, the computation {answer} ({name})")
+    listed = (
+        f"in these cases: {', '.join(answers)}" if len(answers) <= 8 else f"{len(answers)} times"
+    )
+    return Finding(bool(answers), f"claim and computation agree {listed}")
 
 
 def near(cases: Iterable[tuple[str, float, float, float]], errors: float = 4.0) -> Finding:
@@ -74,16 +83,17 @@ def near(cases: Iterable[tuple[str, float, float, float]], errors: float = 4.0) 
     tried = list(cases)
     distance = [abs(mean - target) / error for _, mean, error, target in tried]
     name, mean, error, target = tried[first_largest(distance)]
-    evidence = f"farthest {name}: {mean:.3f} ± {error:.3f} against {target:.3f}"
+    evidence = f"the mean farthest from its expected value is {mean:.3f} ± {error:.3f}, "
+    evidence += f"expected {target:.3f} ({name})"
     return Finding(any(distance) and all(z <= errors for z in distance), evidence)
 
 
 def fits(counts: Counts, law: NDArray[np.float64]) -> Finding:
     """Played counts have the given law, by a chi-square test that rejects below p = 1e-4."""
-    observed = np.zeros_like(law)
-    np.add.at(observed, (counts.v, counts.r), 1)
+    place = np.ravel_multi_index((counts.v, counts.r), law.shape)
+    observed = np.bincount(place, minlength=law.size).reshape(law.shape)
     if (observed[law < 1e-12] > 0).any():
-        return Finding(False, "an outcome that the law excludes was played")
+        return Finding(False, "an outcome that the law excludes has occurred")
     expected = law * counts.trials
     rare = expected < 5  # counted together
     observed = np.append(observed[~rare], observed[rare].sum())
@@ -91,4 +101,5 @@ def fits(counts: Counts, law: NDArray[np.float64]) -> Finding:
     observed, expected = observed[expected > 0], expected[expected > 0]
     statistic = ((observed - expected) ** 2 / expected).sum()
     value = float(stats.chi2.sf(statistic, max(1, len(expected) - 1)))
-    return Finding(value > 1e-4, f"{counts.trials} plays fit the law, chi-square p = {value:.3f}")
+    fit = f"{counts.trials} audits {'fit' if value > 1e-4 else 'do not fit'} the exact law"
+    return Finding(value > 1e-4, f"{fit} (chi-square p-value {value:.3f})")

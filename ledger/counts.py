@@ -32,15 +32,19 @@ def chance(q: float, r: int, event: Callable[[Any], Any]) -> float:
 
 def failure(law: NDArray[np.float64], epsilon: float, beta: float) -> float:
     """How often the bound exceeds ε, if (V, R) has the law."""
-    return float((law * exceeds(len(law) - 1, epsilon, beta)).sum())
+    v, r = np.nonzero(law)
+    return float(law[v, r] @ _exceeds(v, r, epsilon, beta))
 
 
 @cache
 def exceeds(n: int, epsilon: float, beta: float) -> NDArray[np.float64]:
     """1 where the bound of (v, r) exceeds ε by more than rounding, for v, r up to n."""
     v, r = np.indices((n + 1, n + 1))
-    bound = epsilon_lower_bound(np.minimum(v, r), r, beta=beta)
-    return ((bound > epsilon * (1 + 1e-9) + 1e-9) & (v <= r)).astype(float)
+    return np.where(v <= r, _exceeds(np.minimum(v, r), r, epsilon, beta), 0.0)
+
+
+def _exceeds(v: Any, r: Any, epsilon: float, beta: float) -> Any:
+    return (epsilon_lower_bound(v, r, beta=beta) > epsilon * (1 + 1e-9) + 1e-9).astype(float)
 
 
 def critical_betas(r: int, q: float, spread: float = 0.003) -> list[float]:

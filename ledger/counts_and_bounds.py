@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from ledger.comparisons import at_most, equal, same_answers, tends, towards
+from ledger.comparisons import approach, at_most, equal, same_answers, tends
 from ledger.counts import chance, critical_betas
 from ledger.entries import definition, explained, mutants
 from ledger.findings import Cases, Finding, Function, all_of, each
@@ -27,7 +27,9 @@ from oralib.mechanisms import LocalRandomizedResponse, XorRandomizedResponse
 @explained("02-preliminaries#prop-prelim-closed")
 @mutants(shifted("first", 0.03))
 @each(equal, 1e-6)
-def bound_is_a_beta_quantile(first: float = 0.0, second: float = 1.0, level: float = 1.0) -> Cases:
+def bound_is_a_beta_quantile(
+    first: float = 0.0, second: float = 1.0, failure_probability: float = 1.0
+) -> Cases:
     """The bound of v right of r guesses, the largest ε with P[Bin(r, p(ε)) ≥ v] ≤ β, is the logit
     of the β-quantile of Beta(v, r − v + 1), or 0 if that is negative or v = 0.
     """
@@ -36,7 +38,7 @@ def bound_is_a_beta_quantile(first: float = 0.0, second: float = 1.0, level: flo
             q = optimize.brentq(
                 lambda q, v=v, r=r, beta=beta: stats.binom.sf(v - 1, r, q) - beta, 0, 1
             )
-            quantile = special.betaincinv(v + first, r - v + second, level * beta)
+            quantile = special.betaincinv(v + first, r - v + second, failure_probability * beta)
             closed = max(0.0, float(special.logit(quantile)))
             yield f"({v}, {r})", closed, max(0.0, float(special.logit(q)))
             yield f"({v}, {r})", closed, epsilon_lower_bound(v, r, beta=beta)
@@ -46,8 +48,8 @@ def bound_is_a_beta_quantile(first: float = 0.0, second: float = 1.0, level: flo
 @explained("02-preliminaries#ch-prelim")
 @each(equal)
 def logistic(rate: float = 1.0, inverse_rate: float = 1.0) -> Cases:
-    """p(ε) = e^ε / (e^ε + 1) is how often randomized response of level ε tells the truth, and the
-    logit inverts it.
+    """p(ε) = e^ε / (e^ε + 1) is how often randomized response of privacy level ε tells the truth,
+    and the logit inverts it.
     """
     for epsilon in (0.1, 1.0, 2.0, 4.0):
         q = 1 / (1 + exp(-rate * epsilon))
@@ -93,13 +95,16 @@ def bounds_tend(
 @definition(4, "def:ora-asymptotic-tightness", "Definition 3.1", "closed form")
 @mutants(replaced("mechanism", at_97_per_cent_of_ε=lambda e: LocalRandomizedResponse(0.97 * e)))
 def bounds_approach_the_level(
-    level: float = 1.0, mechanism: Function = LocalRandomizedResponse
+    privacy_level: float = 1.0, mechanism: Function = LocalRandomizedResponse
 ) -> Finding:
     """ORA is asymptotically tight if with more and more guesses the bounds of some guesser tend to
     ε(M) in probability, at every β. The example is guessing the output of randomized response.
     """
     return all_of(
-        *(bounds_tend(success_of_all(channel(mechanism(e), 1)), level * e) for e in (0.5, 1.0, 2.0))
+        *(
+            bounds_tend(success_of_all(channel(mechanism(e), 1)), privacy_level * e)
+            for e in (0.5, 1.0, 2.0)
+        )
     )
 
 
@@ -122,72 +127,79 @@ def efficacy(power: float = 1.0, functional: str = "mean of ratios") -> Finding:
 
 @definition(13, "def:validity", "Definition A.1")
 @mutants(
-    varied("level", 1, down=WEAKER),
-    replaced("bound", estimation=lambda v, r, beta: epsilon_estimate(v, r)),
+    varied("failure_probability", 1, down=WEAKER),
+    replaced("bound", estimate=lambda v, r, beta: epsilon_estimate(v, r)),
 )
 @each(at_most)
-def bound_rarely_exceeds(level: float = 1.0, bound: Function = epsilon_lower_bound) -> Cases:
+def bound_rarely_exceeds(
+    failure_probability: float = 1.0, bound: Function = epsilon_lower_bound
+) -> Cases:
     """A valid auditor's bound exceeds the privacy level with probability at most β; the bound ε'
-    does so for randomized response, the estimation does not.
+    does so for randomized response, the estimate does not.
     """
     for epsilon, n in product((0.0, 0.5, 1.0, 2.0), (1, 7, 20, 60)):
         v = np.arange(n + 1)
         weight = stats.binom.pmf(v, n, p(epsilon))
         for beta in critical_betas(n, p(epsilon)):
-            bounds = bound(v, n, beta=min(level * beta, 0.999))
+            bounds = bound(v, n, beta=min(failure_probability * beta, 0.999))
             fails = weight @ (bounds > epsilon * (1 + 1e-9) + 1e-9)
             yield f"ε = {epsilon}, n = {n}", float(fails), beta
 
 
-#: How much may be missing in the limits of definitions A.2 and A.3, in nats.
-_SLACK = 0.002
+#: How much may be missing in the limits of definitions A.2 and A.3, in nats; numbers of guesses.
+_SLACK, _NUMBERS = 0.002, (10**2, 10**4, 10**6, 10**8)
 
 
 def above(success: float, threshold: float, r: int) -> float:
-    """P[estimation of r guesses of this quality > threshold]."""
+    """P[estimate of r guesses of this quality > threshold]."""
     return chance(success, r, lambda v: epsilon_estimate(v, r) > threshold)
 
 
 @definition(14, "def:asymptotic-validity", "Definition A.2")
-@mutants(varied("level", 1, up=WEAKER), replaced("audit", all_others_known="all others known"))
-def estimations_rarely_exceed(level: float = 1.0, audit: str = "one run") -> Finding:
-    """Asymptotic validity: estimations exceed ε(M) + a with vanishing probability. As row 37
-    demands, we assume unlimited guesses. One-run auditing of LRR_1 has this property; knowing all
+@mutants(
+    varied("privacy_level", 1, up=WEAKER), replaced("audit", all_others_known="all others known")
+)
+def estimates_rarely_exceed(privacy_level: float = 1.0, audit: str = "one run") -> Finding:
+    """Asymptotic validity: estimates exceed ε(M) + a with vanishing probability. As row 37
+    requires, we assume unlimited guesses. One-run auditing of LRR_1 has this property; knowing all
     others (XRR_1) does not.
     """
     if audit == "one run":
         success = success_of_all(channel(LocalRandomizedResponse(1.0), 1))
-        return _vanish([above(success, level + _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)])
+        return vanish([above(success, privacy_level + _SLACK, r) for r in _NUMBERS])
     chances = []
     for n in (2, 4, 6):
         law = full_knowledge_law(channel(XorRandomizedResponse(1.0), n), ThresholdGuesser())
         v, r = np.nonzero(law)
-        chances.append(float(law[v, r] @ (epsilon_estimate(v, r) > level + _SLACK)))
-    return _vanish(chances)
+        chances.append(float(law[v, r] @ (epsilon_estimate(v, r) > privacy_level + _SLACK)))
+    return vanish(chances)
 
 
-def _vanish(values: list[float]) -> Finding:
+def vanish(values: list[float]) -> Finding:
     """The last of some probabilities is small; the first ones may rise before they fall."""
-    return Finding(values[-1] < 1e-3, towards(values, 0.0))
+    small = values[-1] < 1e-3
+    return Finding(small, approach(values, 0.0, small))
 
 
 @definition(15, "def:asymptotic-tightness", "Definition A.3", "closed form")
 @mutants(
-    varied("level", 1, down=WEAKER),
+    varied("privacy_level", 1, down=WEAKER),
     replaced("mechanism", at_97_per_cent_of_ε=lambda e: LocalRandomizedResponse(0.97 * e)),
 )
-def estimations_reach(level: float = 1.0, mechanism: Function = LocalRandomizedResponse) -> Finding:
-    """Asymptotic tightness: estimations reach ε(M) − a with probability tending to 1, as they do on
+def estimates_reach(
+    privacy_level: float = 1.0, mechanism: Function = LocalRandomizedResponse
+) -> Finding:
+    """Asymptotic tightness: estimates reach ε(M) − a with probability tending to 1, as they do on
     randomized response, where every guess succeeds with probability p(ε).
     """
     success = success_of_all(channel(mechanism(1.0), 1))
-    return _vanish([1 - above(success, level - _SLACK, r) for r in (10**2, 10**4, 10**6, 10**8)])
+    return vanish([1 - above(success, privacy_level - _SLACK, r) for r in _NUMBERS])
 
 
 @definition(16, "def:clopper-pearson-lower", "Definition A.5")
 @mutants(replaced("count", one_more=1))
 @each(equal, 1e-7)
-def clopper_pearson_covers(level: float = 1.0, count: int = 0) -> Cases:
+def clopper_pearson_covers(failure_probability: float = 1.0, count: int = 0) -> Cases:
     """The Clopper-Pearson lower limit is the largest q with P[Bin(r, q) ≥ v] ≤ β, for v ≥ 1: there
     the tail is β.
     """
@@ -195,12 +207,12 @@ def clopper_pearson_covers(level: float = 1.0, count: int = 0) -> Cases:
         v = np.arange(1, r + 1)
         limit = clopper_pearson_lower(v, r, beta)
         tails = stats.binom.sf(v - 1 + count, r, limit)
-        yield f"r = {r}, β = {beta}", float(np.abs(tails - level * beta).max()), 0.0
+        yield f"r = {r}, β = {beta}", float(np.abs(tails - failure_probability * beta).max()), 0.0
 
 
 @cache
 def _pairs_of_laws() -> list[tuple[NDArray[Any], NDArray[Any], bool]]:
-    """Pairs of laws, close to the border of dominance, and whether they can be coupled X <= Y."""
+    """Pairs of laws, on the edge of dominance, and whether they can be coupled X <= Y."""
     rng = np.random.default_rng(3)
     pairs = []
     for _ in range(60):

@@ -30,7 +30,7 @@ def _chain(name: str, lowest: float, factors: Sequence[float]) -> Any:
     table = all_tables()[name]
     values = [lowest, table.ac_ddp, p(table.ddp), p(table.epsilon)]
     for step, (low, high) in enumerate(pairwise(values)):
-        yield f"{name}, step {step + 1}", low, factors[step] * high
+        yield f"{name}, stage {step + 1}", low, factors[step] * high
 
 
 @statement(26, "thm:optimal-efficacy-without-abstentions", "Theorems 5.1 and C.1")
@@ -216,16 +216,18 @@ def _figure_4() -> pd.DataFrame:
 @statement(55, "fig:results-of-ora-for-local-laplace", "Figure 4", "Monte Carlo")
 @explained("C-efficacy-in-detail#fig-effc-laplace")
 @mutants(replaced("side", above="above"))
-def figure_of_local_laplace(level: float = 1.0, side: str = "below") -> Finding:
-    """For Local Laplace without abstentions, the bounds of ORA stay below ε: they tend to the level
-    p^-1(E) of its efficacy.
+def figure_of_local_laplace(privacy_level: float = 1.0, side: str = "below") -> Finding:
+    """For Local Laplace without abstentions, the bounds of ORA stay below ε: they tend to p^-1(E)
+    for its efficacy E.
     """
     rows = _figure_4().to_dict("records")
     means, limits = [], []
     for row in rows:
-        success = p(level * p_inv(laplace_by_quadrature(row["x"])))
+        success = p(privacy_level * p_inv(laplace_by_quadrature(row["x"])))
         mean = mean_bound(10_000, success)
         means.append((f"ε = {row['x']:g}", row["bound"], row["bound_se"], mean))
         limits.append(bounds_tend(laplace_by_quadrature(row["x"]), p_inv(success)))
     below = all(row["bound"] < row["x"] for row in rows)
-    return all_of(near(means), Finding(below == (side == "below"), "all below ε"), *limits[:1])
+    return all_of(
+        near(means), Finding(below == (side == "below"), "all mean bounds are below ε"), *limits[:1]
+    )

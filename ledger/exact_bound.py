@@ -111,9 +111,9 @@ def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
 @remark("The linear program runs over all tables of up to four elements, not over a class of laws.")
 @each(equal, 1e-6)
 def exact_p_value(tail: float = 1.0, price: float = 1.0) -> Cases:
-    """For r guesses fixed in advance, the largest P[V ≥ v] of all (ε, δ)-DP mechanisms and plain or
-    one-way guessers is 1 − (1 − luck) max(0, 1 − nδ/price), with luck = P[W ≥ v] and price = v P[W
-    = v] / P[W ≥ v] for W ~ Bin(r, p(ε)).
+    """For r guesses fixed in advance, the largest P[V ≥ v] of all (ε, δ)-DP mechanisms and guessers
+    without or with one-way feedback is 1 − (1 − luck) max(0, 1 − nδ/price), with luck = P[W ≥ v]
+    and price = v P[W = v] / P[W ≥ v] for W ~ Bin(r, p(ε)).
     """
     for n, r, v, epsilon, delta in _cases_of_fixed_r():
         value = _formula(v, r, epsilon, n * delta, tail, price)
@@ -150,7 +150,7 @@ def _best_with_feedback(
     return best_table(n, outputs, wins, epsilon, delta)
 
 
-@ours(99, "ours:list-is-plain", "This book", "linear program")
+@ours(99, "ours:list-is-no-feedback", "This book", "linear program")
 @explained("valid-adaptive-auditing#thm-exact-told")
 @mutants(replaced("stops", before_the_end=True))
 @remark(
@@ -158,18 +158,18 @@ def _best_with_feedback(
     "lists, and all guesses that use the feedback."
 )
 @each(equal, 1e-6)
-def list_is_plain(tail: float = 1.0, price: float = 1.0, stops: bool = False) -> Cases:
+def list_is_no_feedback(tail: float = 1.0, price: float = 1.0, stops: bool = False) -> Cases:
     """If the guesser goes to the end of a list of elements that the output has settled, full
-    feedback can do no more than no feedback: the largest P[V ≥ c_R] is the same as for plain
-    guessers, 1 − (1 − luck) max(0, 1 − nδ/price) with the largest luck and the least price over all
+    feedback can do no more than no feedback: the largest P[V ≥ c_R] is the same as without
+    feedback, 1 − (1 − luck) max(0, 1 − nδ/price) with the largest luck and the least price over all
     lengths.
     """
     for c, epsilon, delta in (
+        ((1, 2, 2), 0.0, 0.02),
         ((1, 2), 0.7, 0.05),
         ((9, 1), 0.0, 0.1),
         ((9, 9, 2), 0.5, 0.03),
         ((9, 9, 3), 1.0, 0.02),
-        ((1, 2, 2), 0.0, 0.02),
         ((1, 2, 3), 0.3, 0.05),
     ):
         lucks, prices = zip(*_lucks_and_prices(c, epsilon), strict=True)
@@ -210,11 +210,11 @@ def _tails(r: int, epsilon: float) -> list[tuple[int, float, float]]:
 @explained("exact-bound#prop-exact-usual")
 @mutants(
     varied("two", up=WEAKER, down="whether 1 would do in place of 2 is an open question"),
-    varied("border", down=WEAKER),
-    replaced("border", all_v=10.0),
+    varied("limit", down=WEAKER),
+    replaced("limit", all_v=10.0),
 )
 @each(at_most)
-def steinke_where_the_tail_is_small(two: float = 2.0, border: float = 1.0) -> Cases:
+def steinke_where_the_tail_is_small(two: float = 2.0, limit: float = 1.0) -> Cases:
     """For r fixed in advance the p-value of Steinke et al., f + 2nδα, is at least the exact one
     wherever f ≤ p(ε), so it is a theorem there; not for all v.
     """
@@ -222,9 +222,9 @@ def steinke_where_the_tail_is_small(two: float = 2.0, border: float = 1.0) -> Ca
         v = np.arange(1, r + 1)
         exact = p_value(v, r, epsilon, delta=delta, n=r, method="exact")
         for k, f, alpha in _tails(r, epsilon):
-            if f <= border * p(epsilon):
-                usual = min(1.0, f + two * r * delta * alpha)
-                yield f"v = {k}, r = {r}, ε = {epsilon}", float(exact[k - 1]), usual
+            if f <= limit * p(epsilon):
+                steinke = min(1.0, f + two * r * delta * alpha)
+                yield f"v = {k}, r = {r}, ε = {epsilon}", float(exact[k - 1]), steinke
 
 
 # ------------------------------------------------------------------ a random number of guesses
@@ -275,8 +275,8 @@ def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
 @explained("exact-bound#thm-exact-random")
 @mutants(replaced("joined", the_worst_r_alone=False))
 def random_number_of_guesses(tail: float = 1.0, price: float = 1.0, joined: bool = True) -> Finding:
-    """For a random number of plain or one-way guesses, the worst case of a rule V ≥ c_R takes the
-    largest luck and the least price over all r, which may be those of different r.
+    """For a random number of guesses without or with one-way feedback, the worst case of V ≥ c_R
+    takes the largest luck and the least price over all r, which may be those of different r.
     """
 
     def formula(c: tuple[int, ...], epsilon: float, budget: float) -> float:
@@ -305,7 +305,7 @@ def _split_value(v: Any, r: int, epsilon: float, *, delta: float, n: int) -> Any
 
 
 _RULES: dict[str, Function] = {
-    "usual": p_value,
+    "steinke": p_value,
     "exact": partial(p_value, method="exact"),
     "split": _split_value,
 }
@@ -363,24 +363,25 @@ def _mechanism_of_two_faces_is_private() -> Finding:
 @ours(91, "ours:random-r-needs-another-rule", "This book", "linear program")
 @explained("exact-bound#thm-exact-split")
 @mutants(
-    replaced("rule", usual="usual", exact="exact"),
-    varied("level", down=WEAKER),
-    varied("level", 1, down=WEAKER),
-    replaced("level", a_fifth_more=1.2),
+    replaced("rule", of_Steinke_et_al="steinke", exact="exact"),
+    varied("failure_probability", down=WEAKER),
+    varied("failure_probability", 1, down=WEAKER),
+    replaced("failure_probability", a_fifth_more=1.2),
 )
-def random_r_needs_another_rule(rule: str = "split", level: float = 1.0) -> Finding:
+def random_r_needs_another_rule(rule: str = "split", failure_probability: float = 1.0) -> Finding:
     """When the number of guesses depends on the output, neither the p-value of Steinke et al. nor
-    the exact one is valid in general. For plain and one-way guessers, max(luck / (1 − λ(1 − luck)),
-    nδ / (λ price)) is, with λ fixed in advance.
+    the exact one is valid in general. Without or with one-way feedback, that of the split bound,
+    max(luck / (1 − λ(1 − luck)), nδ / (λ price)), is, with λ fixed in advance.
     """
 
     def cases() -> Any:
         for setting in _ADVERSARIES:
             epsilon, delta, n, *_ = setting
             name = f"two faces, ε = {epsilon}, δ = {delta:g}, n = {n}"
-            yield name, _failure_of_two_faces(rule, round(0.05 * level, 12), setting), 0.05
+            beta = round(0.05 * failure_probability, 12)
+            yield name, _failure_of_two_faces(rule, beta, setting), 0.05
         for n, epsilon, delta, beta in product((3, 4), (0.0, 0.3), (0.02, 0.05), (0.3, 0.4, 0.65)):
-            c = _thresholds(rule, epsilon, delta, n, beta * level)
+            c = _thresholds(rule, epsilon, delta, n, beta * failure_probability)
             yield f"all laws, n = {n}", _worst_of_thresholds(c, epsilon, delta), beta
 
     return all_of(_mechanism_of_two_faces_is_private(), at_most(cases(), 1e-7))
@@ -390,22 +391,22 @@ def random_r_needs_another_rule(rule: str = "split", level: float = 1.0) -> Find
 @explained("exact-bound#prop-exact-usual")
 @mutants(varied("two", up=WEAKER), varied("one", down=WEAKER), replaced("two", no_damage=1.0))
 @remark(
-    "How much damage is possible at a given ε is not known; where p(ε) is nearly 1, even a fixed "
+    "How often it can fail at a given ε is not known; where p(ε) is nearly 1, even a fixed "
     "number of guesses comes close to the bound."
 )
 @each(at_most, 1e-7)
 def damage_is_bounded(two: float = 2.0, one: float = 1.0) -> Cases:
-    """Used with a random number of plain or one-way guesses, a bound of Steinke et al. at level β ≤
-    1/2 fails with probability at most (2 − p(ε)) β, and it can fail with probability above β.
+    """Used with a random number of guesses without or with one-way feedback, a bound of Steinke et
+    al. at β ≤ 1/2 fails with probability at most (2 − p(ε)) β, and it can fail more often than β.
     """
     # In the last case randomized response uses almost all of β, and δ plays no part.
     for setting in (*_ADVERSARIES, (4.0, 1e-12, 3000, 1, 2257)):
         epsilon, delta, n, *_ = setting
         limit = 0.05 * (two - one * p(epsilon)) if two > 1 else 0.05
         name = f"two faces, ε = {epsilon}, δ = {delta:g}, n = {n}"
-        yield name, _failure_of_two_faces("usual", 0.05, setting), limit
+        yield name, _failure_of_two_faces("steinke", 0.05, setting), limit
     for n, epsilon, delta, beta in product((3, 4), (0.0, 0.3), (0.02, 0.05), (0.3, 0.4, 0.5)):
-        c = _thresholds("usual", epsilon, delta, n, beta)
+        c = _thresholds("steinke", epsilon, delta, n, beta)
         limit = beta * (two - one * p(epsilon)) if two > 1 else beta
         yield f"all laws, n = {n}", _worst_of_thresholds(c, epsilon, delta), limit
 
@@ -430,8 +431,8 @@ def _budget_cases() -> list[tuple[int, int, float, float, float]]:
 @mutants(replaced("size", one_less="k − 1"))
 @each(equal, 1e-6)
 def fixed_budget(tail: float = 1.0, price: float = 1.0, size: str = "k") -> Cases:
-    """With at most k plain or one-way guesses, and missing ones counted as wrong, the exact p-value
-    of (v, k) is again the worst case.
+    """With at most k guesses without or with one-way feedback, and missing ones counted as
+    wrong, the exact p-value of (v, k) is again the worst case.
     """
     for v, k, epsilon, delta, largest in _budget_cases():
         r = k if size == "k" else max(v, k - 1)

@@ -1,4 +1,4 @@
-"""What this book adds on feedback: how full feedback fails, and that one-way feedback is plain."""
+"""What this book adds on feedback: how full feedback fails, and one-way feedback is as none."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -55,20 +55,22 @@ def worst_case_of_full_feedback(factor: float | None = 1.0) -> Finding:
 
 @ours(85, "ours:anytime-bound", "This book")
 @explained("valid-adaptive-auditing#thm-valid-anytime")
-@mutants(varied("level", down=WEAKER), replaced("level", twice_the_level=2.0))
+@mutants(
+    varied("failure_probability", down=WEAKER), replaced("failure_probability", twice_that=2.0)
+)
 @remark(
     "After 10,000 guesses 8% to 22% of β is unused here; after 200,000, at ε = 3.5 and β = 0.35, "
-    "only 3%, so a level 3% larger is refuted there. At small ε even long audits leave much of β "
+    "only 3%, so a β 3% larger is refuted there. At small ε even long audits leave a lot of β "
     "unused."
 )
 @each(at_most)
-def anytime_bound_is_valid(level: float = 1.0) -> Cases:
-    """The mixture bound exceeds ε with probability at most β, even if guessing stops as soon as it
+def anytime_bound_is_valid(failure_probability: float = 1.0) -> Cases:
+    """The anytime bound exceeds ε with probability at most β, even if guessing stops as soon as it
     exceeds ε.
     """
-    short = [(epsilon, beta, 10_000) for epsilon in (0.0, 1.0, 3.0) for beta in (0.05, 0.3)]
-    for epsilon, beta, n in (*short, (3.5, 0.35, 200_000)):
-        tried_beta = min(0.9, level * beta)
+    first, *short = [(epsilon, beta, 10_000) for epsilon in (0.0, 1.0, 3.0) for beta in (0.05, 0.3)]
+    for epsilon, beta, n in (first, (3.5, 0.35, 200_000), *short):
+        tried_beta = min(0.9, failure_probability * beta)
         worst = adaptive_failure_probability(epsilon, n, tried_beta, bound="anytime")
         yield f"ε = {epsilon:g}, β = {beta}, n = {n}", worst, beta
 
@@ -77,14 +79,14 @@ def anytime_bound_is_valid(level: float = 1.0) -> Cases:
 @explained("valid-adaptive-auditing#prop-valid-muting")
 @mutants(replaced("feedback", none="none"))
 def one_threshold_fails(
-    level: float = 0.0175, failure: float = 0.1304, feedback: str = "full"
+    privacy_level: float = 0.0175, failure: float = 0.1304, feedback: str = "full"
 ) -> Finding:
     """Full feedback fails for the paper's own guessers too, with a fixed order and one threshold:
-    on a response that mutes itself, nine elements, ε = 0.0175, a 90% bound fails with probability
-    0.1304.
+    on a response that can switch itself off, nine elements, ε = 0.0175, a 90% bound fails with
+    probability 0.1304.
     """
     epsilon, fails = muting_failure(feedback)
-    return equal([("level", epsilon, level), ("failure", fails, failure)], 5e-5)
+    return equal([("privacy level", epsilon, privacy_level), ("failure", fails, failure)], 5e-5)
 
 
 @cache
@@ -117,7 +119,7 @@ def _success_law(table: Channel, decide: Function, feedback: str) -> dict[tuple[
     return law
 
 
-def _plain_mechanism(law: dict[tuple[int, ...], float], n: int) -> Channel:
+def _without_feedback(law: dict[tuple[int, ...], float], n: int) -> Channel:
     """The mechanism that prints s X: guessing what it prints has the success vector X."""
     outputs = np.array(list(product((-1, 0, 1), repeat=n)))
     rows = [[law.get(tuple(o * s), 0.0) for s in sign_vectors(n).astype(int)] for o in outputs]
@@ -138,20 +140,20 @@ def _guessers(count: int, seed: int) -> Iterable[Function]:
         yield decide
 
 
-@ours(86, "ours:one-way-is-plain", "This book")
+@ours(86, "ours:one-way-is-no-feedback", "This book")
 @explained("valid-adaptive-auditing#thm-valid-laws")
 @mutants(replaced("feedback", full="full"), varied("factor", up=WEAKER))
 @each(at_most)
-def one_way_is_plain(feedback: str = "one-way", factor: float = 1.0) -> Cases:
+def one_way_is_no_feedback(feedback: str = "one-way", factor: float = 1.0) -> Cases:
     """Over all (ε, δ)-DP mechanisms together, one-way feedback can do no more than no feedback:
-    whatever law the successes have, a plain audit of some mechanism with the same (ε, δ), perhaps a
-    different one, has it too.
+    whatever law the successes have, an audit without feedback of some mechanism with the same
+    (ε, δ), perhaps a different one, has it too.
     """
     for name, (table, epsilon, delta) in _tables_with_delta().items():
         for j, decide in enumerate(_guessers(12, 17)):
             law = _success_law(table, decide, feedback)
-            plain = _plain_mechanism(law, table.n)
-            yield f"{name}, guesser {j}: δ", plain.delta(epsilon), factor * delta
+            without = _without_feedback(law, table.n)
+            yield f"{name}, guesser {j}: δ", without.delta(epsilon), factor * delta
 
 
 # ------------------------------------------------------------- full feedback and δ: linear programs
@@ -199,13 +201,16 @@ def _payoffs(n: int, pays: Payoffs, in_order: bool) -> list[Any]:
     return payoffs
 
 
-def _most_per_leak(wins: Any, luck: float, growth: float) -> float:
+@cache
+def _most_per_leak(wins: tuple[float, ...], luck: float, growth: float) -> float:
     """The largest (L·wins − luck |L|) / J(L), J(L) = Σ (L(s) − growth L(s^i))_+, over L ≥ 0."""
     size, n = len(wins), len(wins).bit_length() - 1
     losses = [np.eye(size) - growth * np.eye(size)[np.arange(size) ^ 1 << i] for i in range(n)]
     zeros, all_leaks = np.zeros(size * n), np.append(np.zeros(size), np.ones(size * n))
     matrix = np.vstack([np.hstack([np.vstack(losses), -np.eye(size * n)]), all_leaks])
-    program = optimize.linprog(np.append(luck - wins, zeros), matrix, np.append(zeros, 1.0))
+    program = optimize.linprog(
+        np.append(luck - np.array(wins), zeros), matrix, np.append(zeros, 1.0)
+    )
     return -program.fun if program.status == 0 else np.inf
 
 
@@ -243,7 +248,7 @@ def full_feedback_and_delta(factor: float = 1.0, luck: str = "ever") -> Cases:
         chance = _of_walk(rule if luck == "ever" else last, q)
         for j, wins in enumerate(_payoffs(3, rule, False)):
             name = f"rule {least[1:]}, e^ε = {growth:g}, guesser {j}"
-            yield name, _most_per_leak(wins, chance, growth), factor * (1 - q)
+            yield name, _most_per_leak(tuple(wins), chance, growth), factor * (1 - q)
 
 
 @ours(101, "ours:settled-order", "This book", "linear program")
@@ -263,7 +268,7 @@ def settled_order(factor: float = 1.0, missing: str = "wrong") -> Cases:
         fewer = [v if missing == "wrong" else min(v, max(r, 1)) for r in range(k)]
         for j, wins in enumerate(_payoffs(n, _lead(*fewer, v), True)):
             name = f"{v} of {k}, n = {n}, e^ε = {growth:g}, guesser {j}"
-            yield name, _most_per_leak(wins, luck, growth), factor * most
+            yield name, _most_per_leak(tuple(wins), luck, growth), factor * most
 
 
 @ours(105, "ours:smoothing", "This book", "linear program")
@@ -287,7 +292,7 @@ def smoothing(factor: float = 1.0, window: int = 0, spread: int = 1) -> Cases:
         for j, got in enumerate(_payoffs(3, pays, False)):
             name = f"line {least}, ℓ = {most}, e^ε = {growth:g}, guesser {j}"
             limit = factor * (1 - q) / (most + window)
-            yield name, _most_per_leak(got / most, chance, growth), limit
+            yield name, _most_per_leak(tuple(got / most), chance, growth), limit
 
 
 @ours(106, "ours:any-order", "This book", "closed form")

@@ -16,6 +16,8 @@ class Finding:
 
     holds: bool
     evidence: str
+    #: If it is put together from several findings, what each of them says.
+    pieces: tuple[str, ...] = ()
 
 
 Check = Callable[..., Finding]
@@ -39,7 +41,7 @@ def all_of(*findings: Finding) -> Finding:
     for finding in findings:
         if not finding.holds:
             return finding
-    evidence = [finding.evidence for finding in findings[:3]]
-    if len(findings) > 3:
-        evidence.append(f"and {len(findings) - 3} more")
-    return Finding(True, "; ".join(evidence))
+    pieces = tuple(piece for found in findings for piece in found.pieces or (found.evidence,))
+    more = len(pieces) - 3
+    shown = pieces if more <= 0 else (*pieces[:3], f"{more} more such result{'s' * (more > 1)}")
+    return Finding(True, "; ".join(shown), pieces)

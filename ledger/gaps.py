@@ -25,8 +25,8 @@ from oralib.guessers import ThresholdGuesser, TopGuesser
 from oralib.mechanisms import AllOrNothing, NameAndShame, Xor
 
 
-def _steps(table: Channel) -> tuple[bool, ...]:
-    """Which steps of the chain from the efficacy to p(ε) are strict."""
+def _strict_stages(table: Channel) -> tuple[bool, ...]:
+    """Which stages of the chain from the efficacy to p(ε) are strict."""
     chain = [table.ae_ac_ddp, table.ac_ddp, p(table.ddp), p(table.epsilon)]
     return tuple(bool(b - a > 1e-9) for a, b in pairwise(chain))
 
@@ -43,12 +43,12 @@ def _steps(table: Channel) -> tuple[bool, ...]:
 )
 def each_gap_has_its_example(examples: tuple[str, ...] = ("NAS", "AON", "XOR")) -> Finding:
     """Three gaps: few exposed elements (NAS), rare bad outputs (AON), interference (XOR); each
-    example loses at its own step of the chain and at no other.
+    example loses at its own stage of the chain and at no other.
     """
     answers = {}
     for place, name in enumerate(examples):
-        strict = _steps(all_tables()[f"{name} n=3"])
-        answers[f"{name} at step {place + 1}"] = (True, strict == tuple(np.eye(3)[place] == 1))
+        strict = _strict_stages(all_tables()[f"{name} n=3"])
+        answers[f"{name} at stage {place + 1}"] = (True, strict == tuple(np.eye(3)[place] == 1))
     return same_answers(answers)
 
 
@@ -80,6 +80,7 @@ def _shame_structure() -> Finding:
     )
 
 
+@cache
 def _one_sure_guess(k: int) -> float:
     """The mean bound of k guesses, one of them right for certain and the others fair."""
     v, weight = binomial_counts(k - 1, 0.5)
@@ -92,7 +93,7 @@ def name_and_shame_is_not_tight(
     efficacy: float = 0.5, limit: float = 0.0, guesses: str = "unlimited"
 ) -> Finding:
     """ORA is not tight for Name and Shame: with unlimited guesses its efficacy tends to 1/2 and its
-    mean bound to 0, where the level is infinite.
+    mean bound to 0, while the privacy level is infinite.
     """
     sizes = (10**2, 10**4, 10**6) if guesses == "unlimited" else (1, 1, 1)
     taken = (10, 10**3, 10**5) if guesses == "unlimited" else (1, 1, 1)
@@ -105,7 +106,7 @@ def name_and_shame_is_not_tight(
 
 
 def _efficacy_where_certain(mechanism: Any, n: int) -> float:
-    """E[V/R given R > 0] of the guesser that speaks only when it is certain."""
+    """E[V/R given R > 0] of the guesser that guesses only when it is certain."""
     law = one_run_law(channel(mechanism, n), ThresholdGuesser(np.inf))[:, 1:]
     v, r = np.indices(law.shape)
     return float((law * v / (r + 1)).sum() / law.sum())
@@ -219,30 +220,39 @@ def xor_is_not_tight(success: float = 0.5, left_out: int = 1, limit: float = 0.0
     return all_of(equal(structure()), tends(means, limit, 0.005))
 
 
+@cache
+def _sampled_levels() -> list[tuple[str, float, float]]:
+    """(name, DDP, ε) of small tables, of which each element is 1 with some probability."""
+    return [
+        (f"{name}, coins {q}", sampled.ddp, sampled.epsilon)
+        for name, table in all_tables().items()
+        for q in (0.5, 0.8, 0.99)
+        for sampled in [SampledChannel.of(table, [1 - q, q])]
+    ]
+
+
 @statement(76, "text:sampling-adds-privacy", "Appendix B, closing remark")
 @explained("B-gaps-in-detail#prop-gapsb-sampling")
 @mutants(varied("factor", up=WEAKER))
 @remark(
-    "The level of the sampled parity of n coins with bias b has the closed form 2 "
+    "The privacy level of the sampled parity of n coins with bias b has the closed form 2 "
     "artanh(|b|^(n−1)), times 1; the second constant varies this 1."
 )
 def sampling_adds_privacy(factor: float = 1.0, parity: float = 1.0) -> Finding:
     """Sampling the dataset is a further layer of privacy: for each element the sampled mechanism
-    has at most the level of the mechanism, and it may have less.
+    has at most the privacy level of the mechanism, and it may have less.
     """
 
     def limits() -> Any:
-        for name, table in all_tables().items():
-            for q in (0.5, 0.8, 0.99):
-                sampled = SampledChannel.of(table, [1 - q, q])
-                yield f"{name}, coins {q}", p(sampled.ddp), p(factor * sampled.epsilon)
+        for name, ddp, epsilon in _sampled_levels():
+            yield name, p(ddp), p(factor * epsilon)
         for sampled in sampled_tables().values():
             yield "random", sampled.ddp, factor * sampled.epsilon
 
-    def levels() -> Any:
+    def closed_forms() -> Any:
         for n, q in product((2, 3, 4), (0.6, 0.9, 0.99)):
             sampled = SampledChannel.of(channel(Xor(), n), [1 - q, q])
             closed = 2 * np.arctanh(abs(2 * q - 1) ** (n - 1))
             yield f"XOR, n = {n}, coins {q}", sampled.ddp, parity * float(closed)
 
-    return all_of(at_most(limits()), equal(levels()))
+    return all_of(at_most(limits()), equal(closed_forms()))

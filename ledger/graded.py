@@ -50,7 +50,7 @@ def _luck_and_leak(w: Any, s: int, q: float, width: int | None) -> tuple[float, 
 @remark("The linear program is over all tables. It reaches the bound, but not in the last case.")
 @each(at_most, 1e-7)
 def graded_guesses(luck: float = 1.0, leak: float = 1.0, width: int | None = None) -> Cases:
-    """Let right guesses count w_j points, numbers and weights fixed in advance. For plain guessers
+    """Let right guesses count w_j points, numbers and weights fixed in advance. Without feedback
     P[S ≥ s] ≤ P[W ≥ s] + nδ max h, with h = (1 − q) times the integral over a from 0 to 1 of
     P[s − w_j ≤ S_rest(a) < s], W the points of independent guesses with q = p(ε), and S_rest(a)
     those of the others, each drawn anew with probability 1 − a.

@@ -192,11 +192,13 @@ def levels_of_the_examples(xrr: float = 1.0, laplace: float = 1.0, others: float
 
 
 @cache
-def _training() -> NDArray[np.float64]:
+def _steps_of_training() -> tuple[float, float, int]:
+    """Mean, variance and number of movements of coordinates with two clipped elements."""
     dpsgd = DpSgd(n=4000, d=2000, steps=1000, sample_rate=0.3, sigma=1.7)
     included, rng = np.ones(4000, dtype=bool), np.random.default_rng(5)
     weights = run_dpsgd(dpsgd, included, rng, clip=2.0, learning_rate=0.1, gradient=5.0)
-    return -np.diff(weights, axis=0).ravel()
+    step = -np.diff(weights, axis=0).ravel()
+    return float(step.mean()), float(step.var(ddof=1)), step.size
 
 
 @definition(21, "alg:dp-sgd", "Algorithm 3", "Monte Carlo")
@@ -207,12 +209,11 @@ def noisy_steps(
     """A step of DP-SGD subtracts the learning rate times the sum of the batch's clipped gradients
     plus noise of standard deviation σ times the clipping threshold.
     """
-    step = _training()  # two elements per coordinate, their gradients of size 5 clipped
+    average, spread, size = _steps_of_training()
     unit = learning_rate * clip
     variance = unit**2 * (2 * rate * (1 - rate) + sigma**2)
-    spread, size = float(step.var(ddof=1)), step.size
     error = float(np.sqrt(variance / size))
-    mean = ("mean of a step", float(step.mean()), error, 2 * rate * unit)
+    mean = ("mean of a step", average, error, 2 * rate * unit)
     return near([mean, ("its variance", spread, spread * float(np.sqrt(2 / size)), variance)])
 
 
@@ -270,7 +271,7 @@ def adaptive_law_by_definition(table: Channel, tau: float, revealed: str) -> NDA
 @each(equal)
 def elements_are_revealed(revealed: str = "all") -> Cases:
     """AORA lets the guesser see the true values of the elements that it has dealt with, including
-    those it abstained from.
+    those it abstained on.
     """
     for mechanism, n, tau in ((XorInPairs(), 4, inf), (Count(), 4, 0.5), (Count(), 3, 0.6)):
         table = channel(mechanism, n)

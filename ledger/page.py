@@ -40,7 +40,10 @@ _FILTERS = {
     "ours": "This book's own",
 }
 
-_HEADS = ("#", "Place", "Statement and evidence", "Variants rejected", "Verdict")
+_HEADS = ("#", "Place", "Statement", "Variants rejected", "Verdict")
+
+#: The order of rows; definitions, which neither hold nor fail, come last.
+_ORDER = (FAILS, CORRECTED, HOLDS, IMPLEMENTED)
 
 #: Places that orabook.extensions.paper_statements links wherever they are mentioned.
 _NUMBERED_STATEMENT = re.compile(
@@ -49,7 +52,7 @@ _NUMBERED_STATEMENT = re.compile(
 
 
 def typeset(text: str) -> str:
-    """The plain text of a claim or of its evidence, typeset as in a book.
+    """The text of a claim or of its evidence, typeset as in a book.
 
     >>> typeset("n=2, -0.5 against 5e-05, at r = 100000")
     'n = 2, −0.5 against 5 · 10⁻⁵, at r = 100,000'
@@ -81,7 +84,7 @@ def score(verdicts: Sequence[Verdict]) -> str:
 
 
 def lines(verdict: Verdict) -> str:
-    """A verdict in plain text: a line with its place and statement, and its evidence below."""
+    """A verdict as text: a line with its place and statement, and its evidence below."""
     claim = verdict.claim
     text = [
         f"{claim.number:>3}  {verdict.verdict:<24}  {claim.place}: {typeset(claim.statement)}",
@@ -92,22 +95,26 @@ def lines(verdict: Verdict) -> str:
         text.append(f"     corrected: {correction} ({evidence})")
     if verdict.tried:
         text.append(f"     rejects {len(verdict.rejected)} of {verdict.tried} variants")
-        text += [f"     passes: {m.name} ({m.excuse})" for m in verdict.passed if m.excuse]
+        text += [f"     passes: {_name(m.name)} ({m.excuse})" for m in verdict.passed if m.excuse]
     if verdict.finest:
         text.append(f"     {_fineness(verdict)}")
     if not verdict.as_expected:
         text.append(f"     NOT AS EXPECTED: {claim.expected}")
         if not verdict.accepted:
             text.append("     its check accepts no version")
-        text += [f"     should be rejected: {m.name}" for m in verdict.missed]
+        text += [f"     should be rejected: {_name(m.name)}" for m in verdict.missed]
         text += [f"     is rejected: {m.name} ({m.excuse})" for m in verdict.needlessly_excused]
     return "\n".join(text)
 
 
 def _fineness(verdict: Verdict) -> str:
     """How fine the simulations of a check can tell."""
-    changes = (f"{part} from {percent:g}%" for part, percent in verdict.finest.items())
-    return f"tells changes of {', '.join(changes)} on"
+    changes = (f"{_name(part)} {percent:g}%" for part, percent in verdict.finest.items())
+    return f"smallest changes that are rejected: {', '.join(changes)}"
+
+
+def _name(variant: str) -> str:
+    return variant.replace("_", " ")
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,8 +189,7 @@ class Page:
         return Tiles({part: [by_number[n] for n in numbers] for part, numbers in parts.items()})
 
     def _repr_html_(self) -> str:
-        # Definitions, which neither hold nor fail, come last.
-        order = sorted(self.verdicts, key=lambda verdict: verdict.claim.sort == DEFINITION)
+        order = sorted(self.verdicts, key=lambda verdict: _ORDER.index(verdict.verdict))
         # The buttons hide rows with a style sheet alone: no script, no server.
         buttons = "\n".join(
             f'<input type="radio" name="ledger" id="ledger-{mark}"{" checked" * (mark == "open")}>'
@@ -244,7 +250,7 @@ def _row(verdict: Verdict) -> str:
     score = f"{len(verdict.rejected)} of {verdict.tried}" if verdict.tried else ""
     return (
         f'<tr id="claim-{claim.number}" class="row-{mark}{ours}"><td>{claim.number}</td>'
-        f"<td>{_place(claim.place, claim.explained)}</td><td>{_evidence(verdict)}</td>"
+        f"<td>{_place(claim.place, claim.explained)}</td><td>{_statement(verdict)}</td>"
         f'<td class="score">{score}</td><td class="{mark}">{word}</td></tr>'
     )
 
@@ -264,26 +270,27 @@ def _place(place: str, explained: str) -> str:
     return f'{escape(place)}<br><a href="{page}.html#{anchor}">{name}</a>'
 
 
-def _evidence(verdict: Verdict) -> str:
-    """Statement, evidence, correction and remark, the variants that pass, and the others folded."""
+def _statement(verdict: Verdict) -> str:
+    """Statement, correction and remark; what was computed, and with which variants, is folded."""
     claim = verdict.claim
-    kind = claim.kind[0].upper() + claim.kind[1:]
-    paragraphs = [("statement", claim.statement), ("evidence", f"{kind}: {verdict.evidence}")]
+    shown = [("statement", claim.statement)]
     if verdict.evidence_of_correction:
-        paragraphs.append(("correction", f"Corrected: {claim.correction}"))
-        paragraphs.append(("evidence", f"Then: {verdict.evidence_of_correction}"))
+        shown.append(("correction", f"Corrected: {claim.correction}"))
     if claim.remark:
-        paragraphs.append(("evidence", claim.remark))
-    html = [f'<p class="{name}">{_as_html(text)}</p>' for name, text in paragraphs]
-    for mutant in verdict.passed:
-        name, excuse = _as_html(mutant.name.replace("_", " ")), _as_html(mutant.excuse)
-        html.append(f'<p class="evidence"><b>{name}</b> passes: {excuse}.</p>')
-    if verdict.finest:
-        html.append(f'<p class="evidence">It {_as_html(_fineness(verdict))}.</p>')
+        shown.append(("evidence", claim.remark))
+    folded = [f"{claim.kind[0].upper()}{claim.kind[1:]}: {verdict.evidence}."]
+    if verdict.evidence_of_correction:
+        folded.append(f"With the correction, {verdict.evidence_of_correction}.")
+    if verdict.passed:
+        accepted = "; ".join(f"{_name(m.name)} ({m.excuse})" for m in verdict.passed)
+        folded.append(f"Accepted variants: {accepted}.")
     if verdict.rejected:
-        names = ", ".join(_as_html(mutant.name.replace("_", " ")) for mutant in verdict.rejected)
-        html.append(f"<details><summary>Rejected variants</summary>{names}</details>")
-    return "".join(html)
+        folded.append(f"Rejected variants: {', '.join(_name(m.name) for m in verdict.rejected)}.")
+    if verdict.finest:
+        folded.append(f"By simulation, {_fineness(verdict)}.")
+    html = [f'<p class="{name}">{_as_html(text)}</p>' for name, text in shown]
+    computed = "".join(f"<p>{_as_html(text)}</p>" for text in folded)
+    return f"{''.join(html)}<details><summary>What was computed</summary>{computed}</details>"
 
 
 def _as_html(text: str) -> str:

@@ -152,25 +152,25 @@ _SHARES_OF_EPSILON = (0.5, 0.9, 0.97, 0.99, 0.999)
         at_least_9999=(9999,),
     ),
     replaced(
-        "levels", up_to_97_per_cent_of_ε=(0.5, 0.9, 0.97), ε_and_more=(*_SHARES_OF_EPSILON, 1.03)
+        "shares", up_to_97_per_cent_of_ε=(0.5, 0.9, 0.97), ε_and_more=(*_SHARES_OF_EPSILON, 1.03)
     ),
     replaced("sense", in_mean="in mean"),
 )
 @remark("Tried with up to 10,000 exposed elements; the effect of a larger constant cannot be seen.")
 def tight_if_many_are_exposed(
     numbers: Sequence[int] = (1, 10, 100, 1000, 10_000),
-    levels: Sequence[float] = _SHARES_OF_EPSILON,
+    shares: Sequence[float] = _SHARES_OF_EPSILON,
     certainty: float = 1.0,
     sense: str = "in probability",
 ) -> Finding:
-    """ORA is tight if and only if, for every level below ε(M), the number of elements with a loss
-    of at least that level tends to infinity in probability.
+    """ORA is tight if and only if, for every a < ε(M), the number of elements with a loss of at
+    least a tends to infinity in probability.
     """
     answers = {}
     for name, family in families().items():
         # No output has a loss above ε; below an infinite ε we try some finite losses.
         finite = np.isfinite(family.epsilon)
-        losses = [x * family.epsilon for x in levels] if finite else [1.0, 5.0, 30.0]
+        losses = [x * family.epsilon for x in shares] if finite else [1.0, 5.0, 30.0]
         if sense == "in mean":
             claimed = all(family.mean_number(SIZE, a) >= max(numbers) for a in losses)
         else:
@@ -191,7 +191,7 @@ def _local_parts() -> dict[str, Channel]:
 
 
 @statement(29, "theorem:ora-is-tight-for-local-algorithms", "Corollary 5.4", "closed form")
-def local_algorithms_are_tight(tau: float = 1.0, level: float = 1.0) -> Finding:
+def local_algorithms_are_tight(tau: float = 1.0, privacy_level: float = 1.0) -> Finding:
     """ORA is tight for local algorithms: guesses where the loss is ε, if that has a positive
     probability, are right with probability p(ε), and there are more and more of them.
     """
@@ -200,13 +200,15 @@ def local_algorithms_are_tight(tau: float = 1.0, level: float = 1.0) -> Finding:
         taken = np.abs(table.privacy_loss[:, 0]) >= tau * table.epsilon * (1 - 1e-12)
         often = float(table.probability[taken].sum())
         success = float((table.probability * table.guess_accuracy[:, 0])[taken].sum())
-        findings.append(Finding(often > 0, f"guessed with probability {often:.3g}"))
+        findings.append(Finding(often > 0, f"an element is guessed with probability {often:.3g}"))
         if often > 0:
-            findings.append(bounds_tend(success / often, level * table.epsilon))
+            findings.append(bounds_tend(success / often, privacy_level * table.epsilon))
     for epsilon in (0.5, 2.0):  # Local Laplace, where no output has a loss above ε
         success, often = laplace_success(epsilon, tau * epsilon) if tau <= 1 else (0.5, 0.0)
-        findings.append(Finding(often > 0, f"LLP: guessed with probability {often:.3g}"))
-        findings.append(bounds_tend(success, level * epsilon))
+        findings.append(
+            Finding(often > 0, f"an element of LLP is guessed with probability {often:.3g}")
+        )
+        findings.append(bounds_tend(success, privacy_level * epsilon))
     return all_of(*findings)
 
 
@@ -229,17 +231,17 @@ def _mechanisms_with_guessers() -> list[tuple[float, bool, float]]:
 
 @statement(45, "lem:perfect-efficacy-iff-lrr", "Lemma C.7")
 @correction("For ε(M) > 0; at ε(M) = 0 every guesser has efficacy 1/2.", least=0.5)
-@mutants(varied("level", 1), replaced("least", from_0_on=0.0))
+@mutants(varied("privacy_level", 1), replaced("least", from_0_on=0.0))
 @remark("Tried with every guesser of two elements, on randomized response and on the parity.")
-def perfect_only_for_randomized_response(least: float = 0.0, level: float = 1.0) -> Finding:
+def perfect_only_for_randomized_response(least: float = 0.0, privacy_level: float = 1.0) -> Finding:
     """A guesser has efficacy p(ε(M)) if and only if mechanism and guesser together are LRR_ε(M)."""
     rows = [row for row in _mechanisms_with_guessers() if row[0] >= least]
     for epsilon, same, efficacy in rows:
-        perfect = abs(efficacy - p(level * epsilon)) < 1e-9
+        perfect = abs(efficacy - p(privacy_level * epsilon)) < 1e-9
         if perfect != same:
-            words = "perfect, and not LRR" if perfect else "LRR, and not perfect"
-            return Finding(False, f"ε = {epsilon:.4g}: {words}")
-    return Finding(True, f"{len(rows)} guessers agree")
+            words = "perfect but not LRR" if perfect else "LRR but not perfect"
+            return Finding(False, f"for ε = {epsilon:.4g} a guesser is {words}")
+    return Finding(True, f"true of all {len(rows)} guessers")
 
 
 @cache
@@ -259,14 +261,17 @@ def _tables_to_post_process() -> dict[str, Channel]:
     return tables
 
 
-def _some_function_makes(table: Channel, goal: NDArray[Any], own_coins: bool) -> bool:
-    """Whether a function of the output, with or without its own coins, has the goal's table."""
+@cache
+def _some_function_makes_response(name: str, own_coins: bool) -> bool:
+    """Whether a function of a table's output, with or without its own coins, is LRR_ε(M)."""
+    table = _tables_to_post_process()[name]
+    goal = randomized_response(2, p(table.epsilon))
     outputs, values = len(table.table), len(goal)
     if not own_coins:
         # All functions at once: what each output becomes, one function per row.
         chosen = np.indices((values,) * outputs).reshape(outputs, -1).T
         tables = np.eye(values)[:, chosen] @ table.table
-        return bool(np.isclose(tables, goal[:, None], atol=1e-9).all(axis=(0, 2)).any())
+        return bool((np.abs(tables - goal[:, None]).max(axis=(0, 2)) < 1e-9).any())
     # The function is a matrix F of probabilities: F @ table = goal, each column adds up to 1.
     rows = np.vstack(
         [np.kron(np.eye(values), table.table.T), np.kron(np.ones((1, values)), np.eye(outputs))]
@@ -282,19 +287,18 @@ def _some_function_makes(table: Channel, goal: NDArray[Any], own_coins: bool) ->
     "Proposition C.8",
     "linear program",
 )
-@mutants(varied("level", 1), replaced("own_coins", none=False))
+@mutants(varied("privacy_level", 1), replaced("own_coins", none=False))
 @remark(
     "This holds for all ε(M): at 0, where every guesser has efficacy 1/2, fresh coins are LRR_0."
 )
-def perfect_if_some_function_exists(level: float = 1.0, own_coins: bool = True) -> Finding:
+def perfect_if_some_function_exists(privacy_level: float = 1.0, own_coins: bool = True) -> Finding:
     """The best efficacy is p(ε(M)) if and only if some function of the output, which may toss its
     own coins, turns the mechanism into LRR_ε(M).
     """
     answers = {}
     for name, table in _tables_to_post_process().items():
-        perfect = abs(table.optimal_efficacy() - p(level * table.epsilon)) < 1e-9
-        goal = randomized_response(2, p(table.epsilon))
-        answers[name] = (perfect, _some_function_makes(table, goal, own_coins))
+        perfect = abs(table.optimal_efficacy() - p(privacy_level * table.epsilon)) < 1e-9
+        answers[name] = (perfect, _some_function_makes_response(name, own_coins))
     return same_answers(answers)
 
 
@@ -369,29 +373,36 @@ def approaches_randomized_response(share: float = 1.0) -> Finding:
 @statement(56, "lem:bounds-approach-efficacy-for-local-algorithms", "Lemma C.14", "closed form")
 @correction(
     "For β in (0, 1), and an efficacy below 1; at β = 0 every bound is 0, and at efficacy 1 every "
-    "bound is finite where the level is not.",
+    "bound is finite although the privacy level is infinite.",
     betas=(1e-6, 0.05, 0.5, 0.9),
     perfect=False,
 )
 @mutants(replaced("betas", with_0=(0.0, 0.05)), replaced("perfect", efficacy_1_too=True))
 def bounds_approach_the_efficacy(
-    betas: Sequence[float] = (0.0, 0.05, 0.5, 0.9), perfect: bool = True, level: float = 1.0
+    betas: Sequence[float] = (0.0, 0.05, 0.5, 0.9), perfect: bool = True, privacy_level: float = 1.0
 ) -> Finding:
-    """For local algorithms and every β in [0, 1), the bounds without abstentions tend to the level
-    p^-1(E) of the efficacy.
+    """For local algorithms and every β in [0, 1), the bounds without abstentions tend to p^-1(E)
+    for the efficacy E.
     """
     findings = []
     successes = [table.optimal_efficacy() for table in _local_parts().values()]
     for success in (*successes, laplace_by_quadrature(2.0)):
-        goal = level * p_inv(success)
+        goal = privacy_level * p_inv(success)
         if 0.0 in betas:
             # No q > 0 has P[Bin(r, q) >= v] <= 0, so the bound at β = 0 is that of the empty set.
-            findings.append(Finding(goal == 0, f"β = 0: 0 for every n, not {goal:.4g}"))
+            findings.append(
+                Finding(goal == 0, f"for β = 0 the bound is 0 for every n, not {goal:.4g}")
+            )
         findings.append(bounds_tend(success, goal, [beta for beta in betas if beta > 0]))
     if perfect:
         r = 10**12
         gap = p_inv(1.0) - epsilon_lower_bound(r, r)
-        findings.append(Finding(bool(gap < 1), f"efficacy 1: {gap} from the level at r = {r:g}"))
+        findings.append(
+            Finding(
+                bool(gap < 1),
+                f"for efficacy 1 and r = {r:g} the bound is still {gap} away from its limit",
+            )
+        )
     return all_of(*findings)
 
 
@@ -407,7 +418,7 @@ def one_run_simulates_classic(rounds: int = 0, local: bool = True) -> Cases:
         for n, tau in product((1, 2, 3), (0.0, 0.5, 1.0)):
             guesser = ThresholdGuesser(tau * part.epsilon)
             table = Channel(_product([part.table] * n))
-            if not local:  # half of the time the first element's part stands for all
+            if not local:  # half the time the first element's part stands for all
                 first = np.repeat(part.table, 2 ** (n - 1), axis=1)
                 table = Channel(np.vstack([0.5 * table.table, 0.5 * first]))
             one = np.zeros((n + 2, n + 2))

@@ -120,28 +120,28 @@ def _best_classic() -> dict[str, tuple[float, float]]:
 
 
 @statement(31, "prop:classic-auditing-is-valid", "Proposition A.8")
-@mutants(varied("level", 1, down=WEAKER))
+@mutants(varied("failure_probability", 1, down=WEAKER))
 @each(at_most)
-def classic_is_valid(level: float = 1.0) -> Cases:
+def classic_is_valid(failure_probability: float = 1.0) -> Cases:
     """Classic auditing is valid: its bound exceeds ε(M) with probability at most β."""
     for name, (epsilon, success) in _best_classic().items():
         for r in (5, 20, 60):
             law = binomial_law({r: 1.0}, success)
             for beta in critical_betas(r, p(epsilon)):
-                yield f"{name}, r = {r}", failure(law, epsilon, level * beta), beta
+                yield f"{name}, r = {r}", failure(law, epsilon, failure_probability * beta), beta
 
 
-def critical_failures(feedback: str, level: float) -> Any:
-    """(name, worst failure over all guessers if level · β is used, β) on private tables."""
+def critical_failures(feedback: str, failure_probability: float) -> Any:
+    """(name, worst failure over all guessers at failure_probability · β, β) on private tables."""
     for name, table in private_tables().items():
         betas = {b for r in (1, 2, 3) for b in critical_betas(min(r, table.n), p(table.epsilon))}
         for beta in sorted({*betas, 0.1, 0.3, 0.55, 0.65, 0.8}):
-            tried_beta = round(level * beta, 12)
+            tried_beta = round(failure_probability * beta, 12)
             yield f"{name}, β = {beta:.3g}", worst_failure(name, tried_beta, feedback), beta
 
 
 @statement(32, "prop:one-run-auditing-is-valid", "Proposition A.9")
-@mutants(replaced("feedback", full="full"), varied("level", 1, down=WEAKER))
-def one_run_is_valid(feedback: str = "none", level: float = 1.0) -> Finding:
+@mutants(replaced("feedback", full="full"), varied("failure_probability", 1, down=WEAKER))
+def one_run_is_valid(feedback: str = "none", failure_probability: float = 1.0) -> Finding:
     """One-run auditing is valid, whatever the guesser."""
-    return at_most(critical_failures(feedback, level))
+    return at_most(critical_failures(feedback, failure_probability))

@@ -96,9 +96,9 @@ class ExtremalResponse:
 def worst_case_rejection(thresholds: ArrayLike, epsilon: float, *, delta: float, n: int) -> float:
     """At worst, how often an (ε, δ)-DP mechanism can make V reach a threshold that depends on R.
 
-    The exact maximum of P[V >= c_R] over all mechanisms and all plain or one-way guessers that
-    take at most as many guesses as there are thresholds: 1 - (1 - f) max(0, 1 - n δ / B) with the
-    largest f = P[Bin(r, p(ε)) >= c_r] and the least B = c_r P[Bin(r, p(ε)) = c_r] / f.
+    The exact maximum of P[V >= c_R] over all mechanisms and all guessers without or with one-way
+    feedback that take at most as many guesses as there are thresholds: 1 - (1 - f) max(0, 1 - nδ/B)
+    with the largest f = P[Bin(r, p(ε)) >= c_r] and the least B = c_r P[Bin(r, p(ε)) = c_r] / f.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
     value : array
         Entry [v, r] is what v right of r taken guesses are worth, shape (n + 1, n + 1).
     feedback : str
-        ``"none"`` (plain one-run auditing), ``"one-way"`` or ``"full"``.
+        ``"none"`` (one-run auditing), ``"one-way"`` or ``"full"``.
 
     Examples
     --------

@@ -86,7 +86,7 @@ def test_every_figure_has_caption_alt_text_and_a_mention(path):
             assert f"`{figure['name']}`" in prose, cell.source
             assert len(image.get("alt", "")) > 20, cell.source
             figures += 1
-    assert figures >= 1
+    assert figures >= 1 or path == LEDGER  # which has tiles
 
 
 @pytest.mark.parametrize("path", STORIES, ids=ids)
