@@ -386,7 +386,9 @@ def best_bound(bound: float = 0.984, gain: float = 1.63) -> Finding:
     """
     best, paper = (_best_bounds().loc[name] for name in ("crowding", "paper"))
     ratio = best["bound"] / paper["steinke"]
-    error = ratio * np.hypot(best["bound_se"] / best["bound"], paper["steinke_se"] / paper["steinke"])
+    error = ratio * np.hypot(
+        best["bound_se"] / best["bound"], paper["steinke_se"] / paper["steinke"]
+    )
     mean = ("hop, drop and crowd", best["bound"], best["bound_se"], bound)
     return near([mean, ("against the paper's audit", ratio, error, gain)])
 
