@@ -68,7 +68,7 @@ def draw_readme_picture() -> None:
         "elements per coordinate n/d",
         "privacy level ε (nats)",
         points={"quoted in the paper": (list(REPORTED), *zip(*REPORTED.values(), strict=True))},
-        references={"ε = 2": 2.0},
+        references={"certified ε": 2.0},
         log_x=True,
         ylim=(0, None),
     )
