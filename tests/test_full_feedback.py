@@ -384,7 +384,7 @@ def test_bounds_for_any_order(v, k, budget, bound):
 
 def test_the_p_value_for_any_order_is_the_least_of_all_and_rises():
     """Single terms fall where n δ (1 - p) does; the least one never does."""
-    grid, rng = np.linspace(0, 8, 501), np.random.default_rng(3)
+    grid, rng = np.linspace(0, 8, 2001), np.random.default_rng(3)
     for _ in range(40):
         k = int(rng.integers(1, 120))
         v, beta = int(rng.integers(k // 2, k + 1)), 10 ** rng.uniform(-4, -0.2)
