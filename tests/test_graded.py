@@ -190,6 +190,7 @@ def test_grades_that_are_refused(column, wrong):
         audit_scores(*column, delta=1e-4, **({"grades": ((60, 3), (90, 1))} | wrong))
 
 
+@pytest.mark.slow
 def test_a_plan_has_grades_where_they_pay(tmp_path, capsys, monkeypatch):
     training = dict(d=40, steps=5, sample_rate=0.5, most=1000)
     equal = plan_audit(4.0, 1e-5, **training, trials=40)

@@ -133,8 +133,9 @@ def test_a_plan_to_refute_a_claim_refutes_it_if_the_noise_is_too_small():
 
 @pytest.mark.parametrize(
     ("epsilon", "d", "steps"),
-    [(4.0, 220, 100), pytest.param(8.0, 12_000, 100, marks=pytest.mark.slow)],
+    [(4.0, 220, 100), (8.0, 12_000, 100)],
 )
+@pytest.mark.slow
 def test_a_plan_to_refute_is_seen_to_refute(epsilon, d, steps):
     """Predictions praise two canaries per coordinate there; simulated audits know better."""
     plan = plan_audit(epsilon, 1e-5, d=d, steps=steps, sample_rate=0.1, aim="refute", trials=0)
@@ -157,6 +158,7 @@ def test_a_plan_that_is_not_seen_to_refute_is_refused(d):
     assert plan_audit(8.0, 1e-5, d=enough, **setting).refuted >= 0.5
 
 
+@pytest.mark.slow
 def test_a_plan_that_cannot_test_its_claim_names_one_that_can(capsys):
     how = {"steps": 20, "sample_rate": 0.1, "trials": 2}
     weak = plan_audit(2.0, 1e-5, d=20, **how)
@@ -172,6 +174,7 @@ def test_a_plan_that_cannot_test_its_claim_names_one_that_can(capsys):
     assert "too few" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_coordinates_that_are_left_out_are_found():
     """Most bugs are refuted in nine of ten audits, on other random numbers too."""
     with pytest.raises(ValueError, match="d must be given for aim='bound'"):

@@ -151,6 +151,7 @@ def test_no_number_in_prose_is_committed_with_its_cell(path):
     assert all(prose.VALUES not in cell.metadata for cell in nbformat.read(path, 4).cells)
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_one_line(small):
     """The kernel is interrupted together with the run."""
     command = [sys.executable, "-m", "orabook", "run", "small.ipynb", "-p", "word=wait"]
