@@ -77,12 +77,12 @@ def best_table(n: int, outputs: list[Any], wins: Function, epsilon: float, delta
 def _formula(
     v: int, r: int, epsilon: float, budget: float, tail: float = 1.0, price: float = 1.0
 ) -> float:
-    """1 - (1 - luck)(1 - nδ/price)+ as the formula says, with factors to vary its parts."""
-    luck, least = _luck_and_price(v, r, epsilon)
+    """1 - (1 - f)(1 - nδ/B)+ as the formula says, with factors to vary its parts."""
+    luck, least = _f_and_b(v, r, epsilon)
     return _p_value_from(tail * luck, price * budget / least)
 
 
-def _luck_and_price(v: int, r: int, epsilon: float) -> tuple[float, float]:
+def _f_and_b(v: int, r: int, epsilon: float) -> tuple[float, float]:
     """P[W >= v] and v P[W = v] / P[W >= v] for W ~ Bin(r, p(ε))."""
     luck = float(stats.binom.sf(v - 1, r, p(epsilon)))
     return luck, v * float(stats.binom.pmf(v, r, p(epsilon))) / luck
@@ -92,9 +92,9 @@ def _p_value_from(luck: float, leak: float) -> float:
     return 1 - (1 - min(1.0, luck)) * max(0.0, 1 - leak)
 
 
-def _lucks_and_prices(thresholds: tuple[int, ...], epsilon: float) -> list[tuple[float, float]]:
-    """The luck and the price for each number r of guesses of which c_r can be right."""
-    return [_luck_and_price(v, r, epsilon) for r, v in enumerate(thresholds, 1) if v <= r]
+def _all_f_and_b(thresholds: tuple[int, ...], epsilon: float) -> list[tuple[float, float]]:
+    """f and B for each number r of guesses of which c_r can be right."""
+    return [_f_and_b(v, r, epsilon) for r, v in enumerate(thresholds, 1) if v <= r]
 
 
 def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
@@ -112,8 +112,8 @@ def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
 @each(equal, 1e-6)
 def exact_p_value(tail: float = 1.0, price: float = 1.0) -> Cases:
     """For r guesses fixed in advance, the largest P[V ≥ v] of all (ε, δ)-DP mechanisms and guessers
-    without or with one-way feedback is 1 − (1 − luck) max(0, 1 − nδ/price), with luck = P[W ≥ v]
-    and price = v P[W = v] / P[W ≥ v] for W ~ Bin(r, p(ε)).
+    without or with one-way feedback is 1 − (1 − f) max(0, 1 − nδ/B), with f = P[W ≥ v]
+    and B = v P[W = v] / P[W ≥ v] for W ~ Bin(r, p(ε)).
     """
     for n, r, v, epsilon, delta in _cases_of_fixed_r():
         value = _formula(v, r, epsilon, n * delta, tail, price)
@@ -161,7 +161,7 @@ def _best_with_feedback(
 def list_is_no_feedback(tail: float = 1.0, price: float = 1.0, stops: bool = False) -> Cases:
     """If the guesser goes to the end of a list of elements that the output has settled, full
     feedback can do no more than no feedback: the largest P[V ≥ c_R] is the same as without
-    feedback, 1 − (1 − luck) max(0, 1 − nδ/price) with the largest luck and the least price over all
+    feedback, 1 − (1 − f) max(0, 1 − nδ/B) with the largest f and the least B over all
     lengths.
     """
     for c, epsilon, delta in (
@@ -172,7 +172,7 @@ def list_is_no_feedback(tail: float = 1.0, price: float = 1.0, stops: bool = Fal
         ((9, 9, 3), 1.0, 0.02),
         ((1, 2, 3), 0.3, 0.05),
     ):
-        lucks, prices = zip(*_lucks_and_prices(c, epsilon), strict=True)
+        lucks, prices = zip(*_all_f_and_b(c, epsilon), strict=True)
         value = _p_value_from(tail * max(lucks), price * len(c) * delta / min(prices))
         name = f"c = {', '.join(str(v) if v < 9 else 'never' for v in c)}"
         yield name, value, _best_with_feedback(c, epsilon, delta, stops)
@@ -182,7 +182,7 @@ def list_is_no_feedback(tail: float = 1.0, price: float = 1.0, stops: bool = Fal
 @explained("exact-bound#thm-exact-fixed")
 @each(equal)
 def exact_p_value_is_attained(tail: float = 1.0, delta: float = 1.0) -> Cases:
-    """A mechanism attains the exact p-value, and has exactly δ where nδ is at most the price."""
+    """A mechanism attains the exact p-value, and has exactly δ where nδ ≤ B."""
     for epsilon, leak, v, r, n in (
         (0.0, 0.05, 1, 3, 3),
         (0.5, 0.05, 2, 3, 4),
@@ -276,11 +276,11 @@ def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
 @mutants(replaced("joined", the_worst_r_alone=False))
 def random_number_of_guesses(tail: float = 1.0, price: float = 1.0, joined: bool = True) -> Finding:
     """For a random number of guesses without or with one-way feedback, the worst case of V ≥ c_R
-    takes the largest luck and the least price over all r, which may be those of different r.
+    takes the largest f and the least B over all r, which may be those of different r.
     """
 
     def formula(c: tuple[int, ...], epsilon: float, budget: float) -> float:
-        pairs = _lucks_and_prices(c, epsilon)
+        pairs = _all_f_and_b(c, epsilon)
         if joined and pairs:
             pairs = [(max(luck for luck, _ in pairs), min(least for _, least in pairs))]
         return max((_p_value_from(tail * x, price * budget / y) for x, y in pairs), default=0.0)
@@ -371,7 +371,7 @@ def _mechanism_of_two_faces_is_private() -> Finding:
 def random_r_needs_another_rule(rule: str = "split", failure_probability: float = 1.0) -> Finding:
     """When the number of guesses depends on the output, neither the p-value of Steinke et al. nor
     the exact one is valid in general. Without or with one-way feedback, that of the split bound,
-    max(luck / (1 − λ(1 − luck)), nδ / (λ price)), is, with λ fixed in advance.
+    max(f / (1 − λ(1 − f)), nδ / (λB)), is, with λ fixed in advance.
     """
 
     def cases() -> Any:
