@@ -18,7 +18,7 @@ gradients of those that are included and in the batch, and shows the noisy gradi
 
 Where a canary is, and whether it is dropped, follows from public random numbers and from what was
 observed before, never from a coin. So the training with canaries is as private as its accountant
-says, and the bound from the guesses is valid for any training: see :mod:`oralib.dpsgd.hopping`.
+says, and the bound from the guesses is valid for any training run: see :mod:`oralib.dpsgd.hopping`.
 
 With PyTorch and Opacus, ``oralib.canaries.opacus.OpacusAudit`` adds the coordinates to your model
 and the canaries to your data. If the training shows nothing but its last model,

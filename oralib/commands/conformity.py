@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
     option("--sigma", type=float, required=True, help="the stated noise multiplier")
     rate = "the probability that an element is in a batch"
     option("--sample-rate", type=float, required=True, help=rate)
-    often = "how often an honest training may fail this test, by default 0.05"
+    often = "how often an honest training run may fail this test, by default 0.05"
     option("--beta", type=float, default=0.05, help=often)
     parser.set_defaults(command=run)
 

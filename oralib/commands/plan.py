@@ -53,7 +53,7 @@ def add(commands: Commands) -> None:
         "--aim",
         choices=AIMS,
         default="bound",
-        help="bound (the default): the largest bound on an honest training; refute: refute the "
+        help="bound (the default): the largest bound on an honest training run; refute: refute the "
         "claim if the noise is much smaller than stated (the plan says how much)",
     )
     grades = "2: surer guesses count for more, if simulated audits show more then; by default 1"

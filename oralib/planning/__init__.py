@@ -2,7 +2,7 @@
 
 The plan is made before the audit, from what is public about the training, so it costs no validity.
 It is found by predicting many audits (:mod:`oralib.dpsgd.prediction`), a heuristic, and then tried
-on simulated audits, which say what to expect of an honest training and of some with bugs.
+on simulated audits, which say what to expect of an honest training run and of some with bugs.
 """
 
 from oralib.planning.blackbox import plan_black_box

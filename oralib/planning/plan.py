@@ -59,7 +59,7 @@ class AuditPlan:
     dropping : Dropping or None
         How canaries are dropped and crowded; None if they all stay active.
     predicted : float
-        The bound that the prediction expects of an honest training.
+        The bound that the prediction expects of an honest training run.
     bound, bound_se, trials : float, float, int
         The mean bound of simulated audits, its standard error, and how many there were; nan, nan
         and 0 if they would take too long.
@@ -70,7 +70,7 @@ class AuditPlan:
         Numbers of guesses and what a right one counts, the surest first, empty if all count alike;
         and what two grades add to the bound of the same simulated audits, nan if nobody asked.
     outcomes : tuple of Outcome
-        What to expect of an honest training and of bugs, by ``expected_outcomes``; may be empty.
+        What to expect of an honest run and of bugs, by ``expected_outcomes``; may be empty.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
     if not isnan(plan.gain):
         seen += f"; two grades add {plan.gain:.3f} ± {plan.gain_se:.3f} to equal guesses"
     valid = (
-        f"with {confidence(plan.beta)} for any training that is (ε, δ)-DP, by the {rule} "
+        f"with {confidence(plan.beta)} for any run that is (ε, δ)-DP, by the {rule} "
         "fixed in advance"
     )
     return [
@@ -173,7 +173,7 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
         ("claim", claim),
         *_canaries(plan),
         ("guess", f"the {plan.k:,} with the scores farthest from 0{counted}"),
-        ("expect", f"of an honest training {bound}; {seen}"),
+        ("expect", f"of an honest training run {bound}; {seen}"),
         ("at best", f"a bound of {plan.best:.2f}, if every guess is right{_meaning(plan)}"),
         ("valid", valid),
     ]
@@ -256,7 +256,7 @@ def _commands(plan: AuditPlan) -> list[str]:
         "In each step audit.places(step) says where canaries are, and audit.observe(step,",
         "gradient) takes the noisy gradient; oralib.canaries.opacus does both for Opacus.",
         "Canaries join your batches, which dilutes the mean gradient: multiply the",
-        f"learning rate of plain SGD by (N + {plan.dpsgd.n})/N, N your examples.",
+        f"learning rate of SGD by (N + {plan.dpsgd.n})/N, N your examples.",
         'After the last step, audit.write_scores("scores.csv"), and then:',
         "",
         f"oralib audit scores.csv {options} \\",

@@ -74,7 +74,7 @@ def plan_audit(
         The claimed noise multiplier; by default the accountant, ``"rdp"`` or ``"pld"`` as in
         :func:`oralib.certified_epsilon`, computes it from the claim.
     aim : str
-        ``"bound"``, the largest bound for an honest training; or ``"refute"``, to refute the claim
+        ``"bound"``, the largest bound for an honest run; or ``"refute"``, to refute the claim
         if the noise is half of what is stated, or the largest share below that which will do.
     grades : int
         With 2, surer guesses count for more (``grades`` of :func:`oralib.audit_scores`), if that
@@ -160,7 +160,7 @@ def _plan_with_enough_coordinates(
 
 
 def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tuple[Outcome, ...]:
-    """What an audit with this plan would show for an honest training, and for some with bugs.
+    """What an audit with this plan would show for an honest training run, and for some with bugs.
 
     The guesser sees from the gradients how much noise there is, as :class:`oralib.Canaries` does.
     Without clipping a canary's gradient is three times as large as with it.
