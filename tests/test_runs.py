@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -156,10 +155,9 @@ def test_no_number_in_prose_is_committed_with_its_cell(path):
 def test_ctrl_c_is_one_line(small):
     """The kernel is interrupted together with the run."""
     command = [sys.executable, "-m", "orabook", "run", "small.ipynb", "-p", "word=wait"]
-    how = {"stderr": subprocess.PIPE, "start_new_session": True, "cwd": small.parent, "text": True}
-    # A shell in the background ignores Ctrl-C, and so would all that it starts.
-    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    started = subprocess.Popen(command, preexec_fn=heard, **how)
+    started = subprocess.Popen(
+        command, stderr=subprocess.PIPE, start_new_session=True, cwd=small.parent, text=True
+    )
     for _ in range(1200):
         if (small.parent / "waiting").exists():
             break
