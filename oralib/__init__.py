@@ -1,8 +1,8 @@
-"""One-run auditing of differential privacy: a valid bound on ε from one training, and the paper.
+"""One-run auditing of differential privacy: a valid bound on ε from one run, and the paper.
 
-**To audit a training of your own**: :func:`plan_audit` says how, :class:`Canaries` go into the
+**To audit your own training run**: :func:`plan_audit` says how, :class:`Canaries` go into the
 training, :func:`audit_scores` turns their scores into a bound (:func:`audit_counts` and
-:func:`audit_guesses`, if that is what you have), and :func:`conformity` asks whether the training
+:func:`audit_guesses`, if that is what you have), and :func:`conformity` asks whether the run
 looks like the stated one. The commands ``oralib plan``, ``audit`` and ``conformity`` do the same.
 
 **To play the paper's audits**: a *mechanism* plays a *game* with a *guesser*, which yields *counts*
