@@ -13,14 +13,19 @@ pytestmark = marks(BUILT and AXE.exists(), "chromedriver, axe-core and a built b
 
 __all__ = ["address", "browser"]  # fixtures
 
-#: Colours that change slowly would be looked at half-way. The thousands of pieces of which a
-#: formula is drawn are hidden from those who hear the page (it has MathML beside them), and in the
-#: colour of its sentence: to look at each of them would take minutes.
+#: Colours that change slowly would be looked at half-way. To look at each of the thousands of
+#: pieces of which a formula is drawn and read, all in the colour of its sentence, would take
+#: minutes, and so would every word of code: one word of each kind in each kind of box stays.
 PREPARE = (
     "const style = document.createElement('style');"
     "style.textContent = '* { transition: none !important; animation: none !important; }';"
     "document.head.append(style);"
-    "document.querySelectorAll('mjx-math[aria-hidden=true]').forEach(x => x.replaceChildren());"
+    "document.querySelectorAll('mjx-math, mjx-assistive-mml math').forEach(x => x.replaceChildren());"
+    "const seen = new Set();"
+    "document.querySelectorAll('pre span').forEach(word => {"
+    "  const kind = word.className + ' in ' + word.closest('div')?.parentElement?.className;"
+    "  seen.has(kind) ? word.remove() : seen.add(kind);"
+    "});"
 )
 RUN = (
     "const [options, done] = arguments;"

@@ -197,9 +197,13 @@ def test_training_runs_end_as_their_plan_foretells():
         assert (runs["noise_seen"] == seen.get(bug, 1.0)).all()
 
 
+@pytest.fixture(scope="module")
+def plan():
+    return planted.plan_to_refute()
+
+
 @pytest.mark.slow
-def test_the_foretold_verdicts_are_those_of_this_library():
-    plan = planted.plan_to_refute()
+def test_the_foretold_verdicts_are_those_of_this_library(plan):
     table = pd.read_csv(data.FOLDER / "foretold.csv").groupby("bug").first()
     assert {plan.dpsgd.n} == set(table["n"])
     for outcome in plan.outcomes:
@@ -207,9 +211,8 @@ def test_the_foretold_verdicts_are_those_of_this_library():
 
 
 @real
-def test_a_network_without_clipping_is_caught_as_foretold():
+def test_a_network_without_clipping_is_caught_as_foretold(plan):
     from orabook.trainings import _opacus
 
-    plan = planted.plan_to_refute()
     canaries = _opacus.audited_network(plan, 1.0, clipped=False, seed=1)
     assert valid_lower_bound(canaries.counts(), delta=plan.delta)[0] > plan.epsilon
