@@ -1,7 +1,8 @@
 """The rendered pages in a real browser: no errors, no outside requests, maths and images there.
 
-Needs Chromium and its driver, and a book built by ``make book``; skipped where they are missing,
-unless ORALIB_REQUIRE_BROWSER is set.
+Each page is also looked at by axe-core, the checker of accessibility, in both themes. Needs
+Chromium and its driver, a book built by ``make book``, and axe-core, which ``.ci/run`` installs;
+skipped where they are missing, unless ORALIB_REQUIRE_BROWSER is set.
 """
 
 import json
@@ -23,6 +24,7 @@ HTML = ROOT / "_build" / "html"
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 REQUIRED = bool(os.environ.get("ORALIB_REQUIRE_BROWSER"))
 BUILT = bool(BROWSER and DRIVER and (HTML / "index.html").exists())
+AXE = ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 def marks(there, what):
@@ -35,7 +37,7 @@ def marks(there, what):
 
 NEEDS_BROWSER = marks(BROWSER and DRIVER, "chromedriver")
 NEEDS_BOOK = marks(BUILT, "chromedriver and a built book")
-pytestmark = NEEDS_BOOK
+pytestmark = marks(BUILT and AXE.exists(), "chromedriver, axe-core and a built book")
 
 
 def pages():
@@ -99,6 +101,16 @@ def open_page(browser, url):
     }
 
 
+COUNT = (
+    "return {"
+    " math: document.querySelectorAll('.math').length,"
+    " set: document.querySelectorAll('mjx-container').length,"
+    " broken: document.querySelectorAll('mjx-merror, [data-mjx-error]').length,"
+    " empty: [...document.images].filter(i => !i.naturalWidth).map(i => i.src),"
+    " mute: [...document.querySelectorAll('article img')].filter(i => !i.alt).length,"
+    " wide: document.documentElement.scrollWidth - window.innerWidth"
+    "}"
+)
 #: Formulas, pictures and boxes that stick out of what holds them, and do not scroll.
 TOO_WIDE = (
     "return [...document.querySelectorAll('article mjx-math, article img, article .admonition')]"
@@ -109,10 +121,45 @@ TOO_WIDE = (
 )
 
 
-@pytest.mark.parametrize("page", pages())
-@pytest.mark.parametrize("width", [1300, 390])
-def test_page(browser, address, page, width):
-    browser.set_window_size(width, 1000)
+#: Colours that change slowly would be looked at half-way. To look at each of the thousands of
+#: pieces of which a formula is drawn and read, all in the colour of its sentence, would take
+#: minutes, and so would every word of code: one word of each kind in each kind of box stays.
+PREPARE = (
+    "const style = document.createElement('style');"
+    "style.textContent = '* { transition: none !important; animation: none !important; }';"
+    "document.head.append(style);"
+    "const formulas = document.querySelectorAll('mjx-math, mjx-assistive-mml math');"
+    "formulas.forEach(formula => formula.replaceChildren());"
+    "const seen = new Set();"
+    "document.querySelectorAll('pre span').forEach(word => {"
+    "  const kind = word.className + ' in ' + word.closest('div')?.parentElement?.className;"
+    "  seen.has(kind) ? word.remove() : seen.add(kind);"
+    "});"
+)
+RUN = (
+    "const [options, done] = arguments;"
+    "axe.run(document, options).then(result => done(result.violations.map("
+    "  rule => [rule.id, rule.nodes.map(node => node.html.slice(0, 200))])), done);"
+)
+#: All rules that are on by default, and one that is not.
+ALL = {"rules": {"label-content-name-mismatch": {"enabled": True}}}
+COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
+
+
+def violations(browser, options):
+    """What axe-core finds on the open page."""
+    browser.set_script_timeout(120)
+    return browser.execute_async_script(RUN, options | {"resultTypes": ["violations"]})
+
+
+#: The pages of the reference are made alike, and long: axe-core looks at one of them for all.
+ALIKE = {f"book/api-{name}" for name in ("audits", "dpsgd", "experiments", "games")}
+
+
+@pytest.mark.parametrize("page", [*pages(), "search", "genindex"])
+def test_page(browser, address, page):
+    """It is loaded once, for all that can be seen of it: browsers take long."""
+    browser.set_window_size(1300, 1000)
     events = open_page(browser, f"{address}/{page}.html")
 
     outside = [
@@ -123,25 +170,40 @@ def test_page(browser, address, page, width):
     assert not outside
     assert not [event for event in events["loadingFailed"] if not event.get("canceled")]
     assert all(event["response"]["status"] < 400 for event in events["responseReceived"])
+
+    for width in (390, 1300):
+        browser.set_window_size(width, 1000)
+        counts = browser.execute_script(COUNT)
+        assert counts["set"] >= counts["math"]
+        assert counts["broken"] == 0
+        assert counts["empty"] == []
+        assert counts["mute"] == 0
+        assert counts["wide"] <= 1  # nothing sticks out sideways, on a phone neither
+        assert browser.execute_script(TOO_WIDE) == []
     errors = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
     assert not errors
 
-    counts = browser.execute_script(
-        "return {"
-        " math: document.querySelectorAll('.math').length,"
-        " set: document.querySelectorAll('mjx-container').length,"
-        " broken: document.querySelectorAll('mjx-merror, [data-mjx-error]').length,"
-        " empty: [...document.images].filter(i => !i.naturalWidth).map(i => i.src),"
-        " mute: [...document.querySelectorAll('article img')].filter(i => !i.alt).length,"
-        " wide: document.documentElement.scrollWidth - window.innerWidth"
-        "}"
-    )
-    assert counts["set"] >= counts["math"]
-    assert counts["broken"] == 0
-    assert counts["empty"] == []
-    assert counts["mute"] == 0
-    assert counts["wide"] <= 1  # nothing sticks out sideways, on a phone neither
-    assert browser.execute_script(TOO_WIDE) == []
+    if page not in ALIKE:
+        browser.execute_script(PREPARE + AXE.read_text())
+        browser.execute_script("document.documentElement.dataset.theme = 'light'")
+        assert violations(browser, ALL) == []
+        browser.execute_script("document.documentElement.dataset.theme = 'dark'")
+        assert violations(browser, COLOURS) == []  # nothing else depends on the theme
+
+
+@pytest.mark.parametrize("page", ["book/index", "book/05-efficacy"])
+def test_axe_on_a_phone(browser, address, page):
+    browser.set_window_size(390, 1000)
+    open_page(browser, f"{address}/{page}.html")
+    browser.execute_script(PREPARE + AXE.read_text())
+    assert violations(browser, ALL) == []
+
+
+def test_the_checker_finds_something(browser, address):
+    open_page(browser, f"{address}/book/index.html")
+    browser.execute_script(PREPARE + AXE.read_text())
+    browser.execute_script("document.querySelector('article').innerHTML += '<img src=x>'")
+    assert [rule for rule, _ in violations(browser, ALL)] == ["image-alt"]
 
 
 def test_the_ledger_can_be_filtered(browser, address):
