@@ -1,7 +1,5 @@
 """What all tests share."""
 
-from importlib.util import find_spec
-
 import pytest
 from hypothesis import settings
 
@@ -14,10 +12,9 @@ settings.load_profile("few")
 
 # Chapters with real trainings are compared with their outputs only where what they need is there.
 collect_ignore = [str(path) for path in stored_outputs.chapters()]
-if find_spec("torch") is None or find_spec("opacus") is None:
-    collect_ignore += ["oralib/canaries/opacus.py", "orabook/trainings/_opacus.py"]
-# It runs in an environment of its own.
-collect_ignore.append("orabook/trainings/tf_privacy.py")
+# Modules without examples to test, which import PyTorch for seconds, or TensorFlow.
+collect_ignore += ["oralib/canaries/opacus.py", "orabook/trainings/_opacus.py"]
+collect_ignore += ["orabook/trainings/tf_privacy.py"]
 
 
 @pytest.hookimpl(tryfirst=True)
