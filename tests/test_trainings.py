@@ -155,12 +155,13 @@ except ModuleNotFoundError as error:
 
 
 @real
-def test_the_table_of_planted_bugs_is_that_of_this_library():
-    """Its first runs, trained again."""
+def test_the_table_of_planted_bugs_is_that_of_this_library(monkeypatch):
+    """Its first runs without a bug and with the first two, trained again."""
     table = pd.read_csv(data.FOLDER / "planted-bugs.csv")
     assert len(table) == 20 * 2 * (1 + len(TRAINING_BUGS))
+    monkeypatch.setattr(planted, "TRAINING_BUGS", [*TRAINING_BUGS][:2])
     first = planted.planted_bugs(runs=1, claims=(1.0,))
-    rows = table.query("run == 0 and epsilon == 1").reset_index(drop=True)
+    rows = table.query("run == 0 and epsilon == 1").head(3).reset_index(drop=True)
     assert rows["bug"].tolist() == first["bug"].tolist()
     # Sums of floats may differ in the last digit on another machine.
     assert first["v"].to_numpy() == pytest.approx(rows["v"].to_numpy(), abs=1)
