@@ -154,44 +154,6 @@ def tail_and_pmf(k: int, r: int, q: float, qc: float) -> tuple[float, float, flo
 
 
 @jit
-def _sum_of_tails(k: int, r: int, q: float, qc: float) -> float:
-    """P[W >= k] + P[W >= k + 1] + ... = E[(W - k + 1)_+] for W ~ Bin(r, q) and k >= 1."""
-    if k > r:
-        return 0.0
-    f, w, _ = tail_and_pmf(k, r, q, qc)
-    return (r * q - k + 1) * f + k * qc * w
-
-
-@jit
-def best_mean_of_tails(v: int, r: int, q: float, qc: float, added: float) -> tuple[int, float]:
-    """(start, mean) for the least mean of the tails at v, v - 1, ..., start, with ``added`` >= 0.
-
-    The mean of P[W >= v] + added, P[W >= v - 1], ... falls while the next tail is below it and
-    rises from then on, since the tails rise. Bisection finds the place, among start = 1, ..., v.
-    """
-    above = _sum_of_tails(v + 1, r, q, qc)
-    high = low = v
-    step = 1
-    # Invariant: the mean from `high` falls if it takes in one tail more, that from `low` does not.
-    while low > 1 and _mean_falls(low, v, r, q, qc, added - above):
-        high, low = low, max(low - step, 1)
-        step *= 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _mean_falls(middle, v, r, q, qc, added - above):
-            high = middle
-        else:
-            low = middle
-    return low, (added - above + _sum_of_tails(low, r, q, qc)) / (v - low + 1)
-
-
-@jit
-def _mean_falls(start: int, v: int, r: int, q: float, qc: float, rest: float) -> bool:
-    mean = (rest + _sum_of_tails(start, r, q, qc)) / (v - start + 1)
-    return tail(start - 1, r, q, qc) < mean
-
-
-@jit
 def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
     """(start, mean) of the window of counts [start, v) with the largest mean probability.
 

@@ -3,6 +3,8 @@
 - :mod:`~oralib.bounds.logistic`: accuracies and privacy levels;
 - :mod:`~oralib.bounds.approximate`: bounds for ε-DP and (ε, δ)-DP, r fixed in advance or not;
 - :mod:`~oralib.bounds.anytime`: bounds that hold whenever guessing stops;
+- :mod:`~oralib.bounds.crossing`: what full feedback can gain from δ > 0;
+- :mod:`~oralib.bounds.balanced`: a bound if exactly half of the elements were included;
 - :mod:`~oralib.bounds.graded`: a bound that counts surer guesses for more, r fixed in advance;
 - :mod:`~oralib.bounds.fdp`: a bound for mechanisms with the trade-off curve of Gaussian noise;
 - :mod:`~oralib.bounds.independent`: a bound for the same mechanisms if the scores are independent;
@@ -21,7 +23,7 @@ from oralib.bounds.fdp import epsilon_lower_bound_fdp, gaussian_epsilon
 from oralib.bounds.graded import epsilon_lower_bound_graded
 from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.logistic import epsilon_estimate, p, p_inv
-from oralib.bounds.valid import Counts, split_for, valid_lower_bound, valid_rule
+from oralib.bounds.valid import Counts, valid_lower_bound, valid_rule
 
 __all__ = [
     "Counts",
@@ -38,7 +40,6 @@ __all__ = [
     "p",
     "p_inv",
     "p_value",
-    "split_for",
     "valid_lower_bound",
     "valid_rule",
 ]

@@ -12,7 +12,8 @@ sequences", Annals of Statistics 2021.
 """
 
 from collections.abc import Callable
-from math import inf, log
+from functools import lru_cache
+from math import ceil, floor, inf, log
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from oralib import _check
 from oralib._binomial import log_pmf, odds, tail, tail_over_pmf
 from oralib._jit import jit
 from oralib.bounds._arguments import flat_counts, float_if_single
+from oralib.bounds.crossing import crossing_constants
 
 __all__ = ["adaptive_failure_probability", "epsilon_lower_bound_anytime"]
 
@@ -75,7 +77,8 @@ def adaptive_failure_probability(
     if epsilon == inf or not sizes.size:
         return float_if_single(np.zeros(sizes.shape))
     most = int(sizes.max())
-    line = _line(bound, most, epsilon) if callable(bound) else lines[bound](most, epsilon, beta)
+    above = epsilon + _TIE * (1 + epsilon) if bound == "anytime" else epsilon
+    line = _line(bound, most, epsilon) if callable(bound) else lines[bound](most, above, beta)
     return float_if_single(_crossing(line, epsilon)[sizes])
 
 
@@ -87,8 +90,8 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
 
         M = ∫ (q/p)^v ((1-q)/(1-p))^(r-v) dq / (1-p),   q from p = p(ε) to 1,
 
-    is at least 1/β (for β > 1/e only those ε count for which p(ε) <= v / (r + 1)). For δ > 0
-    :func:`oralib.valid_lower_bound` takes it for fewer right guesses and a smaller β.
+    is at least 1/β (for β > 1/e only those ε count for which p(ε) <= v / (r + 1)). For δ > 0 see
+    :func:`oralib.valid_lower_bound`.
 
     Parameters
     ----------
@@ -105,6 +108,58 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
     beta, _ = _check.betas_and_deltas(beta)
     shape, (v, r, beta) = flat_counts(v, r, beta=beta)
     return float_if_single(anytime_bounds(v, r, beta).reshape(shape))
+
+
+def free_to_stop_bounds(
+    v: Array, r: Array, n: int, delta: float, beta: float
+) -> NDArray[np.float64]:
+    """Bounds for (ε, δ)-DP of guessers with full feedback who stop when they like.
+
+    For δ > 0 the first guesses count for less: a few of the right ones are taken away (``shift``),
+    and β is a little smaller. The anytime bound of what is left is rounded down to a multiple of
+    0.001, and reported only if it has a certificate: right guesses of an (ε, δ)-DP mechanism meet
+    the line of that bound with probability at most β. Otherwise the next smaller one is tried. This
+    is valid however many steps it takes; that one is nearly always enough was found by trying.
+    """
+    if delta == 0:
+        return anytime_bounds(v, r, np.full(v.size, beta))
+    steps = np.arange(r.max(initial=0) + 1)
+    fewer = np.maximum(v - _shift(steps, n * delta, beta)[r], 0)
+    level = _level(n * delta, beta)
+    bounds = anytime_bounds(fewer, r, np.full(v.size, level))
+    certified = {b: _certified(floor(b * 1000), n, n * delta, beta) for b in {*bounds.tolist()}}
+    return np.array([certified[b] for b in bounds.tolist()])
+
+
+def _certified(thousandths: int, n: int, n_delta: float, beta: float) -> float:
+    """The largest multiple of 0.001 with a certificate, from a number of them downwards."""
+    while thousandths > 0:
+        f, c = certificate(thousandths, n, n_delta, beta)
+        if f + c * n_delta <= beta:
+            return thousandths / 1000
+        thousandths -= 1
+    return 0.0
+
+
+@lru_cache(maxsize=4096)
+def certificate(thousandths: int, n: int, n_delta: float, beta: float) -> tuple[float, float]:
+    """(f, c) of the line on which the bound reaches so many thousandths of ε, for n guesses."""
+    epsilon = thousandths / 1000
+    line = _anytime_line(n, epsilon - 1e-9, _level(n_delta, beta))
+    return crossing_constants(line + _shift(np.arange(n + 1), n_delta, beta), epsilon)
+
+
+def _shift(steps: Array, n_delta: float, beta: float) -> NDArray[np.int64]:
+    """How many right guesses are taken away after each number of guesses; found by scans."""
+    ratio = n_delta / beta
+    last = max(1, ceil(ratio**2 / 5 + 10 * ratio))
+    first = max(0, ceil(ratio / 2 - 0.25))
+    return -(-first * np.maximum(last - steps, 0) // last)
+
+
+def _level(n_delta: float, beta: float) -> float:
+    """What is left of β."""
+    return beta - min(n_delta / 4, beta / 20)
 
 
 # ------------------------------------------------------------------------ the walk and the line
@@ -141,19 +196,18 @@ def _pure_line(n: int, epsilon: float, beta: float) -> Array:
 
 @jit
 def _anytime_line(n: int, epsilon: float, beta: float) -> Array:
-    """The same for the anytime bound, which exceeds ε where its e-process is still at least 1/β."""
-    above = epsilon + _TIE * (1 + epsilon)
+    """For r = 0, ..., n the least v whose anytime bound is at least ε > 0; r + 1 if none is."""
     line = np.ones(n + 1, dtype=np.int64)
     for r in range(1, n + 1):
         # One more guess moves the line up by 0 or 1.
         line[r] = line[r - 1]
-        if not _anytime_exceeds(line[r], r, above, beta):
+        if not _anytime_reaches(line[r], r, epsilon, beta):
             line[r] += 1
     return line
 
 
 @jit
-def _anytime_exceeds(v: int, r: int, epsilon: float, beta: float) -> bool:
+def _anytime_reaches(v: int, r: int, epsilon: float, beta: float) -> bool:
     """Whether the anytime bound of (v, r) is at least ε: see _anytime_bound."""
     if 2 * v <= r + 1 or epsilon > log(v / (r + 1 - v)):
         return False

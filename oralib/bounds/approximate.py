@@ -8,7 +8,7 @@ came about:
 - ``method="steinke"``: the p-value of Steinke et al., r fixed in advance. The paper uses it.
 - ``method="exact"``: the smallest p-value for r fixed in advance (that falls with v).
 - ``method="any order"``: for a guesser who was told which guesses were right, and chose by that
-  which elements to guess next; r fixed in advance.
+  which elements to guess next; r fixed in advance, at most 200,000.
 - :func:`epsilon_lower_bound_random_r`: r may depend on the output, as with a threshold on the loss.
 
 See Also
@@ -17,7 +17,7 @@ Keinan, Shenfeld and Ligett, "How Well Can Differential Privacy Be Audited in On
 Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023.
 """
 
-from math import log
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,10 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib._binomial import best_mean_of_tails, best_window, odds, pmf, tail, tail_and_pmf
+from oralib._binomial import best_window, log_pmf, odds, pmf, tail, tail_and_pmf
 from oralib._jit import jit
 from oralib.bounds._arguments import distinct_rows, flat_counts, float_if_single
+from oralib.bounds.crossing import LARGEST_WALK, any_order_p_value
 
 __all__ = [
     "clopper_pearson_lower",
@@ -39,9 +40,11 @@ __all__ = [
 Array = NDArray[Any]
 
 #: The p-values: those of :func:`p_value`, then that of :func:`epsilon_lower_bound_random_r`.
-P_VALUES = ("steinke", "exact", "any order", "split")
+P_VALUES = ("steinke", "exact", "any order", "random r")
 #: Their numbers, by which kernels know them.
-STEINKE, EXACT, ANY_ORDER, SPLIT = range(4)
+STEINKE, EXACT, ANY_ORDER, RANDOM_R = range(4)
+#: If nobody says how many guesses to expect, the bound for an open number is made for this many.
+_EXPECTED = 60
 
 #: No success probability that a double can hold has log-odds below this.
 _LEAST_LOG_ODDS = -745.0
@@ -60,7 +63,8 @@ def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) ->
     """
     beta, _ = _check.betas_and_deltas(beta)
     shape, (v, r, beta) = flat_counts(v, r, beta=beta)
-    log_odds = _lower_bounds(v, r, beta, np.zeros(v.size), STEINKE, 0.0, _LEAST_LOG_ODDS)
+    zeros = np.zeros(v.size)
+    log_odds = _lower_bounds(v, r, beta, zeros, zeros, STEINKE, _LEAST_LOG_ODDS)
     accuracy = np.where(v > 0, scipy.special.expit(log_odds), 0.0)
     return float_if_single(accuracy.reshape(shape))
 
@@ -85,8 +89,7 @@ def p_value(
     - ``method="exact"`` is 1 - (1 - f) max(0, 1 - n δ / B) with B = v P[W = v] / f: exactly the
       probability that the worst mechanism and guesser reach;
     - ``method="any order"`` also holds with full feedback. It is the exact one for v = 1 and
-      v = r. Otherwise it is the least of f + n δ (1 - p(ε)²) / 2 and, for ℓ = 2, 3, ..., of
-      (P[W >= v] + ... + P[W >= v - ℓ + 1] + n δ (1 - p(ε))) / ℓ.
+      v = r. Otherwise it is f + n δ c, where :mod:`oralib.bounds.crossing` finds c.
 
     Parameters
     ----------
@@ -109,10 +112,13 @@ def p_value(
     0.007542
     """
     epsilon, delta = _check.reals("epsilon", epsilon, 0), _check.reals("delta", delta, 0, 1)
-    rule = P_VALUES.index(_check.one_of("method", method, P_VALUES[:SPLIT]))
+    rule = P_VALUES.index(_check.one_of("method", method, P_VALUES[:RANDOM_R]))
     n = _number_of_elements(n, r, delta)
-    shape, (v, r, n, delta, epsilon) = flat_counts(v, r, n=n, delta=delta, epsilon=epsilon)
-    return float_if_single(_p_values(v, r, epsilon, n * delta, rule, 0.0).reshape(shape))
+    most = _most_guesses(rule, delta)
+    shape, (v, r, *others) = flat_counts(v, r, most=most, n=n, delta=delta, epsilon=epsilon)
+    n, delta, epsilon = others
+    values = _p_values(v, r, epsilon, n * delta, rule, np.zeros(v.size))
+    return float_if_single(values.reshape(shape))
 
 
 def epsilon_lower_bound(
@@ -160,9 +166,9 @@ def epsilon_lower_bound(
     0.695126
     """
     beta, delta = _check.betas_and_deltas(beta, delta)
-    rule = P_VALUES.index(_check.one_of("method", method, P_VALUES[:SPLIT]))
-    n = _number_of_elements(n, r, delta)
-    shape, (v, r, n, delta, beta) = flat_counts(v, r, n=n, delta=delta, beta=beta)
+    rule = P_VALUES.index(_check.one_of("method", method, P_VALUES[:RANDOM_R]))
+    n, most = _number_of_elements(n, r, delta), _most_guesses(rule, delta)
+    shape, (v, r, n, delta, beta) = flat_counts(v, r, most=most, n=n, delta=delta, beta=beta)
     return float_if_single(lower_bounds(v, r, beta, n * delta, rule).reshape(shape))
 
 
@@ -173,7 +179,7 @@ def epsilon_lower_bound_random_r(
     beta: ArrayLike = 0.05,
     delta: ArrayLike,
     n: ArrayLike,
-    split: float,
+    expected: int | None = None,
 ) -> Any:
     """A lower bound on ε for δ > 0, valid also if the number of guesses depends on the output.
 
@@ -181,9 +187,14 @@ def epsilon_lower_bound_random_r(
     for example a guesser that guesses where the privacy loss passes a threshold. It is the largest
     ε whose p-value
 
-        max(f / (1 - λ (1 - f)), n δ / (λ B)),   f and B as in :func:`p_value`,
+        1 - (1 - f) max(0, 1 - n δ / max(b, log f / log p(ε))),   f as in :func:`p_value`,
 
-    is at most β, where λ is ``split``; for δ = 0 it is :func:`oralib.epsilon_lower_bound`.
+    is at most β; for δ = 0 it is :func:`oralib.epsilon_lower_bound`. Counts whose B, as in
+    :func:`p_value`, is below b have the p-value 1. The number b is planned from n δ, β and the
+    expected number of guesses, and any b that is fixed before the audit is valid. We take the B
+    of the least count that rejects ε = 0 (or of all right, if none does) among half the expected
+    guesses, since there may be fewer of them; but at least n δ / 0.8 β, or n δ / 0.6 β if no
+    number is expected, and at most n δ / 0.1 β.
 
     Parameters
     ----------
@@ -195,29 +206,47 @@ def epsilon_lower_bound_random_r(
         The δ of (ε, δ)-DP, in [0, 1].
     n : int or array
         The number of elements, taken and abstained, at least r.
-    split : float
-        The share of β that is set aside for δ, in (0, 1). Choose it before the audit;
-        :func:`oralib.bounds.split_for` plans it.
+    expected : int, optional
+        How many guesses are expected, from a simulation or a pilot run, never from the audit
+        itself. If unknown, 60.
 
     Examples
     --------
-    >>> round(epsilon_lower_bound_random_r(160, 210, delta=1e-5, n=10_000, split=0.1), 6)
-    0.880954
+    >>> round(epsilon_lower_bound_random_r(160, 210, delta=1e-5, n=1000), 6)
+    0.886749
+    >>> round(epsilon_lower_bound_random_r(270, 350, delta=1e-4, n=10_000, expected=350), 6)
+    0.935184
     """
     beta, delta = _check.betas_and_deltas(beta, delta)
-    split, n = _check.real("split", split, 0, 1, interval="()"), _check.integers("n", n)
+    n = _check.integers("n", n)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, n=n, delta=delta, beta=beta)
-    return float_if_single(lower_bounds(v, r, beta, n * delta, SPLIT, split).reshape(shape))
+    least_b = planned_b(n, n * delta, beta, expected)
+    return float_if_single(lower_bounds(v, r, beta, n * delta, RANDOM_R, least_b).reshape(shape))
+
+
+def planned_b(n: Array, n_delta: Array, beta: Array, expected: int | None) -> Array:
+    """The b of :func:`epsilon_lower_bound_random_r`, for flat and checked arrays."""
+    if expected is not None:
+        expected = _check.integer("expected", expected, 1)
+        _check.at_most("expected", np.full(n.shape, expected), "n", n)
+    guesses = np.minimum(_EXPECTED, n) if expected is None else np.full(n.shape, expected)
+    least = n_delta / ((0.6 if expected is None else 0.8) * beta)
+    return np.clip(_b_at_zero(np.maximum(guesses // 2, 1), beta), least, n_delta / (0.1 * beta))
 
 
 def lower_bounds(
-    v: Array, r: Array, beta: Array, n_delta: Array, rule: int, split: float = 0.0
+    v: Array, r: Array, beta: Array, n_delta: Array, rule: int, least_b: Array | None = None
 ) -> NDArray[np.float64]:
     """The largest ε whose p-value is at most β, or 0, for flat and checked counts."""
-    cases = v, r, beta, n_delta
+    cases = v, r, beta, n_delta, np.zeros(v.size) if least_b is None else least_b
     first, number = distinct_rows(*cases)
-    bounds = _lower_bounds(*(column[first] for column in cases), rule, split, 0.0)
+    bounds = _lower_bounds(*(column[first] for column in cases), rule, 0.0)
     return bounds[number]
+
+
+def _most_guesses(rule: int, delta: Array) -> int:
+    """The largest number of guesses for which the p-value can be computed in seconds."""
+    return LARGEST_WALK if rule == ANY_ORDER and (delta > 0).any() else _check.LARGEST_COUNT
 
 
 def _number_of_elements(n: ArrayLike | None, r: ArrayLike, delta: Array) -> Array:
@@ -237,7 +266,7 @@ def _number_of_elements(n: ArrayLike | None, r: ArrayLike, delta: Array) -> Arra
 
 @jit
 def _p_value(
-    v: int, r: int, epsilon: float, n_delta: float, rule: int, split: float
+    v: int, r: int, epsilon: float, n_delta: float, rule: int, least_b: float
 ) -> tuple[float, float]:
     """(p-value before it is capped at 1, its derivative in ε), with n_delta = n δ."""
     if v == 0:
@@ -254,31 +283,30 @@ def _p_value(
         slope += 2 * n_delta / (v - start) * (start * pmf(start, r, q, qc) - slope)
         return f, slope * qc
     if rule == ANY_ORDER and 1 < v < r:
-        start, mean = best_mean_of_tails(v, r, q, qc, n_delta * qc)
-        one = f + n_delta * qc * (1 + q) / 2
-        if one <= mean:
-            return one, (slope - n_delta * q * q) * qc
-        # As for the best window, only the ends matter. The slope is not negative: since the next
-        # tail is at least the mean, n δ (1 - q) is at most the sum of (v - j) P[W = j] from
-        # j = start - 1 to v - 1, and r - j in place of v - j makes it r (1 - q) times `ends`.
-        ends = tail(start - 1, r - 1, q, qc) - tail(v, r - 1, q, qc)
-        return mean, (r * ends - n_delta) * q * qc / (v - start + 1)
-    x = n_delta * ratio / v  # n δ / B
-    # d/dε log(f / w) = E[W | W >= v] - v, and that mean is r q + (1 - q) B.
-    x_slope = x * (r * q - v + qc * v / ratio)
-    if rule == SPLIT:
-        one, other = f / (1 - split * (1 - f)), x / split
-        if one > other:
-            return one, slope * qc * (1 - split) / (1 - split * (1 - f)) ** 2
-        return other, x_slope / split
-    if not x < 1:
+        value = any_order_p_value(v, r, epsilon, n_delta)
+        step = 1e-6
+        return value, (any_order_p_value(v, r, epsilon + step, n_delta) - value) / step
+    b = v / ratio
+    # d/dε log b = v - E[W | W >= v], and that mean is r q + (1 - q) b.
+    b_slope = b * (v - r * q - qc * b)
+    if rule == RANDOM_R:
+        if b < least_b:
+            return 1.0, 0.0
+        log_q = log(q) if q < 0.5 else np.log1p(-qc)
+        # f may be too small for a double, its logarithm never is.
+        log_f = log(f) if f > 1e-300 else log_pmf(v, r, q, qc) + log(ratio)
+        b_slope, b = (qc * b / log_q - log_f * qc / log_q**2, log_f / log_q)
+        if not b > least_b:
+            b, b_slope = least_b, 0.0
+    if not n_delta < b:
         return 1.0, 0.0
-    return f + x * (1 - f), slope * qc * (1 - x) + x_slope * (1 - f)
+    x = n_delta / b
+    return f + x * (1 - f), slope * qc * (1 - x) - x * b_slope / b * (1 - f)
 
 
 @jit
 def _lower_bound(
-    v: int, r: int, beta: float, n_delta: float, rule: int, split: float, least: float
+    v: int, r: int, beta: float, n_delta: float, least_b: float, rule: int, least: float
 ) -> float:
     """The largest log-odds x >= least whose p-value is at most β, or ``least``.
 
@@ -286,7 +314,7 @@ def _lower_bound(
     its last place, so that a p-value that equals β up to rounding does not pass.
     """
     beta *= 1 - 1e-15
-    if v == 0 or _p_value(v, r, least, n_delta, rule, split)[0] > beta:
+    if v == 0 or _p_value(v, r, least, n_delta, rule, least_b)[0] > beta:
         return least
     low = least
     # The bound for r right of r guesses without δ, a closed form, exceeds that for any other count.
@@ -299,39 +327,57 @@ def _lower_bound(
             x = 0.5 * (low + high)
             if not low < x < high:
                 break
-        value, slope = _p_value(v, r, x, n_delta, rule, split)
+        value, slope = _p_value(v, r, x, n_delta, rule, least_b)
         if value > beta:
             high = x
         else:
             low = x
         # A p-value or slope that underflows to 0 tells us nothing: bisect.
-        step = value * log(beta / value) / slope if value > 0 and slope > 0 else np.inf
+        step = value * log(beta / value) / slope if value > 0 and slope > 0 else inf
         if abs(step) <= 1e-15 * (1 + abs(x)):
             break
         x += step
     # The last point may lie a rounding error above the root: step back until it does not.
     x = min(max(x, low), high)
     back = 1e-16 * (1 + abs(x))
-    while x > low and _p_value(v, r, x, n_delta, rule, split)[0] > beta:
+    while x > low and _p_value(v, r, x, n_delta, rule, least_b)[0] > beta:
         x -= back
         back *= 2
     return max(x, low)
 
 
 @jit
-def _p_values(v: Array, r: Array, epsilon: Array, n_delta: Array, rule: int, split: float) -> Array:
+def _p_values(
+    v: Array, r: Array, epsilon: Array, n_delta: Array, rule: int, least_b: Array
+) -> Array:
     out = np.empty(v.size)
     for i in range(v.size):
-        out[i] = min(_p_value(v[i], r[i], epsilon[i], n_delta[i], rule, split)[0], 1.0)
+        out[i] = min(_p_value(v[i], r[i], epsilon[i], n_delta[i], rule, least_b[i])[0], 1.0)
     return out
 
 
 @jit
 def _lower_bounds(
-    v: Array, r: Array, beta: Array, n_delta: Array, rule: int, split: float, least: float
+    v: Array, r: Array, beta: Array, n_delta: Array, least_b: Array, rule: int, least: float
 ) -> Array:
     """The largest log-odds >= least whose p-value is at most β, or ``least``, for each count."""
     out = np.empty(v.size)
     for i in range(v.size):
-        out[i] = _lower_bound(v[i], r[i], beta[i], n_delta[i], rule, split, least)
+        out[i] = _lower_bound(v[i], r[i], beta[i], n_delta[i], least_b[i], rule, least)
+    return out
+
+
+@jit
+def _b_at_zero(r: Array, beta: Array) -> Array:
+    """B at ε = 0 of the least of r coins that are too many right ones at level β, or of all."""
+    out = np.empty(r.size)
+    for i in range(r.size):
+        low, high = 0, r[i]  # `low` does not reject
+        while high - low > 1:
+            middle = (low + high) // 2
+            if tail(middle, r[i], 0.5, 0.5) <= beta[i]:
+                high = middle
+            else:
+                low = middle
+        out[i] = high / tail_and_pmf(high, r[i], 0.5, 0.5)[2]
     return out

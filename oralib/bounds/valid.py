@@ -4,43 +4,47 @@
 feedback             number of guesses   ε-DP (δ = 0)                 (ε, δ)-DP
 ===================  ==================  ===========================  =============================
 none, one-way, list  fixed in advance    ε'(v, r)                     the exact p-value of (v, r)
-none, one-way        set by the output   ε'(v, r)                     the split p-value of (v, r)
+none, one-way        set by the output   ε'(v, r)                     the p-value for any r
 full                 fixed in advance    ε'(v, r)                     the p-value for any order
-full, list           set by the output   the anytime bound of (v, r)  the same, lowered for δ
+full, list           set by the output   the anytime bound of (v, r)  the same with a certificate
 all others           any                 none: it is not valid        none: it is not valid
 ===================  ==================  ===========================  =============================
+
+All of these are for independent fair coins. If exactly half of the elements were included, there is
+a bound for a fixed number of guesses without feedback, :mod:`oralib.bounds.balanced`.
+
+(ε, δ)-DP is meant for adding or removing one element. If the claim is about replacing one record by
+another, the elements must be pairs, of which a coin includes one.
 
 Suppose that a guesser with full feedback goes through a list that was settled before its first
 guess, skipping elements as it likes. It loses nothing if the number of its guesses is fixed; if the
 number is open, a list is no protection, since the guesser may stop while it is ahead. If it also
 chooses as it goes which element comes next, the p-value is larger; whether that is necessary is not
-known. If it is free to stop, the anytime bound is lowered for δ: it is that of (v - ℓ + 1, r) with
-β - n δ / (2 ℓ) in place of β. This is valid for every ℓ >= 1 that is fixed before the audit. We
-take the least ℓ >= m + min(√m, 2), with m = n δ / (2 β): a smaller one than m leaves
-nothing of β.
+known.
 """
 
-from bisect import bisect_left
 from dataclasses import dataclass
-from math import ceil, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib._binomial import pmf, tail
 from oralib.bounds import approximate
 from oralib.bounds._arguments import flat_counts
-from oralib.bounds.anytime import anytime_bounds
+from oralib.bounds.anytime import free_to_stop_bounds
+from oralib.bounds.balanced import balanced_bounds
+from oralib.bounds.crossing import LARGEST_WALK
 
-__all__ = ["Counts", "split_for", "valid_lower_bound", "valid_rule"]
+__all__ = ["Counts", "valid_lower_bound", "valid_rule"]
 
 #: What a guesser may be told as it goes, as :class:`Counts` explains.
 FEEDBACKS = ("none", "one-way", "list", "full", "all others")
 
-PURE, EXACT, ANY_ORDER, SPLIT = "pure", "exact", "any order", "split"
-#: The last one is the anytime bound, lowered for δ.
-ANYTIME, LOWERED = "anytime", "anytime lowered"
+#: How elements may have been chosen, as :class:`Counts` explains.
+COINS = ("independent", "balanced")
+
+PURE, EXACT, ANY_ORDER, RANDOM_R = "pure", "exact", "any order", "random r"
+ANYTIME, CERTIFIED, BALANCED = "anytime", "anytime certified", "balanced"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +70,9 @@ class Counts:
         others"`` (for each guess, all signs except its own).
     coins : str
         How the elements were chosen: ``"independent"`` fair coins, as in all games here, or
-        ``"balanced"``, exactly half of them included. Balanced coins depend on each other, and no
-        bound here is valid for them.
+        ``"balanced"``, exactly half of them included, which makes coins depend on each other.
+    r_in : int or None
+        How many of the r guesses say "included", fixed before the audit; for balanced coins only.
 
     Examples
     --------
@@ -76,6 +81,12 @@ class Counts:
     >>> counts = Counts(75, 100, n=1000, r_fixed=True)
     >>> valid_lower_bound(counts, delta=1e-4).round(3).tolist()
     [0.695]
+
+    The same if exactly half of the 1000 elements were included, and half of the guesses said so.
+
+    >>> counts = Counts(75, 100, n=1000, r_fixed=True, coins="balanced", r_in=50)
+    >>> valid_lower_bound(counts, delta=1e-4).round(3).tolist()
+    [0.528]
     """
 
     v: NDArray[np.int64]
@@ -85,6 +96,7 @@ class Counts:
     r_fixed: bool = False
     feedback: str = "none"
     coins: str = "independent"
+    r_in: int | None = None
 
     def __post_init__(self) -> None:
         n = _check.integer("n", self.n, 0)
@@ -98,7 +110,10 @@ class Counts:
                 f"got r={r[0]} and r={r[r != r[0]][0]}"
             )
         feedback = _check.one_of("feedback", self.feedback, FEEDBACKS)
-        _check.one_of("coins", self.coins, ("independent", "balanced"))
+        if _check.one_of("coins", self.coins, COINS) == "balanced":
+            _check_balanced(n, r, self.r_in)
+        elif self.r_in is not None:
+            raise ValueError(f"r_in is for balanced coins only, got r_in={self.r_in}")
         _check.store(self, v=v, r=r, n=n, r_fixed=r_fixed, feedback=feedback)
 
     @property
@@ -128,43 +143,48 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
     - ``"pure"`` for δ = 0, :func:`oralib.epsilon_lower_bound`;
     - ``"exact"`` for δ > 0 and r fixed in advance, the same with ``method="exact"``;
     - ``"any order"`` for the same with full feedback on no list, with ``method="any order"``;
-    - ``"split"`` for δ > 0 if the output decided r, :func:`oralib.epsilon_lower_bound_random_r`;
+    - ``"random r"`` for δ > 0 if the output decided r,
+      :func:`oralib.epsilon_lower_bound_random_r`;
     - ``"anytime"`` for δ = 0 if a guesser that was told its successes decided r,
       :func:`oralib.epsilon_lower_bound_anytime`;
-    - ``"anytime lowered"`` for the same and δ > 0, with fewer right guesses and a smaller β.
+    - ``"anytime certified"`` for the same and δ > 0: it has three digits after the point, and a
+      certificate for each value that is reported;
+    - ``"balanced"`` if exactly half of the elements were included, and r was fixed in advance.
 
     It raises a ValueError where the library has none.
 
     Examples
     --------
     >>> valid_rule(Counts(75, 100, n=1000), delta=1e-5)
-    'split'
+    'random r'
     >>> valid_rule(Counts(75, 100, n=1000, feedback="full"), delta=1e-5)
-    'anytime lowered'
+    'anytime certified'
     """
     _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
     delta = _check.real("delta", delta, 0, 1)
-    if counts.coins != "independent":
-        raise ValueError(
-            "none of our bounds is valid unless each element was chosen by a fair coin of its own, "
-            f"got coins={counts.coins!r}"
-        )
+    if counts.coins == "balanced":
+        if counts.feedback != "none" or not counts.r_fixed:
+            raise ValueError(
+                "with balanced coins a bound is known only for a number of guesses fixed in "
+                f"advance and no feedback, got {counts.r_fixed=} and {counts.feedback=}"
+            )
+        return BALANCED
     if counts.feedback == "all others":
         raise ValueError(
             "no bound is valid for a guesser who knows all other elements, "
             f"got counts of the game {counts.game!r}"
         )
     if counts.feedback in ("full", "list") and not counts.r_fixed:
-        return LOWERED if delta > 0 else ANYTIME
+        return CERTIFIED if delta > 0 else ANYTIME
     if delta == 0:
         return PURE
     if not counts.r_fixed:
-        return SPLIT
+        return RANDOM_R
     return ANY_ORDER if counts.feedback == "full" else EXACT
 
 
 def valid_lower_bound(
-    counts: Counts, *, beta: float = 0.05, delta: float = 0.0, split: float | None = None
+    counts: Counts, *, beta: float = 0.05, delta: float = 0.0, expected: int | None = None
 ) -> NDArray[np.float64]:
     """For each trial, a lower bound on ε that is valid for the way the audit was set up.
 
@@ -179,9 +199,9 @@ def valid_lower_bound(
         How often the bound may fail, in (0, 1).
     delta : float
         The δ of (ε, δ)-DP, in [0, 1].
-    split : float, optional
-        The share of β that is set aside for δ > 0 if r was not fixed in advance; choose it before
-        the audit, or leave it to :func:`split_for`.
+    expected : int, optional
+        How many guesses are expected if r was not fixed in advance, from a simulation or a pilot
+        run, never from the audit itself: the bound is best near that number.
 
     See Also
     --------
@@ -195,65 +215,32 @@ def valid_lower_bound(
     True
     """
     beta, delta = _check.beta_and_delta(beta, delta)
-    if split is not None:
-        split = _check.real("split", split, 0, 1, interval="()")
+    if expected is not None:
+        expected = _check.integer("expected", expected, 1, max(counts.n, 1))
     rule = valid_rule(counts, delta)
     v, r, n = counts.v, counts.r, counts.n
-    if rule in (ANYTIME, LOWERED):
-        window = anytime_window(n, delta, beta)
-        level = beta - n * delta / (2 * window)
-        return anytime_bounds(np.maximum(v - window + 1, 0), r, np.full(v.size, level))
-    if rule == SPLIT and split is None:
-        split = _planned_share(n, delta, beta, None)
+    if rule in (ANYTIME, CERTIFIED):
+        if rule == CERTIFIED:
+            _check.integer("n", n, 0, LARGEST_WALK)
+        return free_to_stop_bounds(v, r, n, delta, beta)
+    if rule == BALANCED:
+        return balanced_bounds(v, r, n, counts.r_in or 0, delta, beta)
+    if rule == ANY_ORDER and r.size:
+        _check.integer("r", r[0], 0, LARGEST_WALK)
     number = approximate.EXACT if rule == PURE else approximate.P_VALUES.index(rule)
-    each = np.full(v.size, beta), np.full(v.size, n * delta)
-    return approximate.lower_bounds(v, r, *each, number, split or 0.0)
+    each, leaks = np.full(v.size, beta), np.full(v.size, n * delta)
+    least_b = None
+    if rule == RANDOM_R:
+        least_b = approximate.planned_b(np.full(v.size, n), leaks, each, expected)
+    return approximate.lower_bounds(v, r, each, leaks, number, least_b)
 
 
-def split_for(n: int, delta: float, beta: float = 0.05, guesses: int | None = None) -> float:
-    """A share λ of β to set aside for δ, from what is known before the audit.
-
-    A count is rejected only if its B, as in :func:`oralib.p_value`, is at least n δ / (λ β). If the
-    share is too small, nothing is rejected; a larger one leaves the other test less of β,
-    about (1 - λ) β. The share is n δ / (β B), where B belongs to the least count that rejects ε = 0
-    (or to all right, if none does), for half the expected guesses, since there may be fewer of
-    them. It is at least 0.1, which costs little, and at most 0.8.
-
-    Parameters
-    ----------
-    n : int
-        The number of elements, guessed or not.
-    delta : float
-        The δ of (ε, δ)-DP, in [0, 1].
-    beta : float
-        How often the bound may fail, in (0, 1).
-    guesses : int, optional
-        How many guesses are expected, from a simulation or a pilot run, never from the audit
-        itself. If unknown, the share is that for 60 guesses, and at most 0.6.
-
-    Examples
-    --------
-    >>> round(split_for(20_000, 1e-5), 3)
-    0.353
-    >>> round(split_for(20_000, 1e-5, guesses=400), 3)
-    0.13
-    """
-    n, (beta, delta) = _check.integer("n", n, 0), _check.beta_and_delta(beta, delta)
-    if guesses is not None:
-        guesses = _check.integer("guesses", guesses, 1)
-        _check.at_most("guesses", np.asarray(guesses), "n", np.asarray(n))
-    return _planned_share(n, delta, beta, guesses)
-
-
-def _planned_share(n: int, delta: float, beta: float, guesses: int | None) -> float:
-    expected, most = (min(60, n), 0.6) if guesses is None else (guesses, 0.8)
-    r = max(1, expected // 2)
-    rejects = bisect_left(range(1, r), True, key=lambda v: tail(v, r, 0.5, 0.5) <= beta) + 1
-    b = rejects * pmf(rejects, r, 0.5, 0.5) / tail(rejects, r, 0.5, 0.5)
-    return float(min(most, max(0.1, n * delta / (beta * b))))
-
-
-def anytime_window(n: int, delta: float, beta: float) -> int:
-    """ℓ of the lowered anytime bound, from what is known before the audit."""
-    least = n * delta / (2 * beta)
-    return max(1, ceil(min(least + min(sqrt(least), 2), n + 1)))
+def _check_balanced(n: int, r: NDArray[np.int64], r_in: int | None) -> None:
+    if n % 2:
+        raise ValueError(f"n must be even if exactly half of the elements were included, got {n=}")
+    if r_in is None:
+        raise ValueError(
+            "r_in must be given for balanced coins: how many guesses say 'included', got r_in=None"
+        )
+    most = int(r.min(initial=n))
+    _check.integer("r_in", r_in, 0, most)

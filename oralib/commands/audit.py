@@ -12,9 +12,11 @@ from typing import Any
 from oralib import AuditPlan, ScoreAudit, __version__, _check, audit_guesses, audit_scores
 from oralib._text import rounded_down
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
+from oralib.bounds.valid import COINS
 from oralib.commands.common import Commands, path
 from oralib.scores.columns import SIDES, ScoreFile
 from oralib.scores.page import page
+from oralib.scores.result import ADJACENCIES
 
 #: The exit status of a verdict.
 STATUS = {"not refuted": 0, "refuted": 1, "invalid": 2, "cannot test": 3}
@@ -34,9 +36,10 @@ def add(commands: Commands) -> None:
         "cannot be made or is not valid, 3 if the audit cannot test the claim because no outcome "
         "would have refuted it, and 4 if the claim is not refuted but oralib's own canaries saw "
         "that the training does not look like the stated one.",
-        epilog="A separate fair coin must have decided whether each canary was included; "
-        "including exactly half of them is not covered. Coins are 1 or 0, true or false, yes or "
-        "no, or 1 or -1. A high score says that the canary seems to have been included. A guess is "
+        epilog="A separate fair coin must have decided whether each canary was included; if "
+        "exactly half of them were included by arrangement, say --coins balanced. Coins are 1 or "
+        "0, true or false, yes or no, or 1 or -1. A high score says that the canary seems to have "
+        "been included. A guess is "
         "written like a coin; an empty cell means no guess, and so does 0 where coins are 1 or -1. "
         "With guesses, --guesses says how many were fixed in advance; without it the audit assumes "
         "that their number depends on the output.",
@@ -73,8 +76,11 @@ def add(commands: Commands) -> None:
         "out; included: only the highest; farthest: the scores farthest from 0, by their sign",
     )
     option("--claim", type=float, metavar="EPSILON", help="the claimed ε")
-    balanced = "declare that the coins were independent although exactly half of them are heads"
-    option("--coins", choices=("independent",), help=balanced)
+    balanced = "balanced: exactly half of the canaries, drawn at random, were included; "
+    balanced += "independent: each had a fair coin of its own, even if exactly half are in"
+    option("--coins", choices=COINS, help=balanced)
+    protects = "what the claim protects: one example added or removed (the default), or replaced"
+    option("--adjacency", choices=ADJACENCIES, help=protects)
     option(
         "--assume",
         choices=ASSUMPTIONS,
@@ -135,7 +141,9 @@ def run(chosen: argparse.Namespace) -> int:
     result |= audit.as_dict(claim)
     report, text = audit.report(claim), json.dumps(result, indent=2, allow_nan=False)
     if chosen.out is not None:
-        picture = None if audit.problem else _picture(file, audit, claim)
+        picture = (
+            None if audit.problem else _picture(file, audit, claim, chosen.coins == "balanced")
+        )
         files = {
             "report.html": page(audit, claim, picture, source).encode(),
             "report.txt": f"{report}\n".encode(),
@@ -204,7 +212,7 @@ def _plan_notes(plan: AuditPlan, file: ScoreFile, where: Path) -> list[str]:
 
 
 def _audit(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
-    options = _given(chosen, "delta", "beta", "guesses", "coins")
+    options = _given(chosen, "delta", "beta", "guesses", "coins", "adjacency")
     only_scores = _given(chosen, "split", "grid", "grades", "side", "seed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says the same
@@ -233,7 +241,9 @@ def _bound_assuming(
     return {"name": chosen.assume, "bound": bound, "assumption": words}
 
 
-def _picture(file: ScoreFile, audit: ScoreAudit, claim: float | None) -> bytes | None:
+def _picture(
+    file: ScoreFile, audit: ScoreAudit, claim: float | None, balanced: bool
+) -> bytes | None:
     """The picture of the report; a sentence and None if there is nothing to draw it with."""
     try:
         from oralib.scores import picture  # matplotlib, which is optional
@@ -242,6 +252,6 @@ def _picture(file: ScoreFile, audit: ScoreAudit, claim: float | None) -> bytes |
             raise
         print("The report has no picture: matplotlib is not installed.", file=sys.stderr)
         return None
-    if file.kind == "guess":
+    if file.kind == "guess" or balanced:  # the other one is for independent coins
         return picture.guess_picture(audit, claim)
     return picture.score_picture(audit, file.values, file.coins == 1, claim)

@@ -13,8 +13,8 @@ number of guesses              what it is                              bound for
                                seen
 ``grades=((90, 3), (80, 1))``  fixed before scores were seen; the      the graded p-value at β
                                surest count for more
-``split=0.2``                  chosen on a random fifth of the         the split p-value at β,
-                               canaries; the others are audited        with their number as n
+``split=0.2``                  chosen on a random fifth of the         the p-value for any r at
+                               canaries; the others are audited        β, their number as n
 =============================  ======================================  =========================
 
 The largest bound over many numbers of guesses, without a correction, is not a bound.
@@ -24,11 +24,13 @@ in the others, so revealing these coins costs nothing. But their scores come fro
 all scores, so the number of guesses chosen on them depends on the output. For δ = 0 that makes no
 difference. For δ > 0 the exact p-value needs a fixed number.
 
-**What is not covered.** If exactly half the canaries are included, their coins depend on each
-other, and no bound here is valid. Where that is so for 40 or more canaries, the audit assumes that
-it was arranged, unless ``coins="independent"`` says that it was chance. The scores may depend on
-the coins only through the output of the training, and the seed, the number of guesses and the sign
-of the scores must not be chosen by looking at the result.
+**Coins that balance.** If exactly half of the canaries are included by arrangement, their coins
+depend on each other, and the bounds above are false. ``coins="balanced"`` gives one that is not.
+Where 40 or more canaries balance, the audit asks which of the two it was.
+
+**What is not covered.** The scores may depend on the coins only through the output of the training,
+and the seed, the number of guesses and the sign of the scores must not be chosen by looking at the
+result.
 
 **What an audit could have seen.** At best all guesses are right. The bound for that is the most
 that the audit could have shown, and a claim above it is not tested.

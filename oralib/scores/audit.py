@@ -20,16 +20,17 @@ from oralib.bounds import (
     valid_lower_bound,
     valid_rule,
 )
+from oralib.bounds.valid import COINS
 from oralib.scores.columns import Bits, are_listed_twice, guesses_and_coins, scores_and_coins
 from oralib.scores.guessing import (
     best_number,
-    exact_bounds,
+    matched_pairs,
     parts,
     ranking,
     right_guesses,
     ties_drawn,
 )
-from oralib.scores.result import UNFAIR, ScoreAudit
+from oralib.scores.result import ADJACENCIES, UNFAIR, ScoreAudit
 from oralib.scores.seen import Seen
 
 #: If exactly half of this many canaries are included, the audit assumes a design that is not
@@ -53,6 +54,7 @@ def audit_scores(
     side: str = "both",
     claim: float | None = None,
     coins: str | None = None,
+    adjacency: str = "add-remove",
     seed: int = 0,
     seen: Seen | None = None,
 ) -> ScoreAudit:
@@ -62,8 +64,8 @@ def audit_scores(
 
     The audit is not valid, and a warning says why, if the coins are too unlikely for fair ones, or
     if so few guesses are right that the scores must have the wrong sign (both by exact binomial
-    tests at 0.001), or if exactly half of 40 or more canaries were included, or if each canary
-    seems to be listed twice. It has no bounds then: they are nan.
+    tests at 0.001), or if exactly half of 40 or more canaries were included and ``coins`` does not
+    say why, or if each canary seems to be listed twice. It has no bounds then: they are nan.
 
     Parameters
     ----------
@@ -90,10 +92,18 @@ def audit_scores(
     claim : float or None
         The claimed ε, if a split should choose a number of guesses that could refute it.
     coins : str or None
-        ``"independent"`` says that the coins balanced by chance; ``"balanced"``, exactly half of
-        them included, is an error, since no bound here is valid for that.
+        ``"independent"``: each canary had a fair coin of its own, even if they balance.
+        ``"balanced"``: exactly half of the canaries, drawn at random, were included. Then the
+        number of guesses must be fixed, by ``guesses`` or ``grid``, and the bound is smaller.
+    adjacency : str
+        What the claim protects: ``"add-remove"``, a training with or without one example, or
+        ``"replace"``, one example replaced by another. For the latter each row must be a pair, of
+        which a coin included one (the score is high if it seems to have been the first). With
+        ``coins="balanced"`` we make the pairs: each included canary is matched at random with one
+        that was left out, and the pairs whose scores differ most are guessed.
     seed : int
-        The seed of the split and of the order of equal scores. Do not choose it by the result.
+        The seed of the split, of the order of equal scores, and of pairs. Do not choose it by the
+        result.
     seen : Seen or None
         What the canaries saw of the training, ``Canaries.seen``, if they made the scores.
 
@@ -111,8 +121,19 @@ def audit_scores(
     3.282
     """
     values, bits = scores_and_coins(scores, included, side)
-    twice = are_listed_twice(values, bits)
-    n, seed = bits.size, _check.seed(seed)
+    twice, all_bits, seed = are_listed_twice(values, bits), bits, _check.seed(seed)
+    notes = []
+    balanced = _check_coins(bits, coins, adjacency)
+    if balanced and adjacency == "replace":
+        values, bits = matched_pairs(values, bits, seed)
+        side, balanced = "farthest", False
+        notes.append("each included canary was matched at random with one that was left out")
+    if balanced and (side == "farthest" or (guesses is None and grid is None)):
+        raise ValueError(
+            "coins='balanced' needs guesses or grid, and side 'both' or 'included': how many "
+            f"guesses say 'included' must be fixed in advance, got {guesses=}, {grid=}, {side=}"
+        )
+    n = bits.size
     beta, delta = _check.beta_and_delta(beta, delta)
     if claim is not None:
         claim = _check.real("claim", claim, 0)
@@ -122,7 +143,6 @@ def audit_scores(
         got = f"{guesses=}, {split=}, {grid=}, {grades=}"
         raise ValueError(f"give one of guesses, split, grid and grades, got {got}")
     audited = np.arange(n)
-    notes = []
     if guesses is not None:
         number, k = "fixed", np.array([_check.integer("guesses", guesses, 1, n)])
     elif grid is not None:
@@ -145,10 +165,11 @@ def audit_scores(
     values = values[audited]
     right = right_guesses(values, bits[audited], side, seed)
     test_beta = beta / k.size
+    tried = [_counts(right[r - 1], r, values.size, number != "split", side, balanced) for r in k]
+    bounds = [valid_lower_bound(counts, beta=test_beta, delta=delta)[0] for counts in tried]
     # The largest bound; among equal ones, the one with the best accuracy.
-    best_last = np.lexsort((right[k - 1] / k, exact_bounds(right, k, test_beta, delta)))
-    r = int(k[best_last[-1]])
-    v = int(right[r - 1])
+    counts = tried[np.lexsort((right[k - 1] / k, bounds))[-1]]
+    r = int(counts.r[0])
     ties = ties_drawn(values, r, side)
     if ties:
         notes.append(f"{ties} of the {r} guesses were drawn by lot among canaries of equal scores")
@@ -157,15 +178,16 @@ def audit_scores(
         word = "included" if values.max() > 0 else "left out"
         notes.append(f"no score has the other sign, so every guess says {word!r}")
     how |= {"ties_drawn": ties, "seed": seed, "notes": tuple(notes), "seen": seen}
+    how["adjacency"] = adjacency
     how |= ranking(values, bits[audited])
     if grades is not None:
         each = np.diff(right[np.cumsum(pairs[:, 0]) - 1], prepend=0)
         how["grades"] = tuple(zip(each.tolist(), *pairs.T.tolist(), strict=True))
         bound = partial(epsilon_lower_bound_graded, each, *pairs.T, n=n, beta=beta)
         how |= {"bound": bound(delta=delta), "pure_bound": bound(delta=0.0), "rule": "graded"}
-    audit = _audit(_counts(v, r, values.size, number != "split", coins), delta, test_beta, **how)
+    audit = _audit(counts, delta, test_beta, **how)
     hint = "higher scores must mean included: multiply them by -1?"
-    return _with_coins(audit, bits, coins, r, hint, twice=twice)
+    return _with_coins(audit, all_bits, coins, r, hint, twice=twice)
 
 
 def audit_guesses(
@@ -176,6 +198,7 @@ def audit_guesses(
     beta: float = 0.05,
     guesses: int | None = None,
     coins: str | None = None,
+    adjacency: str = "add-remove",
 ) -> ScoreAudit:
     """Audit a training run by guesses that somebody has made.
 
@@ -186,11 +209,14 @@ def audit_guesses(
         ``truth`` is written as 1 and -1, then 1, -1, and 0 or nan for no guess.
     truth : array
         The coins of all canaries, guessed or not: True or False, 1 or 0, or 1 or -1.
-    delta, beta, coins : float, float, str or None
+    delta, beta : float
         As in :func:`audit_scores`.
     guesses : int or None
         The number of guesses, if it was fixed before the training; missing ones count as wrong.
         Without it the number may depend on the output, and the bound allows for that.
+    coins, adjacency : str or None, str
+        As in :func:`audit_scores`; guesses are not matched to pairs. With balanced coins the number
+        of guesses that say "included" must have been fixed, too, and none may be missing.
 
     Examples
     --------
@@ -201,6 +227,7 @@ def audit_guesses(
     (250, 300, 400, 1.348)
     """
     right, taken, bits = guesses_and_coins(guessed, truth)
+    balanced = _check_coins(bits, coins, adjacency)
     beta, delta = _check.beta_and_delta(beta, delta)
     v, r = int(right.sum()), int(taken.sum())
     if guesses is None and r == 0:
@@ -209,8 +236,16 @@ def audit_guesses(
     if r > number:
         raise ValueError(f"guesses must be at least {r}, as this many are given, got {guesses=}")
     missing = f"{number - r} of the {number} guesses are missing, and count as wrong"
-    counts = _counts(v, number, bits.size, guesses is not None, coins)
-    audit = _audit(counts, delta, beta, notes=(missing,) if r < number else ())
+    counts = _counts(v, number, bits.size, guesses is not None)
+    if balanced:
+        if adjacency == "replace" or guesses != r:
+            raise ValueError(
+                "coins='balanced' needs scores for adjacency='replace', and otherwise the number "
+                f"of all guesses, none of them missing: got {adjacency=}, {guesses=} and {r} given"
+            )
+        counts = replace(counts, coins="balanced", r_in=int((taken & (right == bits)).sum()))
+    notes = (missing,) if r < number else ()
+    audit = _audit(counts, delta, beta, notes=notes, adjacency=adjacency)
     hint = "a guess of 1 must mean included: are the guesses turned around?"
     return _with_coins(audit, bits, coins, r, hint)
 
@@ -241,16 +276,32 @@ def audit_counts(counts: Counts, *, delta: float, beta: float = 0.05) -> ScoreAu
 # --------------------------------------------------------------------------------- from counts to ε
 
 
-def _counts(v: int, r: int, n: int, fixed: bool, coins: str | None) -> Counts:
-    coins = "independent" if coins is None else coins
-    return Counts(np.array([v]), np.array([r]), n, "scores", r_fixed=fixed, coins=coins)
+def _counts(
+    v: int, r: int, n: int, fixed: bool, side: str = "both", balanced: bool = False
+) -> Counts:
+    counts = Counts(np.array([v]), np.array([r]), n, "scores", r_fixed=fixed)
+    r_in = r if side == "included" else (r + 1) // 2
+    return replace(counts, coins="balanced", r_in=r_in) if balanced else counts
+
+
+def _check_coins(bits: Bits, coins: str | None, adjacency: str) -> bool:
+    """Whether exactly half of the canaries were included by arrangement."""
+    _check.one_of("adjacency", adjacency, ADJACENCIES)
+    if coins is not None:
+        _check.one_of("coins", coins, COINS)
+    n, included = bits.size, int(bits.sum())
+    if coins == "balanced" and 2 * included != n:
+        got = f"{included:,} of {n:,} canaries"
+        raise ValueError(f"coins='balanced' needs exactly half of the canaries included, got {got}")
+    return coins == "balanced"
 
 
 def _audit(counts: Counts, delta: float, test_beta: float, **how: Any) -> ScoreAudit:
     """All bounds of one pair of counts, each test at ``test_beta``; and how it was audited."""
     v, r, n, fixed = int(counts.v[0]), int(counts.r[0]), counts.n, counts.r_fixed
     fdp = nan
-    if fixed and counts.feedback == "none" and delta > 0:
+    plain = counts.feedback == "none" and counts.coins == "independent"
+    if fixed and plain and delta > 0:
         fdp = float(epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=test_beta))
     audit = ScoreAudit(
         bound=float(valid_lower_bound(counts, beta=test_beta, delta=delta)[0]),
@@ -267,6 +318,8 @@ def _audit(counts: Counts, delta: float, test_beta: float, **how: Any) -> ScoreA
         rule=valid_rule(counts, delta),
         number="fixed" if fixed else "output",
         feedback=counts.feedback,
+        coins=counts.coins,
+        r_in=counts.r_in,
     )
     return replace(audit, **how)
 
@@ -289,9 +342,10 @@ def _with_coins(
         )
     elif balanced and n >= BALANCED and coins is None and audit.seen is None:
         problem = (
-            f"exactly half of {n} canaries were included. If that was arranged, the coins depend "
-            "on each other, and no bound here is valid. If each canary had a fair coin of its own, "
-            "and they just happened to balance, say so: coins='independent', or --coins independent"
+            f"exactly half of {n} canaries were included. If that was arranged, say so, since the "
+            "usual bounds are false then: coins='balanced', or --coins balanced. If each canary "
+            "had a fair coin of its own, and they just happened to balance: coins='independent', "
+            "or --coins independent"
         )
     elif twice:
         problem = (
@@ -307,7 +361,7 @@ def _with_coins(
             f"with probability {wrong:.1g}. (Trying both signs on the same canaries makes the "
             "bound fail twice as often: then halve β)"
         )
-    elif balanced:
+    elif balanced and coins != "balanced":
         by_chance = "exactly half the canaries were included, by chance and not by arrangement"
         notes = (by_chance, *notes)
     if problem:

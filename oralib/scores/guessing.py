@@ -3,7 +3,7 @@
 import numpy as np
 
 from oralib._streams import stream
-from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r, split_for
+from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r
 from oralib.scores.columns import Bits, Ints, Reals
 
 #: Without a claim, the canaries that are set aside never choose fewer guesses than this: a handful
@@ -22,6 +22,18 @@ def parts(n: int, share: float, seed: int) -> tuple[Ints, Ints]:
         got = f"split={share:g} of {n} canaries"
         raise ValueError(f"split must leave a canary on either side, got {got}")
     return order[:aside], order[aside:]
+
+
+def matched_pairs(values: Reals, bits: Bits, seed: int) -> tuple[Reals, Bits]:
+    """Each included canary is matched at random with one that was left out.
+
+    A pair is put in a random order. Its score is the first one's minus the second one's, and its
+    coin says whether the first was included: given the pairs, a fair coin for each.
+    """
+    draw = stream(seed, "scores", "pairs")
+    ones, zeros = np.flatnonzero(bits), draw.permutation(np.flatnonzero(~bits))
+    first = draw.random(ones.size) < 0.5
+    return np.where(first, 1, -1) * (values[ones] - values[zeros]), first
 
 
 def right_guesses(values: Reals, bits: Bits, side: str, seed: int) -> Ints:
@@ -92,10 +104,8 @@ def best_number(
     taken = np.clip(np.rint(k * (n / right.size)).astype(np.int64), 1, n)
 
     def promised(right: Reals) -> Reals:
-        v, share = np.floor(right).astype(np.int64), split_for(n, delta, beta)
-        return np.asarray(
-            epsilon_lower_bound_random_r(v, taken, beta=beta, delta=delta, n=n, split=share)
-        )
+        v = np.floor(right).astype(np.int64)
+        return np.asarray(epsilon_lower_bound_random_r(v, taken, beta=beta, delta=delta, n=n))
 
     excluded = taken < min(LEAST_GUESSES, n)
     why = f"; fewer than {LEAST_GUESSES} were not considered" if excluded.any() else ""

@@ -11,12 +11,16 @@ import numpy as np
 from oralib import _check
 from oralib._text import paragraphs
 from oralib.bounds import Counts, valid_lower_bound
+from oralib.bounds.crossing import LARGEST_WALK
 from oralib.bounds.graded import graded_p_value
 from oralib.scores import sentences
 from oralib.scores.seen import Seen
 
 #: Coins with a smaller p-value are not accepted as fair, nor guesses as having the right sign.
 UNFAIR = 1e-3
+
+#: What a claim may protect: an example that is added or removed, or replaced by another.
+ADJACENCIES = ("add-remove", "replace")
 
 #: The largest number of guesses that :meth:`ScoreAudit.guesses_needed` considers.
 _MOST_GUESSES = 10**12
@@ -42,8 +46,7 @@ class ScoreAudit:
     delta, beta : float
         The δ of the claim, and how often a bound may fail.
     test_beta : float
-        The failure probability of each test: β, or β / m with m numbers of guesses; the rule
-        "anytime lowered" makes it smaller still.
+        The failure probability of each test: β, or β / m with m numbers of guesses.
     rule : str
         The p-value behind the bound, as :func:`oralib.valid_rule` names it, or ``"graded"``.
     number : str
@@ -64,14 +67,20 @@ class ScoreAudit:
         Guesses that were drawn by lot among equal scores; the seed of that and of the split.
     feedback : str
         What the guesser was told as it went, as :class:`oralib.Counts` names it.
+    coins, r_in : str, int or None
+        How canaries were chosen, and for balanced coins how many guesses say "included", as
+        :class:`oralib.Counts` names them.
+    adjacency : str
+        What the claim protects, as in :func:`oralib.audit_scores`.
     auroc, tpr_at_1_percent : float or None
         How well the scores rank the audited canaries, and which share of the included ones scores
         higher than all but 1% of the others. Neither is a bound.
     seen : Seen or None
         What the canaries saw of the training, if they made the scores.
     problem : str
-        Why nothing has been shown: coins that are not fair, or exactly balanced, canaries that are
-        listed twice, or scores of the wrong sign. Then all bounds are nan. Otherwise empty.
+        Why nothing has been shown: coins that are not fair, or balance for a reason not given,
+        canaries that are listed twice, or scores of the wrong sign. Then all bounds are nan.
+        Otherwise empty.
     notes : tuple of str
         What to know before you believe these numbers.
 
@@ -105,6 +114,9 @@ class ScoreAudit:
     ties_drawn: int = 0
     seed: int | None = None
     feedback: str = "none"
+    coins: str = "independent"
+    r_in: int | None = None
+    adjacency: str = "add-remove"
     auroc: float | None = None
     tpr_at_1_percent: float | None = None
     seen: Seen | None = None
@@ -114,9 +126,9 @@ class ScoreAudit:
     @property
     def counts(self) -> Counts:
         """Its counts, with how it was set up."""
-        v, r = np.array([self.v]), np.array([self.r])
         fixed = self.number in ("fixed", "grid", "graded")
-        return Counts(v, r, self.n, r_fixed=fixed, feedback=self.feedback)
+        how: dict[str, Any] = {"feedback": self.feedback, "coins": self.coins, "r_in": self.r_in}
+        return Counts(np.array([self.v]), np.array([self.r]), self.n, r_fixed=fixed, **how)
 
     @cached_property
     def best_bound(self) -> float:
@@ -160,8 +172,9 @@ class ScoreAudit:
     def guesses_needed(self, claim: float) -> int | None:
         """How many guesses, all right, refute a claim in an audit like this; None if none do."""
         claim = _check.real("claim", claim, 0)
-        # With full feedback and δ > 0 more canaries leave less of β.
-        most = self.n if self.rule == "anytime lowered" else _MOST_GUESSES
+        # Bounds that take longer, or depend on how many canaries there are.
+        limits = {"anytime certified": self.n, "balanced": self.n, "any order": LARGEST_WALK}
+        most = limits.get(self.rule, _MOST_GUESSES)
 
         def enough(r: int) -> bool:
             return self.bound_of(r, r, max(r, self.n)) > claim
@@ -196,7 +209,8 @@ class ScoreAudit:
 
     def bound_of(self, v: int, r: int, n: int) -> float:
         """The bound of other counts in an audit like this; without grades, unless v = r."""
-        counts = replace(self.counts, v=np.array([v]), r=np.array([r]), n=n)
+        r_in = None if self.r_in is None else -(-r * self.r_in // max(self.r, 1))
+        counts = replace(self.counts, v=np.array([v]), r=np.array([r]), n=n, r_in=r_in)
         return float(valid_lower_bound(counts, beta=self.test_beta, delta=self.delta)[0])
 
     def as_dict(self, claim: float | None = None) -> dict[str, Any]:

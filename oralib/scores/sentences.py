@@ -79,13 +79,22 @@ def assumptions(audit: "ScoreAudit") -> dict[str, str]:
         "on no list",
         "full": " and from coins of canaries that the guesser was done with",
     }[audit.feedback]
+    coins = {
+        "independent": "each canary was included by a fair coin of its own",
+        "balanced": "exactly half of the canaries, drawn at random, were included",
+    }[audit.coins]
+    one = {
+        "add-remove": "ε is meant for adding or removing one example",
+        "replace": "ε is meant for replacing one example by another, and coins chose from pairs",
+    }[audit.adjacency]
     common = (
-        "each canary was included by a fair coin of its own, and the guesses follow from the "
-        f"output of the training{sources}; {number_of_guesses(audit)}"
+        f"{one}; {coins}, and the guesses follow from the output of the training{sources}; "
+        f"{number_of_guesses(audit)}"
     )
     fdp = f"the training has the trade-off curve of a Gaussian mechanism; {common}"
     if isnan(audit.fdp_bound):
-        fdp = "not computed: it needs a fixed number of guesses, δ > 0, and no feedback"
+        fdp = "not computed: it needs a fixed number of guesses, δ > 0, independent coins and no "
+        fdp += "feedback"
     return {
         "bound": common,
         "pure_bound": f"a claim of ε-DP with δ = 0; {common}",
@@ -214,7 +223,7 @@ def _other_bounds(audit: "ScoreAudit") -> list[tuple[str, str]]:
 def _hints(audit: "ScoreAudit") -> list[str]:
     """What would have made the bound larger; computed where it can be."""
     hints = []
-    if audit.r and audit.rule in ("pure", "exact", "split"):  # the others would take too long
+    if audit.r and audit.rule in ("pure", "exact", "random r"):  # the others would take too long
         larger = audit.bound_of(4 * audit.v, 4 * audit.r, 4 * audit.n)
         if larger > audit.bound:
             hints.append(

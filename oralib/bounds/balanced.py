@@ -1,0 +1,99 @@
+"""A bound for coins that balance: exactly half of the elements were included.
+
+Such coins depend on each other, and the other bounds are false for them: a mechanism on two
+elements that is ε-DP for adding or removing one can name the included one with probability
+1 - e^-ε / 2, and then both guesses are right. Here the right guesses are flipped one after the
+other, "included" and "left out" in turn, and each flip changes the size of the set by one. The
+chapter *What an assumption buys* has the theorem.
+"""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+#: Larger terms than exp(600) would overflow; none of them is ever the least.
+_LARGEST_LOG = 600.0
+
+
+class _Flips(NamedTuple):
+    """Logarithms of what does not depend on ε: of the main term and of the leak after t flips."""
+
+    main: Array
+    leak: Array
+
+
+def balanced_p_value(v: int, r: int, n: int, epsilon: float, delta: float, *, r_in: int) -> float:
+    """At most how likely v or more of r guesses are right, r_in of them "included".
+
+    It holds for (ε, δ)-DP for adding or removing one element, if exactly half of n are included,
+    both kinds of guesses are fixed in number before the audit, and there is no feedback.
+    """
+    if v == 0:
+        return 1.0
+    flips = _flips(v, r, n, r_in)
+    t = np.arange(flips.main.size)
+    main, leak = t * epsilon + flips.main, t[:-1] * epsilon + flips.leak
+    leaks = np.cumsum(np.append(0.0, np.exp(np.minimum(leak, _LARGEST_LOG))))
+    return float(min(1.0, (np.exp(np.minimum(main, _LARGEST_LOG)) + delta * leaks).min()))
+
+
+def balanced_bounds(
+    v: Array, r: Array, n: int, r_in: int, delta: float, beta: float
+) -> NDArray[np.float64]:
+    """For each count the largest ε whose :func:`balanced_p_value` is at most β, or 0."""
+
+    def bound(v: int, r: int) -> float:
+        def passes(epsilon: float) -> bool:
+            return balanced_p_value(v, r, n, epsilon, delta, r_in=r_in) <= beta * (1 - 1e-12)
+
+        low, high = 0.0, 1.0
+        if not passes(low):
+            return 0.0
+        while passes(high):
+            low, high = high, 2 * high
+        while high - low > 1e-13 * (1 + high):
+            middle = (low + high) / 2
+            low, high = (middle, high) if passes(middle) else (low, middle)
+        return low
+
+    pairs = list(zip(v.tolist(), r.tolist(), strict=True))
+    bounds = {pair: bound(*pair) for pair in {*pairs}}
+    return np.array([bounds[pair] for pair in pairs])
+
+
+@lru_cache(maxsize=64)
+def _flips(v: int, r: int, n: int, r_in: int) -> _Flips:
+    """Flip right guesses in an order that does not depend on how many of either kind are right.
+
+    With a right "included" and b right "left out", a + b = v, a flip of one of x right guesses of
+    R of its kind costs e^ε (R - x + 1) / x. The worst a counts, at every t.
+    """
+    sizes = np.array([r_in, r - r_in])
+    a = np.arange(max(0, v - sizes[1]), min(sizes[0], v) + 1)
+    right = [a, v - a]
+    most = [int(count.min()) for count in right]  # flips of either kind that are always possible
+    flipped, cost, included = [0, 0], np.zeros(a.size), n // 2
+    main: list[float] = [0.0]
+    leak: list[float] = []
+    while True:
+        side = int(flipped[0] * sizes[1] > flipped[1] * sizes[0])  # in proportion to the sizes
+        if flipped[side] >= most[side]:
+            return _Flips(np.array(main), np.array(leak))
+        x = right[side] - flipped[side]
+        exposed = n - included if side else included
+        leak.append(np.log(exposed) + (cost - np.log(x)).max() + _log_choose(n, included))
+        cost = cost + np.log((sizes[side] - x + 1) / x)
+        flipped[side] += 1
+        included += 1 if side else -1
+        main.append(cost.max() + _log_choose(n, included))
+
+
+def _log_choose(n: int, k: int) -> float:
+    """log of C(n, k) / C(n, n / 2)."""
+    terms = scipy.special.gammaln([n // 2 + 1, n // 2 + 1, k + 1, n - k + 1])
+    return float(terms[0] + terms[1] - terms[2] - terms[3])

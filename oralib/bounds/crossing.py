@@ -1,0 +1,72 @@
+"""How often right guesses meet a line, if the guesser is told each coin and chooses as it goes.
+
+For δ = 0 each guess, whatever came before it, is right with probability at most q = p(ε), and the
+number of right guesses is at most a random walk. For δ > 0 it can meet a line with probability at
+most f + c n δ: f belongs to the walk, and c is found backwards, from what a guess can gain at each
+place. Both the p-value for any order and the bound for audits that stop when they like are of this
+kind. The chapter *Making adaptive auditing valid* has the proof.
+"""
+
+from math import ceil, floor, sqrt
+
+import numpy as np
+
+from oralib._binomial import odds
+from oralib._jit import jit
+from oralib.bounds._arguments import Array
+
+#: This many guesses take seconds.
+LARGEST_WALK = 200_000
+#: In place of probabilities that are too small for a double.
+_TINY = 1e-300
+
+
+@jit
+def crossing_constants(line: Array, epsilon: float) -> tuple[float, float]:
+    """(f, c) for guesses t = 0, 1, ..., of which at least line[t] are ever right; line[0] > 0.
+
+    A walk that falls far behind is put back to where meeting the line is almost as unlikely. This
+    can only raise f + c n δ, and makes the time of order n^1.5. It changes nothing below 300
+    guesses, and next to nothing above.
+    """
+    q, qc = odds(epsilon)
+    n = line.size - 1
+    far = 2 * sqrt(n * q * qc) + 50
+    # By v: f, 1 - f and c for the time t + 1; beyond the line the walk has met it.
+    f, g, c = np.ones(n + 3), np.zeros(n + 3), np.zeros(n + 3)
+    behind = max(0, floor(q * n - far))
+    f[behind : line[n]], g[behind : line[n]] = 0.0, 1.0
+    for t in range(n - 1, -1, -1):
+        low = max(0, floor(q * t - far))
+        if low < behind:  # below `behind` the walk was put back to it
+            f[low:behind], g[low:behind], c[low:behind] = f[behind], g[behind], c[behind]
+        behind = low
+        for v in range(low, min(t + 1, line[t])):
+            f_up, g_up, c_up = f[v + 1], g[v + 1], c[v + 1]
+            f_down, g_down, c_down = f[v], g[v], c[v]
+            gain = g_down - g_up if f_up > 0.5 else f_up - f_down
+            most = max(q * c_up + qc * c_down, qc * gain)
+            if c_up > 0:
+                most = max(most, (g_up + qc * gain) / (g_up / c_up + 1))
+                most = max(most, c_up * (1 - qc * gain / max(f_up, _TINY)))
+            if c_down > 0:
+                most = max(most, (f_down + q * gain) * qc / (f_down * qc / c_down + q))
+                most = max(most, c_down * (1 - q * gain / max(g_down, _TINY)))
+            f[v], g[v], c[v] = q * f_up + qc * f_down, q * g_up + qc * g_down, most
+        for v in range(line[t], min(line[t + 1], t + 1)):
+            f[v], g[v], c[v] = 1.0, 0.0, 0.0
+    return f[0], c[0]
+
+
+@jit
+def any_order_p_value(v: int, r: int, epsilon: float, n_delta: float) -> float:
+    """f + c n δ for v or more right of r guesses in any order, 1 < v < r.
+
+    A walk that is far ahead of what it needs counts as having met the line.
+    """
+    q, qc = odds(epsilon)
+    line = np.empty(r + 1, dtype=np.int64)
+    for t in range(r + 1):
+        line[t] = min(v, max(1, ceil(v - q * (r - t) + 8 * sqrt(r * q * qc) + 50)))
+    f, c = crossing_constants(line, epsilon)
+    return f + c * n_delta
