@@ -20,12 +20,6 @@ def confidence(beta: float) -> str:
     return f"{100 * (1 - beta):.6g}% confidence" if beta > 1e-4 else f"confidence 1 - {short(beta)}"
 
 
-def grades_in_words(grades: Iterable[tuple[int, ...]]) -> str:
-    """What right guesses count, from the number of guesses and the weight of each grade."""
-    words = ", the next ".join(f"{number:,} count {weight}" for *_, number, weight in grades)
-    return words and f"if right, the surest {words}"
-
-
 def paragraphs(rows: Iterable[tuple[str, str]]) -> str:
     """Each row a paragraph of 80 columns, with its label in the margin."""
     return "\n".join(

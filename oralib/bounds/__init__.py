@@ -5,10 +5,10 @@
 - :mod:`~oralib.bounds.anytime`: bounds that hold whenever guessing stops;
 - :mod:`~oralib.bounds.crossing`: what full feedback can gain from δ > 0;
 - :mod:`~oralib.bounds.balanced`: a bound if exactly half of the elements were included;
-- :mod:`~oralib.bounds.graded`: a bound that counts surer guesses for more, r fixed in advance;
 - :mod:`~oralib.bounds.fdp`: a bound for mechanisms with the trade-off curve of Gaussian noise;
 - :mod:`~oralib.bounds.independent`: a bound for the same mechanisms if the scores are independent;
 - :mod:`~oralib.bounds.valid`: which of them is valid for an audit, from how it was set up;
+- :mod:`~oralib.bounds.refuting`: how many right guesses refute a claim;
 - :mod:`~oralib.bounds.assumptions`: the same audit under one assumption after another.
 """
 
@@ -20,7 +20,6 @@ from oralib.bounds.approximate import (
     p_value,
 )
 from oralib.bounds.fdp import epsilon_lower_bound_fdp, gaussian_epsilon
-from oralib.bounds.graded import epsilon_lower_bound_graded
 from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.logistic import epsilon_estimate, p, p_inv
 from oralib.bounds.valid import Counts, valid_lower_bound, valid_rule
@@ -33,7 +32,6 @@ __all__ = [
     "epsilon_lower_bound",
     "epsilon_lower_bound_anytime",
     "epsilon_lower_bound_fdp",
-    "epsilon_lower_bound_graded",
     "epsilon_lower_bound_independent",
     "epsilon_lower_bound_random_r",
     "gaussian_epsilon",

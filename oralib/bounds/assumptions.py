@@ -68,14 +68,16 @@ def bound_assuming(
     if counts.trials != 1:
         raise ValueError(f"counts must be those of one audit, got {counts.trials} audits")
     if assumption == "dp":
-        return float(valid_lower_bound(counts, delta=delta, beta=beta)[0]), ASSUMPTIONS["dp"]
+        return float(np.squeeze(valid_lower_bound(counts, delta=delta, beta=beta))), ASSUMPTIONS[
+            "dp"
+        ]
     if not counts.r_fixed or counts.feedback != "none" or counts.coins != "independent":
         raise ValueError(
             f"the bound for {ASSUMPTIONS[assumption]} needs a number of guesses that was fixed in "
             "advance, no feedback and independent coins, "
             f"got r_fixed={counts.r_fixed}, feedback={counts.feedback!r}, coins={counts.coins!r}"
         )
-    (v,), (r,), n = counts.v, counts.r, counts.n
+    v, r, n = int(np.squeeze(counts.v)), int(np.squeeze(counts.r)), counts.n
     if assumption == "gaussian":
         bound = epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=beta)
     elif assumption == "independent":

@@ -24,6 +24,7 @@ known.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +50,12 @@ ANYTIME, CERTIFIED, BALANCED = "anytime", "anytime certified", "balanced"
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """The outcome of independent trials of an audit, and how the audit was set up.
+    """The outcome of an audit, or of independent trials of one, and how it was set up.
 
     Attributes
     ----------
-    v, r : array
-        How many guesses were right, and how many were taken, one entry per trial.
+    v, r : int or array
+        How many guesses were right, and how many were taken; arrays have one entry per trial.
     n : int
         The number of elements, guessed or not, or of rounds of a classic audit.
     game : str
@@ -79,18 +80,18 @@ class Counts:
     Your own counts: 75 right of 100 guesses, a number chosen before the training.
 
     >>> counts = Counts(75, 100, n=1000, r_fixed=True)
-    >>> valid_lower_bound(counts, delta=1e-4).round(3).tolist()
-    [0.695]
+    >>> round(valid_lower_bound(counts, delta=1e-4), 3)
+    0.695
 
     The same if exactly half of the 1000 elements were included, and half of the guesses said so.
 
     >>> counts = Counts(75, 100, n=1000, r_fixed=True, coins="balanced", r_in=50)
-    >>> valid_lower_bound(counts, delta=1e-4).round(3).tolist()
-    [0.528]
+    >>> round(valid_lower_bound(counts, delta=1e-4), 3)
+    0.528
     """
 
-    v: NDArray[np.int64]
-    r: NDArray[np.int64]
+    v: Any
+    r: Any
     n: int
     game: str = "counts"
     r_fixed: bool = False
@@ -114,18 +115,19 @@ class Counts:
             _check_balanced(n, r, self.r_in)
         elif self.r_in is not None:
             raise ValueError(f"r_in is for balanced coins only, got r_in={self.r_in}")
-        _check.store(self, v=v, r=r, n=n, r_fixed=r_fixed, feedback=feedback)
+        counts = {"v": v, "r": r} if shape else {"v": int(v[0]), "r": int(r[0])}
+        _check.store(self, **counts, n=n, r_fixed=r_fixed, feedback=feedback)
 
     @property
     def trials(self) -> int:
         """The number of trials."""
-        return len(self.v)
+        return int(np.size(self.v))
 
     @property
-    def accuracy(self) -> NDArray[np.float64]:
+    def accuracy(self) -> Any:
         """v / r for each trial; nan where no guess was taken."""
         with np.errstate(invalid="ignore"):
-            return self.v / self.r
+            return np.divide(self.v, self.r)
 
     @property
     def unsafe(self) -> bool:
@@ -185,11 +187,11 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
 
 def valid_lower_bound(
     counts: Counts, *, beta: float = 0.05, delta: float = 0.0, expected: int | None = None
-) -> NDArray[np.float64]:
+) -> Any:
     """For each trial, a lower bound on ε that is valid for the way the audit was set up.
 
     With probability 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where the library has
-    no such bound, it raises a ValueError that says so.
+    no such bound, it raises a ValueError that says so. For scalar counts it is a float.
 
     Parameters
     ----------
@@ -218,21 +220,23 @@ def valid_lower_bound(
     if expected is not None:
         expected = _check.integer("expected", expected, 1, max(counts.n, 1))
     rule = valid_rule(counts, delta)
-    v, r, n = counts.v, counts.r, counts.n
+    v, r, n = np.atleast_1d(counts.v), np.atleast_1d(counts.r), counts.n
     if rule in (ANYTIME, CERTIFIED):
         if rule == CERTIFIED:
             _check.integer("n", n, 0, LARGEST_WALK)
-        return free_to_stop_bounds(v, r, n, delta, beta)
-    if rule == BALANCED:
-        return balanced_bounds(v, r, n, counts.r_in or 0, delta, beta)
-    if rule == ANY_ORDER and r.size:
-        _check.integer("r", r[0], 0, LARGEST_WALK)
-    number = approximate.EXACT if rule == PURE else approximate.P_VALUES.index(rule)
-    each, leaks = np.full(v.size, beta), np.full(v.size, n * delta)
-    least_b = None
-    if rule == RANDOM_R:
-        least_b = approximate.planned_b(np.full(v.size, n), leaks, each, expected)
-    return approximate.lower_bounds(v, r, each, leaks, number, least_b)
+        bounds = free_to_stop_bounds(v, r, n, delta, beta)
+    elif rule == BALANCED:
+        bounds = balanced_bounds(v, r, n, counts.r_in or 0, delta, beta)
+    else:
+        if rule == ANY_ORDER and r.size:
+            _check.integer("r", r[0], 0, LARGEST_WALK)
+        number = approximate.EXACT if rule == PURE else approximate.P_VALUES.index(rule)
+        each, leaks = np.full(v.size, beta), np.full(v.size, n * delta)
+        least_b = None
+        if rule == RANDOM_R:
+            least_b = approximate.planned_b(np.full(v.size, n), leaks, each, expected)
+        bounds = approximate.lower_bounds(v, r, each, leaks, number, least_b)
+    return bounds if np.ndim(counts.v) else float(bounds[0])
 
 
 def _check_balanced(n: int, r: NDArray[np.int64], r_in: int | None) -> None:

@@ -8,13 +8,14 @@ gradients of those that are included and in the batch, and shows the noisy gradi
 >>> import numpy as np
 >>> from oralib import DpSgd
 >>> rng = np.random.default_rng(1)
->>> audit = Canaries(DpSgd(n=400, d=100, steps=50, sample_rate=0.2, sigma=1.0), k=40, seed=7)
+>>> training = DpSgd(n=400, d=100, steps=50, sample_rate=0.2, sigma=1.0)
+>>> canaries = Canaries(training, guesses=40, seed=7)
 >>> for step in range(50):
 ...     sampled = rng.random(400) < 0.2
-...     gradient = audit.gradient(step, sampled)  # of the canaries alone, in clipping thresholds
-...     audit.observe(step, gradient + rng.normal(scale=1.0, size=100))
->>> audit.counts().accuracy.tolist()
-[0.925]
+...     gradient = canaries.gradient(step, sampled)  # of the canaries alone, in clipping thresholds
+...     canaries.observe(step, gradient + rng.normal(scale=1.0, size=100))
+>>> float(canaries.counts().accuracy)
+0.925
 
 Where a canary is, and whether it is dropped, follows from public random numbers and from what was
 observed before, never from a coin. So the training with canaries is as private as its accountant

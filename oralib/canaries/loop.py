@@ -39,7 +39,7 @@ _NOISE_EVIDENCE = 20.0
 _LEAST_NOISE = 1e-3
 
 #: What the canaries were made with, beside dpsgd and dropping; and the step.
-_SETTING_FIELDS = ("k", "seed", "hop", "public_seed", "keep", "step")
+_SETTING_FIELDS = ("guesses", "seed", "hop", "public_seed", "keep", "step")
 
 #: What changes from step to step, beside the step.
 _STATE_FIELDS = ("scores", "_who", "_fit", "_likelihood", "_gradients", "_places")
@@ -57,7 +57,7 @@ class Canaries:
     ----------
     dpsgd : DpSgd
         The canaries, the steps, the sample rate and the noise as they are claimed.
-    k : int
+    guesses : int
         The number of guesses, fixed in advance.
     seed : int
         The seed of the coins. Keep it, and secret from all that acts during the training.
@@ -86,18 +86,18 @@ class Canaries:
 
     Examples
     --------
-    >>> audit = Canaries(DpSgd(n=4, d=2, steps=2, sample_rate=1.0, sigma=0.3), k=2, seed=4)
-    >>> audit.included.tolist(), audit.places(0).tolist()
+    >>> canaries = Canaries(DpSgd(n=4, d=2, steps=2, sample_rate=1.0, sigma=0.3), guesses=2, seed=4)
+    >>> canaries.included.tolist(), canaries.places(0).tolist()
     ([False, False, True, True], [0, 1, 1, 0])
-    >>> audit.observe(0, [2.0, 0.1])
-    >>> audit.step, audit.guesses().tolist()
+    >>> canaries.observe(0, [2.0, 0.1])
+    >>> canaries.step, canaries.guessed().tolist()
     (1, [1, 0, 0, 1])
     """
 
     def __init__(
         self,
         dpsgd: DpSgd,
-        k: int,
+        guesses: int,
         *,
         seed: int,
         dropping: Dropping | None = None,
@@ -110,7 +110,8 @@ class Canaries:
         self.hop = _check.truth("hop", hop)
         if dropping is not None and not hop:
             raise ValueError(f"dropping must be None for canaries that stay, got {dropping=}")
-        self.k = _check.integer("k", k, 1, int(self._loads[-1] @ self._widths))
+        most = int(self._loads[-1] @ self._widths)
+        self.guesses = _check.integer("guesses", guesses, 1, most)
         self.seed, self.public_seed = _check.seed(seed), _check.seed(public_seed, "public_seed")
         coins = stream(self.seed, "canaries", "coins").random(dpsgd.n) < 0.5
         self.included = _check.read_only(coins)
@@ -133,9 +134,10 @@ class Canaries:
     ) -> "Canaries":
         """The canaries of a plan by :func:`oralib.plan_audit`."""
         _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-        dpsgd, hop = plan.dpsgd, plan.dpsgd.per_coordinate > 1
-        options: dict[str, Any] = {"dropping": plan.dropping, "hop": hop, "keep": keep}
-        return cls(dpsgd, plan.k, seed=seed, public_seed=public_seed, **options)
+        dpsgd, dropping = plan.design.dpsgd, plan.design.dropping
+        options: dict[str, Any] = {"dropping": dropping, "hop": dpsgd.per_coordinate > 1}
+        options |= {"seed": seed, "public_seed": public_seed, "keep": keep}
+        return cls(dpsgd, plan.guesses, **options)
 
     def places(self, step: int) -> NDArray[np.int64]:
         """The coordinate of each canary in this step, -1 for one that has been dropped."""
@@ -205,31 +207,28 @@ class Canaries:
         if self.step < dpsgd.steps:
             self._arrange()
 
-    def guesses(self, k: int | None = None) -> NDArray[np.int64]:
+    def guessed(self) -> NDArray[np.int64]:
         """For each canary 1 for included, -1 for left out, 0 for no guess.
 
-        It guesses the k active canaries with the scores farthest from 0, the first of equal ones.
-        By default k is the number that was fixed in advance.
+        Active canaries with the scores farthest from 0 are guessed, the first of equal ones.
         """
-        k = self.k if k is None else _check.integer("k", k, 1, self._who.size)
-        best = self._who[np.argsort(-np.abs(self.scores[self._who]), kind="stable")[:k]]
+        order = np.argsort(-np.abs(self.scores[self._who]), kind="stable")
+        best = self._who[order[: self.guesses]]
         guess = np.zeros(self.dpsgd.n, dtype=np.int64)
         guess[best] = np.where(self.scores[best] > 0, 1, -1)
         return guess
 
-    def counts(self, k: int | None = None) -> Counts:
+    def counts(self) -> Counts:
         """How many of the guesses are right, for :func:`oralib.audit_counts`."""
-        guess = self.guesses(k)
-        right = (guess == np.where(self.included, 1, -1)).sum()
-        r = np.array([np.count_nonzero(guess)])
-        return Counts(np.array([right]), r, self.dpsgd.n, "canaries", r_fixed=True)
+        right = int((self.guessed() == np.where(self.included, 1, -1)).sum())
+        return Counts(right, self.guesses, self.dpsgd.n, "canaries", r_fixed=True)
 
     def write_scores(self, path: Where) -> None:
         """Write a file with the columns id, score, included, for ``oralib audit``.
 
         Its first line, a comment, says what the canaries saw of the training.
 
-        ``--side farthest --guesses K`` makes the same guesses as :meth:`guesses` does, since the
+        ``--side farthest --guesses K`` makes the same guesses as :meth:`guessed` does, since the
         score of a canary that was dropped is 0.
         """
         if self.step == 0:

@@ -62,9 +62,10 @@ class OpacusAudit:
     data : torch.utils.data.Dataset
         Your examples, tuples such as an input and a label.
     seed, public_seed, keep : int, int, bool
-        As in :class:`oralib.Canaries`.
+        As in :class:`oralib.Canaries`; for a new training.
     resume : path or None
-        A file by ``canaries.save``, to go on after a restart with the canaries as they were.
+        A file by ``canaries.save``, to go on after a restart with the canaries as they were, in
+        place of a seed.
 
     Attributes
     ----------
@@ -87,20 +88,36 @@ class OpacusAudit:
         model: Any,
         data: Any,
         *,
-        seed: int,
+        seed: int | None = None,
         public_seed: int = 0,
         keep: bool = False,
         resume: str | os.PathLike[str] | None = None,
     ) -> None:
         self.plan = plan if isinstance(plan, AuditPlan) else AuditPlan.load(plan)
-        self.canaries = Canaries.from_plan(self.plan, seed=seed, public_seed=public_seed, keep=keep)
+        if (seed is None) == (resume is None):
+            raise ValueError(f"give one of seed and resume, got {seed=} and {resume=}")
         if resume is not None:
             self.canaries = Canaries.load(resume)
+            self._check_plan(resume)
+        elif seed is not None:
+            self.canaries = Canaries.from_plan(
+                self.plan, seed=seed, public_seed=public_seed, keep=keep
+            )
         self.model = _WithCanaries(model, self.canaries)
-        self.data = _CanaryData(data, self.plan.dpsgd.n)
+        self.data = _CanaryData(data, self.plan.design.dpsgd.n)
         # Opacus samples at 1 over the number of batches, so the rate must be 1 over an integer.
-        size = ceil(len(self.data) / round(1 / self.plan.dpsgd.sample_rate))
+        size = ceil(len(self.data) / round(1 / self.plan.design.dpsgd.sample_rate))
         self.loader = DataLoader(self.data, batch_size=size)
+
+    def _check_plan(self, resume: Any) -> None:
+        """The canaries that go on must be those of the plan; their noise may be the optimizer's."""
+        canaries, design = self.canaries, self.plan.design
+        planned = replace(design.dpsgd, sigma=canaries.dpsgd.sigma), design.dropping
+        if (canaries.dpsgd, canaries.dropping, canaries.guesses) != (*planned, self.plan.guesses):
+            raise ValueError(
+                f"resume must be a file of canaries of this plan, got {resume} with "
+                f"{canaries.dpsgd}, {canaries.dropping} and {canaries.guesses} guesses"
+            )
 
     @property
     def growth(self) -> float:
@@ -125,7 +142,7 @@ class OpacusAudit:
                 "optimizer must be a DPOptimizer by make_private with grad_sample_mode='hooks' and "
                 f"clipping='flat', got {type(optimizer).__name__}"
             )
-        stated = self.plan.dpsgd.sample_rate
+        stated = self.plan.design.dpsgd.sample_rate
         rate = getattr(loader, "sample_rate", 1 / len(loader))
         if abs(rate / stated - 1) > 0.01:
             raise ValueError(
@@ -157,18 +174,18 @@ class OpacusAudit:
 
     def _expect(self, sigma: float) -> None:
         """Let the canaries expect the noise that the optimizer states, if it fits the claim."""
-        plan, planned = self.plan, self.plan.dpsgd.sigma
+        claim, planned = self.plan.claim, self.plan.design.dpsgd.sigma
         if abs(sigma / planned - 1) <= 0.01:
             return
-        stated = replace(plan.dpsgd, sigma=max(sigma, 1e-3))
-        certified = certified_epsilon(stated, plan.delta)
-        if certified <= 1.02 * plan.epsilon:  # accountants differ a little
+        stated = replace(self.plan.design.dpsgd, sigma=max(sigma, 1e-3))
+        certified = certified_epsilon(stated, claim.delta)
+        if certified <= 1.02 * claim.epsilon:  # accountants differ a little
             self.canaries.dpsgd = stated
             return
         warn(
             f"optimizer adds noise with multiplier {sigma:g}, by which the training is "
-            f"({certified:.3g}, {plan.delta:g})-DP; the claim is {plan.epsilon:g}, and the plan is "
-            f"for a noise multiplier of {planned:g}",
+            f"({certified:.3g}, {claim.delta:g})-DP; the claim is {claim.epsilon:g}, and the plan "
+            f"is for a noise multiplier of {planned:g}",
             stacklevel=3,
         )
 

@@ -5,11 +5,9 @@ import json
 import os
 import sys
 import warnings
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from oralib import AuditPlan, ScoreAudit, __version__, _check, audit_guesses, audit_scores
+from oralib import AuditPlan, ScoreAudit, __version__, audit_guesses, audit_scores
 from oralib._text import rounded_down
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
 from oralib.bounds.valid import COINS
@@ -50,8 +48,8 @@ def add(commands: Commands) -> None:
         "--plan",
         type=path,
         metavar="PLAN.json",
-        help="a file by oralib plan --out, in which δ, β, the claim, the number of guesses, grades "
-        "if any, and the side were fixed before the training",
+        help="a file by oralib plan --out, in which δ, β, the claim, the number of guesses and the "
+        "side were fixed before the training",
     )
     option("--delta", type=float, help="the δ of the claim; needed without --plan")
     option("--beta", type=float, help="how often the bound may fail, by default 0.05")
@@ -66,9 +64,6 @@ def add(commands: Commands) -> None:
     )
     several = "several numbers of guesses, fixed in advance, each tested at β / m"
     number("--grid", type=_numbers, metavar="K,K,...", help=several)
-    grades = "numbers of guesses and what a right one counts, fixed in advance: with 160:5,240:2 "
-    grades += "the surest 160 count 5 points each if right, and the next 240 count 2"
-    number("--grades", type=_grades, metavar="K:W,K:W,...", help=grades)
     option(
         "--side",
         choices=SIDES,
@@ -106,46 +101,31 @@ def _numbers(word: str) -> list[int]:
         ) from None
 
 
-def _grades(word: str) -> list[tuple[int, int]]:
-    try:
-        pairs = (pair.split(":") for pair in word.split(","))
-        return [(int(number), int(weight)) for number, weight in pairs]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be like 160:5,240:2, got {word!r}") from None
-
-
 def run(chosen: argparse.Namespace) -> int:
     """Status 1 is reserved for a refuted claim, so every error has status 2."""
     from oralib.scores.file import read_scores  # pandas, for which other commands need not wait
 
-    plan = None if chosen.plan is None else _apply_plan(chosen)
-    if chosen.delta is None:
+    if chosen.plan is None and chosen.delta is None:
         raise ValueError("--delta or --plan must be given, got neither")
-    claim = chosen.claim
-    if claim is not None:
-        _check.real("claim", claim, 0, interval="[)")
     if chosen.out is not None and os.path.lexists(chosen.out):
         raise ValueError(f"{chosen.out} exists; give another folder")
     file = read_scores(chosen.file)
-    audit = _audit(file, chosen)
-    if plan is not None:
-        audit = replace(audit, notes=(*_plan_notes(plan, file, chosen.plan), *audit.notes))
-    verdict = None if claim is None else audit.verdict(claim)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the report says the same
+        audit = _audit(file, chosen) if chosen.plan is None else _audit_by_plan(file, chosen)
+    verdict = None if audit.claim is None else audit.verdict()
     if verdict == "cannot test":
         most, best = max(audit.grid, default=audit.r), rounded_down(audit.best_bound)
         only = f"warning: even {most:,} right of {most:,} guesses would only show {best}"
-        print(f"{only}, so this audit cannot test a claim of ε = {claim:g}", file=sys.stderr)
+        print(f"{only}, so this audit cannot test a claim of ε = {audit.claim:g}", file=sys.stderr)
     source = {"file": str(chosen.file), "sha256": file.digest, "oralib": __version__}
     assumed = None if chosen.assume is None else _bound_assuming(file, audit, chosen)
-    result = {**source, "claim": None, "verdict": None, "refuted": None, "assumed": assumed}
-    result |= audit.as_dict(claim)
-    report, text = audit.report(claim), json.dumps(result, indent=2, allow_nan=False)
+    result = {**source, "assumed": assumed, **audit.as_dict()}
+    report, text = audit.report(), json.dumps(result, indent=2, allow_nan=False)
     if chosen.out is not None:
-        picture = (
-            None if audit.problem else _picture(file, audit, claim, chosen.coins == "balanced")
-        )
+        picture = None if audit.problem else _picture(file, audit, chosen.coins == "balanced")
         files = {
-            "report.html": page(audit, claim, picture, source).encode(),
+            "report.html": page(audit, picture, source).encode(),
             "report.txt": f"{report}\n".encode(),
             "report.json": f"{text}\n".encode(),
         }
@@ -172,56 +152,27 @@ def run(chosen: argparse.Namespace) -> int:
     return 0 if verdict is None else STATUS[verdict]
 
 
-def _apply_plan(chosen: argparse.Namespace) -> AuditPlan:
-    """Take from the plan what it has fixed."""
-    plan = AuditPlan.load(chosen.plan)
-    fixed: dict[str, Any] = {
-        "delta": plan.delta,
-        "beta": plan.beta,
-        "claim": plan.epsilon,
-        "guesses": None if plan.grades else plan.k,
-        "grades": plan.grades or None,
-        "side": "farthest",
-    }
-    for name in (*fixed, "split", "grid", "seed"):
+def _audit_by_plan(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
+    """All that the plan has fixed is left out of the command."""
+    for name in ("delta", "beta", "claim", "guesses", "side", "split", "grid", "seed", "coins"):
         if getattr(chosen, name) is not None:
             raise ValueError(f"--{name} must be left out with --plan, which has fixed it")
-    vars(chosen).update(fixed)
-    return plan
-
-
-def _plan_notes(plan: AuditPlan, file: ScoreFile, where: Path) -> list[str]:
-    """Which plan it was, whether the file fits it, and which bugs it would have found."""
-    notes = [f"claim, side and number of guesses were fixed in {where}, digest {plan.digest}"]
-    dpsgd, seen = plan.dpsgd, file.seen
-    if file.coins.size != dpsgd.n or (seen and seen.planned != dpsgd.steps):
-        raise ValueError(
-            f"--plan must be the plan of these canaries: {where} has {dpsgd.n:,} canaries and "
-            f"{dpsgd.steps:,} steps, and the scores have other ones"
-        )
-    if seen and seen.sigma != dpsgd.sigma:
-        notes.append(f"the training states σ = {seen.sigma:g}, and the plan {dpsgd.sigma:g}")
-    if seen is None:
-        notes.append("what the canaries saw of the training is missing from this file")
-    bugs = [f"{bug.bug} {bug.refuted:.0%}" for bug in plan.outcomes if bug.bug != "none"]
-    if bugs:
-        when = "" if seen is None or seen.steps == seen.planned else ", with all planned steps"
-        found = f"so often did simulated audits by this plan{when} refute the claim"
-        notes.append(f"{found}, had there been a bug: {', '.join(bugs)}")
-    return notes
+    if file.kind != "score":
+        raise ValueError(f"--plan is for scores, and {chosen.file} has guesses")
+    try:
+        return AuditPlan.load(chosen.plan).audit(file.values, file.coins, file.seen)
+    except ValueError as error:
+        raise ValueError(f"--plan {chosen.plan}: {error}") from None
 
 
 def _audit(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
-    options = _given(chosen, "delta", "beta", "guesses", "coins", "adjacency")
-    only_scores = _given(chosen, "split", "grid", "grades", "side", "seed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the report says the same
-        if file.kind == "score":
-            options |= {**only_scores, "claim": chosen.claim, "seen": file.seen}
-            return audit_scores(file.values, file.coins, **options)
-        for name in only_scores:
-            raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
-        return audit_guesses(file.values, file.coins, **options)
+    options = _given(chosen, "delta", "beta", "guesses", "claim", "coins", "adjacency")
+    only_scores = _given(chosen, "split", "grid", "side", "seed")
+    if file.kind == "score":
+        return audit_scores(file.values, file.coins, **options, **only_scores, seen=file.seen)
+    for name in only_scores:
+        raise ValueError(f"--{name} is for scores, and {chosen.file} has guesses")
+    return audit_guesses(file.values, file.coins, **options)
 
 
 def _given(chosen: argparse.Namespace, *names: str) -> dict[str, Any]:
@@ -233,7 +184,7 @@ def _bound_assuming(
     file: ScoreFile, audit: ScoreAudit, chosen: argparse.Namespace
 ) -> dict[str, Any]:
     """The bound under a stronger assumption, and the assumption in words."""
-    if chosen.guesses is None or file.kind == "guess":
+    if audit.choice != "fixed" or file.kind == "guess":
         raise ValueError("--assume needs scores, and a number of guesses: give --guesses")
     options = {"delta": audit.delta, "beta": audit.beta}
     columns = {"scores": file.values, "included": file.coins == 1}
@@ -241,9 +192,7 @@ def _bound_assuming(
     return {"name": chosen.assume, "bound": bound, "assumption": words}
 
 
-def _picture(
-    file: ScoreFile, audit: ScoreAudit, claim: float | None, balanced: bool
-) -> bytes | None:
+def _picture(file: ScoreFile, audit: ScoreAudit, balanced: bool) -> bytes | None:
     """The picture of the report; a sentence and None if there is nothing to draw it with."""
     try:
         from oralib.scores import picture  # matplotlib, which is optional
@@ -253,5 +202,5 @@ def _picture(
         print("The report has no picture: matplotlib is not installed.", file=sys.stderr)
         return None
     if file.kind == "guess" or balanced:  # the other one is for independent coins
-        return picture.guess_picture(audit, claim)
-    return picture.score_picture(audit, file.values, file.coins == 1, claim)
+        return picture.guess_picture(audit)
+    return picture.score_picture(audit, file.values, file.coins == 1)

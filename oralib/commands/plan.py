@@ -30,7 +30,6 @@ def add(commands: Commands) -> None:
     option("--sample-rate", type=float, help=rate)
     option("--beta", type=float, default=0.05, help="how often the bound may fail, by default 0.05")
     option(
-        "--most",
         "--canaries",
         type=int,
         metavar="N",
@@ -56,8 +55,6 @@ def add(commands: Commands) -> None:
         help="bound (the default): the largest bound on an honest training run; refute: refute the "
         "claim if the noise is much smaller than stated (the plan says how much)",
     )
-    grades = "2: surer guesses count for more, if simulated audits show more then; by default 1"
-    option("--grades", type=int, default=1, help=grades)
     black = "for a training run that shows only its last model, by a claim and a number of canaries"
     option("--black-box", action="store_true", help=black)
     option("--trials", type=int, default=40, help="number of simulated audits, by default 40")
@@ -74,7 +71,7 @@ def run(chosen: argparse.Namespace) -> int:
             raise ValueError("--epsilon must be given with --black-box")
         if chosen.out is not None:
             raise ValueError("--out must be left out with --black-box: its plan is the command")
-        n = 500 if chosen.most is None else chosen.most
+        n = 500 if chosen.canaries is None else chosen.canaries
         print(plan_black_box(chosen.epsilon, chosen.delta, n, beta=chosen.beta))
         return 0
     if chosen.steps is None or chosen.sample_rate is None:
@@ -88,9 +85,9 @@ def run(chosen: argparse.Namespace) -> int:
     skipped = ("command", "out", "black_box")
     options = {name: value for name, value in vars(chosen).items() if name not in skipped}
     plan = plan_audit(**options)
-    if plan.trials:
-        outcomes = expected_outcomes(plan, trials=min(plan.trials, 20), seed=chosen.seed)
-        plan = replace(plan, outcomes=outcomes)
+    if (trials := plan.forecast.trials) > 0:
+        outcomes = expected_outcomes(plan, trials=min(trials, 20), seed=chosen.seed)
+        plan = replace(plan, forecast=replace(plan.forecast, outcomes=outcomes))
     if chosen.out is not None:
         plan.save(chosen.out)
     print(plan)
@@ -99,10 +96,10 @@ def run(chosen: argparse.Namespace) -> int:
         print(f'audit = oralib.canaries.opacus.OpacusAudit("{chosen.out}", model, data, seed=...)')
         print("\nand this does the same as the last command:\n")
         print(f"oralib audit scores.csv --plan {chosen.out}")
-    if plan.trials:
+    if trials:
         trials = outcomes[0].trials
         print(f"\nWhat to expect, from {trials} simulated audits of each kind, ± standard error:\n")
-        print(f"{'bug':<28}{f'right of {plan.k}':>16}{'bound':>16}{'share refuted':>16}")
+        print(f"{'bug':<28}{f'right of {plan.guesses}':>16}{'bound':>16}{'share refuted':>16}")
         for outcome in outcomes:
             right = f"{outcome.right:.1f} ± {outcome.right_se:.1f}"
             bound = f"{outcome.bound:.2f} ± {outcome.bound_se:.2f}"

@@ -6,7 +6,9 @@ on simulated audits, which say what to expect of an honest training run and of s
 """
 
 from oralib.planning.blackbox import plan_black_box
-from oralib.planning.plan import AuditPlan, Outcome
+from oralib.planning.designs import Claim, Design
+from oralib.planning.plan import AuditPlan, Forecast, Outcome
 from oralib.planning.search import AIMS, expected_outcomes, plan_audit
 
-__all__ = ["AIMS", "AuditPlan", "Outcome", "expected_outcomes", "plan_audit", "plan_black_box"]
+__all__ = ["AIMS", "AuditPlan", "Claim", "Design", "Forecast", "Outcome"]
+__all__ += ["expected_outcomes", "plan_audit", "plan_black_box"]

@@ -1,13 +1,12 @@
 """A plan for a training run that shows only its last model: what its audit can show, and refute."""
 
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
 from oralib import _check
 from oralib._text import confidence, paragraphs, short
-from oralib.bounds import Counts
-from oralib.scores import audit_counts
+from oralib.bounds import Counts, valid_lower_bound
+from oralib.bounds.refuting import guesses_needed, right_needed
 
 #: Right guesses of 100 among 501 mislabelled digits, by their losses: means of 20 runs each.
 EXAMPLE = {"honest": 57.4, "without noise": 73.2, "without privacy": 99.5}
@@ -17,23 +16,23 @@ EXAMPLE = {"honest": 57.4, "without noise": 73.2, "without privacy": 99.5}
 class BlackBoxPlan:
     """A plan by :func:`plan_black_box`; ``str()`` of it says what to do and what to hope for.
 
-    With all k guesses right it shows ``best``, and with all n canaries guessed and right ``most``.
-    To refute the claim ``needed`` of the k must be right, or ``least`` guesses, all of them right;
-    None where no number will do.
+    With all guesses right it shows ``best``, and with all canaries guessed and right ``most``. To
+    refute the claim ``needed`` of the guesses must be right, or ``least`` guesses, all of them
+    right; None where no number will do.
     """
 
     epsilon: float
     delta: float
     beta: float
-    n: int
-    k: int
+    canaries: int
+    guesses: int
     best: float
     most: float
     needed: int | None
     least: int | None
 
     def __str__(self) -> str:
-        k, n, low = self.k, self.n, self.k // 2
+        k, n, low = self.guesses, self.canaries, self.guesses // 2
         delta, sure = short(self.delta), confidence(self.beta)
         refute = f"{self.needed} right of {k:,} refute the claim"
         if self.needed is None:
@@ -54,26 +53,35 @@ class BlackBoxPlan:
 
 
 def plan_black_box(
-    epsilon: float, delta: float, n: int = 500, k: int | None = None, *, beta: float = 0.05
+    epsilon: float,
+    delta: float,
+    canaries: int = 500,
+    guesses: int | None = None,
+    *,
+    beta: float = 0.05,
 ) -> BlackBoxPlan:
-    """Plan the audit of a claim with n canaries and k guesses, by the last model alone.
+    """Plan the audit of a claim by the last model alone. Nothing is simulated.
 
-    By default k is a fifth of the canaries, or twice the least number that can refute the claim if
-    that is more, so that a guess may be wrong; it is at most n. Nothing is simulated.
+    By default a fifth of the canaries are guessed, or twice the least number that can refute the
+    claim if that is more, so that a guess may be wrong; but no more than there are canaries.
 
     Examples
     --------
-    >>> plan = plan_black_box(8.0, 1e-5, n=500)
-    >>> plan.k, round(plan.best, 2), round(plan.most, 2), plan.needed, plan.least
+    >>> plan = plan_black_box(8.0, 1e-5, canaries=500)
+    >>> plan.guesses, round(plan.best, 2), round(plan.most, 2), plan.needed, plan.least
     (100, 3.49, 5.11, None, 8933)
     """
-    epsilon, n = _check.real("epsilon", epsilon, 0, 1000), _check.integer("n", n, 1, 10**9)
+    epsilon = _check.real("epsilon", epsilon, 0, 1000)
+    n = _check.integer("canaries", canaries, 1, 10**9)
     beta, delta = _check.beta_and_delta(beta, delta)
-    every = Counts(np.array([n]), np.array([n]), n, r_fixed=True)
-    audit = audit_counts(every, delta=delta, beta=beta)
-    least = audit.guesses_needed(epsilon)
+    test: dict[str, Any] = {"delta": delta, "beta": beta}
+    every = Counts(n, n, n, r_fixed=True)
+    least = guesses_needed(every, epsilon, **test)
     twice = 2 * least if least is not None and least <= n else 0
-    k = min(n, max(1, n // 5, twice)) if k is None else _check.integer("k", k, 1, n)
-    needed = replace(audit, v=k, r=k).right_needed(epsilon)
-    shown = audit.bound_of(k, k, n), audit.bound, needed, least
-    return BlackBoxPlan(epsilon, delta, beta, n, k, *shown)
+    k = min(n, max(1, n // 5, twice))
+    if guesses is not None:
+        k = _check.integer("guesses", guesses, 1, n)
+    some = Counts(k, k, n, r_fixed=True)
+    best, most = (valid_lower_bound(counts, **test) for counts in (some, every))
+    needed = right_needed(some, epsilon, **test)
+    return BlackBoxPlan(epsilon, delta, beta, n, k, best, most, needed, least)

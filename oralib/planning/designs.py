@@ -52,24 +52,25 @@ class Design:
         sigma = max(self.dpsgd.sigma * share, 1e-3)
         return replace(self, dpsgd=replace(self.dpsgd, sigma=sigma))
 
-    def bounds(self, k: NDArray[np.int64], delta: float, beta: float) -> NDArray[np.float64]:
+    def bounds(self, k: NDArray[np.int64], claim: Claim) -> NDArray[np.float64]:
         """The predicted bounds, each between those of two whole numbers of right guesses."""
         right = predicted_accuracy(self.dpsgd, k, self.dropping) * k
         floor = np.minimum(right.astype(np.int64), k - 1)
-        given: dict[str, Any] = {"beta": beta, "delta": delta, "n": self.dpsgd.n, "method": "exact"}
+        given: dict[str, Any] = {"beta": claim.beta, "delta": claim.delta, "n": self.dpsgd.n}
+        given["method"] = "exact"
         low, high = (np.asarray(epsilon_lower_bound(v, k, **given)) for v in (floor, floor + 1))
         return low + (right - floor) * (high - low)
 
 
-def designs(training: DpSgd, most: int) -> Iterator[Design]:
+def designs(training: DpSgd, canaries: int) -> Iterator[Design]:
     """Designs with at most this many canaries: one on each coordinate or on fewer, or several."""
-    d, alone = training.d, min(training.d, most)
+    d, alone = training.d, min(training.d, canaries)
     yield Design(replace(training, n=alone), None)
     while alone >= 2000:
         alone //= 2
         yield Design(replace(training, n=alone), None)
     for s in PER_COORDINATE:
-        if s * d <= most:
+        if s * d <= canaries:
             crowd = replace(training, n=s * d)
             yield Design(crowd, None)
             for final in (1.0, 2.0, 4.0):

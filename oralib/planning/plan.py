@@ -1,24 +1,24 @@
-"""The plan of an audit, and in words: what to do, what to expect, and the lines of code."""
+"""The plan of an audit: a claim, a design and a forecast, which together can audit."""
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from math import isnan, nan
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from oralib import _check
-from oralib._text import confidence, grades_in_words, paragraphs, short
+from oralib._text import confidence, paragraphs, short
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
+from oralib.planning.designs import Claim, Design
+from oralib.scores import ScoreAudit, Seen, audit_scores
 
-#: Numbers of guesses and what a right one counts, the surest first.
-Grades: TypeAlias = tuple[tuple[int, int], ...]
-
-#: What is not simulated is nan, which JSON does not have.
-_MAY_BE_NAN = ("bound", "bound_se", "refuted", "gain", "gain_se")
+#: The format of plan.json.
+FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,11 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class AuditPlan:
-    """How to audit a training run, and what to expect; ``str()`` of it says what to do.
+class Forecast:
+    """What to expect of audits by a plan.
 
     Attributes
     ----------
-    dpsgd : DpSgd
-        The training with all canaries, and its noise as it is claimed.
-    epsilon, delta, beta : float
-        The claim, and how often the bound may fail.
-    k : int
-        The number of guesses.
-    dropping : Dropping or None
-        How canaries are dropped and crowded; None if they all stay active.
     predicted : float
         The bound that the prediction expects of an honest training run.
     bound, bound_se, trials : float, float, int
@@ -66,51 +58,113 @@ class AuditPlan:
     noise, refuted : float
         The share of the stated noise at which the plan is to refute the claim, and the share of
         simulated audits that do so there; 1 and nan if it aims for the largest bound.
-    grades, gain, gain_se : tuple of pairs, float, float
-        Numbers of guesses and what a right one counts, the surest first, empty if all count alike;
-        and what two grades add to the bound of the same simulated audits, nan if nobody asked.
     outcomes : tuple of Outcome
         What to expect of an honest run and of bugs, by ``expected_outcomes``; may be empty.
+    """
+
+    predicted: float
+    bound: float = nan
+    bound_se: float = nan
+    trials: int = 0
+    noise: float = 1.0
+    refuted: float = nan
+    outcomes: tuple[Outcome, ...] = ()
+
+
+@dataclass(frozen=True)
+class AuditPlan:
+    """How to audit a training run, and what to expect; ``str()`` of it says what to do.
+
+    Attributes
+    ----------
+    claim : Claim
+        The ε and δ that are claimed, and β, how often the bound may fail.
+    design : Design
+        The training with all canaries, ``design.dpsgd``, with its noise as it is claimed; and how
+        canaries are dropped and crowded, ``design.dropping``, None if they all stay active.
+    guesses : int
+        The number of guesses.
+    forecast : Forecast
+        What to expect.
 
     Examples
     --------
     >>> from oralib import plan_audit
     >>> plan = plan_audit(2.0, 1e-5, d=100, steps=20, sample_rate=0.1, trials=0)
-    >>> plan.dpsgd.d, plan.delta, plan.trials
+    >>> plan.design.dpsgd.d, plan.claim.delta, plan.forecast.trials
     (100, 1e-05, 0)
     >>> round(plan.best, 2)  # with every guess right
     4.19
     """
 
-    dpsgd: DpSgd
-    epsilon: float
-    delta: float
-    beta: float
-    k: int
-    dropping: Dropping | None
-    predicted: float
-    bound: float
-    bound_se: float
-    trials: int
-    noise: float = 1.0
-    refuted: float = nan
-    grades: Grades = ()
-    gain: float = nan
-    gain_se: float = nan
-    outcomes: tuple[Outcome, ...] = ()
+    claim: Claim
+    design: Design
+    guesses: int
+    forecast: Forecast
+
+    def audit(self, scores: ArrayLike, included: ArrayLike, seen: Seen | None = None) -> ScoreAudit:
+        """The audit of a training run by this plan: all that it has fixed is taken from it.
+
+        Parameters
+        ----------
+        scores, included : array
+            The scores of the plan's canaries and their coins, ``Canaries.scores`` and
+            ``Canaries.included``.
+        seen : Seen or None
+            What the canaries saw of the training, ``Canaries.seen``.
+
+        Examples
+        --------
+        >>> from oralib import Canaries, plan_audit
+        >>> plan = plan_audit(1.0, 1e-5, d=100, steps=1, sample_rate=1.0, trials=0)
+        >>> canaries = Canaries.from_plan(plan, seed=1)
+        >>> canaries.observe(0, canaries.gradient(0, np.full(100, True)))  # and no noise at all
+        >>> plan.audit(canaries.scores, canaries.included, canaries.seen).verdict()
+        'refuted'
+        """
+        dpsgd = self.design.dpsgd
+        if np.size(scores) != dpsgd.n or (seen is not None and seen.planned != dpsgd.steps):
+            steps = "" if seen is None else f" of {seen.planned:,} steps"
+            raise ValueError(
+                f"scores must be those of the plan's {dpsgd.n:,} canaries and {dpsgd.steps:,} "
+                f"steps, got {np.size(scores):,} scores{steps}"
+            )
+        audit = audit_scores(
+            scores,
+            included,
+            delta=self.claim.delta,
+            beta=self.claim.beta,
+            claim=self.claim.epsilon,
+            guesses=self.guesses,
+            side="farthest",
+            seen=seen,
+        )
+        return replace(audit, notes=(*self._notes(seen), *audit.notes))
+
+    def _notes(self, seen: Seen | None) -> list[str]:
+        """Which plan it was, whether the training fits it, and which bugs it would have found."""
+        notes = [f"claim, side and number of guesses were fixed in a plan, digest {self.digest}"]
+        sigma = self.design.dpsgd.sigma
+        if seen is None:
+            notes.append("what the canaries saw of the training is missing")
+        elif seen.sigma != sigma:
+            notes.append(f"the training states σ = {seen.sigma:g}, and the plan {sigma:g}")
+        outcomes = self.forecast.outcomes
+        bugs = [f"{bug.bug} {bug.refuted:.0%}" for bug in outcomes if bug.bug != "none"]
+        if bugs:
+            when = "" if seen is None or seen.steps == seen.planned else ", with all planned steps"
+            found = f"so often did simulated audits by this plan{when} refute the claim"
+            notes.append(f"{found}, had there been a bug: {', '.join(bugs)}")
+        return notes
 
     @property
     def digest(self) -> str:
-        """Twelve digits that change with whatever the plan fixes or foretells."""
-        drop = None if self.dropping is None else asdict(self.dropping)
-        fixed = asdict(self.dpsgd), drop, self.epsilon, self.delta, self.beta, self.k, *self.grades
-        fixed += tuple(map(asdict, self.outcomes))
-        return sha256(json.dumps(fixed).encode()).hexdigest()[:12]
+        """Twelve digits that change with whatever the plan fixes or forecasts."""
+        return sha256(json.dumps(_without_nan(asdict(self))).encode()).hexdigest()[:12]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan into a JSON file, for ``oralib audit --plan``."""
-        fields = asdict(self) | {"digest": self.digest}
-        fields |= {name: None for name in _MAY_BE_NAN if isnan(fields[name])}
+        fields = {"format": FORMAT, **_without_nan(asdict(self)), "digest": self.digest}
         text = json.dumps(fields, indent=1, allow_nan=False)
         _check.path("path", path).write_text(f"{text}\n", encoding="utf-8")
 
@@ -118,16 +172,26 @@ class AuditPlan:
     def load(cls, path: str | os.PathLike[str]) -> "AuditPlan":
         """The plan in a file by :meth:`save`; a ValueError if somebody has changed it."""
         try:
-            fields = json.loads(_check.path("path", path).read_text(encoding="utf-8"))
-            digest = fields.pop("digest")
-            fields |= {name: nan for name in _MAY_BE_NAN if fields[name] is None}
-            fields["grades"] = tuple(tuple(grade) for grade in fields["grades"])
-            fields["dpsgd"] = DpSgd(**fields["dpsgd"])
-            if fields["dropping"] is not None:
-                fields["dropping"] = Dropping(**fields["dropping"])
-            fields["outcomes"] = tuple(Outcome(**outcome) for outcome in fields["outcomes"])
-            plan = cls(**fields)
-        except (ValueError, KeyError, TypeError) as error:
+            fields = dict(json.loads(_check.path("path", path).read_text(encoding="utf-8")))
+            if (number := fields.pop("format")) != FORMAT:
+                raise ValueError(f"its format is {number!r}, and this oralib reads {FORMAT}")
+            digest, design, forecast = (
+                fields.pop(name) for name in ("digest", "design", "forecast")
+            )
+            dropping = design["dropping"]
+            outcomes = tuple(Outcome(**outcome) for outcome in forecast.pop("outcomes"))
+            numbers: dict[str, Any] = {
+                name: nan if value is None else value for name, value in forecast.items()
+            }
+            plan = cls(
+                claim=Claim(**fields.pop("claim")),
+                design=Design(
+                    DpSgd(**design["dpsgd"]), None if dropping is None else Dropping(**dropping)
+                ),
+                forecast=Forecast(**numbers, outcomes=outcomes),
+                **fields,
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"path must be a file by AuditPlan.save, got {path}: {error}"
             ) from None
@@ -138,12 +202,19 @@ class AuditPlan:
     @property
     def best(self) -> float:
         """The bound if every guess is right: no audit by this plan can show more."""
-        k = np.array([self.k])
-        counts = Counts(k, k, self.dpsgd.n, r_fixed=True)
-        return float(valid_lower_bound(counts, beta=self.beta, delta=self.delta)[0])
+        k, claim = self.guesses, self.claim
+        counts = Counts(k, k, self.design.dpsgd.n, r_fixed=True)
+        return float(valid_lower_bound(counts, beta=claim.beta, delta=claim.delta))
 
     def __str__(self) -> str:
         return "\n".join([*_doubts(self), paragraphs(_rows(self)), "", *_commands(self)])
+
+
+def _without_nan(fields: Any) -> Any:
+    """The same with None for what was not simulated, which is nan: JSON does not have it."""
+    if isinstance(fields, dict):
+        return {name: _without_nan(value) for name, value in fields.items()}
+    return None if isinstance(fields, float) and isnan(fields) else fields
 
 
 def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
@@ -153,35 +224,31 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
         "oralib.canaries adds such weights to a model. A canary is an example that you make: "
         "its gradient is the clipping threshold on one coordinate, and 0 elsewhere."
     )
-    claim = f"({plan.epsilon:g}, {short(plan.delta)})-DP: noise multiplier {plan.dpsgd.sigma:.4f}"
-    bound, seen = f"a bound of about {plan.predicted:.2f} by prediction", "not simulated here"
-    if plan.trials:
-        seen = f"{plan.bound:.3f} ± {plan.bound_se:.3f}, the mean of {plan.trials} simulated audits"
-    rule, counted = "exact p-value: the number of guesses is", ", sums of log-likelihood ratios"
-    if plan.grades:
-        rule = "graded p-value: the numbers of guesses and what they count are"
-        counted += f"; {grades_in_words(plan.grades)}"
-        bound += " if all count alike"
-    if not isnan(plan.gain):
-        seen += f"; two grades add {plan.gain:.3f} ± {plan.gain_se:.3f} to equal guesses"
+    claim, forecast, sigma = plan.claim, plan.forecast, plan.design.dpsgd.sigma
+    claimed = f"({claim.epsilon:g}, {short(claim.delta)})-DP: noise multiplier {sigma:.4f}"
+    bound, seen = f"a bound of about {forecast.predicted:.2f} by prediction", "not simulated here"
+    if forecast.trials:
+        seen = f"{forecast.bound:.3f} ± {forecast.bound_se:.3f}, the mean of {forecast.trials} "
+        seen += "simulated audits"
     valid = (
-        f"with {confidence(plan.beta)} for any run that is (ε, δ)-DP, by the {rule} "
-        "fixed in advance"
+        f"with {confidence(claim.beta)} for any run that is (ε, δ)-DP, by the exact p-value: the "
+        "number of guesses is fixed in advance"
     )
+    guess = f"the {plan.guesses:,} with the scores farthest from 0, sums of log-likelihood ratios"
     return [
         ("words", words),
-        ("claim", claim),
-        *_canaries(plan),
-        ("guess", f"the {plan.k:,} with the scores farthest from 0{counted}"),
+        ("claim", claimed),
+        *_canaries(plan.design),
+        ("guess", guess),
         ("expect", f"of an honest training run {bound}; {seen}"),
         ("at best", f"a bound of {plan.best:.2f}, if every guess is right{_meaning(plan)}"),
         ("valid", valid),
     ]
 
 
-def _canaries(plan: AuditPlan) -> list[tuple[str, str]]:
+def _canaries(design: Design) -> list[tuple[str, str]]:
     """How many canaries there are, where, and how they are dropped and crowded."""
-    dpsgd, dropping, s = plan.dpsgd, plan.dropping, plan.dpsgd.per_coordinate
+    dpsgd, dropping, s = design.dpsgd, design.dropping, design.dpsgd.per_coordinate
     many = f"{dpsgd.n:,}, {s} per coordinate, each included by a fair coin of its own"
     if (used := dpsgd.used_coordinates) < dpsgd.d:
         many += f"; {used:,} of {dpsgd.d:,} coordinates are used"
@@ -205,18 +272,17 @@ def _canaries(plan: AuditPlan) -> list[tuple[str, str]]:
 
 def _doubts(plan: AuditPlan) -> list[str]:
     """That this plan cannot test the claim, if so, and the command for one that can."""
-    bugs = [outcome.refuted for outcome in plan.outcomes if outcome.bug != "none"]
-    why = f"at best it shows {plan.best:.2f}"
-    if plan.best > plan.epsilon:
+    bugs = [outcome.refuted for outcome in plan.forecast.outcomes if outcome.bug != "none"]
+    claim, dpsgd, why = plan.claim, plan.design.dpsgd, f"at best it shows {plan.best:.2f}"
+    if plan.best > claim.epsilon:
         if max(bugs, default=1.0) >= 0.5:
             return []
         why = "for none of the bugs below would most audits refute it"
-    dpsgd = plan.dpsgd
     return [
-        f"This plan cannot test a claim of {plan.epsilon:g}:",
+        f"This plan cannot test a claim of {claim.epsilon:g}:",
         f"{why}. This looks for one that can:",
         "",
-        f"oralib plan --aim refute --epsilon {plan.epsilon:g} --delta {short(plan.delta)} \\",
+        f"oralib plan --aim refute --epsilon {claim.epsilon:g} --delta {short(claim.delta)} \\",
         f"    --steps {dpsgd.steps} --sample-rate {dpsgd.sample_rate:g} --sigma {dpsgd.sigma:g}",
         "",
     ]
@@ -224,41 +290,41 @@ def _doubts(plan: AuditPlan) -> list[str]:
 
 def _meaning(plan: AuditPlan) -> str:
     """What the best outcome would mean for the claim, and when to expect it."""
-    if plan.best <= plan.epsilon:
-        return f", which cannot refute {plan.epsilon:g}"
-    if plan.noise < 1:
+    epsilon, forecast = plan.claim.epsilon, plan.forecast
+    if plan.best <= epsilon:
+        return f", which cannot refute {epsilon:g}"
+    if forecast.noise < 1:
         return (
-            f"; made to refute {plan.epsilon:g} if the noise is {plan.noise:g} of what is stated, "
-            f"as {plan.refuted:.0%} of simulated audits do"
+            f"; made to refute {epsilon:g} if the noise is {forecast.noise:g} of what is stated, "
+            f"as {forecast.refuted:.0%} of simulated audits do"
         )
-    return f", more than the claimed {plan.epsilon:g}"
+    return f", more than the claimed {epsilon:g}"
 
 
 def _commands(plan: AuditPlan) -> list[str]:
     """What to write into the script of the training, and what to call after it."""
-    dropping = "" if plan.dropping is None else f"\n    dropping={plan.dropping!r},"
-    hop = "\n    hop=False," if plan.dpsgd.per_coordinate == 1 else ""
-    beta = "" if plan.beta == 0.05 else f" --beta {short(plan.beta)}"
-    grades = ",".join(f"{number}:{weight}" for number, weight in plan.grades)
-    guesses = f"--grades {grades}" if grades else f"--guesses {plan.k}"
-    options = f"--side farthest {guesses} --delta {short(plan.delta)}{beta}"
+    claim, dpsgd, dropping = plan.claim, plan.design.dpsgd, plan.design.dropping
+    dropped = "" if dropping is None else f"\n    dropping={dropping!r},"
+    hop = "\n    hop=False," if dpsgd.per_coordinate == 1 else ""
+    beta = "" if claim.beta == 0.05 else f" --beta {short(claim.beta)}"
+    options = f"--side farthest --guesses {plan.guesses} --delta {short(claim.delta)}{beta}"
     return [
         "In the script of the training:",
         "",
         "from oralib import DpSgd, Dropping",
         "from oralib.canaries import Canaries",
-        "audit = Canaries(",
-        f"    {plan.dpsgd!r},",
-        f"    k={plan.k},{dropping}{hop}",
+        "canaries = Canaries(",
+        f"    {dpsgd!r},",
+        f"    guesses={plan.guesses},{dropped}{hop}",
         "    seed=...,  # a number of your own, which nobody else knows",
         ")",
         "",
-        "In each step audit.places(step) says where canaries are, and audit.observe(step,",
+        "In each step canaries.places(step) says where they are, and canaries.observe(step,",
         "gradient) takes the noisy gradient; oralib.canaries.opacus does both for Opacus.",
         "Canaries join your batches, which dilutes the mean gradient: multiply the",
-        f"learning rate of SGD by (N + {plan.dpsgd.n})/N, N your examples.",
-        'After the last step, audit.write_scores("scores.csv"), and then:',
+        f"learning rate of SGD by (N + {dpsgd.n})/N, N your examples.",
+        'After the last step, canaries.write_scores("scores.csv"), and then:',
         "",
         f"oralib audit scores.csv {options} \\",
-        f"    --claim {plan.epsilon:g}",
+        f"    --claim {claim.epsilon:g}",
     ]

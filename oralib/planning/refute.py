@@ -1,14 +1,13 @@
 """A design that refutes a claim if a training run has less noise than stated."""
 
-from bisect import bisect_left
-from dataclasses import replace
 from math import ceil, expm1, log1p
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib.bounds import p_value
+from oralib.bounds import Counts
+from oralib.bounds.refuting import guesses_needed, right_needed
 from oralib.dpsgd import DpSgd
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.prediction import predicted_accuracy
@@ -65,29 +64,31 @@ def coordinates_to_refute(training: DpSgd, claim: Claim) -> int:
     Only canaries that come into a batch count. Half as many refuted a claim of 8 if there was very
     little noise, but never if clipping was missing.
     """
-    least = _least_guesses_of_any(claim)
+    least = _least_guesses(claim)
     seen = -expm1(training.steps * log1p(-min(training.sample_rate, 0.999)))
     unit = 10 ** max(len(str(int(5 * least / seen))) - 2, 0)
     return ceil(5 * least / seen / unit) * unit
 
 
-def _least_guesses_of_any(claim: Claim) -> int:
+def _least_guesses(claim: Claim) -> int:
     """The least number of guesses that can refute a claim at δ = 0: less than at any other δ."""
-    return least_guesses(10**7, 10**7, replace(claim, delta=0.0)) or 10**7
+    any_audit = Counts(1, 1, 1, r_fixed=True)
+    return guesses_needed(any_audit, claim.epsilon, delta=0.0, beta=claim.beta) or 10**7
 
 
 def _candidates(designs: list[Design], claim: Claim) -> list[_Candidate]:
     """The designs in which some number of guesses, all right, refutes the claim."""
-    candidates = []
+    candidates, test = [], {"delta": claim.delta, "beta": claim.beta}
     for design in designs:
         n, active = design.dpsgd.n, design.active_at_the_end
-        least = least_guesses(n, active, claim)
-        if least is not None:
+        least = guesses_needed(Counts(1, 1, n, r_fixed=True), claim.epsilon, **test)
+        if least is not None and least <= active:
             k = np.unique([min(ceil(least * multiple), active) for multiple in MULTIPLES])
-            need = np.array([least_right(r, n, claim) for r in k.tolist()])
+            fixed = [Counts(r, r, n, r_fixed=True) for r in k.tolist()]
+            need = np.array([right_needed(counts, claim.epsilon, **test) for counts in fixed])
             candidates.append(_Candidate(design, k, need))
     if not candidates:
-        few = _least_guesses_of_any(claim)
+        few = _least_guesses(claim)
         most = max(design.dpsgd.n for design in designs)
         raise NoRefutationError(
             f"d and most must allow for more canaries, or beta be larger: refuting an epsilon of "
@@ -126,26 +127,3 @@ def _simulated(candidate: _Candidate, noise: float, seed: int) -> tuple[int, flo
     # The best of several may have been lucky, so another seed says how often it refutes.
     (again,) = hopping_counts(design.dpsgd, [k], **options, seed=seed + 1)
     return k, float((again.v >= candidate.need[i]).mean())
-
-
-def least_guesses(n: int, most: int, claim: Claim) -> int | None:
-    """The least number of guesses that can refute a claim if all are right; None above ``most``.
-
-    More are not always better: for δ > 0 the p-value of few guesses may never be small.
-    """
-    tried = np.unique(np.geomspace(1, most, 200).astype(np.int64)).tolist()
-    high = next((k for k in tried if _refutes(k, k, n, claim)), None)
-    if high is None:
-        return None
-    low = max([k for k in tried if k < high], default=0) + 1
-    return bisect_left(range(low, high), True, key=lambda k: _refutes(k, k, n, claim)) + low
-
-
-def least_right(k: int, n: int, claim: Claim) -> int:
-    """The least number of right guesses among k that refutes a claim; k + 1 if none does."""
-    return bisect_left(range(k + 1), True, key=lambda v: _refutes(v, k, n, claim))
-
-
-def _refutes(v: int, k: int, n: int, claim: Claim) -> bool:
-    p = p_value(v, k, claim.epsilon, delta=claim.delta, n=n, method="exact")
-    return bool(p < claim.beta)

@@ -1,10 +1,12 @@
 """The search for a plan, and what to expect of it."""
 
 from dataclasses import replace
-from math import ceil, nan
+from math import ceil, nan, sqrt
+from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oralib import _check
@@ -12,9 +14,9 @@ from oralib._rounding import first_largest
 from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import valid_lower_bound
 from oralib.dpsgd import DpSgd, simulate_hopping
+from oralib.dpsgd.hopping import hopping_counts
 from oralib.planning.designs import Claim, Design, designs
-from oralib.planning.grades import mean, simulated, with_grades
-from oralib.planning.plan import AuditPlan, Outcome
+from oralib.planning.plan import AuditPlan, Forecast, Outcome
 from oralib.planning.refute import NoRefutationError, coordinates_to_refute, find_refutation
 
 #: Numbers of guesses to choose from for the largest bound.
@@ -47,11 +49,10 @@ def plan_audit(
     steps: int,
     sample_rate: float,
     beta: float = 0.05,
-    most: int | None = None,
+    canaries: int | None = None,
     sigma: float | None = None,
     accountant: str = "rdp",
     aim: str = "bound",
-    grades: int = 1,
     trials: int = 40,
     seed: int = 0,
 ) -> AuditPlan:
@@ -68,7 +69,7 @@ def plan_audit(
         The training, as in :class:`oralib.DpSgd`.
     beta : float
         How often the bound may fail, in (0, 1).
-    most : int or None
+    canaries : int or None
         The largest number of canaries that can be used; by default 150 d, at most a million.
     sigma, accountant : float or None, str
         The claimed noise multiplier; by default the accountant, ``"rdp"`` or ``"pld"`` as in
@@ -76,16 +77,13 @@ def plan_audit(
     aim : str
         ``"bound"``, the largest bound for an honest run; or ``"refute"``, to refute the claim
         if the noise is half of what is stated, or the largest share below that which will do.
-    grades : int
-        With 2, surer guesses count for more (``grades`` of :func:`oralib.audit_scores`), if that
-        adds more than its standard error to the mean bound of the simulated audits.
     trials, seed : int
         Simulated audits, to say what to expect; with fewer than two there are none.
 
     Examples
     --------
     >>> plan = plan_audit(2.0, 1e-5, d=100, steps=20, sample_rate=0.1, trials=2)
-    >>> plan.k <= plan.dpsgd.n
+    >>> plan.guesses <= plan.design.dpsgd.n
     True
     """
     beta, delta = _check.beta_and_delta(beta, _check.real("delta", delta, 0, 1, interval="()"))
@@ -94,59 +92,46 @@ def plan_audit(
     trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
     _check.one_of("accountant", accountant, ("rdp", "pld"))
     _check.one_of("aim", aim, AIMS)
-    grades = _check.integer("grades", grades, 1, 2 if aim == "bound" else 1)
     epsilon, training = _claimed(epsilon, sigma, delta, accountant, steps, sample_rate)
     claim = Claim(epsilon, delta, beta)
-    if most is not None:
-        most = _check.integer("most", most, 1)
+    if canaries is not None:
+        canaries = _check.integer("canaries", canaries, 1)
     if d is not None:
         training = replace(training, d=_check.integer("d", d, 1, 10**8))
-        plan = _plan(training, claim, most, aim, trials, seed)
-        return with_grades(plan, seed) if grades > 1 and plan.trials else plan
+        return _plan(training, claim, canaries, aim, trials, seed)
     if aim == "bound":
         raise ValueError("d must be given for aim='bound', got d=None: the larger, the better")
-    return _plan_with_enough_coordinates(training, claim, most, trials, seed)
+    return _plan_with_enough_coordinates(training, claim, canaries, trials, seed)
 
 
 def _plan(
-    training: DpSgd, claim: Claim, most: int | None, aim: str, trials: int, seed: int
+    training: DpSgd, claim: Claim, canaries: int | None, aim: str, trials: int, seed: int
 ) -> AuditPlan:
     """The best plan for a number of coordinates."""
-    tried = list(designs(training, most or min(150 * training.d, MOST_CANARIES)))
+    tried = list(designs(training, canaries or min(150 * training.d, MOST_CANARIES)))
     noise, refuted = 1.0, nan
     if aim == "bound":
-        design, k = _largest_bound(tried, claim.delta, claim.beta)
+        design, k = _largest_bound(tried, claim)
     else:
         design, k, noise, refuted = find_refutation(tried, claim, seed)
-    dpsgd, dropping, trials = design.dpsgd, design.dropping, design.affordable(trials)
-    bound = error = nan
-    if trials:
-        counts = simulate_hopping(dpsgd, k, dropping=dropping, trials=trials, seed=seed)
+    forecast = Forecast(float(design.bounds(np.array([k]), claim)[0]), noise=noise, refuted=refuted)
+    if trials := design.affordable(trials):
+        counts = simulate_hopping(
+            design.dpsgd, k, dropping=design.dropping, trials=trials, seed=seed
+        )
         bound, error = mean(valid_lower_bound(counts, beta=claim.beta, delta=claim.delta))
-    return AuditPlan(
-        dpsgd=dpsgd,
-        epsilon=claim.epsilon,
-        delta=claim.delta,
-        beta=claim.beta,
-        k=k,
-        dropping=dropping,
-        predicted=float(design.bounds(np.array([k]), claim.delta, claim.beta)[0]),
-        bound=bound,
-        bound_se=error,
-        trials=trials,
-        noise=noise,
-        refuted=refuted,
-    )
+        forecast = replace(forecast, bound=bound, bound_se=error, trials=trials)
+    return AuditPlan(claim, design, k, forecast)
 
 
 def _plan_with_enough_coordinates(
-    training: DpSgd, claim: Claim, most: int | None, trials: int, seed: int
+    training: DpSgd, claim: Claim, canaries: int | None, trials: int, seed: int
 ) -> AuditPlan:
     """Double the coordinates until nine of ten audits refute the claim, for most bugs."""
     d = coordinates_to_refute(training, claim)
     for left in range(_DOUBLINGS, -1, -1):
         try:
-            plan = _plan(replace(training, d=d), claim, most, "refute", trials, seed)
+            plan = _plan(replace(training, d=d), claim, canaries, "refute", trials, seed)
         except NoRefutationError:
             if not left:
                 raise
@@ -181,16 +166,26 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
     """
     _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
     trials = _check.integer("trials", trials, 2, 10**6)
-    trials = max(2, Design(plan.dpsgd, plan.dropping).affordable(trials))
+    claim, noise = plan.claim, plan.forecast.noise
+    options = {"trials": max(2, plan.design.affordable(trials)), "seed": seed}
     bugs = dict(BUGS)
-    if (plan.noise, 1.0) not in bugs.values():
-        bugs[f"{plan.noise:g} of the noise"] = plan.noise, 1.0
+    if (noise, 1.0) not in bugs.values():
+        bugs[f"{noise:g} of the noise"] = noise, 1.0
     outcomes = []
     for bug, (share, norm) in bugs.items():
-        right, bounds, _ = simulated(plan, plan.k, share, norm=norm, trials=trials, seed=seed)
-        refuted = mean(bounds > plan.epsilon)
-        outcomes.append(Outcome(bug, *mean(right), *mean(bounds), *refuted, trials))
+        design = plan.design.with_noise(share)
+        (counts,) = hopping_counts(
+            design.dpsgd, [plan.guesses], dropping=design.dropping, norm=norm, **options
+        )
+        bounds = valid_lower_bound(counts, beta=claim.beta, delta=claim.delta)
+        refuted = mean(bounds > claim.epsilon)
+        outcomes.append(Outcome(bug, *mean(counts.v), *mean(bounds), *refuted, options["trials"]))
     return tuple(outcomes)
+
+
+def mean(values: NDArray[Any]) -> tuple[float, float]:
+    """The mean of some trials, and its standard error."""
+    return float(values.mean()), float(values.std(ddof=1)) / sqrt(values.size)
 
 
 def _claimed(
@@ -233,13 +228,13 @@ def _claimed(
     return epsilon, replace(training, sigma=sigma)
 
 
-def _largest_bound(tried: list[Design], delta: float, beta: float) -> tuple[Design, int]:
+def _largest_bound(tried: list[Design], claim: Claim) -> tuple[Design, int]:
     """The design and the number of guesses with the largest predicted bound."""
 
     def best(design: Design) -> tuple[float, Design, int]:
         active = design.active_at_the_end
         k = np.array([guesses for guesses in GUESSES if guesses <= active] or [active])
-        bounds = design.bounds(k, delta, beta)
+        bounds = design.bounds(k, claim)
         return float(bounds.max()), design, int(k[first_largest(bounds)])
 
     progress = tqdm(tried, unit="plan", disable=None, leave=False, delay=2)

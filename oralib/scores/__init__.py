@@ -11,8 +11,6 @@ number of guesses              what it is                              bound for
 ``guesses=200``                fixed before scores were seen           the exact p-value at β
 ``grid=(50, 100, 200)``        each of m, fixed before scores were     the exact p-value at β / m
                                seen
-``grades=((90, 3), (80, 1))``  fixed before scores were seen; the      the graded p-value at β
-                               surest count for more
 ``split=0.2``                  chosen on a random fifth of the         the p-value for any r at
                                canaries; the others are audited        β, their number as n
 =============================  ======================================  =========================

@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from math import nan
-from typing import Any
 from warnings import warn
 
 import numpy as np
@@ -12,14 +9,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oralib import _check
-from oralib.bounds import (
-    Counts,
-    epsilon_estimate,
-    epsilon_lower_bound_fdp,
-    epsilon_lower_bound_graded,
-    valid_lower_bound,
-    valid_rule,
-)
+from oralib.bounds import Counts, valid_rule
 from oralib.bounds.valid import COINS
 from oralib.scores.columns import Bits, are_listed_twice, guesses_and_coins, scores_and_coins
 from oralib.scores.guessing import (
@@ -30,7 +20,7 @@ from oralib.scores.guessing import (
     right_guesses,
     ties_drawn,
 )
-from oralib.scores.result import ADJACENCIES, UNFAIR, ScoreAudit
+from oralib.scores.result import ADJACENCIES, UNFAIR, Choice, Ranking, ScoreAudit
 from oralib.scores.seen import Seen
 
 #: If exactly half of this many canaries are included, the audit assumes a design that is not
@@ -50,7 +40,6 @@ def audit_scores(
     guesses: int | None = None,
     split: float | None = None,
     grid: Sequence[int] | None = None,
-    grades: Sequence[tuple[int, int]] | None = None,
     side: str = "both",
     claim: float | None = None,
     coins: str | None = None,
@@ -82,15 +71,12 @@ def audit_scores(
         others are audited. This is the default, with a share of 0.2.
     grid : sequence of int or None
         Several numbers of guesses, fixed before scores were seen, each of m tested at β / m.
-    grades : sequence of pairs or None
-        Numbers of guesses and what a right one counts, fixed before scores were seen: with ((160,
-        5), (240, 2)) the surest 160 count 5 points, the next 240 count 2. Three may take minutes.
     side : str
         ``"both"``: half the guesses, on the highest scores, say "included", and the others, on the
         lowest, "left out"; ``"included"``: all say "included"; ``"farthest"``: those farthest from
         0 say "included" where the score is positive, as suits log-likelihood ratios.
     claim : float or None
-        The claimed ε, if a split should choose a number of guesses that could refute it.
+        The claimed ε. A split chooses a number of guesses that could refute it.
     coins : str or None
         ``"independent"``: each canary had a fair coin of its own, even if they balance.
         ``"balanced"``: exactly half of the canaries, drawn at random, were included. Then the
@@ -117,8 +103,6 @@ def audit_scores(
     (293, 300, 3.093)
     >>> round(audit_scores(scores, included, delta=1e-5, grid=(100, 200, 400)).bound, 3)
     3.224
-    >>> round(audit_scores(scores, included, delta=1e-5, grades=((200, 2), (200, 1))).bound, 3)
-    3.282
     """
     values, bits = scores_and_coins(scores, included, side)
     twice, all_bits, seed = are_listed_twice(values, bits), bits, _check.seed(seed)
@@ -135,59 +119,60 @@ def audit_scores(
         )
     n = bits.size
     beta, delta = _check.beta_and_delta(beta, delta)
-    if claim is not None:
-        claim = _check.real("claim", claim, 0)
+    claim = _checked_claim(claim)
     if seen is not None:
         _check.instance("seen", seen, Seen, "Canaries(...).seen")
-    if sum(value is not None for value in (guesses, split, grid, grades)) > 1:
-        got = f"{guesses=}, {split=}, {grid=}, {grades=}"
-        raise ValueError(f"give one of guesses, split, grid and grades, got {got}")
+    if sum(value is not None for value in (guesses, split, grid)) > 1:
+        raise ValueError(f"give one of guesses, split and grid, got {guesses=}, {split=}, {grid=}")
     audited = np.arange(n)
+    choice: Choice = "fixed" if grid is None else "grid"
     if guesses is not None:
-        number, k = "fixed", np.array([_check.integer("guesses", guesses, 1, n)])
+        k = np.array([_check.integer("guesses", guesses, 1, n)])
     elif grid is not None:
-        number, k = "grid", np.unique(_check.integers("grid", grid, 1, n))
+        k = np.unique(_check.integers("grid", grid, 1, n))
         if not k.size:
             raise ValueError(f"grid must hold numbers of guesses, got grid={grid!r}")
-    elif grades is not None:
-        pairs = _check.integers("grades", grades, 1)
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or not 0 < pairs[:, 0].sum() <= n:
-            words = f"pairs of a number of guesses and a weight, at most {n} guesses in all"
-            raise ValueError(f"grades must be {words}, got {grades=}")
-        number, k = "graded", pairs[:, :1].sum(axis=0)
     else:
         share = _check.real("split", DEFAULT_SPLIT if split is None else split, 0, 1, interval="()")
         aside, audited = parts(n, share, seed)
         pilot = right_guesses(values[aside], bits[aside], side, seed)
         chosen, why = best_number(pilot, audited.size, delta, beta, claim)
-        number, k = "split", np.array([chosen])
+        choice, k = "split", np.array([chosen])
         notes.append(why)
-    values = values[audited]
-    right = right_guesses(values, bits[audited], side, seed)
-    test_beta = beta / k.size
-    tried = [_counts(right[r - 1], r, values.size, number != "split", side, balanced) for r in k]
-    bounds = [valid_lower_bound(counts, beta=test_beta, delta=delta)[0] for counts in tried]
-    # The largest bound; among equal ones, the one with the best accuracy.
-    counts = tried[np.lexsort((right[k - 1] / k, bounds))[-1]]
-    r = int(counts.r[0])
-    ties = ties_drawn(values, r, side)
-    if ties:
-        notes.append(f"{ties} of the {r} guesses were drawn by lot among canaries of equal scores")
-    how: dict[str, Any] = {"beta": beta, "number": number, "grid": tuple(k.tolist()), "side": side}
+    values, bits = values[audited], bits[audited]
+    right = right_guesses(values, bits, side, seed)
     if side == "farthest" and not values.min() < 0 < values.max():
         word = "included" if values.max() > 0 else "left out"
         notes.append(f"no score has the other sign, so every guess says {word!r}")
-    how |= {"ties_drawn": ties, "seed": seed, "notes": tuple(notes), "seen": seen}
-    how["adjacency"] = adjacency
-    how |= ranking(values, bits[audited])
-    if grades is not None:
-        each = np.diff(right[np.cumsum(pairs[:, 0]) - 1], prepend=0)
-        how["grades"] = tuple(zip(each.tolist(), *pairs.T.tolist(), strict=True))
-        bound = partial(epsilon_lower_bound_graded, each, *pairs.T, n=n, beta=beta)
-        how |= {"bound": bound(delta=delta), "pure_bound": bound(delta=0.0), "rule": "graded"}
-    audit = _audit(counts, delta, test_beta, **how)
+    ranks = ranking(values, bits)
+
+    def audit_of(r: int) -> ScoreAudit:
+        counts = Counts(int(right[r - 1]), r, n=bits.size, game="scores", r_fixed=choice != "split")
+        if balanced:
+            r_in = r if side == "included" else (r + 1) // 2
+            counts = replace(counts, coins="balanced", r_in=r_in)
+        return ScoreAudit(
+            counts=counts,
+            delta=delta,
+            beta=beta,
+            claim=claim,
+            choice=choice,
+            grid=tuple(k.tolist()),
+            side=side,
+            adjacency=adjacency,
+            seed=seed,
+            ranking=None if ranks is None else Ranking(*ranks),
+            seen=seen,
+            notes=tuple(notes),
+        )
+
+    # The largest bound; among equal ones, the one with the best accuracy.
+    audit = max(map(audit_of, k.tolist()), key=lambda audit: (audit.bound, audit.accuracy))
+    if ties := ties_drawn(values, audit.r, side):
+        drawn = f"{ties} of the {audit.r} guesses were drawn by lot among canaries of equal scores"
+        audit = replace(audit, ties_drawn=ties, notes=(*audit.notes, drawn))
     hint = "higher scores must mean included: multiply them by -1?"
-    return _with_coins(audit, all_bits, coins, r, hint, twice=twice)
+    return _with_coins(audit, all_bits, coins, audit.r, hint, twice=twice)
 
 
 def audit_guesses(
@@ -197,6 +182,7 @@ def audit_guesses(
     delta: float,
     beta: float = 0.05,
     guesses: int | None = None,
+    claim: float | None = None,
     coins: str | None = None,
     adjacency: str = "add-remove",
 ) -> ScoreAudit:
@@ -214,7 +200,7 @@ def audit_guesses(
     guesses : int or None
         The number of guesses, if it was fixed before the training; missing ones count as wrong.
         Without it the number may depend on the output, and the bound allows for that.
-    coins, adjacency : str or None, str
+    claim, coins, adjacency : float or None, str or None, str
         As in :func:`audit_scores`; guesses are not matched to pairs. With balanced coins the number
         of guesses that say "included" must have been fixed, too, and none may be missing.
 
@@ -236,7 +222,7 @@ def audit_guesses(
     if r > number:
         raise ValueError(f"guesses must be at least {r}, as this many are given, got {guesses=}")
     missing = f"{number - r} of the {number} guesses are missing, and count as wrong"
-    counts = _counts(v, number, bits.size, guesses is not None)
+    counts = Counts(v, number, n=bits.size, game="guesses", r_fixed=guesses is not None)
     if balanced:
         if adjacency == "replace" or guesses != r:
             raise ValueError(
@@ -244,20 +230,22 @@ def audit_guesses(
                 f"of all guesses, none of them missing: got {adjacency=}, {guesses=} and {r} given"
             )
         counts = replace(counts, coins="balanced", r_in=int((taken & (right == bits)).sum()))
-    notes = (missing,) if r < number else ()
-    audit = _audit(counts, delta, beta, notes=notes, adjacency=adjacency)
+    audit = audit_counts(counts, delta=delta, beta=beta, claim=claim)
+    audit = replace(audit, adjacency=adjacency, notes=(missing,) if r < number else ())
     hint = "a guess of 1 must mean included: are the guesses turned around?"
     return _with_coins(audit, bits, coins, r, hint)
 
 
-def audit_counts(counts: Counts, *, delta: float, beta: float = 0.05) -> ScoreAudit:
+def audit_counts(
+    counts: Counts, *, delta: float, beta: float = 0.05, claim: float | None = None
+) -> ScoreAudit:
     """Audit a training run by its counts alone; less can be checked.
 
     Parameters
     ----------
     counts : Counts
         Of one audit, with how it was set up, as ``Counts(75, 100, n=1000, r_fixed=True)``.
-    delta, beta : float
+    delta, beta, claim : float, float, float or None
         As in :func:`audit_scores`.
 
     Examples
@@ -269,19 +257,18 @@ def audit_counts(counts: Counts, *, delta: float, beta: float = 0.05) -> ScoreAu
     _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
     if counts.trials != 1:
         raise ValueError(f"counts must be those of one audit, got {counts.trials} of them")
+    counts = replace(counts, v=np.squeeze(counts.v), r=np.squeeze(counts.r))
     beta, delta = _check.beta_and_delta(beta, delta)
-    return _audit(counts, delta, beta)
+    valid_rule(counts, delta)  # an error if there is none
+    choice: Choice = "fixed" if counts.r_fixed else "output"
+    return ScoreAudit(counts, delta, beta, _checked_claim(claim), choice)
 
 
-# --------------------------------------------------------------------------------- from counts to ε
+# --------------------------------------------------------------------------------- what is checked
 
 
-def _counts(
-    v: int, r: int, n: int, fixed: bool, side: str = "both", balanced: bool = False
-) -> Counts:
-    counts = Counts(np.array([v]), np.array([r]), n, "scores", r_fixed=fixed)
-    r_in = r if side == "included" else (r + 1) // 2
-    return replace(counts, coins="balanced", r_in=r_in) if balanced else counts
+def _checked_claim(claim: float | None) -> float | None:
+    return None if claim is None else _check.real("claim", claim, 0)
 
 
 def _check_coins(bits: Bits, coins: str | None, adjacency: str) -> bool:
@@ -296,49 +283,20 @@ def _check_coins(bits: Bits, coins: str | None, adjacency: str) -> bool:
     return coins == "balanced"
 
 
-def _audit(counts: Counts, delta: float, test_beta: float, **how: Any) -> ScoreAudit:
-    """All bounds of one pair of counts, each test at ``test_beta``; and how it was audited."""
-    v, r, n, fixed = int(counts.v[0]), int(counts.r[0]), counts.n, counts.r_fixed
-    fdp = nan
-    plain = counts.feedback == "none" and counts.coins == "independent"
-    if fixed and plain and delta > 0:
-        fdp = float(epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=test_beta))
-    audit = ScoreAudit(
-        bound=float(valid_lower_bound(counts, beta=test_beta, delta=delta)[0]),
-        pure_bound=float(valid_lower_bound(counts, beta=test_beta)[0]),
-        fdp_bound=fdp,
-        estimate=float(epsilon_estimate(v, r)),
-        accuracy=v / r if r else nan,
-        v=v,
-        r=r,
-        n=n,
-        delta=delta,
-        beta=test_beta,
-        test_beta=test_beta,
-        rule=valid_rule(counts, delta),
-        number="fixed" if fixed else "output",
-        feedback=counts.feedback,
-        coins=counts.coins,
-        r_in=counts.r_in,
-    )
-    return replace(audit, **how)
-
-
 def _with_coins(
     audit: ScoreAudit, bits: Bits, coins: str | None, taken: int, hint: str, *, twice: bool = False
 ) -> ScoreAudit:
     """The audit with what its coins say; without bounds and with a warning if it is not valid."""
     n, included, notes = bits.size, int(bits.sum()), audit.notes
-    # The exact two-sided test of fair coins.
-    p_value = float(min(1.0, 2 * scipy.special.bdtr(min(included, n - included), n, 0.5)))
+    audit = replace(audit, canaries=n, included=included)
     balanced = 2 * included == n
     wrong = float(scipy.special.bdtr(audit.v, taken, 0.5)) if taken else 1.0
     problem = ""
-    if p_value < UNFAIR:
+    if not audit.plausible_coins:
         problem = (
             f"{included} of {n} canaries were included: fair coins are this odd with probability "
-            f"only {p_value:.1g}. If canaries were not each included by their own fair coin, "
-            "or if some canaries are missing here, nothing has been shown"
+            f"only {audit.coins_p_value:.1g}. If canaries were not each included by their own fair "
+            "coin, or if some canaries are missing here, nothing has been shown"
         )
     elif balanced and n >= BALANCED and coins is None and audit.seen is None:
         problem = (
@@ -366,6 +324,4 @@ def _with_coins(
         notes = (by_chance, *notes)
     if problem:
         warn(problem, stacklevel=3)
-        audit = replace(audit, bound=nan, pure_bound=nan, fdp_bound=nan, estimate=nan)
-    audit = replace(audit, canaries=n, included=included, coins_p_value=p_value)
     return replace(audit, problem=problem, notes=notes)

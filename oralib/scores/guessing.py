@@ -67,19 +67,18 @@ def ties_drawn(values: Reals, r: int, side: str) -> int:
     return tied
 
 
-def ranking(values: Reals, bits: Bits) -> dict[str, float]:
+def ranking(values: Reals, bits: Bits) -> tuple[float, float] | None:
     """How well scores rank canaries: the AUROC, and the power at one false positive in a hundred.
 
     These are common beside a bound, and are no bounds themselves.
     """
     ones, zeros = np.sort(values[bits]), np.sort(values[~bits])
     if not ones.size or not zeros.size:
-        return {}
+        return None
     below, not_above = (np.searchsorted(zeros, ones, side).mean() for side in ("left", "right"))
     # The least score above all but a hundredth of the canaries that were left out.
     cut = zeros[::-1][int(0.01 * zeros.size)]
-    auroc = (below + not_above) / (2 * zeros.size)
-    return {"auroc": float(auroc), "tpr_at_1_percent": float((ones > cut).mean())}
+    return float((below + not_above) / (2 * zeros.size)), float((ones > cut).mean())
 
 
 def exact_bounds(right: Ints, k: Ints, test_beta: float, delta: float) -> Reals:

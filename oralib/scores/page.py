@@ -25,14 +25,12 @@ img { max-width: 100%; }
 """
 
 
-def page(
-    audit: ScoreAudit, claim: float | None, picture: bytes | None, source: Mapping[str, str]
-) -> str:
+def page(audit: ScoreAudit, picture: bytes | None, source: Mapping[str, str]) -> str:
     """The whole page; ``picture`` is a PNG, and ``source`` says what was audited by what."""
-    rows = audit.rows(claim)
+    rows, claim = audit.rows(), audit.claim
     says = dict(rows)
-    verdict = "none" if claim is None else audit.verdict(claim)
-    result, meaning = (escape(_sentence(clause)) for clause in headline(audit, claim))
+    verdict = "none" if claim is None else audit.verdict()
+    result, meaning = (escape(_sentence(clause)) for clause in headline(audit))
     parts = [f'<p class="verdict {verdict.split()[0]}"><strong>{result}</strong>']
     parts.append(f"<br>{meaning}</p>")
 

@@ -15,7 +15,7 @@ from oralib.scores.result import ScoreAudit
 BLUE, GREY, SKY = "#0072B2", "#555555", "#56B4E9"
 
 
-def score_picture(audit: ScoreAudit, scores: Reals, coins: Bits, claim: float | None) -> bytes:
+def score_picture(audit: ScoreAudit, scores: Reals, coins: Bits) -> bytes:
     """The bound beside those that other numbers of guesses, each fixed in advance, would have had.
 
     As these use all coins, no number of guesses may be chosen from them for the same audit.
@@ -23,7 +23,7 @@ def score_picture(audit: ScoreAudit, scores: Reals, coins: Bits, claim: float | 
     right = right_guesses(scores, coins, audit.side or "both", audit.seed or 0)
     guesses = spread_numbers(scores.size)
     bounds = exact_bounds(right, guesses, audit.beta, audit.delta)
-    figure, axes = _axes("number of guesses", claim)
+    figure, axes = _axes("number of guesses", audit.claim)
     axes.plot(guesses, bounds, ":", color=GREY, label="only exploration: not valid")
     if len(audit.grid) > 1:
         ticks = axes.plot(
@@ -33,11 +33,11 @@ def score_picture(audit: ScoreAudit, scores: Reals, coins: Bits, claim: float | 
     return _png(figure, axes, audit.r, audit.bound, f"{audit.r:,} guesses")
 
 
-def guess_picture(audit: ScoreAudit, claim: float | None) -> bytes:
+def guess_picture(audit: ScoreAudit) -> bytes:
     """The bound beside those that other β, each fixed in advance, would have had."""
     betas = np.geomspace(1e-3, 0.5, POINTS)
-    bounds = [valid_lower_bound(audit.counts, beta=b, delta=audit.delta)[0] for b in betas]
-    figure, axes = _axes("how often the bound may fail, β", claim)
+    bounds = [valid_lower_bound(audit.counts, beta=b, delta=audit.delta) for b in betas]
+    figure, axes = _axes("how often the bound may fail, β", audit.claim)
     if np.isfinite(audit.estimate):
         words = "by the accuracy alone: not a bound"
         axes.axhline(audit.estimate, color=GREY, linestyle=":", label=words)

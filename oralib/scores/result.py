@@ -1,18 +1,22 @@
 """What an audit has shown, what it could have shown, and under which assumptions."""
 
-from bisect import bisect_left
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isfinite, isnan
-from typing import Any
+from math import isfinite, isnan, nan
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-import numpy as np
+import scipy
 
 from oralib import _check
 from oralib._text import paragraphs
-from oralib.bounds import Counts, valid_lower_bound
-from oralib.bounds.crossing import LARGEST_WALK
-from oralib.bounds.graded import graded_p_value
+from oralib.bounds import (
+    Counts,
+    epsilon_estimate,
+    epsilon_lower_bound_fdp,
+    valid_lower_bound,
+    valid_rule,
+)
+from oralib.bounds.refuting import guesses_needed, like, right_needed
 from oralib.scores import sentences
 from oralib.scores.seen import Seen
 
@@ -22,8 +26,19 @@ UNFAIR = 1e-3
 #: What a claim may protect: an example that is added or removed, or replaced by another.
 ADJACENCIES = ("add-remove", "replace")
 
-#: The largest number of guesses that :meth:`ScoreAudit.guesses_needed` considers.
-_MOST_GUESSES = 10**12
+#: Who chose the number of guesses: it was fixed, or the best of a grid, or chosen on canaries that
+#: were set aside, or by the output.
+Choice: TypeAlias = Literal["fixed", "grid", "split", "output"]
+
+#: The format of :meth:`ScoreAudit.as_dict`, and so of report.json.
+FORMAT = 1
+
+
+class Ranking(NamedTuple):
+    """How well scores rank canaries. Neither number is a bound."""
+
+    auroc: float
+    tpr_at_1_percent: float  # included canaries above all but a hundredth of the others
 
 
 @dataclass(frozen=True)
@@ -32,49 +47,28 @@ class ScoreAudit:
 
     Attributes
     ----------
-    bound : float
-        With probability 1 - β it does not exceed the ε of an (ε, δ)-DP training run.
-    pure_bound : float
-        The same for δ = 0.
-    fdp_bound : float
-        The same, only for a training run whose trade-off curve is Gaussian; nan where the number of
-        guesses was not fixed, where δ = 0, or with feedback.
-    estimate, accuracy : float
-        The ε that the accuracy v / r alone suggests, which is not a bound; and v / r.
-    v, r, n : int
-        Right guesses, all guesses, and audited canaries, guessed or not.
+    counts : Counts
+        Right guesses, all guesses and audited canaries, and how the audit was set up.
     delta, beta : float
         The δ of the claim, and how often a bound may fail.
-    test_beta : float
-        The failure probability of each test: β, or β / m with m numbers of guesses.
-    rule : str
-        The p-value behind the bound, as :func:`oralib.valid_rule` names it, or ``"graded"``.
-    number : str
-        How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"graded"``, ``"split"``, or
-        ``"output"`` if the output determined it.
+    claim : float or None
+        The claimed ε.
+    choice : str
+        How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"split"``, or ``"output"``
+        if the output determined it.
     grid : tuple of int
-        All numbers of guesses that were tried.
-    grades : tuple
-        For each grade its right guesses, all of them, and what a right one counts, or nothing.
+        All numbers of guesses that were tried, each at β / m for m of them.
     side : str or None
         Which scores were guessed, as in :func:`oralib.audit_scores`; None if guesses were given.
+    adjacency : str
+        What the claim protects, as in :func:`oralib.audit_scores`.
     canaries, included : int or None
         The number of all canaries, audited or not, and of those that were included; None if only
         counts were given.
-    coins_p_value : float or None
-        How often fair coins are this uneven.
     ties_drawn, seed : int, int or None
         Guesses that were drawn by lot among equal scores; the seed of that and of the split.
-    feedback : str
-        What the guesser was told as it went, as :class:`oralib.Counts` names it.
-    coins, r_in : str, int or None
-        How canaries were chosen, and for balanced coins how many guesses say "included", as
-        :class:`oralib.Counts` names them.
-    adjacency : str
-        What the claim protects, as in :func:`oralib.audit_scores`.
-    auroc, tpr_at_1_percent : float or None
-        How well the scores rank the audited canaries, and which share of the included ones scores
-        higher than all but 1% of the others. Neither is a bound.
+    ranking : Ranking or None
+        How well the scores rank the audited canaries.
     seen : Seen or None
         What the canaries saw of the training, if they made the scores.
     problem : str
@@ -92,48 +86,96 @@ class ScoreAudit:
     (0.702, 'exact', False)
     """
 
-    bound: float
-    pure_bound: float
-    fdp_bound: float
-    estimate: float
-    accuracy: float
-    v: int
-    r: int
-    n: int
+    counts: Counts
     delta: float
     beta: float
-    test_beta: float
-    rule: str
-    number: str
+    claim: float | None = None
+    choice: Choice = "fixed"
     grid: tuple[int, ...] = ()
-    grades: tuple[tuple[int, int, int], ...] = ()
     side: str | None = None
+    adjacency: str = "add-remove"
     canaries: int | None = None
     included: int | None = None
-    coins_p_value: float | None = None
     ties_drawn: int = 0
     seed: int | None = None
-    feedback: str = "none"
-    coins: str = "independent"
-    r_in: int | None = None
-    adjacency: str = "add-remove"
-    auroc: float | None = None
-    tpr_at_1_percent: float | None = None
+    ranking: Ranking | None = None
     seen: Seen | None = None
     problem: str = ""
     notes: tuple[str, ...] = ()
 
     @property
-    def counts(self) -> Counts:
-        """Its counts, with how it was set up."""
-        fixed = self.number in ("fixed", "grid", "graded")
-        how: dict[str, Any] = {"feedback": self.feedback, "coins": self.coins, "r_in": self.r_in}
-        return Counts(np.array([self.v]), np.array([self.r]), self.n, r_fixed=fixed, **how)
+    def v(self) -> int:
+        """Right guesses."""
+        return int(self.counts.v)
+
+    @property
+    def r(self) -> int:
+        """All guesses."""
+        return int(self.counts.r)
+
+    @property
+    def n(self) -> int:
+        """Audited canaries, guessed or not."""
+        return self.counts.n
+
+    @property
+    def test_beta(self) -> float:
+        """How often each test may fail: β, or β / m with m numbers of guesses."""
+        return self.beta / max(1, len(self.grid))
+
+    @property
+    def rule(self) -> str:
+        """The p-value behind the bound, as :func:`oralib.valid_rule` names it."""
+        return valid_rule(self.counts, self.delta)
+
+    @cached_property
+    def bound(self) -> float:
+        """With probability 1 - β it does not exceed the ε of an (ε, δ)-DP training run."""
+        return nan if self.problem else self.bound_of(self.v, self.r, self.n)
+
+    @cached_property
+    def pure_bound(self) -> float:
+        """The same for δ = 0."""
+        if self.problem:
+            return nan
+        return float(valid_lower_bound(self.counts, beta=self.test_beta))
+
+    @cached_property
+    def fdp_bound(self) -> float:
+        """The same, only for a training run whose trade-off curve is Gaussian.
+
+        It is nan where the number of guesses was not fixed, where δ = 0, with feedback or with
+        balanced coins.
+        """
+        counts = self.counts
+        plain = counts.feedback == "none" and counts.coins == "independent"
+        if self.problem or not (plain and counts.r_fixed and self.delta > 0):
+            return nan
+        given = {"n": self.n, "delta": self.delta, "beta": self.test_beta}
+        return float(epsilon_lower_bound_fdp(self.v, self.r, **given))
+
+    @property
+    def estimate(self) -> float:
+        """The ε that the accuracy alone suggests, which is not a bound."""
+        return nan if self.problem else float(epsilon_estimate(self.v, self.r))
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right guesses, v / r."""
+        return self.v / self.r if self.r else nan
 
     @cached_property
     def best_bound(self) -> float:
         """What the audit would have shown if all its guesses had been right."""
         return max(self.bound_of(k, k, self.n) for k in self.grid or (self.r,))
+
+    @property
+    def coins_p_value(self) -> float | None:
+        """How often fair coins are this uneven, by the exact two-sided test."""
+        if self.canaries is None or self.included is None:
+            return None
+        fewer = min(self.included, self.canaries - self.included)
+        return float(min(1.0, 2 * scipy.special.bdtr(fewer, self.canaries, 0.5)))
 
     @property
     def plausible_coins(self) -> bool:
@@ -145,48 +187,37 @@ class ScoreAudit:
         """For each number, what must be true for it to be what its name says."""
         return sentences.assumptions(self)
 
-    def refutes(self, claim: float) -> bool:
+    def refutes(self, claim: float | None = None) -> bool:
         """Whether a claim of (ε, δ)-DP is refuted with confidence 1 - β."""
         return self.verdict(claim) == "refuted"
 
-    def verdict(self, claim: float) -> str:
+    def verdict(self, claim: float | None = None) -> str:
         """``"refuted"``, ``"not refuted"``, ``"cannot test"`` or ``"invalid"``.
 
-        The audit cannot test a claim if no outcome of it could have refuted the claim. It is
-        invalid if there is a ``problem``.
+        The claim is that of the audit, or another. The audit cannot test a claim if no outcome of
+        it could have refuted the claim. It is invalid if there is a ``problem``.
 
         Examples
         --------
         >>> from oralib import audit_counts
-        >>> audit = audit_counts(Counts(190, 200, n=1000, r_fixed=True), delta=1e-5)
-        >>> audit.verdict(1.0), audit.verdict(4.0), audit.verdict(8.0), audit.guesses_needed(8.0)
+        >>> audit = audit_counts(Counts(190, 200, n=1000, r_fixed=True), delta=1e-5, claim=1.0)
+        >>> audit.verdict(), audit.verdict(4.0), audit.verdict(8.0), audit.guesses_needed(8.0)
         ('refuted', 'not refuted', 'cannot test', 8933)
         """
-        claim = _check.real("claim", claim, 0)
+        claim = self._claim(claim)
         if self.problem:
             return "invalid"
         if self.bound > claim:
             return "refuted"
         return "not refuted" if self.best_bound > claim else "cannot test"
 
-    def guesses_needed(self, claim: float) -> int | None:
+    def guesses_needed(self, claim: float | None = None) -> int | None:
         """How many guesses, all right, refute a claim in an audit like this; None if none do."""
-        claim = _check.real("claim", claim, 0)
-        # Bounds that take longer, or depend on how many canaries there are.
-        limits = {"anytime certified": self.n, "balanced": self.n, "any order": LARGEST_WALK}
-        most = limits.get(self.rule, _MOST_GUESSES)
+        test = {"delta": self.delta, "beta": self.test_beta}
+        return guesses_needed(self.counts, self._claim(claim), **test)
 
-        def enough(r: int) -> bool:
-            return self.bound_of(r, r, max(r, self.n)) > claim
-
-        if not most or not enough(most):
-            return None
-        return bisect_left(range(1, most + 1), True, key=enough) + 1
-
-    def right_needed(self, claim: float) -> int | None:
+    def right_needed(self, claim: float | None = None) -> int | None:
         """How many of its guesses had to be right to refute a claim; None if even all are too few.
-
-        With grades it is how many points they had to have.
 
         Examples
         --------
@@ -195,43 +226,40 @@ class ScoreAudit:
         >>> audit.right_needed(2.0), audit.right_needed(8.0)
         (112, None)
         """
-        claim = _check.real("claim", claim, 0)
-
-        _, r, weights = np.array(self.grades or [(self.v, self.r, 1)]).T
-        most, leaks = int(r @ weights), self.n * self.delta
-
-        def enough(v: int) -> bool:
-            if self.grades:
-                return graded_p_value(v, r, weights, claim, leaks) < self.test_beta
-            return self.bound_of(v, self.r, self.n) > claim
-
-        return bisect_left(range(most + 1), True, key=enough) if enough(most) else None
+        test = {"delta": self.delta, "beta": self.test_beta}
+        return right_needed(self.counts, self._claim(claim), **test)
 
     def bound_of(self, v: int, r: int, n: int) -> float:
-        """The bound of other counts in an audit like this; without grades, unless v = r."""
-        r_in = None if self.r_in is None else -(-r * self.r_in // max(self.r, 1))
-        counts = replace(self.counts, v=np.array([v]), r=np.array([r]), n=n, r_in=r_in)
-        return float(valid_lower_bound(counts, beta=self.test_beta, delta=self.delta)[0])
+        """The bound of other counts in an audit like this."""
+        counts = like(self.counts, v, r, n)
+        return float(valid_lower_bound(counts, beta=self.test_beta, delta=self.delta))
 
-    def as_dict(self, claim: float | None = None) -> dict[str, Any]:
-        """All fields and assumptions as Python values; what is not a number is None, or 'inf'."""
-        fields: dict[str, Any] = {}
-        if claim is not None:
-            verdict = self.verdict(claim)
-            refuted = None if verdict == "invalid" else verdict == "refuted"
-            fields = {"claim": claim, "verdict": verdict, "refuted": refuted}
-            fields["guesses_needed"] = self.guesses_needed(claim)
-        for name, value in (asdict(self) | {"best_bound": self.best_bound}).items():
+    def as_dict(self) -> dict[str, Any]:
+        """What report.json holds; what is not a number is None, or 'inf'."""
+        fields: dict[str, Any] = {"format": FORMAT, "claim": self.claim}
+        verdict = None if self.claim is None else self.verdict()
+        judged = verdict not in (None, "invalid")
+        fields |= {"verdict": verdict, "refuted": verdict == "refuted" if judged else None}
+        if self.claim is not None:
+            fields["guesses_needed"] = self.guesses_needed()
+        names = "bound pure_bound fdp_bound estimate accuracy v r n delta beta test_beta rule"
+        names += " choice grid side adjacency canaries included coins_p_value plausible_coins"
+        names += " ties_drawn seed best_bound problem notes assumptions"
+        fields |= {name: getattr(self, name) for name in names.split()}
+        fields |= {"feedback": self.counts.feedback, "coins": self.counts.coins}
+        fields |= {"r_in": self.counts.r_in}
+        fields |= dict.fromkeys(Ranking._fields) if self.ranking is None else self.ranking._asdict()
+        fields["seen"] = None if self.seen is None else vars(self.seen)
+        for name, value in fields.items():
             if isinstance(value, float) and not isfinite(value):
-                value = None if isnan(value) else str(value)
-            fields[name] = list(value) if isinstance(value, tuple) else value
-        fields["plausible_coins"] = self.plausible_coins
-        fields["assumptions"] = self.assumptions
+                fields[name] = None if isnan(value) else str(value)
+            elif isinstance(value, tuple):
+                fields[name] = list(value)
         return fields
 
     def rows(self, claim: float | None = None) -> list[tuple[str, str]]:
         """What was claimed and what was shown, in words, each with a label."""
-        return sentences.rows(self, None if claim is None else _check.real("claim", claim, 0))
+        return sentences.rows(self if claim is None else replace(self, claim=self._claim(claim)))
 
     def report(self, claim: float | None = None) -> str:
         """What was claimed and what was shown, as a text."""
@@ -242,3 +270,9 @@ class ScoreAudit:
 
     def _repr_html_(self) -> str:
         return sentences.table(self.rows())
+
+    def _claim(self, claim: float | None) -> float:
+        claim = self.claim if claim is None else claim
+        if claim is None:
+            raise ValueError("claim must be given, here or to the audit, got None")
+        return _check.real("claim", claim, 0)

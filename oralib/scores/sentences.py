@@ -4,15 +4,16 @@ from html import escape
 from math import inf, isnan
 from typing import TYPE_CHECKING
 
-from oralib._text import confidence, grades_in_words, rounded_down, short
+from oralib._text import confidence, rounded_down, short
 from oralib.scores.seen import Seen
 
 if TYPE_CHECKING:
     from oralib.scores.result import ScoreAudit
 
 
-def rows(audit: "ScoreAudit", claim: float | None) -> list[tuple[str, str]]:
+def rows(audit: "ScoreAudit") -> list[tuple[str, str]]:
     """What was claimed and what was shown, each with a label."""
+    claim = audit.claim
     rows = [("claim", f"({claim:g}, {short(audit.delta)})-DP")] if claim is not None else []
     if audit.problem:
         rows.append(("invalid", audit.problem))
@@ -21,14 +22,12 @@ def rows(audit: "ScoreAudit", claim: float | None) -> list[tuple[str, str]]:
     rows.append(("guesses", _guesses(audit)))
     if audit.r:  # 199,999 of 200,000 are not 100%
         share = f"{10_000 * audit.v // audit.r / 100:g}%"
-        each = "".join(f"; {v:,} of {r:,} that count {weight}" for v, r, weight in audit.grades)
-        each += f": {sum(v * w for v, _, w in audit.grades):,} points" if each else ""
-        rows.append(("right", f"{audit.v:,} of {audit.r:,}, or {share}{each}"))
+        rows.append(("right", f"{audit.v:,} of {audit.r:,}, or {share}"))
     rows.append(("shown", _shown(audit)))
     if claim is not None:
         judged = "none: the claim cannot be judged by this audit, which is not valid"
-        rows.append(("verdict", judged if audit.problem else "; ".join(headline(audit, claim))))
-    rows.append(("power", _power(audit, claim)))
+        rows.append(("verdict", judged if audit.problem else "; ".join(headline(audit))))
+    rows.append(("power", _power(audit)))
     if audit.seen is not None:
         rows += [("training", _looks(audit.seen)), ("unseen", UNSEEN)]
     if not audit.problem:
@@ -46,8 +45,9 @@ def table(rows: list[tuple[str, str]]) -> str:
     return f'<table style="text-align: left">{cells}</table>'
 
 
-def headline(audit: "ScoreAudit", claim: float | None) -> tuple[str, str]:
+def headline(audit: "ScoreAudit") -> tuple[str, str]:
     """The result in one clause, and what it means in another."""
+    claim = audit.claim
     if audit.problem:
         return "this audit is not valid: nothing has been shown", audit.problem
     if claim is None:
@@ -67,7 +67,7 @@ def headline(audit: "ScoreAudit", claim: float | None) -> tuple[str, str]:
             f"the claim of ε = {claim:g} was not refuted",
             "the audit could have refuted it and did not, but that does not prove it",
         ),
-    }[audit.verdict(claim)]
+    }[audit.verdict()]
 
 
 def assumptions(audit: "ScoreAudit") -> dict[str, str]:
@@ -78,11 +78,11 @@ def assumptions(audit: "ScoreAudit") -> dict[str, str]:
         "list": " and from coins of canaries before them on a list that was settled before, or "
         "on no list",
         "full": " and from coins of canaries that the guesser was done with",
-    }[audit.feedback]
+    }[audit.counts.feedback]
     coins = {
         "independent": "each canary was included by a fair coin of its own",
         "balanced": "exactly half of the canaries, drawn at random, were included",
-    }[audit.coins]
+    }[audit.counts.coins]
     one = {
         "add-remove": "ε is meant for adding or removing one example",
         "replace": "ε is meant for replacing one example by another, and coins chose from pairs",
@@ -109,10 +109,9 @@ def number_of_guesses(audit: "ScoreAudit") -> str:
     return {
         "fixed": "the number of guesses was fixed before scores were seen",
         "grid": f"the {len(audit.grid)} numbers of guesses were fixed before scores were seen",
-        "graded": "the numbers of guesses and what they count were fixed before scores were seen",
         "split": "the canaries on which the number of guesses was chosen were drawn at random",
         "output": "the number of guesses may depend on the same, and on nothing else",
-    }[audit.number]
+    }[audit.choice]
 
 
 def _guesses(audit: "ScoreAudit") -> str:
@@ -124,14 +123,13 @@ def _guesses(audit: "ScoreAudit") -> str:
         "included": ": those with the highest scores, all as included",
         "farthest": ": those with scores farthest from 0, as included where they are positive",
     }[audit.side]
-    who = "output" if audit.feedback == "none" else "guesser"
+    who = "output" if audit.counts.feedback == "none" else "guesser"
     why = {
         "fixed": "the number was fixed in advance",
         "grid": f"the best of {len(audit.grid)} numbers, each with β = {audit.test_beta:.3g}",
-        "graded": f"{grades_in_words(audit.grades)}; all of this was fixed in advance",
         "split": "the number was chosen on the other canaries, drawn at random",
         "output": f"the {who} determined the number",
-    }[audit.number]
+    }[audit.choice]
     return f"{r:,} among {audit.n:,} canaries{which}; {why}"
 
 
@@ -157,17 +155,16 @@ def _shown(audit: "ScoreAudit") -> str:
     return f"nothing: no ε is refuted at δ = {short(audit.delta)}, since {why}"
 
 
-def _power(audit: "ScoreAudit", claim: float | None) -> str:
+def _power(audit: "ScoreAudit") -> str:
     """What the best outcome would have shown, and what it would take to refute the claim."""
-    most = f"{audit.grid[-1] if audit.number == 'grid' else audit.r:,}"
+    claim, most = audit.claim, f"{max(audit.grid, default=audit.r):,}"
     best = f"even {most} right of {most} would show {rounded_down(audit.best_bound)}, not more"
     if claim is None:
         return best
-    enough = audit.right_needed(claim)
+    enough = audit.right_needed()
     if enough is not None:
-        what = "points" if audit.grades else f"right of {audit.r:,}"
-        return f"{enough:,} {what} would refute ε = {claim:g}; {best}"
-    needed = audit.guesses_needed(claim)
+        return f"{enough:,} right of {audit.r:,} would refute ε = {claim:g}; {best}"
+    needed = audit.guesses_needed()
     if needed is None:
         return f"{best}; no number of guesses could refute ε = {claim:g} in such an audit"
     return f"{best}; to refute ε = {claim:g} takes {needed:,} guesses, all of them right"
@@ -209,12 +206,14 @@ def _other_bounds(audit: "ScoreAudit") -> list[tuple[str, str]]:
             "the training is that of a Gaussian mechanism; otherwise this is not guaranteed"
         )
         rows.append(("f-DP", fdp))
-    if audit.auroc is not None:
-        words = f"AUROC {audit.auroc:.3f}; {audit.tpr_at_1_percent:.1%} of the included canaries"
+    if (ranking := audit.ranking) is not None:
+        words = (
+            f"AUROC {ranking.auroc:.3f}; {ranking.tpr_at_1_percent:.1%} of the included canaries"
+        )
         rows.append(("ranking", f"{words} score above all but 1% of the others: not a bound"))
     if audit.r:
         estimate = f"ε = {audit.estimate:.3f}, by the accuracy alone: not a bound"
-        if 0 < audit.estimate < inf and not audit.grades:
+        if 0 < audit.estimate < inf:
             estimate += ", but at this accuracy no number of guesses would show more"
         rows.append(("estimate", estimate))
     return rows
