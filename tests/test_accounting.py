@@ -33,7 +33,7 @@ def test_planned_noise_is_enough_by_either_accountant():
     small = {"steps": 1, "sample_rate": 1.0, "most": 8, "trials": 2, "seed": 1}
     for accountant in ("rdp", "pld"):
         plan = plan_audit(0.5, 1e-5, d=4, accountant=accountant, **small)
-        spent = certified_epsilon(plan.dpsgd, 1e-5, accountant=accountant)
+        spent = certified_epsilon(plan.design.dpsgd, 1e-5, accountant=accountant)
         assert 0.4999 < spent <= 0.5
 
 

@@ -284,12 +284,14 @@ def test_a_predicted_bound_lies_between_those_of_whole_numbers_of_right_guesses(
     """As far between the two as the predicted number of right guesses lies."""
     for d in (50, 100):
         plan = plan_audit(2.0, 1e-5, d=d, steps=20, sample_rate=0.2, trials=0)
-        right = plan.k * float(predicted_accuracy(plan.dpsgd, np.array([plan.k]), plan.dropping)[0])
+        right = plan.guesses * float(
+            predicted_accuracy(plan.design.dpsgd, np.array([plan.guesses]), plan.design.dropping)[0]
+        )
         v = int(right) + np.arange(2)
         low, high = valid_lower_bound(
-            Counts(v, np.full(2, plan.k), plan.dpsgd.n, r_fixed=True), delta=1e-5
+            Counts(v, np.full(2, plan.guesses), plan.design.dpsgd.n, r_fixed=True), delta=1e-5
         )
         assert low < high
-        share = (plan.predicted - low) / (high - low)
+        share = (plan.forecast.predicted - low) / (high - low)
         assert share == pytest.approx(right - int(right), abs=1e-6)
         assert 0.01 < share < 1  # a whole number would prove nothing

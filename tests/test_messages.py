@@ -235,7 +235,7 @@ TRAININGS = [
     (lambda: studies.placement_ceiling(DpSgd(9, sigma=0.04), 1), "sigma must be at least 0.05"),
     (lambda: studies.placement_ceiling(DpSgd(4000, 4, 8, 1, 0.05), 9), "sigma must be larger"),
     (lambda: studies.placement_ceiling(DpSgd(9000, 9, 999, 0.01, 0.4), 9), "fit on a grid: wi"),
-    (lambda: Canaries(STEP, 5, seed=1), "k must lie in"),
+    (lambda: Canaries(STEP, 5, seed=1), "guesses must lie in"),
     (lambda: Canaries(STEP, 2, seed=1, hop=False, dropping=Dropping(1)), "None for canaries that"),
     (lambda: Canaries.from_plan(STEP, seed=1), "plan must be like"),
     (lambda: CANARIES.gradient(0, [True]), "sampled must be a boolean vector of length n=4"),

@@ -19,10 +19,10 @@ from oralib import (
     valid_lower_bound,
 )
 from oralib.__main__ import main
+from oralib.bounds.refuting import guesses_needed, right_needed
 from oralib.dpsgd.prediction import predicted_accuracy
-from oralib.planning import expected_outcomes, plan_black_box, refute
+from oralib.planning import Design, expected_outcomes, plan_black_box, refute
 from oralib.planning.blackbox import EXAMPLE
-from oralib.planning.designs import Claim, Design
 
 SIGMA = noise_multiplier(2.0, 1e-5, 100, 0.1)
 
@@ -55,17 +55,18 @@ def test_prediction_knows_what_can_be_known_exactly():
 def test_a_plan_is_worth_its_while():
     """It finds more canaries than coordinates, drops most, and its prediction comes true."""
     plan = plan_audit(2.0, 1e-5, d=200, steps=50, sample_rate=0.1, trials=30)
-    assert plan.dpsgd.n >= 20 * 200
-    assert plan.dropping is not None
-    assert plan.predicted == pytest.approx(plan.bound, abs=0.1 + 3 * plan.bound_se)
-    alone = plan_audit(2.0, 1e-5, d=200, steps=50, sample_rate=0.1, most=200, trials=30)
-    assert alone.dpsgd.n == 200
-    assert alone.bound < plan.bound - 3 * (alone.bound_se + plan.bound_se)
+    assert plan.design.dpsgd.n >= 20 * 200
+    assert plan.design.dropping is not None
+    expect = plan.forecast
+    assert expect.predicted == pytest.approx(expect.bound, abs=0.1 + 3 * expect.bound_se)
+    alone = plan_audit(2.0, 1e-5, d=200, steps=50, sample_rate=0.1, canaries=200, trials=30)
+    assert alone.design.dpsgd.n == 200
+    assert alone.forecast.bound < expect.bound - 3 * (alone.forecast.bound_se + expect.bound_se)
 
 
 def test_a_training_that_is_too_large_to_simulate(capsys):
     given = ["--d", "10000000", "--steps", "100", "--sample-rate", "0.01", "--epsilon", "1"]
-    assert main(["plan", *given, "--delta", "1e-9", "--most", "10000000"]) == 0
+    assert main(["plan", *given, "--delta", "1e-9", "--canaries", "10000000"]) == 0
     assert "not simulated here" in " ".join(capsys.readouterr().out.split())
 
 
@@ -117,7 +118,7 @@ def test_a_plan_to_refute_a_claim_refutes_it_if_the_noise_is_too_small():
     """A claim that is out of reach is said to be."""
     setting = {"d": 1000, "steps": 50, "sample_rate": 0.1, "trials": 0}
     plan = plan_audit(1.0, 1e-5, aim="refute", **setting)
-    assert plan.noise == 0.35
+    assert plan.forecast.noise == 0.35
     assert plan.best > 1
     outcomes = {outcome.bug: outcome for outcome in expected_outcomes(plan, trials=8)}
     assert outcomes["0.35 of the noise"].refuted >= 0.75
@@ -128,7 +129,7 @@ def test_a_plan_to_refute_a_claim_refutes_it_if_the_noise_is_too_small():
     with pytest.raises(ValueError, match=r"d must be larger: .* to refute an epsilon of 8"):
         plan_audit(8.0, 1e-5, aim="refute", **setting | {"d": 100})
     with pytest.raises(ValueError, match=r"must allow for more canaries.* takes at least 8,9"):
-        plan_audit(8.0, 1e-5, aim="refute", most=1000, **setting)
+        plan_audit(8.0, 1e-5, aim="refute", canaries=1000, **setting)
 
 
 @pytest.mark.parametrize(
@@ -139,12 +140,12 @@ def test_a_plan_to_refute_a_claim_refutes_it_if_the_noise_is_too_small():
 def test_a_plan_to_refute_is_seen_to_refute(epsilon, d, steps):
     """Predictions praise two canaries per coordinate there; simulated audits know better."""
     plan = plan_audit(epsilon, 1e-5, d=d, steps=steps, sample_rate=0.1, aim="refute", trials=0)
-    assert plan.refuted >= 0.5
+    assert plan.forecast.refuted >= 0.5
     outcomes = {outcome.bug: outcome for outcome in expected_outcomes(plan, trials=20, seed=1)}
     seen = {0.5: "half the noise", 0.1: "a tenth of the noise"}
-    bug = seen.get(plan.noise, f"{plan.noise:g} of the noise")
+    bug = seen.get(plan.forecast.noise, f"{plan.forecast.noise:g} of the noise")
     assert outcomes[bug].refuted >= 0.4
-    assert f"{plan.refuted:.0%} of simulated audits do" in " ".join(str(plan).split())
+    assert f"{plan.forecast.refuted:.0%} of simulated audits do" in " ".join(str(plan).split())
 
 
 @pytest.mark.slow
@@ -154,7 +155,7 @@ def test_a_plan_that_is_not_seen_to_refute_is_refused():
     with pytest.raises(ValueError, match=r"d must be larger: no plan .* try d=") as refused:
         plan_audit(8.0, 1e-5, d=12_000, **setting)
     enough = int(str(refused.value).partition("try d=")[2].partition(",")[0])
-    assert plan_audit(8.0, 1e-5, d=enough, **setting).refuted >= 0.5
+    assert plan_audit(8.0, 1e-5, d=enough, **setting).forecast.refuted >= 0.5
 
 
 @pytest.mark.slow
@@ -163,7 +164,8 @@ def test_a_plan_that_cannot_test_its_claim_names_one_that_can(capsys):
     weak = plan_audit(2.0, 1e-5, d=20, **how)
     assert weak.best > 2  # it could, but hardly ever does
     assert "This plan" not in str(weak)
-    assert "cannot test" in str(replace(weak, outcomes=expected_outcomes(weak, trials=4)))
+    forecast = replace(weak.forecast, outcomes=expected_outcomes(weak, trials=4))
+    assert "cannot test" in str(replace(weak, forecast=forecast))
     first, *_, command = str(plan_audit(8.0, 1e-5, d=50, **how)).split("\n\n")[:2]
     assert first.startswith("This plan cannot test a claim of 8:\nat best it shows")
     assert (
@@ -199,32 +201,35 @@ def test_how_often_a_plan_refutes_is_seen_in_other_audits_than_chose_it(monkeypa
     assert choosing != confirming
 
 
-def test_a_plan_that_could_refute_is_predicted_to_need_what_it_needs():
-    """The least number of right guesses against the bound itself."""
-    for k, n, epsilon in ((50, 400, 2.0), (200, 1000, 4.0), (200, 10**5, 1.0)):
-        v = refute.least_right(k, n, Claim(epsilon, 1e-5, 0.05))
-        counts = Counts(np.array([v, v - 1]), np.array([k, k]), n, r_fixed=True)
-        bounds = valid_lower_bound(counts, beta=0.05, delta=1e-5)
-        assert bounds[0] > epsilon >= bounds[1]
+@pytest.mark.parametrize("how", [{"r_fixed": True}, {}, {"r_fixed": True, "feedback": "full"}])
+def test_what_it_takes_to_refute_is_where_the_bound_passes_the_claim(how):
+    test = {"delta": 1e-5, "beta": 0.05}
+    for k, n, epsilon in ((50, 400, 2.0), (200, 1000, 4.0), (200, 10_000, 1.0)):
+        v = right_needed(Counts(0, k, n, **how), epsilon, **test)
+        r = guesses_needed(Counts(0, k, n, **how), epsilon, **test)
+        for right, taken in ((v, k), (r, r)):
+            assert valid_lower_bound(Counts(right, taken, n, **how), **test) > epsilon
+        fewer = Counts(v - 1, k, n, **how), Counts(r - 1, r - 1, n, **how)
+        assert max(valid_lower_bound(counts, **test) for counts in fewer) <= epsilon
 
 
 @pytest.mark.slow
 def test_claims_by_their_noise_and_by_another_accountant():
     setting = {"d": 50, "steps": 20, "sample_rate": 0.1, "trials": 0}
     plan = plan_audit(None, 1e-5, sigma=1.5, accountant="pld", **setting)
-    assert plan.dpsgd.sigma == 1.5
-    assert plan.epsilon == pytest.approx(certified_epsilon(plan.dpsgd, 1e-5))
-    back = plan_audit(plan.epsilon, 1e-5, accountant="pld", **setting)
-    assert back.dpsgd.sigma == pytest.approx(1.5, rel=2e-3)
-    assert plan_audit(9.0, 1e-5, sigma=1.5, **setting).epsilon == 9.0
-    assert plan_audit(plan.epsilon, 1e-5, **setting).dpsgd.sigma > 1.5  # by RDP
+    assert plan.design.dpsgd.sigma == 1.5
+    assert plan.claim.epsilon == pytest.approx(certified_epsilon(plan.design.dpsgd, 1e-5))
+    back = plan_audit(plan.claim.epsilon, 1e-5, accountant="pld", **setting)
+    assert back.design.dpsgd.sigma == pytest.approx(1.5, rel=2e-3)
+    assert plan_audit(9.0, 1e-5, sigma=1.5, **setting).claim.epsilon == 9.0
+    assert plan_audit(plan.claim.epsilon, 1e-5, **setting).design.dpsgd.sigma > 1.5  # by RDP
     with pytest.raises(ValueError, match="epsilon or sigma must be given, got neither"):
         plan_audit(None, 1e-5, **setting)
 
 
 def test_fewer_canaries_than_coordinates():
-    plan = plan_audit(2.0, 1e-5, d=10**6, steps=20, sample_rate=0.1, most=300, trials=0)
-    assert (plan.dpsgd.n, plan.dpsgd.d) == (300, 10**6)
+    plan = plan_audit(2.0, 1e-5, d=10**6, steps=20, sample_rate=0.1, canaries=300, trials=0)
+    assert (plan.design.dpsgd.n, plan.design.dpsgd.d) == (300, 10**6)
     assert "300 of 1,000,000 coordinates are used" in " ".join(str(plan).split())
 
 
@@ -237,7 +242,7 @@ def test_a_plan_does_not_round_its_confidence_up():
 def test_a_plan_for_the_last_model_says_what_its_audit_can_do(epsilon, tmp_path, capsys):
     """The line is where the bound of that many right guesses is; its command draws it there."""
     plan = plan_black_box(epsilon, 1e-5, 501)
-    n, k = plan.n, plan.k
+    n, k = plan.canaries, plan.guesses
     counts = Counts(np.arange(k + 1), np.full(k + 1, k), n, r_fixed=True)
     bounds = valid_lower_bound(counts, delta=1e-5)
     assert plan.needed == next(iter(np.flatnonzero(bounds > epsilon)), None)

@@ -206,8 +206,8 @@ def plan():
 @pytest.mark.slow
 def test_the_foretold_verdicts_are_those_of_this_library(plan):
     table = pd.read_csv(data.FOLDER / "foretold.csv").groupby("bug").first()
-    assert {plan.dpsgd.n} == set(table["n"])
-    for outcome in plan.outcomes:
+    assert {plan.design.dpsgd.n} == set(table["n"])
+    for outcome in plan.forecast.outcomes:
         assert outcome.right == pytest.approx(table["foretold"][outcome.bug])
 
 
@@ -216,4 +216,4 @@ def test_a_network_without_clipping_is_caught_as_foretold(plan):
     from orabook.trainings import _opacus
 
     canaries = _opacus.audited_network(plan, 1.0, clipped=False, seed=1)
-    assert valid_lower_bound(canaries.counts(), delta=plan.delta)[0] > plan.epsilon
+    assert valid_lower_bound(canaries.counts(), delta=plan.claim.delta) > plan.claim.epsilon

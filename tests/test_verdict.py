@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shlex
 from dataclasses import replace
 
@@ -31,7 +32,8 @@ def plan():
 
 def scored(plan, seed, noise=1.0, norm=1.0, rate=1.0, steps=None):
     """The canaries of a training run in NumPy."""
-    audit, rng, dpsgd = Canaries.from_plan(plan, seed=seed), np.random.default_rng(seed), plan.dpsgd
+    audit, rng = Canaries.from_plan(plan, seed=seed), np.random.default_rng(seed)
+    dpsgd = plan.design.dpsgd
     for step in range(steps or dpsgd.steps):
         batch = rng.random(dpsgd.n) < rate * dpsgd.sample_rate
         added = rng.normal(scale=noise * dpsgd.sigma, size=dpsgd.used_coordinates)
@@ -70,7 +72,7 @@ def test_verdicts_are_those_that_the_plan_foretells(plan):
         if outcome.bug not in BUGS:
             continue
         audits = [scored(plan, seed, *BUGS[outcome.bug]) for seed in range(10)]
-        right = [audit.counts().v[0] for audit in audits]
+        right = [audit.counts().v for audit in audits]
         error = np.hypot(np.std(right, ddof=1) / np.sqrt(10), outcome.right_se)
         assert np.mean(right) == pytest.approx(outcome.right, abs=4 * error + 1)
 
@@ -96,7 +98,7 @@ def test_what_the_canaries_saw_is_in_the_file_and_in_the_report(plan, tmp_path, 
     with pytest.warns(UserWarning, match="only 12 of 20 planned steps"):
         scored(plan, 1, steps=12).write_scores(file)
     seen = read_scores(file).seen
-    assert seen == Seen(noise=1.0, sigma=plan.dpsgd.sigma, steps=12, planned=20)
+    assert seen == Seen(noise=1.0, sigma=plan.design.dpsgd.sigma, steps=12, planned=20)
     assert main([*command_of(plan, file), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["seen"]["steps"] == 12
     lines = file.read_text().splitlines()
@@ -159,13 +161,13 @@ def test_rankings_are_those_of_all_pairs():
     scores = np.round(rng.normal(size=500) + included, 1)
     audit = audit_scores(scores, included, delta=1e-5, guesses=50)
     pairs = scores[included][:, None] - scores[~included]
-    assert audit.auroc == pytest.approx(((pairs > 0) + (pairs == 0) / 2).mean())
+    assert audit.ranking.auroc == pytest.approx(((pairs > 0) + (pairs == 0) / 2).mean())
     reached = [
         (scores[included] > cut).mean()
         for cut in scores
         if (scores[~included] > cut).mean() <= 0.01
     ]
-    assert audit.tpr_at_1_percent == pytest.approx(max(reached))
+    assert audit.ranking.tpr_at_1_percent == pytest.approx(max(reached))
 
 
 def test_coins_cannot_be_changed(plan):
@@ -189,36 +191,51 @@ def test_a_claim_that_contradicts_its_noise_is_refused():
     how = {"d": 100, "steps": 50, "sample_rate": 0.1, "trials": 0}
     with pytest.raises(ValueError, match=r"sigma=1, .* give an epsilon of 5\.\d+ by the"):
         plan_audit(2.0, 1e-5, sigma=1.0, **how)
-    assert plan_audit(2.0, 1e-5, sigma=1.37 * 1.5, **how).epsilon == 2
+    assert plan_audit(2.0, 1e-5, sigma=1.37 * 1.5, **how).claim.epsilon == 2
 
 
 @pytest.mark.filterwarnings("ignore:the noisy gradients look like")
-def test_a_plan_in_a_file_fixes_what_its_command_says(plan, tmp_path, capsys):
-    plan = replace(plan, outcomes=expected_outcomes(plan, trials=2))
+def test_a_plan_audits_as_its_file_and_its_command_do(plan, tmp_path, capsys):
+    forecast = replace(plan.forecast, outcomes=expected_outcomes(plan, trials=2))
+    plan = replace(plan, forecast=forecast)
     plan.save(tmp_path / "plan.json")
-    assert AuditPlan.load(tmp_path / "plan.json").digest == plan.digest
-    file = tmp_path / "scores.csv"
-    scored(plan, 1, noise=0.1).write_scores(file)
-    status = main(command_of(plan, file))
-    report = capsys.readouterr().out
+    assert AuditPlan.load(tmp_path / "plan.json") == plan
+    file, canaries = tmp_path / "scores.csv", scored(plan, 1, noise=0.1)
+    canaries.write_scores(file)
+    audit = plan.audit(canaries.scores, canaries.included, canaries.seen)
     words = ["audit", str(file), "--plan", str(tmp_path / "plan.json")]
-    assert main(words) == status
-    planned = capsys.readouterr().out
-    assert [line for line in planned.splitlines() if line.startswith(("shown", "verdict"))] == [
-        line for line in report.splitlines() if line.startswith(("shown", "verdict"))
+    status = main(words)
+    assert capsys.readouterr().out == f"{audit}\n"
+    assert main(command_of(plan, file)) == status
+    same = ("shown", "verdict")
+    assert [row for row in audit.report().splitlines() if row.startswith(same)] == [
+        row for row in capsys.readouterr().out.splitlines() if row.startswith(same)
     ]
-    assert plan.digest in planned
-    assert "a tenth of the noise" in " ".join(planned.split())
+    assert plan.digest in str(audit)
+    assert "a tenth of the noise" in " ".join(str(audit).split())
     assert main([*words, "--guesses", "9"]) == 2
     assert "--guesses must be left out" in capsys.readouterr().err
-    (tmp_path / "plan.json").write_text(
-        (tmp_path / "plan.json").read_text().replace('"k": ', '"k": 1')
-    )
-    assert main(words) == 2
-    assert "which was changed" in capsys.readouterr().err
-    write_scores(file, range(10), np.arange(10.0), np.arange(10) % 3 == 0)
-    plan.save(tmp_path / "plan.json")
-    assert main(words) == 2
+    with pytest.raises(ValueError, match=r"those of the plan's .* canaries and 20 steps, got 10"):
+        plan.audit(np.arange(10.0), np.arange(10) % 3 == 0)
+    with pytest.raises(ValueError, match="of 21 steps"):
+        plan.audit(canaries.scores, canaries.included, replace(canaries.seen, planned=21))
+
+
+def test_whatever_a_plan_file_says_is_under_its_digest(plan, tmp_path):
+    """Each number of the file, one after the other, with another digit."""
+    path = tmp_path / "plan.json"
+    plan.save(path)
+    text = path.read_text()
+    numbers = list(re.finditer(r": (\d[\d.e-]*)", text))
+    assert len(numbers) > 12
+    for number in numbers:
+        path.write_text(f"{text[: number.start(1)]}1{text[number.start(1) :]}")
+        with pytest.raises(ValueError, match=r"which was changed|got .*plan.json: "):
+            AuditPlan.load(path)
+    for words in ("null", "5", "{}", "[1]", '"format"', ""):
+        path.write_text(words)
+        with pytest.raises(ValueError, match=r"path must be a file by AuditPlan.save, got .*: "):
+            AuditPlan.load(path)
 
 
 @pytest.mark.filterwarnings("ignore:the noisy gradients look like")

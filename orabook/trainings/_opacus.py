@@ -159,13 +159,13 @@ def audited_network(plan: AuditPlan, noise: float, *, clipped: bool, seed: int) 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the canaries warn of the planted bug, as they should
         private, optimizer, loader = make_private(
-            audit.model, audit.loader, 1.0, plan.dpsgd.sigma, max_grad_norm=CLIP
+            audit.model, audit.loader, 1.0, plan.design.dpsgd.sigma, max_grad_norm=CLIP
         )
         if not clipped:
             optimizer.attach_step_hook(add_what_clipping_removed)
         audit.attach(private, optimizer, loader)
         optimizer.noise_multiplier *= noise
-        for inputs, wanted, who in islice(epochs_of(loader), plan.dpsgd.steps):
+        for inputs, wanted, who in islice(epochs_of(loader), plan.design.dpsgd.steps):
             optimizer.zero_grad()
             nn.functional.cross_entropy(private(inputs, who), wanted).backward()
             optimizer.step()

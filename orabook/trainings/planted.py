@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,6 @@ from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, canary_scores, conformity
 from oralib.planning import AuditPlan, expected_outcomes, plan_audit
 from oralib.planning.search import BUGS
-from oralib.scores import audit_scores
 
 #: For each claimed ε the numbers of canaries, of weights that they use, and of guesses. More than
 #: 165 guesses, all of them right, are needed to refute a claim of 4. So the larger claim has more
@@ -37,21 +35,16 @@ def foretold_verdicts(runs: int = 10) -> pd.DataFrame:
         from orabook.trainings import _opacus
     plan = plan_to_refute()
     rows = []
-    played = list(product(plan.outcomes, range(runs)))
+    played = list(product(plan.forecast.outcomes, range(runs)))
     for outcome, run in tqdm(played, disable=None, leave=False):
-        share, norm = BUGS.get(outcome.bug, (plan.noise, 1.0))
+        share, norm = BUGS.get(outcome.bug, (plan.forecast.noise, 1.0))
         canaries = _opacus.audited_network(plan, share, clipped=norm == 1, seed=run)
-        how: dict[str, Any] = {
-            "side": "farthest",
-            "guesses": plan.k,
-            "delta": plan.delta,
-            "beta": plan.beta,
-        }
-        audit = audit_scores(canaries.scores, canaries.included, seen=canaries.seen, **how)
-        row = {"bug": outcome.bug, "run": run, "n": plan.dpsgd.n, "d": plan.dpsgd.d, "k": plan.k}
-        row |= {"right_needed": audit.right_needed(plan.epsilon), "foretold": outcome.right}
+        audit = plan.audit(canaries.scores, canaries.included, canaries.seen)
+        dpsgd = plan.design.dpsgd
+        row = {"bug": outcome.bug, "run": run, "n": dpsgd.n, "d": dpsgd.d, "k": plan.guesses}
+        row |= {"right_needed": audit.right_needed(), "foretold": outcome.right}
         row |= {"foretold_se": outcome.right_se, "foretold_refuted": outcome.refuted}
-        row |= {"v": audit.v, "refuted": audit.refutes(plan.epsilon)}
+        row |= {"v": audit.v, "refuted": audit.refutes()}
         rows.append(row | {"noise_seen": canaries.noise_seen})
     return pd.DataFrame(rows)
 
@@ -59,7 +52,8 @@ def foretold_verdicts(runs: int = 10) -> pd.DataFrame:
 def plan_to_refute() -> AuditPlan:
     """The plan of that table, for a claim of ε = 2, with what it foretells."""
     plan = plan_audit(2.0, DELTA, steps=100, sample_rate=0.1, aim="refute", trials=0)
-    return replace(plan, outcomes=expected_outcomes(plan, trials=100))
+    outcomes = expected_outcomes(plan, trials=100)
+    return replace(plan, forecast=replace(plan.forecast, outcomes=outcomes))
 
 
 def planted_bugs(claims: Iterable[float] = tuple(SETTINGS), *, runs: int = 20) -> pd.DataFrame:
@@ -82,7 +76,7 @@ def planted_bugs(claims: Iterable[float] = tuple(SETTINGS), *, runs: int = 20) -
         counts = Counts(np.array([right]), np.array([k]), n, r_fixed=True)
         row = {"epsilon": epsilon, "bug": bug or "none", "run": run, "n": n, "d": d, "k": k}
         row["v"] = right
-        row["bound"] = float(valid_lower_bound(counts, beta=BETA, delta=DELTA)[0])
+        row["bound"] = float(np.squeeze(valid_lower_bound(counts, beta=BETA, delta=DELTA)))
         row["conformity"] = conformity(dpsgd, training.gradients, included).p_value
         rows.append(row)
     return pd.DataFrame(rows)
