@@ -80,15 +80,17 @@ CALLS = {
     "adaptive_failure_probability": {"epsilon": 1.0, "n": 5, "beta": 0.1, "bound": "pure"},
     "audit_counts": {
         **{"counts": oralib.Counts(5, 9, n=20, r_fixed=True), "delta": 0.01, "beta": 0.1},
+        **{"claim": 1.0},
     },
     "audit_guesses": {
         **{"guessed": [1, 0, np.nan, 1], "truth": [1, 0, 1, 0], "delta": 0.01, "beta": 0.1},
-        **{"guesses": 3, "coins": "independent"},
+        **{"guesses": 3, "claim": 1.0, "coins": "independent", "adjacency": "replace"},
     },
     "audit_scores": {
         **{"scores": [0.1, 0.9, 0.3, 0.7, 0.5, 0.5], "included": [0, 1, 0, 1, 1, 0]},
         **{"delta": 0.01, "beta": 0.1, "guesses": 3, "split": None, "grid": None, "side": "both"},
-        **{"grades": None, "coins": "independent", "seed": 1, "claim": 1.0, "seen": None},
+        **{"coins": "independent", "seed": 1, "claim": 1.0, "seen": None},
+        **{"adjacency": "add-remove"},
     },
     "certified_epsilon": {"dpsgd": STEP, "delta": 1e-5, "accountant": "rdp"},
     "channel": {"mechanism": oralib.Count(), "n": 2},
@@ -106,9 +108,6 @@ CALLS = {
     },
     "epsilon_lower_bound_anytime": {"v": 5, "r": 9, "beta": 0.1},
     "epsilon_lower_bound_fdp": {"v": 8, "r": 9, "n": 20, "delta": 0.01, "beta": 0.1},
-    "epsilon_lower_bound_graded": {
-        **{"v": [2, 2], "r": [2, 3], "weights": [2, 1], "n": 20, "delta": 0.01, "beta": 0.1},
-    },
     "epsilon_lower_bound_independent": {"v": 8, "r": 9, "n": 20, "delta": 0.01, "beta": 0.1},
     "epsilon_lower_bound_random_r": {
         **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "split": 0.2},
@@ -120,8 +119,8 @@ CALLS = {
     "p_value": {"v": 5, "r": 9, "epsilon": 0.5, "delta": 0.01, "n": 20, "method": "exact"},
     "plan_audit": {
         **{"epsilon": 2.0, "delta": 1e-5, "d": 4, "steps": 2, "sample_rate": 0.5, "beta": 0.1},
-        **{"most": 8, "trials": 2, "seed": 1},
-        **{"sigma": 4.0, "accountant": "rdp", "aim": "bound", "grades": 1},
+        **{"canaries": 8, "trials": 2, "seed": 1},
+        **{"sigma": 4.0, "accountant": "rdp", "aim": "bound"},
     },
     "simulate_dpsgd": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1},
     "simulate_hopping": {

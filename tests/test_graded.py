@@ -1,24 +1,14 @@
 """Graded guesses: the exact bound, linear systems and programs over all laws, and audits."""
 
-import json
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy import optimize, sparse, stats
 
-from oralib import (
-    AuditPlan,
-    Canaries,
-    audit_scores,
-    epsilon_lower_bound,
-    epsilon_lower_bound_graded,
-    plan_audit,
-)
-from oralib.__main__ import main
-from oralib.bounds.graded import graded_p_value, largest_h
-from oralib.planning import expected_outcomes, grades
+from orabook.studies.graded import epsilon_lower_bound_graded, graded_p_value, largest_h
+from oralib import epsilon_lower_bound
+
 
 
 def worst_law(s, r, weights, epsilon, leaks):
@@ -146,97 +136,3 @@ def test_the_bound_is_the_largest_level_that_is_refuted():
 
 
 # -------------------------------------------------------------------------------- audits and plans
-
-
-@pytest.fixture(scope="module")
-def column():
-    rng = np.random.default_rng(3)
-    included = rng.random(800) < 0.5
-    return rng.normal(size=800) + 1.5 * included - 0.75, included
-
-
-@pytest.mark.parametrize("side", ["included", "farthest"])
-def test_an_audit_counts_the_surest_for_more(column, side):
-    scores, included = column
-    audit = audit_scores(scores, included, delta=1e-4, side=side, grades=((60, 3), (90, 1)))
-    order = np.argsort(-scores if side == "included" else -np.abs(scores))[:150]
-    right = included[order] == (scores[order] > (-np.inf if side == "included" else 0))
-    v = [right[:60].sum(), right[60:].sum()]
-    given = dict(n=800, beta=0.05)
-    assert audit.grades == ((v[0], 60, 3), (v[1], 90, 1))
-    assert audit.bound == epsilon_lower_bound_graded(v, [60, 90], [3, 1], delta=1e-4, **given)
-    assert audit.pure_bound == epsilon_lower_bound_graded(v, [60, 90], [3, 1], delta=0.0, **given)
-    exact = epsilon_lower_bound(150, 150, delta=1e-4, n=800, method="exact")
-    assert audit.best_bound == pytest.approx(exact)  # if all are right, weights do not matter
-    most = epsilon_lower_bound_graded([60, 90], [60, 90], [3, 1], delta=1e-4, **given)
-    assert most == pytest.approx(exact, abs=1e-6)
-    need, claim = audit.right_needed(audit.bound - 1e-4), audit.bound
-    assert need == 3 * v[0] + v[1] < audit.right_needed(claim + 1e-4)
-    text = " ".join(audit.report(claim).split())
-    assert f"{v[0]} of 60 that count 3; {v[1]} of 90 that count 1: {need} points" in text
-    assert "numbers of guesses and what they count were fixed before scores were seen" in text
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({"guesses": 5}, {"split": 0.2}, {"grid": (3, 4)}),  # the number would not be fixed twice
-        *({"grades": ((500, 2), (400, 1))}, {"grades": (60, 3)}, {"grades": ()}),
-        *({"grades": ((60, 0), (90, 1))}, {"grades": ((60, 101),)}, {"grades": ((60, 1.5),)}),
-    ],
-)
-def test_grades_that_are_refused(column, wrong):
-    with pytest.raises((ValueError, TypeError), match=r"grades|weights"):
-        audit_scores(*column, delta=1e-4, **({"grades": ((60, 3), (90, 1))} | wrong))
-
-
-@pytest.mark.slow
-def test_a_plan_has_grades_where_they_pay(tmp_path, capsys, monkeypatch):
-    training = dict(d=40, steps=5, sample_rate=0.5, most=1000)
-    equal = plan_audit(4.0, 1e-5, **training, trials=40)
-    plan = plan_audit(4.0, 1e-5, **training, trials=40, grades=2)
-    assert plan.gain > plan.gain_se > 0
-    (first, most), (second, least) = plan.grades
-    assert plan.k == first + second > equal.k
-    assert most > least
-    assert len({plan.digest, equal.digest, replace(plan, grades=((1, 2), (3, 1))).digest}) == 3
-    right = expected_outcomes(plan, trials=2)[2]
-    assert right.bound <= plan.best + 1e-6
-
-    canaries = Canaries.from_plan(plan, seed=1)
-    rng = np.random.default_rng(1)
-    for step in range(plan.dpsgd.steps):
-        batch = rng.random(plan.dpsgd.n) < 0.5
-        noise = plan.dpsgd.sigma * rng.normal(size=plan.dpsgd.used_coordinates)
-        canaries.observe(step, canaries.gradient(step, batch) + noise)
-    canaries.write_scores(tmp_path / "scores.csv")
-    plan.save(tmp_path / "plan.json")
-    assert AuditPlan.load(tmp_path / "plan.json") == plan
-    reports = []
-    words = [f"--plan={tmp_path / 'plan.json'}"]
-    command = str(plan).splitlines()[-2:]
-    for options in (words, " ".join(command).replace("\\", "").split()[3:]):
-        main(["audit", str(tmp_path / "scores.csv"), "--json", *options])
-        reports.append(json.loads(capsys.readouterr().out))
-    assert reports[0]["bound"] == reports[1]["bound"]
-    assert [grade[1:] for grade in reports[0]["grades"]] == [list(grade) for grade in plan.grades]
-    file = (tmp_path / "plan.json").read_text()
-    (tmp_path / "plan.json").write_text(file.replace(f"   {most}\n", f"   {most + 1}\n"))
-    assert main(["audit", str(tmp_path / "scores.csv"), *words]) == 2
-
-    monkeypatch.setattr(grades, "mean", lambda values: (0.001, 0.002))
-    poor = grades.with_grades(equal, 0)
-    assert (poor.k, poor.grades, poor.gain) == (equal.k, (), 0.001)
-    assert "two grades add 0.001 ± 0.002" in " ".join(str(poor).split())
-
-
-@pytest.mark.parametrize("word", ["160", "160:5,x:2", "160:5:1", "160-5"])
-def test_grades_on_the_command_line_are_pairs(word, tmp_path, capsys):
-    (tmp_path / "scores.csv").write_text("score,included\n1,1\n0.5,0\n0.2,1\n")
-    command = ["audit", str(tmp_path / "scores.csv"), "--delta", "0.1", "--grades", word]
-    try:
-        status = main(command)
-    except SystemExit as end:
-        status = end.code
-    assert status == 2
-    assert "grades" in capsys.readouterr().err

@@ -32,7 +32,6 @@ from oralib import (
     conformity,
     epsilon_lower_bound,
     epsilon_lower_bound_fdp,
-    epsilon_lower_bound_graded,
     epsilon_lower_bound_independent,
     epsilon_lower_bound_random_r,
     experiments,
@@ -97,9 +96,6 @@ BOUNDS = [
     (lambda: bound_assuming("normal", COUNTS, delta=0.1), "scores and included must be given"),
     (lambda: assuming_normal([1.0, np.nan], [0, 1]), "scores must"),
     (lambda: assuming_normal([1.0, 2.0], [0, 1, 1]), "included must"),
-    (lambda: graded([1], [2, 3]), "grade"),
-    (lambda: graded([3, 1], [2, 3]), "v"),
-    (lambda: graded([1, 1], [1999, 1999]), "r must have at most 2000000 vectors"),
     *(
         (lambda f=f, counts=counts: f(*counts, n=10**3, delta=1e-5), message)
         for f in (epsilon_lower_bound_fdp, epsilon_lower_bound_independent)
@@ -114,10 +110,6 @@ BOUNDS = [
 
 def assuming_normal(scores, included):
     return bound_assuming("normal", COUNTS, delta=1e-5, scores=scores, included=included)
-
-
-def graded(v, r):
-    return epsilon_lower_bound_graded(v, r, [1, 1], n=2000, delta=0.0)
 
 
 AUDITS = [

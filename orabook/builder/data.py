@@ -32,7 +32,7 @@ from oralib import (
     simulate_dpsgd,
     valid_lower_bound,
 )
-from oralib.bounds.graded import graded_bound
+from orabook.studies.graded import graded_bound
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.likelihood import likelihood_counts
 from oralib.experiments import improvement_ladder
