@@ -283,7 +283,7 @@ def _median_best_set(c: float, log2_n: float) -> float:
 @ours("ours:beyond-the-threshold", "This book", "closed form")
 @explained("D-dp-sgd-in-detail#prop-detail-beyond")
 @mutants(varied("one", 0.5), varied("reciprocal", 1.2))
-@remark("If the 1 changes by less than 0.5%, or 1/c by less than 1.2%, this cannot be seen.")
+@remark("A 1 that is less than 0.5% off, or a 1/c less than 1.2% off, may pass unseen.")
 def beyond_the_threshold(one: float = 1.0, reciprocal: float = 1.0) -> Finding:
     """For sets of c log2 n elements, c > 1, all of one size, the best efficacy of a few guesses
     tends to 1 − h⁻¹(1 − 1/c), h the binary entropy.
