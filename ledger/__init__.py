@@ -15,26 +15,8 @@ judged where the paper makes it; what happens elsewhere is a separate row of our
 """
 
 from difflib import get_close_matches
+from importlib import import_module
 
-# Each of these adds its claims to the ledger when it is imported.
-from ledger import (
-    adaptive,
-    assumptions,
-    asymptotics,
-    counting,
-    counts_and_bounds,
-    efficacy,
-    exact_bound,
-    feedback,
-    gaps,
-    graded,
-    mechanisms_and_games,
-    placements,
-    privacy_notions,
-    simulations,
-    tightness,
-    validity,
-)
 from ledger.entries import (
     CORRECTED,
     DEFINITION,
@@ -55,18 +37,21 @@ __all__ += ["Claim", "Finding", "Page", "Verdict", "claims", "find", "parts", "s
 
 #: The modules of each idea, in the order in which the tiles of the book show them.
 _PARTS = {
-    "counts, bounds": [counts_and_bounds],
-    "notions": [privacy_notions],
-    "games": [mechanisms_and_games],
-    "validity": [validity, asymptotics],
-    "gaps": [gaps],
-    "efficacy": [efficacy],
-    "tightness": [tightness],
-    "counting": [counting],
-    "adaptive": [adaptive],
-    "experiments": [simulations],
-    "this book": [feedback, exact_bound, graded, placements, assumptions],
+    "counts, bounds": ["counts_and_bounds"],
+    "notions": ["privacy_notions"],
+    "games": ["mechanisms_and_games"],
+    "validity": ["validity", "asymptotics"],
+    "gaps": ["gaps"],
+    "efficacy": ["efficacy"],
+    "tightness": ["tightness"],
+    "counting": ["counting"],
+    "adaptive": ["adaptive"],
+    "experiments": ["simulations"],
+    "this book": ["feedback", "exact_bound", "graded", "placements", "assumptions"],
 }
+_HOMES = {f"ledger.{module}": part for part, modules in _PARTS.items() for module in modules}
+for _module in _HOMES:  # each adds its claims to the ledger
+    import_module(_module)
 
 
 def parts() -> dict[str, list[int]]:
@@ -77,10 +62,9 @@ def parts() -> dict[str, list[int]]:
     >>> parts()["notions"]
     [1, 8, 9, 19, 20, 75]
     """
-    home = {module.__name__: part for part, modules in _PARTS.items() for module in modules}
     found: dict[str, list[int]] = {part: [] for part in _PARTS}
     for claim in claims():
-        part = "this book" if claim.sort == OURS else home[claim.check.__module__]
+        part = "this book" if claim.sort == OURS else _HOMES[claim.check.__module__]
         found[part].append(claim.number)
     return found
 

@@ -49,7 +49,7 @@ _RELATIONS: dict[str, Callable[[Vector, Vector], bool]] = {
 }
 
 
-@statement(62, "prop:full-knowledge-of-xrr", "Proposition E.2", "counterexample")
+@statement("prop:full-knowledge-of-xrr", "Proposition E.2", "counterexample")
 @correction(
     "V has the mean of Bin(n, p(ε)) and more spread (convex order); for n ≥ 2 and ε < ∞ it is not "
     "dominated by Bin(n, p(ε)), which is what invalidity needs.",
@@ -121,7 +121,7 @@ def _joint_law(one: Vector, two: Vector, dependence: float) -> Vector:
     return (1 - share) * np.outer(one, two) + share * ordered
 
 
-@statement(63, "lem:stochastic-dominance-of-sum", "Lemma E.4", "counterexample")
+@statement("lem:stochastic-dominance-of-sum", "Lemma E.4", "counterexample")
 @correction(
     "If Y1 and Y2 are independent; two fair coins are not dominated by Y and 1 − Y.",
     dependences=(0.0,),
@@ -180,7 +180,7 @@ def muting_failure(feedback: str) -> tuple[float, float]:
     return table.epsilon, failure(law, table.epsilon, 0.1)
 
 
-@statement(64, "prop:adaptive-ora-is-valid", "Proposition E.5", "counterexample")
+@statement("prop:adaptive-ora-is-valid", "Proposition E.5", "counterexample")
 @explained("valid-adaptive-auditing#thm-valid-worst")
 @fails_unless(feedback="one-way")
 @mutants(
@@ -207,7 +207,7 @@ def adaptive_is_valid(feedback: str = "full", failure_probability: float = 1.0) 
         yield f"{name}, β = {beta}", failure(law, table.epsilon, beta), beta
 
 
-@statement(65, "prop:adaptive-ora-is-tight-for-xip", "Proposition E.7")
+@statement("prop:adaptive-ora-is-tight-for-xip", "Proposition E.7")
 @mutants(replaced("feedback", none="none"))
 def xor_in_pairs(
     one_run: float = 0.5, guesses: float = 0.5, accuracy: float = 1.0, feedback: str = "full"
@@ -240,7 +240,7 @@ def _mean_guesses(n: int, feedback: str) -> float:
     return float(law.sum(axis=0) @ np.arange(n + 1))
 
 
-@statement(66, "eq:certain-guesses-of-ora", "Section E.3.2")
+@statement("eq:certain-guesses-of-ora", "Section E.3.2")
 @explained("E-adaptive-auditing#paper-section-e-3-count")
 @correction("n 2^(1−n): if all elements agree, all n of them are guessed.", power=1.0)
 @mutants(varied("power"))
@@ -252,7 +252,7 @@ def certain_guesses_of_ora(power: float = 0.0, base: float = 2.0, exponent: floa
     )
 
 
-@statement(67, "eq:certain-guesses-of-aora", "Section E.3.2")
+@statement("eq:certain-guesses-of-aora", "Section E.3.2")
 @explained("E-adaptive-auditing#paper-section-e-3-count")
 def certain_guesses_of_aora(most: float = 2.0, base: float = 2.0, exponent: float = 1.0) -> Finding:
     """AORA of Count takes 2 − 2^(1−n) certain guesses on average."""
@@ -262,7 +262,7 @@ def certain_guesses_of_aora(most: float = 2.0, base: float = 2.0, exponent: floa
     )
 
 
-@statement(68, "eq:certain-guesses-at-ten", "Section E.3.2")
+@statement("eq:certain-guesses-at-ten", "Section E.3.2")
 @explained("E-adaptive-auditing#paper-section-e-3-count")
 @correction("ORA takes 0.0195: the gain is a factor of 102, not of 1,000.", one_run=0.0195)
 def certain_guesses_at_ten(adaptive: float = 1.998, one_run: float = 0.002) -> Finding:

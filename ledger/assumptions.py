@@ -32,7 +32,7 @@ def _two_surest(n: int, v: int, mu: float) -> tuple[float, Any]:
     return comb(n, 2) * float((taken * chance).sum()) * _STEP**2, below
 
 
-@ours(109, "ours:independent-elements", "This book, after Xiang et al.", "quadrature")
+@ours("ours:independent-elements", "This book, after Xiang et al.", "quadrature")
 @explained("what-an-assumption-buys#prop-assume-independent")
 @mutants(varied("mu_factor", 2), varied("more", 2))
 def independent_elements(mu_factor: float = 1.0, more: float = 1.0) -> Finding:
@@ -53,7 +53,7 @@ def independent_elements(mu_factor: float = 1.0, more: float = 1.0) -> Finding:
     return all_of(equal(exact, 2e-4), at_most(less))
 
 
-@ours(110, "ours:one-size", "This book", "quadrature")
+@ours("ours:one-size", "This book", "quadrature")
 @explained("what-an-assumption-buys#prop-assume-size")
 @mutants(varied("curve", 1), varied("slope", 1))
 @each(equal, 1e-5)
@@ -87,7 +87,7 @@ def _limit(v: int, r: int, groups: int) -> tuple[float, Any, float]:
     return limit, interpolate.CubicSpline(epsilon, logs), float(fdp)
 
 
-@ours(111, "ours:limit-of-any-rule", "This book", "quadrature")
+@ours("ours:limit-of-any-rule", "This book", "quadrature")
 @explained("what-an-assumption-buys#prop-assume-limit")
 @mutants(varied("factor", 1))
 @each(at_most)

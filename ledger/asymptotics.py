@@ -57,7 +57,7 @@ def _strategies() -> dict[str, tuple[float, float, bool]]:
     return strategies
 
 
-@statement(24, "lem:ora-efficacy-and-tightness", "Lemmas 3.3, A.4 and A.17", "closed form")
+@statement("lem:ora-efficacy-and-tightness", "Lemmas 3.3, A.4 and A.17", "closed form")
 @mutants(replaced("tolerance", three_per_cent=0.03), replaced("unlimited", not_asked_for=False))
 @remark(
     "Lemma A.4 says 'auditor with unlimited guesses'. We take this to mean the strategy whose "
@@ -81,7 +81,7 @@ def tight_if_accurate(
     return same_answers(answers)
 
 
-@statement(33, "lem:convergence-of-clopper-pearson-lower", "Lemma A.10", "closed form")
+@statement("lem:convergence-of-clopper-pearson-lower", "Lemma A.10", "closed form")
 @correction(
     "With min(β, 1 − β) in place of β; for β ≤ 1/2 that is the same.", argument="min(β, 1 − β)"
 )
@@ -133,7 +133,7 @@ _NUMBERS_OF_GUESSES: dict[str, Function] = {
 
 
 @statement(
-    34, "lem:convergence-of-clopper-pearson-lower-for-random-variables", "Lemma A.11", "closed form"
+    "lem:convergence-of-clopper-pearson-lower-for-random-variables", "Lemma A.11", "closed form"
 )
 @mutants(
     shifted("limit", 0.03),
@@ -171,7 +171,7 @@ _SEQUENCES_OF_RIGHT_GUESSES: dict[str, Function] = {
 _ACCURACIES_INSIDE = ("1/2", "0.6", "0.99")
 
 
-@statement(35, "lem:privacy-estimations-and-bounds", "Lemma A.12", "counterexample")
+@statement("lem:privacy-estimations-and-bounds", "Lemma A.12", "counterexample")
 @correction(
     "If the accuracy stays between 1/2 and some 1 − η; near 1 the gap in nats can persist, or be "
     "infinite, and below 1/2 the estimate is negative, which no bound is.",
@@ -210,7 +210,7 @@ def _stays_below(success: float, threshold: float, bound: Function, r: int) -> b
     return bool(bound(almost_all(success, r)[1], r) <= threshold)
 
 
-@statement(36, "prop:asymptotic-validity-estimations-and-bounds", "Proposition A.13", "closed form")
+@statement("prop:asymptotic-validity-estimations-and-bounds", "Proposition A.13", "closed form")
 @mutants(
     varied("privacy_level", 1),
     *(
@@ -236,7 +236,7 @@ def estimates_and_bounds_stay_below(privacy_level: float = 1.0, guesses: int = 1
     )
 
 
-@statement(37, "prop:validity-implies-asymptotic-validity", "Proposition A.14", "counterexample")
+@statement("prop:validity-implies-asymptotic-validity", "Proposition A.14", "counterexample")
 @correction(
     "If the number of guesses tends to infinity; one guess of LRR_1 is right with probability "
     "p(1) for every n, and its estimate is then infinite.",
@@ -254,7 +254,6 @@ def valid_in_the_limit(guesses: int | None = 1, privacy_level: float = 1.0) -> F
 
 
 @statement(
-    38,
     "prop:characterization-of-asymptotic-tightness-of-valid-auditors",
     "Proposition A.15",
     "closed form",
@@ -304,7 +303,7 @@ _SEQUENCES: dict[str, tuple[Function, bool]] = {
 }
 
 
-@statement(39, "lem:lower-boundedness-sandwich", "Lemma A.16")
+@statement("lem:lower-boundedness-sandwich", "Lemma A.16")
 @mutants(replaced("stays_below", not_asked_for=False), varied("mean", 1), varied("reached", 1))
 def sandwich(stays_below: bool = True, mean: float = 1.0, reached: float = 1.0) -> Finding:
     """Bounded variables that stay below a number in the limit tend to it in probability if and only
@@ -321,7 +320,7 @@ def sandwich(stays_below: bool = True, mean: float = 1.0, reached: float = 1.0) 
     return same_answers(answers)
 
 
-@statement(40, "lem:classic-auditing-is-tight", "Lemma A.18")
+@statement("lem:classic-auditing-is-tight", "Lemma A.18")
 @mutants(varied("threshold", 1), varied("privacy_level", 1))
 @each(equal)
 def classic_is_tight(threshold: float = 1.0, privacy_level: float = 1.0) -> Cases:
@@ -336,7 +335,7 @@ def classic_is_tight(threshold: float = 1.0, privacy_level: float = 1.0) -> Case
         yield name, max((s for s, _ in successes), default=inf), p(privacy_level * table.epsilon)
 
 
-@statement(41, "prop:ora-is-tight-for-local-randomized-response", "Proposition B.1")
+@statement("prop:ora-is-tight-for-local-randomized-response", "Proposition B.1")
 @mutants(replaced("orientation", pairs_the_other_way_round=-1))
 def randomized_response_is_tight(orientation: int = 1, privacy_level: float = 1.0) -> Finding:
     """Guessing the output of LRR_ε has efficacy p(ε) for every n, so ORA is tight for it."""
@@ -355,7 +354,7 @@ def randomized_response_is_tight(orientation: int = 1, privacy_level: float = 1.
     return all_of(equal(cases()), tight)
 
 
-@statement(79, "text:bound-below-estimation", "Section 3", "counterexample")
+@statement("text:bound-below-estimation", "Section 3", "counterexample")
 @explained("03-problem-setting#prop-problem-below")
 @correction(
     "If β ≤ 1/2 and at least half the guesses are right.", largest_beta=0.5, least_accuracy=0.5

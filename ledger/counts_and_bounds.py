@@ -23,7 +23,7 @@ from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import LocalRandomizedResponse, XorRandomizedResponse
 
 
-@definition(2, "eq:lower-bound", "Section 2", "closed form")
+@definition("eq:lower-bound", "Section 2", "closed form")
 @explained("02-preliminaries#prop-prelim-closed")
 @mutants(shifted("first", 0.03))
 @each(equal, 1e-6)
@@ -44,7 +44,7 @@ def bound_is_a_beta_quantile(
             yield f"({v}, {r})", closed, epsilon_lower_bound(v, r, beta=beta)
 
 
-@definition(3, "eq:logistic", "Section 2", "closed form")
+@definition("eq:logistic", "Section 2", "closed form")
 @explained("02-preliminaries#ch-prelim")
 @each(equal)
 def logistic(rate: float = 1.0, inverse_rate: float = 1.0) -> Cases:
@@ -92,7 +92,7 @@ def bounds_tend(
     return all_of(*findings)
 
 
-@definition(4, "def:ora-asymptotic-tightness", "Definition 3.1", "closed form")
+@definition("def:ora-asymptotic-tightness", "Definition 3.1", "closed form")
 @mutants(replaced("mechanism", at_97_per_cent_of_ε=lambda e: LocalRandomizedResponse(0.97 * e)))
 def bounds_approach_the_level(
     privacy_level: float = 1.0, mechanism: Function = LocalRandomizedResponse
@@ -108,7 +108,7 @@ def bounds_approach_the_level(
     )
 
 
-@definition(5, "def:ora-efficacy", "Definition 3.2")
+@definition("def:ora-efficacy", "Definition 3.2")
 @mutants(replaced("functional", ratio_of_means="ratio of means"))
 def efficacy(power: float = 1.0, functional: str = "mean of ratios") -> Finding:
     """The efficacy is the mean of V/R over coins and outputs (not the ratio of the means)."""
@@ -125,7 +125,7 @@ def efficacy(power: float = 1.0, functional: str = "mean of ratios") -> Finding:
     return equal([("shown or noisy", float(value), float((table.table * accuracy).sum() / 16))])
 
 
-@definition(13, "def:validity", "Definition A.1")
+@definition("def:validity", "Definition A.1")
 @mutants(
     varied("failure_probability", 1, down=WEAKER),
     replaced("bound", estimate=lambda v, r, beta: epsilon_estimate(v, r)),
@@ -155,7 +155,7 @@ def above(success: float, threshold: float, r: int) -> float:
     return chance(success, r, lambda v: epsilon_estimate(v, r) > threshold)
 
 
-@definition(14, "def:asymptotic-validity", "Definition A.2")
+@definition("def:asymptotic-validity", "Definition A.2")
 @mutants(
     varied("privacy_level", 1, up=WEAKER), replaced("audit", all_others_known="all others known")
 )
@@ -181,7 +181,7 @@ def vanish(values: list[float]) -> Finding:
     return Finding(small, approach(values, 0.0, small))
 
 
-@definition(15, "def:asymptotic-tightness", "Definition A.3", "closed form")
+@definition("def:asymptotic-tightness", "Definition A.3", "closed form")
 @mutants(
     varied("privacy_level", 1, down=WEAKER),
     replaced("mechanism", at_97_per_cent_of_ε=lambda e: LocalRandomizedResponse(0.97 * e)),
@@ -196,7 +196,7 @@ def estimates_reach(
     return vanish([1 - above(success, privacy_level - _SLACK, r) for r in _NUMBERS])
 
 
-@definition(16, "def:clopper-pearson-lower", "Definition A.5")
+@definition("def:clopper-pearson-lower", "Definition A.5")
 @mutants(replaced("count", one_more=1))
 @each(equal, 1e-7)
 def clopper_pearson_covers(failure_probability: float = 1.0, count: int = 0) -> Cases:
@@ -237,7 +237,7 @@ def _can_be_coupled(x: NDArray[Any], y: NDArray[Any]) -> bool:
     return bool(program.fun < 1e-9)
 
 
-@definition(17, "def:stochastic-dominance", "Definition A.6")
+@definition("def:stochastic-dominance", "Definition A.6")
 @mutants(replaced("relation", larger_mean="means", largest_value_only="last tail"))
 def dominance(factor: float = 1.0, relation: str = "all tails") -> Finding:
     """X is dominated by Y if P[X > t] ≤ P[Y > t] for all t: then, and only then, the two can be

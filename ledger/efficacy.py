@@ -33,7 +33,7 @@ def _chain(name: str, lowest: float, factors: Sequence[float]) -> Any:
         yield f"{name}, stage {step + 1}", low, factors[step] * high
 
 
-@statement(26, "thm:optimal-efficacy-without-abstentions", "Theorems 5.1 and C.1")
+@statement("thm:optimal-efficacy-without-abstentions", "Theorems 5.1 and C.1")
 @mutants(varied("first", up=WEAKER), varied("second", up=WEAKER), varied("third", up=WEAKER))
 def best_efficacy_of_all(
     rate: float = 1.0, first: float = 1.0, second: float = 1.0, third: float = 1.0
@@ -80,7 +80,7 @@ _RULES: dict[str, Function] = {
 }
 
 
-@statement(27, "thm:optimal-efficacy-with-abstentions", "Theorems 5.2 and C.5")
+@statement("thm:optimal-efficacy-with-abstentions", "Theorems 5.2 and C.5")
 @mutants(replaced("more", one_more=1, one_less=-1), varied("first", up=WEAKER))
 def best_efficacy_of_k(rate: float = 1.0, more: int = 0, first: float = 1.0) -> Finding:
     """The best efficacy with at least k guesses is AE-AC-DDP of the k largest losses, which is at
@@ -106,7 +106,7 @@ def best_efficacy_of_k(rate: float = 1.0, more: int = 0, first: float = 1.0) -> 
     return all_of(equal(equalities()), at_most(steps))
 
 
-@statement(72, "text:threshold-guesser", "Section 5.1, before Theorem 5.2")
+@statement("text:threshold-guesser", "Section 5.1, before Theorem 5.2")
 @explained("05-efficacy#paper-theorem-5-2")
 @correction(
     "Guess exactly k elements, with ties broken in any way. Where the k-th loss and the next are "
@@ -142,7 +142,7 @@ def _pairs() -> list[NDArray[Any]]:
     return [rng.dirichlet(np.ones(6), 2) for _ in range(50)]
 
 
-@statement(42, "lem:log-likelihood-ratio-and-total-variation-distance", "Lemma C.3")
+@statement("lem:log-likelihood-ratio-and-total-variation-distance", "Lemma C.3")
 @each(equal)
 def accuracy_and_distance(rate: float = 1.0, one: float = 1.0, distance: float = 1.0) -> Cases:
     """p(|ℓ|) is max{P, Q} / (P + Q), and its mean under P plus its mean under Q is 1 plus their
@@ -156,7 +156,7 @@ def accuracy_and_distance(rate: float = 1.0, one: float = 1.0, distance: float =
         yield f"pair {index}", float((a + b) @ identity), right
 
 
-@statement(43, "prop:optimal-efficacy-and-total-variation-distance", "Proposition C.4")
+@statement("prop:optimal-efficacy-and-total-variation-distance", "Proposition C.4")
 def efficacy_is_total_variation(base: float = 0.5, factor: float = 0.5) -> Finding:
     """The best efficacy without abstentions is 1/2 plus half the mean total variation distance."""
     return equal(
@@ -165,7 +165,7 @@ def efficacy_is_total_variation(base: float = 0.5, factor: float = 0.5) -> Findi
     )
 
 
-@statement(44, "lem:efficacy-is-mean-of-success-probabilities", "Lemma C.6")
+@statement("lem:efficacy-is-mean-of-success-probabilities", "Lemma C.6")
 @mutants(replaced("tau", with_abstentions=LN3))
 @remark(
     "The lemma itself does not say that the guesser never abstains; its section says so before "
@@ -199,7 +199,7 @@ def laplace_by_quadrature(epsilon: float) -> float:
     return float(2 * (integrate.quad(larger, 0, 1)[0] + integrate.quad(larger, 1, inf)[0]))
 
 
-@statement(54, "prop:local-laplace-efficacy-without-abstentions", "Proposition C.13", "quadrature")
+@statement("prop:local-laplace-efficacy-without-abstentions", "Proposition C.13", "quadrature")
 @each(equal, 1e-7)
 def local_laplace_efficacy(half: float = 0.5, rate: float = 0.5) -> Cases:
     """Local Laplace without abstentions has efficacy 1 − exp(−ε/2)/2."""
@@ -213,7 +213,7 @@ def _figure_4() -> pd.DataFrame:
     return local_laplace((1.0, 2.0, 4.0, 8.0), n=10_000, trials=200, seed=1)
 
 
-@statement(55, "fig:results-of-ora-for-local-laplace", "Figure 4", "Monte Carlo")
+@statement("fig:results-of-ora-for-local-laplace", "Figure 4", "Monte Carlo")
 @explained("C-efficacy-in-detail#fig-effc-laplace")
 @mutants(replaced("side", above="above"))
 def figure_of_local_laplace(privacy_level: float = 1.0, side: str = "below") -> Finding:

@@ -2,7 +2,7 @@
 
 A row of the ledger is a check, a function under decorators that say the rest about its claim::
 
-    @statement(66, "eq:certain-guesses-of-ora", "Section E.3.2")
+    @statement("eq:certain-guesses-of-ora", "Section E.3.2")
     @explained("E-adaptive-auditing#paper-section-e-3-count")
     @correction("n 2^(1−n): if all elements agree, all n of them are guessed.", power=1.0)
     @mutants(varied("power"))
@@ -13,7 +13,7 @@ The docstring is the claim, in our words. The arguments are its parts: constants
 directions; their defaults are what the paper states. The check tries them on cases that are
 computed from mechanisms, tables, games and laws, and returns whether the claim holds, with its
 evidence. The verdict follows from the finding about the version that the paper states and, if that
-does not hold, from the finding about our correction.
+does not hold, from the finding about our correction. The file ``rows.txt`` numbers the rows.
 
 A claim also has mutants. Each changes one part a little: a constant goes up or down by a few
 percent, a condition is dropped, a direction is reversed. Constants that are stated as a ``float``
@@ -26,12 +26,13 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, wraps
 from itertools import product
 from math import inf
+from pathlib import Path
 from typing import Any, Literal
 
-from ledger.findings import Check
+from ledger.findings import Check, Finding
 from ledger.mutants import Mutant, varied
 
 HOLDS = "holds"
@@ -159,12 +160,8 @@ class Claim:
         for mutant in self.mutants:
             parts = {**accepted, mutant.part: mutant.change(accepted[mutant.part])}
             (passed if self.check(**parts).holds else rejected).append(mutant)
-        verdict = replace(verdict, rejected=tuple(rejected), passed=tuple(passed))
-        return (
-            replace(verdict, finest=self._finest(accepted))
-            if self.kind == "Monte Carlo"
-            else verdict
-        )
+        finest = self._finest(accepted) if self.kind == "Monte Carlo" else {}
+        return replace(verdict, rejected=tuple(rejected), passed=tuple(passed), finest=finest)
 
     def _finest(self, accepted: Mapping[str, Any]) -> dict[str, float]:
         """Of up and down the worse; one of them does not count if that makes the claim weaker."""
@@ -185,8 +182,11 @@ class Claim:
 # -------------------------------------------------------- decorators that enter a claim
 
 
-#: The claims by number, filled by the modules of this package when they are imported.
-_LEDGER: dict[int, Claim] = {}
+#: The labels of all claims, in order. The book names rows by number: new ones go to the end.
+_ROWS = Path(__file__).with_name("rows.txt").read_text(encoding="utf-8").split()
+
+#: The claims by label, filled by the modules of this package when they are imported.
+_LEDGER: dict[str, Claim] = {}
 
 #: The chapters of the paper's sections and appendices.
 _CHAPTERS = ["02-preliminaries", "03-problem-setting", "04-the-gaps", "05-efficacy", "06-dp-sgd"]
@@ -196,27 +196,50 @@ _CHAPTERS += ["D-dp-sgd-in-detail", "E-adaptive-auditing"]
 
 def claims() -> list[Claim]:
     """All claims, in order."""
-    return [_LEDGER[number] for number in sorted(_LEDGER)]
+    return [_LEDGER[label] for label in _ROWS if label in _LEDGER]
 
 
-def _enter(
-    sort: str, number: int, label: str, place: str, kind: Kind = "exact enumeration"
-) -> Decorator:
+def _enter(sort: str, label: str, place: str, kind: Kind = "exact enumeration") -> Decorator:
     """Enter a check in the ledger; the other decorators stand below and have run before."""
 
     def enter(check: Check) -> Check:
-        if number in _LEDGER or any(label == other.label for other in _LEDGER.values()):
-            raise ValueError(f"claim {number} ({label}) is in the ledger already")
+        if label in _LEDGER:
+            raise ValueError(f"label must be new in the ledger, got {label}")
+        if label not in _ROWS:
+            raise ValueError(f"label must be a line of ledger/rows.txt, got {label}")
         parameters = inspect.signature(check).parameters.values()
         stated = {parameter.name: parameter.default for parameter in parameters}
         words = " ".join((check.__doc__ or "").split())
         details = {"expected": IMPLEMENTED if sort == DEFINITION else HOLDS, **_details(check)}
         details.setdefault("explained", _own_place(place))
         details["mutants"] = _all_mutants(stated, details.get("mutants", ()))
-        _LEDGER[number] = Claim(number, label, sort, place, kind, words, check, stated, **details)
-        return check
+        strict, number = _with_known_words(check, stated, details), _ROWS.index(label) + 1
+        _LEDGER[label] = Claim(number, label, sort, place, kind, words, strict, stated, **details)
+        return strict
 
     return enter
+
+
+def _with_known_words(check: Check, stated: Mapping[str, Any], details: dict[str, Any]) -> Check:
+    """The check, with an error for words that no version or mutant of the claim has.
+
+    Without it, a check that asks for one of two words would take any other for the second.
+    """
+    versions = [stated, details.get("corrected") or {}, details.get("control") or {}]
+    words = {part: set[str]() for part, value in stated.items() if isinstance(value, str)}
+    for part, known in words.items():
+        known |= {version[part] for version in versions if part in version}
+        known |= {m.change(stated[part]) for m in details["mutants"] if m.part == part}
+
+    @wraps(check)
+    def strict(**parts: Any) -> Finding:
+        for part in words.keys() & parts.keys():
+            if parts[part] not in words[part]:
+                allowed = ", ".join(sorted(words[part]))
+                raise ValueError(f"{part} must be one of {allowed}, got {part}={parts[part]!r}")
+        return check(**parts)
+
+    return strict
 
 
 def _all_mutants(stated: Mapping[str, Any], listed: Sequence[Mutant]) -> tuple[Mutant, ...]:
@@ -232,7 +255,7 @@ def _all_mutants(stated: Mapping[str, Any], listed: Sequence[Mutant]) -> tuple[M
     return tuple(mutant for family in families.values() for mutant in family)
 
 
-#: A claim of each sort: its number, which orders the ledger, label, place and kind of check.
+#: A claim of each sort: its label, its place and its kind of check.
 statement, definition, ours = (partial(_enter, sort) for sort in (STATEMENT, DEFINITION, OURS))
 
 

@@ -106,7 +106,7 @@ def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
     return cases
 
 
-@ours(87, "ours:exact-p-value", "This book", "linear program")
+@ours("ours:exact-p-value", "This book", "linear program")
 @explained("exact-bound#thm-exact-fixed")
 @remark("The linear program runs over all tables of up to four elements, not over a class of laws.")
 @each(equal, 1e-6)
@@ -150,7 +150,7 @@ def _best_with_feedback(
     return best_table(n, outputs, wins, epsilon, delta)
 
 
-@ours(99, "ours:list-is-no-feedback", "This book", "linear program")
+@ours("ours:list-is-no-feedback", "This book", "linear program")
 @explained("valid-adaptive-auditing#thm-exact-told")
 @mutants(replaced("stops", before_the_end=True))
 @remark(
@@ -178,7 +178,7 @@ def list_is_no_feedback(tail: float = 1.0, price: float = 1.0, stops: bool = Fal
         yield name, value, _best_with_feedback(c, epsilon, delta, stops)
 
 
-@ours(88, "ours:extremal-response", "This book")
+@ours("ours:extremal-response", "This book")
 @explained("exact-bound#thm-exact-fixed")
 @each(equal)
 def exact_p_value_is_attained(tail: float = 1.0, delta: float = 1.0) -> Cases:
@@ -206,7 +206,7 @@ def _tails(r: int, epsilon: float) -> list[tuple[int, float, float]]:
     ]
 
 
-@ours(89, "ours:steinke-for-small-tails", "This book, on Steinke et al.")
+@ours("ours:steinke-for-small-tails", "This book, on Steinke et al.")
 @explained("exact-bound#prop-exact-usual")
 @mutants(
     varied("two", up=WEAKER, down="whether 1 would do in place of 2 is an open question"),
@@ -271,7 +271,7 @@ def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
     ]
 
 
-@ours(90, "ours:random-number-of-guesses", "This book", "linear program")
+@ours("ours:random-number-of-guesses", "This book", "linear program")
 @explained("exact-bound#thm-exact-random")
 @mutants(replaced("joined", the_worst_r_alone=False))
 def random_number_of_guesses(tail: float = 1.0, price: float = 1.0, joined: bool = True) -> Finding:
@@ -360,7 +360,7 @@ def _mechanism_of_two_faces_is_private() -> Finding:
     return at_most([("δ", Channel(np.array(shown + noisy)).delta(epsilon), delta)])
 
 
-@ours(91, "ours:random-r-needs-another-rule", "This book", "linear program")
+@ours("ours:random-r-needs-another-rule", "This book", "linear program")
 @explained("exact-bound#thm-exact-split")
 @mutants(
     replaced("rule", of_Steinke_et_al="steinke", exact="exact"),
@@ -387,7 +387,7 @@ def random_r_needs_another_rule(rule: str = "split", failure_probability: float 
     return all_of(_mechanism_of_two_faces_is_private(), at_most(cases(), 1e-7))
 
 
-@ours(92, "ours:bounded-damage", "This book, on Steinke et al.", "linear program")
+@ours("ours:bounded-damage", "This book, on Steinke et al.", "linear program")
 @explained("exact-bound#prop-exact-usual")
 @mutants(varied("two", up=WEAKER), varied("one", down=WEAKER), replaced("two", no_damage=1.0))
 @remark(
@@ -426,7 +426,7 @@ def _budget_cases() -> list[tuple[int, int, float, float, float]]:
     return cases
 
 
-@ours(93, "ours:fixed-budget", "This book", "linear program")
+@ours("ours:fixed-budget", "This book", "linear program")
 @explained("exact-bound#prop-exact-budget")
 @mutants(replaced("size", one_less="k − 1"))
 @each(equal, 1e-6)

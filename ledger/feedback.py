@@ -28,7 +28,7 @@ def _worst_failure_of_response(epsilon: float, n: int, beta: float) -> float:
     return best_mean(table, exceeds(n, epsilon, beta), feedback="full")
 
 
-@ours(84, "ours:worst-case-of-full-feedback", "This book")
+@ours("ours:worst-case-of-full-feedback", "This book")
 @explained("valid-adaptive-auditing#thm-valid-worst")
 @mutants(varied("factor"), replaced("factor", no_more_than_β=None))
 def worst_case_of_full_feedback(factor: float | None = 1.0) -> Finding:
@@ -53,7 +53,7 @@ def worst_case_of_full_feedback(factor: float | None = 1.0) -> Finding:
     return all_of(at_most(limits), equal(attained))
 
 
-@ours(85, "ours:anytime-bound", "This book")
+@ours("ours:anytime-bound", "This book")
 @explained("valid-adaptive-auditing#thm-valid-anytime")
 @mutants(
     varied("failure_probability", down=WEAKER), replaced("failure_probability", twice_that=2.0)
@@ -75,7 +75,7 @@ def anytime_bound_is_valid(failure_probability: float = 1.0) -> Cases:
         yield f"ε = {epsilon:g}, β = {beta}, n = {n}", worst, beta
 
 
-@ours(95, "ours:one-threshold-fails", "This book")
+@ours("ours:one-threshold-fails", "This book")
 @explained("valid-adaptive-auditing#prop-valid-muting")
 @mutants(replaced("feedback", none="none"))
 def one_threshold_fails(
@@ -140,7 +140,7 @@ def _guessers(count: int, seed: int) -> Iterable[Function]:
         yield decide
 
 
-@ours(86, "ours:one-way-is-no-feedback", "This book")
+@ours("ours:one-way-is-no-feedback", "This book")
 @explained("valid-adaptive-auditing#thm-valid-laws")
 @mutants(replaced("feedback", full="full"), varied("factor", up=WEAKER))
 @each(at_most)
@@ -234,7 +234,7 @@ def _lead(*least: int, most: int = 1) -> Payoffs:
     )
 
 
-@ours(100, "ours:full-feedback-and-delta", "This book", "linear program")
+@ours("ours:full-feedback-and-delta", "This book", "linear program")
 @explained("valid-adaptive-auditing#prop-valid-delta")
 @mutants(varied("factor", up=WEAKER), replaced("luck", at_the_last_guess="last"))
 @each(at_most, 1e-7)
@@ -251,7 +251,7 @@ def full_feedback_and_delta(factor: float = 1.0, luck: str = "ever") -> Cases:
             yield name, _most_per_leak(tuple(wins), chance, growth), factor * (1 - q)
 
 
-@ours(101, "ours:settled-order", "This book", "linear program")
+@ours("ours:settled-order", "This book", "linear program")
 @explained("valid-adaptive-auditing#thm-valid-order")
 @mutants(varied("factor", up=WEAKER), replaced("missing", not_counted="not counted"))
 @each(at_most, 1e-7)
@@ -271,7 +271,7 @@ def settled_order(factor: float = 1.0, missing: str = "wrong") -> Cases:
             yield name, _most_per_leak(tuple(wins), luck, growth), factor * most
 
 
-@ours(105, "ours:smoothing", "This book", "linear program")
+@ours("ours:smoothing", "This book", "linear program")
 @explained("valid-adaptive-auditing#thm-valid-smoothing")
 @mutants(
     varied("factor", 2, up=WEAKER), replaced("window", one_more=1), replaced("spread", not_drawn=0)
@@ -295,7 +295,7 @@ def smoothing(factor: float = 1.0, window: int = 0, spread: int = 1) -> Cases:
             yield name, _most_per_leak(tuple(got / most), chance, growth), limit
 
 
-@ours(106, "ours:any-order", "This book", "closed form")
+@ours("ours:any-order", "This book", "closed form")
 @explained("valid-adaptive-auditing#cor-valid-means")
 @mutants(varied("price", 2), varied("half", 2), replaced("rises", reversed=-1))
 def any_order(price: float = 1.0, half: float = 0.5, rises: int = 1) -> Finding:

@@ -31,7 +31,7 @@ def _strict_stages(table: Channel) -> tuple[bool, ...]:
     return tuple(bool(b - a > 1e-9) for a, b in pairwise(chain))
 
 
-@statement(25, "sec:the-gap", "Section 4")
+@statement("sec:the-gap", "Section 4")
 @explained("04-the-gaps#ch-gaps")
 @mutants(
     replaced(
@@ -57,7 +57,7 @@ def _best_of(mechanism: Any, n: int, k: int) -> float:
     return best_mean(channel(mechanism, n), accuracy_values(n, k))
 
 
-@statement(46, "prop:ora-efficacy-for-nas", "Proposition B.3")
+@statement("prop:ora-efficacy-for-nas", "Proposition B.3")
 def name_and_shame(base: float = 0.5, gain: float = 0.5, power: float = 1.0) -> Finding:
     """With unlimited guesses the efficacy for Name and Shame tends to 1/2: with k guesses it is 1/2
     + 1/(2k), where the output names its owner.
@@ -87,7 +87,7 @@ def _one_sure_guess(k: int) -> float:
     return float(weight @ epsilon_lower_bound(v + 1, k))
 
 
-@statement(47, "cor:ora-is-not-tight-for-nas", "Corollary B.4", "closed form")
+@statement("cor:ora-is-not-tight-for-nas", "Corollary B.4", "closed form")
 @mutants(shifted("limit", 0.03), replaced("guesses", one_for_ever="one for ever"))
 def name_and_shame_is_not_tight(
     efficacy: float = 0.5, limit: float = 0.0, guesses: str = "unlimited"
@@ -112,7 +112,7 @@ def _efficacy_where_certain(mechanism: Any, n: int) -> float:
     return float((law * v / (r + 1)).sum() / law.sum())
 
 
-@statement(48, "prop:ora-efficacy-for-aon", "Proposition B.6")
+@statement("prop:ora-efficacy-for-aon", "Proposition B.6")
 @mutants(replaced("silent_audits", dropped="dropped"))
 def all_or_nothing(
     base: float = 0.5, slope: float = 0.5, silent_audits: str = "not allowed"
@@ -131,7 +131,7 @@ def all_or_nothing(
     )
 
 
-@statement(49, "cor:ora-is-not-tight-for-aon", "Corollary B.7", "closed form")
+@statement("cor:ora-is-not-tight-for-aon", "Corollary B.7", "closed form")
 def all_or_nothing_is_not_tight(factor: float = 1.0) -> Finding:
     """ORA is not tight for All or Nothing: the bound grows without limit only with probability p <
     1.
@@ -153,7 +153,7 @@ def all_or_nothing_is_not_tight(factor: float = 1.0) -> Finding:
     return all_of(equal(structure()), *limits)
 
 
-@statement(50, "prop:ora-efficacy-for-xor", "Proposition B.9")
+@statement("prop:ora-efficacy-for-xor", "Proposition B.9")
 @mutants(replaced("least", from_one_bit_on=1))
 def xor(least: int = 2, efficacy: float = 0.5) -> Finding:
     """XOR of n ≥ 2 bits has efficacy 1/2, for any number of guesses."""
@@ -189,7 +189,7 @@ def _success_laws(n: int) -> dict[str, NDArray[Any]]:
     return laws
 
 
-@statement(51, "cor:ora-is-not-tight-for-xor", "Corollary B.10", "closed form")
+@statement("cor:ora-is-not-tight-for-xor", "Corollary B.10", "closed form")
 @mutants(
     varied("success", 1),
     replaced("left_out", none_so_that_all_are_independent=0),
@@ -231,7 +231,7 @@ def _sampled_levels() -> list[tuple[str, float, float]]:
     ]
 
 
-@statement(76, "text:sampling-adds-privacy", "Appendix B, closing remark")
+@statement("text:sampling-adds-privacy", "Appendix B, closing remark")
 @explained("B-gaps-in-detail#prop-gapsb-sampling")
 @mutants(varied("factor", up=WEAKER))
 @remark(

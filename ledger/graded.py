@@ -44,7 +44,7 @@ def _luck_and_leak(w: Any, s: int, q: float, width: int | None) -> tuple[float, 
     return 1 - chance(0, np.full(w.size, q), w), (1 - q) * float(integrals.max())
 
 
-@ours(107, "ours:graded-guesses", "This book", "linear program")
+@ours("ours:graded-guesses", "This book", "linear program")
 @explained("how-much-can-one-run-show#thm-much-graded")
 @mutants(varied("luck", 2, up=WEAKER), varied("leak", 2, up=WEAKER), replaced("width", one_point=1))
 @remark("The linear program is over all tables. It reaches the bound, but not in the last case.")

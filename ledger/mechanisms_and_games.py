@@ -32,7 +32,7 @@ from oralib.mechanisms.sets import Count, CountInSets, Xor, XorInPairs, XorRando
 _RESPONSE = LocalRandomizedResponse(LN3)
 
 
-@definition(6, "def:local-algorithms", "Definition 4.1")
+@definition("def:local-algorithms", "Definition 4.1")
 @mutants(
     replaced("together", in_3_per_cent_of_all_runs=0.03),
     replaced("mechanism", name_and_shame=NameAndShame(), count_in_pairs=CountInSets(2)),
@@ -62,7 +62,7 @@ def table_is_a_product(together: float = 0.0, mechanism: DiscreteMechanism = _RE
     return equal(cases())
 
 
-@definition(7, "def:local-randomized-response", "Definition 4.2")
+@definition("def:local-randomized-response", "Definition 4.2")
 @each(equal)
 def level_of_randomized_response(rate: float = 1.0) -> Cases:
     """LRR_ε tells the truth with probability p(ε) on each element, and its privacy level is ε."""
@@ -73,7 +73,7 @@ def level_of_randomized_response(rate: float = 1.0) -> Cases:
         yield f"ε = {epsilon}, n = {n}", float(np.abs(own - table).max()), 0.0
 
 
-@definition(10, "def:count-in-sets", "Definition 6.1")
+@definition("def:count-in-sets", "Definition 6.1")
 @mutants(
     replaced("s", one=1, three=3),
     replaced("start", one_later=1),
@@ -116,7 +116,7 @@ def _one_run_of_count(guesser: str) -> Counts:
     return one_run(Count(), _PLAYERS[guesser], 4, trials=50_000, seed=1)
 
 
-@definition(11, "alg:one-run-auditing-auditor", "Algorithm 1", "Monte Carlo")
+@definition("alg:one-run-auditing-auditor", "Algorithm 1", "Monte Carlo")
 @explained("02-preliminaries#paper-algorithm-1")
 @mutants(replaced("feedback", full="full"))
 def one_run_counts(coin: float = 0.5, feedback: str = "none") -> Finding:
@@ -145,7 +145,7 @@ def _classic_runs() -> Counts:
     return classic(XorRandomizedResponse(LN3), ThresholdGuesser(), 10, **game)
 
 
-@definition(12, "alg:classic-auditor", "Algorithm 2", "Monte Carlo")
+@definition("alg:classic-auditor", "Algorithm 2", "Monte Carlo")
 @explained("A-guessing-based-auditing#paper-algorithm-2")
 def classic_counts(success: float = 0.75) -> Finding:
     """The classic auditor flips one coin per run and knows the rest, so its successes on XRR are
@@ -171,7 +171,7 @@ _NOT_PRIVATE: dict[str, tuple[Any, int]] = {
 }
 
 
-@definition(18, "def:mechanisms", "Definitions B.2, B.5, B.8, C.12, E.1, E.6, Section D.2")
+@definition("def:mechanisms", "Definitions B.2, B.5, B.8, C.12, E.1, E.6, Section D.2")
 @mutants(replaced("others", ε_30=30.0))
 @each(equal)
 def levels_of_the_examples(xrr: float = 1.0, laplace: float = 1.0, others: float = inf) -> Cases:
@@ -201,7 +201,7 @@ def _steps_of_training() -> tuple[float, float, int]:
     return float(step.mean()), float(step.var(ddof=1)), step.size
 
 
-@definition(21, "alg:dp-sgd", "Algorithm 3", "Monte Carlo")
+@definition("alg:dp-sgd", "Algorithm 3", "Monte Carlo")
 @explained("D-dp-sgd-in-detail#paper-algorithm-3")
 def noisy_steps(
     rate: float = 0.3, sigma: float = 1.7, clip: float = 2.0, learning_rate: float = 0.1
@@ -217,7 +217,7 @@ def noisy_steps(
     return near([mean, ("its variance", spread, spread * float(np.sqrt(2 / size)), variance)])
 
 
-@definition(22, "def:full-knowledge-ora", "Section E.1")
+@definition("def:full-knowledge-ora", "Section E.1")
 @explained("E-adaptive-auditing#paper-section-e-1-full-knowledge")
 @mutants(replaced("together", independently=0.97))
 @each(equal)
@@ -264,7 +264,7 @@ def adaptive_law_by_definition(table: Channel, tau: float, revealed: str) -> NDA
     return law
 
 
-@definition(23, "def:adaptive-ora", "Definition E.3")
+@definition("def:adaptive-ora", "Definition E.3")
 @mutants(
     replaced("revealed", abstained_only="abstained only", guessed_only="guessed only", none="none")
 )

@@ -46,7 +46,7 @@ def _best_and_ceiling(n: int, d: int, rate: float, sigma: float) -> tuple[float,
     return -best.fun, placement_ceiling(dpsgd, n)
 
 
-@ours(108, "ours:placement-ceiling", "This book", "linear program")
+@ours("ours:placement-ceiling", "This book", "linear program")
 @explained("how-much-can-one-run-show#prop-much-strangers")
 @mutants(
     varied("factor", 1),

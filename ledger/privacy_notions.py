@@ -21,7 +21,7 @@ from oralib.channel import Channel, channel
 from oralib.mechanisms import Count, LocalRandomizedResponse, XorRandomizedResponse, sign_vectors
 
 
-@definition(1, "def:differential-privacy", "Definition 2.1")
+@definition("def:differential-privacy", "Definition 2.1")
 @mutants(replaced("differences", two=2, none=0))
 @each(equal)
 def privacy_level(differences: int = 1, factor: float = 1.0) -> Cases:
@@ -44,7 +44,7 @@ def _mean_success(table: Channel, guesses: NDArray[Any]) -> float:
     return float((table.table * right).sum() / table.table.shape[1])
 
 
-@statement(8, "eq:maximum-likelihood-guesser", "Section 5")
+@statement("eq:maximum-likelihood-guesser", "Section 5")
 @explained("05-efficacy#paper-section-5-guesser")
 @correction(
     "It is minus that sign: the loss ln P[o | −1] / P[o | 1] is positive where −1 is the likelier "
@@ -98,7 +98,7 @@ def sampled_tables() -> dict[str, SampledChannel]:
     return tables
 
 
-@definition(9, "eq:ddp-levels", "Section 5")
+@definition("eq:ddp-levels", "Section 5")
 @explained("05-efficacy#paper-section-5-relaxations")
 @mutants(replaced("order", best_of_means="best of means"))
 @each(equal)
@@ -125,7 +125,7 @@ def relaxations(rate: float = 1.0, order: str = "mean of best") -> Cases:
         yield name, table.ae_ac_ddp, best_accuracy(name, table.n)
 
 
-@definition(75, "eq:distributional-privacy-loss", "Section 5")
+@definition("eq:distributional-privacy-loss", "Section 5")
 @explained("05-efficacy#paper-section-5-general")
 @mutants(replaced("others", uniform="uniform", likeliest="likeliest"))
 @each(equal)
@@ -150,7 +150,7 @@ def general_loss(factor: float = 1.0, others: str = "drawn from Θ") -> Cases:
             yield f"|X| = {size}, n = {n}", float(np.abs(loss - own).max()), 0.0
 
 
-@definition(19, "def:max-divergence-total-variation-distance", "Definition C.2")
+@definition("def:max-divergence-total-variation-distance", "Definition C.2")
 def distances(divergence: float = 1.0, half: float = 0.5) -> Finding:
     """The max-divergence, the largest ln P(x)/Q(x), is the largest ln P(A)/Q(A) over events A; the
     total variation distance, half the sum of |P(x) − Q(x)|, is the largest P(A) − Q(A).
@@ -203,7 +203,7 @@ def _least_gap(index: int) -> float:
     return float(min(a for a in grid if probably_approximately_rr(table, LN3, 1.0, a)[index]))
 
 
-@definition(20, "def:probably-approximately-randomized-response", "Section C.3")
+@definition("def:probably-approximately-randomized-response", "Section C.3")
 @explained("C-efficacy-in-detail#paper-section-c-3-probably")
 def probably_approximately(share: float = 0.75, gap: float = 0.25, others: float = 0.15) -> Finding:
     """An ε-DP algorithm is (p, a)-probably approximately RR_ε in an index if for a share of at

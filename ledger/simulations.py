@@ -48,9 +48,7 @@ def _figure_1() -> pd.DataFrame:
     return experiments.taken_guesses(seed=1)
 
 
-@statement(
-    69, "fig:effect-of-taken-guesses-number-single-epsilon", "Figures 1 and 5", "Monte Carlo"
-)
+@statement("fig:effect-of-taken-guesses-number-single-epsilon", "Figures 1 and 5", "Monte Carlo")
 @explained("05-efficacy#fig-eff-tradeoff")
 @mutants(
     replaced("efficacy", rises_with_k=1),
@@ -89,10 +87,7 @@ _WITHIN_ERRORS = "within three of the standard errors that the paper quotes"
 
 
 @statement(
-    70,
-    "fig:effect-of-elements-number-single-epsilon",
-    "Figures 2 and 6, Section 6.2",
-    "Monte Carlo",
+    "fig:effect-of-elements-number-single-epsilon", "Figures 2 and 6, Section 6.2", "Monte Carlo"
 )
 @explained("06-dp-sgd#fig-dpsgd-tradeoff")
 @mutants(
@@ -162,7 +157,7 @@ def _without_feedback(ratio: int, delta: float) -> float:
     return mean_bound(law, delta=delta)
 
 
-@statement(71, "fig:dp-sgd-ora-vs-aora", "Figure 3, Section 6.3", "Monte Carlo")
+@statement("fig:dp-sgd-ora-vs-aora", "Figure 3, Section 6.3", "Monte Carlo")
 @explained("06-dp-sgd#fig-dpsgd-adaptive")
 @mutants(
     replaced("best", two=2, twelve=12),
@@ -238,7 +233,7 @@ _NO_DIRECTION = (
 )
 
 
-@statement(82, "fig:effect-of-taken-guesses-number-multiple-epsilons", "Figure 7", "Monte Carlo")
+@statement("fig:effect-of-taken-guesses-number-multiple-epsilons", "Figure 7", "Monte Carlo")
 @explained("D-dp-sgd-in-detail#fig-detail-seven")
 @mutants(replaced("effect", none=False), replaced("direction", falls_with_ε=-1))
 @remark(_NO_DIRECTION)
@@ -249,7 +244,7 @@ def figure_of_guesses_by_epsilon(effect: bool = True, direction: int = 1) -> Fin
     return _has_effect(_by_epsilon("guesses"), effect, direction)
 
 
-@statement(83, "fig:effect-of-elements-number-multiple-epsilons", "Figure 8", "Monte Carlo")
+@statement("fig:effect-of-elements-number-multiple-epsilons", "Figure 8", "Monte Carlo")
 @explained("D-dp-sgd-in-detail#fig-detail-eight")
 @mutants(replaced("effect", none=False), replaced("direction", falls_with_ε=-1))
 @remark(_NO_DIRECTION)
@@ -273,7 +268,7 @@ def _exact_means_of_figure_9() -> dict[str, list[float]]:
     }
 
 
-@statement(73, "fig:ora-and-aora-of-count-in-sets", "Figure 9", "Monte Carlo")
+@statement("fig:ora-and-aora-of-count-in-sets", "Figure 9", "Monte Carlo")
 @explained("E-adaptive-auditing#fig-adapt-cis")
 @mutants(replaced("ora", rises=1), replaced("adaptive", falls=-1))
 @remark("The means of the exact laws are varied too: the simulation is compared with them.")
@@ -313,7 +308,7 @@ def _share_left(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
     return share, float(residual.std(ddof=1) / sqrt(counts.trials) / pure.mean())
 
 
-@statement(74, "footnote:essentially-identical", "Section 6, footnote", "Monte Carlo")
+@statement("footnote:essentially-identical", "Section 6, footnote", "Monte Carlo")
 @explained("paper-check#sec-corr-delta")
 @mutants(varied("lost", 20, up=WEAKER))
 @remark(
@@ -334,7 +329,7 @@ def delta_hardly_matters(lost: float = 0.04) -> Cases:
 # ------------------------------------------------------------------ beyond what we judge
 
 
-@ours(96, "ours:many-elements-cost", "This book, beyond the quoted settings", "Monte Carlo")
+@ours("ours:many-elements-cost", "This book, beyond the quoted settings", "Monte Carlo")
 @explained("paper-check#sec-corr-delta")
 @mutants(varied("steinke", up=TOO_SMALL, down=TOO_SMALL), varied("steinke", 10))
 def many_elements_cost(steinke: float = 0.12, exact: float = 0.81, few: float = 0.852) -> Finding:
@@ -351,7 +346,7 @@ def many_elements_cost(steinke: float = 0.12, exact: float = 0.81, few: float = 
     )
 
 
-@ours(97, "ours:adaptive-beyond-forty", "This book, beyond what we judge", "Monte Carlo")
+@ours("ours:adaptive-beyond-forty", "This book, beyond what we judge", "Monte Carlo")
 @explained("06-dp-sgd#fig-dpsgd-adaptive")
 @mutants(replaced("steinke", rises=1, stays=0), replaced("valid", falls=-1, rises=1))
 def adaptive_beyond_forty(steinke: int = -1, valid: int = 0) -> Finding:
@@ -376,7 +371,7 @@ def _best_bounds() -> pd.DataFrame:
     return pd.read_csv(book_file("data/best-bounds.csv"), index_col="method")
 
 
-@ours(102, "ours:best-bound", "This book", "Monte Carlo")
+@ours("ours:best-bound", "This book", "Monte Carlo")
 @explained("how-much-can-one-run-show#fig-much-table")
 @remark("From the table stored with the book; its rows take minutes to compute.")
 def best_bound(bound: float = 0.984, gain: float = 1.63) -> Finding:
@@ -407,7 +402,7 @@ def _isolated_counts(n: int, k: int) -> Counts:
     return simulate_likelihood(training, k, sees="steps", trials=400, seed=1)
 
 
-@ours(103, "ours:ceiling", "This book", "Monte Carlo")
+@ours("ours:ceiling", "This book", "Monte Carlo")
 @explained("how-much-can-one-run-show#sec-much-ceiling")
 @mutants(replaced("rest", nothing=0.0))
 def ceiling(factor: float = 1.0, rest: float = 0.01) -> Finding:
@@ -424,7 +419,7 @@ def ceiling(factor: float = 1.0, rest: float = 0.01) -> Finding:
     return all_of(at_most(shared), at_most(isolated, 0.0))
 
 
-@ours(104, "ours:dropping-is-free", "This book", "quadrature")
+@ours("ours:dropping-is-free", "This book", "quadrature")
 @explained("how-much-can-one-run-show#prop-much-dropping")
 @mutants(varied("factor", up=WEAKER), replaced("dropped", by_a_coin="by a coin"))
 @each(at_most)

@@ -74,10 +74,19 @@ def test_all_mutants_are_rejected_or_excused(claim):
         ("52", {"lower": 1.01}),
         ("53", {"share": 0.992}),
         ("21", {"rate": 0.303}),
+        ("28", {"certainty": 0.996}),
+        ("58", {"limit": 0.501}),
     ],
 )
 def test_false_variants_that_an_earlier_ledger_let_pass(number, changed):
     assert not ledger.find(number).check(**changed).holds
+
+
+@pytest.mark.parametrize("claim", LEDGER, ids=lambda claim: claim.label)
+def test_a_word_that_no_version_of_the_claim_has_is_an_error(claim):
+    for part in (part for part, value in claim.stated.items() if isinstance(value, str)):
+        with pytest.raises(ValueError, match=f"{part} must be one of .*, got {part}='nonsense'"):
+            claim.check(**{part: "nonsense"})
 
 
 def test_claims_are_explained_in_the_book():
@@ -172,8 +181,9 @@ def test_what_is_equal_up_to_rounding_is_equal_and_the_first_is_taken():
 def test_a_row_is_a_check_and_its_decorators(monkeypatch):
     """Docstring and defaults are the claim; numbers without mutants are varied on both sides."""
     monkeypatch.setattr(entries, "_LEDGER", {})
+    monkeypatch.setattr(entries, "_ROWS", ["lem:other", "lem:toy", "x"])
 
-    @entries.statement(7, "lem:toy", "Lemmas A.4 and B.2", "closed form")
+    @entries.statement("lem:toy", "Lemmas A.4 and B.2", "closed form")
     @entries.correction("It is two.", c=2.0)
     @entries.mutants(replaced("word", other="b"))
     @each(equal)
@@ -184,16 +194,19 @@ def test_a_row_is_a_check_and_its_decorators(monkeypatch):
         yield "c", c, 2.0 if word == "a" else 3.0
 
     (claim,) = entries.claims()
-    assert (claim.statement, claim.kind) == ("The constant is one.", "closed form")
+    words = (claim.number, claim.statement, claim.kind)
+    assert words == (2, "The constant is one.", "closed form")
     assert claim.stated == {"c": 1.0, "word": "a", "limit": 0.0}
     assert claim.explained == "A-guessing-based-auditing#paper-lemma-a-4"
     assert [m.name for m in claim.mutants] == ["c 3% up", "c 3% down", "word: other"]
     verdict = claim.verdict(mutants=True)
     assert (verdict.verdict, len(verdict.rejected), verdict.as_expected) == (CORRECTED, 3, True)
-    with pytest.raises(ValueError, match=r"claim 7 \(lem:toy\) is in the ledger already"):
-        entries.ours(7, "lem:toy", "This book")(check)
+    with pytest.raises(ValueError, match="label must be new in the ledger, got lem:toy"):
+        entries.ours("lem:toy", "This book")(check)
+    with pytest.raises(ValueError, match=r"label must be a line of .*rows\.txt, got lem:new"):
+        entries.ours("lem:new", "This book")(check)
     with pytest.raises(ValueError, match="must change one of c, got d"):
-        entries.ours(8, "x", "")(entries.mutants(varied("d"))(lambda c=1.0: equal([])))
+        entries.ours("x", "")(entries.mutants(varied("d"))(lambda c=1.0: equal([])))
 
 
 # ------------------------------------------------------------------------ claims of our own
