@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import oralib
-from oralib import bounds, dpsgd, experiments, games, laws, planning
+from orabook import experiments, laws
+from oralib import bounds, dpsgd, games, planning
 
 TABLE = oralib.channel(oralib.Count(), 2)
 LRR = oralib.LocalRandomizedResponse(1.0)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from ledger.worst_cases import ExtremalResponse, best_mean, worst_case_rejection
-from orabook import studies
+from orabook import experiments, studies
+from orabook.laws import Law, count_in_sets_law, local_laplace_law
 from orabook.studies import SampledChannel, SelfMutingResponse
 from oralib import (
     AllOrNothing,
@@ -35,7 +36,6 @@ from oralib import (
     epsilon_lower_bound_graded,
     epsilon_lower_bound_independent,
     epsilon_lower_bound_random_r,
-    experiments,
     noise_multiplier,
     one_run,
     p_inv,
@@ -56,7 +56,6 @@ from oralib.dpsgd import (
     simulate_training,
 )
 from oralib.games import classic_law, one_run_law
-from oralib.laws import Law, count_in_sets_law, local_laplace_law
 
 COUNTS = Counts(74, 100, n=1000, r_fixed=True)
 ALL = ThresholdGuesser()

@@ -16,8 +16,8 @@ import yaml
 import oralib
 from orabook.__main__ import main
 from orabook.builder import downloads
+from orabook.experiments import REPORTED
 from orabook.runs.folders import appearing, check_new
-from oralib.experiments import REPORTED
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -151,7 +151,7 @@ def test_the_public_face_is_short_and_explains_itself():
 
 ORDER = [
     *("bounds", "scores", "mechanisms", "channel", "guessers", "games"),
-    *("dpsgd", "laws", "planning", "experiments"),
+    *("dpsgd", "planning"),
 ]
 
 

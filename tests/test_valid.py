@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from ledger.worst_cases import best_mean
+from orabook import experiments
 from orabook.studies import feedback_at_its_best
 from oralib import (
     Channel,
@@ -24,7 +25,6 @@ from oralib import (
     epsilon_lower_bound,
     epsilon_lower_bound_anytime,
     epsilon_lower_bound_random_r,
-    experiments,
     one_run,
     p,
     simulate_dpsgd,
