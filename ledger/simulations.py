@@ -20,10 +20,9 @@ from orabook.laws import count_in_sets_law, mean_bound
 from orabook.place import book_file
 from orabook.studies.isolated import confidence
 from orabook.studies.single_step import single_step_law
-from oralib import noise_multiplier
+from oralib import Counts, DpSgd, epsilon_lower_bound, noise_multiplier, simulate_dpsgd
 from oralib._rounding import first_largest
-from oralib.bounds import Counts, epsilon_lower_bound
-from oralib.dpsgd import DpSgd, simulate_dpsgd, simulate_likelihood
+from oralib.dpsgd import simulate_likelihood
 
 #: Why Monte Carlo rows let small changes pass.
 TOO_SMALL = "smaller than what this many audits can tell"

@@ -17,14 +17,13 @@ from ledger.counts_and_bounds import bounds_tend
 from ledger.efficacy import laplace_by_quadrature
 from ledger.entries import correction, explained, mutants, remark, statement
 from ledger.findings import Cases, Finding, Function, all_of, each
+from ledger.games import classic_law
 from ledger.mutants import WEAKER, replaced, varied
 from ledger.privacy_notions import uneven_response
 from ledger.small_channels import LN3, graded_response, random_table, randomized_response
 from orabook.studies.success import probably_approximately_rr, success_given_others
-from oralib.bounds import epsilon_lower_bound, p, p_inv
-from oralib.channel import Channel, channel
-from oralib.games import classic_law, one_run_law
-from oralib.guessers import ThresholdGuesser
+from oralib import Channel, ThresholdGuesser, channel, epsilon_lower_bound, p, p_inv
+from oralib.games import one_run_law
 from oralib.mechanisms import sign_vectors
 from oralib.mechanisms.elements import AllOrNothing, LocalRandomizedResponse, NameAndShame
 from oralib.mechanisms.sets import Count, CountInSets, Xor, XorRandomizedResponse
@@ -421,9 +420,6 @@ def one_run_simulates_classic(rounds: int = 0, local: bool = True) -> Cases:
             if not local:  # half the time the first element's part stands for all
                 first = np.repeat(part.table, 2 ** (n - 1), axis=1)
                 table = Channel(np.vstack([0.5 * table.table, 0.5 * first]))
-            one = np.zeros((n + 2, n + 2))
-            one[: n + 1, : n + 1] = one_run_law(table, guesser)
-            many = np.zeros((n + 2, n + 2))
-            law = classic_law(part, guesser, n + rounds)
-            many[: len(law), : len(law)] = law
+            one = np.pad(one_run_law(table, guesser), (0, 1))
+            many = np.pad(classic_law(part, guesser, n + rounds), (0, 1 - rounds))
             yield f"{name}, n = {n}", float(np.abs(one - many).max()), 0.0

@@ -37,7 +37,7 @@ from oralib.bounds import (
     valid_rule,
 )
 from oralib.canaries import Canaries
-from oralib.channel import Channel, channel
+from oralib.channels import Channel, channel
 from oralib.dpsgd import DpSgd, Dropping, conformity, simulate_dpsgd, simulate_hopping
 from oralib.games import adaptive, classic, one_run
 from oralib.guessers import ThresholdGuesser, TopGuesser

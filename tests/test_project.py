@@ -150,7 +150,7 @@ def test_the_public_face_is_short_and_explains_itself():
 
 
 ORDER = [
-    *("bounds", "scores", "mechanisms", "channel", "guessers", "games"),
+    *("bounds", "scores", "mechanisms", "channels", "guessers", "games"),
     *("dpsgd", "planning"),
 ]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import inf, log1p
 
 import numpy as np
@@ -150,46 +149,6 @@ def _train(
         for j in range(d):
             weights[t + 1, j] = weights[t, j] - learning_rate * noisy_sum[j]
     return weights
-
-
-def simulate_training(
-    dpsgd: DpSgd,
-    k: int,
-    *,
-    trials: int = 1,
-    seed: int,
-    clip: float = 1.0,
-    learning_rate: float = 1.0,
-) -> Counts:
-    """Like :func:`simulate_dpsgd`, but training step by step and guessing element by element.
-
-    It is much slower and has the same law: it is there to be read, and as a test of
-    :func:`simulate_dpsgd`.
-
-    Examples
-    --------
-    >>> counts = simulate_training(DpSgd(n=200, d=100, sigma=0.5), 20, trials=5, seed=1)
-    >>> counts.r.tolist()
-    [20, 20, 20, 20, 20]
-    """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
-    elements = dpsgd.d * np.arange(dpsgd.per_coordinate)
-    run = partial(run_dpsgd, dpsgd, clip=clip, learning_rate=learning_rate, gradient=clip)
-
-    def trial(ks: NDArray[np.int64], rng: Generator) -> list[int]:
-        included = rng.random(dpsgd.n) < 0.5
-        weights = run(included, rng)
-        update = (weights[0] - weights[-1])[: dpsgd.used_coordinates] / learning_rate
-        # The elements in ascending order of their coordinate's update.
-        order = (np.argsort(update, kind="stable")[:, None] + elements).ravel()
-        ends = [(order[dpsgd.n - (k - k // 2) :], order[: k // 2]) for k in ks.tolist()]
-        return [int(included[high].sum() + (~included[low]).sum()) for high, low in ends]
-
-    def block(ks: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
-        return np.array([trial(ks, rng) for _ in range(size)])
-
-    key = dpsgd, [k], dpsgd.n, trials, seed, "step by step"
-    return play_audits("one-run DP-SGD", block, *key)[0]
 
 
 def play_audits(
