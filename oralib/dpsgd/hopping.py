@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._jit import jit
+from oralib._types import Array
 from oralib.bounds import Counts
 from oralib.dpsgd.ratios import interpolate, ratio_table
 from oralib.dpsgd.training import DpSgd, play_audits
-from oralib.mechanisms import Array
 
 #: Coordinates are crowded in this many bands of equal width.
 BANDS = 10

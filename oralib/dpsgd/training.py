@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from oralib import _check
 from oralib._jit import jit
 from oralib._streams import play
+from oralib._types import Array
 from oralib.bounds import Counts
-from oralib.mechanisms import Array
 
 #: The smallest and the largest noise multiplier of a training run.
 SIGMA_RANGE = 1e-3, 1e6
