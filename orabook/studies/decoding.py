@@ -23,7 +23,7 @@ from oralib import _check
 from oralib._jit import jit
 from oralib._streams import play
 from oralib._types import Array
-from oralib.dpsgd.training import DpSgd
+from oralib.dpsgd.setting import DpSgd
 
 Reals = Array  # of doubles
 Places = NDArray[np.int64]

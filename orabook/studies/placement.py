@@ -42,7 +42,7 @@ from oralib import _check
 from oralib._jit import jit
 from oralib._types import Array
 from oralib.dpsgd.ratios import log_weights
-from oralib.dpsgd.training import DpSgd
+from oralib.dpsgd.setting import DpSgd
 
 Reals = Array  # of doubles
 

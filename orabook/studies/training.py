@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from oralib import _check
 from oralib.bounds import Counts
 from oralib.dpsgd import DpSgd, run_dpsgd
-from oralib.dpsgd.training import play_audits
+from oralib.dpsgd.play import play_audits
 
 
 def simulate_training(

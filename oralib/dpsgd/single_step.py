@@ -14,8 +14,9 @@ from oralib._rounding import ROUNDING
 from oralib._streams import play
 from oralib._types import Array
 from oralib.bounds import Counts
+from oralib.dpsgd.play import ones_among
 from oralib.dpsgd.ratios import log_mixture
-from oralib.dpsgd.training import DpSgd, ones_among
+from oralib.dpsgd.setting import DpSgd
 from oralib.games import FEEDBACK, adaptive_game, check_budget
 
 
