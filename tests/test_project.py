@@ -82,13 +82,15 @@ def test_conda_environment_is_the_same_lock():
     assert pip["pip"] == ["--requirement requirements.lock", "--editable ."]
 
 
-def test_targets_and_files_that_readme_and_workflows_name_exist():
+def test_targets_and_files_that_are_named_exist():
     makefile, readme = (ROOT / "Makefile").read_text(), (ROOT / "README.md").read_text()
     workflows = "".join(path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml"))
     for target in re.findall(r"(?:run: |`)make ([a-z-]+)", readme + workflows):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
     for name in re.findall(r"tests/\w+\.py", workflows):
         assert (ROOT / name).exists(), name
+    table = set(re.findall(r"`(test_\w+)`", (ROOT / "CONTRIBUTING.md").read_text()))
+    assert table == {path.stem for path in (ROOT / "tests").glob("test_*.py")}
     promised = [entry.rpartition(" ")[2] for entry in PROJECT["classifiers"] if " 3." in entry]
     assert PROJECT["requires-python"] == f">={promised[0]}"  # and no upper limit
     assert all(f'"{python}"' in workflows for python in promised)
