@@ -1,16 +1,15 @@
 """The tables that chapters read are those of this library."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from orabook import studies
 from orabook.builder import data
+from orabook.experiments import REPORTED, improvement_ladder
+from orabook.studies.graded import find_grades
 from orabook.studies.methods import METHODS
-from oralib import AuditPlan, DpSgd, certified_epsilon
-from oralib.experiments import REPORTED, improvement_ladder
-from oralib.planning.designs import Design
-from oralib.planning.grades import find_grades
+from oralib import DpSgd, certified_epsilon
+from oralib.planning import Claim, Design
 
 
 def read(name):
@@ -78,13 +77,8 @@ def test_the_ceiling_of_the_best_design_is_that_of_this_library():
 
 def test_no_random_numbers_chose_the_grades():
     way = METHODS["crowding"]
-    dropping = way.play.keywords["dropping"]
-    design = Design(data.as_paper(100_000), dropping)
-    level = dict(epsilon=2.0, delta=1e-5, beta=0.05, k=way.guesses, trials=0)
-    predicted = design.bounds(np.array([way.guesses]), 1e-5, 0.05)[0]
-    unknown = dict(predicted=predicted, bound=np.nan, bound_se=np.nan)
-    plan = AuditPlan(design.dpsgd, dropping=dropping, **level, **unknown)
-    assert find_grades(plan) == data.GRADES
+    design = Design(data.as_paper(100_000), way.play.keywords["dropping"])
+    assert find_grades(design, way.guesses, Claim(2.0, 1e-5, 0.05)) == data.GRADES
 
 
 def test_decoding_gains_where_coins_can_be_told():

@@ -10,7 +10,6 @@ from orabook.studies.graded import epsilon_lower_bound_graded, graded_p_value, l
 from oralib import epsilon_lower_bound
 
 
-
 def worst_law(s, r, weights, epsilon, leaks):
     """max P[S >= s] over laws of the counts whose leaks are at most this, by linear programming.
 

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from orabook import studies
+from orabook.experiments import improvement_ladder
 from orabook.extensions import stored_outputs
 from orabook.place import BOOK
+from orabook.studies.graded import graded_bound
 from orabook.studies.methods import METHODS
 from orabook.trainings import blackbox, planted
 from oralib import (
@@ -32,10 +34,8 @@ from oralib import (
     simulate_dpsgd,
     valid_lower_bound,
 )
-from orabook.studies.graded import graded_bound
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.likelihood import likelihood_counts
-from oralib.experiments import improvement_ladder
 
 FOLDER = BOOK / "data"
 
