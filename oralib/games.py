@@ -113,7 +113,7 @@ def adaptive(
     n: int,
     *,
     feedback: str = "one-way",
-    budget: int | None = None,
+    guesses: int | None = None,
     trials: int = 1,
     seed: int,
 ) -> Counts:
@@ -129,9 +129,9 @@ def adaptive(
         ``"one-way"`` reveals the signs of abstained elements only, which keeps the bounds valid;
         ``"full"`` reveals every sign, as the paper's AORA does. Then the number of guesses may
         depend on earlier successes, and the counts are ``unsafe``: their ε'(v, r) is not a bound.
-    budget : int or None
+    guesses : int or None
         A number of guesses fixed in advance. Guessing ends there, guesses that were not taken
-        count as wrong, and r is the budget, which makes the bounds valid again: as the order is
+        count as wrong, and r is their number, which makes the bounds valid again: as the order is
         fixed, the counts have the feedback ``"list"``.
 
     Examples
@@ -145,34 +145,34 @@ def adaptive(
     n = mechanism.check_size(n)
     _check.one_of("feedback", feedback, FEEDBACK)
     _check.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
-    most, full = check_budget(budget, n), feedback == "full"
+    most, full = check_number(guesses, n), feedback == "full"
 
     def guess(signs: Signs, rng: Generator) -> Signs:
         """Go through the elements: weigh one, guess it or abstain, and reveal its sign or not."""
         output = mechanism.run(signs, rng)
-        known, guesses = np.zeros_like(signs), np.zeros_like(signs)
+        known, said = np.zeros_like(signs), np.zeros_like(signs)
         for i in range(n):
             loss = mechanism.conditional_loss(output, known, i)
-            has_budget = np.count_nonzero(guesses, axis=1) < most
-            guesses[:, i] = np.where(has_budget, guesses_at(guesser, loss, signs[:, i]), 0)
-            known[:, i] = np.where((guesses[:, i] == 0) | full, signs[:, i], 0)
-        return guesses
+            may_guess = np.count_nonzero(said, axis=1) < most
+            said[:, i] = np.where(may_guess, guesses_at(guesser, loss, signs[:, i]), 0)
+            known[:, i] = np.where((said[:, i] == 0) | full, signs[:, i], 0)
+        return said
 
-    game, how = adaptive_game(feedback, budget), (n, trials, seed, mechanism, guesser)
-    if budget is None:
+    game, how = adaptive_game(feedback, guesses), (n, trials, seed, mechanism, guesser)
+    if guesses is None:
         return play_game(game, guess, *how, feedback=feedback)
-    # The budget is also part of the name of the random stream.
-    return play_game(game, guess, *how, most, feedback=feedback, budget=most)
+    # Their number is also part of the name of the random stream.
+    return play_game(game, guess, *how, most, feedback=feedback, number=most)
 
 
-def check_budget(budget: int | None, n: int) -> int:
+def check_number(guesses: int | None, n: int) -> int:
     """The most guesses that an adaptive audit of n elements may take."""
-    return n if budget is None else _check.integer("budget", budget, 1, n)
+    return n if guesses is None else _check.integer("guesses", guesses, 1, n)
 
 
-def adaptive_game(feedback: str, budget: int | None) -> str:
+def adaptive_game(feedback: str, guesses: int | None) -> str:
     """What an adaptive audit is called."""
-    return f"adaptive, {feedback} feedback" + ("" if budget is None else ", fixed budget")
+    return f"adaptive, {feedback} feedback" + ("" if guesses is None else ", fixed budget")
 
 
 def play_game(
@@ -185,17 +185,17 @@ def play_game(
     guesser: Guesser,
     *key: object,
     feedback: str = "none",
-    budget: int | None = None,
+    number: int | None = None,
 ) -> Counts:
     """Play a game for many trials, in blocks.
 
     For each trial of a block the signs of n fair coins are drawn. Then ``guess(signs, rng)`` runs
     the mechanism on all of them at once and returns a guess of each sign, 0 where it abstains. v
-    counts the guesses that are right, and r all of them, or the budget if there is one. The game,
+    counts the guesses that are right, and r all of them, or their number if it is fixed. The game,
     its players and the rest of the key name the random stream.
     """
     # Known before anything is played: the counts themselves do not show it.
-    fixed = fixed_number(guesser, n) if budget is None else budget
+    fixed = fixed_number(guesser, n) if number is None else number
     # A block of trials holds a few arrays with an entry for each element: keep it small.
     largest = max(1, min(BLOCK, 2**21 // n))
 
@@ -205,7 +205,7 @@ def play_game(
         signs = _check.read_only(np.where(rng.random((largest, n)) < 0.5, np.int8(-1), np.int8(1)))
         guesses = guess(signs, rng)[:size]
         v, r = (guesses == signs[:size]).sum(axis=1), np.count_nonzero(guesses, axis=1)
-        return v, r if budget is None else np.full_like(r, budget)
+        return v, r if number is None else np.full_like(r, number)
 
     # Players that keep their own working array or random numbers cannot use several threads.
     single_thread = not all(type(x).__module__.startswith("oralib.") for x in (mechanism, guesser))
@@ -278,7 +278,7 @@ def adaptive_law(
     guesser: ThresholdGuesser,
     *,
     feedback: str = "one-way",
-    budget: int | None = None,
+    guesses: int | None = None,
 ) -> NDArray[np.float64]:
     """The exact law of (V, R) of adaptive one-run auditing; parameters as in :func:`adaptive`.
 
@@ -291,8 +291,8 @@ def adaptive_law(
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.one_of("feedback", feedback, FEEDBACK)
     _check.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
-    most, n = check_budget(budget, channel.n), channel.n
-    guesses = np.zeros((*channel.table.shape, n), dtype=np.int8)
+    most, n = check_number(guesses, channel.n), channel.n
+    said = np.zeros((*channel.table.shape, n), dtype=np.int8)
     # For each output and dataset, the elements whose signs are revealed, as the bits of a number.
     revealed = np.zeros(channel.table.shape, dtype=np.int64)
     for i in range(n):
@@ -302,11 +302,11 @@ def adaptive_law(
             minus, plus = np.split(channel.cube.sum(axis=hidden, keepdims=True), 2, axis=i + 1)
             given = np.broadcast_to(log_ratio(minus, plus), channel.cube.shape)
             loss = np.where(revealed == known, given.reshape(loss.shape), loss)
-        taken = np.count_nonzero(guesses, axis=2)
-        guesses[:, :, i] = np.where(taken < most, guesses_at(guesser, loss), 0)
-        revealed |= ((guesses[:, :, i] == 0) | (feedback == "full")).astype(np.int64) << i
-    law = law_of_guesses(channel, guesses)
-    if budget is not None:
+        taken = np.count_nonzero(said, axis=2)
+        said[:, :, i] = np.where(taken < most, guesses_at(guesser, loss), 0)
+        revealed |= ((said[:, :, i] == 0) | (feedback == "full")).astype(np.int64) << i
+    law = law_of_guesses(channel, said)
+    if guesses is not None:
         law[:, most] = law.sum(axis=1)
         law[:, :most] = 0.0
     return law

@@ -223,7 +223,7 @@ def test_single_step_kernels_play_the_games(feedback, s, budget):
         fast = simulate_single_step(setting, tau, trials=20_000, seed=1)
         slow = one_run(mechanism, guesser, s * d, trials=3000, seed=2)
     else:
-        play = dict(feedback=feedback, budget=budget)
+        play = dict(feedback=feedback, guesses=budget)
         fast = simulate_single_step(setting, tau, **play, trials=20_000, seed=1)
         slow = adaptive(mechanism, guesser, s * d, **play, trials=3000, seed=2)
         assert budget is None or (fast.r == budget).all()

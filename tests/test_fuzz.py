@@ -53,7 +53,7 @@ ODD = {
 CALLS = {
     "AllOrNothing": {"p": 0.5},
     "Canaries": {
-        **{"dpsgd": STEP, "k": 2, "seed": 1, "dropping": oralib.Dropping(1.0), "hop": True},
+        **{"dpsgd": STEP, "guesses": 2, "seed": 1, "dropping": oralib.Dropping(1.0), "hop": True},
         **{"public_seed": 0, "keep": False},
     },
     "Channel": {"table": [[0.5, 0.25], [0.5, 0.75]], "outputs": None},
@@ -75,7 +75,7 @@ CALLS = {
     "XorInPairs": {},
     "XorRandomizedResponse": {"epsilon": 1.0},
     "adaptive": {
-        **{"mechanism": oralib.Count(), "guesser": ALL, "n": 3, "feedback": "full", "budget": 2},
+        **{"mechanism": oralib.Count(), "guesser": ALL, "n": 3, "feedback": "full", "guesses": 2},
         **{"trials": 2, "seed": 1},
     },
     "adaptive_failure_probability": {"epsilon": 1.0, "n": 5, "beta": 0.1, "bound": "pure"},
@@ -123,9 +123,9 @@ CALLS = {
         **{"canaries": 8, "trials": 2, "seed": 1},
         **{"sigma": 4.0, "accountant": "rdp", "aim": "bound"},
     },
-    "simulate_dpsgd": {"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1},
+    "simulate_dpsgd": {"dpsgd": STEP, "guesses": 2, "trials": 2, "seed": 1},
     "simulate_hopping": {
-        **{"dpsgd": STEP, "k": 2, "dropping": oralib.Dropping(1.0), "trials": 2, "seed": 1},
+        **{"dpsgd": STEP, "guesses": 2, "dropping": oralib.Dropping(1.0), "trials": 2, "seed": 1},
     },
     "valid_lower_bound": {
         **{"counts": oralib.Counts(5, 9, n=20), "beta": 0.1, "delta": 0.01, "split": 0.2},
@@ -151,7 +151,14 @@ DPSGD = {
         **{"learning_rate": 1.0, "gradient": 1.0},
     },
     "simulate_likelihood": {
-        **{"dpsgd": STEP, "k": 2, "sees": "sum", "feedback": "one-way", "trials": 2, "seed": 1},
+        **{
+            "dpsgd": STEP,
+            "guesses": 2,
+            "sees": "sum",
+            "feedback": "one-way",
+            "trials": 2,
+            "seed": 1,
+        },
     },
     "simulate_single_step": {
         **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "budget": 1, "trials": 2, "seed": 1},

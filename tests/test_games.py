@@ -309,7 +309,7 @@ def test_budget_ends_the_guessing_and_counts_missing_guesses_as_wrong():
 def test_full_feedback_with_a_budget_is_valid(parameters, tau):
     table = random_channel(*parameters)
     for budget in range(1, table.n + 1):
-        law = adaptive_law(table, ThresholdGuesser(tau), feedback="full", budget=budget)
+        law = adaptive_law(table, ThresholdGuesser(tau), feedback="full", guesses=budget)
         for beta in (0.3, 0.55, 0.65):
             assert failure_probability(law, beta, table.epsilon) <= beta * (1 + 1e-9)
 

@@ -276,7 +276,7 @@ def test_several_numbers_of_guesses_on_the_same_trainings():
     for counts in hopping.hopping_counts(dpsgd, (60, 4), trials=400, seed=1):
         alone = simulate_hopping(dpsgd, int(counts.r[0]), trials=400, seed=2)
         assert same_law(counts.v, alone.v)
-    with pytest.raises(ValueError, match=r"k must be falling numbers, got k=\(4, 60\)"):
+    with pytest.raises(ValueError, match=r"guesses must be falling numbers, got guesses=\(4, 60\)"):
         hopping.hopping_counts(dpsgd, (4, 60), seed=1)
 
 

@@ -48,11 +48,11 @@ GAMES = {
     "classic, all": (lambda: classic(LAPLACE, ALL, 30, **GAME), True, "none"),
     "classic, threshold": (lambda: classic(LAPLACE, SOME, 30, **GAME), False, "none"),
     "one-way": (lambda: adaptive(Count(), SOME, 6, **GAME), False, "one-way"),
-    "one-way, budget": (lambda: adaptive(Count(), SOME, 6, budget=2, **GAME), True, "one-way"),
+    "one-way, budget": (lambda: adaptive(Count(), SOME, 6, guesses=2, **GAME), True, "one-way"),
     "full": (lambda: adaptive(Count(), SOME, 6, feedback="full", **GAME), False, "full"),
     "full, all": (lambda: adaptive(Count(), ALL, 6, feedback="full", **GAME), True, "list"),
     "full, budget": (
-        lambda: adaptive(Count(), SOME, 6, feedback="full", budget=2, **GAME),
+        lambda: adaptive(Count(), SOME, 6, feedback="full", guesses=2, **GAME),
         True,
         "list",
     ),
@@ -73,7 +73,7 @@ GAMES = {
         "one-way",
     ),
     "DP-SGD, budget": (
-        lambda: simulate_single_step(STEP, 0.5, feedback="full", budget=4, **GAME),
+        lambda: simulate_single_step(STEP, 0.5, feedback="full", guesses=4, **GAME),
         True,
         "list",
     ),

@@ -51,5 +51,5 @@ def _designs(dpsgd: DpSgd, trials: int, seed: int) -> Iterator[tuple[str, list[D
     for tau, _, play in free:
         # Nearly all audits have as many guesses; missing ones count as wrong.
         k = max(1, int(np.quantile(play(trials=trials, seed=seed).r, 0.05)))
-        fixed.append((tau, k, partial(play, budget=k)))
+        fixed.append((tau, k, partial(play, guesses=k)))
     yield from (("full, number fixed", fixed), ("full, free to stop", free))

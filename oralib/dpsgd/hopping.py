@@ -36,9 +36,9 @@ MOST_CANARIES = 10**8
 
 
 def simulate_hopping(
-    dpsgd: DpSgd, k: int, *, dropping: Dropping | None = None, trials: int = 1, seed: int
+    dpsgd: DpSgd, guesses: int, *, dropping: Dropping | None = None, trials: int = 1, seed: int
 ) -> Counts:
-    """Audit DP-SGD with canaries that hop, guessing the k with scores farthest from 0.
+    """Audit DP-SGD with canaries that hop, guessing those with scores farthest from 0.
 
     The score of a canary is the sum over the steps of the log-likelihood ratio of its coordinate's
     noisy gradient, with it and without it, where each of the others is in the batch with
@@ -46,7 +46,7 @@ def simulate_hopping(
 
     Parameters
     ----------
-    k : int
+    guesses : int
         The number of guesses, at most the number of canaries that are active in the end.
     dropping : Dropping or None
         Which canaries to drop and to crowd; None for no dropping.
@@ -58,7 +58,7 @@ def simulate_hopping(
     >>> bool(counts.accuracy.mean() > 0.7)
     True
     """
-    return hopping_counts(dpsgd, [k], dropping=dropping, trials=trials, seed=seed)[0]
+    return hopping_counts(dpsgd, [guesses], dropping=dropping, trials=trials, seed=seed)[0]
 
 
 def hopping_counts(

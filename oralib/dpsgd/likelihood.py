@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heapreplace
 from math import lgamma, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -36,9 +36,15 @@ VIEWS = ("sum", "steps")
 
 
 def simulate_likelihood(
-    dpsgd: DpSgd, k: int, *, sees: str = "steps", feedback: str = "none", trials: int = 1, seed: int
+    dpsgd: DpSgd,
+    guesses: int,
+    *,
+    sees: str = "steps",
+    feedback: str = "none",
+    trials: int = 1,
+    seed: int,
 ) -> Counts:
-    """Audit DP-SGD with k guesses at the elements whose coins are best known from the outputs.
+    """Audit DP-SGD, guessing the elements whose coins are best known from the outputs.
 
     Parameters
     ----------
@@ -46,7 +52,7 @@ def simulate_likelihood(
         Whether the guesser looks at the ``"sum"`` of the noisy gradients or at all ``"steps"``.
     feedback : str
         ``"none"``, or ``"one-way"``: it is shown the coins of elements on which it abstains, the
-        least promising first, until k are left.
+        least promising first, until as many are left as there are guesses.
 
     Examples
     --------
@@ -58,7 +64,8 @@ def simulate_likelihood(
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
     _check.one_of("sees", sees, VIEWS)
     _check.one_of("feedback", feedback, ("none", "one-way"))
-    return likelihood_counts(dpsgd, [k], sees=sees, feedback=feedback, trials=trials, seed=seed)[0]
+    how: dict[str, Any] = {"sees": sees, "feedback": feedback, "trials": trials, "seed": seed}
+    return likelihood_counts(dpsgd, [guesses], **how)[0]
 
 
 def likelihood_counts(

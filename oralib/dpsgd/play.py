@@ -30,11 +30,11 @@ def play_audits(
     each run and a column for each number of guesses. These must fall, from ``most`` at most. The
     random numbers also depend on ``key``.
     """
-    ks = _check.integers("k", guesses, 1)
+    ks = _check.integers("guesses", guesses, 1)
     if ks.ndim != 1 or not ks.size or (np.diff(ks) >= 0).any():
-        raise ValueError(f"k must be falling numbers, got k={guesses!r}")
+        raise ValueError(f"guesses must be falling numbers, got {guesses=}")
     if ks[0] > most:
-        raise ValueError(f"k must lie in [1, {most}], got k={ks[0]}")
+        raise ValueError(f"guesses must lie in [1, {most}], got guesses={ks[0]}")
     numbers = ks.tolist()
 
     def rows(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:

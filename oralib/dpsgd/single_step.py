@@ -17,7 +17,7 @@ from oralib.bounds import Counts
 from oralib.dpsgd.play import ones_among
 from oralib.dpsgd.ratios import log_mixture
 from oralib.dpsgd.setting import DpSgd
-from oralib.games import FEEDBACK, adaptive_game, check_budget
+from oralib.games import FEEDBACK, adaptive_game, check_number
 
 
 def simulate_single_step(
@@ -25,7 +25,7 @@ def simulate_single_step(
     tau: float,
     *,
     feedback: str = "none",
-    budget: int | None = None,
+    guesses: int | None = None,
     trials: int = 1,
     seed: int,
 ) -> Counts:
@@ -41,7 +41,7 @@ def simulate_single_step(
         What the guesser learns as it goes through the elements of a coordinate: nothing
         (``"none"``, one-run auditing without feedback), the coins of the elements on which it
         abstained (``"one-way"``), or all coins (``"full"``, the paper's adaptive auditing).
-    budget : int or None
+    guesses : int or None
         With feedback, a number of guesses fixed in advance, as in :func:`oralib.adaptive`.
 
     Examples
@@ -53,9 +53,9 @@ def simulate_single_step(
     """
     _check.one_of("feedback", feedback, ("none", *FEEDBACK))
     tau = _checked_tau(dpsgd, tau)
-    fixed, most = budget is not None, check_budget(budget, dpsgd.n)
+    fixed, most = guesses is not None, check_number(guesses, dpsgd.n)
     if fixed and feedback == "none":
-        raise ValueError(f"budget needs feedback, got budget={budget} and feedback='none'")
+        raise ValueError(f"guesses needs feedback, got {guesses=} and feedback='none'")
     s, d, sigma = dpsgd.per_coordinate, dpsgd.used_coordinates, dpsgd.sigma
     distances = _guess_distances(s, sigma, tau, last=feedback == "none")
 
@@ -65,7 +65,7 @@ def simulate_single_step(
         v, r = _feedback_block(size, d, sigma, distances, feedback == "full", most, rng)
         return v, np.full_like(r, most) if fixed else r
 
-    rules = "one-run" if feedback == "none" else f"{adaptive_game(feedback, budget)},"
+    rules = "one-run" if feedback == "none" else f"{adaptive_game(feedback, guesses)},"
     game, key = f"{rules} DP-SGD", (tau, most) if fixed else (tau,)
     v, r = play(block, trials, seed, game, dpsgd, *key)
     if feedback == "full" and fixed:
@@ -152,30 +152,30 @@ def _block_without_feedback(
 
 @jit
 def _feedback_block(
-    trials: int, d: int, sigma: float, distances: Array, full: bool, budget: int, rng: Generator
+    trials: int, d: int, sigma: float, distances: Array, full: bool, most: int, rng: Generator
 ) -> tuple[Array, Array]:
     """Right guesses and guesses in each of several audits with feedback.
 
     For each coordinate toss the coins of its elements and add noise to their sum. Go through its
     elements: guess where the noisy count of those whose coins are unknown is far enough from its
     mean. Where a coin is shown, because of full feedback or because the guesser abstained, take it
-    off that count. Stop when the budget is spent.
+    off that count. Stop when all guesses are taken.
     """
     s = distances.size - 1
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
     for trial in range(trials):
         for _ in range(d):
-            if r[trial] == budget:
+            if r[trial] == most:
                 break
             ones = rng.binomial(s, 0.5)
             rest = ones + sigma * rng.standard_normal()
             for unknown in range(s, 0, -1):
                 x = rest - unknown / 2
-                guessed = abs(x) >= distances[unknown] and r[trial] < budget
+                guessed = abs(x) >= distances[unknown] and r[trial] < most
                 if guessed and not full:
                     # A guess reveals nothing, so the next element looks the same: guess them all,
-                    # as far as the budget goes.
-                    taken = min(unknown, budget - r[trial])
+                    # as far as the guesses last.
+                    taken = min(unknown, most - r[trial])
                     if taken < unknown:
                         ones = ones_among(taken, ones, unknown, rng)
                     r[trial] += taken

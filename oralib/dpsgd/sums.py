@@ -29,10 +29,10 @@ from oralib.dpsgd.setting import DpSgd
 _LEAST_LOG_PROBABILITY = log(1e-25)
 
 
-def simulate_dpsgd(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int) -> Counts:
-    """Audit DP-SGD with k guesses: 1 for the k/2 highest elements, -1 for the k/2 lowest.
+def simulate_dpsgd(dpsgd: DpSgd, guesses: int, *, trials: int = 1, seed: int) -> Counts:
+    """Audit DP-SGD: half of the guesses are 1, for the highest elements, half -1 for the lowest.
 
-    For odd k the highest get one more. The score of an element is the sum of all noisy gradients of
+    If their number is odd, the highest get one more. The score of an element is the sum of all noisy gradients of
     its coordinate. If only some elements of a coordinate are guessed, it does not matter which.
 
     Examples
@@ -42,7 +42,7 @@ def simulate_dpsgd(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int) -> Count
     True
     """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
-    k = _check.integer("k", k, 1, dpsgd.n)
+    k = _check.integer("guesses", guesses, 1, dpsgd.n)
     used, s = dpsgd.used_coordinates, dpsgd.per_coordinate
     law = _coordinate_law(s, dpsgd.steps, dpsgd.sample_rate)
     noise = dpsgd.sigma * sqrt(dpsgd.steps)
