@@ -161,12 +161,12 @@ DPSGD = {
         },
     },
     "simulate_single_step": {
-        **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "budget": 1, "trials": 2, "seed": 1},
+        **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "guesses": 1, "trials": 2, "seed": 1},
     },
 }
 
 GAMES = {
-    "adaptive_law": {"channel": TABLE, "guesser": ALL, "feedback": "full", "budget": 1},
+    "adaptive_law": {"channel": TABLE, "guesser": ALL, "feedback": "full", "guesses": 1},
     "one_run_law": {"channel": TABLE, "guesser": ALL},
 }
 

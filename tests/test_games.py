@@ -292,7 +292,7 @@ def test_rounding_breaks_no_ties():
 def test_budget_ends_the_guessing_and_counts_missing_guesses_as_wrong():
     guesser, table = ThresholdGuesser(np.log(2)), channel(Count(), 4)
     for feedback, budget in product(("one-way", "full"), (1, 2, 4)):
-        play = {"feedback": feedback, "budget": budget}
+        play = {"feedback": feedback, "guesses": budget}
         law = adaptive_law(table, guesser, **play)
         assert law.sum() == pytest.approx(1)
         assert law[:, budget].sum() == pytest.approx(1)
