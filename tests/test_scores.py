@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -43,6 +44,40 @@ def naive_counts(scores, included, k, side):
     return sum(bool(coin) for _, coin in top) + sum(not coin for _, coin in bottom)
 
 
+def kinds_of_audits():
+    """One audit of every kind, with the counts and the level that its bound is due for."""
+    scores, coins = gaussian(400)
+    half = np.arange(400) % 2 == 0
+    kinds = {"guesses": {"guesses": 60}, "grid": {"grid": (20, 60)}, "split": {"split": 0.25}}
+    for name, how in kinds.items():
+        yield name, audit_scores(scores, coins, delta=1e-5, **how), {"r_fixed": name != "split"}
+    balanced = {"guesses": 60, "coins": "balanced"}
+    for side, r_in in (("both", 30), ("included", 60)):
+        audit = audit_scores(scores + half, half, delta=1e-5, side=side, **balanced)
+        yield side, audit, {"r_fixed": True, "coins": "balanced", "r_in": r_in}
+    pairs = audit_scores(scores + half, half, delta=1e-5, adjacency="replace", **balanced)
+    yield "pairs", pairs, {"r_fixed": True}
+    guessed = np.where(np.abs(scores) > 1, scores > 0, np.nan)
+    yield "made", audit_guesses(guessed, coins, delta=1e-5), {}
+    for fixed, feedback in product((True, False), ("none", "one-way", "list", "full")):
+        how = {"r_fixed": fixed, "feedback": feedback}
+        yield f"{how}", audit_counts(Counts(80, 100, n=400, **how), delta=1e-5), how
+
+
+def test_an_audit_means_its_counts():
+    """Its bound, its best bound and what it takes to refute are those of its counts, set up so."""
+    for name, audit, how in kinds_of_audits():
+        r, n, level = audit.r, audit.n, {"beta": 0.025 if name == "grid" else 0.05, "delta": 1e-5}
+        due = [valid_lower_bound(Counts(v, r, n, **how), **level) for v in range(r + 1)]
+        assert 0 < audit.bound == due[audit.v] == audit.bound_of(audit.v, r, n), name
+        assert audit.right_needed(audit.bound) == due.index(min(b for b in due if b > audit.bound))
+        most = max(audit.grid, default=r)
+        assert audit.best_bound == valid_lower_bound(Counts(most, most, n, **how), **level), name
+        assert audit.verdict(0.99 * audit.bound) == "refuted"
+        assert audit.verdict(audit.bound) == "not refuted"
+        assert audit.verdict(audit.best_bound) == "cannot test"
+
+
 @pytest.mark.parametrize("side", ["both", "included", "farthest"])
 def test_guesses_are_those_of_a_naive_count(side):
     scores, included = gaussian(301)
@@ -51,7 +86,7 @@ def test_guesses_are_those_of_a_naive_count(side):
         v = naive_counts(scores, included, k, side)
         assert (audit.v, audit.r, audit.n, audit.ties_drawn) == (v, k, 301, 0)
         counts = Counts(v, k, n=301, r_fixed=True)
-        assert audit.bound == valid_lower_bound(counts, delta=1e-5)[0]
+        assert audit.bound == valid_lower_bound(counts, delta=1e-5)
         assert audit.pure_bound == oralib.epsilon_lower_bound(v, k)
         assert audit.fdp_bound == oralib.epsilon_lower_bound_fdp(v, k, n=301, delta=1e-5)
         assert audit.accuracy == v / k
@@ -79,9 +114,9 @@ def test_a_grid_is_the_best_of_its_numbers_at_the_corrected_level(side):
 def test_a_split_audits_only_the_others():
     scores, included = gaussian()
     audit = audit_scores(scores, included, delta=1e-5, split=0.25, seed=3)
-    assert (audit.n, audit.canaries, audit.number, audit.rule) == (1500, 2000, "split", "split")
+    assert (audit.n, audit.canaries, audit.choice, audit.rule) == (1500, 2000, "split", "split")
     counts = Counts(audit.v, audit.r, n=1500)  # whose number of guesses is left to the output
-    assert audit.bound == valid_lower_bound(counts, delta=1e-5)[0] > 0
+    assert audit.bound == valid_lower_bound(counts, delta=1e-5) > 0
     assert math.isnan(audit.fdp_bound)  # which needs a fixed number
     # The number of guesses does not depend on coins of canaries that are audited.
     rest = stream(3, "scores", "split").permutation(2000)[500:]
@@ -318,8 +353,8 @@ def test_guesses_in_either_spelling():
     truth = np.array([1, 0, 1, 1, 0, 0, 1, 0] * 50)
     guessed = np.array([1, 0, 1, np.nan, 0, 1, np.nan, 0] * 50)
     first = audit_guesses(guessed, truth, guesses=300, **HOW)
-    assert (first.v, first.r, first.n, first.number) == (250, 300, 400, "fixed")
-    assert first.bound == valid_lower_bound(Counts(250, 300, n=400, r_fixed=True), delta=1e-5)[0]
+    assert (first.v, first.r, first.n, first.choice) == (250, 300, 400, "fixed")
+    assert first.bound == valid_lower_bound(Counts(250, 300, n=400, r_fixed=True), delta=1e-5)
     signs, said = np.where(truth == 1, 1, -1), np.where(guessed == 0, -1, np.nan_to_num(guessed))
     assert audit_guesses(said, signs, guesses=300, **HOW) == first
     objects = [None if np.isnan(g) else bool(g) for g in guessed]
@@ -328,8 +363,8 @@ def test_guesses_in_either_spelling():
     assert (missing.v, missing.r) == (250, 320)
     assert "20 of the 320 guesses are missing" in missing.notes[-1]
     left = audit_guesses(guessed, truth, **HOW)
-    assert (left.number, left.rule) == ("output", "split")
-    assert left.bound == valid_lower_bound(Counts(250, 300, n=400), delta=1e-5)[0] < first.bound
+    assert (left.choice, left.rule) == ("output", "split")
+    assert left.bound == valid_lower_bound(Counts(250, 300, n=400), delta=1e-5) < first.bound
 
 
 def test_counts_keep_their_set_up():
@@ -383,7 +418,7 @@ def test_impossible_audits():
         (SCORES, COINS, {"split": 0.01}, "split must leave a canary"),
         (SCORES, COINS, {"grid": np.array([], dtype=int)}, "grid must hold numbers of guesses"),
         (SCORES, COINS, {"grid": (2, 5)}, "grid must lie in"),
-        (SCORES, COINS, {"grid": (2,), "guesses": 2}, "one of guesses, split, grid and grades"),
+        (SCORES, COINS, {"grid": (2,), "guesses": 2}, "one of guesses, split and grid"),
         (SCORES, COINS, {"coins": "balanced"}, "coins='balanced'"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
@@ -504,9 +539,9 @@ def test_the_command_line_is_the_function(scores_csv):
 
 def test_guesses_on_the_command_line(guesses_csv):
     said = json.loads(run(guesses_csv, "--delta", 0.0, "--guesses", 150, "--json")[1])
-    assert (said["v"], said["r"], said["n"], said["number"]) == (100, 150, 201, "fixed")
+    assert (said["v"], said["r"], said["n"], said["choice"]) == (100, 150, 201, "fixed")
     said = json.loads(run(guesses_csv, "--delta", 0.0, "--json")[1])
-    assert (said["v"], said["r"], said["number"]) == (100, 150, "output")
+    assert (said["v"], said["r"], said["choice"]) == (100, 150, "output")
     guesses_csv.write_text("truth,guess\n1,\n" + "1,1\n-1,-1\n1,0\n-1,\n" * 50)
     said = json.loads(run(guesses_csv, "--delta", 0.0, "--json")[1])
     assert (said["v"], said["r"], said["n"]) == (100, 100, 201)

@@ -5,14 +5,7 @@ from dataclasses import replace
 
 from oralib import _check
 from oralib.bounds.crossing import LARGEST_WALK
-from oralib.bounds.valid import (
-    ANY_ORDER,
-    BALANCED,
-    CERTIFIED,
-    Counts,
-    valid_lower_bound,
-    valid_rule,
-)
+from oralib.bounds.valid import Counts, Rule, valid_lower_bound, valid_rule
 
 #: The largest number of guesses that :func:`guesses_needed` considers.
 _MOST_GUESSES = 10**12
@@ -58,7 +51,7 @@ def guesses_needed(counts: Counts, epsilon: float, *, delta: float, beta: float)
     """
     epsilon, n = _check.real("epsilon", epsilon, 0), counts.n
     # Bounds that take longer, or for which n cannot grow with r.
-    limits = {CERTIFIED: n, BALANCED: n, ANY_ORDER: LARGEST_WALK}
+    limits: dict[Rule, int] = {"anytime certified": n, "balanced": n, "any order": LARGEST_WALK}
     most = limits.get(valid_rule(counts, delta), _MOST_GUESSES)
 
     def enough(r: int) -> bool:

@@ -23,8 +23,8 @@ chooses as it goes which element comes next, the p-value is larger; whether that
 known.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,10 @@ FEEDBACKS = ("none", "one-way", "list", "full", "all others")
 #: How elements may have been chosen, as :class:`Counts` explains.
 COINS = ("independent", "balanced")
 
-PURE, EXACT, ANY_ORDER, RANDOM_R = "pure", "exact", "any order", "random r"
-ANYTIME, CERTIFIED, BALANCED = "anytime", "anytime certified", "balanced"
+#: What :func:`valid_rule` names.
+Rule: TypeAlias = Literal[
+    "pure", "exact", "any order", "random r", "anytime", "anytime certified", "balanced"
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +120,12 @@ class Counts:
         counts = {"v": v, "r": r} if shape else {"v": int(v[0]), "r": int(r[0])}
         _check.store(self, **counts, n=n, r_fixed=r_fixed, feedback=feedback)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Counts) and all(
+            np.array_equal(getattr(self, field.name), getattr(other, field.name))
+            for field in fields(self)
+        )
+
     @property
     def trials(self) -> int:
         """The number of trials."""
@@ -139,7 +147,7 @@ class Counts:
         return self.feedback == "all others" or (saw_successes and not self.r_fixed)
 
 
-def valid_rule(counts: Counts, delta: float = 0.0) -> str:
+def valid_rule(counts: Counts, delta: float = 0.0) -> Rule:
     """The rule whose bound is proved for an audit that was set up like this one.
 
     - ``"pure"`` for δ = 0, :func:`oralib.epsilon_lower_bound`;
@@ -170,19 +178,19 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> str:
                 "with balanced coins a bound is known only for a number of guesses fixed in "
                 f"advance and no feedback, got {counts.r_fixed=} and {counts.feedback=}"
             )
-        return BALANCED
+        return "balanced"
     if counts.feedback == "all others":
         raise ValueError(
             "no bound is valid for a guesser who knows all other elements, "
             f"got counts of the game {counts.game!r}"
         )
     if counts.feedback in ("full", "list") and not counts.r_fixed:
-        return CERTIFIED if delta > 0 else ANYTIME
+        return "anytime certified" if delta > 0 else "anytime"
     if delta == 0:
-        return PURE
+        return "pure"
     if not counts.r_fixed:
-        return RANDOM_R
-    return ANY_ORDER if counts.feedback == "full" else EXACT
+        return "random r"
+    return "any order" if counts.feedback == "full" else "exact"
 
 
 def valid_lower_bound(
@@ -221,19 +229,19 @@ def valid_lower_bound(
         expected = _check.integer("expected", expected, 1, max(counts.n, 1))
     rule = valid_rule(counts, delta)
     v, r, n = np.atleast_1d(counts.v), np.atleast_1d(counts.r), counts.n
-    if rule in (ANYTIME, CERTIFIED):
-        if rule == CERTIFIED:
+    if rule in ("anytime", "anytime certified"):
+        if rule == "anytime certified":
             _check.integer("n", n, 0, LARGEST_WALK)
         bounds = free_to_stop_bounds(v, r, n, delta, beta)
-    elif rule == BALANCED:
+    elif rule == "balanced":
         bounds = balanced_bounds(v, r, n, counts.r_in or 0, delta, beta)
     else:
-        if rule == ANY_ORDER and r.size:
+        if rule == "any order" and r.size:
             _check.integer("r", r[0], 0, LARGEST_WALK)
-        number = approximate.EXACT if rule == PURE else approximate.P_VALUES.index(rule)
+        number = approximate.EXACT if rule == "pure" else approximate.P_VALUES.index(rule)
         each, leaks = np.full(v.size, beta), np.full(v.size, n * delta)
         least_b = None
-        if rule == RANDOM_R:
+        if rule == "random r":
             least_b = approximate.planned_b(np.full(v.size, n), leaks, each, expected)
         bounds = approximate.lower_bounds(v, r, each, leaks, number, least_b)
     return bounds if np.ndim(counts.v) else float(bounds[0])

@@ -268,7 +268,7 @@ def audit_counts(
 
 
 def _checked_claim(claim: float | None) -> float | None:
-    return None if claim is None else _check.real("claim", claim, 0)
+    return None if claim is None else _check.real("claim", claim, 0, interval="[)")
 
 
 def _check_coins(bits: Bits, coins: str | None, adjacency: str) -> bool:

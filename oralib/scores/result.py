@@ -17,6 +17,7 @@ from oralib.bounds import (
     valid_rule,
 )
 from oralib.bounds.refuting import guesses_needed, like, right_needed
+from oralib.bounds.valid import Rule
 from oralib.scores import sentences
 from oralib.scores.seen import Seen
 
@@ -124,7 +125,7 @@ class ScoreAudit:
         return self.beta / max(1, len(self.grid))
 
     @property
-    def rule(self) -> str:
+    def rule(self) -> Rule:
         """The p-value behind the bound, as :func:`oralib.valid_rule` names it."""
         return valid_rule(self.counts, self.delta)
 
