@@ -20,6 +20,7 @@ from ledger.small_channels import private_tables
 from ledger.validity import critical_failures
 from orabook.studies import SelfMutingResponse
 from oralib import Channel, ThresholdGuesser, channel
+from oralib._types import Feedback
 from oralib.bounds import adaptive_failure_probability, epsilon_lower_bound, p
 from oralib.games import adaptive_law, one_run_law
 from oralib.mechanisms import Count, XorInPairs, XorRandomizedResponse
@@ -165,7 +166,7 @@ def _muting_response() -> tuple[Channel, float]:
     return channel(SelfMutingResponse(rate, line), n), rate
 
 
-def _law(table: Channel, tau: float, feedback: str) -> Vector:
+def _law(table: Channel, tau: float, feedback: Feedback) -> Vector:
     """The law of (V, R) of a guesser with a threshold."""
     if feedback == "none":
         return one_run_law(table, ThresholdGuesser(tau))

@@ -16,6 +16,7 @@ from ledger.games import classic_law, full_knowledge, full_knowledge_law
 from ledger.mutants import replaced
 from ledger.small_channels import LN3, randomized_response
 from oralib import Channel, Counts, DpSgd, ThresholdGuesser, channel, classic, one_run, p
+from oralib._types import Feedback
 from oralib.dpsgd import run_dpsgd
 from oralib.games import adaptive_law
 from oralib.mechanisms import DiscreteMechanism, sign_vectors
@@ -117,7 +118,7 @@ def _one_run_of_count(guesser: str) -> Counts:
 @definition("alg:one-run-auditing-auditor", "Algorithm 1", "Monte Carlo")
 @explained("02-preliminaries#paper-algorithm-1")
 @mutants(replaced("feedback", full="full"))
-def one_run_counts(coin: float = 0.5, feedback: str = "none") -> Finding:
+def one_run_counts(coin: float = 0.5, feedback: Feedback = "none") -> Finding:
     """The one-run auditor flips n fair coins, runs M once, and counts right and taken guesses of a
     guesser that sees the output alone.
     """

@@ -13,8 +13,7 @@ from scipy import special, stats
 
 from oralib import Channel, _check, p
 from oralib._rounding import snap
-from oralib._types import Array
-from oralib.games import FEEDBACK
+from oralib._types import PLAYED, Array
 from oralib.mechanisms import Signs, sign_vectors
 
 
@@ -159,7 +158,7 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
     >>> [best_mean(channel(Xor(), 2), one_right_guess, feedback=f) for f in ("none", "one-way")]
     [0.5, 1.0]
     """
-    _check.one_of("feedback", feedback, ("none", *FEEDBACK))
+    _check.one_of("feedback", feedback, PLAYED)
     n, signs = _check.integer("n", channel.n, 1, 5), channel.signs
     worth = np.asarray(value, dtype=float)
     if worth.shape != (n + 1, n + 1):

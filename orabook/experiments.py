@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oralib import DpSgd, Dropping, _check, noise_multiplier, simulate_dpsgd, simulate_hopping
+from oralib._types import PLAYED
 from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound, valid_lower_bound
 from oralib.dpsgd import simulate_likelihood, simulate_single_step
 from oralib.games import adaptive, one_run
@@ -33,7 +34,6 @@ FRACTIONS_OF_GUESSES = (0.002, 0.004, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8,
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 #: What the paper reports in Figure 2: mean bound and standard error by elements per coordinate.
 REPORTED = {1: (0.49, 0.01), 8: (0.62, 0.01)}
-FEEDBACKS = ("none", "one-way", "full")
 #: Our best schedule in the paper's setting, for 100,000 elements, without crowding and with it.
 DROPPED = Dropping(final=2, until=0.9, bend=1.65)
 CROWDED = Dropping(final=2, until=0.9, bend=1.65, crowding=(3, 20))
@@ -153,7 +153,7 @@ def adaptive_dpsgd(
     ratios: Iterable[float] = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40, 80, 160),
     *,
     tau: float = 1.0,
-    feedbacks: Iterable[str] = FEEDBACKS,
+    feedbacks: Iterable[str] = PLAYED,
     epsilon: float = 2.0,
     delta: float = 1e-5,
     d: int = 1000,
@@ -175,7 +175,7 @@ def adaptive_dpsgd(
     """
     sigma = noise_multiplier(epsilon, delta, 1, 1.0)
     settings = [DpSgd(n, d, 1, 1.0, sigma) for n in elements_of(ratios, d)]
-    points = list(product(words_of("feedbacks", feedbacks, FEEDBACKS), settings))
+    points = list(product(words_of("feedbacks", feedbacks, PLAYED), settings))
     rows = []
     for word, dpsgd in _with_bar(points):
         counts = simulate_single_step(dpsgd, tau, feedback=word, trials=trials, seed=seed)
@@ -189,7 +189,7 @@ def adaptive_count_in_sets(
     *,
     sets: int = 100,
     tau: float = inf,
-    feedbacks: Iterable[str] = FEEDBACKS,
+    feedbacks: Iterable[str] = PLAYED,
     beta: float = 0.05,
     trials: int = 100,
     seed: int = 0,
@@ -207,7 +207,7 @@ def adaptive_count_in_sets(
     2  2     full
     """
     sets, guesser = _check.integer("sets", sets, 1), ThresholdGuesser(tau)
-    words = words_of("feedbacks", feedbacks, FEEDBACKS)
+    words = words_of("feedbacks", feedbacks, PLAYED)
     rows = []
     for word, s in _with_bar(list(product(words, integers_of("sizes", sizes)))):
         mechanism, n = CountInSets(s), s * sets

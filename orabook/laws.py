@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._binomial import log_pmfs
+from oralib._types import PLAYED
 from oralib.bounds import epsilon_lower_bound
-from oralib.games import FEEDBACK
 
 __all__ = ["Law", "count_in_sets_law", "local_laplace_law", "mean_bound"]
 
@@ -97,7 +97,7 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
     100.0
     """
     s, sets = _check.integer("s", s, 1), _check.integer("sets", sets, 1)
-    _check.one_of("feedback", feedback, ("none", *FEEDBACK))
+    _check.one_of("feedback", feedback, PLAYED)
     n = _check.integer("s * sets", s * sets, 1)
     if feedback == "none":
         agree = 2.0 ** (1 - s)

@@ -5,7 +5,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from oralib.bounds.valid import FEEDBACKS, Counts, valid_rule
+from oralib._types import FEEDBACKS, Feedback
+from oralib.bounds.valid import Counts, valid_rule
 
 #: What the book calls the rules of :func:`oralib.valid_rule`.
 NAMES = {
@@ -20,7 +21,7 @@ TOLD = dict(zip(FEEDBACKS, ("nothing", "one-way", "list", "full", "all other coi
 NUMBER = {True: "fixed in advance", False: "determined by the output"}
 
 
-def valid_bound(feedback: str, r_fixed: bool, delta: float) -> str:
+def valid_bound(feedback: Feedback, r_fixed: bool, delta: float) -> str:
     """The name of the bound that is proved for an audit with a fair coin for each element."""
     v, r = np.array([75]), np.array([100])  # any counts: the rule depends on the rest
     try:

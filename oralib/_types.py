@@ -1,7 +1,33 @@
-"""The type of an array whose entries need no name."""
+"""Types that modules share: arrays, and the words that choose between a few ways."""
 
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+Array: TypeAlias = NDArray[Any]
+
+#: What a guesser may be told as it goes, as :class:`oralib.Counts` explains; and in which of these
+#: ways the games are played.
+Feedback: TypeAlias = Literal["none", "one-way", "list", "full", "all others"]
+FEEDBACKS: tuple[Feedback, ...] = get_args(Feedback)
+PLAYED: tuple[Feedback, ...] = ("none", "one-way", "full")
+
+#: How elements may have been chosen, as :class:`oralib.Counts` explains.
+Coins: TypeAlias = Literal["independent", "balanced"]
+COINS: tuple[Coins, ...] = get_args(Coins)
+
+#: Which scores are guessed, as :func:`oralib.audit_scores` explains.
+Side: TypeAlias = Literal["both", "included", "farthest"]
+SIDES: tuple[Side, ...] = get_args(Side)
+
+#: What a claim may protect: an example that is added or removed, or replaced by another.
+Adjacency: TypeAlias = Literal["add-remove", "replace"]
+ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
+
+#: Who chose the number of guesses: it was fixed, or the best of a grid, or chosen on canaries that
+#: were set aside, or by the output.
+Choice: TypeAlias = Literal["fixed", "grid", "split", "output"]
+
+#: What a plan can aim for: the largest bound, or refuting the claim if the noise is wrong.
+Aim: TypeAlias = Literal["bound", "refute"]
+AIMS: tuple[Aim, ...] = get_args(Aim)

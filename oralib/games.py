@@ -14,16 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._rounding import log_ratio, snap
 from oralib._streams import BLOCK, play
+from oralib._types import PLAYED, Feedback
 from oralib.bounds import Counts
 from oralib.channels import Channel
 from oralib.guessers import Guesser, ThresholdGuesser, TopGuesser, fixed_number
 from oralib.mechanisms import Mechanism, Signs
 
 __all__ = ["adaptive", "adaptive_law", "classic", "one_run", "one_run_law"]
-
-#: Which signs are revealed to an adaptive guesser along the way: those of the elements on which it
-#: abstained (``"one-way"``), or all of them (``"full"``, the paper's protocol).
-FEEDBACK = ("one-way", "full")
 
 _THRESHOLD = "ThresholdGuesser(1.0), which decides on each element by itself"
 
@@ -112,7 +109,7 @@ def adaptive(
     guesser: ThresholdGuesser,
     n: int,
     *,
-    feedback: str = "one-way",
+    feedback: Feedback = "one-way",
     guesses: int | None = None,
     trials: int = 1,
     seed: int,
@@ -143,7 +140,7 @@ def adaptive(
     """
     check_players(mechanism, guesser, n)
     n = mechanism.check_size(n)
-    _check.one_of("feedback", feedback, FEEDBACK)
+    _check.one_of("feedback", feedback, PLAYED[1:])
     _check.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
     most, full = check_number(guesses, n), feedback == "full"
 
@@ -170,7 +167,7 @@ def check_number(guesses: int | None, n: int) -> int:
     return n if guesses is None else _check.integer("guesses", guesses, 1, n)
 
 
-def adaptive_game(feedback: str, guesses: int | None) -> str:
+def adaptive_game(feedback: Feedback, guesses: int | None) -> str:
     """What an adaptive audit is called."""
     return f"adaptive, {feedback} feedback" + ("" if guesses is None else ", fixed budget")
 
@@ -184,7 +181,7 @@ def play_game(
     mechanism: Mechanism,
     guesser: Guesser,
     *key: object,
-    feedback: str = "none",
+    feedback: Feedback = "none",
     number: int | None = None,
 ) -> Counts:
     """Play a game for many trials, in blocks.
@@ -277,7 +274,7 @@ def adaptive_law(
     channel: Channel,
     guesser: ThresholdGuesser,
     *,
-    feedback: str = "one-way",
+    feedback: Feedback = "one-way",
     guesses: int | None = None,
 ) -> NDArray[np.float64]:
     """The exact law of (V, R) of adaptive one-run auditing; parameters as in :func:`adaptive`.
@@ -289,7 +286,7 @@ def adaptive_law(
     1.0
     """
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
-    _check.one_of("feedback", feedback, FEEDBACK)
+    _check.one_of("feedback", feedback, PLAYED[1:])
     _check.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
     most, n = check_number(guesses, channel.n), channel.n
     said = np.zeros((*channel.table.shape, n), dtype=np.int8)

@@ -213,7 +213,7 @@ HOMES = {
 }
 
 #: What functions return, and nobody builds; and a table.
-NOT_CALLED = {"AuditPlan", "ScoreAudit", "Conformity", "Law", "Outcome", "REPORTED", "AIMS"}
+NOT_CALLED = {"AuditPlan", "ScoreAudit", "Conformity", "Law", "Outcome", "REPORTED"}
 NOT_CALLED |= {"expected_outcomes"}  # simulates for seconds
 
 #: An argument that is passed on is named as its taker names it.

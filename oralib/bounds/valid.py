@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
+from oralib._types import COINS, FEEDBACKS, Coins, Feedback
 from oralib.bounds import approximate
 from oralib.bounds._arguments import flat_counts
 from oralib.bounds.anytime import free_to_stop_bounds
@@ -37,12 +38,6 @@ from oralib.bounds.balanced import balanced_bounds
 from oralib.bounds.crossing import LARGEST_WALK
 
 __all__ = ["Counts", "valid_lower_bound", "valid_rule"]
-
-#: What a guesser may be told as it goes, as :class:`Counts` explains.
-FEEDBACKS = ("none", "one-way", "list", "full", "all others")
-
-#: How elements may have been chosen, as :class:`Counts` explains.
-COINS = ("independent", "balanced")
 
 #: What :func:`valid_rule` names.
 Rule: TypeAlias = Literal[
@@ -97,8 +92,8 @@ class Counts:
     n: int
     game: str = "counts"
     r_fixed: bool = False
-    feedback: str = "none"
-    coins: str = "independent"
+    feedback: Feedback = "none"
+    coins: Coins = "independent"
     r_in: int | None = None
 
     def __post_init__(self) -> None:

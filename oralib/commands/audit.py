@@ -9,12 +9,11 @@ from typing import Any
 
 from oralib import AuditPlan, ScoreAudit, __version__, audit_guesses, audit_scores
 from oralib._text import rounded_down
+from oralib._types import ADJACENCIES, COINS, SIDES
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
-from oralib.bounds.valid import COINS
 from oralib.commands.common import Commands, path
-from oralib.scores.columns import SIDES, ScoreFile
+from oralib.scores.columns import ScoreFile
 from oralib.scores.page import page
-from oralib.scores.result import ADJACENCIES
 
 #: The exit status of a verdict.
 STATUS = {"not refuted": 0, "refuted": 1, "invalid": 2, "cannot test": 3}

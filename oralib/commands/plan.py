@@ -4,8 +4,9 @@ import argparse
 import sys
 from dataclasses import replace
 
+from oralib._types import AIMS
 from oralib.commands.common import Commands, path
-from oralib.planning import AIMS, expected_outcomes, plan_audit, plan_black_box
+from oralib.planning import expected_outcomes, plan_audit, plan_black_box
 
 
 def add(commands: Commands) -> None:

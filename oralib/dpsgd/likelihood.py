@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._jit import jit
-from oralib._types import Array
+from oralib._types import Array, Feedback
 from oralib.bounds import Counts
 from oralib.dpsgd.play import play_audits
 from oralib.dpsgd.ratios import POINTS, interpolate, log_mixture, log_weights
@@ -40,7 +40,7 @@ def simulate_likelihood(
     guesses: int,
     *,
     sees: str = "steps",
-    feedback: str = "none",
+    feedback: Feedback = "none",
     trials: int = 1,
     seed: int,
 ) -> Counts:
@@ -69,7 +69,7 @@ def simulate_likelihood(
 
 
 def likelihood_counts(
-    dpsgd: DpSgd, guesses: Sequence[int], *, sees: str, feedback: str, trials: int, seed: int
+    dpsgd: DpSgd, guesses: Sequence[int], *, sees: str, feedback: Feedback, trials: int, seed: int
 ) -> list[Counts]:
     """Like :func:`simulate_likelihood`, for several numbers of guesses, the largest first."""
     # A sum is one step with T draws of each element, and with the noise of T steps.

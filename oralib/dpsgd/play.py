@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from oralib import _check
 from oralib._jit import jit
 from oralib._streams import play
+from oralib._types import Feedback
 from oralib.bounds import Counts
 from oralib.dpsgd.setting import DpSgd
 
@@ -22,7 +23,7 @@ def play_audits(
     trials: int,
     seed: int,
     *key: object,
-    feedback: str = "none",
+    feedback: Feedback = "none",
 ) -> list[Counts]:
     """Counts of a game with a fixed number of guesses, for each of several such numbers.
 

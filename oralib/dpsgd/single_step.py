@@ -12,19 +12,19 @@ from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib._rounding import ROUNDING
 from oralib._streams import play
-from oralib._types import Array
+from oralib._types import PLAYED, Array, Feedback
 from oralib.bounds import Counts
 from oralib.dpsgd.play import ones_among
 from oralib.dpsgd.ratios import log_mixture
 from oralib.dpsgd.setting import DpSgd
-from oralib.games import FEEDBACK, adaptive_game, check_number
+from oralib.games import adaptive_game, check_number
 
 
 def simulate_single_step(
     dpsgd: DpSgd,
     tau: float,
     *,
-    feedback: str = "none",
+    feedback: Feedback = "none",
     guesses: int | None = None,
     trials: int = 1,
     seed: int,
@@ -51,7 +51,7 @@ def simulate_single_step(
     >>> bool(abs(counts.accuracy.mean() - 0.8) < 0.02)
     True
     """
-    _check.one_of("feedback", feedback, ("none", *FEEDBACK))
+    _check.one_of("feedback", feedback, PLAYED)
     tau = _checked_tau(dpsgd, tau)
     fixed, most = guesses is not None, check_number(guesses, dpsgd.n)
     if fixed and feedback == "none":

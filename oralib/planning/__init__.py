@@ -24,7 +24,7 @@ audits refute, for most bugs.
 from oralib.planning.blackbox import plan_black_box
 from oralib.planning.designs import Claim, Design
 from oralib.planning.plan import AuditPlan, Forecast, Outcome
-from oralib.planning.search import AIMS, expected_outcomes, plan_audit
+from oralib.planning.search import expected_outcomes, plan_audit
 
-__all__ = ["AIMS", "AuditPlan", "Claim", "Design", "Forecast", "Outcome"]
+__all__ = ["AuditPlan", "Claim", "Design", "Forecast", "Outcome"]
 __all__ += ["expected_outcomes", "plan_audit", "plan_black_box"]

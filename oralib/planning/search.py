@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from oralib import _check
 from oralib._rounding import first_largest
+from oralib._types import AIMS, Aim
 from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import valid_lower_bound
 from oralib.dpsgd import DpSgd, simulate_hopping
@@ -21,9 +22,6 @@ from oralib.planning.refute import NoRefutationError, coordinates_to_refute, fin
 
 #: Numbers of guesses to choose from for the largest bound.
 GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500, 2000, 3000, 5000)
-
-#: What a plan can aim for: the largest bound, or refuting the claim if the noise is wrong.
-AIMS = ("bound", "refute")
 
 #: What may be wrong with a training run: its share of the stated noise, and the size of a canary's
 #: gradient, in clipping thresholds.
@@ -52,7 +50,7 @@ def plan_audit(
     canaries: int | None = None,
     sigma: float | None = None,
     accountant: str = "rdp",
-    aim: str = "bound",
+    aim: Aim = "bound",
     trials: int = 40,
     seed: int = 0,
 ) -> AuditPlan:
@@ -105,7 +103,7 @@ def plan_audit(
 
 
 def _plan(
-    training: DpSgd, claim: Claim, canaries: int | None, aim: str, trials: int, seed: int
+    training: DpSgd, claim: Claim, canaries: int | None, aim: Aim, trials: int, seed: int
 ) -> AuditPlan:
     """The best plan for a number of coordinates."""
     tried = list(designs(training, canaries or min(150 * training.d, MOST_CANARIES)))

@@ -9,8 +9,8 @@ import scipy
 from numpy.typing import ArrayLike
 
 from oralib import _check
+from oralib._types import ADJACENCIES, COINS, Adjacency, Choice, Coins, Side
 from oralib.bounds import Counts, valid_rule
-from oralib.bounds.valid import COINS
 from oralib.scores.columns import Bits, are_listed_twice, guesses_and_coins, scores_and_coins
 from oralib.scores.guessing import (
     best_number,
@@ -20,7 +20,7 @@ from oralib.scores.guessing import (
     right_guesses,
     ties_drawn,
 )
-from oralib.scores.result import ADJACENCIES, UNFAIR, Choice, Ranking, ScoreAudit
+from oralib.scores.result import UNFAIR, Ranking, ScoreAudit
 from oralib.scores.seen import Seen
 
 #: If exactly half of this many canaries are included, the audit assumes a design that is not
@@ -40,10 +40,10 @@ def audit_scores(
     guesses: int | None = None,
     split: float | None = None,
     grid: Sequence[int] | None = None,
-    side: str = "both",
+    side: Side = "both",
     claim: float | None = None,
-    coins: str | None = None,
-    adjacency: str = "add-remove",
+    coins: Coins | None = None,
+    adjacency: Adjacency = "add-remove",
     seed: int = 0,
     seen: Seen | None = None,
 ) -> ScoreAudit:
@@ -183,8 +183,8 @@ def audit_guesses(
     beta: float = 0.05,
     guesses: int | None = None,
     claim: float | None = None,
-    coins: str | None = None,
-    adjacency: str = "add-remove",
+    coins: Coins | None = None,
+    adjacency: Adjacency = "add-remove",
 ) -> ScoreAudit:
     """Audit a training run by guesses that somebody has made.
 
@@ -271,7 +271,7 @@ def _checked_claim(claim: float | None) -> float | None:
     return None if claim is None else _check.real("claim", claim, 0, interval="[)")
 
 
-def _check_coins(bits: Bits, coins: str | None, adjacency: str) -> bool:
+def _check_coins(bits: Bits, coins: Coins | None, adjacency: Adjacency) -> bool:
     """Whether exactly half of the canaries were included by arrangement."""
     _check.one_of("adjacency", adjacency, ADJACENCIES)
     if coins is not None:
@@ -284,7 +284,13 @@ def _check_coins(bits: Bits, coins: str | None, adjacency: str) -> bool:
 
 
 def _with_coins(
-    audit: ScoreAudit, bits: Bits, coins: str | None, taken: int, hint: str, *, twice: bool = False
+    audit: ScoreAudit,
+    bits: Bits,
+    coins: Coins | None,
+    taken: int,
+    hint: str,
+    *,
+    twice: bool = False,
 ) -> ScoreAudit:
     """The audit with what its coins say; without bounds and with a warning if it is not valid."""
     n, included, notes = bits.size, int(bits.sum()), audit.notes

@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
+from oralib._types import SIDES, Side
 from oralib.scores.seen import Seen
 
 Reals: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bits: TypeAlias = NDArray[np.bool_]
-
-SIDES = ("both", "included", "farthest")
 
 #: So many equal pairs of scores do not have equal coins by chance.
 MANY_VALUES = 20
@@ -64,7 +63,7 @@ def bits_of(name: str, value: ArrayLike) -> Bits:
     return bits
 
 
-def scores_and_coins(scores: ArrayLike, included: ArrayLike, side: str) -> tuple[Reals, Bits]:
+def scores_and_coins(scores: ArrayLike, included: ArrayLike, side: Side) -> tuple[Reals, Bits]:
     """Scores that differ and are finite, and their coins."""
     values = _check.reals("scores", column("scores", scores), -inf, inf, interval="()")
     bits = bits_of("included", included)

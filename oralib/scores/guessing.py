@@ -3,6 +3,7 @@
 import numpy as np
 
 from oralib._streams import stream
+from oralib._types import Side
 from oralib.bounds import epsilon_lower_bound, epsilon_lower_bound_random_r
 from oralib.scores.columns import Bits, Ints, Reals
 
@@ -36,7 +37,7 @@ def matched_pairs(values: Reals, bits: Bits, seed: int) -> tuple[Reals, Bits]:
     return np.where(first, 1, -1) * (values[ones] - values[zeros]), first
 
 
-def right_guesses(values: Reals, bits: Bits, side: str, seed: int) -> Ints:
+def right_guesses(values: Reals, bits: Bits, side: Side, seed: int) -> Ints:
     """For k = 1, 2, ... how many of the first k guesses are right; ties are broken at random.
 
     With both sides: the highest is guessed, the lowest, the second highest, and so on.
@@ -55,7 +56,7 @@ def right_guesses(values: Reals, bits: Bits, side: str, seed: int) -> Ints:
     return np.cumsum(right)
 
 
-def ties_drawn(values: Reals, r: int, side: str) -> int:
+def ties_drawn(values: Reals, r: int, side: Side) -> int:
     """How many of r guesses were drawn by lot: a canary with the same score was not so guessed."""
     n, up = values.size, np.sort(np.abs(values) if side == "farthest" else values)
     high = (r + 1) // 2 if side == "both" else r

@@ -3,12 +3,13 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, isnan, nan
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import scipy
 
 from oralib import _check
 from oralib._text import paragraphs
+from oralib._types import Adjacency, Choice, Side
 from oralib.bounds import (
     Counts,
     epsilon_estimate,
@@ -23,13 +24,6 @@ from oralib.scores.seen import Seen
 
 #: Coins with a smaller p-value are not accepted as fair, nor guesses as having the right sign.
 UNFAIR = 1e-3
-
-#: What a claim may protect: an example that is added or removed, or replaced by another.
-ADJACENCIES = ("add-remove", "replace")
-
-#: Who chose the number of guesses: it was fixed, or the best of a grid, or chosen on canaries that
-#: were set aside, or by the output.
-Choice: TypeAlias = Literal["fixed", "grid", "split", "output"]
 
 #: The format of :meth:`ScoreAudit.as_dict`, and so of report.json.
 FORMAT = 1
@@ -93,8 +87,8 @@ class ScoreAudit:
     claim: float | None = None
     choice: Choice = "fixed"
     grid: tuple[int, ...] = ()
-    side: str | None = None
-    adjacency: str = "add-remove"
+    side: Side | None = None
+    adjacency: Adjacency = "add-remove"
     canaries: int | None = None
     included: int | None = None
     ties_drawn: int = 0
