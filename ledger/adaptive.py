@@ -174,7 +174,7 @@ def _law(table: Channel, tau: float, feedback: Feedback) -> Vector:
 
 
 @cache
-def muting_failure(feedback: str) -> tuple[float, float]:
+def muting_failure(feedback: Feedback) -> tuple[float, float]:
     """(ε of the table, how often its bound fails) with one threshold and a fixed order."""
     table, rate = _muting_response()
     law = _law(table, rate, feedback)
@@ -190,7 +190,7 @@ def muting_failure(feedback: str) -> tuple[float, float]:
 )
 @remark("The variants have one-way feedback, for which the check finds no failure.")
 @each(at_most)
-def adaptive_is_valid(feedback: str = "full", failure_probability: float = 1.0) -> Cases:
+def adaptive_is_valid(feedback: Feedback = "full", failure_probability: float = 1.0) -> Cases:
     """Adaptive ORA is valid."""
     if feedback == "full":
         yield (
@@ -211,7 +211,7 @@ def adaptive_is_valid(feedback: str = "full", failure_probability: float = 1.0) 
 @statement("prop:adaptive-ora-is-tight-for-xip", "Proposition E.7")
 @mutants(replaced("feedback", none="none"))
 def xor_in_pairs(
-    one_run: float = 0.5, guesses: float = 0.5, accuracy: float = 1.0, feedback: str = "full"
+    one_run: float = 0.5, guesses: float = 0.5, accuracy: float = 1.0, feedback: Feedback = "full"
 ) -> Finding:
     """On Xor-in-Pairs ORA guesses blindly, while AORA takes n/2 guesses that are all right: it is
     tight, and its bound grows without limit.
@@ -235,7 +235,7 @@ def xor_in_pairs(
 
 
 @cache
-def _mean_guesses(n: int, feedback: str) -> float:
+def _mean_guesses(n: int, feedback: Feedback) -> float:
     """E[R] on Count, guessing only what is certain."""
     law = _law(channel(Count(), n), inf, feedback)
     return float(law.sum(axis=0) @ np.arange(n + 1))

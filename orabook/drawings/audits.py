@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from orabook.drawings.pen import LARGE, RIGHT, SMALL, WIDTH, WRONG, Page
 from orabook.figures.style import BLUE, GREEN, GREY, ORANGE, RED, Picture, in_house_style
 from orabook.which_bound import NAMES, valid_bound
+from oralib._types import PLAYED
 from oralib.bounds import p
 
 
@@ -145,7 +146,7 @@ def ways_of_feedback() -> Picture:
     for x, guess in zip(columns, guesses, strict=True):
         page.guess(x, said, guess, said - 0.27)
 
-    for feedback, y in zip(("none", "one-way", "full"), heights, strict=True):
+    for feedback, y in zip(PLAYED, heights, strict=True):
         words = f"{'without' if feedback == 'none' else feedback}\nfeedback"
         page.say(0.12, y, words, ha="left", fontweight="bold")
         for x, coin, guess in zip(columns, coins, guesses, strict=True):
