@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 import oralib
 from benchmarks import peers, reference
+from orabook.studies import simulate_training
 from oralib import accounting
 
 DELTA = 1e-5
@@ -146,7 +147,7 @@ COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
         ),
     ),
     ("DP-SGD trial, n = 8000, collapsed", 150, lambda: trial(oralib.simulate_dpsgd)),
-    ("DP-SGD trial, n = 8000, step by step", 10, lambda: trial(oralib.dpsgd.simulate_training)),
+    ("DP-SGD trial, n = 8000, step by step", 10, lambda: trial(simulate_training)),
     ("DP-SGD trial, n = 32 000, hopping", 20, hopping),
     ("noise multiplier, against dp-accounting alone", 2.5, calibration),
     ("import, against Numba and scipy.stats", 1.4, imports),
@@ -173,7 +174,7 @@ def largest() -> str:
 def main() -> None:
     if "--largest" in sys.argv:
         point = oralib.DpSgd(n=10**8, d=10**6, sigma=2.422402)
-        oralib.simulate_dpsgd(point, 100, trials=2, seed=1, method="collapsed")
+        oralib.simulate_dpsgd(point, 100, trials=2, seed=1)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(peak // 1024 if sys.platform == "darwin" else peak)  # in KiB
         return
@@ -183,7 +184,7 @@ def main() -> None:
     oralib.epsilon_lower_bound_fdp(7, 8, delta=DELTA, n=8)
     oralib.adaptive_failure_probability(1.0, 10)
     oralib.simulate_dpsgd(POINT, 100, trials=64, seed=1)
-    oralib.dpsgd.simulate_training(POINT, 100, trials=64, seed=1)
+    simulate_training(POINT, 100, trials=64, seed=1)
     oralib.simulate_hopping(POINT, 100, trials=2, seed=1)
     rows = [
         (name, target, *measure())

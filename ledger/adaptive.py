@@ -14,14 +14,14 @@ from ledger.comparisons import at_most, equal
 from ledger.counts import failure
 from ledger.entries import correction, explained, fails_unless, mutants, remark, statement
 from ledger.findings import Cases, Finding, all_of, each
+from ledger.games import full_knowledge_law
 from ledger.mutants import WEAKER, replaced, varied
 from ledger.small_channels import private_tables
 from ledger.validity import critical_failures
 from orabook.studies import SelfMutingResponse
+from oralib import Channel, ThresholdGuesser, channel
 from oralib.bounds import adaptive_failure_probability, epsilon_lower_bound, p
-from oralib.channel import Channel, channel
-from oralib.games import adaptive_law, full_knowledge_law, one_run_law
-from oralib.guessers import ThresholdGuesser
+from oralib.games import adaptive_law, one_run_law
 from oralib.mechanisms import Count, XorInPairs, XorRandomizedResponse
 
 Vector = NDArray[np.float64]

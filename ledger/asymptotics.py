@@ -16,10 +16,9 @@ from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.mutants import WEAKER, replaced, shifted, varied
 from ledger.small_channels import LN3, graded_response, private_tables
 from ledger.validity import classic_successes
-from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p
-from oralib.channel import channel
+from oralib import ThresholdGuesser, TopGuesser, channel, epsilon_estimate, epsilon_lower_bound, p
+from oralib.bounds import clopper_pearson_lower
 from oralib.games import one_run_law
-from oralib.guessers import ThresholdGuesser, TopGuesser
 from oralib.mechanisms import LocalRandomizedResponse, NameAndShame
 
 

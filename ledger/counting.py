@@ -16,7 +16,7 @@ from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.mutants import WEAKER, replaced, varied
 from ledger.small_channels import geometric_count
 from orabook.studies.universe import SampledChannel
-from oralib.channel import Channel, channel
+from oralib import Channel, channel
 from oralib.mechanisms import Count, CountInSets, XorInPairs, sign_vectors
 
 

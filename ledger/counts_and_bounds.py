@@ -14,12 +14,12 @@ from ledger.comparisons import approach, at_most, equal, same_answers, tends
 from ledger.counts import chance, critical_betas
 from ledger.entries import definition, explained, mutants
 from ledger.findings import Cases, Finding, Function, all_of, each
+from ledger.games import full_knowledge_law
 from ledger.mutants import WEAKER, replaced, shifted, varied
 from ledger.small_channels import LN3, randomized_response, shown_or_noisy
+from oralib import Channel, ThresholdGuesser, channel
 from oralib.bounds import clopper_pearson_lower, epsilon_estimate, epsilon_lower_bound, p, p_inv
-from oralib.channel import Channel, channel
-from oralib.games import full_knowledge_law, one_run_law
-from oralib.guessers import ThresholdGuesser
+from oralib.games import one_run_law
 from oralib.mechanisms import LocalRandomizedResponse, XorRandomizedResponse
 
 

@@ -18,9 +18,9 @@ from ledger.entries import correction, explained, mutants, remark, statement
 from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.mutants import WEAKER, replaced, varied
 from ledger.small_channels import LN3, all_tables, best_accuracy, shown_or_noisy
+from orabook.experiments import local_laplace
 from orabook.studies.success import after_guesses, success_given_others
 from oralib.bounds import p, p_inv
-from oralib.experiments import local_laplace
 from oralib.games import one_run_law
 from oralib.guessers import ThresholdGuesser
 

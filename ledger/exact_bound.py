@@ -13,10 +13,8 @@ from ledger.entries import explained, mutants, ours, remark
 from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.mutants import WEAKER, replaced, varied
 from ledger.worst_cases import ExtremalResponse, worst_case_rejection
-from oralib.bounds import p, p_value
-from oralib.channel import Channel, channel
+from oralib import Channel, TopGuesser, channel, p, p_value
 from oralib.games import one_run_law
-from oralib.guessers import TopGuesser
 from oralib.mechanisms import sign_vectors
 
 

@@ -16,8 +16,7 @@ from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.mutants import WEAKER, replaced, varied
 from ledger.small_channels import LN3, private_tables, random_table, worst_failure
 from ledger.worst_cases import ExtremalResponse, best_mean
-from oralib.bounds import adaptive_failure_probability, p, p_value
-from oralib.channel import Channel, channel
+from oralib import Channel, adaptive_failure_probability, channel, p, p_value
 from oralib.mechanisms import LocalRandomizedResponse, sign_vectors
 
 

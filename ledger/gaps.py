@@ -18,10 +18,8 @@ from ledger.small_channels import all_tables
 from ledger.tightness import SIZE, families
 from ledger.worst_cases import best_mean
 from orabook.studies.universe import SampledChannel
-from oralib.bounds import epsilon_lower_bound, p
-from oralib.channel import Channel, channel
+from oralib import Channel, ThresholdGuesser, TopGuesser, channel, epsilon_lower_bound, p
 from oralib.games import one_run_law
-from oralib.guessers import ThresholdGuesser, TopGuesser
 from oralib.mechanisms import AllOrNothing, NameAndShame, Xor
 
 

@@ -12,14 +12,12 @@ from scipy import stats
 from ledger.comparisons import equal, fits, near
 from ledger.entries import definition, explained, mutants, remark
 from ledger.findings import Cases, Finding, Function, all_of, each
+from ledger.games import classic_law, full_knowledge, full_knowledge_law
 from ledger.mutants import replaced
 from ledger.small_channels import LN3, randomized_response
-from oralib import classic, one_run
-from oralib.bounds import Counts, p
-from oralib.channel import Channel, channel
-from oralib.dpsgd import DpSgd, run_dpsgd
-from oralib.games import adaptive_law, classic_law, full_knowledge, full_knowledge_law
-from oralib.guessers import ThresholdGuesser
+from oralib import Channel, Counts, DpSgd, ThresholdGuesser, channel, classic, one_run, p
+from oralib.dpsgd import run_dpsgd
+from oralib.games import adaptive_law
 from oralib.mechanisms import DiscreteMechanism, sign_vectors
 from oralib.mechanisms.elements import (
     AllOrNothing,

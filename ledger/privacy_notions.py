@@ -16,8 +16,7 @@ from ledger.mutants import replaced, shifted
 from ledger.small_channels import LN3, all_tables, best_accuracy
 from orabook.studies.success import probably_approximately_rr
 from orabook.studies.universe import SampledChannel
-from oralib.bounds import p
-from oralib.channel import Channel, channel
+from oralib import Channel, channel, p
 from oralib.mechanisms import Count, LocalRandomizedResponse, XorRandomizedResponse, sign_vectors
 
 

@@ -14,15 +14,15 @@ from ledger.comparisons import at_most, first_least, near
 from ledger.entries import explained, mutants, ours, remark, statement
 from ledger.findings import Cases, Finding, all_of, each
 from ledger.mutants import WEAKER, replaced, varied
+from orabook import experiments
+from orabook.experiments import REPORTED
+from orabook.laws import count_in_sets_law, mean_bound
 from orabook.place import book_file
 from orabook.studies.isolated import confidence
 from orabook.studies.single_step import single_step_law
-from oralib import experiments, noise_multiplier
+from oralib import Counts, DpSgd, epsilon_lower_bound, noise_multiplier, simulate_dpsgd
 from oralib._rounding import first_largest
-from oralib.bounds import Counts, epsilon_lower_bound
-from oralib.dpsgd import DpSgd, simulate_dpsgd, simulate_likelihood
-from oralib.experiments import REPORTED
-from oralib.laws import count_in_sets_law, mean_bound
+from oralib.dpsgd import simulate_likelihood
 
 #: Why Monte Carlo rows let small changes pass.
 TOO_SMALL = "smaller than what this many audits can tell"

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from ledger.counts import accuracy_values, exceeds
 from ledger.worst_cases import best_mean
-from oralib.bounds import p
-from oralib.channel import Channel, channel
+from oralib import Channel, channel, p
 from oralib.mechanisms import DiscreteMechanism, sign_vectors
 from oralib.mechanisms.elements import AllOrNothing, LocalRandomizedResponse, NameAndShame
 from oralib.mechanisms.sets import Count, CountInSets, Xor, XorInPairs, XorRandomizedResponse

@@ -17,14 +17,13 @@ from ledger.counts_and_bounds import bounds_tend
 from ledger.efficacy import laplace_by_quadrature
 from ledger.entries import correction, explained, mutants, remark, statement
 from ledger.findings import Cases, Finding, Function, all_of, each
+from ledger.games import classic_law
 from ledger.mutants import WEAKER, replaced, varied
 from ledger.privacy_notions import uneven_response
 from ledger.small_channels import LN3, graded_response, random_table, randomized_response
 from orabook.studies.success import probably_approximately_rr, success_given_others
-from oralib.bounds import epsilon_lower_bound, p, p_inv
-from oralib.channel import Channel, channel
-from oralib.games import classic_law, one_run_law
-from oralib.guessers import ThresholdGuesser
+from oralib import Channel, ThresholdGuesser, channel, epsilon_lower_bound, p, p_inv
+from oralib.games import one_run_law
 from oralib.mechanisms import sign_vectors
 from oralib.mechanisms.elements import AllOrNothing, LocalRandomizedResponse, NameAndShame
 from oralib.mechanisms.sets import Count, CountInSets, Xor, XorRandomizedResponse

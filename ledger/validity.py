@@ -5,22 +5,17 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from ledger.comparisons import at_most
 from ledger.counts import critical_betas, failure
 from ledger.entries import correction, mutants, remark, statement
 from ledger.findings import Cases, Finding, Function, each
+from ledger.games import Law, classic_law
 from ledger.mutants import WEAKER, replaced, varied
 from ledger.small_channels import private_tables, worst_failure
 from orabook.studies import stop_or_oppose_law
-from oralib.bounds import p
-from oralib.channel import Channel
-from oralib.games import classic_law
-from oralib.guessers import ThresholdGuesser
-
-Law = NDArray[np.float64]
+from oralib import Channel, ThresholdGuesser, p
 
 
 def binomial_law(sizes: dict[int, float], success: float) -> Law:

@@ -13,8 +13,9 @@ from scipy import special, stats
 
 from oralib import Channel, _check, p
 from oralib._rounding import snap
+from oralib._types import Array
 from oralib.games import FEEDBACK
-from oralib.mechanisms import Array, Signs, sign_vectors
+from oralib.mechanisms import Signs, sign_vectors
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ training, :func:`audit_scores` turns their scores into a bound (:func:`audit_cou
 looks like the stated one. The commands ``oralib plan``, ``audit`` and ``conformity`` do the same.
 
 **To play the paper's audits**: a *mechanism* plays a *game* with a *guesser*, which yields *counts*
-(v, r); a *bound* turns counts into ε; :mod:`oralib.experiments` repeats that over a grid. For small
-n a mechanism is a table, its *channel*, from which everything can be computed exactly.
+(v, r); a *bound* turns counts into ε. For small n a mechanism is a table, its *channel*, from which
+everything can be computed exactly.
 :func:`simulate_dpsgd` and :func:`simulate_hopping` simulate audits of DP-SGD.
 
 >>> import oralib
@@ -37,7 +37,7 @@ from oralib.bounds import (
     valid_rule,
 )
 from oralib.canaries import Canaries
-from oralib.channel import Channel, channel
+from oralib.channels import Channel, channel
 from oralib.dpsgd import DpSgd, Dropping, conformity, simulate_dpsgd, simulate_hopping
 from oralib.games import adaptive, classic, one_run
 from oralib.guessers import ThresholdGuesser, TopGuesser

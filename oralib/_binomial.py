@@ -8,12 +8,12 @@ scipy.stats.binom : the same laws, slower and on the scale of q.
 """
 
 from math import exp, floor, log, log1p, pi, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oralib._jit import jit
+from oralib._types import Array
 
 _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
 
@@ -197,7 +197,7 @@ def _window_grows(start: int, v: int, r: int, q: float, qc: float, beyond: float
 
 
 @jit
-def _log_pmf_loop(k: NDArray[Any], r: NDArray[Any], q: NDArray[Any]) -> NDArray[Any]:
+def _log_pmf_loop(k: Array, r: Array, q: Array) -> Array:
     out = np.full(k.size, np.nan)
     for i in range(k.size):
         if r[i] >= 0:

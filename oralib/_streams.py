@@ -13,10 +13,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oralib import _check
+from oralib._types import Array
 
 #: Trials that share one stream: few enough to keep every core busy, enough to make it worthwhile.
 BLOCK = 32
@@ -39,13 +39,13 @@ def _name(part: object) -> str:
 
 
 def play(
-    block: Callable[[int, np.random.Generator], tuple[NDArray[Any], ...]],
+    block: Callable[[int, np.random.Generator], tuple[Array, ...]],
     trials: int,
     seed: int,
     *key: object,
     largest: int = BLOCK,
     single_thread: bool = False,
-) -> tuple[NDArray[Any], ...]:
+) -> tuple[Array, ...]:
     """Play independent trials in blocks, on as many threads as Numba is set to use.
 
     ``block(size, stream)`` plays ``size`` trials, at most ``largest``, and returns arrays of that

@@ -13,7 +13,7 @@ from math import ceil, sqrt
 from typing import Any
 
 from oralib import _check
-from oralib.dpsgd.training import SIGMA_RANGE, DpSgd
+from oralib.dpsgd.setting import SIGMA_RANGE, DpSgd
 
 __all__ = ["ACCOUNTANTS", "certified_epsilon", "noise_multiplier"]
 

@@ -12,16 +12,14 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
-from oralib._binomial import log_pmfs
 from oralib._rounding import log_ratio, snap
 from oralib._streams import BLOCK, play
 from oralib.bounds import Counts
-from oralib.channel import Channel
+from oralib.channels import Channel
 from oralib.guessers import Guesser, ThresholdGuesser, TopGuesser, fixed_number
 from oralib.mechanisms import Mechanism, Signs
 
-__all__ = ["adaptive", "adaptive_law", "classic", "classic_law", "full_knowledge"]
-__all__ += ["full_knowledge_law", "one_run", "one_run_law"]
+__all__ = ["adaptive", "adaptive_law", "classic", "one_run", "one_run_law"]
 
 #: Which signs are revealed to an adaptive guesser along the way: those of the elements on which it
 #: abstained (``"one-way"``), or all of them (``"full"``, the paper's protocol).
@@ -53,13 +51,13 @@ def one_run(
     >>> int(counts.r[0])
     1000
     """
-    _check_players(mechanism, guesser, n)
+    check_players(mechanism, guesser, n)
     n = mechanism.check_size(n)
 
     def guess(signs: Signs, rng: Generator) -> Signs:
-        return _guesses(guesser, mechanism.privacy_loss(mechanism.run(signs, rng), n), signs)
+        return guesses_at(guesser, mechanism.privacy_loss(mechanism.run(signs, rng), n), signs)
 
-    return _counts("one-run", guess, n, trials, seed, mechanism, guesser)
+    return play_game("one-run", guess, n, trials, seed, mechanism, guesser)
 
 
 def classic(
@@ -91,8 +89,8 @@ def classic(
     >>> int(counts.r[0]), counts.game
     (1000, 'classic')
     """
-    rounds, base = _check.integer("rounds", rounds, 1), _check_base(base)
-    _check_players(mechanism, guesser, rounds)
+    rounds, base = _check.integer("rounds", rounds, 1), check_base(base)
+    check_players(mechanism, guesser, rounds)
     try:
         mechanism.check_size(len(base))
     except ValueError as error:
@@ -102,11 +100,11 @@ def classic(
         datasets = np.tile(base, (*signs.shape, 1))
         datasets[..., 0] = signs
         output = mechanism.run(_check.read_only(datasets), rng)
-        return _guesses(guesser, mechanism.conditional_loss(output, datasets, 0), signs)
+        return guesses_at(guesser, mechanism.conditional_loss(output, datasets, 0), signs)
 
     # The 0 is the place of the coin: it belongs to the name of the random stream.
     key = (base.tobytes(), 0)
-    return _counts("classic", guess, rounds, trials, seed, mechanism, guesser, *key)
+    return play_game("classic", guess, rounds, trials, seed, mechanism, guesser, *key)
 
 
 def adaptive(
@@ -143,7 +141,7 @@ def adaptive(
     >>> counts.v.tolist(), counts.unsafe
     ([1, 1, 1, 1, 1], False)
     """
-    _check_players(mechanism, guesser, n)
+    check_players(mechanism, guesser, n)
     n = mechanism.check_size(n)
     _check.one_of("feedback", feedback, FEEDBACK)
     _check.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
@@ -156,15 +154,15 @@ def adaptive(
         for i in range(n):
             loss = mechanism.conditional_loss(output, known, i)
             has_budget = np.count_nonzero(guesses, axis=1) < most
-            guesses[:, i] = np.where(has_budget, _guesses(guesser, loss, signs[:, i]), 0)
+            guesses[:, i] = np.where(has_budget, guesses_at(guesser, loss, signs[:, i]), 0)
             known[:, i] = np.where((guesses[:, i] == 0) | full, signs[:, i], 0)
         return guesses
 
     game, how = adaptive_game(feedback, budget), (n, trials, seed, mechanism, guesser)
     if budget is None:
-        return _counts(game, guess, *how, feedback=feedback)
+        return play_game(game, guess, *how, feedback=feedback)
     # The budget is also part of the name of the random stream.
-    return _counts(game, guess, *how, most, feedback=feedback, budget=most)
+    return play_game(game, guess, *how, most, feedback=feedback, budget=most)
 
 
 def check_budget(budget: int | None, n: int) -> int:
@@ -177,32 +175,7 @@ def adaptive_game(feedback: str, budget: int | None) -> str:
     return f"adaptive, {feedback} feedback" + ("" if budget is None else ", fixed budget")
 
 
-def full_knowledge(
-    mechanism: Mechanism, guesser: Guesser, n: int, *, trials: int = 1, seed: int
-) -> Counts:
-    """Full-knowledge auditing: each element is guessed knowing all others. Not a valid audit.
-
-    Each sign is also used to guess the others, so for β < 1/2 no bound above 0 is valid.
-
-    Examples
-    --------
-    >>> from oralib import Xor, ThresholdGuesser
-    >>> full_knowledge(Xor(), ThresholdGuesser(), 10, seed=1).accuracy.tolist()
-    [1.0]
-    """
-    _check_players(mechanism, guesser, n)
-    n = mechanism.check_size(n)
-
-    def guess(signs: Signs, rng: Generator) -> Signs:
-        output = mechanism.run(signs, rng)
-        loss = [mechanism.conditional_loss(output, signs, i) for i in range(n)]
-        return _guesses(guesser, np.stack(loss, axis=-1), signs)
-
-    game, feedback = "full-knowledge", "all others"
-    return _counts(game, guess, n, trials, seed, mechanism, guesser, feedback=feedback)
-
-
-def _counts(
+def play_game(
     game: str,
     guess: Callable[[Signs, Generator], Signs],
     n: int,
@@ -248,7 +221,7 @@ def _counts(
     return Counts(v, r, n, game, r_fixed=fixed is not None, feedback=feedback)
 
 
-def _guesses(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:
+def guesses_at(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:
     """The guesses at these losses, one for each sign: signs, or 0 for no guess."""
     loss = np.asarray(loss)
     if signs is not None and (loss.shape != signs.shape or loss.dtype.kind not in "iuf"):
@@ -269,7 +242,7 @@ def _guesses(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:
     return guesses
 
 
-def _check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
+def check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
     """The two must be able to play for at most this many guesses."""
     _check.instance("mechanism", mechanism, Mechanism, "Count()")
     _check.instance("guesser", guesser, Guesser, "TopGuesser(10)")
@@ -278,7 +251,7 @@ def _check_players(mechanism: Mechanism, guesser: Guesser, most: int) -> None:
         _check.integer("k", guesser.k, 1, most)
 
 
-def _check_base(base: ArrayLike) -> Signs:
+def check_base(base: ArrayLike) -> Signs:
     signs = np.array(_check.integers("base", base, -1, 1), dtype=np.int8)
     if signs.ndim != 1 or not signs.size or not signs.all():
         raise ValueError(f"base must be a vector of signs -1 and 1, got base={signs.tolist()}")
@@ -297,7 +270,7 @@ def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     """
     _check.instance("channel", channel, Channel, "channel(Count(), 4)")
     _check.instance("guesser", guesser, Guesser, "TopGuesser(10)")
-    return _law(channel, _guesses(guesser, channel.privacy_loss)[:, None, :])
+    return law_of_guesses(channel, guesses_at(guesser, channel.privacy_loss)[:, None, :])
 
 
 def adaptive_law(
@@ -330,60 +303,16 @@ def adaptive_law(
             given = np.broadcast_to(log_ratio(minus, plus), channel.cube.shape)
             loss = np.where(revealed == known, given.reshape(loss.shape), loss)
         taken = np.count_nonzero(guesses, axis=2)
-        guesses[:, :, i] = np.where(taken < most, _guesses(guesser, loss), 0)
+        guesses[:, :, i] = np.where(taken < most, guesses_at(guesser, loss), 0)
         revealed |= ((guesses[:, :, i] == 0) | (feedback == "full")).astype(np.int64) << i
-    law = _law(channel, guesses)
+    law = law_of_guesses(channel, guesses)
     if budget is not None:
         law[:, most] = law.sum(axis=1)
         law[:, :most] = 0.0
     return law
 
 
-def classic_law(
-    channel: Channel, guesser: Guesser, rounds: int, *, base: ArrayLike = (-1,), index: int = 0
-) -> NDArray[np.float64]:
-    """The exact law of (V, R) of classic auditing; ``index`` is the element with the coin.
-
-    The guesser must decide on each round by itself. The coin is the element at ``index``.
-
-    Examples
-    --------
-    >>> from oralib import LocalRandomizedResponse, ThresholdGuesser, channel
-    >>> law = classic_law(channel(LocalRandomizedResponse(0.0), 1), ThresholdGuesser(), 2)
-    >>> law[:, 2].round(2).tolist()
-    [0.25, 0.5, 0.25]
-    """
-    _check.instance("channel", channel, Channel, "channel(Count(), 4)")
-    _check.instance("guesser", guesser, ThresholdGuesser, _THRESHOLD)
-    rounds = _check.integer("rounds", rounds, 1, 200)
-    base, index = _check_base(base), _check.integer("index", index, 0, channel.n - 1)
-    if len(base) != channel.n:
-        raise ValueError(f"base must have {channel.n} signs, got {len(base)}")
-    others = np.delete(channel.signs == base, index, axis=1).all(axis=1)
-    given = channel.table[:, others].T  # for the sign -1 at the index, and for 1
-    guesses = _guesses(guesser, log_ratio(*given))
-    right = snap((given[0] @ (guesses == -1) + given[1] @ (guesses == 1)) / 2)
-    taken = snap((given @ (guesses != 0)).mean())
-    v, r = np.indices((rounds + 1, rounds + 1))
-    number = np.exp(log_pmfs(np.arange(rounds + 1), rounds, taken))
-    return snap(number * np.exp(log_pmfs(v, r, right / taken if taken else 0.0)))
-
-
-def full_knowledge_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
-    """The exact law of (V, R) of full-knowledge auditing.
-
-    Examples
-    --------
-    >>> from oralib import Xor, ThresholdGuesser, channel
-    >>> float(full_knowledge_law(channel(Xor(), 3), ThresholdGuesser())[3, 3])
-    1.0
-    """
-    _check.instance("channel", channel, Channel, "channel(Count(), 4)")
-    _check.instance("guesser", guesser, Guesser, "TopGuesser(10)")
-    return _law(channel, _guesses(guesser, channel.full_knowledge_loss))
-
-
-def _law(channel: Channel, guesses: NDArray[np.int8]) -> NDArray[np.float64]:
+def law_of_guesses(channel: Channel, guesses: NDArray[np.int8]) -> NDArray[np.float64]:
     """Add up P[o, s] over the counts that ``guesses`` (outputs x datasets x n) lead to."""
     v, r = (guesses == channel.signs).sum(axis=-1), np.count_nonzero(guesses, axis=-1)
     law = np.zeros((channel.n + 1, channel.n + 1))

@@ -4,13 +4,14 @@ The loss is ln P[o | -1] - ln P[o | 1], so the likelier value is minus its sign.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._rounding import ROUNDING, largest_first
+from oralib._types import Array
 
 __all__ = ["Guesser", "ThresholdGuesser", "TopGuesser", "fixed_number"]
 
@@ -33,7 +34,7 @@ class Guesser(Protocol):
     100
     """
 
-    def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]: ...
+    def guess(self, loss: Array) -> NDArray[np.int8]: ...
 
 
 def fixed_number(guesser: Guesser, n: int) -> int | None:
@@ -68,7 +69,7 @@ class ThresholdGuesser:
     def __post_init__(self) -> None:
         _check.store(self, tau=_check.real("tau", self.tau, 0) + 0.0)  # -0.0 is 0.0
 
-    def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]:
+    def guess(self, loss: Array) -> NDArray[np.int8]:
         tau = self.tau if np.isinf(self.tau) else self.tau - ROUNDING * max(1.0, self.tau)
         return np.where(np.abs(loss) >= tau, _likelier(loss), np.int8(0))
 
@@ -95,7 +96,7 @@ class TopGuesser:
     def __post_init__(self) -> None:
         _check.store(self, k=_check.integer("k", self.k, 1))
 
-    def guess(self, loss: NDArray[Any]) -> NDArray[np.int8]:
+    def guess(self, loss: Array) -> NDArray[np.int8]:
         _check.integer("k", self.k, 1, np.shape(loss)[-1])
         guesses = _likelier(loss)
         np.put_along_axis(guesses, largest_first(np.abs(loss))[..., self.k :], 0, axis=-1)
@@ -106,5 +107,5 @@ class TopGuesser:
         return self.k
 
 
-def _likelier(loss: NDArray[Any]) -> NDArray[np.int8]:
+def _likelier(loss: Array) -> NDArray[np.int8]:
     return np.where(np.asarray(loss) > ROUNDING, np.int8(-1), np.int8(1))

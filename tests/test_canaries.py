@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 from test_hopping import log_ratio, one_training
 
+import oralib
 from orabook.place import BOOK
 from oralib import (
     AuditPlan,
@@ -427,8 +428,7 @@ def test_what_attach_expects_of_noise_and_batches():
 
 def test_help_is_short():
     """A page or two: what torch's classes bring along is not for an auditor."""
-    opacus = pytest.importorskip("oralib.canaries.opacus")
-    assert len(pydoc.render_doc(opacus).splitlines()) < 150
+    assert len(pydoc.render_doc(oralib.canaries.opacus).splitlines()) < 150
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -6,9 +6,9 @@ import pytest
 
 from orabook import studies
 from orabook.builder import data
+from orabook.experiments import REPORTED, improvement_ladder
 from orabook.studies.methods import METHODS
 from oralib import AuditPlan, DpSgd, certified_epsilon
-from oralib.experiments import REPORTED, improvement_ladder
 from oralib.planning.designs import Design
 from oralib.planning.grades import find_grades
 

@@ -9,6 +9,7 @@ from scipy import integrate, stats
 from test_games import check_law
 
 import oralib
+from orabook.studies import simulate_training
 from oralib import (
     DpSgd,
     NoisyCountInSets,
@@ -18,7 +19,7 @@ from oralib import (
     one_run,
     simulate_dpsgd,
 )
-from oralib.dpsgd import run_dpsgd, simulate_single_step, simulate_training, single_step, sums
+from oralib.dpsgd import run_dpsgd, simulate_single_step, single_step, sums
 
 
 def same_law(a, b, level=1e-4):

@@ -7,10 +7,11 @@ import pytest
 from scipy import stats
 
 import oralib
+from orabook import experiments
+from orabook.experiments import summarise
+from orabook.laws import count_in_sets_law, mean_bound
 from orabook.studies.methods import METHODS
-from oralib import Counts, epsilon_lower_bound, experiments
-from oralib.experiments import summarise
-from oralib.laws import count_in_sets_law, mean_bound
+from oralib import Counts, epsilon_lower_bound
 
 
 def test_paper_defaults():

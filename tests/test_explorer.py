@@ -16,8 +16,8 @@ from test_rendered import HTML, NEEDS_BROWSER, REQUIRED, ROOT, browser
 
 import oralib
 from orabook.builder import data
+from orabook.experiments import REPORTED
 from orabook.extensions import explorer
-from oralib.experiments import REPORTED
 
 TABLE = pd.read_csv(explorer.TABLE)
 POINTS = TABLE.set_index(["method", "epsilon", "x", "k"]).sort_index()

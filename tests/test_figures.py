@@ -10,11 +10,10 @@ import pytest
 from test_drawings import contrast
 
 import oralib
-from orabook import drawings, figures
+from orabook import drawings, experiments, figures
 from orabook.figures.data import data_in
 from orabook.figures.draw import looks
 from orabook.figures.style import BLUE, LOOKS
-from oralib import experiments
 
 
 @cache

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import oralib
-from oralib import bounds, dpsgd, experiments, games, laws, planning
+from orabook import experiments, laws
+from oralib import bounds, dpsgd, games, planning
 
 TABLE = oralib.channel(oralib.Count(), 2)
 LRR = oralib.LocalRandomizedResponse(1.0)
@@ -156,16 +157,10 @@ DPSGD = {
     "simulate_single_step": {
         **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "budget": 1, "trials": 2, "seed": 1},
     },
-    "simulate_training": {
-        **{"dpsgd": STEP, "k": 2, "trials": 2, "seed": 1, "clip": 1.0, "learning_rate": 1.0},
-    },
 }
 
 GAMES = {
     "adaptive_law": {"channel": TABLE, "guesser": ALL, "feedback": "full", "budget": 1},
-    "classic_law": {"channel": TABLE, "guesser": ALL, "rounds": 2, "base": (1, -1), "index": 0},
-    "full_knowledge": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
-    "full_knowledge_law": {"channel": TABLE, "guesser": ALL},
     "one_run_law": {"channel": TABLE, "guesser": ALL},
 }
 

@@ -14,6 +14,7 @@ from scipy import stats
 from test_channel import random_channel
 from zoo import LN3, SMALL, ZOO
 
+from ledger.games import classic_law, full_knowledge, full_knowledge_law
 from ledger.mechanisms_and_games import adaptive_law_by_definition
 from ledger.worst_cases import best_mean
 from oralib import (
@@ -34,7 +35,7 @@ from oralib import (
     one_run,
     p,
 )
-from oralib.games import adaptive_law, classic_law, full_knowledge, full_knowledge_law, one_run_law
+from oralib.games import adaptive_law, one_run_law
 
 #: tau and e^tau as a fraction (None for infinity).
 THRESHOLDS = [(0.0, Fraction(1)), (LN3, Fraction(3)), (np.inf, None)]

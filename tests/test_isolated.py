@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
-from orabook import studies
+from orabook import laws, studies
 from orabook.studies import confidence, isolated, isolated_limit
-from oralib import DpSgd, certified_epsilon, laws, simulate_dpsgd
+from oralib import DpSgd, certified_epsilon, simulate_dpsgd
 from oralib.dpsgd import simulate_likelihood
 from oralib.dpsgd.likelihood import VIEWS
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import oralib
+from orabook import laws
+from orabook.laws import count_in_sets_law, local_laplace_law, mean_bound
 from orabook.studies import single_step_law
-from oralib import DpSgd, ThresholdGuesser, channel, laws
+from oralib import DpSgd, ThresholdGuesser, channel
 from oralib._binomial import log_pmfs
-from oralib.laws import count_in_sets_law, local_laplace_law, mean_bound
 
 # Exact mean bounds of Count-in-Sets with 100 sets at beta = 0.05, by s.
 PLAIN = {1: 3.49296543115229, 2: 3.48773267632419, 5: 2.19772858578006, 10: 0.200080883619567}

@@ -18,6 +18,7 @@ import pytest
 from zoo import SMALL, ZOO
 
 import oralib
+from ledger.games import classic_law, full_knowledge_law
 from orabook import tables
 from orabook.prose import expressions
 from orabook.studies import SampledChannel
@@ -47,9 +48,9 @@ def notions(table):
     ]
     laws += [oralib.games.one_run_law(table, oralib.TopGuesser(k)) for k in range(1, table.n + 1)]
     laws.append(oralib.games.adaptive_law(table, oralib.ThresholdGuesser(1.0)))
-    laws.append(oralib.games.full_knowledge_law(table, oralib.ThresholdGuesser(1.0)))
+    laws.append(full_knowledge_law(table, oralib.ThresholdGuesser(1.0)))
     base = np.ones(table.n)
-    laws.append(oralib.games.classic_law(table, oralib.ThresholdGuesser(), 2, base=base))
+    laws.append(classic_law(table, oralib.ThresholdGuesser(), 2, base=base))
     level = table.epsilon if np.isfinite(table.epsilon) else 1.0
     return [
         *(table.epsilon, table.ddp, table.ac_ddp, table.ae_ac_ddp, table.delta(level)),

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ledger.games import full_knowledge
 from ledger.worst_cases import best_mean
-from orabook.studies import feedback_at_its_best
+from orabook import experiments
+from orabook.studies import feedback_at_its_best, simulate_training
 from oralib import (
     Channel,
     Count,
@@ -24,7 +26,6 @@ from oralib import (
     epsilon_lower_bound,
     epsilon_lower_bound_anytime,
     epsilon_lower_bound_random_r,
-    experiments,
     one_run,
     p,
     simulate_dpsgd,
@@ -33,8 +34,7 @@ from oralib import (
     valid_rule,
 )
 from oralib.bounds import split_for
-from oralib.dpsgd import simulate_likelihood, simulate_single_step, simulate_training
-from oralib.games import full_knowledge
+from oralib.dpsgd import simulate_likelihood, simulate_single_step
 
 LAPLACE, ALL, SOME = LocalLaplace(2.0), ThresholdGuesser(), ThresholdGuesser(2.0)
 STEP = DpSgd(40, 20, 1, 1.0, 2.0)

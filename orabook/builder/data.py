@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from orabook import studies
+from orabook.experiments import improvement_ladder
 from orabook.extensions import stored_outputs
 from orabook.place import BOOK
 from orabook.studies.methods import METHODS
@@ -35,7 +36,6 @@ from oralib import (
 from oralib.bounds.graded import graded_bound
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.dpsgd.likelihood import likelihood_counts
-from oralib.experiments import improvement_ladder
 
 FOLDER = BOOK / "data"
 

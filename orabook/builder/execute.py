@@ -12,13 +12,12 @@ import nbformat
 from nbclient import NotebookClient
 from tqdm import tqdm
 
-from orabook import figures
+from orabook import experiments, figures
 from orabook.builder.contents import contents
+from orabook.experiments import REPORTED
 from orabook.extensions import stored_outputs
 from orabook.place import BOOK, ROOT
 from orabook.prose import VALUES, evaluate, fill_in, text_of, values_in
-from oralib import experiments
-from oralib.experiments import REPORTED
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from docutils import nodes
 
+from orabook.experiments import REPORTED
 from orabook.figures.style import CYCLE, ORANGE
 from orabook.place import BOOK
-from oralib.experiments import REPORTED
 
 TABLE = BOOK / "data" / "explorer.csv"
 

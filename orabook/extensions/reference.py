@@ -1,9 +1,13 @@
-"""Links to the reference: a name of oralib in prose leads to its entry."""
+"""Links to the reference: a name of oralib or orabook in prose leads to its entry."""
 
 import re
+from itertools import product
 
 from docutils import nodes
 from sphinx.util.nodes import make_refnode
+
+#: Packages whose names have entries.
+PACKAGES = ("oralib", "orabook")
 
 #: On this page every name of the library counts as one, however short.
 NOTATION = "book/notation"
@@ -26,9 +30,9 @@ def named(text: str, objects, everything: bool = False) -> str | None:
 
     A short word by itself may mean something else, unless ``everything`` is a name.
 
-    >>> entries = {"oralib.p", "oralib.p_value", "oralib.Counts", "oralib.laws.Law"}
+    >>> entries = {"oralib.p", "oralib.p_value", "oralib.Counts", "orabook.laws.Law"}
     >>> [named(code, entries) for code in ("oralib.p", "p_value(v, r)", "laws.Law", "p", "v")]
-    ['oralib.p', 'oralib.p_value', 'oralib.laws.Law', None, None]
+    ['oralib.p', 'oralib.p_value', 'orabook.laws.Law', None, None]
     >>> named("p", entries, everything=True), named("Counts.v", entries)
     ('oralib.p', 'oralib.Counts')
 
@@ -41,8 +45,8 @@ def named(text: str, objects, everything: bool = False) -> str | None:
     if not match or not (everything or re.search(r"[A-Z_.]", match[1])):
         return None
     words = match[1].split(".")
-    top = "" if words[0] == "oralib" else "oralib."
-    for end in range(len(words), 0, -1):
+    tops = [""] if words[0] in PACKAGES else [f"{package}." for package in PACKAGES]
+    for top, end in product(tops, range(len(words), 0, -1)):
         # What follows may be an attribute of a class that has no entry of its own.
         name = top + ".".join(words[:end])
         if name in objects and (end == len(words) or words[end - 1][0].isupper()):
@@ -72,7 +76,7 @@ def resolve(app, env, node, contnode):
     target, objects = node["reftarget"], env.domains["py"].objects
     found = [name for name in objects if name.rpartition(".")[2] == target.rpartition(".")[2]]
     top = [name for name in found if name.count(".") == 1]
-    if len(top or found) != 1 or ("." in target and not target.startswith("oralib")):
+    if len(top or found) != 1 or ("." in target and not target.startswith(PACKAGES)):
         return None
     (name,) = top or found
     return refer(app.builder, node["refdoc"], objects[name], contnode, name)

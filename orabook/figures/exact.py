@@ -9,7 +9,7 @@ from orabook.figures import draw
 from orabook.figures.data import note, note_cells
 from orabook.figures.style import GREY, Picture, in_house_style
 from oralib.bounds import p
-from oralib.channel import Channel
+from oralib.channels import Channel
 
 #: What is reached, and the three gaps up to what privacy allows, in light tones of the colours that
 #: ``orabook.drawings.three_gaps`` has for them.

@@ -1,5 +1,6 @@
-"""What one chapter beyond the paper computes, or a table of ``book/data``.
+"""What one chapter computes, or a table of ``book/data``.
 
+- :mod:`~orabook.studies.training`: the paper's audit of DP-SGD, training step by step;
 - :mod:`~orabook.studies.isolated`, :mod:`~orabook.studies.isolated_laws`,
   :mod:`~orabook.studies.ceiling`: canaries that never meet, and what they would show;
 - :mod:`~orabook.studies.single_step`: the exact law of one step of DP-SGD;
@@ -27,10 +28,11 @@ from orabook.studies.placement import placement_ceiling
 from orabook.studies.single_step import single_step_law
 from orabook.studies.subsampled import epsilon_lower_bound_subsampled
 from orabook.studies.success import after_guesses, probably_approximately_rr, success_given_others
+from orabook.studies.training import simulate_training
 from orabook.studies.universe import SampledChannel
 
 __all__ = ["Confidence", "SampledChannel", "SelfMutingResponse", "after_guesses", "best_bounds"]
 __all__ += ["bound_map", "common_size", "confidence", "epsilon_lower_bound_subsampled"]
 __all__ += ["feedback_at_its_best", "isolated_ceiling", "isolated_law", "isolated_limit"]
 __all__ += ["joint_decoding", "overclaims", "placement_ceiling", "probably_approximately_rr"]
-__all__ += ["single_step_law", "stop_or_oppose_law", "success_given_others"]
+__all__ += ["simulate_training", "single_step_law", "stop_or_oppose_law", "success_given_others"]

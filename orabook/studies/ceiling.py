@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from orabook.laws import Law, mean_bound
 from orabook.studies.isolated_laws import isolated_law
 from oralib.accounting import noise_multiplier
 from oralib.dpsgd import DpSgd
-from oralib.laws import Law, mean_bound
 
 
 def isolated_ceiling(

@@ -7,12 +7,12 @@ from itertools import product
 import pandas as pd
 from tqdm import tqdm
 
+from orabook.experiments import elements_of, summary
 from orabook.studies.ceiling import best_guesses
 from orabook.studies.methods import METHODS
 from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import Counts, valid_lower_bound, valid_rule
 from oralib.dpsgd import DpSgd, simulate_dpsgd, simulate_hopping, simulate_likelihood
-from oralib.experiments import elements_of, summary
 
 #: The paper's main setting: coordinates, steps and sample rate, and the level of its bounds.
 D, STEPS, SAMPLE_RATE = 1000, 100, 0.1

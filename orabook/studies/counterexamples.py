@@ -9,7 +9,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from oralib import _check, p
-from oralib.mechanisms import Array, Signs, sign_vectors
+from oralib._types import Array
+from oralib.mechanisms import Signs, sign_vectors
 
 
 def stop_or_oppose_law(epsilon: float, n: int, beta: float = 0.05) -> NDArray[np.float64]:

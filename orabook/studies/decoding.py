@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from oralib import _check
 from oralib._jit import jit
 from oralib._streams import play
-from oralib.dpsgd.training import DpSgd
-from oralib.mechanisms import Array
+from oralib._types import Array
+from oralib.dpsgd.setting import DpSgd
 
-Reals = NDArray[Any]  # of doubles
+Reals = Array  # of doubles
 Places = NDArray[np.int64]
 #: How much of a message is kept in each round of belief propagation.
 KEPT = (0.0, *[0.5] * 29)
@@ -87,7 +87,7 @@ def joint_decoding(dpsgd: DpSgd, k: int, *, trials: int, seed: int) -> pd.DataFr
         right = np.take_along_axis((ways > 0) == coins, taken, axis=1).sum(axis=1)
         return [*right, np.sort(scipy.special.expit(np.abs(told)))[-k:].sum()]
 
-    def block(size: int, rng: Generator) -> tuple[NDArray[Any]]:
+    def block(size: int, rng: Generator) -> tuple[Array]:
         return (np.array([audit(rng) for _ in range(size)]),)
 
     (right,) = play(block, trials, seed, "joint decoding", dpsgd, k, largest=1)

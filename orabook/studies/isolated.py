@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib.dpsgd.likelihood import VIEWS
-from oralib.dpsgd.training import DpSgd
+from oralib.dpsgd.setting import DpSgd
 
 Reals = NDArray[Any]  # of doubles
 

@@ -6,10 +6,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from orabook.laws import Law, law_of, likely_counts
 from orabook.studies.isolated import confidence
 from oralib import DpSgd, _check
 from oralib._binomial import log_pmfs
-from oralib.laws import Law, law_of, likely_counts
 
 
 def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | None = None) -> Law:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from orabook.experiments import CROWDED
 from oralib.bounds import Counts
 from oralib.dpsgd import Dropping, simulate_dpsgd, simulate_hopping, simulate_likelihood
-from oralib.experiments import CROWDED
 
 
 @dataclass(frozen=True)

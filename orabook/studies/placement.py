@@ -33,7 +33,6 @@ Real neighbours are not strangers: :mod:`orabook.studies.decoding`.
 
 from functools import lru_cache, partial
 from math import ceil, sqrt
-from typing import Any
 
 import numpy as np
 import scipy
@@ -41,11 +40,11 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._jit import jit
+from oralib._types import Array
 from oralib.dpsgd.ratios import log_weights
-from oralib.dpsgd.training import DpSgd
-from oralib.mechanisms import Array
+from oralib.dpsgd.setting import DpSgd
 
-Reals = NDArray[Any]  # of doubles
+Reals = Array  # of doubles
 
 #: The stages of the search for prices: the grid's cells and loads, bends of prices, largest factor.
 STAGES = ((2.0, 0.2, 2, 32.0), (4.0, 0.1, 8, 3.0))

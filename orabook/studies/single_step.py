@@ -3,10 +3,10 @@
 import numpy as np
 from scipy import special
 
+from orabook.laws import NEGLIGIBLE_PROBABILITY, Law, law_of
 from oralib import DpSgd
 from oralib._binomial import log_pmfs
 from oralib.dpsgd.single_step import guess_distance
-from oralib.laws import NEGLIGIBLE_PROBABILITY, Law, law_of
 
 
 def single_step_law(dpsgd: DpSgd, tau: float) -> Law:

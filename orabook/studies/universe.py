@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._rounding import log_ratio, snap
-from oralib.channel import Channel, average_of_best, largest_loss
+from oralib.channels import Channel, average_of_best, largest_loss
 from oralib.mechanisms import sign_vectors
 
 

@@ -11,7 +11,7 @@ Coins decide which canaries are included. A canary that is left out stays in the
 Opacus is not changed: sampler, clipping and noise are all audited. This needs ``make torch``.
 """
 
-from orabook.trainings.digits import TRAINING_BUGS, Training, train_digits
 from orabook.trainings.leak import release_noise
+from orabook.trainings.training import TRAINING_BUGS, Training, train_digits
 
 __all__ = ["TRAINING_BUGS", "Training", "release_noise", "train_digits"]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from orabook.trainings.digits import TRAINING_BUGS, train_digits
+from orabook.trainings.training import TRAINING_BUGS, train_digits
 from oralib._extra import needed
 from oralib.accounting import noise_multiplier
 from oralib.bounds import Counts, valid_lower_bound

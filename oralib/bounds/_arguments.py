@@ -3,11 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oralib import _check
-
-Array = NDArray[Any]
+from oralib._types import Array
 
 
 def flat_counts(

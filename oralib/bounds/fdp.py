@@ -53,12 +53,12 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._binomial import odds
 from oralib._jit import jit
+from oralib._types import Array
 from oralib.bounds._arguments import flat_counts, float_if_single
 from oralib.bounds.approximate import EXACT, lower_bounds
 
 __all__ = ["epsilon_lower_bound_fdp", "gaussian_epsilon"]
 
-Array = NDArray[Any]
 
 _SQRT_2, _SQRT_2_PI = sqrt(2), sqrt(2 * pi)
 #: This many guesses take seconds, at worst.

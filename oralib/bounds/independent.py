@@ -25,17 +25,17 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oralib import _check
 from oralib._binomial import tail
 from oralib._jit import jit
+from oralib._types import Array
 from oralib.bounds._arguments import distinct_rows, flat_counts, float_if_single
 from oralib.bounds.fdp import LARGEST_R, MU_MARGIN, epsilon_of_mu, upper_quantile
 
 __all__ = ["epsilon_lower_bound_independent"]
 
-Array = NDArray[Any]
 _POINTS = np.linspace(-8, 8, 41)
 _WEIGHTS = np.exp(-0.5 * _POINTS**2) / sqrt(2 * pi) * (_POINTS[1] - _POINTS[0])
 _OUTSIDE = erfc(8 / sqrt(2))

@@ -25,7 +25,8 @@ and the canaries to your data. If the training shows nothing but its last model,
 :func:`mislabelled` makes canaries out of your examples.
 """
 
+from oralib.canaries import opacus
 from oralib.canaries.blackbox import Mislabelled, mislabelled
 from oralib.canaries.loop import Canaries
 
-__all__ = ["Canaries", "Mislabelled", "mislabelled"]
+__all__ = ["Canaries", "Mislabelled", "mislabelled", "opacus"]

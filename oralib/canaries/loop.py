@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._streams import stream
+from oralib._types import Array
 from oralib.bounds import Counts
 from oralib.dpsgd import DpSgd, Dropping
-from oralib.dpsgd.hopping import by_promise, loads_and_widths
+from oralib.dpsgd.hopping import by_promise
 from oralib.dpsgd.likelihood import beliefs, likelihood_tables, log_likelihoods
 from oralib.dpsgd.ratios import log_ratios, log_weights
 from oralib.dpsgd.released import LARGEST_GRADIENT
-from oralib.mechanisms import Array
+from oralib.dpsgd.setting import loads_and_widths
 from oralib.planning import AuditPlan
 from oralib.scores.seen import Seen
 

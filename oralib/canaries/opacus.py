@@ -32,17 +32,9 @@ from math import ceil
 from typing import Any
 from warnings import warn
 
-from oralib._extra import needed
 from oralib.accounting import certified_epsilon
 from oralib.canaries.loop import Canaries
 from oralib.planning import AuditPlan
-
-with needed("torch", "opacus"):
-    import torch
-    from opacus.data_loader import DPDataLoader
-    from opacus.optimizers import DPOptimizer
-    from torch import Tensor, nn
-    from torch.utils.data import DataLoader, Dataset
 
 __all__ = ["OpacusAudit"]
 
@@ -92,15 +84,17 @@ class OpacusAudit:
         keep: bool = False,
         resume: str | os.PathLike[str] | None = None,
     ) -> None:
+        from oralib.canaries import _torch  # here, as it takes seconds and not everybody has it
+
         self.plan = plan if isinstance(plan, AuditPlan) else AuditPlan.load(plan)
         self.canaries = Canaries.from_plan(self.plan, seed=seed, public_seed=public_seed, keep=keep)
         if resume is not None:
             self.canaries = Canaries.load(resume)
-        self.model = _WithCanaries(model, self.canaries)
-        self.data = _CanaryData(data, self.plan.dpsgd.n)
+        self.model = _torch.WithCanaries(model, self.canaries)
+        self.data = _torch.CanaryData(data, self.plan.dpsgd.n)
         # Opacus samples at 1 over the number of batches, so the rate must be 1 over an integer.
         size = ceil(len(self.data) / round(1 / self.plan.dpsgd.sample_rate))
-        self.loader = DataLoader(self.data, batch_size=size)
+        self.loader = _torch.DataLoader(self.data, batch_size=size)
 
     @property
     def growth(self) -> float:
@@ -117,10 +111,12 @@ class OpacusAudit:
         returned. If the optimizer states another noise multiplier than the plan, and the claim
         holds for it too, the canaries expect that noise; if the claim does not, there is a warning.
         """
+        from oralib.canaries import _torch
+
         inner = self.model
         if not any(module is inner for module in model.modules()):
             raise ValueError(f"model must contain that of the audit, got {type(model).__name__}")
-        if type(optimizer) is not DPOptimizer:
+        if type(optimizer) is not _torch.DPOptimizer:
             raise TypeError(
                 "optimizer must be a DPOptimizer by make_private with grad_sample_mode='hooks' and "
                 f"clipping='flat', got {type(optimizer).__name__}"
@@ -132,7 +128,7 @@ class OpacusAudit:
                 f"loader must sample at the rate of the plan, {stated:g}, got {rate:g}: give "
                 "make_private the loader of the audit"
             )
-        if not isinstance(loader, DPDataLoader):
+        if not isinstance(loader, _torch.DPDataLoader):
             raise ValueError(
                 "loader must draw Poisson samples, as the claim assumes: use the one that "
                 f"make_private returns, with poisson_sampling=True, got {type(loader).__name__}"
@@ -171,71 +167,3 @@ class OpacusAudit:
             f"for a noise multiplier of {planned:g}",
             stacklevel=3,
         )
-
-
-class _WithCanaries(nn.Module):
-    """A model with weights for the canaries, as :class:`OpacusAudit` says."""
-
-    def __init__(self, model: nn.Module, canaries: Canaries) -> None:
-        super().__init__()
-        self.model, self.canaries = model, canaries
-        self.included = torch.tensor(canaries.included)
-        self.coordinates = nn.Embedding(canaries.dpsgd.used_coordinates, 1)
-        nn.init.zeros_(self.coordinates.weight)
-        self.push: float | None = None  # the size of a canary's gradient
-        self.loss_is_mean = True  # whether the loss is a mean over the batch
-
-    def forward(self, inputs: Any, who: Tensor | None = None) -> Tensor:
-        if who is None:
-            return self.model(inputs)
-        if self.push is None:
-            raise ValueError("attach(model, optimizer, loader) must come before the first step")
-        outputs = self.model(inputs)
-        if not isinstance(outputs, Tensor):
-            raise TypeError(f"model must return a tensor, got {type(outputs).__name__}")
-        number = torch.as_tensor(who, dtype=torch.long, device="cpu")
-        canaries = self.canaries
-        where = torch.from_numpy(canaries.places(canaries.step))[number.clamp(min=0)]
-        included = (number >= 0) & self.included[number.clamp(min=0)]
-        size = (
-            self.push
-            * (included & (where >= 0))
-            / (max(len(number), 1) if self.loss_is_mean else 1)
-        )
-        at = self.coordinates(where.clamp(min=0).to(outputs.device))
-        is_canary = (number >= 0).to(outputs.device)
-        return _Gradients.apply(outputs, at, is_canary, size.to(outputs.device, at.dtype))
-
-
-class _Gradients(torch.autograd.Function):
-    """Identity forwards; backwards a canary adds only ``size``, and only to its own coordinate."""
-
-    @staticmethod
-    def forward(ctx: Any, outputs: Tensor, at: Tensor, is_canary: Tensor, size: Tensor) -> Tensor:
-        ctx.save_for_backward(is_canary, size)
-        return outputs.clone()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        is_canary, size = ctx.saved_tensors
-        own = gradient.masked_fill(is_canary.view(-1, *[1] * (gradient.dim() - 1)), 0.0)
-        return own, size[:, None], None, None
-
-
-class _CanaryData(Dataset[Any]):
-    """Examples, and after them n canaries, as :class:`OpacusAudit` says."""
-
-    def __init__(self, data: Any, n: int) -> None:
-        self.data, self.n, self.filler = data, n, _entries(data[0])
-
-    def __len__(self) -> int:
-        return len(self.data) + self.n
-
-    def __getitem__(self, index: int) -> tuple[Any, ...]:
-        if index >= len(self.data):
-            return (*self.filler, index - len(self.data))
-        return (*_entries(self.data[index]), -1)
-
-
-def _entries(example: Any) -> tuple[Any, ...]:
-    return tuple(example) if isinstance(example, tuple | list) else (example,)

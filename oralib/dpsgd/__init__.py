@@ -9,7 +9,8 @@ Simulated audits, as in the paper and beyond it. All take the training run ``dps
 ``trials`` independent audits with the random numbers of ``seed``; ``k`` is the number of guesses,
 fixed in advance:
 
-- :mod:`~oralib.dpsgd.training`: the training step by step, and its audit as written;
+- :mod:`~oralib.dpsgd.setting`: what is trained, and which canaries are dropped;
+- :mod:`~oralib.dpsgd.training`: the training step by step;
 - :mod:`~oralib.dpsgd.sums`: the same audit, but drawing only what its guesser looks at;
 - :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback;
 - :mod:`~oralib.dpsgd.likelihood`: the most likely guess, from the sum or from all steps;
@@ -23,13 +24,14 @@ A training that was actually run:
 """
 
 from oralib.dpsgd.conformity import Conformity, conformity
-from oralib.dpsgd.hopping import Dropping, simulate_hopping
+from oralib.dpsgd.hopping import simulate_hopping
 from oralib.dpsgd.likelihood import simulate_likelihood
 from oralib.dpsgd.released import canary_scores, noisy_gradients
+from oralib.dpsgd.setting import DpSgd, Dropping
 from oralib.dpsgd.single_step import simulate_single_step
 from oralib.dpsgd.sums import simulate_dpsgd
-from oralib.dpsgd.training import DpSgd, run_dpsgd, simulate_training
+from oralib.dpsgd.training import run_dpsgd
 
 __all__ = ["Conformity", "DpSgd", "Dropping", "canary_scores", "conformity", "noisy_gradients"]
 __all__ += ["run_dpsgd", "simulate_dpsgd", "simulate_hopping", "simulate_likelihood"]
-__all__ += ["simulate_single_step", "simulate_training"]
+__all__ += ["simulate_single_step"]

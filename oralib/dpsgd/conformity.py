@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib.dpsgd.released import checked_gradients
-from oralib.dpsgd.training import DpSgd
+from oralib.dpsgd.setting import DpSgd
 
 
 @dataclass(frozen=True)

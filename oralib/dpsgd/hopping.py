@@ -17,7 +17,6 @@ at the end: this is one-run auditing without feedback, with a number of guesses 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -25,114 +24,15 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from oralib import _check
 from oralib._jit import jit
+from oralib._types import Array
 from oralib.bounds import Counts
+from oralib.dpsgd.play import play_audits
 from oralib.dpsgd.ratios import interpolate, ratio_table
-from oralib.dpsgd.training import DpSgd, play_audits
-from oralib.mechanisms import Array
+from oralib.dpsgd.setting import DpSgd, Dropping, loads_and_widths
 
-#: Coordinates are crowded in this many bands of equal width.
-BANDS = 10
-
-#: Canaries are dropped at most this many times; in a longer training not after every step.
-STAGES = 1000
-
-#: The loads of all steps must fit into memory, and so must the scores of all canaries.
-MOST_STEPS, MOST_CANARIES = 10**6, 10**8
-
-
-@dataclass(frozen=True)
-class Dropping:
-    """How the number of active canaries falls, and how unevenly they share the coordinates.
-
-    Loads are whole numbers of at least 1, so the targets are met only roughly.
-
-    Attributes
-    ----------
-    final : float
-        The target number of active canaries per coordinate in the end, at least 1.
-    until : float
-        The share of the training after which no more are dropped, in (0, 1].
-    bend : float
-        In [0.1, 10]. With 1 the number of active canaries falls by the same factor in each step;
-        above 1 it falls slowly at first.
-    crowding : pair of float
-        The target ratio between the most and the least crowded coordinates, early and at the end,
-        each at least 1; in between it changes geometrically, whatever the bend is. The most
-        promising canaries, by the size of their scores, have the least crowded coordinates.
-
-    Examples
-    --------
-    >>> Dropping(final=3, until=0.8).active(DpSgd(n=96_000))[[0, 40, 99]].tolist()
-    [96000, 17000, 3000]
-    """
-
-    final: float = 1.0
-    until: float = 1.0
-    bend: float = 1.0
-    crowding: tuple[float, float] = (1.0, 1.0)
-
-    def __post_init__(self) -> None:
-        crowding = _check.reals("crowding", self.crowding, 1, 1e3)
-        if crowding.shape != (2,):
-            raise ValueError(
-                f"crowding must be two numbers, first and last, got crowding={self.crowding!r}"
-            )
-        _check.store(
-            self,
-            final=_check.real("final", self.final, 1, 1e9),
-            until=_check.real("until", self.until, 0, 1, interval="(]"),
-            bend=_check.real("bend", self.bend, 0.1, 10),
-            crowding=(float(crowding[0]), float(crowding[1])),
-        )
-
-    def loads(self, dpsgd: DpSgd) -> NDArray[np.int64]:
-        """How many canaries share a coordinate: a row for each step, a column for each band.
-
-        The first band is that of the most promising ones. All loads are equal in the first step,
-        before anything is known, and stay the same in each stage of a training run.
-        """
-        return loads_and_widths(dpsgd, self)[0]
-
-    def active(self, dpsgd: DpSgd) -> NDArray[np.int64]:
-        """The number of active canaries in each step."""
-        loads, widths = loads_and_widths(dpsgd, self)
-        return loads @ widths
-
-
-def loads_and_widths(
-    dpsgd: DpSgd, dropping: Dropping | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The canaries per coordinate of each step and band, and the coordinates of each band."""
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
-    if dpsgd.steps > MOST_STEPS:
-        raise ValueError(f"steps must be at most {MOST_STEPS}, got steps={dpsgd.steps}")
-    if dropping is None:
-        loads = np.full((dpsgd.steps, 1), dpsgd.per_coordinate)
-        return loads, np.array([dpsgd.used_coordinates])
-    _check.instance("dropping", dropping, Dropping, "Dropping(final=3)")
-    bands = min(BANDS, dpsgd.used_coordinates)
-    widths = np.diff(np.arange(bands + 1) * dpsgd.used_coordinates // bands)
-    s, starts = dpsgd.per_coordinate, stages(dpsgd)
-    loads = np.full((starts.size, bands), s)
-    first, last = dropping.crowding
-    for stage, t in enumerate(starts.tolist()[1:], start=1):
-        fall = min(1.0, t / (dropping.until * dpsgd.steps)) ** dropping.bend
-        mean = s * (min(dropping.final, s) / s) ** fall
-        shape = (first * (last / first) ** (t / dpsgd.steps)) ** np.linspace(0, 1, bands)
-        load = np.maximum(1, np.rint(mean * shape * widths.sum() / (shape @ widths)))
-        # Rounding must not bring back canaries that were dropped.
-        while load @ widths > loads[stage - 1] @ widths:
-            load[np.argmax(load)] -= 1
-        loads[stage] = load
-    return np.repeat(loads, np.diff(starts, append=dpsgd.steps), axis=0), widths
-
-
-def stages(dpsgd: DpSgd) -> NDArray[np.int64]:
-    """The first step of each stage of a training run."""
-    count = min(dpsgd.steps, STAGES)
-    return np.arange(count) * dpsgd.steps // count
+#: The scores of all canaries must fit into memory.
+MOST_CANARIES = 10**8
 
 
 def simulate_hopping(

@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._jit import jit
+from oralib._types import Array
 from oralib.bounds import Counts
+from oralib.dpsgd.play import play_audits
 from oralib.dpsgd.ratios import POINTS, interpolate, log_mixture, log_weights
-from oralib.dpsgd.training import DpSgd, play_audits
-from oralib.mechanisms import Array
+from oralib.dpsgd.setting import DpSgd
 
 #: What a guesser may look at: the sum of the noisy gradients of a coordinate, or all of them.
 VIEWS = ("sum", "steps")

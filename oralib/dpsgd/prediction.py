@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib.dpsgd.hopping import Dropping, loads_and_widths, stages
 from oralib.dpsgd.ratios import ratio_table
-from oralib.dpsgd.training import DpSgd
+from oralib.dpsgd.setting import DpSgd, Dropping, loads_and_widths, stages
 
 
 def predicted_accuracy(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oralib._binomial import log_pmf
 from oralib._jit import jit
-from oralib.mechanisms import Array
+from oralib._types import Array
 
 #: Points of a table.
 POINTS = 1024

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib.dpsgd.likelihood import beliefs, likelihood_tables, log_likelihoods
-from oralib.dpsgd.training import DpSgd
+from oralib.dpsgd.setting import DpSgd
 
 #: Larger weights and gradients mean that the training has failed.
 LARGEST_GRADIENT = 1e12

@@ -12,11 +12,12 @@ from oralib._binomial import log_pmf
 from oralib._jit import jit
 from oralib._rounding import ROUNDING
 from oralib._streams import play
+from oralib._types import Array
 from oralib.bounds import Counts
+from oralib.dpsgd.play import ones_among
 from oralib.dpsgd.ratios import log_mixture
-from oralib.dpsgd.training import DpSgd, ones_among
+from oralib.dpsgd.setting import DpSgd
 from oralib.games import FEEDBACK, adaptive_game, check_budget
-from oralib.mechanisms import Array
 
 
 def simulate_single_step(

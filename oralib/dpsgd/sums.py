@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from oralib import _check
 from oralib._binomial import log_pmf
 from oralib._jit import jit
+from oralib._types import Array
 from oralib.bounds import Counts
+from oralib.dpsgd.play import ones_among, play_audits
 from oralib.dpsgd.ratios import window
-from oralib.dpsgd.training import DpSgd, ones_among, play_audits
-from oralib.mechanisms import Array
+from oralib.dpsgd.setting import DpSgd
 
 #: Log-probability that no draw can notice: a uniform double has 53 bits.
 _LEAST_LOG_PROBABILITY = log(1e-25)

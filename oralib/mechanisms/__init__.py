@@ -15,7 +15,7 @@ from oralib.mechanisms.elements import (
     LocalRandomizedResponse,
     NameAndShame,
 )
-from oralib.mechanisms.protocol import Array, DiscreteMechanism, Mechanism, Signs, sign_vectors
+from oralib.mechanisms.protocol import DiscreteMechanism, Mechanism, Signs, sign_vectors
 from oralib.mechanisms.sets import (
     Count,
     CountInSets,
@@ -25,6 +25,6 @@ from oralib.mechanisms.sets import (
     XorRandomizedResponse,
 )
 
-__all__ = ["AllOrNothing", "Array", "Count", "CountInSets", "DiscreteMechanism", "LocalLaplace"]
+__all__ = ["AllOrNothing", "Count", "CountInSets", "DiscreteMechanism", "LocalLaplace"]
 __all__ += ["LocalRandomizedResponse", "Mechanism", "NameAndShame", "NoisyCountInSets", "Signs"]
 __all__ += ["Xor", "XorInPairs", "XorRandomizedResponse", "sign_vectors"]

@@ -8,7 +8,8 @@ import scipy
 from numpy.random import Generator
 
 from oralib import _check
-from oralib.mechanisms.protocol import AnySize, Array, Signs, sign_vectors
+from oralib._types import Array
+from oralib.mechanisms.protocol import AnySize, Signs, sign_vectors
 
 
 class _PerElement(AnySize):

@@ -1,15 +1,15 @@
 """What games, guessers and tables need to know about a mechanism."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from oralib import _check
+from oralib._types import Array
 
 Signs = NDArray[np.int8]
-Array = NDArray[Any]
 
 
 @runtime_checkable

@@ -13,7 +13,8 @@ from numpy.random import Generator
 
 from oralib import _check
 from oralib._binomial import log_pmfs
-from oralib.mechanisms.protocol import AnySize, Array, Signs
+from oralib._types import Array
+from oralib.mechanisms.protocol import AnySize, Signs
 
 
 class _PerSet(AnySize):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oralib._types import Array
 from oralib.bounds import p, valid_lower_bound
 from oralib.bounds.graded import graded_bound
 from oralib.dpsgd.hopping import hopping_counts
@@ -64,6 +65,6 @@ def simulated(
     return counts[plan.k].v, bounds, ungraded
 
 
-def mean(values: NDArray[Any]) -> tuple[float, float]:
+def mean(values: Array) -> tuple[float, float]:
     """The mean of some trials, and its standard error."""
     return float(values.mean()), float(values.std(ddof=1)) / sqrt(values.size)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._rounding import ROUNDING, log_ratio, snap
-from oralib.mechanisms import Array, DiscreteMechanism, Signs, sign_vectors
+from oralib._types import Array
+from oralib.mechanisms import DiscreteMechanism, Signs, sign_vectors
 
 __all__ = ["Channel", "channel"]
 

@@ -17,17 +17,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from oralib import _check
-from oralib.accounting import noise_multiplier
+from oralib import DpSgd, Dropping, _check, noise_multiplier, simulate_dpsgd, simulate_hopping
 from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound, valid_lower_bound
-from oralib.dpsgd import (
-    DpSgd,
-    Dropping,
-    simulate_dpsgd,
-    simulate_hopping,
-    simulate_likelihood,
-    simulate_single_step,
-)
+from oralib.dpsgd import simulate_likelihood, simulate_single_step
 from oralib.games import adaptive, one_run
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import CountInSets, LocalLaplace

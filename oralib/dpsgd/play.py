@@ -1,0 +1,56 @@
+"""What simulated audits with a fixed number of guesses share."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from oralib import _check
+from oralib._jit import jit
+from oralib._streams import play
+from oralib.bounds import Counts
+from oralib.dpsgd.setting import DpSgd
+
+
+def play_audits(
+    game: str,
+    block: Callable[[NDArray[np.int64], int, Generator], NDArray[np.int64]],
+    dpsgd: DpSgd,
+    guesses: Sequence[int],
+    most: int,
+    trials: int,
+    seed: int,
+    *key: object,
+    feedback: str = "none",
+) -> list[Counts]:
+    """Counts of a game with a fixed number of guesses, for each of several such numbers.
+
+    ``block(ks, size, rng)`` plays ``size`` training runs and counts the right guesses: a row for
+    each run and a column for each number of guesses. These must fall, from ``most`` at most. The
+    random numbers also depend on ``key``.
+    """
+    ks = _check.integers("k", guesses, 1)
+    if ks.ndim != 1 or not ks.size or (np.diff(ks) >= 0).any():
+        raise ValueError(f"k must be falling numbers, got k={guesses!r}")
+    if ks[0] > most:
+        raise ValueError(f"k must lie in [1, {most}], got k={ks[0]}")
+    numbers = ks.tolist()
+
+    def rows(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
+        return (block(ks, size, rng),)
+
+    (v,) = play(rows, trials, seed, game, dpsgd, *numbers, *key)
+    return [
+        Counts(v[:, i], np.full(len(v), k), dpsgd.n, game, r_fixed=True, feedback=feedback)
+        for i, k in enumerate(numbers)
+    ]
+
+
+@jit
+def ones_among(draws: int, ones: int, size: int, rng: Generator) -> int:
+    """How many of ``draws`` elements are included, out of ``size`` of which ``ones`` are."""
+    drawn = 0
+    for i in range(draws):
+        drawn += rng.random() * (size - i) < ones - drawn
+    return drawn

@@ -1,0 +1,167 @@
+"""What is trained: a run of DP-SGD on Dirac canaries, and which of them it drops on its way."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oralib import _check
+
+#: The smallest and the largest noise multiplier of a training run.
+SIGMA_RANGE = 1e-3, 1e6
+
+#: Coordinates are crowded in this many bands of equal width.
+BANDS = 10
+
+#: Canaries are dropped at most this many times; in a longer training not after every step.
+STAGES = 1000
+
+#: The loads of all steps must fit into memory.
+MOST_STEPS = 10**6
+
+
+@dataclass(frozen=True)
+class DpSgd:
+    """A training run of DP-SGD on n Dirac canaries in d dimensions.
+
+    In each step every included element is in the batch with probability q; the sum of their clipped
+    gradients, of norm 1 in units of the clipping threshold, gets normal noise with standard
+    deviation σ in each coordinate. Element i has its gradient on coordinate i % d.
+
+    Attributes
+    ----------
+    n : int
+        The number of elements: at most d, or a multiple of d.
+    d : int
+        The number of coordinates of the model.
+    steps : int
+        The number of steps, T.
+    sample_rate : float
+        How likely an included element is in the batch of a step, in (0, 1].
+    sigma : float
+        The noise multiplier: the noise's standard deviation over the clipping threshold.
+
+    Examples
+    --------
+    >>> dpsgd = DpSgd(n=4000, sigma=2.4224)
+    >>> dpsgd.per_coordinate, dpsgd.used_coordinates
+    (4, 1000)
+    """
+
+    n: int
+    d: int = 1000
+    steps: int = 100
+    sample_rate: float = 0.1
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        n, d = _check.integer("n", self.n, 1), _check.integer("d", self.d, 1)
+        if n > d:
+            _check.multiple("n", n, d, "d, if n exceeds it")
+        steps = _check.integer("steps", self.steps, 1)
+        rate = _check.real("sample_rate", self.sample_rate, 0, 1, interval="(]")
+        sigma = _check.real("sigma", self.sigma, *SIGMA_RANGE)
+        _check.store(self, n=n, d=d, steps=steps, sample_rate=rate, sigma=sigma)
+
+    @property
+    def per_coordinate(self) -> int:
+        """The number of elements that share a coordinate."""
+        return max(1, self.n // self.d)
+
+    @property
+    def used_coordinates(self) -> int:
+        """The number of coordinates that any element uses."""
+        return min(self.n, self.d)
+
+
+@dataclass(frozen=True)
+class Dropping:
+    """How the number of active canaries falls, and how unevenly they share the coordinates.
+
+    Loads are whole numbers of at least 1, so the targets are met only roughly.
+
+    Attributes
+    ----------
+    final : float
+        The target number of active canaries per coordinate in the end, at least 1.
+    until : float
+        The share of the training after which no more are dropped, in (0, 1].
+    bend : float
+        In [0.1, 10]. With 1 the number of active canaries falls by the same factor in each step;
+        above 1 it falls slowly at first.
+    crowding : pair of float
+        The target ratio between the most and the least crowded coordinates, early and at the end,
+        each at least 1; in between it changes geometrically, whatever the bend is. The most
+        promising canaries, by the size of their scores, have the least crowded coordinates.
+
+    Examples
+    --------
+    >>> Dropping(final=3, until=0.8).active(DpSgd(n=96_000))[[0, 40, 99]].tolist()
+    [96000, 17000, 3000]
+    """
+
+    final: float = 1.0
+    until: float = 1.0
+    bend: float = 1.0
+    crowding: tuple[float, float] = (1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        crowding = _check.reals("crowding", self.crowding, 1, 1e3)
+        if crowding.shape != (2,):
+            raise ValueError(
+                f"crowding must be two numbers, first and last, got crowding={self.crowding!r}"
+            )
+        _check.store(
+            self,
+            final=_check.real("final", self.final, 1, 1e9),
+            until=_check.real("until", self.until, 0, 1, interval="(]"),
+            bend=_check.real("bend", self.bend, 0.1, 10),
+            crowding=(float(crowding[0]), float(crowding[1])),
+        )
+
+    def loads(self, dpsgd: DpSgd) -> NDArray[np.int64]:
+        """How many canaries share a coordinate: a row for each step, a column for each band.
+
+        The first band is that of the most promising ones. All loads are equal in the first step,
+        before anything is known, and stay the same in each stage of a training run.
+        """
+        return loads_and_widths(dpsgd, self)[0]
+
+    def active(self, dpsgd: DpSgd) -> NDArray[np.int64]:
+        """The number of active canaries in each step."""
+        loads, widths = loads_and_widths(dpsgd, self)
+        return loads @ widths
+
+
+def loads_and_widths(
+    dpsgd: DpSgd, dropping: Dropping | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The canaries per coordinate of each step and band, and the coordinates of each band."""
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    if dpsgd.steps > MOST_STEPS:
+        raise ValueError(f"steps must be at most {MOST_STEPS}, got steps={dpsgd.steps}")
+    if dropping is None:
+        loads = np.full((dpsgd.steps, 1), dpsgd.per_coordinate)
+        return loads, np.array([dpsgd.used_coordinates])
+    _check.instance("dropping", dropping, Dropping, "Dropping(final=3)")
+    bands = min(BANDS, dpsgd.used_coordinates)
+    widths = np.diff(np.arange(bands + 1) * dpsgd.used_coordinates // bands)
+    s, starts = dpsgd.per_coordinate, stages(dpsgd)
+    loads = np.full((starts.size, bands), s)
+    first, last = dropping.crowding
+    for stage, t in enumerate(starts.tolist()[1:], start=1):
+        fall = min(1.0, t / (dropping.until * dpsgd.steps)) ** dropping.bend
+        mean = s * (min(dropping.final, s) / s) ** fall
+        shape = (first * (last / first) ** (t / dpsgd.steps)) ** np.linspace(0, 1, bands)
+        load = np.maximum(1, np.rint(mean * shape * widths.sum() / (shape @ widths)))
+        # Rounding must not bring back canaries that were dropped.
+        while load @ widths > loads[stage - 1] @ widths:
+            load[np.argmax(load)] -= 1
+        loads[stage] = load
+    return np.repeat(loads, np.diff(starts, append=dpsgd.steps), axis=0), widths
+
+
+def stages(dpsgd: DpSgd) -> NDArray[np.int64]:
+    """The first step of each stage of a training run."""
+    count = min(dpsgd.steps, STAGES)
+    return np.arange(count) * dpsgd.steps // count
