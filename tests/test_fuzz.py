@@ -60,7 +60,7 @@ CALLS = {
     "CountInSets": {"s": 2},
     "Counts": {
         **{"v": 5, "r": 9, "n": 20, "game": "mine", "r_fixed": True, "feedback": "none"},
-        **{"coins": "independent"},
+        **{"coins": "independent", "r_in": None},
     },
     "DpSgd": {"n": 4, "d": 2, "steps": 3, "sample_rate": 0.5, "sigma": 1.0},
     "Dropping": {"final": 2.0, "until": 0.5, "bend": 1.0, "crowding": (1.0, 2.0)},
@@ -83,12 +83,13 @@ CALLS = {
     },
     "audit_guesses": {
         **{"guessed": [1, 0, np.nan, 1], "truth": [1, 0, 1, 0], "delta": 0.01, "beta": 0.1},
-        **{"guesses": 3, "coins": "independent"},
+        **{"guesses": 3, "coins": "independent", "adjacency": "add-remove"},
     },
     "audit_scores": {
         **{"scores": [0.1, 0.9, 0.3, 0.7, 0.5, 0.5], "included": [0, 1, 0, 1, 1, 0]},
         **{"delta": 0.01, "beta": 0.1, "guesses": 3, "split": None, "grid": None, "side": "both"},
         **{"grades": None, "coins": "independent", "seed": 1, "claim": 1.0, "seen": None},
+        **{"adjacency": "add-remove"},
     },
     "certified_epsilon": {"dpsgd": STEP, "delta": 1e-5, "accountant": "rdp"},
     "channel": {"mechanism": oralib.Count(), "n": 2},
