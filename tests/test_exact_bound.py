@@ -205,19 +205,6 @@ def test_no_guesser_of_a_small_table_exceeds_the_exact_p_value(feedback):
             assert best_mean(table, value, feedback=feedback) <= worst + 1e-9
 
 
-@pytest.mark.parametrize("feedback", ["none", "one-way"])
-def test_bound_for_a_random_number_of_guesses_is_valid_on_small_tables(feedback):
-    for table, epsilon in tables_with_delta():
-        n, delta = table.n, table.delta(epsilon)
-        for beta, expected in product((0.3, 0.6, 0.9), (None, 1)):
-            v, r = np.indices((n + 1, n + 1))
-            bound = epsilon_lower_bound_random_r(
-                np.minimum(v, r), r, beta=beta, delta=delta, n=n, expected=expected
-            )
-            value = ((bound > epsilon + 1e-9) & (v <= r)).astype(float)
-            assert best_mean(table, value, feedback=feedback) <= beta + 1e-9
-
-
 def test_full_feedback_is_not_covered():
     """The same tables, the same rule, but seeing which guesses were right: more is possible."""
     table = channel(ExtremalResponse(0.0, 0.01, 2, 3), 3)

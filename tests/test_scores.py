@@ -290,24 +290,6 @@ def test_the_uncorrected_maximum_would_fail():
     assert failures > TOO_MANY
 
 
-def test_a_number_that_is_left_to_the_output_needs_another_p_value():
-    """Why a split does not use the exact p-value: there, two numbers of guesses break it."""
-    n, epsilon, delta, beta = 1000, 0.0, 2e-4, 0.05
-    numbers = (12, 1000)
-    worst = {}
-    for fixed in (True, False):
-        least = np.full(n, n + 1)
-        for r in numbers:
-            counts = Counts(np.arange(r + 1), np.full(r + 1, r), n=n, r_fixed=fixed)
-            refuted = valid_lower_bound(counts, delta=delta, beta=beta) > epsilon
-            if refuted.any():
-                least[r - 1] = refuted.argmax()
-        assert (least <= n).sum() == 2 or not fixed
-        worst[fixed] = worst_cases.worst_case_rejection(least, epsilon, delta=delta, n=n)
-    assert worst[True] > 1.2 * beta
-    assert worst[False] <= beta
-
-
 # ------------------------------------------------------------------------------ guesses and counts
 
 

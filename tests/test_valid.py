@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import stats
-from test_exact_bound import random_r_bound
 
 from ledger.worst_cases import best_mean
 from orabook.studies import feedback_at_its_best
@@ -240,27 +239,6 @@ def test_the_least_b_is_planned_as_its_words_say(expected, beta):
     assert valid_lower_bound(counts, **audit)[0] == epsilon_lower_bound_random_r(
         160, 210, n=20_000, **audit
     )
-
-
-@pytest.mark.parametrize(("budget", "beta"), [(0.01, 0.05), (0.2, 0.05), (0.1, 0.01)])
-@pytest.mark.parametrize(("r", "accuracy"), [(60, 0.75), (100, 0.9), (400, 0.75)])
-def test_the_planned_bound_is_near_the_best(budget, beta, r, accuracy):
-    """Where the number of guesses is r, give or take thirty per cent."""
-    case, means = np.array([[100_000], [budget], [beta]]), []
-    for b in (
-        planned_b(*case, None)[0],
-        planned_b(*case, r)[0],
-        0.0,
-        *(budget / (beta * share) for share in (0.1, 0.2, 0.5, 0.9)),
-    ):
-        values = []
-        for taken in (r * 7 // 10, r, r * 13 // 10):
-            v = np.arange(taken + 1)
-            bounds = random_r_bound(v, taken, budget, b, beta)
-            values.append(stats.binom.pmf(v, taken, accuracy) @ bounds)
-        means.append(np.mean(values))
-    assert means[0] >= 0.85 * max(means)
-    assert means[1] >= 0.88 * max(means)
 
 
 def test_kinds_of_feedback_are_judged_by_other_audits_than_those_that_chose():
