@@ -61,7 +61,7 @@ CALLS = {
     "CountInSets": {"s": 2},
     "Counts": {
         **{"v": 5, "r": 9, "n": 20, "game": "mine", "r_fixed": True, "feedback": "none"},
-        **{"coins": "independent"},
+        **{"coins": "independent", "r_in": None},
     },
     "DpSgd": {"n": 4, "d": 2, "steps": 3, "sample_rate": 0.5, "sigma": 1.0},
     "Dropping": {"final": 2.0, "until": 0.5, "bend": 1.0, "crowding": (1.0, 2.0)},
@@ -84,12 +84,13 @@ CALLS = {
     },
     "audit_guesses": {
         **{"guessed": [1, 0, np.nan, 1], "truth": [1, 0, 1, 0], "delta": 0.01, "beta": 0.1},
-        **{"guesses": 3, "coins": "independent"},
+        **{"guesses": 3, "coins": "independent", "adjacency": "add-remove"},
     },
     "audit_scores": {
         **{"scores": [0.1, 0.9, 0.3, 0.7, 0.5, 0.5], "included": [0, 1, 0, 1, 1, 0]},
         **{"delta": 0.01, "beta": 0.1, "guesses": 3, "split": None, "grid": None, "side": "both"},
         **{"grades": None, "coins": "independent", "seed": 1, "claim": 1.0, "seen": None},
+        **{"adjacency": "add-remove"},
     },
     "certified_epsilon": {"dpsgd": STEP, "delta": 1e-5, "accountant": "rdp"},
     "channel": {"mechanism": oralib.Count(), "n": 2},
@@ -112,7 +113,7 @@ CALLS = {
     },
     "epsilon_lower_bound_independent": {"v": 8, "r": 9, "n": 20, "delta": 0.01, "beta": 0.1},
     "epsilon_lower_bound_random_r": {
-        **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "split": 0.2},
+        **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "expected": 7},
     },
     "noise_multiplier": {"epsilon": 2.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0},
     "one_run": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
@@ -129,7 +130,7 @@ CALLS = {
         **{"dpsgd": STEP, "k": 2, "dropping": oralib.Dropping(1.0), "trials": 2, "seed": 1},
     },
     "valid_lower_bound": {
-        **{"counts": oralib.Counts(5, 9, n=20), "beta": 0.1, "delta": 0.01, "split": 0.2},
+        **{"counts": oralib.Counts(5, 9, n=20), "beta": 0.1, "delta": 0.01, "expected": 7},
     },
     "valid_rule": {"counts": oralib.Counts(5, 9, n=20), "delta": 0.01},
 }
@@ -137,7 +138,6 @@ CALLS = {
 BOUNDS = {
     "clopper_pearson_lower": {"v": 5, "r": 9, "beta": 0.1},
     "gaussian_epsilon": {"mu": 1.0, "delta": 0.01},
-    "split_for": {"n": 100, "delta": 1e-5, "beta": 0.05, "guesses": 60},
 }
 
 DPSGD = {

@@ -33,7 +33,7 @@ from oralib import (
     valid_lower_bound,
     valid_rule,
 )
-from oralib.bounds import split_for
+from oralib.bounds.approximate import planned_b
 from oralib.dpsgd import simulate_likelihood, simulate_single_step
 
 LAPLACE, ALL, SOME = LocalLaplace(2.0), ThresholdGuesser(), ThresholdGuesser(2.0)
@@ -94,8 +94,8 @@ def test_plain_and_one_way_audits(feedback):
     v, r = np.array([75, 80]), np.array([100, 100])
     audit = {"beta": 0.1, "delta": 1e-5}
     exact = epsilon_lower_bound(v, r, n=2000, method="exact", **audit)
-    split = epsilon_lower_bound_random_r(v, r, n=2000, split=0.1, **audit)
-    for fixed, rule, due in ((True, "exact", exact), (False, "split", split)):
+    by_output = epsilon_lower_bound_random_r(v, r, n=2000, **audit)
+    for fixed, rule, due in ((True, "exact", exact), (False, "random r", by_output)):
         counts = Counts(v, r, 2000, r_fixed=fixed, feedback=feedback)
         assert (valid_lower_bound(counts, beta=0.1) == epsilon_lower_bound(v, r, beta=0.1)).all()
         assert (valid_lower_bound(counts, **audit) == due).all()
@@ -222,51 +222,23 @@ def test_full_knowledge_has_no_bound():
             valid_lower_bound(counts, delta=delta)
 
 
-def test_the_split_can_be_chosen():
-    counts = Counts(160, 210, 10_000)
-    for split in (0.05, 0.2):
-        due = epsilon_lower_bound_random_r(160, 210, delta=1e-5, n=10_000, split=split)
-        assert valid_lower_bound(counts, delta=1e-5, split=split)[0] == due
-    for beta in (0.05, 0.01):
-        share = split_for(10_000, 1e-5, beta)
-        due = epsilon_lower_bound_random_r(160, 210, beta=beta, delta=1e-5, n=10_000, split=share)
-        assert valid_lower_bound(counts, beta=beta, delta=1e-5)[0] == due
-
-
-def test_planned_share_is_what_its_words_say():
-    """n δ / (β B), B of the least count of half of the guesses that rejects ε = 0."""
-    for guesses, beta in ((60, 0.05), (400, 0.05), (400, 0.01)):
-        r = guesses // 2
-        tails = stats.binom.sf(np.arange(r), r, 0.5)
-        v = int(np.argmax(tails <= beta)) + 1
-        b = v * stats.binom.pmf(v, r, 0.5) / tails[v - 1]
-        share = split_for(20_000, 1e-5, beta, guesses)
-        assert share == pytest.approx(0.2 / (beta * b))
-    assert split_for(20_000, 1e-5) == pytest.approx(split_for(20_000, 1e-5, guesses=60))
-    assert (split_for(100, 1e-5), split_for(10**6, 1e-5)) == (0.1, 0.6)
-    assert (split_for(100, 1e-5, guesses=60), split_for(10**6, 1e-5, guesses=60)) == (0.1, 0.8)
-    assert split_for(0, 1e-5) == split_for(1, 0.0) == 0.1
-    assert split_for(10, 0.5, guesses=2) == 0.8  # too few guesses to reject anything
-
-
-@pytest.mark.parametrize(("budget", "beta"), [(0.01, 0.05), (0.2, 0.05), (0.1, 0.01)])
-@pytest.mark.parametrize(("r", "accuracy"), [(60, 0.75), (100, 0.9), (400, 0.75)])
-def test_planned_share_is_near_the_best(budget, beta, r, accuracy):
-    """Where the number of guesses is r, give or take thirty per cent."""
-    n = 100_000
-    audit = {"beta": beta, "delta": budget / n, "n": n}
-
-    def mean(share):
-        values = []
-        for taken in (r * 7 // 10, r, r * 13 // 10):
-            v = np.arange(taken + 1)
-            bound = epsilon_lower_bound_random_r(v, taken, split=share, **audit)
-            values.append(stats.binom.pmf(v, taken, accuracy) @ bound)
-        return np.mean(values)
-
-    best = max(mean(share) for share in (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9))
-    assert mean(split_for(n, budget / n, beta)) >= 0.85 * best
-    assert mean(split_for(n, budget / n, beta, guesses=r)) >= 0.88 * best
+@pytest.mark.parametrize(("expected", "beta"), [(None, 0.05), (60, 0.05), (400, 0.05), (400, 0.01)])
+def test_the_least_b_is_planned_as_its_words_say(expected, beta):
+    """B of the least count of half of the guesses that rejects ε = 0, within limits."""
+    r = (expected or 60) // 2
+    tails = stats.binom.sf(np.arange(r), r, 0.5)
+    v = int(np.argmax(tails <= beta)) + 1
+    due = v * stats.binom.pmf(v, r, 0.5) / tails[v - 1]
+    budget = np.array([0.0, 0.001, 0.2, 10.0])
+    least, most = budget / ((0.8 if expected else 0.6) * beta), budget / (0.1 * beta)
+    found = planned_b(np.full(4, 20_000), budget, np.full(4, beta), expected)
+    assert found == pytest.approx(np.clip(due, least, most))
+    assert least[2] < found[2] == pytest.approx(due)
+    counts = Counts(160, 210, 20_000)
+    audit = {"beta": beta, "delta": 1e-5, "expected": expected}
+    assert valid_lower_bound(counts, **audit)[0] == epsilon_lower_bound_random_r(
+        160, 210, n=20_000, **audit
+    )
 
 
 def test_kinds_of_feedback_are_judged_by_other_audits_than_those_that_chose():
@@ -294,11 +266,10 @@ def test_trials_whose_numbers_coincide_are_not_fixed():
     counts = adaptive(XorInPairs(), ThresholdGuesser(np.inf), 60, trials=20, seed=1)
     assert (counts.r == 30).all()
     assert not counts.r_fixed
-    assert valid_rule(counts, 1e-5) == "split"
+    assert valid_rule(counts, 1e-5) == "random r"
     row = experiments.summarise(counts, delta=1e-5).iloc[0]
-    due = epsilon_lower_bound_random_r(30, 30, delta=1e-5, n=60, split=split_for(60, 1e-5))
-    assert row["valid"] == pytest.approx(due)
-    assert row["valid"] < epsilon_lower_bound(30, 30, delta=1e-5, n=60, method="exact")
+    due = epsilon_lower_bound_random_r(30, 30, delta=1e-5, n=60)
+    assert row["valid"] == pytest.approx(due, rel=1e-12)
 
 
 def test_summaries_have_nan_where_no_bound_is_known():
@@ -322,9 +293,9 @@ def test_a_promise_that_is_not_kept():
         one_run(Count(), TwoAtMost(), 4, trials=50, seed=1)
 
 
-def test_balanced_coins_are_not_covered():
-    """One of two elements is included: both responses speak about one coin."""
-    counts = Counts(75, 100, 1000, r_fixed=True, coins="balanced")
-    for delta in (0.0, 1e-5):
-        with pytest.raises(ValueError, match="a fair coin of its own, got coins='balanced'"):
-            valid_lower_bound(counts, delta=delta)
+def test_balanced_coins_need_a_fixed_number_and_no_feedback():
+    how = {"coins": "balanced", "r_in": 50}
+    assert valid_rule(Counts(75, 100, 1000, r_fixed=True, **how)) == "balanced"
+    for other in ({"r_fixed": False}, {"r_fixed": True, "feedback": "one-way"}):
+        with pytest.raises(ValueError, match="a number of guesses fixed in advance and no feed"):
+            valid_lower_bound(Counts(75, 100, 1000, **other, **how))

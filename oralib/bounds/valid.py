@@ -215,9 +215,9 @@ def valid_lower_bound(
     True
     """
     beta, delta = _check.beta_and_delta(beta, delta)
+    rule = valid_rule(counts, delta)
     if expected is not None:
         expected = _check.integer("expected", expected, 1, max(counts.n, 1))
-    rule = valid_rule(counts, delta)
     v, r, n = counts.v, counts.r, counts.n
     if rule in (ANYTIME, CERTIFIED):
         if rule == CERTIFIED:
