@@ -32,6 +32,11 @@ def balanced_p_value(v: int, r: int, n: int, epsilon: float, delta: float, *, r_
 
     It holds for (ε, δ)-DP for adding or removing one element, if exactly half of n are included,
     both kinds of guesses are fixed in number before the audit, and there is no feedback.
+
+    Examples
+    --------
+    >>> round(balanced_p_value(75, 100, 1000, 0.5, 1e-5, r_in=50), 6)
+    0.032205
     """
     v = min(v, min(r_in, n // 2) + min(r - r_in, n // 2))  # more cannot be right
     if v == 0:
