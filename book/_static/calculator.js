@@ -1059,7 +1059,8 @@
         ? ""
         : `The p-value of these counts for each ε: bold for the ${NAMES[shown.rule]}, which is ` +
           "the one proved for this audit, thin for the others in the table. Each ε whose p-value " +
-          "is at most β is refuted; the bound is where the p-value reaches β.";
+          "is at most β is refuted; the bound is where the p-value reaches β." +
+          (shown.rule === "anytime certified" ? " It is made for this β: only there it counts." : "");
       draw();
       table.replaceChildren(comparison(shown));
       same.textContent = refused ? "Python refuses with the same words:" : "The same in Python:";
