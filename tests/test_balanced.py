@@ -97,8 +97,8 @@ def test_audits_of_balanced_coins(tmp_path):
         assert (audit.rule, audit.n, audit.adjacency, audit.bound > 0.3) == (rule, n, adjacency, 1)
         words = ("--coins", "balanced", "--adjacency", adjacency, "--guesses", 80, "--claim", 0.3)
         assert run(path, "--delta", 1e-5, *words)[0] == 1
-    audit = audit_guesses(scores > 0.5, included, delta=0.0, guesses=400, **coins)
-    assert audit.counts.r_in == (scores > 0.5).sum()
+    guessed = audit_guesses(scores > 0.5, included, delta=0.0, guesses=400, **coins)
+    assert guessed.counts.r_in == (scores > 0.5).sum()
     for function, fewer, arguments, message in (
         (audit_scores, 0, {"split": 0.2}, "needs guesses or grid"),
         (audit_scores, 0, {"guesses": 80, "side": "farthest"}, "side 'both' or 'included'"),

@@ -730,6 +730,8 @@
     balanced: "balanced bound",
   };
 
+  const ONE_LEVEL = "The bold curve is for this β only: nowhere else is it a p-value.";
+
   function assumes(rule, expected) {
     const told = "any feedback except all other coins";
     return {
@@ -1060,7 +1062,7 @@
         : `The p-value of these counts for each ε: bold for the ${NAMES[shown.rule]}, which is ` +
           "the one proved for this audit, thin for the others in the table. Each ε whose p-value " +
           "is at most β is refuted; the bound is where the p-value reaches β." +
-          (shown.rule === "anytime certified" ? " It is made for this β: only there it counts." : "");
+          (shown.rule === "anytime certified" ? ` ${ONE_LEVEL}` : "");
       draw();
       table.replaceChildren(comparison(shown));
       same.textContent = refused ? "Python refuses with the same words:" : "The same in Python:";
