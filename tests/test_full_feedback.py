@@ -12,7 +12,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from scipy import optimize, sparse, stats
+from scipy import optimize, sparse
 
 from oralib import Channel, Counts, p_value, valid_lower_bound
 

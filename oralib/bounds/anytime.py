@@ -162,7 +162,7 @@ def certificate(
 
 def _shift(steps: Array, n_delta: float, beta: float) -> NDArray[np.int64]:
     """How many right guesses are taken away after each number of guesses; found by scans."""
-    ratio = n_delta / beta
+    ratio = min(n_delta / beta, 1e6)  # by which all guesses are taken away
     last = max(1, ceil(ratio**2 / 5 + 10 * ratio))
     first = max(0, ceil(ratio / 2 - 0.25))
     return -(-first * np.maximum(last - steps, 0) // last)
