@@ -270,52 +270,70 @@ def settled_order(factor: float = 1.0, missing: str = "wrong") -> Cases:
             yield name, _most_per_leak(tuple(wins), luck, growth), factor * most
 
 
-@ours("ours:smoothing", "This book", "linear program")
-@explained("valid-adaptive-auditing#thm-valid-smoothing")
-@mutants(
-    varied("factor", 2, up=WEAKER), replaced("window", one_more=1), replaced("spread", not_drawn=0)
-)
-@each(at_most, 1e-7)
-def smoothing(factor: float = 1.0, window: int = 0, spread: int = 1) -> Cases:
-    """Draw U uniformly from 0, ..., ℓ − 1 and show it to nobody. With full feedback on n elements
-    of an (ε, δ)-DP mechanism, taken in any order, V + U reaches s with a probability at most
-    n δ (1 − p(ε)) / ℓ above that of k independent guesses of accuracy p(ε). The same is true of the
-    largest lead of V over a line, if the guesser may stop.
+def _constants(line: tuple[int, ...], q: float, weight: float = 1.0) -> tuple[float, float]:
+    """(f, c) of right guesses that meet a line, by the definition; ``weight`` is for mutants."""
+
+    @cache
+    def after(t: int, u: int) -> tuple[float, float]:
+        if u >= line[t] or t + 1 == len(line):
+            return float(u >= line[t]), 0.0
+        (f1, c1), (f0, c0) = after(t + 1, u + 1), after(t + 1, u)
+        gain = f1 - f0
+        terms = [q * c1 + (1 - q) * c0, weight * (1 - q) * gain]
+        if c1 > 0:
+            terms.append((1 - f1 + (1 - q) * gain) / ((1 - f1) / c1 + 1))
+            terms.append(c1 * (1 - (1 - q) * gain / f1))
+        if c0 > 0:
+            terms.append((f0 + q * gain) / (f0 / c0 + q / (1 - q)))
+            terms.append(c0 * (1 - q * gain / (1 - f0)))
+        return q * f1 + (1 - q) * f0, max(terms)
+
+    return after(0, 0)
+
+
+@ours("ours:meeting-a-line", "This book", "linear program")
+@explained("valid-adaptive-auditing#thm-valid-certified")
+@mutants(replaced("luck", at_the_last_guess="last"))
+def meeting_a_line(factor: float = 1.0, weight: float = 1.0, luck: str = "ever") -> Finding:
+    """With full feedback on n elements of an (ε, δ)-DP mechanism, in any order and free to stop,
+    the right guesses meet a line with probability at most f + c n δ. Here f is the chance that
+    independent guesses of accuracy p(ε) meet it, and c is found backwards from the last guess. For
+    all lines tried but the last (two of three guesses right) a guesser attains it.
     """
-    fixed = (((1, 1, 1), 2), ((2, 2, 2), 2), ((2, 2, 2, 2), 2))
-    free = (((1, 1, 2, 2), 2), ((1, 1, 1, 2), 2))
-    for (least, most), growth in product((*fixed, *free), (1.0, 2.0)):
-        pays, q = _lead(*least, most=most), growth / (1 + growth)
-        walk = pays if spread else _lead(*(c + most - 1 for c in least))
-        chance = _of_walk(walk, q) / (most if spread else 1)
-        for j, got in enumerate(_payoffs(3, pays, False)):
-            name = f"line {least}, ℓ = {most}, e^ε = {growth:g}, guesser {j}"
-            limit = factor * (1 - q) / (most + window)
-            yield name, _most_per_leak(tuple(got / most), chance, growth), limit
+    limits, attained = [], []
+    lines = ((2, 2, 2), (1, 1, 2, 2), (1, 1, 3, 3), (1, 2, 2, 3), (1, 2, 2, 2))
+    for line, growth in product(lines, (1.0, 2.0)):
+        q = growth / (1 + growth)
+        f, c = _constants(line, q, weight)
+        f = f if luck == "ever" else _constants((len(line),) * (len(line) - 1) + line[-1:], q)[0]
+        most = [_most_per_leak(tuple(wins), f, growth) for wins in _payoffs(3, _lead(*line), False)]
+        name = f"line {line}, e^ε = {growth:g}"
+        limits += [(f"{name}, guesser {j}", worst, factor * c) for j, worst in enumerate(most)]
+        attained.append((name, max(most), factor * c))
+    return all_of(at_most(limits, 1e-7), equal(attained[:-2], 1e-7))
 
 
 @ours("ours:any-order", "This book", "closed form")
-@explained("valid-adaptive-auditing#cor-valid-means")
-@mutants(varied("price", 2), varied("half", 2), replaced("rises", reversed=-1))
-def any_order(price: float = 1.0, half: float = 0.5, rises: int = 1) -> Finding:
-    """With k guesses in any order, 1 < v < k and full feedback, the p-value that the library takes
-    is the least of f_v + n δ (1 − p²) / 2 and all (f_v + … + f_{v−ℓ+1} + n δ (1 − p)) / ℓ, where
-    f_j = P[Bin(k, p(ε)) ≥ j]. It is at least the exact one, and does not fall as ε grows.
+@explained("valid-adaptive-auditing#thm-valid-any-order")
+@mutants(varied("price", 2), varied("weight", 2), replaced("rises", reversed=-1))
+def any_order(price: float = 1.0, weight: float = 1.0, rises: int = 1) -> Finding:
+    """With k guesses in any order and full feedback, the p-value that the library takes is
+    f + c n δ, where f = P[Bin(k, p(ε)) ≥ v] and c is found backwards from the last guess. It is at
+    least the exact one, equal to it for v = 1 and v = k, and does not fall as ε grows.
     """
-    levels = np.linspace(0, 4, 81)
-    q, dues, floors, steps = p(levels), [], [], []
-    for v, k, leaks in ((2, 3, 0.1), (9, 12, 0.02), (9, 12, 0.6), (73, 100, 0.3), (95, 100, 2.0)):
-        tails = stats.binom.sf(v - np.arange(1, v + 1)[:, None], k, q)
-        means = tails.cumsum(axis=0) + price * leaks * (1 - q)
-        means /= np.arange(1, v + 1)[:, None]
-        due = np.minimum(tails[0] + half * leaks * (1 - q**2), means.min(axis=0))
+    levels = np.linspace(0, 4, 21)
+    dues, floors, steps = [], [], []
+    for v, k, leaks in ((1, 4, 0.1), (3, 3, 0.2), (2, 3, 0.1), (9, 12, 0.6), (27, 30, 2.0)):
         claim = {"delta": leaks / 1000, "n": 1000}
         found = p_value(v, k, levels, method="any order", **claim)
         exact = p_value(v, k, levels, method="exact", **claim)
         for i, level in enumerate(levels):
             name = f"{v} of {k}, n δ = {leaks:g}, ε = {level:.2f}"
-            dues.append((name, found[i], min(due[i], 1.0)))
+            f, c = _constants((v,) * (k + 1), float(p(level)), weight)
+            dues.append((name, found[i], min(f + price * c * leaks, 1.0)))
             floors.append((f"{name}: exact", exact[i], found[i]))
+            if v in (1, k):
+                dues.append((f"{name}: exact", found[i], exact[i]))
         least = 0.0 + min(rises * np.diff(found))
         steps.append((f"{v} of {k}, n δ = {leaks:g}: a fall", 0.0 - least, 0.0))
     return all_of(equal(dues), at_most(floors), at_most(steps))

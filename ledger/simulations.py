@@ -351,14 +351,14 @@ def many_elements_cost(steinke: float = 0.12, exact: float = 0.81, few: float = 
 @mutants(replaced("steinke", rises=1, stays=0), replaced("valid", falls=-1, rises=1))
 def adaptive_beyond_forty(steinke: int = -1, valid: int = 0) -> Finding:
     """From 40 to 160 elements per coordinate the bounds of Steinke et al. of adaptive audits of one
-    step fall; the split bound, for one-way feedback, does not, at its default share λ.
+    step fall; the random-r bound, for one-way feedback, does not.
     """
     full, one_way = (_adaptive_dpsgd((40, 160), word, 100) for word in ("full", "one-way"))
     moves = (_trend(full, "bound"), _trend(one_way, "bound"), _trend(one_way, "valid"))
     evidence = (
         f"bound of Steinke et al. at 40 and 160: {' and '.join(_with_errors(full, 'bound'))}; "
     )
-    evidence += f"split bound: {' and '.join(_with_errors(one_way, 'valid'))}"
+    evidence += f"random-r bound: {' and '.join(_with_errors(one_way, 'valid'))}"
     return Finding(moves == (steinke, steinke, valid), evidence)
 
 

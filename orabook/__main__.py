@@ -138,6 +138,10 @@ def _sweep(chosen: argparse.Namespace) -> int:
         security = Security(require_encryption=True, **given)
     options = {"workers": chosen.workers, "scheduler": chosen.scheduler, "security": security}
     done = runs.sweep_grid(grid, out, **options)
+    if done.table.empty:
+        first = done.failures[min(done.failures)]
+        print(f"all {len(grid.points)} points failed, the first with {first}", file=sys.stderr)
+        return 1
     print(done.table.to_string(index=False, max_rows=60, float_format="{:.6g}".format))
     print(f"{len(done.table)} of {len(grid.points)} points: {done.folder}")
     return 1 if done.failures else 0

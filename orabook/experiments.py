@@ -166,7 +166,7 @@ def adaptive_dpsgd(
     Column ``feedback``: ``none`` is the paper's ORA, ``full`` its AORA, ``one-way`` reveals the
     coins of abstained elements only. Column ``bound`` is what the paper plots, with δ > 0 and a
     number of guesses that depends on the output, which the theorem behind it does not cover.
-    ``valid`` is proved for the audit; for ``full`` it is the anytime bound, lowered for δ.
+    ``valid`` is proved for the audit; for ``full`` it is the certified anytime bound.
 
     Examples
     --------

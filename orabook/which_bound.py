@@ -13,9 +13,10 @@ NAMES = {
     "pure": "bound ε′(v, r)",
     "exact": "exact bound",
     "any order": "any-order bound",
-    "split": "split bound",
+    "random r": "random-r bound",
     "anytime": "anytime bound",
-    "anytime lowered": "anytime bound, lowered",
+    "anytime certified": "certified anytime bound",
+    "balanced": "balanced bound",
 }
 TOLD = dict(zip(FEEDBACKS, ("nothing", "one-way", "list", "full", "all other coins"), strict=True))
 NUMBER = {True: "fixed in advance", False: "determined by the output"}

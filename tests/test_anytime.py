@@ -9,18 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 from test_channel import random_channel
 
 from ledger.worst_cases import best_mean
 from oralib import (
-    Channel,
     LocalRandomizedResponse,
     adaptive_failure_probability,
     channel,
     epsilon_lower_bound,
     epsilon_lower_bound_anytime,
-    p,
 )
 from oralib.bounds import anytime
 
@@ -119,30 +116,6 @@ def test_randomized_response_attains_the_worst_case(epsilon, beta):
     assert best_mean(table, value, feedback="full") == pytest.approx(worst, abs=1e-12)
     assert best_mean(table, value, feedback="none") <= beta
     assert best_mean(table, value, feedback="one-way") <= beta
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_full_feedback_gains_little_from_delta(seed):
-    """The coupling with δ: the worst case rises by at most n δ (1 - p), and it does rise."""
-    n, rng = 3, np.random.default_rng(seed)
-    level, leak = rng.uniform(0, 1), rng.uniform(0.01, 0.1)
-    v, r = np.indices((n + 1, n + 1))
-    honest = channel(LocalRandomizedResponse(level), n).table
-    leaking = np.vstack([leak * np.eye(2**n), (1 - leak) * honest])  # tells all now and then
-    random = rng.dirichlet(np.full(4, 3.0), size=2**n).T
-    gained = []
-    for table in (Channel(leaking), Channel(random)):
-        most = n * table.delta(level) * (1 - p(level))
-        for k, right in ((1, 1), (2, 1), (2, 2), (3, 2), (3, 3)):
-            reached = ((np.minimum(v, r) >= right) & (r <= k)).astype(float)
-            best = best_mean(table, reached, feedback="full")
-            gained.append(best - stats.binom.sf(right - 1, k, p(level)))
-            assert gained[-1] <= most + 1e-12
-        for beta in (0.3, 0.55, 0.8):
-            fails = epsilon_lower_bound(np.minimum(v, r), r, beta=beta) > level
-            worst = adaptive_failure_probability(level, n, beta)
-            assert best_mean(table, fails.astype(float), feedback="full") <= worst + most + 1e-12
-    assert max(gained) > 0
 
 
 def test_edges_of_the_worst_case():

@@ -88,19 +88,6 @@ def test_best_window_is_the_best_of_all(r, epsilon):
         assert means[v - start - 1] == pytest.approx(means.max(), rel=2e-11, abs=1e-300)
 
 
-@pytest.mark.parametrize(("r", "epsilon"), [(2, 0.0), (60, 1.0), (1000, 0.0), (20_000, 0.5)])
-def test_the_best_mean_of_tails_is_the_least_of_all(r, epsilon):
-    """Also where the tail at v underflows, and where many elements leak."""
-    q, qc = _binomial.odds(epsilon)
-    tails = stats.binom.sf(np.arange(r), r, q)  # at 1, ..., r
-    for v in np.unique(np.linspace(1, r, 25).astype(int)):
-        for added in (1e-9, 0.01, 0.5, 30.0):
-            means = (added + np.cumsum(tails[:v][::-1])) / np.arange(1, v + 1)
-            start, mean = _binomial.best_mean_of_tails(v, r, q, qc, added)
-            assert mean == pytest.approx(means.min(), rel=1e-10)
-            assert means[v - start] == pytest.approx(means.min(), rel=1e-10)
-
-
 def test_laws_of_arrays_are_those_of_scipy():
     k, r = np.indices((9, 8))
     for q in (0.0, 1e-300, 0.2, 0.5, 0.75, 1.0):

@@ -73,8 +73,8 @@ def test_single_numbers_are_as_arrays(delta):
         assert type(one) is float
         assert one == epsilon_lower_bound([v], [r], **how)[0]
         assert p_value(v, r, 0.5, **how) == p_value([v], [r], 0.5, **how)[0]
-    bound = partial(oralib.epsilon_lower_bound_random_r, split=0.1)
-    assert bound(70, 90, delta=delta, n=99) == bound([70], [90], delta=delta, n=99)[0]
+    bound = partial(oralib.epsilon_lower_bound_random_r, delta=delta, n=99, expected=80)
+    assert bound(70, 90) == bound([70], [90])[0]
 
 
 def test_known_values():

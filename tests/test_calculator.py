@@ -17,13 +17,14 @@ from selenium.webdriver.support.ui import WebDriverWait
 from test_rendered import BUILT, HTML, NEEDS_BROWSER, REQUIRED, ROOT, browser, serve
 
 import oralib
+from oralib.bounds.balanced import balanced_p_value
 
 pytestmark = NEEDS_BROWSER
 
 __all__ = ["browser"]  # a fixture
 
 SCRIPT = ROOT / "book" / "_static" / "calculator.js"
-RULES = ("pure", "steinke", "exact", "split", "anytime")
+RULES = ("pure", "steinke", "exact", "random r", "anytime")
 FEEDBACKS = ("none", "one-way", "list", "full", "all others")
 
 #: A page that has nothing but a place for the calculator.
@@ -57,50 +58,59 @@ def drawn(rng):
     beta = float(rng.choice([1e-9, 0.05, 0.5, 10 ** rng.uniform(-9, np.log10(0.5))]))
     leaks = 10 ** rng.uniform(-4, 1) * beta * max(1, r) ** 0.5  # n δ where δ matters
     deltas = [0, 1e-12, 0.1, 10 ** rng.uniform(-12, -1), *[leaks / max(n, 1)] * 4]
-    return {
-        "v": v,
-        "r": r,
-        "n": n,
-        "delta": float(np.clip(rng.choice(deltas), 1e-12, 0.1)) if rng.random() < 0.7 else 0.0,
-        "beta": beta,
-        "number": str(rng.choice(["fixed", "output"])),
+    delta = float(np.clip(rng.choice(deltas), 1e-12, 0.1)) if rng.random() < 0.7 else 0.0
+    balanced = rng.random() < 0.1
+    case = {
+        "number": str(rng.choice(["fixed", "output"], p=[0.8, 0.2] if balanced else None)),
         "feedback": str(rng.choice(FEEDBACKS, p=[0.35, 0.15, 0.15, 0.3, 0.05])),
-        "coins": "balanced" if rng.random() < 0.05 else "independent",
+        "coins": "balanced" if balanced else "independent",
     }
+    if balanced or (delta > 0 and case["feedback"] in ("list", "full")):  # these take longer
+        v, r = int(v * min(1, 800 / max(r, 1))), min(r, 800)
+        n, delta = min(n, 1600), delta * n / min(n, 1600) if n else delta
+    if balanced:
+        n += n % 2
+        case["feedback"] = "none" if rng.random() < 0.8 else case["feedback"]
+    r_in = int(rng.choice([0, r // 2, r, rng.integers(r + 1)])) if balanced else None
+    case["expected"] = int(rng.integers(1, n + 1)) if n and rng.random() < 0.4 else None
+    return {"v": v, "r": r, "n": n, "delta": min(delta, 1.0), "beta": beta, "r_in": r_in, **case}
 
 
-# Means of many tails, and a level that is lowered.
 TOLD = [
     dict(v=95, r=100, n=1000, delta=2e-4, beta=0.05, number="fixed", feedback="full"),
     dict(v=731, r=1000, n=1000, delta=2e-5, beta=0.05, number="output", feedback="full"),
+]
+# Bounds with a certificate, where leaks matter.
+TOLD += [
+    dict(v=v, r=r, n=1000, delta=delta, beta=0.05, number="output", feedback="full")
+    for (v, r), delta in product([(40, 40), (95, 100), (270, 350)], (1e-5, 3e-5, 3e-4, 1e-3))
 ]
 # Every mechanism is (0, 1)-DP, so the largest δ refutes nothing.
 TOLD += [
     dict(v=95, r=100, n=100, delta=1.0, beta=0.05, number=number, feedback=feedback)
     for number, feedback in product(("fixed", "output"), ("none", "full"))
 ]
-INPUTS = [case | {"coins": "independent"} for case in TOLD]
+INPUTS = [case | {"coins": "independent", "expected": None, "r_in": None} for case in TOLD]
 INPUTS += [drawn(np.random.default_rng([7, i])) for i in range(1000 - len(TOLD))]
 
 
-def by_library(v, r, n, delta, beta, number, feedback, coins):
+def by_library(v, r, n, delta, beta, number, feedback, coins, expected=None, r_in=None):
     """What the calculator computes, by oralib."""
     case = dict(beta=beta, delta=delta, n=n)
-    share = oralib.bounds.split_for(n, delta, beta)
     found = {
         "pure": oralib.epsilon_lower_bound(v, r, beta=beta),
         "steinke": oralib.epsilon_lower_bound(v, r, **case),
         "exact": oralib.epsilon_lower_bound(v, r, method="exact", **case),
-        "split": oralib.epsilon_lower_bound_random_r(v, r, split=share, **case),
+        "random r": oralib.epsilon_lower_bound_random_r(v, r, expected=expected, **case),
         "anytime": oralib.epsilon_lower_bound_anytime(v, r, beta=beta),
-        "share": share,
         "estimate": oralib.epsilon_estimate(v, r),
     }
     fixed = number == "fixed"
-    counts = oralib.Counts(v, r, n=n, r_fixed=fixed, feedback=feedback, coins=coins)
+    counts = oralib.Counts(v, r, n, "", fixed, feedback, coins, r_in)
     try:
         found["rule"], found["reason"] = oralib.valid_rule(counts, delta), None
-        found["bound"] = oralib.valid_lower_bound(counts, beta=beta, delta=delta)[0]
+        how = dict(beta=beta, delta=delta, expected=expected)
+        found["bound"] = oralib.valid_lower_bound(counts, **how)[0]
     except ValueError as refusal:
         words = re.sub(r",? got [^;]*", "", str(refusal))  # the values are on the page
         words = words.replace("delta", "δ").replace("beta", "β")
@@ -127,8 +137,8 @@ def same(one, other):
 def test_every_bound_is_that_of_the_library(browser, bare):
     library = [by_library(**inputs) for inputs in INPUTS]
     rules = Counter(found["rule"] for found in library)  # all of them are tried
-    names = ("pure", "exact", "split", "anytime", "any order", "anytime lowered", None)
-    assert all(rules[rule] >= 30 for rule in names)
+    names = ("pure", "exact", *RULES[3:], "any order", "anytime certified", "balanced", None)
+    assert all(rules[rule] >= 30 for rule in names), rules
     browser.get(bare)
     page = browser.execute_script(COMPUTE, INPUTS)
     for inputs, ours, theirs in zip(INPUTS, page, library, strict=True):
@@ -140,22 +150,22 @@ def test_every_bound_is_that_of_the_library(browser, bare):
 def test_p_values_of_the_chart_are_those_of_the_library(browser, bare):
     browser.get(bare)
     program = (
-        "const [rule, c, x] = arguments; return x.map(e => oralibCalculator.pValue(rule, c, e))"
+        "const [rule, inputs, x] = arguments, c = oralibCalculator.compute(inputs);"
+        "return x.map(e => oralibCalculator.pValue(rule, c, e))"
     )
     audits = [(75, 100, 1000, 1e-4, 0.05), (9, 12, 12, 1e-6, 0.3), (270, 350, 1000, 1e-3, 0.05)]
     for v, r, n, delta, beta in audits:
-        case = dict(v=v, r=r, n=n, delta=delta, beta=beta, number="fixed")
-        case |= dict(feedback="none", coins="independent", budget=n * delta)
+        case = dict(v=v, r=r, n=n, delta=delta, beta=beta, number="fixed", feedback="none")
         levels = [0, 0.3, 1.0, 2.5]
-        for rule, given in {
-            "pure": {},
-            "steinke": dict(delta=delta, n=n),
-            "exact": dict(delta=delta, n=n, method="exact"),
-            "any order": dict(delta=delta, n=n, method="any order"),
-        }.items():
+        names, given = ("steinke", "exact", "any order"), dict(delta=delta, n=n)
+        expected = {rule: oralib.p_value(v, r, levels, method=rule, **given) for rule in names}
+        expected["pure"] = oralib.p_value(v, r, levels)
+        expected["balanced"] = [balanced_p_value(v, r, n, e, delta, r_in=r // 2) for e in levels]
+        for rule, values in expected.items():
+            coins = "balanced" if rule == "balanced" else "independent"
+            case |= dict(coins=coins, r_in=r // 2, expected=None)
             shown = browser.execute_script(program, rule, case, levels)
-            expected = oralib.p_value(v, r, np.array(levels), **given)
-            np.testing.assert_allclose(shown, expected, rtol=1e-8, atol=1e-250)
+            np.testing.assert_allclose(shown, values, rtol=1e-8, atol=1e-250)
 
 
 # ------------------------------------------------------------------------------------- the form
@@ -246,7 +256,15 @@ def test_the_page_follows_what_is_typed(browser, bare):
     assert seen(browser, "svg text.bound") == below
     assert seen(browser, "tr.picked th") == "exact bound"
     choose(browser, "number", "output")
-    assert seen(browser, "tr.picked th") == "split bound"
+    assert seen(browser, "tr.picked th") == "random-r bound"
+    type_in(browser, n="20,000", r="268", v="203", beta="0.05", expected="268")
+    assert seen(browser, "svg text.bound") == "0.887"
+    assert "planned for 268 guesses" in seen(browser, "tr.picked")
+    choose(browser, "number", "fixed")
+    choose(browser, "coins", "balanced")
+    assert messages(browser) == {"r_in": "Please fill this in."}
+    type_in(browser, r_in="134")
+    assert seen(browser, "tr.picked th") == "balanced bound"
     assert_sane(browser)
 
 
@@ -263,12 +281,12 @@ def test_it_refuses_with_a_reason_and_takes_the_chart_away(browser, bare):
 def proved(rule, delta, beta, number, feedback, coins):
     """Whether a bound is proved for an audit, as the chapters say."""
     fixed = number == "fixed"
-    if coins == "balanced" or feedback == "all others":
-        return False
+    if rule == "balanced" or coins == "balanced" or feedback == "all others":
+        return rule == "balanced" and fixed and feedback == "none"
     told = feedback in ("full", "list")
     if rule == "any order":  # which, like the next one, is shown where it is the one
         return delta > 0 and feedback == "full" and fixed
-    if rule == "anytime lowered":
+    if rule == "anytime certified":
         return delta > 0 and told and not fixed
     if rule == "anytime":
         return delta == 0
@@ -276,7 +294,7 @@ def proved(rule, delta, beta, number, feedback, coins):
         return not told or fixed
     if rule == "pure" or feedback == "full" or (told and not fixed):
         return False
-    return rule == "split" or (fixed and (rule == "exact" or beta <= 0.5))
+    return rule == "random r" or (fixed and (rule == "exact" or beta <= 0.5))
 
 
 def test_the_table_says_what_is_valid(browser, bare):
@@ -286,11 +304,13 @@ def test_the_table_says_what_is_valid(browser, bare):
         " .map(x => [x.className, x.cells[2].innerText])"
     )
     setups = product(("0", "1e-5"), (0.05, 0.7), ("fixed", "output"), FEEDBACKS, ("independent",))
-    for delta, beta, *setup in [*setups, ("0", 0.05, "fixed", "none", "balanced")]:
-        put(browser, v="75", r="100", n="1000", delta=delta, beta=str(beta))
+    balanced = [("0", 0.05, number, "none", "balanced") for number in ("fixed", "output")]
+    for delta, beta, *setup in [*setups, *balanced]:
+        put(browser, v="75", r="100", n="1000", delta=delta, beta=str(beta), r_in="50")
         for name, value in zip(SETUP, setup, strict=True):
             choose(browser, name, value)
-        picked = by_library(75, 100, 1000, float(delta), beta, *setup)["rule"]
+        r_in = 50 if setup[-1] == "balanced" else None
+        picked = by_library(75, 100, 1000, float(delta), beta, *setup, r_in=r_in)["rule"]
         rules = RULES if picked in (*RULES, None) else [*RULES, picked]
         for rule, (kind, words) in zip(rules, browser.execute_script(classes), strict=True):
             assert (kind == "picked") == (rule == picked)
@@ -323,6 +343,13 @@ def test_impossible_inputs_are_named_at_their_field(browser, bare):
     type_in(browser, beta="0.05")
     assert messages(browser) == {}
     assert seen(browser, ".headline").startswith("ε is at least")
+
+
+def test_audits_too_large_for_a_browser_are_named(browser, bare):
+    most = {"r": dict(feedback="full"), "n": dict(feedback="full", number="output")}
+    for name, setup in most.items():
+        browser.get(link(bare, n="90000", r="50000", **setup))
+        assert f"{name} may be at most" in messages(browser)[name]
 
 
 def test_a_link_restores_everything(browser, bare):
@@ -368,7 +395,7 @@ def test_an_example_fills_the_form_and_back_undoes_it(browser, bare):
     browser.get(link(bare, v="60"))
     browser.execute_script("document.querySelector('a[href^=\"?v=160\"]').click()")
     assert filled(browser)["v"] == "160"
-    assert seen(browser, "tr.picked th") == "split bound"
+    assert seen(browser, "tr.picked th") == "random-r bound"
     assert parse_qs(urlsplit(browser.current_url).query)["r"] == ["210"]
     browser.back()
     wait(browser, lambda: filled(browser)["v"] == "60")
@@ -384,6 +411,10 @@ ODD = [
     dict(v=500_100_000, r=10**9, n=10**9, delta="1e-12"),
     dict(v=51, delta=0, beta=0.46, number="output", feedback="full"),
     dict(v=75, n=2**53, feedback="full"),
+    dict(v=160, r=210, coins="balanced", r_in=210),
+    dict(v=56, coins="balanced", r_in=50),
+    dict(v=75, coins="balanced", feedback="list"),
+    dict(v=75, number="output", expected=40),
     dict(v=75, delta="1e-5", number="output", feedback="full"),
     dict(v=75, feedback="all others"),
     dict(v=100, delta=1),
@@ -400,7 +431,7 @@ def test_odd_audits_have_words_and_python_agrees(browser, bare, odd):
     exec("\n".join(lines), names)
     headline, sentence = seen(browser, ".headline"), seen(browser, ".sentence")
     if headline == "No bound for this audit":
-        with pytest.raises(ValueError, match=r"no bound|none of our"):
+        with pytest.raises(ValueError, match=r"no bound|a bound is known only"):
             eval(last, names)
         return
     (bound,) = eval(last, names)

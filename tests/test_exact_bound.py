@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import exact_p_value
-from scipy import optimize, sparse, stats
+from scipy import optimize, sparse, special, stats
 from test_channel import random_channel
 
 from ledger.worst_cases import ExtremalResponse, best_mean, worst_case_rejection
@@ -24,6 +24,7 @@ from oralib import (
     p,
     p_value,
 )
+from oralib.bounds.approximate import RANDOM_R, _p_values, lower_bounds
 from oralib.games import one_run_law
 from oralib.mechanisms import sign_vectors
 
@@ -123,6 +124,37 @@ def test_random_r_is_the_linear_program(n):
         assert found == pytest.approx(exact, abs=1e-8), (thresholds, epsilon, delta)
 
 
+def columns(*arguments):
+    """Flat and of one length: v, r, and numbers."""
+    v, r, *others = (column.ravel() for column in np.broadcast_arrays(*arguments))
+    return v, r, *(other.astype(float) for other in others)
+
+
+def random_r_p_value(v, r, epsilon, budget, least_b):
+    v, r, epsilon, budget, least_b = columns(v, r, epsilon, budget, least_b)
+    return _p_values(v, r, epsilon, budget, RANDOM_R, least_b)
+
+
+def random_r_bound(v, r, budget, least_b, beta=0.05):
+    v, r, beta, budget, least_b = columns(v, r, beta, budget, least_b)
+    return lower_bounds(v, r, beta, budget, RANDOM_R, least_b)
+
+
+def test_no_law_passes_the_p_value_for_a_random_number_too_often():
+    """At each level that it attains, over all mechanisms; the worst come near to the level."""
+    pairs = [(v, r) for r in range(4) for v in range(r + 1)]
+    v, r = np.array(pairs).T
+    most = []
+    for epsilon, delta, b in product((0.0, 0.7, 2.0), (0.003, 0.03, 0.1), (0.0, 1.2, 2.0)):
+        values = dict(zip(pairs, random_r_p_value(v, r, epsilon, 3 * delta, b), strict=True))
+        for beta in sorted({value for value in values.values() if value < 1}):
+            rejected = {pair for pair in pairs if values[pair] <= beta}
+            passed = best_of_all_laws(lambda *x, s=rejected: x in s, 3, epsilon, delta)
+            most.append(passed / beta)
+    assert len(most) > 80
+    assert 0.999 < max(most) <= 1 + 1e-8
+
+
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_fixed_budget_is_the_linear_program(n):
     """At most k guesses, missing ones count as wrong: the exact p-value of (v, k)."""
@@ -171,19 +203,6 @@ def test_no_guesser_of_a_small_table_exceeds_the_exact_p_value(feedback):
             value = rejects(n, lambda a, b, c=c: b > 0 and a >= c[b - 1])
             worst = worst_case_rejection(c, epsilon, delta=delta, n=n)
             assert best_mean(table, value, feedback=feedback) <= worst + 1e-9
-
-
-@pytest.mark.parametrize("feedback", ["none", "one-way"])
-def test_bound_for_a_random_number_of_guesses_is_valid_on_small_tables(feedback):
-    for table, epsilon in tables_with_delta():
-        n, delta = table.n, table.delta(epsilon)
-        for beta, split in product((0.3, 0.6, 0.9), (0.1, 0.5)):
-            v, r = np.indices((n + 1, n + 1))
-            bound = epsilon_lower_bound_random_r(
-                np.minimum(v, r), r, beta=beta, delta=delta, n=n, split=split
-            )
-            value = ((bound > epsilon + 1e-9) & (v <= r)).astype(float)
-            assert best_mean(table, value, feedback=feedback) <= beta + 1e-9
 
 
 def test_full_feedback_is_not_covered():
@@ -348,7 +367,7 @@ def test_steinke_at_a_random_number_of_guesses():
         c.append(int(np.argmax(np.append(rejected, True))))
     assert worst_case_rejection(c, 0.0, delta=delta, n=n) == pytest.approx(0.05981, abs=5e-6)
     # The bound that is meant for it does not fail more often than it says.
-    assert epsilon_lower_bound_random_r(503, 953, delta=delta, n=n, split=0.1) == 0
+    assert epsilon_lower_bound_random_r(503, 953, delta=delta, n=n) == 0
 
 
 def test_steinke_is_not_a_theorem_for_large_tails():
@@ -386,31 +405,40 @@ def test_p_values_to_nine_digits(r, epsilon):
 
 
 def test_known_bounds():
-    for n, delta, r, v, exact, split in (
-        (1000, 1e-4, 100, 75, 0.6951, 0.6918),
-        (100_000, 1e-5, 1510, 1439, 2.8028, 2.8007),
-        (1000, 1e-5, 36, 28, 0.5501, 0.5350),
-        (20_000, 1e-5, 268, 203, 0.8929, 0.8913),
-        (64_000, 1e-5, 100, 73, 0.5542, 0.0),
+    for v, r, budget, exact, free, planned in (
+        (160, 210, 0.01, 0.8881, 0.8867, 0.8867),
+        (28, 36, 0.01, 0.5501, 0.5471, 0.5471),
+        (10, 10, 0.01, 1.0445, 1.0445, 1.0445),
+        (75, 100, 0.1, 0.6951, 0.6739, 0.6831),
+        (203, 268, 0.2, 0.8929, 0.8667, 0.8713),
+        (73, 100, 0.64, 0.5542, 0.2814, 0.5236),
+        (40, 40, 0.64, 2.4330, 2.4330, 2.4330),
+        (270, 350, 1, 0.9822, 0.8085, 0.9536),
+        (1439, 1510, 1, 2.8028, 2.7842, 2.7842),
     ):
-        audit = {"delta": delta, "n": n}
+        audit = {"delta": budget / 10**5, "n": 10**5}
         found = epsilon_lower_bound(v, r, method="exact", **audit)
         assert found == pytest.approx(exact, abs=5e-5)
-        bound = epsilon_lower_bound_random_r(v, r, split=0.1, **audit)
-        assert bound == pytest.approx(split, abs=5e-5)
+        assert random_r_bound(v, r, budget, 0.0) == pytest.approx(free, abs=5e-5)
+        assert epsilon_lower_bound_random_r(v, r, **audit) == pytest.approx(planned, abs=5e-5)
     # Small p-values keep their digits where the tail underflows: B = r, 2^-100000 is no double.
     found = p_value(10**5, 10**5, 0.0, delta=1e-9, n=10**5, method="exact")
     assert found == pytest.approx(1e-9, rel=1e-12)
 
 
+def test_known_p_values_for_a_random_number_of_guesses():
+    for v, r, epsilon, budget, value in (
+        (160, 210, 0.5, 0.01, 0.00042987772851866),
+        (10, 10, 1, 0.01, 0.0445599392513),
+        (73, 100, 0.2, 0.64, 0.0439594834732),
+        (1439, 1510, 2.7, 1, 0.0169018143191),
+        (1500, 1500, 0, 100, 1 / 15),  # its tail is no double, and not 0
+    ):
+        assert random_r_p_value(v, r, epsilon, budget, 0.0) == pytest.approx(value, rel=1e-11)
+    assert random_r_bound(1500, 1500, 100, 0.0) == 0
+
+
 counts = st.integers(1, 1000).flatmap(lambda r: st.tuples(st.integers(0, r), st.just(r)))
-
-
-def split_p_value(v, r, epsilon, delta, n, split):
-    """The p-value behind the bound for a random number of guesses, as it is written."""
-    f, log_f = p_value(v, r, epsilon), stats.binom.logsf(v - 1, r, p(epsilon))
-    log_ratio = min(log_f - stats.binom.logpmf(v, r, p(epsilon)), 700)
-    return max(f / (1 - split * (1 - f)), n * delta * exp(log_ratio) / (v * split))
 
 
 @given(counts, st.floats(1e-4, 0.9), st.floats(0, 0.1), st.integers(0, 10**5))
@@ -426,29 +454,50 @@ def test_exact_bound_never_overclaims_and_is_not_smaller_than_it_must_be(count, 
     assert found <= epsilon_lower_bound(v, r, beta=beta)
 
 
-@given(counts, st.floats(1e-3, 0.9), st.floats(1e-7, 1e-3), st.floats(0.05, 0.95))
-def test_split_bound_inverts_its_p_value(count, beta, delta, split):
+def as_written(v, r, epsilon, budget, least_b):
+    """The p-value for a random number of guesses."""
+    masses, log_q = stats.binom.logpmf(np.arange(v, r + 1), r, p(epsilon)), log(p(epsilon))
+    log_f = special.logsumexp(masses)
+    if v == 0 or v * exp(masses[0] - log_f) < least_b * (1 - 1e-9):
+        return 1.0
+    return 1 + np.expm1(log_f) * max(0.0, 1 - budget / max(least_b, log_f / log_q, 1e-300))
+
+
+def split_p_value(v, r, epsilon, budget, share):
+    """Of a bound that sets aside a share of β for leaks: f must be small, and B large."""
+    f, log_f = p_value(v, r, epsilon), stats.binom.logsf(v - 1, r, p(epsilon))
+    log_ratio = min(log_f - stats.binom.logpmf(v, r, p(epsilon)), 700)
+    return max(f / (1 - share * (1 - f)), budget * exp(log_ratio) / (v * share))
+
+
+@given(counts, st.floats(1e-3, 0.9), st.floats(1e-5, 1), st.floats(0.05, 0.95))
+def test_bound_for_a_random_number_inverts_its_p_value(count, beta, budget, share):
+    """It is nowhere below the split bound, whatever its share."""
     v, r = count
-    found = epsilon_lower_bound_random_r(v, r, beta=beta, delta=delta, n=r, split=split)
+    b = budget / (beta * share)
+    (found,) = random_r_bound(v, r, budget, b, beta)
+    assert found <= epsilon_lower_bound(v, r, beta=beta, delta=budget / r, n=r, method="exact")
     if found > 0:
-        assert split_p_value(v, r, found, delta, r, split) <= beta * (1 + 1e-9)
+        assert as_written(v, r, found, budget, b) <= beta * (1 + 1e-9)
     if v > 0:
-        assert split_p_value(v, r, found * (1 + 1e-7) + 1e-7, delta, r, split) > beta * (1 - 1e-9)
+        above = found * (1 + 1e-7) + 1e-7
+        assert as_written(v, r, above, budget, b) > beta * (1 - 1e-6)
+        assert split_p_value(v, r, above, budget, share) > beta * (1 - 1e-9)
 
 
-@given(counts, st.floats(1e-4, 0.5), st.floats(0, 0.01))
-def test_monotone(count, beta, delta):
+@given(counts, st.floats(1e-4, 0.5), st.floats(0, 0.01), st.floats(0, 30))
+def test_monotone(count, beta, delta, b):
     v, r = count
     for bound in (
         lambda v, delta, n: epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n, method="exact"),
-        lambda v, delta, n: epsilon_lower_bound_random_r(
-            v, r, beta=beta, delta=delta, n=n, split=0.1
-        ),
+        lambda v, delta, n: random_r_bound(v, r, n * delta, b, beta)[0],
     ):
         one = bound(v, delta, r)
         assert bound(min(v + 1, r), delta, r) >= one - 1e-12
         assert bound(v, delta, r + 50) <= one + 1e-12
         assert bound(v, delta + 1e-3, r) <= one + 1e-12
+    values = random_r_p_value(v, r, np.linspace(0, 8, 60), r * delta, b)
+    assert (np.diff(values) >= -1e-12 * values[1:]).all()
 
 
 def test_without_delta_all_methods_are_the_plain_bound():
@@ -457,7 +506,7 @@ def test_without_delta_all_methods_are_the_plain_bound():
     for found in (
         epsilon_lower_bound(v, 100, method="exact"),
         epsilon_lower_bound(v, 100, delta=0.0, n=10**6, method="exact"),
-        epsilon_lower_bound_random_r(v, 100, delta=0.0, n=500, split=0.1),
+        epsilon_lower_bound_random_r(v, 100, delta=0.0, n=500),
     ):
         np.testing.assert_array_equal(found, plain)
     nearly = epsilon_lower_bound(v, 100, delta=1e-14, n=100, method="exact")

@@ -61,7 +61,7 @@ CALLS = {
     "CountInSets": {"s": 2},
     "Counts": {
         **{"v": 5, "r": 9, "n": 20, "game": "mine", "r_fixed": True, "feedback": "none"},
-        **{"coins": "independent"},
+        **{"coins": "independent", "r_in": None},
     },
     "DpSgd": {"n": 4, "d": 2, "steps": 3, "sample_rate": 0.5, "sigma": 1.0},
     "Dropping": {"final": 2.0, "until": 0.5, "bend": 1.0, "crowding": (1.0, 2.0)},
@@ -111,7 +111,7 @@ CALLS = {
     "epsilon_lower_bound_fdp": {"v": 8, "r": 9, "n": 20, "delta": 0.01, "beta": 0.1},
     "epsilon_lower_bound_independent": {"v": 8, "r": 9, "n": 20, "delta": 0.01, "beta": 0.1},
     "epsilon_lower_bound_random_r": {
-        **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "split": 0.2},
+        **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "expected": 7},
     },
     "noise_multiplier": {"epsilon": 2.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0},
     "one_run": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
@@ -128,7 +128,7 @@ CALLS = {
         **{"dpsgd": STEP, "guesses": 2, "dropping": oralib.Dropping(1.0), "trials": 2, "seed": 1},
     },
     "valid_lower_bound": {
-        **{"counts": oralib.Counts(5, 9, n=20), "beta": 0.1, "delta": 0.01, "split": 0.2},
+        **{"counts": oralib.Counts(5, 9, n=20), "beta": 0.1, "delta": 0.01, "expected": 7},
     },
     "valid_rule": {"counts": oralib.Counts(5, 9, n=20), "delta": 0.01},
 }
@@ -136,7 +136,6 @@ CALLS = {
 BOUNDS = {
     "clopper_pearson_lower": {"v": 5, "r": 9, "beta": 0.1},
     "gaussian_epsilon": {"mu": 1.0, "delta": 0.01},
-    "split_for": {"n": 100, "delta": 1e-5, "beta": 0.05, "guesses": 60},
 }
 
 DPSGD = {

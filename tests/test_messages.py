@@ -43,7 +43,6 @@ from oralib import (
     simulate_hopping,
     valid_lower_bound,
 )
-from oralib.bounds import split_for
 from oralib.bounds.assumptions import bound_assuming
 from oralib.canaries import Canaries, mislabelled
 from oralib.dpsgd import (
@@ -79,14 +78,13 @@ BOUNDS = [
     (lambda: epsilon_lower_bound([1, 2], [1, 2, 3]), "broadcast together"),
     (lambda: p_inv(1.5), r"accuracy must lie in \[0, 1\], got accuracy=1.5"),
     (lambda: p_value(1, 2, 1.0, method="fast"), "one of steinke, exact, any order, got method"),
-    (lambda: epsilon_lower_bound_random_r(1, 2, delta=0.1, n=2, split=1), r"in \(0, 1\), got sp"),
+    (lambda: epsilon_lower_bound_random_r(1, 2, delta=0.1, n=2, expected=3), "expected=3 and n=2"),
     (lambda: worst_case_rejection([1, 1], 1.0, delta=0.1, n=1), "the number of thresholds must"),
     (lambda: adaptive_failure_probability(-1, 10), r"epsilon must lie in \[0, inf\]"),
     (lambda: adaptive_failure_probability(1, 10**7), r"n must lie in \[0, 1000000\]"),
     (lambda: adaptive_failure_probability(1, 5, bound=3), "bound must be one of pure, anytime"),
-    (lambda: split_for(10, 1e-5, guesses=11), "guesses must be at most n, got guesses=11 and n=10"),
     (lambda: valid_lower_bound(COUNTS, delta=2.0), "delta must lie in"),
-    (lambda: valid_lower_bound(COUNTS, delta=1e-4, split=1), "split must"),  # not even needed
+    (lambda: valid_lower_bound(COUNTS, delta=1e-4, expected=0), "expected must"),  # nor needed
     (lambda: valid_lower_bound(75), "counts must be like"),
     (lambda: bound_assuming("gauss", COUNTS, delta=0.1), "assumption must be one of"),
     (lambda: bound_assuming("gaussian", Counts(1, 2, 3), delta=0.1), "fixed.*got r_fixed=False"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from bs4 import BeautifulSoup
 
@@ -115,8 +116,12 @@ def test_the_command_line_names_what_is_wrong(small, capsys, monkeypatch):
 # ---------------------------------------------------------------------------------------- one run
 
 
-def test_a_run_leaves_a_folder_with_notebook_results_and_page(small, capsys):
+def test_a_run_leaves_a_folder_with_notebook_results_and_page(small, capsys, monkeypatch):
     out = small.parent / "out"
+    other = small.parent / "jupyter" / "kernels" / "python3" / "kernel.json"  # no kernel of ours
+    other.parent.mkdir(parents=True)
+    other.write_text('{"argv": ["false"], "display_name": "P", "language": "python"}')
+    monkeypatch.setenv("JUPYTER_PATH", str(other.parents[2]))
     odd = "word=a`<b>*bold*</b>"
     assert main(["run", str(small), "-p", "x=3", "-p", odd, "--out", str(out)]) == 0
     assert "square    11.0" in capsys.readouterr().out
@@ -152,18 +157,22 @@ def test_no_number_in_prose_is_committed_with_its_cell(path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_is_one_line(small):
-    """The kernel is interrupted together with the run."""
-    command = [sys.executable, "-m", "orabook", "run", "small.ipynb", "-p", "word=wait"]
+@pytest.mark.parametrize("words", ["run small.ipynb -p word=wait", "sweep grid.yml"])
+def test_ctrl_c_is_one_line(small, words):
+    """The kernel is interrupted together with the run, and workers while they start."""
+    write_grid(small.parent, "points: [{}]")
+    command = [sys.executable, "-m", "orabook", *words.split()]
     started = subprocess.Popen(
         command, stderr=subprocess.PIPE, start_new_session=True, cwd=small.parent, text=True
     )
     for _ in range(1200):
-        if (small.parent / "waiting").exists():
+        workers = psutil.Process(started.pid).children()[1:]  # the first tracks resources
+        if (small.parent / "waiting").exists() or workers:
             break
         time.sleep(0.05)
     os.killpg(started.pid, signal.SIGINT)
-    assert started.communicate()[1] == "interrupted\n"
+    said = started.communicate()[1].removeprefix("0 of 1 points are complete\n")
+    assert said == "interrupted\n"
     assert started.returncode == 130
 
 
@@ -195,6 +204,17 @@ def test_a_run_that_fails_says_why_and_leaves_its_notebook(small, capsys):
     (failed,) = small.parent.glob("out-failed-*")
     assert "cannot do" in (failed / "notebook.ipynb").read_text()
     assert not list(small.parent.glob(".out*"))
+
+
+def test_what_was_edited_meanwhile_does_not_land(small, monkeypatch):
+    chapter, out = runs.find_chapter(small), small.with_name("out")
+    monkeypatch.setattr(run.papermill, "execute_notebook", lambda *_, **__: small.write_text("2"))
+    with pytest.raises(runs.RunFailed, match=r"an input was edited meanwhile; run it again \(see "):
+        runs.run_chapter(chapter, {}, out, inputs=[small])
+    monkeypatch.setattr(run, "IMPORTED", "as a worker did, weeks ago")
+    with pytest.raises(ValueError, match="edited after this process imported it; restart it"):
+        runs.run_chapter(chapter, {}, out)
+    assert not out.exists()
 
 
 # -------------------------------------------------------------------------------------- the names
@@ -310,6 +330,13 @@ def test_a_sweep_that_is_killed_goes_on_and_a_failed_point_stops_no_other(small)
     (table,) = out.glob("table-*/table.csv")
     assert list(pd.read_csv(table)["square"]) == [3, 11]
     assert table.with_name("figure.png").exists()
+
+
+def test_a_sweep_of_which_all_points_failed_says_so(small, monkeypatch, capsys):
+    failed = runs.Sweep(pd.DataFrame(), {1: "b", 0: "a (see failed)"}, small.parent / "no-table")
+    monkeypatch.setattr(runs, "sweep_grid", lambda *_, **__: failed)
+    assert main(["sweep", str(write_grid(small.parent, "product: {x: [1, 3]}"))]) == 1
+    assert capsys.readouterr() == ("", "all 2 points failed, the first with a (see failed)\n")
 
 
 def test_what_another_sweep_has_finished_is_no_failure(small):

@@ -3,6 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -284,7 +285,11 @@ def test_a_page_for_somebody_else(scores_csv, tmp_path):
 def test_a_page_about_an_audit_that_is_not_valid(tmp_path):
     scores, included = gaussian(401, shift=2.0)
     path, out = written(tmp_path / "scores.csv", -scores, included), tmp_path / "out"
-    assert run(path, "--delta", 1e-5, "--guesses", 100, "--claim", 1, "--out", out)[0] == 2
+    words = (path, "--delta", 1e-5, "--guesses", 100, "--claim", 1, "--out", out)
+    with patch("pathlib.Path.write_bytes", side_effect=OSError):  # the disk is full
+        assert run(*words)[0] == 2
+    assert list(tmp_path.iterdir()) == [path]  # so that the same command works again
+    assert run(*words)[0] == 2
     assert not (out / "figure.png").exists()
     text = " ".join("".join(_Text((out / "report.html").read_text()).words).split())
     assert "This audit is not valid: nothing has been shown. Higher scores must mean" in text

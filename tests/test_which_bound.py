@@ -28,19 +28,12 @@ def test_every_audit_is_in_exactly_one_row_with_the_bound_of_the_library():
             assert which_bound.NAMES[oralib.valid_rule(counts, delta)] == row[place]
 
 
-def test_without_a_fair_coin_for_each_element_there_is_no_bound():
+def test_balanced_coins_have_a_bound_for_fixed_numbers_without_feedback():
     for feedback, r_fixed in product(FEEDBACKS, (True, False)):
-        set_up = {"r_fixed": r_fixed, "feedback": feedback, "coins": "balanced"}
-        with pytest.raises(ValueError, match="none of our bounds is valid"):
-            oralib.valid_rule(oralib.Counts(75, 100, n=1000, **set_up))
-
-
-def test_the_lowered_bound_is_as_the_page_says():
-    """The anytime bound of v - ℓ + 1 right guesses, computed with β - n δ / (2 ℓ)."""
-    counts = oralib.Counts(75, 100, n=1000, feedback="full")
-    for delta in (1e-5, 1e-4):
-        window = anytime_window(1000, delta, 0.05)
-        level = 0.05 - 1000 * delta / (2 * window)
-        bound = oralib.epsilon_lower_bound_anytime(75 - window + 1, 100, beta=level)
-        assert oralib.valid_rule(counts, delta) == "anytime lowered"
-        assert oralib.valid_lower_bound(counts, delta=delta)[0] == bound > 0
+        set_up = {"r_fixed": r_fixed, "feedback": feedback, "coins": "balanced", "r_in": 50}
+        counts = oralib.Counts(75, 100, n=1000, **set_up)
+        if r_fixed and feedback == "none":
+            assert which_bound.NAMES[oralib.valid_rule(counts)] == "balanced bound"
+        else:
+            with pytest.raises(ValueError, match="with balanced coins a bound is known only for"):
+                oralib.valid_rule(counts)

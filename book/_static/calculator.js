@@ -132,38 +132,66 @@
     return [low, mass / (v - low)];
   }
 
-  /** P[W >= k] + P[W >= k + 1] + ... for W ~ Bin(r, q) and k >= 1. */
-  function sumOfTails(k, r, q, qc) {
-    if (k > r) return 0;
-    return (r * q - k + 1) * tail(k, r, q, qc) + k * qc * pmf(k, r, q, qc);
+  /** [f, c]: oralib/bounds/crossing.py. Right guesses meet the line with probability f + c n δ. */
+  function crossingConstants(line, epsilon) {
+    const [q, qc] = odds(epsilon);
+    const n = line.length - 1;
+    const far = 2 * Math.sqrt(n * q * qc) + 50;
+    // By v: f, 1 - f and c for the time t + 1; beyond the line the walk has met it.
+    const f = new Float64Array(n + 3).fill(1);
+    const [g, c] = [new Float64Array(n + 3), new Float64Array(n + 3)];
+    let behind = Math.max(0, Math.floor(q * n - far));
+    f.fill(0, behind, line[n]);
+    g.fill(1, behind, line[n]);
+    for (let t = n - 1; t >= 0; t--) {
+      const low = Math.max(0, Math.floor(q * t - far));
+      for (const values of [f, g, c]) values.fill(values[behind], low, behind);
+      behind = low;
+      const high = Math.min(t + 1, line[t]);
+      for (let v = low; v < high; v++) {
+        const fDown = f[v];
+        const gDown = g[v];
+        const cDown = c[v];
+        const fUp = f[v + 1];
+        const gUp = g[v + 1];
+        const cUp = c[v + 1];
+        const gain = fUp > 0.5 ? gDown - gUp : fUp - fDown;
+        let most = Math.max(q * cUp + qc * cDown, qc * gain);
+        if (cUp > 0) {
+          const half = (gUp + qc * gain) / (gUp / cUp + 1);
+          most = Math.max(most, half, cUp * (1 - (qc * gain) / Math.max(fUp, 1e-300)));
+        }
+        if (cDown > 0) {
+          const half = ((fDown + q * gain) * qc) / ((fDown * qc) / cDown + q);
+          most = Math.max(most, half, cDown * (1 - (q * gain) / Math.max(gDown, 1e-300)));
+        }
+        f[v] = q * fUp + qc * fDown;
+        g[v] = q * gUp + qc * gDown;
+        c[v] = most;
+      }
+      for (let v = line[t]; v < Math.min(line[t + 1], t + 1); v++) [f[v], g[v], c[v]] = [1, 0, 0];
+    }
+    return [f[0], c[0]];
   }
 
-  /** [start, mean] for the least mean of the tails at v, v - 1, ..., start, with `added` to them. */
-  function bestMeanOfTails(v, r, q, qc, added) {
-    const rest = added - sumOfTails(v + 1, r, q, qc);
-    const mean = (start) => (rest + sumOfTails(start, r, q, qc)) / (v - start + 1);
-    const falls = (start) => tail(start - 1, r, q, qc) < mean(start);
-    // The mean from `high` falls if it takes in one tail more, that from `low` does not.
-    let high = v;
-    let low = v;
-    for (let step = 1; low > 1 && falls(low); step *= 2) {
-      high = low;
-      low = Math.max(low - step, 1);
-    }
-    while (high - low > 1) {
-      const middle = Math.floor((low + high) / 2);
-      if (falls(middle)) high = middle;
-      else low = middle;
-    }
-    return [low, mean(low)];
+  /** f + c n δ for v or more right of r guesses in any order, 1 < v < r. */
+  function anyOrderPValue({ v, r, budget }, epsilon) {
+    const [q, qc] = odds(epsilon);
+    const ahead = v + 8 * Math.sqrt(r * q * qc) + 50;
+    const line = Array.from({ length: r + 1 }, (_, t) =>
+      Math.min(v, Math.max(1, Math.ceil(ahead - q * (r - t)))),
+    );
+    const [f, c] = crossingConstants(line, epsilon);
+    return f + c * budget;
   }
 
   // ---------------------------------------------------------------------------------------------
-  // p-values and bounds, by rule. An audit has v, r, budget = n δ, share, the λ of the split rule,
-  // and window, the ℓ of the lowered one.
+  // p-values and bounds, by rule. An audit has v, r, budget = n δ, and leastB, the b of the rule
+  // "random r".
 
   /** [p-value before it is capped at 1, its derivative in ε]. */
-  function pValueAndSlope(rule, { v, r, budget, share }, epsilon) {
+  function pValueAndSlope(rule, audit, epsilon) {
+    const { v, r, budget, leastB } = audit;
     if (v === 0) return [1, 0];
     const [q, qc] = odds(epsilon);
     const w = pmf(v, r, q, qc);
@@ -183,21 +211,23 @@
       return [f + 2 * budget * mean, slope * qc];
     }
     if (rule === "any order" && 1 < v && v < r) {
-      const [start, mean] = bestMeanOfTails(v, r, q, qc, budget * qc);
-      const one = f + (budget * qc * (1 + q)) / 2;
-      if (one <= mean) return [one, (slope - budget * q * q) * qc];
-      const ends = tail(start - 1, r - 1, q, qc) - tail(v, r - 1, q, qc);
-      return [mean, ((r * ends - budget) * q * qc) / (v - start + 1)];
+      const value = anyOrderPValue(audit, epsilon);
+      return [value, (anyOrderPValue(audit, epsilon + 1e-6) - value) / 1e-6];
     }
-    const x = (budget * ratio) / v; // n δ / B
-    const xSlope = x * (r * q - v + (qc * v) / ratio);
-    if (rule === "split") {
-      const rest = 1 - share * (1 - f);
-      if (f / rest > x / share) return [f / rest, (slope * qc * (1 - share)) / rest ** 2];
-      return [x / share, xSlope / share];
+    let b = v / ratio;
+    let bSlope = b * (v - r * q - qc * b);
+    if (rule === "random r") {
+      if (b < leastB) return [1, 0];
+      const logQ = q < 0.5 ? Math.log(q) : Math.log1p(-qc);
+      // f may be too small for a double, its logarithm never is.
+      const logF = f > 1e-300 ? Math.log(f) : logPmf(v, r, q, qc) + Math.log(ratio);
+      bSlope = (qc * b) / logQ - (logF * qc) / logQ ** 2;
+      b = logF / logQ;
+      if (!(b > leastB)) [b, bSlope] = [leastB, 0];
     }
-    if (!(x < 1)) return [1, 0];
-    return [f + x * (1 - f), slope * qc * (1 - x) + xSlope * (1 - f)];
+    if (!(budget < b)) return [1, 0];
+    const x = budget / b;
+    return [f + x * (1 - f), slope * qc * (1 - x) - ((x * bSlope) / b) * (1 - f)];
   }
 
   /** The largest ε >= 0 whose p-value is at most β, or 0: Newton's method inside a bracket. */
@@ -245,6 +275,7 @@
     return below - Math.log(wrong) - logPmf(v, r + 1, q, qc);
   }
 
+  /** The largest ε with M >= 1/β and p(ε) <= v / (r + 1), or 0. */
   function anytimeBound({ v, r }, beta) {
     if (2 * v <= r + 1) return 0;
     let low = 0;
@@ -265,70 +296,148 @@
     return Math.min(Math.exp(-logEValue(v, r, epsilon)), 1);
   }
 
-  const isLowered = (rule) => rule === "anytime lowered";
-
-  /** The ℓ of the lowered bound: anytime_window(n, delta, beta) of oralib. */
-  function anytimeWindow(n, delta, beta) {
-    const least = (n * delta) / (2 * beta);
-    return Math.max(1, Math.ceil(Math.min(least + Math.min(Math.sqrt(least), 2), n + 1)));
+  /** The counts and the level of the certified rule before its certificate, and its shifts. */
+  function shifted({ v, r, budget, beta }) {
+    const ratio = budget / beta;
+    const last = Math.max(1, Math.ceil(ratio ** 2 / 5 + 10 * ratio));
+    const first = Math.max(0, Math.ceil(ratio / 2 - 0.25));
+    const shift = (t) => Math.ceil((first * Math.max(last - t, 0)) / last);
+    const level = beta - Math.min(budget / 4, beta / 20);
+    return { counts: { v: Math.max(v - shift(r), 0), r }, level, shift };
   }
 
-  /** The counts of the lowered bound, and what it takes off the level. */
-  function lowered({ v, r, budget, window }) {
-    return [{ v: Math.max(v - window + 1, 0), r }, budget / (2 * window)];
-  }
-
-  /** The bound of a rule; for the anytime bound δ must be 0, or the rule the lowered one. */
-  function boundOf(rule, audit, beta) {
-    if (isLowered(rule)) {
-      const [counts, lost] = lowered(audit);
-      return anytimeBound(counts, beta - lost);
+  /** The largest multiple of 0.001 with a certificate: free_to_stop_bounds of oralib. */
+  function certifiedBound(audit) {
+    const { n, beta, budget } = audit;
+    const { counts, level, shift } = shifted(audit);
+    let thousandths = Math.floor(anytimeBound(counts, level) * 1000);
+    for (; thousandths > 0; thousandths--) {
+      const epsilon = thousandths / 1000;
+      const reaches = (v, r) =>
+        2 * v > r + 1 &&
+        epsilon - 1e-9 <= Math.log(v / (r + 1 - v)) &&
+        logEValue(v, r, epsilon - 1e-9) >= -Math.log(level);
+      const line = [1];
+      for (let r = 1; r <= n; r++) line.push(line[r - 1] + (reaches(line[r - 1], r) ? 0 : 1));
+      const [f, c] = crossingConstants(line.map((v, t) => v + shift(t)), epsilon);
+      if (f + c * budget <= beta) break;
     }
+    return thousandths / 1000;
+  }
+
+  /** log k!, by which balanced coins are counted. */
+  const logFactorial = (k) =>
+    k < 1 ? 0 : stirlingError(k) + (k + 0.5) * Math.log(k) - k + HALF_LOG_TWO_PI;
+
+  /** What of the balanced p-value does not depend on ε: _flips of oralib/bounds/balanced.py. */
+  function balancedFlips({ v: right, r, n, r_in }) {
+    const half = n / 2;
+    const sizes = [r_in, r - r_in];
+    const v = Math.min(right, Math.min(sizes[0], half) + Math.min(sizes[1], half));
+    const least = Math.max(0, v - Math.min(sizes[1], half));
+    const most = Math.min(sizes[0], half, v);
+    const possible = [least, v - most];
+    const cost = new Float64Array(most - least + 1); // for each number of right "included"
+    const choose = (k) => 2 * logFactorial(half) - logFactorial(k) - logFactorial(n - k);
+    const logs = Float64Array.from({ length: r + 2 }, (_, k) => Math.log(k));
+    const flipped = [0, 0];
+    let included = half;
+    const flips = { main: [0], leak: [] };
+    for (;;) {
+      const side = flipped[0] * sizes[1] > flipped[1] * sizes[0] ? 1 : 0;
+      if (flipped[side] >= possible[side]) return flips;
+      let [leak, main] = [-Infinity, -Infinity];
+      for (let i = 0; i < cost.length; i++) {
+        const x = (side ? v - least - i : least + i) - flipped[side];
+        leak = Math.max(leak, cost[i] - logs[x]);
+        cost[i] += logs[sizes[side] - x + 1] - logs[x];
+        main = Math.max(main, cost[i]);
+      }
+      flips.leak.push(Math.log(side ? n - included : included) + leak + choose(included));
+      flipped[side]++;
+      included += side ? 1 : -1;
+      flips.main.push(main + choose(included));
+    }
+  }
+
+  function balancedPValue({ v, delta, flips }, epsilon) {
+    if (v === 0) return 1;
+    let [least, leaks] = [1, 0];
+    flips.main.forEach((main, t) => {
+      if (t > 0) leaks += Math.exp(Math.min((t - 1) * epsilon + flips.leak[t - 1], 600));
+      least = Math.min(least, Math.exp(Math.min(t * epsilon + main, 600)) + delta * leaks);
+    });
+    return least;
+  }
+
+  function balancedBound(audit, beta) {
+    const passes = (epsilon) => balancedPValue(audit, epsilon) <= beta * (1 - 1e-12);
+    let [low, high] = [0, 1];
+    if (!passes(low)) return 0;
+    while (passes(high)) [low, high] = [high, 2 * high];
+    while (high - low > 1e-13 * (1 + high)) {
+      const middle = (low + high) / 2;
+      [low, high] = passes(middle) ? [middle, high] : [low, middle];
+    }
+    return low;
+  }
+
+  /** The bound of a rule; for the anytime bound δ must be 0, or the rule the certified one. */
+  function boundOf(rule, audit, beta) {
+    if (rule === "anytime certified") return certifiedBound(audit);
+    if (rule === "balanced") return balancedBound(audit, beta);
     return rule === "anytime" ? anytimeBound(audit, beta) : lowerBound(rule, audit, beta);
   }
 
   /** The p-value of a rule at a privacy level ε. */
   function pValue(rule, audit, epsilon) {
-    if (isLowered(rule)) {
-      const [counts, lost] = lowered(audit);
-      return Math.min(anytimePValue(counts, epsilon) + lost, 1);
+    if (rule === "anytime certified") {
+      // Made for one β: of its curve only the place where it meets β counts.
+      const { counts, level } = shifted(audit);
+      return Math.min((anytimePValue(counts, epsilon) * audit.beta) / level, 1);
     }
+    if (rule === "balanced") return balancedPValue(audit, epsilon);
     if (rule === "anytime") return anytimePValue(audit, epsilon);
     return Math.min(pValueAndSlope(rule, audit, epsilon)[0], 1);
   }
 
-  /** The share λ of β that is set aside for δ: split_for(n, delta, beta) of oralib. */
-  function splitFor(n, delta, beta) {
-    const r = Math.max(1, Math.floor(Math.min(60, n) / 2));
-    const above = (v) => pValue("pure", { v, r, budget: 0 }, 0);
-    let rejected = 1;
-    while (rejected < r && !(above(rejected) <= beta)) rejected++;
-    const next = rejected < r ? above(rejected + 1) : 0;
-    const price = (rejected * (above(rejected) - next)) / above(rejected);
-    return Math.min(0.6, Math.max(0.1, (n * delta) / (beta * price)));
+  /** The b that the rule "random r" is planned with: planned_b of oralib. */
+  function plannedB({ n, delta, beta, expected }) {
+    const r = Math.max(1, Math.floor((expected ?? Math.min(60, n)) / 2));
+    let [low, high] = [0, r]; // `low` does not reject ε = 0
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (tail(middle, r, 0.5, 0.5) <= beta) high = middle;
+      else low = middle;
+    }
+    const b = (high * pmf(high, r, 0.5, 0.5)) / tail(high, r, 0.5, 0.5);
+    const least = (n * delta) / ((expected === null ? 0.6 : 0.8) * beta);
+    return Math.min(Math.max(b, least), (n * delta) / (0.1 * beta));
   }
 
   // ---------------------------------------------------------------------------------------------
   // Which bound is valid: oralib/bounds/valid.py
 
-  const RULES = ["pure", "steinke", "exact", "split", "anytime"];
+  const RULES = ["pure", "steinke", "exact", "random r", "anytime"];
 
   /** [the rule that is proved for such an audit, or null, and then why there is none]. */
   function validRule({ delta, number, feedback, coins }) {
-    if (coins !== "independent") {
+    if (coins === "balanced") {
+      if (feedback === "none" && number === "fixed") return ["balanced", null];
       return [
         null,
-        "none of our bounds is valid unless each element was chosen by a fair coin of its own",
+        "with balanced coins a bound is known only for a number of guesses fixed in advance " +
+          "and no feedback",
       ];
     }
     if (feedback === "all others") {
       return [null, "no bound is valid for a guesser who knows all other elements"];
     }
     if ((feedback === "full" || feedback === "list") && number !== "fixed") {
-      return [delta > 0 ? "anytime lowered" : "anytime", null];
+      return [delta > 0 ? "anytime certified" : "anytime", null];
     }
     if (delta === 0) return ["pure", null];
-    if (number !== "fixed") return ["split", null];
+    if (number !== "fixed") return ["random r", null];
     return [feedback === "full" ? "any order" : "exact", null];
   }
 
@@ -337,9 +446,9 @@
     const { delta, beta, number, feedback, coins } = audit;
     const fixed = number === "fixed";
     const told = feedback === "full" || feedback === "list";
+    if (rule === validRule(audit)[0]) return [true, "valid: use this one"];
     if (coins !== "independent") return [false, "not valid: no fair coin for each element"];
     if (feedback === "all others") return [false, "not valid: all other elements are known"];
-    if (rule === validRule(audit)[0]) return [true, "valid: use this one"];
     const pure = rule === "pure" || rule === "anytime" || delta === 0;
     if (pure && rule !== "anytime" && told && !fixed) {
       return [false, "not valid: the guesser knew how it was doing, and r was not fixed"];
@@ -347,21 +456,19 @@
     if (!pure && (feedback === "full" || (told && !fixed))) {
       return [false, "not proved for such feedback"];
     }
-    if (!pure && rule !== "split" && !fixed) return [false, "not proved: r was not fixed"];
+    if (!pure && rule !== "random r" && !fixed) return [false, "not proved: r was not fixed"];
     if (!pure && rule === "steinke" && beta > 0.5) return [false, "not proved for β above ½"];
     if (pure && delta > 0) return [false, "for claims with δ\u00a0=\u00a00 only"];
     if (delta === 0 && rule !== "anytime") return [true, "for δ\u00a0=\u00a00 the same as ε′(v, r)"];
     return [true, "also valid"];
   }
 
-  /** All numbers of an audit with checked inputs v, r, n, delta, beta, number, feedback, coins. */
+  /** All numbers of an audit with checked inputs; expected and r_in may be null. */
   function compute(inputs) {
     const { v, r, n, delta, beta } = inputs;
-    const audit = {
-      ...{ ...inputs, budget: n * delta },
-      ...{ share: splitFor(n, delta, beta), window: anytimeWindow(n, delta, beta) },
-    };
+    const audit = { ...inputs, budget: n * delta, leastB: plannedB(inputs) };
     const [rule, reason] = validRule(audit);
+    if (rule === "balanced") audit.flips = balancedFlips(audit);
     const shown = rule === null || RULES.includes(rule) ? RULES : [...RULES, rule];
     const bounds = Object.fromEntries(shown.map((name) => [name, boundOf(name, audit, beta)]));
     return {
@@ -379,6 +486,7 @@
   // Inputs as text, and what is wrong with them
 
   const MOST_GUESSES = 1e9; // beyond, digits get lost
+  const MOST = { "any order": 3000, "anytime certified": 40000, balanced: 20000 }; // within a second
   const MOST_ELEMENTS = 2 ** 53;
   const SMALLEST_LEVEL = 1e-300; // below, p-values have few digits, or none
   const TOO_SMALL = "This is too small to compute with.";
@@ -390,6 +498,12 @@
     { name: "delta", label: "of the claim", symbol: "δ" },
     { name: "beta", label: "failure probability", symbol: "β" },
   ];
+  /** Numbers that only one rule asks for. */
+  const EXTRAS = [
+    { name: "expected", label: "guesses expected, if known before", rule: "random r" },
+    { name: "r_in", label: "guesses that say “included”", rule: "balanced" },
+  ];
+  const ruleOf = (raw) => validRule({ ...raw, delta: parse(raw.delta) })[0];
   const CHOICES = [
     {
       name: "number",
@@ -421,6 +535,9 @@
     "a fixed number of guesses": EXAMPLE,
     "a threshold on the privacy loss": {
       ...{ ...EXAMPLE, v: "160", r: "210", n: "10000", number: "output" },
+    },
+    "exactly half of the elements": {
+      ...{ ...EXAMPLE, v: "160", r: "210", coins: "balanced", r_in: "105" },
     },
     "a guesser that was told its successes and could stop": {
       ...{ ...EXAMPLE, v: "731", r: "1000", delta: "0", number: "output", feedback: "full" },
@@ -479,6 +596,19 @@
     if (isNumber("r", "n") && found.r > found.n) {
       found.r = `r must be at most n = ${grouped(found.n)}.`;
     }
+    const rule = ruleOf(raw);
+    const limited = rule === "anytime certified" ? "n" : "r";
+    if (found[limited] > MOST[rule]) {
+      const most = `${limited} may be at most ${grouped(MOST[rule])} in the browser`;
+      found[limited] = `For the ${NAMES[rule]}, ${most}. Python takes more.`;
+    }
+    if (raw.coins === "balanced" && isNumber("n") && found.n % 2) {
+      found.n = "n must be even if exactly half were included.";
+    }
+    found.r_in = rule === "balanced" ? parseCount("This", raw.r_in, found.r) : null;
+    const expects = rule === "random r" && raw.expected.trim() !== "";
+    found.expected = expects ? parseCount("This", raw.expected, found.n) : null;
+    if (found.expected === 0) found.expected = "This must be at least 1.";
     const messages = {};
     for (const [name, value] of Object.entries(found)) {
       if (typeof value === "string") messages[name] = value;
@@ -514,7 +644,7 @@
       return `${mantissa.toFixed(2)}e${exponent}`;
     }
     const digits = bound >= 0.1 ? 3 : 2 - Math.floor(Math.log10(bound));
-    return (Math.floor(bound * 10 ** digits) / 10 ** digits).toFixed(digits);
+    return (Math.floor((bound * 10 ** digits).toPrecision(15)) / 10 ** digits).toFixed(digits);
   }
 
   function confidence(beta) {
@@ -543,7 +673,7 @@
     ];
   }
 
-  function whyNothing({ v, r, budget, window, beta, bounds, rule }) {
+  function whyNothing({ v, r, budget, beta, bounds, rule }) {
     if (r === 0) return "since there are no guesses";
     if (2 * v <= r) return "since no more than half the guesses are right";
     if (bounds.pure === 0) {
@@ -552,12 +682,8 @@
     if (rule.startsWith("anytime") && bounds.anytime === 0) {
       return "since more right guesses are needed if the guesser may stop when it likes";
     }
-    if (isLowered(rule)) {
-      return (
-        `since a mechanism may reveal n δ = ${roughly(budget)} elements outright. To allow for ` +
-        `this, ${grouped(window - 1)} right guesses are not counted, and β = ${exactly(beta)} is ` +
-        `reduced by ${roughly(budget / (2 * window))}`
-      );
+    if (rule === "balanced") {
+      return "since more right guesses are needed if exactly half of the elements are included";
     }
     return (
       `since a mechanism may reveal n δ = ${roughly(budget)} elements outright, too many for so ` +
@@ -577,18 +703,19 @@
   }
 
   /** Lines that compute the same bound with the library. */
-  function pythonLines({ v, r, n, delta, beta, number, feedback, coins }) {
+  function pythonLines({ v, r, n, delta, beta, number, feedback, coins, expected, r_in }) {
     const setup = [
       `${v}, ${r}, n=${n}`,
       ...(number === "fixed" ? ["r_fixed=True"] : []),
       ...(feedback === "none" ? [] : [`feedback="${feedback}"`]),
-      ...(coins === "independent" ? [] : [`coins="${coins}"`]),
+      ...(coins === "independent" ? [] : [`coins="${coins}", r_in=${r_in ?? 0}`]),
     ];
     return [
       "import oralib",
       "",
       `counts = oralib.Counts(${setup.join(", ")})`,
-      `oralib.valid_lower_bound(counts, beta=${exactly(beta)}, delta=${exactly(delta)})`,
+      `oralib.valid_lower_bound(counts, beta=${exactly(beta)}, delta=${exactly(delta)}` +
+        `${expected === null ? "" : `, expected=${expected}`})`,
     ].join("\n");
   }
 
@@ -596,24 +723,26 @@
     pure: "bound ε′(v, r)",
     steinke: "Steinke et al.’s bound",
     exact: "exact bound",
-    split: "split bound",
+    "random r": "random-r bound",
     anytime: "anytime bound",
     "any order": "any-order bound",
-    "anytime lowered": "anytime bound, lowered",
+    "anytime certified": "certified anytime bound",
+    balanced: "balanced bound",
   };
 
-  function assumes(rule, share) {
+  const ONE_LEVEL = "The bold curve is for this β only: nowhere else is it a p-value.";
+
+  function assumes(rule, expected) {
     const told = "any feedback except all other coins";
     return {
       pure: "δ = 0, and r fixed in advance or feedback nothing or one-way",
       steinke: "r fixed in advance; feedback nothing, one-way or list; β at most ½",
       exact: "r fixed in advance; feedback nothing, one-way or list",
-      split:
-        "feedback nothing or one-way; a share " +
-        `λ\u00a0=\u00a0${roughly(share)} of β set aside in advance`,
+      "random r": `feedback nothing or one-way; planned for ${grouped(expected ?? 60)} guesses`,
       anytime: `δ = 0; ${told}; any reason to stop`,
       "any order": `r fixed in advance; ${told}`,
-      "anytime lowered": `${told}; any reason to stop`,
+      "anytime certified": `${told}; any reason to stop`,
+      balanced: "exactly half included; no feedback; r and the number of “included” fixed in advance",
     }[rule];
   }
 
@@ -632,14 +761,14 @@
     return node;
   }
 
-  function numberField({ name, label, symbol }) {
+  function numberField({ name, label, symbol = "" }) {
     const id = `calculator-${name}`;
     return make(
       "div",
       { class: "field" },
-      make("label", { for: id }, make("i", {}, symbol), ` ${label}`),
+      make("label", { for: id }, make("i", {}, symbol), symbol && " ", label),
       make("input", {
-        ...{ id, name, type: "text", inputmode: /^[vrn]$/.test(name) ? "numeric" : "text" },
+        ...{ id, name, type: "text", inputmode: /^(delta|beta)$/.test(name) ? "text" : "numeric" },
         ...{ autocomplete: "off", autocapitalize: "off", spellcheck: "false" },
         "aria-describedby": `${id}-message`,
       }),
@@ -756,9 +885,9 @@
         points.push(to);
       }
     };
-    const pieces = 48;
+    const [pieces, deepest] = rule === "any order" ? [12, 0] : [48, 5]; // the former takes long
     for (let i = 0; i < pieces; i++) {
-      refine(points[points.length - 1], at((most * (i + 1)) / pieces), 5);
+      refine(points[points.length - 1], at((most * (i + 1)) / pieces), deepest);
     }
     return `M${points.map(([x, y]) => `${toX(x).toFixed(1)},${y.toFixed(1)}`).join("L")}`;
   }
@@ -779,7 +908,7 @@
       make("th", { scope: "row" }, make("span", {}, swatch, NAMES[rule])),
       make("td", { class: "number" }, down(audit.bounds[rule])),
       make("td", {}, status),
-      make("td", {}, assumes(rule, audit.share)),
+      make("td", {}, assumes(rule, audit.expected)),
     );
   }
 
@@ -798,12 +927,13 @@
 
   // ------------------------------------------------------------------------------- the address
 
-  const FIELDS = [...NUMBERS, ...CHOICES].map(({ name }) => name);
+  const FIELDS = [...NUMBERS, ...CHOICES, ...EXTRAS].map(({ name }) => name);
+  const OPTIONAL = EXTRAS.map(({ name }) => name);
   const inAddress = (value) => value.replaceAll(" ", "-");
 
   function queryOf(raw) {
-    const query = new URLSearchParams(FIELDS.map((name) => [name, inAddress(raw[name])]));
-    return `?${query}`;
+    const said = FIELDS.filter((name) => raw[name] || !OPTIONAL.includes(name));
+    return `?${new URLSearchParams(said.map((name) => [name, inAddress(raw[name])]))}`;
   }
 
   /** { raw, notes }: what an address says, and what in it could not be read. Nothing is assumed. */
@@ -817,7 +947,7 @@
     for (const name of FIELDS) {
       const values = given.getAll(name);
       raw[name] = values.length === 1 ? values[0] : "";
-      if (values.length === 0) missing.push(name);
+      if (values.length === 0 && !OPTIONAL.includes(name)) missing.push(name);
       if (values.length > 1) notes.push(`The link gives ${name} more than once.`);
     }
     for (const { name, options } of CHOICES) {
@@ -844,6 +974,7 @@
       { novalidate: "", tabindex: "-1", "aria-label": "The counts of an audit" },
       make("div", { class: "fields" }, ...NUMBERS.map(numberField)),
       ...CHOICES.map(choiceField),
+      make("div", { class: "fields extras" }, ...EXTRAS.map(numberField)),
     );
     const examples = Object.entries(EXAMPLES).flatMap(([words, raw]) => [
       make("a", { href: queryOf(raw) }, words),
@@ -878,7 +1009,7 @@
     };
 
     function fill(raw) {
-      for (const { name } of NUMBERS) form.elements[name].value = raw[name];
+      for (const { name } of [...NUMBERS, ...EXTRAS]) form.elements[name].value = raw[name] ?? "";
       for (const { name } of CHOICES) {
         for (const radio of form.elements[name]) radio.checked = radio.value === raw[name];
       }
@@ -903,6 +1034,10 @@
     }
 
     function update() {
+      for (const { name, rule } of EXTRAS) {
+        const input = form.elements[name];
+        input.disabled = input.parentElement.hidden = rule !== ruleOf(current());
+      }
       const { inputs, messages } = check(current());
       complain(messages);
       copied.textContent = "";
@@ -926,7 +1061,8 @@
         ? ""
         : `The p-value of these counts for each ε: bold for the ${NAMES[shown.rule]}, which is ` +
           "the one proved for this audit, thin for the others in the table. Each ε whose p-value " +
-          "is at most β is refuted; the bound is where the p-value reaches β.";
+          "is at most β is refuted; the bound is where the p-value reaches β." +
+          (shown.rule === "anytime certified" ? ` ${ONE_LEVEL}` : "");
       draw();
       table.replaceChildren(comparison(shown));
       same.textContent = refused ? "Python refuses with the same words:" : "The same in Python:";

@@ -34,7 +34,7 @@ LOOKS: dict[str, dict[str, tuple[str, Any]]] = {
     "bound": {
         "exact bound": (BLUE, "-"),
         "Steinke et al.'s bound": (RED, "--"),
-        "split bound": (GREEN, "-."),
+        "random-r bound": (GREEN, "-."),
         "anytime bound": (PINK, ":"),
     },
     "feedback": {

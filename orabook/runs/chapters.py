@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import nbformat
@@ -177,10 +179,36 @@ def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, An
         if name not in chapter.parameters:
             said = did_you_mean(str(name), chapter.parameters, "its parameters:")
             raise ValueError(f"{name} is not a parameter of {chapter.name}, got {value!r}{said}")
-    return {
+    values = {
         name: _converted(entry, given.get(name, entry.default))
         for name, entry in chapter.parameters.items()
     }
+    try:
+        exec(_checks(chapter.text), {"__annotations__": dict.fromkeys(values), **values})
+    except Exception as error:
+        if isinstance(error, ValueError):
+            raise  # any other error says that they need a kernel, which makes them again
+    return values
+
+
+@cache
+def _checks(text: str) -> CodeType:
+    """The chapter's own checks, for which no kernel need start.
+
+    They are the cell after the parameters up to its last statement that uses ``parameters``. Of its
+    imports only those that are used are made: others, such as PyTorch, take seconds.
+    """
+    cells = [cell for cell in nbformat.reads(text, 4).cells if cell.cell_type == "code"]
+    tagged = [i for i, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", [])]
+    body = ast.parse(cells[tagged[0] + 1].source).body
+    names = [{x.id for x in ast.walk(part) if isinstance(x, ast.Name)} for part in body]
+    last = max((i for i, found in enumerate(names) if "parameters" in found), default=-1)
+    used = set().union(*names[: last + 1])
+    for part in body:
+        if isinstance(part, ast.Import | ast.ImportFrom):
+            part.names = [x for x in part.names if (x.asname or x.name.partition(".")[0]) in used]
+    kept = [part for part in body[: last + 1] if getattr(part, "names", True)]
+    return compile(ast.Module(kept, []), "the checks of a chapter", "exec")
 
 
 def _converted(declared: Declaration, value: Any) -> Any:

@@ -17,6 +17,9 @@ from typing import Any
 import nbformat
 import pandas as pd
 import papermill
+from ipykernel.kernelspec import get_kernel_dict
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 
@@ -44,6 +47,12 @@ class RunFailed(Exception):
     """
 
 
+class _Kernel(AsyncKernelManager):
+    @property
+    def kernel_spec(self) -> KernelSpec:  # python3 may be the name of another, as by JUPYTER_PATH
+        return KernelSpec(**get_kernel_dict(["--log-level=ERROR"]))
+
+
 class _Client(PapermillNotebookClient):
     def execute_cell(self, cell: Any, cell_index: int, **kw: Any) -> Any:
         fill_in(self, cell)  # the numbers in prose, once the kernel has got there
@@ -53,7 +62,7 @@ class _Client(PapermillNotebookClient):
 class _Engine(NBClientEngine):
     @classmethod
     def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **kw: Any) -> Any:
-        return _Client(nb_man, kernel_name=kernel_name, startup_timeout=120).execute()
+        return _Client(nb_man, kernel_manager_class=_Kernel, startup_timeout=120).execute()
 
 
 papermill_engines.register("oralib", _Engine)
@@ -96,6 +105,8 @@ def run_chapter(
     parameters = check_parameters(chapter, given)
     commit = ask_git("describe", "--always", "--dirty", "--abbrev=40").strip() or "unknown"
     origin = origin_of(chapter, inputs)
+    if origin["sources"] != IMPORTED:
+        raise ValueError("oralib or orabook was edited after this process imported it; restart it")
     if folder is None:  # runs/06-dp-sgd-epsilon=4- and a digest
         words = "-".join([chapter.name, *(f"{name}={value}" for name, value in given.items())])
         plain = re.sub(r"[^A-Za-z0-9.,=+_-]", "", words)[:100]
@@ -117,6 +128,8 @@ def run_chapter(
                 kernel_name="python3",
                 progress_bar={"disable": None, "leave": False} if progress else False,
             )
+            if origin_of(chapter, inputs) != origin:  # it is unknown which of the two it has read
+                raise RuntimeError("oralib, orabook or an input was edited meanwhile; run it again")
         except Exception as error:  # from a cell, from a number in prose, or from the kernel itself
             failed = _aside(folder, "failed")
             os.rename(written, failed)
@@ -199,6 +212,10 @@ def _sources_digest() -> str:
             name = path.relative_to(package.parent).as_posix()
             digest.update(f"{name}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+#: The sources as this process has them in memory: a worker of Dask may stand for weeks.
+IMPORTED = _sources_digest()
 
 
 def key_of(parameters: Mapping[str, Any], origin: Mapping[str, Any]) -> str:

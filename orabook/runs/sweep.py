@@ -7,6 +7,7 @@ nothing to invalidate or to lock, and two sweeps at once cannot harm each other.
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 import warnings
@@ -16,13 +17,13 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
+from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from tqdm import tqdm
 
-from orabook import figures
 from orabook.results import from_json
 from orabook.runs.folders import appearing
 from orabook.runs.grid import Grid
@@ -41,7 +42,7 @@ class Sweep:
     failures : dict
         What went wrong, by the number of the point.
     folder : Path
-        Where the table is, as ``table.csv`` and ``figure.png``.
+        Where the table is, as ``table.csv`` and ``figure.png``, if a point is complete.
 
     Examples
     --------
@@ -138,19 +139,27 @@ def _local_client(stack: ExitStack, workers: int, cores: int) -> Any:
     from distributed import Client, LocalCluster, Security
 
     stack.enter_context(warnings.catch_warnings(action="ignore"))  # about taken ports
-    stack.enter_context(dask.config.set({"distributed.scheduler.http.routes": []}))
-    cluster = LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        host="127.0.0.1",
-        protocol="tls",
-        security=Security.temporary(),
-        dashboard_address=None,
-        memory_limit=0,  # a kernel is a separate process, which Dask does not measure
-        silence_logs=logging.CRITICAL,
-        env={"NUMBA_NUM_THREADS": str(max(1, cores // workers))},
-    )
-    return stack.enter_context(Client(stack.enter_context(cluster)))
+    quiet = {"distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical"}
+    stack.enter_context(dask.config.set({"distributed.scheduler.http.routes": []} | quiet))
+    # Ctrl-C goes to all processes of a terminal. Those that start while it is blocked miss it:
+    # they end because we end, and print nothing. (The tracker's own start would unblock it.)
+    ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            protocol="tls",
+            security=Security.temporary(),
+            dashboard_address=None,
+            memory_limit=0,  # a kernel is a separate process, which Dask does not measure
+            silence_logs=logging.CRITICAL,
+            env={"NUMBA_NUM_THREADS": str(max(1, cores // workers))},
+        )
+        return stack.enter_context(Client(stack.enter_context(cluster)))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _client_of(stack: ExitStack, scheduler: str, security: Any) -> Any:
@@ -199,6 +208,8 @@ def _write_table(grid: Grid, table: pd.DataFrame, places: list[Path], out: Path)
     content = [[place.name for place in places if place.exists()], *grid.axes, grid.show, *table]
     folder = out / f"table-{sha256(json.dumps(content).encode()).hexdigest()[:8]}"
     if len(table) and not folder.exists():
+        from orabook import figures  # with Matplotlib, for which a run need not wait
+
         # Another sweep of the same points may be faster: its table is the same.
         with suppress(FileExistsError), appearing(folder) as written:
             table.to_csv(written / "table.csv", index=False)

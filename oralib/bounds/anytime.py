@@ -133,25 +133,36 @@ def free_to_stop_bounds(
 
 def _certified(thousandths: int, n: int, n_delta: float, beta: float) -> float:
     """The largest multiple of 0.001 with a certificate, from a number of them downwards."""
+
+    def certified(first: int, last: int) -> bool:
+        f, c = certificate(first, n, n_delta, beta, last)
+        return f + c * n_delta <= beta
+
     while thousandths > 0:
-        f, c = certificate(thousandths, n, n_delta, beta)
-        if f + c * n_delta <= beta:
+        first = thousandths // 10 * 10
+        if certified(first, first + 9) or certified(thousandths, thousandths):
             return thousandths / 1000
         thousandths -= 1
     return 0.0
 
 
 @lru_cache(maxsize=4096)
-def certificate(thousandths: int, n: int, n_delta: float, beta: float) -> tuple[float, float]:
-    """(f, c) of the line on which the bound reaches so many thousandths of ε, for n guesses."""
-    epsilon = thousandths / 1000
-    line = _anytime_line(n, epsilon - 1e-9, _level(n_delta, beta))
-    return crossing_constants(line + _shift(np.arange(n + 1), n_delta, beta), epsilon)
+def certificate(
+    first: int, n: int, n_delta: float, beta: float, last: int | None = None
+) -> tuple[float, float]:
+    """(f, c) for n guesses and the line on which the bound reaches ``first`` thousandths of ε.
+
+    They are for mechanisms of a privacy level up to ``last`` thousandths. As the lines of larger
+    bounds are not below this one, all bounds from ``first`` to ``last`` share the certificate.
+    """
+    line = _anytime_line(n, first / 1000 - 1e-9, _level(n_delta, beta))
+    line += _shift(np.arange(n + 1), n_delta, beta)
+    return crossing_constants(line, (first if last is None else last) / 1000)
 
 
 def _shift(steps: Array, n_delta: float, beta: float) -> NDArray[np.int64]:
     """How many right guesses are taken away after each number of guesses; found by scans."""
-    ratio = n_delta / beta
+    ratio = min(n_delta / beta, 1e6)  # by which all guesses are taken away
     last = max(1, ceil(ratio**2 / 5 + 10 * ratio))
     first = max(0, ceil(ratio / 2 - 0.25))
     return -(-first * np.maximum(last - steps, 0) // last)

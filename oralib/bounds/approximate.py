@@ -230,8 +230,9 @@ def planned_b(n: Array, n_delta: Array, beta: Array, expected: int | None) -> Ar
         expected = _check.integer("expected", expected, 1)
         _check.at_most("expected", np.full(n.shape, expected), "n", n)
     guesses = np.minimum(_EXPECTED, n) if expected is None else np.full(n.shape, expected)
-    least = n_delta / ((0.6 if expected is None else 0.8) * beta)
-    return np.clip(_b_at_zero(np.maximum(guesses // 2, 1), beta), least, n_delta / (0.1 * beta))
+    with np.errstate(over="ignore"):  # at a tiny β no count suffices
+        least, most = n_delta / beta / (0.6 if expected is None else 0.8), n_delta / beta / 0.1
+    return np.clip(_b_at_zero(np.maximum(guesses // 2, 1), beta), least, most)
 
 
 def lower_bounds(

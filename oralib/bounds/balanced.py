@@ -4,7 +4,7 @@ Such coins depend on each other, and the other bounds are false for them: a mech
 elements that is ε-DP for adding or removing one can name the included one with probability
 1 - e^-ε / 2, and then both guesses are right. Here the right guesses are flipped one after the
 other, "included" and "left out" in turn, and each flip changes the size of the set by one. The
-chapter *What an assumption buys* has the theorem.
+chapter *Which bound* has the theorem.
 """
 
 from functools import lru_cache
@@ -32,7 +32,13 @@ def balanced_p_value(v: int, r: int, n: int, epsilon: float, delta: float, *, r_
 
     It holds for (ε, δ)-DP for adding or removing one element, if exactly half of n are included,
     both kinds of guesses are fixed in number before the audit, and there is no feedback.
+
+    Examples
+    --------
+    >>> round(balanced_p_value(75, 100, 1000, 0.5, 1e-5, r_in=50), 6)
+    0.032205
     """
+    v = min(v, min(r_in, n // 2) + min(r - r_in, n // 2))  # more cannot be right
     if v == 0:
         return 1.0
     flips = _flips(v, r, n, r_in)
@@ -74,7 +80,8 @@ def _flips(v: int, r: int, n: int, r_in: int) -> _Flips:
     R of its kind costs e^ε (R - x + 1) / x. The worst a counts, at every t.
     """
     sizes = np.array([r_in, r - r_in])
-    a = np.arange(max(0, v - sizes[1]), min(sizes[0], v) + 1)
+    most_right = np.minimum(sizes, n // 2)
+    a = np.arange(max(0, v - most_right[1]), min(most_right[0], v) + 1)
     right = [a, v - a]
     most = [int(count.min()) for count in right]  # flips of either kind that are always possible
     flipped, cost, included = [0, 0], np.zeros(a.size), n // 2

@@ -109,7 +109,7 @@ class Counts:
             )
         feedback = _check.one_of("feedback", self.feedback, FEEDBACKS)
         if _check.one_of("coins", self.coins, COINS) == "balanced":
-            _check_balanced(n, r, self.r_in)
+            _check.store(self, r_in=_balanced_r_in(n, r, self.r_in))
         elif self.r_in is not None:
             raise ValueError(f"r_in is for balanced coins only, got r_in={self.r_in}")
         counts = {"v": v, "r": r} if shape else {"v": int(v[0]), "r": int(r[0])}
@@ -220,9 +220,9 @@ def valid_lower_bound(
     True
     """
     beta, delta = _check.beta_and_delta(beta, delta)
+    rule = valid_rule(counts, delta)
     if expected is not None:
         expected = _check.integer("expected", expected, 1, max(counts.n, 1))
-    rule = valid_rule(counts, delta)
     v, r, n = np.atleast_1d(counts.v), np.atleast_1d(counts.r), counts.n
     if rule in ("anytime", "anytime certified"):
         if rule == "anytime certified":
@@ -242,12 +242,11 @@ def valid_lower_bound(
     return bounds if np.ndim(counts.v) else float(bounds[0])
 
 
-def _check_balanced(n: int, r: NDArray[np.int64], r_in: int | None) -> None:
+def _balanced_r_in(n: int, r: NDArray[np.int64], r_in: int | None) -> int:
     if n % 2:
         raise ValueError(f"n must be even if exactly half of the elements were included, got {n=}")
     if r_in is None:
         raise ValueError(
             "r_in must be given for balanced coins: how many guesses say 'included', got r_in=None"
         )
-    most = int(r.min(initial=n))
-    _check.integer("r_in", r_in, 0, most)
+    return _check.integer("r_in", r_in, 0, int(r.min(initial=n)))

@@ -5,6 +5,8 @@ import json
 import os
 import sys
 import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from oralib import AuditPlan, ScoreAudit, __version__, audit_guesses, audit_scores
@@ -130,9 +132,14 @@ def run(chosen: argparse.Namespace) -> int:
         }
         if picture is not None:
             files["figure.png"] = picture
-        chosen.out.mkdir(parents=True)
-        for name, content in files.items():
-            (chosen.out / name).write_bytes(content)
+        chosen.out.parent.mkdir(parents=True, exist_ok=True)
+        # The folder appears when it is complete: on a full disk there is none.
+        with TemporaryDirectory(prefix=".report-", dir=chosen.out.parent) as hidden:
+            written = Path(hidden, "report")
+            written.mkdir()
+            for name, content in files.items():
+                (written / name).write_bytes(content)
+            written.rename(chosen.out)
     if chosen.json:
         print(text)
     else:

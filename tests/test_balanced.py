@@ -1,0 +1,111 @@
+"""Coins that balance: linear programs over all mechanisms, known numbers, pairs, whole audits."""
+
+from itertools import combinations, permutations, product
+from math import comb, exp, prod
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+from test_scores import run, written
+
+from oralib import Counts, audit_guesses, audit_scores, valid_lower_bound
+from oralib.bounds.balanced import balanced_p_value
+from oralib.scores import guessing
+
+
+def worst(v, r, n, epsilon, delta, r_in):
+    """max P[V >= v] over all (ε, δ)-DP mechanisms, whose outputs are guesses.
+
+    By symmetry P[output | s] depends on how many of the elements guessed "included", guessed "left
+    out" and not guessed are in s: the states. Then come their excesses over their neighbours.
+    """
+    sizes = (r_in, r - r_in, n - r)
+    states = [*product(*(range(size + 1) for size in sizes))]
+    ways = {x: prod(map(comb, sizes, x)) / comb(n, sum(x)) for x in states}
+    flips = [*product(states, range(3), (-1, 1))]
+    flips = [(x, i, up) for x, i, up in flips if 0 <= x[i] + up <= sizes[i]]
+    rows, budgets = np.zeros((len(flips), len(states))), np.zeros((2 * n + 2, len(flips)))
+    for row, (x, i, up) in enumerate(flips):
+        y = (*x[:i], x[i] + up, *x[i + 1 :])
+        share = (sizes[i] - x[i]) / (n - sum(x)) if up > 0 else x[i] / sum(x)
+        rows[row, states.index(x)] = share
+        rows[row, states.index(y)] = -share * exp(epsilon) * ways[x] / ways[y]
+        budgets[2 * sum(x) + (up > 0), row] = 1
+    return -optimize.linprog(
+        [-(2 * sum(x) == n and x[0] + sizes[1] - x[1] >= v) for x in states] + [0] * len(flips),
+        A_ub=np.block([[rows, -np.eye(len(flips))], [np.zeros((2 * n + 2, len(states))), budgets]]),
+        b_ub=[0] * len(flips) + [delta] * (2 * n + 2),
+        A_eq=[[sum(x) == k for x in states] + [0] * len(flips) for k in range(n + 1)],
+        b_eq=np.ones(n + 1),
+    ).fun
+
+
+def test_no_mechanism_does_better():
+    assert worst(2, 2, 2, 1.0, 0.0, 1) == pytest.approx(1 - exp(-1) / 2)  # as in the chapter
+    cases = [(4, v, r, r_in) for r in range(1, 5) for r_in in range(r + 1) for v in range(1, r + 1)]
+    cases += [(6, v, r, r_in) for r, r_in in ((3, 3), (4, 2), (5, 1), (6, 3)) for v in (r - 1, r)]
+    for (n, v, r, r_in), epsilon, delta in product(cases, (0.0, 0.5, 1.5), (0.0, 0.01, 0.1)):
+        limit = balanced_p_value(v, r, n, epsilon, delta, r_in=r_in)
+        assert worst(v, r, n, epsilon, delta, r_in) <= limit + 1e-7
+
+
+def test_known_bounds_and_counts_that_cannot_be():
+    known = [(160, 210, 1000, 0.8072, 0.7678), (75, 100, 1000, 0.5702, 0.5371)]
+    known += [(95, 100, 1000, 1.9367, 1.8757), (270, 350, 8000, 0.9137, 0.9037)]
+    for v, r, n, *bounds in known:
+        for r_in, bound in zip((r, r // 2), bounds, strict=True):
+            counts = Counts(v, r, n, r_fixed=True, coins="balanced", r_in=r_in)
+            assert valid_lower_bound(counts, delta=1e-5)[0] == pytest.approx(bound, abs=5e-5)
+            levels = [balanced_p_value(v, r, n, e, 1e-5, r_in=r_in) for e in np.arange(0, 3, 0.01)]
+            assert (np.diff(levels) >= 0).all()
+    case = (600, 1000, 0.5, 1e-5)  # of 600 guesses "included" 500 can be right
+    assert 0 < balanced_p_value(500, *case, r_in=600) == balanced_p_value(600, *case, r_in=600)
+
+
+def test_given_the_pairs_their_coins_are_fair(monkeypatch):
+    """Exhaustively: all sets of two of four, all matchings, all orders of the pairs."""
+    groups, values = {}, np.array([0.0, 1, 3, 7])  # whose differences tell which they are
+    draws = combinations(range(4), 2), permutations(range(2)), product((0.0, 0.9), repeat=2)
+    for chosen, order, orders in product(*draws):
+        draw = Mock(**{"random.return_value": np.array(orders)})
+        draw.permutation.side_effect = lambda x, order=order: x[[*order]]
+        monkeypatch.setattr(guessing, "stream", Mock(return_value=draw))
+        pairs = guessing.matched_pairs(values, np.isin(np.arange(4), chosen), 0)
+        seen = np.argsort(pairs[0])
+        groups.setdefault(tuple(pairs[0][seen]), []).append(tuple(pairs[1][seen].tolist()))
+    assert [*map(sorted, groups.values())] == [[*product((False, True), repeat=2)]] * 12
+
+
+def test_bounds_of_randomized_response():
+    """Two bits change if one record replaces another: half of ε for each makes pairs sharp."""
+    epsilon, included, failures = 1.0, np.arange(400) < 200, [0, 0]
+    for seed in range(300):
+        shown = included ^ (np.random.default_rng(seed).random(400) < 1 / (1 + exp(epsilon / 2)))
+        how = {"delta": 0.0, "guesses": 60, "coins": "balanced", "seed": seed}
+        failures[0] += audit_scores(shown, included, adjacency="replace", **how).bound > epsilon
+        failures[1] += audit_scores(shown, included, **how).bound > epsilon / 2
+    assert 0 < failures[0] <= max(failures) <= stats.binom.ppf(0.9999, 300, 0.05)
+
+
+def test_audits_of_balanced_coins(tmp_path):
+    included = np.arange(400) % 2 == 0
+    scores = included + np.random.default_rng(1).normal(size=400)
+    path, coins = written(tmp_path / "scores.csv", scores, included), {"coins": "balanced"}
+    for adjacency, rule, n in (("add-remove", "balanced", 400), ("replace", "exact", 200)):
+        audit = audit_scores(scores, included, delta=1e-5, guesses=80, adjacency=adjacency, **coins)
+        assert (audit.rule, audit.n, audit.adjacency, audit.bound > 0.3) == (rule, n, adjacency, 1)
+        words = ("--coins", "balanced", "--adjacency", adjacency, "--guesses", 80, "--claim", 0.3)
+        assert run(path, "--delta", 1e-5, *words)[0] == 1
+    guessed = audit_guesses(scores > 0.5, included, delta=0.0, guesses=400, **coins)
+    assert guessed.counts.r_in == (scores > 0.5).sum()
+    for function, fewer, arguments, message in (
+        (audit_scores, 0, {"split": 0.2}, "needs guesses or grid"),
+        (audit_scores, 0, {"guesses": 80, "side": "farthest"}, "side 'both' or 'included'"),
+        (audit_scores, 1, {"guesses": 80}, "needs exactly half of the canaries included, got 199"),
+        (audit_guesses, 0, {"guesses": None}, "none of them missing"),
+        (audit_guesses, 0, {"guesses": 400, "adjacency": "replace"}, "needs scores"),
+    ):
+        given = scores > 0.5 if function is audit_guesses else scores
+        with pytest.raises(ValueError, match=message):
+            function(given[fewer:], included[fewer:], delta=0.0, **coins, **arguments)
