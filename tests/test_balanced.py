@@ -56,7 +56,7 @@ def test_known_bounds_and_counts_that_cannot_be():
     for v, r, n, *bounds in known:
         for r_in, bound in zip((r, r // 2), bounds, strict=True):
             counts = Counts(v, r, n, r_fixed=True, coins="balanced", r_in=r_in)
-            assert valid_lower_bound(counts, delta=1e-5)[0] == pytest.approx(bound, abs=5e-5)
+            assert valid_lower_bound(counts, delta=1e-5) == pytest.approx(bound, abs=5e-5)
             levels = [balanced_p_value(v, r, n, e, 1e-5, r_in=r_in) for e in np.arange(0, 3, 0.01)]
             assert (np.diff(levels) >= 0).all()
     case = (600, 1000, 0.5, 1e-5)  # of 600 guesses "included" 500 can be right

@@ -110,7 +110,7 @@ def by_library(v, r, n, delta, beta, number, feedback, coins, expected=None, r_i
     try:
         found["rule"], found["reason"] = oralib.valid_rule(counts, delta), None
         how = dict(beta=beta, delta=delta, expected=expected)
-        found["bound"] = oralib.valid_lower_bound(counts, **how)[0]
+        found["bound"] = oralib.valid_lower_bound(counts, **how)
     except ValueError as refusal:
         words = re.sub(r",? got [^;]*", "", str(refusal))  # the values are on the page
         words = words.replace("delta", "δ").replace("beta", "β")

@@ -123,7 +123,7 @@ CERTIFICATES += [(10_000, 1.0, 837, [21, 53, 90], 0.0117531631, 0.0173376638)]
 @pytest.mark.parametrize(("v", "r", "n", "budget", "bound"), STOPPED)
 def test_certified_bounds(v, r, n, budget, bound):
     counts = Counts(v, r, n, feedback="full")
-    assert valid_lower_bound(counts, delta=budget / n)[0] == bound
+    assert valid_lower_bound(counts, delta=budget / n) == bound
     assert bound < epsilon_lower_bound_anytime(v, r)
     f, c = anytime.certificate(round(1000 * bound), n, budget, 0.05)  # its own, not that of ten
     assert f + c * budget <= 0.05
@@ -174,10 +174,10 @@ def test_trials_share_certificates():
 
 def test_without_a_certificate_the_bound_is_smaller(monkeypatch):
     counts = Counts(75, 100, 200, feedback="full")
-    due = round(1000 * valid_lower_bound(counts, delta=1e-4)[0])
+    due = round(1000 * valid_lower_bound(counts, delta=1e-4))
     fails = lambda first, n, n_delta, beta, last: (float(last > due - 3), 0.0)  # noqa: E731
     monkeypatch.setattr(anytime, "certificate", fails)
-    assert valid_lower_bound(counts, delta=1e-4)[0] == (due - 3) / 1000
+    assert valid_lower_bound(counts, delta=1e-4) == (due - 3) / 1000
 
 
 @pytest.mark.parametrize(("budget", "epsilon"), [(0.1, 0.5), (0.3, 1.0), (1.0, 0.2)])

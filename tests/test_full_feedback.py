@@ -239,5 +239,5 @@ def test_a_mechanism_that_makes_the_list_bound_tight():
     assert law[v:].sum() == pytest.approx(due)
     counts = Counts([v], [k], n, r_fixed=True, feedback="list")
     below, above = due * (1 - 1e-6), due * (1 + 1e-6)
-    assert valid_lower_bound(counts, beta=below, delta=delta)[0] < np.log(growth)
-    assert valid_lower_bound(counts, beta=above, delta=delta)[0] > np.log(growth)
+    assert valid_lower_bound(counts, beta=below, delta=delta) < np.log(growth)
+    assert valid_lower_bound(counts, beta=above, delta=delta) > np.log(growth)

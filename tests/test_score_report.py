@@ -103,7 +103,7 @@ def test_what_is_said_of_the_best_outcome_without_a_claim():
     assert "power even 100 right of 100 would show 3.492, not more" in text
     assert "ε = 1.099, by the accuracy alone: not a bound, but at this accuracy no number" in text
     more = Counts(75 * 10**8, 10**10, n=10**10, r_fixed=True)
-    assert 1.09 < valid_lower_bound(more)[0] < audit.estimate  # which is so
+    assert 1.09 < valid_lower_bound(more) < audit.estimate  # which is so
 
 
 @pytest.mark.parametrize("fixed", [True, False])
@@ -122,7 +122,7 @@ def test_a_stronger_grid_is_tested_at_the_same_level():
     audit = audit_scores(scores, included, delta=1e-5, grid=(50, 100))
     larger = Counts(4 * audit.v, 4 * audit.r, n=2400, r_fixed=True)
     bound = audit.bound_of(4 * audit.v, 4 * audit.r, 2400)
-    assert bound == valid_lower_bound(larger, delta=1e-5, beta=0.025)[0]
+    assert bound == valid_lower_bound(larger, delta=1e-5, beta=0.025)
 
 
 # -------------------------------------------------------------------------------- what is not valid

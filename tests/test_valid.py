@@ -188,7 +188,7 @@ def test_full_feedback_with_delta_is_not_valid_at_the_whole_level():
     counts = Counts(1, 1, n, feedback="full", r_fixed=True)
     assert epsilon_lower_bound(1, 1, beta=beta) > epsilon
     assert best_mean(table, np.array([[0, 0], [0, 1.0]]), feedback="full") > beta
-    assert valid_lower_bound(counts, beta=beta, delta=delta)[0] <= epsilon
+    assert valid_lower_bound(counts, beta=beta, delta=delta) <= epsilon
 
 
 def test_full_knowledge_has_no_bound():
@@ -212,7 +212,7 @@ def test_the_least_b_is_planned_as_its_words_say(expected, beta):
     assert least[2] < found[2] == pytest.approx(due)
     counts = Counts(160, 210, 20_000)
     audit = {"beta": beta, "delta": 1e-5, "expected": expected}
-    assert valid_lower_bound(counts, **audit)[0] == epsilon_lower_bound_random_r(
+    assert valid_lower_bound(counts, **audit) == epsilon_lower_bound_random_r(
         160, 210, n=20_000, **audit
     )
 
