@@ -64,7 +64,7 @@ def train_digits(
     from the number of batches, into which the examples must be cut evenly. ``bug`` is one of
     :data:`TRAINING_BUGS`.
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     coins = _check.coins("included", included, dpsgd.n)
     seed = _check.integer("seed", seed, 0, LARGEST_SEED)
     if bug is not None:

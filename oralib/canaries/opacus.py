@@ -33,7 +33,7 @@ from typing import Any
 from warnings import warn
 
 from oralib._extra import needed
-from oralib.accounting import certified_epsilon
+from oralib.accounting import SIGMA_RANGE, certified_epsilon
 from oralib.canaries.loop import Canaries
 from oralib.planning import AuditPlan
 
@@ -160,8 +160,9 @@ class OpacusAudit:
         plan, planned = self.plan, self.plan.dpsgd.sigma
         if abs(sigma / planned - 1) <= 0.01:
             return
-        stated = replace(plan.dpsgd, sigma=max(sigma, 1e-3))
-        certified = certified_epsilon(stated, plan.delta)
+        stated = replace(plan.dpsgd, sigma=max(sigma, SIGMA_RANGE[0]))
+        run = plan.delta, stated.steps, stated.sample_rate
+        certified = certified_epsilon(stated.sigma, *run, accountant="pld")
         if certified <= 1.02 * plan.epsilon:  # accountants differ a little
             self.canaries.dpsgd = stated
             return

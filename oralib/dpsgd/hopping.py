@@ -64,7 +64,7 @@ class Dropping:
 
     Examples
     --------
-    >>> Dropping(final=3, until=0.8).active(DpSgd(n=96_000))[[0, 40, 99]].tolist()
+    >>> Dropping(final=3, until=0.8).active(DpSgd(n=96_000, sigma=1.0))[[0, 40, 99]].tolist()
     [96000, 17000, 3000]
     """
 
@@ -105,7 +105,7 @@ def loads_and_widths(
     dpsgd: DpSgd, dropping: Dropping | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The canaries per coordinate of each step and band, and the coordinates of each band."""
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     if dpsgd.steps > MOST_STEPS:
         raise ValueError(f"steps must be at most {MOST_STEPS}, got steps={dpsgd.steps}")
     if dropping is None:

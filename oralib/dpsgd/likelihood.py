@@ -54,7 +54,7 @@ def simulate_likelihood(
     >>> bool(means[1] > means[0])
     True
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     _check.one_of("sees", sees, VIEWS)
     _check.one_of("feedback", feedback, ("none", "one-way"))
     return likelihood_counts(dpsgd, [k], sees=sees, feedback=feedback, trials=trials, seed=seed)[0]

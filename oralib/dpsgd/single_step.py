@@ -79,7 +79,7 @@ def guess_distance(dpsgd: DpSgd, tau: float) -> float:
 
 
 def _checked_tau(dpsgd: DpSgd, tau: float) -> float:
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     if dpsgd.steps != 1 or dpsgd.sample_rate != 1:
         raise ValueError(
             "dpsgd must be a single full-batch step, with steps=1 and sample_rate=1, "

@@ -40,7 +40,7 @@ def simulate_dpsgd(dpsgd: DpSgd, k: int, *, trials: int = 1, seed: int) -> Count
     >>> bool(abs(counts.accuracy.mean() - 0.72) < 0.02)
     True
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     k = _check.integer("k", k, 1, dpsgd.n)
     used, s = dpsgd.used_coordinates, dpsgd.per_coordinate
     law = _coordinate_law(s, dpsgd.steps, dpsgd.sample_rate)

@@ -1,9 +1,10 @@
 """DP-SGD with Dirac canaries, step by step (Algorithm 3), and its audit as written."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf, log1p
+from typing import Self
 
 import numpy as np
 from numpy.random import Generator
@@ -12,11 +13,9 @@ from numpy.typing import NDArray
 from oralib import _check
 from oralib._jit import jit
 from oralib._streams import play
+from oralib.accounting import SIGMA_RANGE, noise_multiplier
 from oralib.bounds import Counts
 from oralib.mechanisms import Array
-
-#: The smallest and the largest noise multiplier of a training run.
-SIGMA_RANGE = 1e-3, 1e6
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class DpSgd:
     d: int = 1000
     steps: int = 100
     sample_rate: float = 0.1
-    sigma: float = 1.0
+    sigma: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
         n, d = _check.integer("n", self.n, 1), _check.integer("d", self.d, 1)
@@ -61,6 +60,28 @@ class DpSgd:
         rate = _check.real("sample_rate", self.sample_rate, 0, 1, interval="(]")
         sigma = _check.real("sigma", self.sigma, *SIGMA_RANGE)
         _check.store(self, n=n, d=d, steps=steps, sample_rate=rate, sigma=sigma)
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n: int,
+        d: int = 1000,
+        steps: int = 100,
+        sample_rate: float = 0.1,
+        accountant: str = "rdp",
+    ) -> Self:
+        """A training run with the noise of an (ε, δ) claim, by :func:`oralib.noise_multiplier`.
+
+        Examples
+        --------
+        >>> DpSgd.calibrated(2.0, 1e-5, n=4000)
+        DpSgd(n=4000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
+        """
+        sigma = noise_multiplier(epsilon, delta, steps, sample_rate, accountant=accountant)
+        return cls(n, d, steps, sample_rate, sigma=sigma)
 
     @property
     def per_coordinate(self) -> int:
@@ -101,11 +122,11 @@ def run_dpsgd(
     Examples
     --------
     >>> rng = np.random.default_rng(1)
-    >>> weights = run_dpsgd(DpSgd(n=20, d=10, steps=5), rng.random(20) < 0.5, rng)
+    >>> weights = run_dpsgd(DpSgd(n=20, d=10, steps=5, sigma=1.0), rng.random(20) < 0.5, rng)
     >>> weights.shape
     (6, 10)
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     _check.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
     coins = _check.coins("included", included, dpsgd.n)
     clip = _check.real("clip", clip, 0, inf, interval="()")
@@ -172,7 +193,7 @@ def simulate_training(
     >>> counts.r.tolist()
     [20, 20, 20, 20, 20]
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     elements = dpsgd.d * np.arange(dpsgd.per_coordinate)
     run = partial(run_dpsgd, dpsgd, clip=clip, learning_rate=learning_rate, gradient=clip)
 
