@@ -38,7 +38,7 @@ def step_law(load: int, dpsgd: DpSgd, cells: int) -> tuple[Reals, Reals]:
 @cache
 def _best_and_ceiling(n: int, d: int, rate: float, sigma: float) -> tuple[float, float]:
     """Right guesses of all canaries in one step: a program for how many are put at each load."""
-    dpsgd = DpSgd(n, d, 1, rate, sigma)
+    dpsgd = DpSgd(n, d, 1, rate, sigma=sigma)
     laws = [step_law(load, dpsgd, 400) for load in range(1, n + 1)]
     right = [0.5, *(float(mass @ np.maximum(1, np.exp(ratio))) / 2 for ratio, mass in laws)]
     room = [np.ones(n + 1), np.append(0, 1 / np.arange(1, n + 1))]
@@ -68,5 +68,5 @@ def placements(factor: float = 1.0, rest: float = 0.005, neighbours: str = "stra
         places = np.array([[0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 0]])
         sums = {tuple(places @ coins) for coins in product((0, 1), repeat=4)}
         right = 4 * (len(sums) == 16) * (1 - 2 * stats.norm.sf(0.5 / 0.1)) ** 3
-        ceiling = placement_ceiling(DpSgd(4, 1, 3, 1.0, 0.1), 4)
+        ceiling = placement_ceiling(DpSgd(4, 1, 3, 1.0, sigma=0.1), 4)
         yield "four coins in three weighings", right, factor * ceiling

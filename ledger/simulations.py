@@ -20,7 +20,7 @@ from orabook.laws import count_in_sets_law, mean_bound
 from orabook.place import book_file
 from orabook.studies.isolated import confidence
 from orabook.studies.single_step import single_step_law
-from oralib import Counts, DpSgd, epsilon_lower_bound, noise_multiplier, simulate_dpsgd
+from oralib import Counts, DpSgd, epsilon_lower_bound, simulate_dpsgd
 from oralib._rounding import first_largest
 from oralib.dpsgd import simulate_likelihood
 
@@ -152,8 +152,8 @@ def _adaptive_dpsgd(ratios: Sequence[int], feedback: str, trials: int) -> pd.Dat
 @cache
 def _without_feedback(ratio: int, delta: float) -> float:
     """The exact mean bound without feedback of one step, at the paper's parameters."""
-    sigma = noise_multiplier(2.0, 1e-5, 1, 1.0)
-    law = single_step_law(DpSgd(ratio * 1000, 1000, 1, 1.0, sigma), 1.0)
+    dpsgd = DpSgd.calibrated(2.0, 1e-5, n=ratio * 1000, steps=1, sample_rate=1.0)
+    law = single_step_law(dpsgd, 1.0)
     return mean_bound(law, delta=delta)
 
 
@@ -293,8 +293,8 @@ def figure_of_count_in_sets(
 
 @cache
 def _dpsgd_counts(n: int, k: int) -> Counts:
-    sigma = noise_multiplier(2.0, 1e-5, 100, 0.1)
-    return simulate_dpsgd(DpSgd(n, sigma=sigma), k, trials=5000 if n < 10_000 else 8000, seed=1)
+    dpsgd = DpSgd.calibrated(2.0, 1e-5, n=n)
+    return simulate_dpsgd(dpsgd, k, trials=5000 if n < 10_000 else 8000, seed=1)
 
 
 @cache
@@ -391,14 +391,13 @@ def best_bound(bound: float = 0.984, gain: float = 1.63) -> Finding:
 @cache
 def _isolated_accuracy(n: int, k: int) -> float:
     """How often k guesses of n isolated canaries are right if only the surest are guessed."""
-    sigma = noise_multiplier(2.0, 1e-5, 100, 0.1)
-    law = confidence(DpSgd(n, n, sigma=sigma))
+    law = confidence(DpSgd.calibrated(2.0, 1e-5, n=n, d=n))
     return float(law.at(law.level_of(k / n))[0]) * n / k
 
 
 @cache
 def _isolated_counts(n: int, k: int) -> Counts:
-    training = DpSgd(n, n, sigma=noise_multiplier(2.0, 1e-5, 100, 0.1))
+    training = DpSgd.calibrated(2.0, 1e-5, n=n, d=n)
     return simulate_likelihood(training, k, sees="steps", trials=400, seed=1)
 
 

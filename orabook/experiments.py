@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from oralib import DpSgd, Dropping, _check, noise_multiplier, simulate_dpsgd, simulate_hopping
+from oralib import DpSgd, Dropping, _check, simulate_dpsgd, simulate_hopping
 from oralib._types import PLAYED
 from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound, valid_lower_bound
 from oralib.dpsgd import simulate_likelihood, simulate_single_step
@@ -60,8 +60,8 @@ def taken_guesses(
     >>> table["x"].tolist()
     [0.02, 0.2]
     """
-    sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
-    dpsgd = DpSgd(n, d, steps, sample_rate, sigma)
+    run: dict[str, Any] = {"steps": steps, "sample_rate": sample_rate}
+    dpsgd = DpSgd.calibrated(epsilon, delta, n=n, d=d, **run)
     rows = []
     for fraction in _with_bar(reals_of("fractions", fractions, 0, 1, "(]")):
         k = max(1, round(fraction * dpsgd.n))
@@ -94,8 +94,8 @@ def elements_per_coordinate(
     >>> bool(table["bound"][1] > table["bound"][0])
     True
     """
-    sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
-    settings = [DpSgd(n, d, steps, sample_rate, sigma) for n in elements_of(ratios, d)]
+    run: dict[str, Any] = {"d": d, "steps": steps, "sample_rate": sample_rate}
+    settings = [DpSgd.calibrated(epsilon, delta, n=n, **run) for n in elements_of(ratios, d)]
     rows = []
     for dpsgd in _with_bar(settings):
         counts = simulate_dpsgd(dpsgd, k, trials=trials, seed=seed)
@@ -173,8 +173,8 @@ def adaptive_dpsgd(
     >>> adaptive_dpsgd([4], trials=5)["feedback"].tolist()
     ['none', 'one-way', 'full']
     """
-    sigma = noise_multiplier(epsilon, delta, 1, 1.0)
-    settings = [DpSgd(n, d, 1, 1.0, sigma) for n in elements_of(ratios, d)]
+    once: dict[str, Any] = {"d": d, "steps": 1, "sample_rate": 1.0}
+    settings = [DpSgd.calibrated(epsilon, delta, n=n, **once) for n in elements_of(ratios, d)]
     points = list(product(words_of("feedbacks", feedbacks, PLAYED), settings))
     rows = []
     for word, dpsgd in _with_bar(points):
@@ -274,7 +274,6 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
     0  as in the paper    8000  100        sum              stay  steinke
     8         crowding  100000  350  all steps  hop, drop, crowd    exact
     """
-    sigma = noise_multiplier(2.0, 1e-5, 100, 0.1)
     all_steps = partial(simulate_likelihood, sees="steps")
     dropped, crowded = (partial(simulate_hopping, dropping=x) for x in (DROPPED, CROWDED))
     rungs: list[tuple[str, int, int, str, str, str, Callable[..., Counts]]] = [
@@ -290,7 +289,7 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
     ]
     rows = []
     for change, n, k, sees, places, rule, play in _with_bar(rungs):
-        counts = play(DpSgd(n, 1000, 100, 0.1, sigma), k, trials=trials, seed=seed)
+        counts = play(DpSgd.calibrated(2.0, 1e-5, n=n), k, trials=trials, seed=seed)
         found = summary(counts, 0.05, 1e-5)
         name = "valid" if rule == "exact" else "bound"
         row = {"change": change, "n": n, "k": k, "sees": sees, "places": places, "rule": rule}

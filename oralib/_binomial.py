@@ -165,7 +165,8 @@ def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
     if v - 1 <= mode:
         return v - 1, pmf(v - 1, r, q, qc)
     beyond = tail(v, r, q, qc)
-    # Invariant: the window from `high` can still gain by growing, the window from `low` cannot.
+    # Invariant: the window from `high` can still gain by growing, the window from `low` cannot. The
+    # search is written out, since a kernel that takes a function cannot be cached.
     high, step = mode + 1, int(sqrt(r * q * qc)) + 1
     low = max(mode + 1 - step, 0)
     while low > 0 and _window_grows(low, v, r, q, qc, beyond):

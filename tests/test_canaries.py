@@ -153,7 +153,7 @@ def test_the_bound_covers_a_mechanism_that_is_just_as_private_as_claimed():
     over = 0
     rng = np.random.default_rng(1)
     for seed in range(runs):
-        audit = Canaries(DpSgd(n, n, 1, 1.0, 0.5), 100, seed=seed)
+        audit = Canaries(DpSgd(n, n, 1, 1.0, sigma=0.5), 100, seed=seed)
         where = audit.places(0)
         told = audit.included ^ (rng.random(n) > 1 / (1 + np.exp(-epsilon)))
         shown = np.empty(n)
@@ -293,7 +293,8 @@ SMALL = DpSgd(n=480, d=60, steps=24, sample_rate=0.125, sigma=0.6)
 
 def planned(dpsgd, k, dropping=None):
     """A plan of these canaries, for the claim that the accountant certifies."""
-    epsilon = certified_epsilon(dpsgd, 1e-5)
+    run = dpsgd.sigma, 1e-5, dpsgd.steps, dpsgd.sample_rate
+    epsilon = certified_epsilon(*run, accountant="pld")
     return AuditPlan(dpsgd, epsilon, 1e-5, 0.05, k, dropping, 0.0, nan, nan, 0)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from oralib import DpSgd, conformity, noise_multiplier
+from oralib import DpSgd, conformity
 from oralib.__main__ import main
 from oralib.dpsgd import noisy_gradients, run_dpsgd
 
@@ -34,7 +34,7 @@ def test_the_stated_training_has_standard_normal_statistics():
 def test_mean_0_and_variance_1_by_quadrature(canaries, rate):
     """One coordinate, one step and little noise, so that the batch matters most."""
     sigma = 0.3
-    stated, coins = DpSgd(canaries, 1, 1, rate, sigma), np.ones(canaries, dtype=bool)
+    stated, coins = DpSgd(canaries, 1, 1, rate, sigma=sigma), np.ones(canaries, dtype=bool)
     y, step = np.linspace(-3, canaries + 3, 3001, retstep=True)
     count = np.arange(canaries + 1)
     weight = stats.norm.pdf(y[:, None], count, sigma) @ stats.binom.pmf(count, canaries, rate)
@@ -76,14 +76,14 @@ def test_what_each_statistic_sees(change, name):
 
 
 def test_a_wrong_sample_rate_is_seen():
-    coins, y = observed(DpSgd(120, 40, 30, 0.3, 1.0), 1)
+    coins, y = observed(DpSgd(120, 40, 30, 0.3, sigma=1.0), 1)
     assert conformity(STATED, y, coins).signal > 4
 
 
 def test_shuffled_batches_are_told_from_poisson_ones_where_the_noise_is_small():
     """No canary is in two batches of an epoch: neighbours have the covariance -q² m, not 0."""
     for claim in (8.0, 1.0):
-        stated = DpSgd(4000, 1000, 100, 0.1, noise_multiplier(claim, 1e-5, 100, 0.1))
+        stated = DpSgd.calibrated(claim, 1e-5, n=4000)
         for seed in range(4):
             included, honest = observed(stated, seed)
             rng = np.random.default_rng([seed, 1])

@@ -81,9 +81,9 @@ def test_the_ladder_changes_one_thing_at_a_time():
     papers = experiments.elements_per_coordinate([8], trials=4, seed=1)
     assert ladder["bound"][0] == ladder["steinke"][0] == papers["bound"][0]
     assert ladder["steinke"][1] == ladder["steinke"][2] < ladder["bound"][2]  # the same audits
-    sigma = oralib.noise_multiplier(2.0, 1e-5, 100, 0.1)
     way, last = METHODS["crowding"], ladder.iloc[-1]
-    counts = way.play(oralib.DpSgd(100_000, sigma=sigma), way.guesses, trials=4, seed=1)
+    training = oralib.DpSgd.calibrated(2.0, 1e-5, n=100_000)
+    counts = way.play(training, way.guesses, trials=4, seed=1)
     assert last["bound"] == oralib.valid_lower_bound(counts, delta=1e-5).mean()
     assert (last["n"], last["k"]) == (counts.n, way.guesses)
 

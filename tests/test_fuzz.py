@@ -19,8 +19,8 @@ from oralib import bounds, dpsgd, games, planning
 TABLE = oralib.channel(oralib.Count(), 2)
 LRR = oralib.LocalRandomizedResponse(1.0)
 ALL = oralib.ThresholdGuesser()
-STEP = oralib.DpSgd(4, 2, 1, 1.0, 1.0)
-ISOLATED = oralib.DpSgd(4, 4, 2, 0.5, 1.0)
+STEP = oralib.DpSgd(4, 2, 1, 1.0, sigma=1.0)
+ISOLATED = oralib.DpSgd(4, 4, 2, 0.5, sigma=1.0)
 RNG = np.random.default_rng(1)
 
 ODD = {
@@ -93,7 +93,9 @@ CALLS = {
         **{"coins": "independent", "seed": 1, "claim": 1.0, "seen": None},
         **{"adjacency": "add-remove"},
     },
-    "certified_epsilon": {"dpsgd": STEP, "delta": 1e-5, "accountant": "rdp"},
+    "certified_epsilon": {
+        **{"sigma": 1.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0, "accountant": "rdp"},
+    },
     "channel": {"mechanism": oralib.Count(), "n": 2},
     "classic": {
         **{"mechanism": LRR, "guesser": ALL, "rounds": 3, "base": (-1,)},
@@ -113,7 +115,9 @@ CALLS = {
     "epsilon_lower_bound_random_r": {
         **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "expected": 7},
     },
-    "noise_multiplier": {"epsilon": 2.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0},
+    "noise_multiplier": {
+        **{"epsilon": 2.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0, "accountant": "rdp"},
+    },
     "one_run": {"mechanism": LRR, "guesser": ALL, "n": 2, "trials": 2, "seed": 1},
     "p": {"epsilon": 1.0},
     "p_inv": {"accuracy": 0.7},

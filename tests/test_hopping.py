@@ -32,7 +32,12 @@ def test_a_schedule_never_calls_back_a_canary():
         Dropping(1, 1, 3, (50, 2)),
         Dropping(2, 0.3, 0.3, (1, 30)),
     ):
-        for dpsgd in (DpSgd(n=96_000), DpSgd(n=70, d=7, steps=9), DpSgd(n=5, d=9), DpSgd(2, 1)):
+        for dpsgd in (
+            DpSgd(n=96_000, sigma=1.0),
+            DpSgd(n=70, d=7, steps=9, sigma=1.0),
+            DpSgd(n=5, d=9, sigma=1.0),
+            DpSgd(2, 1, sigma=1.0),
+        ):
             active = dropping.active(dpsgd)
             assert active[0] == dpsgd.n
             assert (np.diff(active) <= 0).all()
@@ -43,7 +48,7 @@ def test_a_schedule_never_calls_back_a_canary():
 
 def test_a_schedule_by_hand():
     """From 16 to 4 per coordinate, by the same factor in each of the first two steps of four."""
-    dpsgd = DpSgd(n=160, d=10, steps=4)
+    dpsgd = DpSgd(n=160, d=10, steps=4, sigma=1.0)
     assert Dropping(4, 0.5).active(dpsgd).tolist() == [160, 80, 40, 40]
     # Twice as many on the most crowded coordinate as on the least crowded one, 8 on average.
     loads = Dropping(8, 0.25, crowding=(2, 2)).loads(dpsgd)[1]
@@ -54,7 +59,7 @@ def test_a_schedule_by_hand():
 @pytest.mark.parametrize("bend", [0.3, 1.0, 3.0])
 def test_the_bend_is_that_of_dropping_and_not_of_crowding(bend):
     """Halfway the ratio of loads is the geometric mean of the first and the last, at any bend."""
-    dpsgd = DpSgd(n=10**6, d=1000, steps=100)
+    dpsgd = DpSgd(n=10**6, d=1000, steps=100, sigma=1.0)
     loads = Dropping(1000, bend=bend, crowding=(2, 32)).loads(dpsgd)
     assert loads[50, -1] / loads[50, 0] == pytest.approx(8, rel=0.02)
     active = Dropping(10, bend=bend, crowding=(2, 32)).active(dpsgd)
@@ -266,7 +271,7 @@ def test_a_choice_after_the_audit_needs_a_correction():
 
 def test_several_numbers_of_guesses_on_the_same_trainings():
     """Each has the counts that it would have alone, from the scores of the same training."""
-    dpsgd = DpSgd(90, 30, 5, 0.3, 0.8)
+    dpsgd = DpSgd(90, 30, 5, 0.3, sigma=0.8)
     plan, ks = hopping._tables(dpsgd, None, 1.0), np.array([60, 25, 4])
     (together,) = hopping._audits(plan, ks, 1, np.random.default_rng(3))
     included, scores = one_training(dpsgd, None, seed=3)

@@ -52,7 +52,7 @@ def test_full_batches_have_a_normal_loss(steps, sigma):
     level = np.linspace(0, 12 * np.sqrt(m), 30)
     sf = [stats.norm.sf(level, mean, np.sqrt(2 * m)) for mean in (m, -m)]
     for sees in VIEWS:
-        law = confidence(DpSgd(5, 5, steps, 1.0, sigma), sees)
+        law = confidence(DpSgd(5, 5, steps, 1.0, sigma=sigma), sees)
         right, wrong = law.at(level)
         np.testing.assert_allclose(right, sf[0], rtol=1e-7)
         np.testing.assert_allclose(wrong, sf[1], rtol=1e-7)
@@ -71,7 +71,9 @@ def test_contours_find_normal_tails(steps, sigma):
 
 
 @pytest.mark.parametrize("sees", VIEWS)
-@pytest.mark.parametrize("dpsgd", [MAIN, DpSgd(9, 9, 1000, 0.02, 1.0), DpSgd(9, 9, 1, 0.2, 1.0)])
+@pytest.mark.parametrize(
+    "dpsgd", [MAIN, DpSgd(9, 9, 1000, 0.02, sigma=1.0), DpSgd(9, 9, 1, 0.2, sigma=1.0)]
+)
 def test_probabilities_are_whole_and_monotone(dpsgd, sees):
     law = confidence(dpsgd, sees)
     right, wrong = law.at(law.level)
@@ -159,7 +161,7 @@ def test_one_guess_by_quadrature(n):
         return n * below ** (n - 1) * density(x) * special.expit(x)
 
     expected = integrate.quad(right, 0, 20, epsabs=1e-12)[0]
-    law = studies.isolated_law(DpSgd(n, n, 1, 1.0, sigma), 1)
+    law = studies.isolated_law(DpSgd(n, n, 1, 1.0, sigma=sigma), 1)
     assert law.probability[law.v == 1][0] == pytest.approx(expected, abs=1e-6)
 
 
@@ -199,8 +201,8 @@ def test_the_ceiling():
     limit = isolated_limit(MAIN, delta=1e-5)
     assert best["bound"][10**9] == pytest.approx(limit, abs=1e-3)
     # At the limit the audit is that of δ / β, in the mean of both directions.
-    assert limit < certified_epsilon(MAIN, 1e-5 / 0.05) < certified_epsilon(MAIN, 1e-5)
-    assert certified_epsilon(MAIN, 2 * 1e-5 / 0.05) - 0.01 < limit
+    at = {x: certified_epsilon(SIGMA, x * 1e-5, 100, 0.1, accountant="pld") for x in (1, 20, 40)}
+    assert at[40] - 0.01 < limit < at[20] < at[1]
     assert (best["bound"] > table[table["rule"] == "steinke"].set_index("n")["bound"]).all()
 
 
@@ -226,5 +228,5 @@ def test_limits_of_full_batches_have_a_closed_form(steps, sigma, delta):
         return np.exp(one) - np.exp(epsilon + other) - delta / 0.05
 
     expected = optimize.brentq(excess, 0, mu**2 + 40 * mu)
-    found = isolated_limit(DpSgd(5, 5, steps, 1.0, sigma), delta=delta)
+    found = isolated_limit(DpSgd(5, 5, steps, 1.0, sigma=sigma), delta=delta)
     assert found == pytest.approx(expected, rel=1e-9)

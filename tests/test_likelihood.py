@@ -157,7 +157,7 @@ def test_several_numbers_of_guesses_on_the_same_trainings(feedback):
     together = right(60, 25, 4)
     for place, k in enumerate((60, 25, 4)):
         assert (together[:, [place]] == right(k)).all()
-    dpsgd = DpSgd(90, 30, steps, rate, sigma)
+    dpsgd = DpSgd(90, 30, steps, rate, sigma=sigma)
     play = dict(sees="steps", feedback=feedback, trials=3, seed=1)
     several = likelihood.likelihood_counts(dpsgd, (60, 4), **play)
     assert [counts.r.tolist() for counts in several] == [[60] * 3, [4] * 3]

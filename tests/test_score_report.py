@@ -333,7 +333,7 @@ def test_what_to_do_about_tensors_and_words():
             audit_scores(scores, coins, delta=0.0, guesses=20)
         with pytest.raises(TypeError, match="included must be a list of numbers or truth values"):
             audit_scores(np.arange(101.0), scores, delta=0.0, guesses=20)
-    dpsgd = DpSgd(n=4, d=4, steps=2)
+    dpsgd = DpSgd(n=4, d=4, steps=2, sigma=1.0)
     with pytest.raises(TypeError, match=r"included must be .*Use Tensor.cpu\(\)"):
         conformity(dpsgd, np.zeros((2, 4)), gpu)
     with pytest.raises(TypeError, match=r"gradient must be .*give it as \.float\(\)"):

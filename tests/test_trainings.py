@@ -123,12 +123,16 @@ def test_ghost_clipping_divides_by_the_same_number():
 def test_bad_input():
     included = np.zeros(1000, dtype=bool)
     for dpsgd, how, message in (
-        (DpSgd(999), {}, "included must be a boolean vector"),
-        (DpSgd(1000), {"bug": "x"}, "bug must be one of half the"),
-        (DpSgd(1000), {"seed": 2**63}, "seed must lie in"),
-        (DpSgd(1000, sample_rate=0.3), {}, "1 over an integer, got sample_rate=0.3"),
+        (DpSgd(999, sigma=1.0), {}, "included must be a boolean vector"),
+        (DpSgd(1000, sigma=1.0), {"bug": "x"}, "bug must be one of half the"),
+        (DpSgd(1000, sigma=1.0), {"seed": 2**63}, "seed must lie in"),
+        (DpSgd(1000, sample_rate=0.3, sigma=1.0), {}, "1 over an integer, got sample_rate=0.3"),
         # 2797 examples make 280 batches of 10, or 311 of 9.
-        (DpSgd(1000, sample_rate=1 / 300), {}, r"got sample_rate=1/300 \(nearest: 1/280\)"),
+        (
+            DpSgd(1000, sample_rate=1 / 300, sigma=1.0),
+            {},
+            r"got sample_rate=1/300 \(nearest: 1/280\)",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             train_digits(dpsgd, included, **{"seed": 1} | how)

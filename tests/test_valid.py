@@ -37,7 +37,7 @@ from oralib.bounds.approximate import planned_b
 from oralib.dpsgd import simulate_likelihood, simulate_single_step
 
 LAPLACE, ALL, SOME = LocalLaplace(2.0), ThresholdGuesser(), ThresholdGuesser(2.0)
-STEP = DpSgd(40, 20, 1, 1.0, 2.0)
+STEP = DpSgd(40, 20, 1, 1.0, sigma=2.0)
 GAME = {"trials": 3, "seed": 1}
 
 # A game, whether its number of guesses is fixed in advance, and its feedback.
@@ -218,7 +218,7 @@ def test_the_least_b_is_planned_as_its_words_say(expected, beta):
 
 
 def test_kinds_of_feedback_are_judged_by_other_audits_than_those_that_chose():
-    dpsgd, game = DpSgd(2000, 500, 1, 1.0, 2.0), {"trials": 40, "seed": 5}
+    dpsgd, game = DpSgd(2000, 500, 1, 1.0, sigma=2.0), {"trials": 40, "seed": 5}
     table = feedback_at_its_best([dpsgd], beta=0.05, delta=1e-5, **game).set_index("feedback")
     free, fixed = table.loc["full, free to stop"], table.loc["full, number fixed"]
     for row, budget in ((free, {}), (fixed, {"budget": int(fixed["k"])})):

@@ -30,7 +30,6 @@ from oralib import (
     Counts,
     DpSgd,
     epsilon_lower_bound,
-    noise_multiplier,
     simulate_dpsgd,
     valid_lower_bound,
 )
@@ -101,7 +100,7 @@ def graded() -> pd.DataFrame:
 
 def as_paper(n: int, epsilon: float = 2.0) -> DpSgd:
     """The training of the paper's main setting, with n elements."""
-    return DpSgd(n, 1000, 100, 0.1, noise_multiplier(epsilon, 1e-5, 100, 0.1))
+    return DpSgd.calibrated(epsilon, 1e-5, n=n)
 
 
 def graded_counts(trials: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -121,7 +120,7 @@ def decoding() -> pd.DataFrame:
 
 def decoded(epsilon: float, rate: float, trials: int = 400) -> pd.DataFrame:
     """Right guesses of 80 among 800 canaries that hop on 50 coordinates, 20 times."""
-    dpsgd = DpSgd(800, 50, 20, rate, noise_multiplier(epsilon, 1e-5, 20, rate))
+    dpsgd = DpSgd.calibrated(epsilon, 1e-5, n=800, d=50, steps=20, sample_rate=rate)
     table, few = (studies.joint_decoding(dpsgd, 80, trials=m, seed=0) for m in (trials, FIRST))
     table = table.assign(first=few["right"], ceiling=studies.placement_ceiling(dpsgd, 80))
     return table.assign(epsilon=epsilon, rate=rate, trials=trials).reset_index(names="way")

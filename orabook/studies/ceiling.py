@@ -11,7 +11,6 @@ from tqdm import tqdm
 
 from orabook.laws import Law, mean_bound
 from orabook.studies.isolated_laws import isolated_law
-from oralib.accounting import noise_multiplier
 from oralib.dpsgd import DpSgd
 
 
@@ -38,10 +37,9 @@ def isolated_ceiling(
     0  sum  exact  1000  119  0.493
     """
     points = product(sees, rules, sizes)
-    sigma = noise_multiplier(epsilon, delta, steps, sample_rate)
     rows = []
     for seen, rule, n in tqdm(list(points), disable=None, leave=False):
-        dpsgd = DpSgd(n, n, steps, sample_rate, sigma)
+        dpsgd = DpSgd.calibrated(epsilon, delta, n=n, d=n, steps=steps, sample_rate=sample_rate)
         k, bound = best_guesses(dpsgd, seen, rule, beta, delta)
         rows.append({"sees": seen, "rule": rule, "n": n, "k": k, "bound": bound})
     return pd.DataFrame(rows)

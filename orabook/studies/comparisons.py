@@ -1,6 +1,7 @@
 """Ways of auditing DP-SGD side by side: the best bound of each, and maps of them."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -10,12 +11,12 @@ from tqdm import tqdm
 from orabook.experiments import elements_of, summary
 from orabook.studies.ceiling import best_guesses
 from orabook.studies.methods import METHODS
-from oralib.accounting import certified_epsilon, noise_multiplier
+from oralib.accounting import certified_epsilon
 from oralib.bounds import Counts, valid_lower_bound, valid_rule
 from oralib.dpsgd import DpSgd, simulate_dpsgd, simulate_hopping, simulate_likelihood
 
-#: The paper's main setting: coordinates, steps and sample rate, and the level of its bounds.
-D, STEPS, SAMPLE_RATE = 1000, 100, 0.1
+#: The paper's main setting: coordinates, and the level of its bounds.
+D = 1000
 EPSILON, DELTA, BETA = 2.0, 1e-5, 0.05
 
 
@@ -27,16 +28,16 @@ def best_bounds(methods: Iterable[str] = tuple(METHODS), *, trials: int = 1000) 
     audits whose bound exceeds ``certified``, the ε by a PLD accountant, and ``ceiling`` the
     mean bound of the best guesser of as many isolated elements.
     """
-    sigma = noise_multiplier(EPSILON, DELTA, STEPS, SAMPLE_RATE)
     rows = []
     for name in tqdm(methods, disable=None, leave=False):
         method = METHODS[name]
-        dpsgd = DpSgd(method.per_coordinate * D, D, STEPS, SAMPLE_RATE, sigma)
+        dpsgd = DpSgd.calibrated(EPSILON, DELTA, n=method.per_coordinate * D, d=D)
         counts = method.play(dpsgd, method.guesses, trials=trials, seed=0)
         means = summary(counts, BETA, DELTA)
         bounds = valid_lower_bound(counts, beta=BETA, delta=DELTA)
-        isolated = DpSgd(dpsgd.n, dpsgd.n, STEPS, SAMPLE_RATE, sigma)
-        certified = certified_epsilon(isolated, DELTA)
+        isolated = replace(dpsgd, d=dpsgd.n)
+        run = dpsgd.sigma, DELTA, dpsgd.steps, dpsgd.sample_rate
+        certified = certified_epsilon(*run, accountant="pld")
         row = {"method": name, "words": method.words, "n": dpsgd.n, "k": method.guesses}
         row |= {"feedback": counts.feedback, "rule": valid_rule(counts, DELTA)}
         row |= {"bound": means["valid"], "bound_se": means["valid_se"]}
@@ -64,8 +65,7 @@ def bound_map(
     rows = []
     grid = list(product(epsilons, elements_of(ratios, D), methods, guesses))
     for epsilon, n, word, k in tqdm(grid, disable=None, leave=False):
-        sigma = noise_multiplier(epsilon, DELTA, STEPS, SAMPLE_RATE)
-        dpsgd = DpSgd(n, D, STEPS, SAMPLE_RATE, sigma)
+        dpsgd = DpSgd.calibrated(epsilon, DELTA, n=n, d=D)
         counts = _MAPPED_GAMES[word](dpsgd, k, trials=trials, seed=0)
         labels = {"epsilon": epsilon, "method": word, "x": n / D, "n": n, "k": k}
         rows.append({**labels, **summary(counts, BETA, DELTA)})

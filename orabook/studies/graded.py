@@ -32,15 +32,15 @@ only if S reaches this s, and a mechanism that is (ε, δ)-DP is (ε', δ)-DP as
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from math import gcd, log, pi, sqrt
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._binomial import log_pmfs, odds
+from oralib._solve import largest_passing
 from oralib.bounds import p
 from oralib.dpsgd.prediction import predicted_accuracy
 from oralib.planning import Claim, Design
@@ -111,19 +111,9 @@ def graded_bound(s: int, r: Ints, weights: Ints, leaks: float, beta: float) -> f
 
     if excess(0.0, 0.0) > 0:
         return 0.0
-    bound = LARGEST
-    if excess(bound, 0.0) > 0:  # without leaks, which takes no time
-        bound = float(scipy.optimize.brentq(excess, 0.0, bound, (0.0,), 1e-7))
-    high, step = bound, 0.05
-    while excess(bound) > 0:
-        if bound == 0:
-            return 0.0
-        high, bound, step = bound, max(0.0, bound - step), 2 * step
-    if bound < high:
-        bound, step = float(scipy.optimize.brentq(excess, bound, high, (), 1e-7)), 1e-7
-    while excess(bound) > 0:  # by a rounding error
-        bound, step = max(0.0, bound - step), 2 * step
-    return bound
+    alone = partial(excess, leaks=0.0)  # which takes no time
+    most = largest_passing(alone, 0.0, LARGEST, guess=1.0, precision=1e-7)
+    return largest_passing(excess, 0.0, most, guess=most - 0.05, precision=1e-7)
 
 
 def graded_p_value(s: int, r: Ints, weights: Ints, epsilon: float, leaks: float) -> float:

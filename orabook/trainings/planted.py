@@ -10,7 +10,6 @@ from tqdm import tqdm
 
 from orabook.trainings.training import TRAINING_BUGS, train_digits
 from oralib._extra import needed
-from oralib.accounting import noise_multiplier
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, canary_scores, conformity
 from oralib.planning import AuditPlan, expected_outcomes, plan_audit
@@ -66,7 +65,7 @@ def planted_bugs(claims: Iterable[float] = tuple(SETTINGS), *, runs: int = 20) -
     played = list(product(claims, (None, *TRAINING_BUGS), range(runs)))
     for epsilon, bug, run in tqdm(played, disable=None, leave=False):
         n, d, k = SETTINGS[epsilon]
-        dpsgd = DpSgd(n, d, 100, 0.1, noise_multiplier(epsilon, DELTA, 100, 0.1))
+        dpsgd = DpSgd.calibrated(epsilon, DELTA, n=n, d=d)
         own = np.random.default_rng([0, run, round(1000 * epsilon), *(bug or "none").encode()])
         included = own.random(n) < 0.5
         training = train_digits(dpsgd, included, seed=int(own.integers(2**31)), bug=bug)

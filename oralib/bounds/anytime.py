@@ -269,7 +269,8 @@ def _log_e_value(v: int, r: int, epsilon: float) -> float:
 def _anytime_bound(v: int, r: int, beta: float) -> float:
     """The largest ε >= 0 with M >= 1/β and p(ε) <= v / (r + 1), where M falls; 0 if none.
 
-    For β < 1/e the second condition follows from the first.
+    For β < 1/e the second condition follows from the first. The search is written out, since a
+    kernel that takes a function cannot be cached.
     """
     if 2 * v <= r + 1:
         return 0.0

@@ -17,6 +17,8 @@ Keinan, Shenfeld and Ligett, "How Well Can Differential Privacy Be Audited in On
 Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023.
 """
 
+from bisect import bisect_left
+from functools import lru_cache
 from math import inf, log
 from typing import Any
 
@@ -232,7 +234,16 @@ def planned_b(n: Array, n_delta: Array, beta: Array, expected: int | None) -> Ar
     guesses = np.minimum(_EXPECTED, n) if expected is None else np.full(n.shape, expected)
     with np.errstate(over="ignore"):  # at a tiny β no count suffices
         least, most = n_delta / beta / (0.6 if expected is None else 0.8), n_delta / beta / 0.1
-    return np.clip(_b_at_zero(np.maximum(guesses // 2, 1), beta), least, most)
+    half = np.maximum(guesses // 2, 1)
+    b = np.array([_b_at_zero(*case) for case in zip(half.tolist(), beta.tolist(), strict=True)])
+    return np.clip(b, least, most)
+
+
+@lru_cache(maxsize=1024)
+def _b_at_zero(r: int, beta: float) -> float:
+    """B at ε = 0 of the least of r coins that are too many right ones at level β, or of all."""
+    least = bisect_left(range(1, r), True, key=lambda v: tail(v, r, 0.5, 0.5) <= beta) + 1
+    return float(least / tail_and_pmf(least, r, 0.5, 0.5)[2])
 
 
 def lower_bounds(
@@ -311,8 +322,9 @@ def _lower_bound(
 ) -> float:
     """The largest log-odds x >= least whose p-value is at most β, or ``least``.
 
-    Newton's method on log p-value - log β, kept inside a bracket. β is lowered by a few units in
-    its last place, so that a p-value that equals β up to rounding does not pass.
+    Newton's method on log p-value - log β, kept inside a bracket: a kernel that took a function, as
+    ``oralib._solve`` does, could not be cached. β is lowered by a few units in its last place, so
+    that a p-value that equals β up to rounding does not pass.
     """
     beta *= 1 - 1e-15
     if v == 0 or _p_value(v, r, least, n_delta, rule, least_b)[0] > beta:
@@ -365,20 +377,4 @@ def _lower_bounds(
     out = np.empty(v.size)
     for i in range(v.size):
         out[i] = _lower_bound(v[i], r[i], beta[i], n_delta[i], least_b[i], rule, least)
-    return out
-
-
-@jit
-def _b_at_zero(r: Array, beta: Array) -> Array:
-    """B at ε = 0 of the least of r coins that are too many right ones at level β, or of all."""
-    out = np.empty(r.size)
-    for i in range(r.size):
-        low, high = 0, r[i]  # `low` does not reject
-        while high - low > 1:
-            middle = (low + high) // 2
-            if tail(middle, r[i], 0.5, 0.5) <= beta[i]:
-                high = middle
-            else:
-                low = middle
-        out[i] = high / tail_and_pmf(high, r[i], 0.5, 0.5)[2]
     return out

@@ -8,16 +8,21 @@ chapter *Which bound* has the theorem.
 """
 
 from functools import lru_cache
+from math import inf, log
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from oralib._solve import largest_passing
+
 Array = NDArray[Any]
 
 #: Larger terms than exp(600) would overflow; none of them is ever the least.
 _LARGEST_LOG = 600.0
+#: No bound is larger than this; a count that would allow one has more guesses than a double can.
+LARGEST = 100.0
 
 
 class _Flips(NamedTuple):
@@ -54,18 +59,11 @@ def balanced_bounds(
     """For each count the largest ε whose :func:`balanced_p_value` is at most β, or 0."""
 
     def bound(v: int, r: int) -> float:
-        def passes(epsilon: float) -> bool:
-            return balanced_p_value(v, r, n, epsilon, delta, r_in=r_in) <= beta * (1 - 1e-12)
+        def excess(epsilon: float) -> float:
+            p_value = balanced_p_value(v, r, n, epsilon, delta, r_in=r_in)
+            return log(p_value / beta) + 1e-12 if p_value else -inf
 
-        low, high = 0.0, 1.0
-        if not passes(low):
-            return 0.0
-        while passes(high):
-            low, high = high, 2 * high
-        while high - low > 1e-13 * (1 + high):
-            middle = (low + high) / 2
-            low, high = (middle, high) if passes(middle) else (low, middle)
-        return low
+        return largest_passing(excess, 0.0, LARGEST, guess=1.0, precision=1e-13)
 
     pairs = list(zip(v.tolist(), r.tolist(), strict=True))
     bounds = {pair: bound(*pair) for pair in {*pairs}}

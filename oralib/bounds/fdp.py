@@ -205,7 +205,10 @@ def _largest_mus(v: Array, r: Array, n: Array, beta: Array, pure_bounds: Array) 
 
 @jit
 def _largest_mu(v: int, r: int, n: int, beta: float, pure_bound: float) -> float:
-    """The largest μ that is rejected, or 0: false position in a bracket, by the Illinois rule."""
+    """The largest μ that is rejected, or 0: false position in a bracket, by the Illinois rule.
+
+    It is written out, since a kernel that takes a function cannot be cached.
+    """
     no_lines = np.empty((0, 2))
     low, low_value = 0.0, reach(v, r, n, beta, 0.0, no_lines)
     if low_value <= 0:

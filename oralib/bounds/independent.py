@@ -116,7 +116,10 @@ def _independent_p_value(v: int, r: int, shares: Array, mu: float) -> float:
 
 @jit
 def _largest_mus(v: Array, r: int, shares: Array, beta: Array) -> Array:
-    """The largest rejected μ, or 0: the secant method on sqrt(-log p), in a bracket."""
+    """The largest rejected μ, or 0: the secant method on sqrt(-log p), in a bracket.
+
+    It is written out, since a kernel that takes a function cannot be cached.
+    """
     out = np.zeros(v.size)
     for i in range(v.size):
         if 2 * v[i] <= r or _independent_p_value(v[i], r, shares, 0.0) > beta[i]:

@@ -32,7 +32,7 @@ from math import ceil
 from typing import Any
 from warnings import warn
 
-from oralib.accounting import certified_epsilon
+from oralib.accounting import SIGMA_RANGE, certified_epsilon
 from oralib.canaries.loop import Canaries
 from oralib.planning import AuditPlan
 
@@ -173,8 +173,9 @@ class OpacusAudit:
         claim, planned = self.plan.claim, self.plan.design.dpsgd.sigma
         if abs(sigma / planned - 1) <= 0.01:
             return
-        stated = replace(self.plan.design.dpsgd, sigma=max(sigma, 1e-3))
-        certified = certified_epsilon(stated, claim.delta)
+        stated = replace(self.plan.design.dpsgd, sigma=max(sigma, SIGMA_RANGE[0]))
+        run = claim.delta, stated.steps, stated.sample_rate
+        certified = certified_epsilon(stated.sigma, *run, accountant="pld")
         if certified <= 1.02 * claim.epsilon:  # accountants differ a little
             self.canaries.dpsgd = stated
             return

@@ -50,7 +50,7 @@ def run(chosen: argparse.Namespace) -> int:
             f"{chosen.file} must be an .npz file with the arrays gradients, T rows and d columns, "
             f"and included: {error}"
         ) from None
-    stated = DpSgd(included.size, d, steps, chosen.sample_rate, chosen.sigma)
+    stated = DpSgd(included.size, d, steps, chosen.sample_rate, sigma=chosen.sigma)
     result = conformity(stated, gradients, included, places=arrays.get("places"))
     if "places" not in arrays:
         print(f"places    none in the file: canary i is taken to stay on coordinate i % {d}")

@@ -61,7 +61,7 @@ def simulate_likelihood(
     >>> bool(means[1] > means[0])
     True
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     _check.one_of("sees", sees, VIEWS)
     _check.one_of("feedback", feedback, ("none", "one-way"))
     how: dict[str, Any] = {"sees": sees, "feedback": feedback, "trials": trials, "seed": seed}

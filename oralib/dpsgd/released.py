@@ -79,7 +79,7 @@ def canary_scores(dpsgd: DpSgd, gradients: ArrayLike) -> NDArray[np.float64]:
 
 def checked_gradients(dpsgd: DpSgd, gradients: ArrayLike) -> NDArray[np.float64]:
     """Noisy gradients of a training run, with their shape and values checked."""
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     y = _check.reals("gradients", gradients, -LARGEST_GRADIENT, LARGEST_GRADIENT)
     if y.shape != (dpsgd.steps, dpsgd.used_coordinates):
         raise ValueError(

@@ -1,14 +1,13 @@
 """What is trained: a run of DP-SGD on Dirac canaries, and which of them it drops on its way."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-
-#: The smallest and the largest noise multiplier of a training run.
-SIGMA_RANGE = 1e-3, 1e6
+from oralib.accounting import SIGMA_RANGE, noise_multiplier
 
 #: Coordinates are crowded in this many bands of equal width.
 BANDS = 10
@@ -52,7 +51,7 @@ class DpSgd:
     d: int = 1000
     steps: int = 100
     sample_rate: float = 0.1
-    sigma: float = 1.0
+    sigma: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
         n, d = _check.integer("n", self.n, 1), _check.integer("d", self.d, 1)
@@ -62,6 +61,28 @@ class DpSgd:
         rate = _check.real("sample_rate", self.sample_rate, 0, 1, interval="(]")
         sigma = _check.real("sigma", self.sigma, *SIGMA_RANGE)
         _check.store(self, n=n, d=d, steps=steps, sample_rate=rate, sigma=sigma)
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n: int,
+        d: int = 1000,
+        steps: int = 100,
+        sample_rate: float = 0.1,
+        accountant: str = "rdp",
+    ) -> Self:
+        """A training run with the noise of an (ε, δ) claim, by :func:`oralib.noise_multiplier`.
+
+        Examples
+        --------
+        >>> DpSgd.calibrated(2.0, 1e-5, n=4000)
+        DpSgd(n=4000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
+        """
+        sigma = noise_multiplier(epsilon, delta, steps, sample_rate, accountant=accountant)
+        return cls(n, d, steps, sample_rate, sigma=sigma)
 
     @property
     def per_coordinate(self) -> int:
@@ -96,7 +117,7 @@ class Dropping:
 
     Examples
     --------
-    >>> Dropping(final=3, until=0.8).active(DpSgd(n=96_000))[[0, 40, 99]].tolist()
+    >>> Dropping(final=3, until=0.8).active(DpSgd(n=96_000, sigma=1.0))[[0, 40, 99]].tolist()
     [96000, 17000, 3000]
     """
 
@@ -137,7 +158,7 @@ def loads_and_widths(
     dpsgd: DpSgd, dropping: Dropping | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The canaries per coordinate of each step and band, and the coordinates of each band."""
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     if dpsgd.steps > MOST_STEPS:
         raise ValueError(f"steps must be at most {MOST_STEPS}, got steps={dpsgd.steps}")
     if dropping is None:

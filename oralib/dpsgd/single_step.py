@@ -80,7 +80,7 @@ def guess_distance(dpsgd: DpSgd, tau: float) -> float:
 
 
 def _checked_tau(dpsgd: DpSgd, tau: float) -> float:
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     if dpsgd.steps != 1 or dpsgd.sample_rate != 1:
         raise ValueError(
             "dpsgd must be a single full-batch step, with steps=1 and sample_rate=1, "
@@ -105,7 +105,7 @@ def _distances(first: int, s: int, sigma: float, goal: float) -> Array:
     distance = np.full(s + 1, inf)
     for u in range(first, s + 1):
         log_weight = np.array([log_pmf(j, u - 1, 0.5, 0.5) for j in range(u)])
-        low, high = 0.0, 1.0
+        low, high = 0.0, 1.0  # written out: a kernel that takes a function cannot be cached
         while _loss_at(high, log_weight, sigma) < goal:
             low, high = high, 2 * high
         while high - low > 1e-14 * (1 + high):

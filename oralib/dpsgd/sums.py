@@ -42,7 +42,7 @@ def simulate_dpsgd(dpsgd: DpSgd, guesses: int, *, trials: int = 1, seed: int) ->
     >>> bool(abs(counts.accuracy.mean() - 0.72) < 0.02)
     True
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     k = _check.integer("guesses", guesses, 1, dpsgd.n)
     used, s = dpsgd.used_coordinates, dpsgd.per_coordinate
     law = _coordinate_law(s, dpsgd.steps, dpsgd.sample_rate)

@@ -40,11 +40,11 @@ def run_dpsgd(
     Examples
     --------
     >>> rng = np.random.default_rng(1)
-    >>> weights = run_dpsgd(DpSgd(n=20, d=10, steps=5), rng.random(20) < 0.5, rng)
+    >>> weights = run_dpsgd(DpSgd(n=20, d=10, steps=5, sigma=1.0), rng.random(20) < 0.5, rng)
     >>> weights.shape
     (6, 10)
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     _check.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
     coins = _check.coins("included", included, dpsgd.n)
     clip = _check.real("clip", clip, 0, inf, interval="()")

@@ -1,18 +1,17 @@
 """The search for a plan, and what to expect of it."""
 
 from dataclasses import replace
-from math import ceil, nan, sqrt
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oralib import _check
 from oralib._rounding import first_largest
 from oralib._types import AIMS, Aim
-from oralib.accounting import certified_epsilon, noise_multiplier
+from oralib.accounting import ACCOUNTANTS, certified_epsilon, noise_multiplier
 from oralib.bounds import valid_lower_bound
 from oralib.dpsgd import DpSgd, simulate_hopping
 from oralib.dpsgd.hopping import hopping_counts
@@ -88,7 +87,7 @@ def plan_audit(
     steps = _check.integer("steps", steps, 1, 10**6)
     sample_rate = _check.real("sample_rate", sample_rate, 1e-12, 1)
     trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
-    _check.one_of("accountant", accountant, ("rdp", "pld"))
+    _check.one_of("accountant", accountant, ACCOUNTANTS)
     _check.one_of("aim", aim, AIMS)
     epsilon, training = _claimed(epsilon, sigma, delta, accountant, steps, sample_rate)
     claim = Claim(epsilon, delta, beta)
@@ -195,35 +194,28 @@ def _claimed(
     sample_rate: float,
 ) -> tuple[float, DpSgd]:
     """The ε of a claim, and the training with its noise; one of the two may be missing."""
-    training = DpSgd(1, 1, steps, sample_rate)
+    run = delta, steps, sample_rate
     if epsilon is not None:
         epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
-    if sigma is not None:
-        training = replace(training, sigma=sigma)
-        if epsilon is None:
-            return certified_epsilon(training, delta, accountant=accountant), training
+        if sigma is None:
+            sigma = noise_multiplier(epsilon, *run, accountant=accountant)
+            return epsilon, DpSgd(1, 1, steps, sample_rate, sigma=sigma)
+    if sigma is None:
+        raise ValueError("epsilon or sigma must be given, got neither")
+    training = DpSgd(1, 1, steps, sample_rate, sigma=sigma)
+    if epsilon is None:
+        epsilon = certified_epsilon(sigma, *run, accountant=accountant)
+    else:
         # Accountants differ a little, so the tightest that we have judges, with some room.
-        certified = certified_epsilon(training, delta)
+        certified = certified_epsilon(sigma, *run, accountant="pld")
         if certified > 1.02 * epsilon:
             raise ValueError(
-                f"epsilon and sigma must fit together: sigma={sigma:g}, steps={training.steps}, "
-                f"sample_rate={training.sample_rate:g} and delta={delta:g} give an epsilon of "
+                f"epsilon and sigma must fit together: sigma={sigma:g}, steps={steps}, "
+                f"sample_rate={sample_rate:g} and delta={delta:g} give an epsilon of "
                 f"{certified:.3f} by the tightest accountant here, got epsilon={epsilon:g}; leave "
                 "out sigma or epsilon, or correct it"
             )
-        return epsilon, training
-    if epsilon is None:
-        raise ValueError("epsilon or sigma must be given, got neither")
-    sigma = noise_multiplier(epsilon, delta, training.steps, training.sample_rate)
-    if accountant == "pld":  # which asks for a little less noise than rdp
-
-        def excess(noise: float) -> float:
-            return certified_epsilon(replace(training, sigma=noise), delta) - epsilon
-
-        near = 1e-5 * sigma
-        sigma = scipy.optimize.brentq(excess, 0.5 * sigma, 1.1 * sigma, xtol=near) + near
-        sigma = ceil(sigma * 1e6) / 1e6
-    return epsilon, replace(training, sigma=sigma)
+    return epsilon, training
 
 
 def _largest_bound(tried: list[Design], claim: Claim) -> tuple[Design, int]:
