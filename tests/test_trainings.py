@@ -150,7 +150,7 @@ import numpy as np
 from oralib import DpSgd, valid_lower_bound
 from orabook.trainings import train_digits
 try:
-    train_digits(DpSgd(10, 10), np.zeros(10, dtype=bool), seed=1)
+    train_digits(DpSgd(10, 10, sigma=1.0), np.zeros(10, dtype=bool), seed=1)
 except ModuleNotFoundError as error:
     print(error)
 """
