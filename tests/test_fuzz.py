@@ -203,7 +203,9 @@ EXPERIMENTS = {
     },
 }
 
-PLANNING = {"plan_black_box": {"epsilon": 2.0, "delta": 1e-5, "n": 50, "k": 9, "beta": 0.1}}
+PLANNING = {
+    "plan_black_box": {"epsilon": 2.0, "delta": 1e-5, "canaries": 50, "guesses": 9, "beta": 0.1}
+}
 
 HOMES = {
     oralib: CALLS,
@@ -217,12 +219,14 @@ HOMES = {
 
 #: What functions return, and nobody builds; and a table.
 NOT_CALLED = {"AuditPlan", "ScoreAudit", "Conformity", "Law", "Outcome", "REPORTED"}
+NOT_CALLED |= {"Claim", "Design", "Forecast"}
 NOT_CALLED |= {"expected_outcomes"}  # simulates for seconds
 
 #: An argument that is passed on is named as its taker names it.
 ALSO = {
-    "fractions": "k|n",
-    "ratios": "k|n|d",
+    "fractions": "guesses|n",
+    "ratios": "guesses|n|d",
+    "k": "guesses",
     "epsilons": "epsilon",
     "base": "sign",
     "theta": "row",

@@ -162,5 +162,5 @@ def test_several_numbers_of_guesses_on_the_same_trainings(feedback):
     several = likelihood.likelihood_counts(dpsgd, (60, 4), **play)
     assert [counts.r.tolist() for counts in several] == [[60] * 3, [4] * 3]
     assert {valid_rule(counts, 1e-5) for counts in several} == {"exact"}
-    with pytest.raises(ValueError, match="k must be falling numbers"):
+    with pytest.raises(ValueError, match="guesses must be falling numbers"):
         likelihood.likelihood_counts(dpsgd, (4, 60), **play)

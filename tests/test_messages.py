@@ -134,7 +134,7 @@ AUDITS = [
     (lambda: experiments.taken_guesses("0.5"), "fractions must be a number"),
     (lambda: experiments.taken_guesses(n=1500), "n must be a multiple of 1000"),
     (lambda: experiments.elements_per_coordinate((2.5,)), "multiple of 1000"),
-    (lambda: experiments.elements_per_coordinate((0.05,)), "k must lie in"),
+    (lambda: experiments.elements_per_coordinate((0.05,)), "guesses must lie in"),
     (lambda: experiments.elements_by_epsilon(colour=1), "colour"),
     (lambda: experiments.adaptive_dpsgd(feedbacks=("half",)), "got feedbacks="),
 ]
@@ -224,7 +224,10 @@ TRAININGS = [
         lambda: Dropping(1).loads(DpSgd(100, 100, 10**6 + 1, sigma=1.0)),
         "steps must be at most 1000000, got",
     ),
-    (lambda: simulate_hopping(SMALL, 3, dropping=Dropping(1), seed=1), r"k must lie in \[1, 2\], "),
+    (
+        lambda: simulate_hopping(SMALL, 3, dropping=Dropping(1), seed=1),
+        r"guesses must lie in \[1, 2",
+    ),
     (lambda: noise_multiplier(0.0, 1e-5, 1, 1.0), "epsilon must lie in"),
     (lambda: noise_multiplier(1.0, 0.0, 1, 1.0), "delta must lie in"),
     (lambda: noise_multiplier(1.0, 1e-5, 0, 1.0), "steps must be at least 1"),

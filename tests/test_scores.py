@@ -546,7 +546,7 @@ def test_a_folder_with_the_report_and_a_figure(scores_csv, tmp_path):
     for wrong, message in (
         (out, "exists; give another folder"),
         (scores_csv, "exists; give another folder"),
-        (scores_csv / "x", "Not a directory"),
+        (scores_csv / "x", "File exists"),
     ):
         status, _, err = run(scores_csv, "--delta", 1e-5, "--out", wrong)
         assert (status, message in err) == (2, True)

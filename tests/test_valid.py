@@ -221,7 +221,7 @@ def test_kinds_of_feedback_are_judged_by_other_audits_than_those_that_chose():
     dpsgd, game = DpSgd(2000, 500, 1, 1.0, sigma=2.0), {"trials": 40, "seed": 5}
     table = feedback_at_its_best([dpsgd], beta=0.05, delta=1e-5, **game).set_index("feedback")
     free, fixed = table.loc["full, free to stop"], table.loc["full, number fixed"]
-    for row, budget in ((free, {}), (fixed, {"budget": int(fixed["k"])})):
+    for row, budget in ((free, {}), (fixed, {"guesses": int(fixed["k"])})):
         counts = simulate_single_step(dpsgd, row["tau"], feedback="full", **budget, **game)
         assert row["valid"] == valid_lower_bound(counts, delta=1e-5).mean() != row["pilot"]
     pilot = simulate_single_step(dpsgd, fixed["tau"], feedback="full", trials=40, seed=6)

@@ -44,7 +44,7 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     # Of the k - 1 others, v - 1 are right if the last one is, and otherwise v.
     others = [np.exp(log_pmfs(v - right, k - 1, accuracy[:, None])) for right in (0, 1)]
     probability = weights @ (others[0] * (1 - last)[:, None] + others[1] * last[:, None])
-    return law_of(v, np.full(v.size, k), stride * probability, dpsgd.n)
+    return law_of(v, np.full(v.size, k), np.minimum(stride * probability, 1.0), dpsgd.n)
 
 
 @lru_cache(maxsize=4)

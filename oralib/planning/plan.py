@@ -116,7 +116,7 @@ class AuditPlan:
         Examples
         --------
         >>> from oralib import Canaries, plan_audit
-        >>> plan = plan_audit(1.0, 1e-5, d=100, steps=1, sample_rate=1.0, trials=0)
+        >>> plan = plan_audit(1.0, 1e-5, d=100, steps=1, sample_rate=1.0, canaries=100, trials=0)
         >>> canaries = Canaries.from_plan(plan, seed=1)
         >>> canaries.observe(0, canaries.gradient(0, np.full(100, True)))  # and no noise at all
         >>> plan.audit(canaries.scores, canaries.included, canaries.seen).verdict()
