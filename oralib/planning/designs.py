@@ -20,7 +20,13 @@ _MOVES = 2e8
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of (ε, δ)-DP, and how often an audit may refute it wrongly."""
+    """A claim of (ε, δ)-DP, and how often an audit may refute it wrongly.
+
+    Examples
+    --------
+    >>> Claim(epsilon=2.0, delta=1e-5, beta=0.05).epsilon
+    2.0
+    """
 
     epsilon: float
     delta: float
@@ -29,7 +35,13 @@ class Claim:
 
 @dataclass(frozen=True)
 class Design:
-    """A training with canaries, and how they are dropped; None if they all stay active."""
+    """A training with canaries, and how they are dropped; None if they all stay active.
+
+    Examples
+    --------
+    >>> Design(DpSgd(n=400, d=100, sigma=1.0), Dropping(final=2)).active_at_the_end
+    200
+    """
 
     dpsgd: DpSgd
     dropping: Dropping | None

@@ -60,6 +60,11 @@ class Forecast:
         simulated audits that do so there; 1 and nan if it aims for the largest bound.
     outcomes : tuple of Outcome
         What to expect of an honest run and of bugs, by ``expected_outcomes``; may be empty.
+
+    Examples
+    --------
+    >>> Forecast(predicted=0.98).trials
+    0
     """
 
     predicted: float
@@ -118,9 +123,10 @@ class AuditPlan:
         >>> from oralib import Canaries, plan_audit
         >>> plan = plan_audit(1.0, 1e-5, d=100, steps=1, sample_rate=1.0, canaries=100, trials=0)
         >>> canaries = Canaries.from_plan(plan, seed=1)
-        >>> canaries.observe(0, canaries.gradient(0, np.full(100, True)))  # and no noise at all
+        >>> noise = np.random.default_rng(1).normal(scale=canaries.dpsgd.sigma, size=100)
+        >>> canaries.observe(0, canaries.gradient(0, np.full(100, True)) + noise)
         >>> plan.audit(canaries.scores, canaries.included, canaries.seen).verdict()
-        'refuted'
+        'not refuted'
         """
         dpsgd = self.design.dpsgd
         if np.size(scores) != dpsgd.n or (seen is not None and seen.planned != dpsgd.steps):
