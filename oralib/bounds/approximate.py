@@ -377,5 +377,3 @@ def _lower_bounds(
     for i in range(v.size):
         out[i] = _lower_bound(v[i], r[i], beta[i], n_delta[i], least_b[i], rule, least)
     return out
-
-
