@@ -13,7 +13,7 @@ from oralib import AuditPlan, ScoreAudit, __version__, _check, audit_guesses, au
 from oralib._text import rounded_down
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
 from oralib.bounds.valid import COINS
-from oralib.commands.common import Commands, path
+from oralib.commands.common import Commands, path, sign_of_life
 from oralib.scores.columns import SIDES, ScoreFile
 from oralib.scores.page import page
 from oralib.scores.result import ADJACENCIES
@@ -126,8 +126,9 @@ def run(chosen: argparse.Namespace) -> int:
         _check.real("claim", claim, 0, interval="[)")
     if chosen.out is not None and os.path.lexists(chosen.out):
         raise ValueError(f"{chosen.out} exists; give another folder")
-    file = read_scores(chosen.file)
-    audit = _audit(file, chosen)
+    with sign_of_life(f"reading {chosen.file}, and auditing its canaries ..."):
+        file = read_scores(chosen.file)
+        audit = _audit(file, chosen)
     if plan is not None:
         audit = replace(audit, notes=(*_plan_notes(plan, file, chosen.plan), *audit.notes))
     verdict = None if claim is None else audit.verdict(claim)
