@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,10 +24,10 @@ def path(name: str, value: Any) -> Path:
 
 
 def reals(
-    name: str, value: ArrayLike, low: float = -np.inf, high: float = np.inf, *, interval: str = "[]"
+    name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, interval: str = "[]"
 ) -> NDArray[np.float64]:
     """``value`` as an array of floats in an interval, e.g. ``interval="(]"`` for (low, high]."""
-    if _is_plain(value, float) and low < value < high:
+    if isinstance(value, float) and low < value < high:
         return np.array(value)  # the usual case, far faster than what follows
     array = _numbers(name, value, "a number").astype(np.float64)
     above = array > low if interval[0] == "(" else array >= low
@@ -36,11 +36,9 @@ def reals(
     return array
 
 
-def integers(
-    name: str, value: ArrayLike, low: int = 0, high: int = LARGEST_COUNT
-) -> NDArray[np.int64]:
+def integers(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> NDArray[np.int64]:
     """``value`` as an array of integers between ``low`` and ``high``; 7.0 passes, 7.5 does not."""
-    if _is_plain(value, int) and low <= value <= high:
+    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return np.array(value, dtype=np.int64)  # the usual case, far faster than what follows
     array = _numbers(name, value, "an integer")
     if array.dtype.kind == "f":
@@ -50,11 +48,6 @@ def integers(
     allowed = f"be at least {low}" if open_ended else f"lie in [{low}, {high}]"
     require((array >= low) & (array <= high), name, array, allowed)
     return array.astype(np.int64)
-
-
-def _is_plain(value: Any, kind: type) -> TypeGuard[float]:
-    """Whether a number is exactly of this kind, and not a truth value."""
-    return type(value) is kind
 
 
 def real(
