@@ -19,14 +19,17 @@ from benchmarks import peers, reference
 from orabook.studies import simulate_training
 from oralib import accounting
 
+#: With this word everything is measured once, on small problems: only to see that it runs.
+SMALL = "--small"
+
 DELTA = 1e-5
 POINT = oralib.DpSgd(n=8000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
 
 
 def seconds(run: Callable[[], object], repeats: int) -> float:
-    """The best time of several runs."""
+    """The best time of several runs, or of one if the measurement is to be small."""
     times = []
-    for _ in range(repeats):
+    for _ in range(1 if SMALL in sys.argv else repeats):
         start = perf_counter()
         run()
         times.append(perf_counter() - start)
@@ -37,6 +40,10 @@ def one_bound(v: int, r: int, n: int, repeats: int) -> tuple[float, float]:
     plain = seconds(lambda: reference.epsilon_lower_bound(v, r, DELTA, n), repeats)
     fast = seconds(lambda: oralib.epsilon_lower_bound(v, r, delta=DELTA, n=n), 20 * repeats)
     return plain, fast
+
+
+def large_bound() -> tuple[float, float]:
+    return one_bound(7 * 10**5, 10**6, 10**6, 1)
 
 
 def many_bounds() -> tuple[float, float]:
@@ -69,6 +76,7 @@ def calibration() -> tuple[float, float]:
 
     def fast() -> float:
         accounting._noise_multiplier.cache_clear()
+        accounting._spent.cache_clear()
         return oralib.noise_multiplier(2.0, 1e-5, 100, 0.1)
 
     return plain, seconds(fast, 2)
@@ -124,11 +132,7 @@ def trial(play: Callable[..., object]) -> tuple[float, float]:
 
 COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
     ("(ε, δ) bound at v, r, n = 75, 100, 1000", 100, lambda: one_bound(75, 100, 1000, 5)),
-    (
-        "(ε, δ) bound at v, r, n = 700 000, 10⁶, 10⁶",
-        1000,
-        lambda: one_bound(7 * 10**5, 10**6, 10**6, 1),
-    ),
+    ("(ε, δ) bound at v, r, n = 700 000, 10⁶, 10⁶", 1000, large_bound),
     ("(ε, δ) bounds of 10 000 counts, against a loop", 200, many_bounds),
     (
         "f-DP bound at v, r, n = 700, 1000, 5000",
@@ -156,25 +160,33 @@ COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
 ]
 
 
+#: What takes seconds even once.
+SLOW = (large_bound, many_bounds, calibration, imports, small_run)
+
+
+def large_point() -> oralib.DpSgd:
+    n = 10**4 if SMALL in sys.argv else 10**8
+    return oralib.DpSgd(n, d=n // 100, sigma=2.422402)
+
+
 def largest() -> str:
-    """Peak memory and time of one audit of 10^8 elements, in a process of its own."""
-    start = perf_counter()
+    """Peak memory and time of one audit of many elements, in a process of its own."""
+    point, start = large_point(), perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--largest"],
+        [sys.executable, "-m", "benchmarks", "--largest", *sys.argv[1:]],
         capture_output=True,
         text=True,
         check=True,
     )
     return (
-        f"  n = 10⁸, d = 10⁶: {perf_counter() - start:.1f} s with start-up, "
+        f"  n = {point.n:,}, d = {point.d:,}: {perf_counter() - start:.1f} s with start-up, "
         f"{int(done.stdout) / 2**20:.2f} GiB of memory at most"
     )
 
 
 def main() -> None:
     if "--largest" in sys.argv:
-        point = oralib.DpSgd(n=10**8, d=10**6, sigma=2.422402)
-        oralib.simulate_dpsgd(point, 100, trials=2, seed=1)
+        oralib.simulate_dpsgd(large_point(), 100, trials=2, seed=1)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(peak // 1024 if sys.platform == "darwin" else peak)  # in KiB
         return
@@ -189,6 +201,7 @@ def main() -> None:
     rows = [
         (name, target, *measure())
         for name, target, measure in tqdm(COMPARISONS, disable=None, leave=False)
+        if SMALL not in sys.argv or measure not in SLOW
     ]
     width = max(len(name) for name, *_ in rows)
     print(f"{'':{width}}  {'plain':>10}  {'oralib':>10}  {'ratio':>8}  {'aim':>6}")
@@ -197,8 +210,9 @@ def main() -> None:
             f"{name:{width}}  {plain * 1e6:8.0f}µs  {fast * 1e6:8.1f}µs  "
             f"{plain / fast:7.1f}x  {target:5g}x{'' if plain / fast >= target else '  missed'}"
         )
-    print("\nBeside other packages, on the same counts:")
-    print("\n".join(peers.compared(seconds)))
+    if SMALL not in sys.argv:
+        print("\nBeside other packages, on the same counts:")
+        print("\n".join(peers.compared(seconds)))
     print("\nA large DP-SGD trial:")
     print(largest())
 

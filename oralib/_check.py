@@ -24,9 +24,11 @@ def path(name: str, value: Any) -> Path:
 
 
 def reals(
-    name: str, value: ArrayLike, low: float = -np.inf, high: float = np.inf, *, interval: str = "[]"
+    name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, interval: str = "[]"
 ) -> NDArray[np.float64]:
     """``value`` as an array of floats in an interval, e.g. ``interval="(]"`` for (low, high]."""
+    if isinstance(value, float) and low < value < high:
+        return np.array(value)  # the usual case, far faster than what follows
     array = _numbers(name, value, "a number").astype(np.float64)
     above = array > low if interval[0] == "(" else array >= low
     below = array < high if interval[1] == ")" else array <= high
@@ -34,10 +36,10 @@ def reals(
     return array
 
 
-def integers(
-    name: str, value: ArrayLike, low: int = 0, high: int = LARGEST_COUNT
-) -> NDArray[np.int64]:
+def integers(name: str, value: Any, low: int = 0, high: int = LARGEST_COUNT) -> NDArray[np.int64]:
     """``value`` as an array of integers between ``low`` and ``high``; 7.0 passes, 7.5 does not."""
+    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+        return np.array(value, dtype=np.int64)  # the usual case, far faster than what follows
     array = _numbers(name, value, "an integer")
     if array.dtype.kind == "f":
         array = array.astype(np.float64)
@@ -142,6 +144,8 @@ def at_most(name: str, value: NDArray[Any], limit_name: str, limit: NDArray[Any]
 
 def broadcast(**arguments: NDArray[Any]) -> list[NDArray[Any]]:
     """The arguments broadcast together."""
+    if len({array.shape for array in arguments.values()}) == 1:  # as most are
+        return list(arguments.values())
     try:
         return list(np.broadcast_arrays(*arguments.values()))
     except ValueError:

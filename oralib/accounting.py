@@ -57,15 +57,18 @@ def _noise_multiplier(
     run = delta, steps, sample_rate, accountant
 
     def excess(x: float) -> float:
-        """Nearly a straight line, since ε is about as one over the noise."""
+        """Nearly a straight line: ε is between one over the noise and one over its square."""
         spent = _spent(-x / 1e6, *run) if x < 0 else inf
-        return 1 - epsilon / spent if spent > 0 else -inf
+        return 1 - sqrt(epsilon / spent) if spent > 0 else -inf
 
     # Many small steps are like one with Gaussian noise (the central limit theorem).
     mu = sqrt(2) * epsilon / (sqrt(epsilon - log(delta)) + sqrt(-log(delta)))
-    one = mu if sample_rate == 1 else sqrt(steps * log1p((mu / sample_rate) ** 2 / steps))
     least, most = SIGMA_RANGE
-    guess = sqrt(steps) / max(one, 1e-9)
+    guess = sqrt(steps) / max(mu, 1e-9)
+    if sample_rate < 1:
+        guess = 1 / sqrt(max(log1p((mu / sample_rate) ** 2 / steps), 1e-18))
+        # With few elements in a batch, the moment of this order must not be too large.
+        guess = max(guess, sqrt((1 - log(delta) / epsilon) / (-2 * log(sample_rate))))
     # Multiples of 1e-6, of which the largest negative one is the least noise.
     sigma = -largest_passing(excess, -most * 1e6, 0.0, guess=-guess * 1e6, precision=1.0) / 1e6
     given = f"got epsilon={epsilon:g}, delta={delta:g}, steps={steps}, sample_rate={sample_rate:g}"

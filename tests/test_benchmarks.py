@@ -4,6 +4,7 @@ import pytest
 from test_dpsgd import same_law
 
 import oralib
+from benchmarks import __main__ as measured
 from benchmarks import peers, reference
 
 
@@ -38,6 +39,12 @@ def test_hopping():
 def test_noise_multiplier():
     expected = oralib.noise_multiplier(3.0, 1e-5, 10, 0.2)
     assert reference.noise_multiplier(3.0, 1e-5, 10, 0.2) == pytest.approx(expected, abs=2e-6)
+
+
+def test_the_table(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["benchmarks", measured.SMALL])
+    measured.main()
+    assert len(capsys.readouterr().out.splitlines()) == 11
 
 
 @pytest.mark.torch

@@ -179,7 +179,7 @@ def test_best_guesses_on_gaussian_noise(n, r):
 # ---------------------------------------------------------------------------- Gaussian curves
 
 
-@pytest.mark.parametrize("mu", [1e-8, 9e-6, 1.1e-5, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("mu", [1e-8, 9e-6, 1.1e-5, 0.1, 1.0, 30.0, 75.0])
 @pytest.mark.parametrize("delta", [1e-300, 1e-12, 1e-5, 0.3])
 def test_epsilon_of_a_gaussian_curve(mu, delta):
     found = gaussian_epsilon(mu, delta)
@@ -194,6 +194,8 @@ def test_epsilon_of_a_gaussian_curve(mu, delta):
         else:
             assert exact(found) >= delta  # never too large
             assert exact(found * (1 + 1e-8)) < delta
+    more = gaussian_epsilon(np.geomspace(max(mu, 1e-3), 1e6, 50), delta)
+    assert (np.diff(more[more > 0]) > 0).all()
 
 
 def test_quantiles():

@@ -32,12 +32,8 @@ def test_a_schedule_never_calls_back_a_canary():
         Dropping(1, 1, 3, (50, 2)),
         Dropping(2, 0.3, 0.3, (1, 30)),
     ):
-        for dpsgd in (
-            DpSgd(n=96_000, sigma=1.0),
-            DpSgd(n=70, d=7, steps=9, sigma=1.0),
-            DpSgd(n=5, d=9, sigma=1.0),
-            DpSgd(2, 1, sigma=1.0),
-        ):
+        for size in ((96_000,), (70, 7, 9), (5, 9), (2, 1)):
+            dpsgd = DpSgd(*size, sigma=1.0)
             active = dropping.active(dpsgd)
             assert active[0] == dpsgd.n
             assert (np.diff(active) <= 0).all()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from html.parser import HTMLParser
 from unittest.mock import patch
 
@@ -22,6 +23,7 @@ from oralib import (
     valid_lower_bound,
 )
 from oralib._streams import stream
+from oralib.commands.common import sign_of_life
 from oralib.scores import UNFAIR
 from oralib.scores.audit import BALANCED
 from oralib.scores.guessing import LEAST_GUESSES
@@ -367,3 +369,11 @@ def test_tensors_and_columns_of_pandas_are_as_good_as_arrays():
     assert (expected.v, expected.r) == (98, 98)
     for dtype in ("boolean", "Int64"):  # what is missing there is no guess
         assert audit_guesses(pd.Series(guesses, dtype=dtype), included, delta=0.0) == expected
+
+
+def test_a_sign_of_life(monkeypatch, capsys):
+    for is_terminal in (True, False):
+        monkeypatch.setattr("sys.stderr.isatty", lambda is_terminal=is_terminal: is_terminal)
+        with sign_of_life("reading ...", after=0.01):
+            time.sleep(0.3)
+        assert capsys.readouterr() == ("", "reading ...\n" * is_terminal)

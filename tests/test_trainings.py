@@ -128,11 +128,7 @@ def test_bad_input():
         (DpSgd(1000, sigma=1.0), {"seed": 2**63}, "seed must lie in"),
         (DpSgd(1000, sample_rate=0.3, sigma=1.0), {}, "1 over an integer, got sample_rate=0.3"),
         # 2797 examples make 280 batches of 10, or 311 of 9.
-        (
-            DpSgd(1000, sample_rate=1 / 300, sigma=1.0),
-            {},
-            r"got sample_rate=1/300 \(nearest: 1/280\)",
-        ),
+        (DpSgd(1000, 1000, 9, 1 / 300, sigma=1.0), {}, r"=1/300 \(nearest: 1/280\)"),
     ):
         with pytest.raises(ValueError, match=message):
             train_digits(dpsgd, included, **{"seed": 1} | how)

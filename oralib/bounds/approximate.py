@@ -251,6 +251,8 @@ def lower_bounds(
 ) -> NDArray[np.float64]:
     """The largest ε whose p-value is at most β, or 0, for flat and checked counts."""
     cases = v, r, beta, n_delta, np.zeros(v.size) if least_b is None else least_b
+    if v.size == 1:
+        return np.asarray(_lower_bounds(*cases, rule, 0.0))
     first, number = distinct_rows(*cases)
     bounds = _lower_bounds(*(column[first] for column in cases), rule, 0.0)
     return bounds[number]

@@ -271,10 +271,8 @@ def _excess_log_delta(t: Array, mu: Array, log_delta: Array) -> Array:
     def mills(x: Array) -> Array:
         return scipy.special.erfcx(x / _SQRT_2) * (_SQRT_2_PI / 2)
 
-    # For t << 0 Mills's ratio is too large for a double, and the quotient rightly 0. For a small μ
+    # For t << 0 Mills's ratio is too large for a double, and the quotient next to 0. For a small μ
     # the quotient is nearly 1, and its logarithm is the slope of log R, which is t - 1 / R(t).
-    middle = t + mu / 2
-    log_quotient = np.where(
-        mu < 1e-5, mu * (middle - 1 / mills(middle)), np.log(mills(t + mu) / mills(t))
-    )
+    middle, quotient = t + mu / 2, np.maximum(mills(t + mu) / mills(t), _LEAST_PROBABILITY)
+    log_quotient = np.where(mu < 1e-5, mu * (middle - 1 / mills(middle)), np.log(quotient))
     return scipy.special.log_ndtr(-t) + np.log(-np.expm1(log_quotient)) - log_delta

@@ -13,7 +13,7 @@ from oralib import AuditPlan, ScoreAudit, __version__, audit_guesses, audit_scor
 from oralib._text import rounded_down
 from oralib._types import ADJACENCIES, COINS, SIDES
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
-from oralib.commands.common import Commands, path
+from oralib.commands.common import Commands, path, sign_of_life
 from oralib.scores.columns import ScoreFile
 from oralib.scores.page import page
 
@@ -110,10 +110,11 @@ def run(chosen: argparse.Namespace) -> int:
         raise ValueError("--delta or --plan must be given, got neither")
     if chosen.out is not None and os.path.lexists(chosen.out):
         raise ValueError(f"{chosen.out} exists; give another folder")
-    file = read_scores(chosen.file)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the report says the same
-        audit = _audit(file, chosen) if chosen.plan is None else _audit_by_plan(file, chosen)
+    with sign_of_life(f"reading {chosen.file}, and auditing its canaries ..."):
+        file = read_scores(chosen.file)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the report says the same
+            audit = _audit(file, chosen) if chosen.plan is None else _audit_by_plan(file, chosen)
     verdict = None if audit.claim is None else audit.verdict()
     if verdict == "cannot test":
         most, best = max(audit.grid, default=audit.r), rounded_down(audit.best_bound)

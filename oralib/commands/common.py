@@ -4,8 +4,10 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import NoReturn, TypeAlias
 
 #: What ``ArgumentParser.add_subparsers`` returns, to which a command adds its parser.
@@ -18,6 +20,19 @@ def path(word: str) -> Path:
         return Path(word).expanduser()
     except RuntimeError as error:  # there is no such user
         raise argparse.ArgumentTypeError(f"{word}: {error}") from None
+
+
+@contextmanager
+def sign_of_life(words: str, after: float = 2.0) -> Iterator[None]:
+    """A line on stderr, if that is a terminal, for whoever has waited for two seconds."""
+    timer = Timer(after, print, [words], {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    if sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def run_command(chosen: argparse.Namespace, *, trouble: int) -> int:

@@ -81,10 +81,12 @@ def are_listed_twice(values: Reals, bits: Bits) -> bool:
     Scores with few values, or tied at 0 because canaries were dropped, may have equal coins by
     chance or by a leak; so there must be many values, and one of them may have both coins.
     """
-    _, group, times = np.unique(values, return_inverse=True, return_counts=True)
-    ones = np.bincount(group.ravel(), weights=bits)
-    mixed = int(((ones > 0) & (ones < times)).sum())
-    return bool(times.min() > 1 and times.size >= MANY_VALUES and mixed <= 1)
+    _, times = np.unique(values, return_counts=True)
+    if times.min() == 1 or times.size < MANY_VALUES:
+        return False
+    group = np.unique(values, return_inverse=True)[1].ravel()
+    ones = np.bincount(group, weights=bits)
+    return int(((ones > 0) & (ones < times)).sum()) <= 1
 
 
 def guesses_and_coins(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits, Bits]:

@@ -107,12 +107,15 @@ def _csv(content: bytes) -> tuple[pd.DataFrame, Seen | None]:
         )
     except ValueError as error:
         raise ValueError(f": {str(error).split('C error: ')[-1].strip()}") from None
-    lines = len(re.findall(r"\r\n|\r|\n", text.rstrip("\r\n"))) + 1
+    text = text.rstrip("\r\n")
+    lines = text.count("\n") + text.count("\r") - text.count("\r\n") + 1
     if len(table.iloc[:lines]) < lines:  # a quote that is not closed swallows the lines below it
         raise ValueError(" has a quoted cell that spans several lines; leave such cells out")
     lines_of_file = pd.RangeIndex(above, len(table) + above, name="line")
     table.columns, table.index = names, lines_of_file
-    return table[(table != "").any(axis=1)].iloc[1:], seen
+    if (table[names[0]] == "").any():
+        table = table[(table != "").any(axis=1)]
+    return table.iloc[1:], seen
 
 
 def _parquet(content: bytes) -> pd.DataFrame:
@@ -161,7 +164,8 @@ def _columns(table: pd.DataFrame) -> tuple[str, Reals, Reals]:
     if "id" in table:
         names = table["id"].map(str.strip)
         _refuse(names, names.duplicated(), "occurs twice, but a canary has one coin")
-    coins = table[coin_name].map(_coin)
+    # As a category, since each spelling has to be understood only once.
+    coins = table[coin_name].astype("category").map(_coin).astype(float)
     _refuse(table[coin_name], coins.isna(), "is neither 1 nor 0 (nor true, false, yes, no)")
     signs = bool((coins == -1).any())
     if signs:
@@ -169,9 +173,15 @@ def _columns(table: pd.DataFrame) -> tuple[str, Reals, Reals]:
     cells = table[kind]
     if kind == "score":
         why = "is not a finite number like -1.5e-3, with a point and not a comma"
-        _refuse(cells, cells.map(_NUMBER.fullmatch).isna(), why)
-        values = cells.astype(float)
-        _refuse(cells, ~np.isfinite(values), why)
+        try:  # all that _NUMBER allows, and besides it nan, inf and 1_000
+            values = cells.astype(float)
+            is_clear = np.isfinite(values).all() and "_" not in "".join(cells)
+        except ValueError:
+            is_clear = False
+        if not is_clear:
+            _refuse(cells, cells.map(_NUMBER.fullmatch).isna(), why)
+            values = cells.astype(float)
+            _refuse(cells, ~np.isfinite(values), why)
     else:
         words = cells.map(lambda cell: cell.strip().lower())
         values = cells.map(_coin)
