@@ -141,7 +141,7 @@ def _right_at_both_ends(score: Array, included: Array, s: int, k: int, rng: Gene
     high, low = k - k // 2, k // 2
     # Whole coordinates are taken from both ends of the order; at most two only in part.
     first, last = min(low // s, d - 1), max(d - 1 - high // s, 0)
-    order = _split(score, first, last)
+    order = _parted(score, first, last)
     right = 0
     for j in range(d - high // s, d):
         right += included[order[j]]
@@ -157,7 +157,7 @@ def _right_at_both_ends(score: Array, included: Array, s: int, k: int, rng: Gene
 
 
 @jit
-def _split(score: Array, first: int, last: int) -> Array:
+def _parted(score: Array, first: int, last: int) -> Array:
     """The coordinates by their scores: right at the places ``first`` and ``last``, and around them.
 
     Selection instead of sorting: the order within the three parts between them does not matter.

@@ -6,7 +6,7 @@ from html import escape
 
 from oralib._text import short
 from oralib.scores.result import ScoreAudit
-from oralib.scores.sentences import headline, number_of_guesses, table
+from oralib.scores.sentences import coins, headline, number_of_guesses, table
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -94,8 +94,7 @@ def _sentence(clause: str) -> str:
 def _guarantors(audit: ScoreAudit) -> list[tuple[str, str]]:
     """Who has to vouch for which assumption."""
     rows = {
-        "Whoever drew the canaries": "each was put in by a fair coin of its own, and not, say, "
-        "exactly half of them",
+        "Whoever drew the canaries": coins(audit),
         "Whoever ran the training": "it is the training that the claim is about, and the coins "
         "went nowhere but into its data",
         "Whoever made the scores": "they follow from the output of the training, never from the "

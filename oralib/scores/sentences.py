@@ -79,16 +79,12 @@ def assumptions(audit: "ScoreAudit") -> dict[str, str]:
         "on no list",
         "full": " and from coins of canaries that the guesser was done with",
     }[audit.counts.feedback]
-    coins = {
-        "independent": "each canary was included by a fair coin of its own",
-        "balanced": "exactly half of the canaries, drawn at random, were included",
-    }[audit.counts.coins]
     one = {
         "add-remove": "ε is meant for adding or removing one example",
-        "replace": "ε is meant for replacing one example by another, and coins chose from pairs",
+        "replace": "ε is meant for replacing one example by another",
     }[audit.adjacency]
     common = (
-        f"{one}; {coins}, and the guesses follow from the output of the training{sources}; "
+        f"{one}; {coins(audit)}, and the guesses follow from the output of the training{sources}; "
         f"{number_of_guesses(audit)}"
     )
     fdp = f"the training has the trade-off curve of a Gaussian mechanism; {common}"
@@ -102,6 +98,16 @@ def assumptions(audit: "ScoreAudit") -> dict[str, str]:
         "estimate": "none: it is not a bound, and may be too large or too small",
         "accuracy": "none: it is what was counted",
     }
+
+
+def coins(audit: "ScoreAudit") -> str:
+    """What must be true of the coins."""
+    if audit.adjacency == "replace":
+        return "for each pair a fair coin of its own chose which of the two was included"
+    return {
+        "independent": "each canary was included by a fair coin of its own",
+        "balanced": "exactly half of the canaries, drawn at random, were included",
+    }[audit.counts.coins]
 
 
 def number_of_guesses(audit: "ScoreAudit") -> str:
