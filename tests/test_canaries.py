@@ -7,7 +7,6 @@ import os
 import pydoc
 import warnings
 from importlib.util import find_spec
-from math import nan
 
 import nbformat
 import numpy as np
@@ -31,6 +30,7 @@ from oralib.__main__ import main
 from oralib.canaries import Canaries, mislabelled
 from oralib.dpsgd import canary_scores, simulate_likelihood
 from oralib.dpsgd.hopping import _Active, _sort, by_promise
+from oralib.planning import Claim, Design, Forecast
 from oralib.scores.file import read_scores
 
 TORCH = find_spec("opacus") is not None or os.environ.get("ORALIB_REQUIRE_TORCH")
@@ -295,7 +295,7 @@ def planned(dpsgd, k, dropping=None):
     """A plan of these canaries, for the claim that the accountant certifies."""
     run = dpsgd.sigma, 1e-5, dpsgd.steps, dpsgd.sample_rate
     epsilon = certified_epsilon(*run, accountant="pld")
-    return AuditPlan(dpsgd, epsilon, 1e-5, 0.05, k, dropping, 0.0, nan, nan, 0)
+    return AuditPlan(Claim(epsilon, 1e-5, 0.05), Design(dpsgd, dropping), k, Forecast(0.0))
 
 
 def by_opacus(dpsgd, k, seed, *, noise=1.0, dropping=None):
@@ -390,8 +390,12 @@ def test_the_gradients_of_canaries_and_of_data(tmp_path):
     with pytest.raises(ValueError, match="model must contain that of the audit, got Linear"):
         whole.attach(nn.Linear(1, 1), None, [])
     audit.save(tmp_path / "canaries.npz")
-    again = OpacusAudit(whole.plan, nn.Linear(3, 2), data, seed=9, resume=tmp_path / "canaries.npz")
+    again = OpacusAudit(whole.plan, nn.Linear(3, 2), data, resume=tmp_path / "canaries.npz")
     assert (again.canaries.included == audit.included).all()
+    fewer = planned(DpSgd(n=60, d=60, steps=24, sample_rate=0.125, sigma=0.6), 40)
+    for plan, seed in ((whole.plan, 9), (planned(SMALL, 21), None), (fewer, None)):
+        with pytest.raises(ValueError, match=r"give one of seed and|resume must be a file of cana"):
+            OpacusAudit(plan, nn.Linear(3, 2), data, seed=seed, resume=tmp_path / "canaries.npz")
 
 
 @pytest.mark.torch
