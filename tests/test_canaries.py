@@ -189,7 +189,7 @@ def test_a_training_that_was_killed_goes_on(way, tmp_path):
 
 @pytest.mark.filterwarnings("ignore")  # that this is not the noise of the claim
 @pytest.mark.parametrize("way", WAYS)
-def test_what_was_released_conforms_unless_the_noise_is_wrong(way, tmp_path):
+def test_what_was_released_conforms_unless_the_noise_is_wrong(way, tmp_path, capsys):
     """Also of a training that was killed in between; and only if it was to be kept."""
     for noise, doubted in ((1.0, False), (0.7, True)):
         audit, rng = Canaries(CLAIM, 60, seed=9, keep=True, **WAYS[way]), np.random.default_rng(3)
@@ -201,6 +201,10 @@ def test_what_was_released_conforms_unless_the_noise_is_wrong(way, tmp_path):
         audit.write_released(tmp_path / "released.npz")
         words = ["conformity", str(tmp_path / "released.npz"), "--sample-rate", "0.1"]
         assert main([*words, "--sigma", "0.8", "--beta", "0.001"]) == doubted
+        report = capsys.readouterr().out
+        assert float(report.split()[1]) == pytest.approx(noise, abs=0.05)
+        assert ("does not look like the stated" in report) == doubted
+        assert "canaries on weights of their own see nothing" in " ".join(report.split())
         kept = np.load(tmp_path / "released.npz")
         assert kept["gradients"].shape == (CLAIM.steps, CLAIM.d)
         assert kept["places"].shape == (CLAIM.steps, CLAIM.n)
@@ -209,13 +213,6 @@ def test_what_was_released_conforms_unless_the_noise_is_wrong(way, tmp_path):
         Canaries(CLAIM, 60, seed=9).write_released(tmp_path / "released.npz")
     with pytest.raises(ValueError, match="there are no gradients yet"):
         Canaries(CLAIM, 60, seed=9, keep=True).write_released(tmp_path / "released.npz")
-
-
-def test_scores_before_the_last_step_are_told_to_be_early(tmp_path):
-    audit = Canaries(CLAIM, 60, seed=9)
-    audit.observe(0, step_of(audit, np.random.default_rng(2)))
-    with pytest.warns(UserWarning, match=f"only 1 of {CLAIM.steps} planned steps were observed"):
-        audit.write_scores(tmp_path / "scores.csv")
 
 
 def test_the_file_makes_the_guesses_that_the_canaries_make(tmp_path):
@@ -240,7 +237,7 @@ def test_too_little_noise_is_seen_and_refuted():
         Canaries(claim, 9, seed=1).observe(0, np.random.default_rng(1).normal(size=400) * 400)
 
 
-def test_units():
+def test_units_and_scores_before_the_last_step(tmp_path):
     rng = np.random.default_rng(1)
     one, other = (Canaries(CLAIM, 60, seed=1) for _ in range(2))
     for step in range(3):
@@ -248,6 +245,8 @@ def test_units():
         one.observe(step, gradient)
         other.observe(step, gradient * 0.5 / 64, clip=0.5, batch=64)
     np.testing.assert_allclose(one.scores, other.scores)
+    with pytest.warns(UserWarning, match=f"only 3 of {CLAIM.steps} planned steps were observed"):
+        one.write_scores(tmp_path / "scores.csv")
 
 
 @pytest.mark.filterwarnings("ignore")  # there is no noise at all

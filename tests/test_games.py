@@ -109,15 +109,16 @@ def failure_probability(law, beta, epsilon):
 
 @given(
     st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(0, 2**32), st.just(0.0)),
-    st.sampled_from([0.0, 0.2, 0.5]),
+    st.sampled_from([0.0, 0.2, 0.3, 0.5]),
 )
-def test_plain_and_one_way_audits_are_valid(parameters, tau):
+def test_audits_are_valid_unless_full_feedback_has_no_budget(parameters, tau):
     """Pr[ε' > ε(M)] <= β, exactly, for random mechanisms of known ε and any β."""
-    table = random_channel(*parameters)
-    guesser = ThresholdGuesser(tau)
-    for law in (one_run_law(table, guesser), adaptive_law(table, guesser, feedback="one-way")):
-        for beta in (0.05, 0.3, 0.5, 0.7, 0.9):
-            assert failure_probability(law, beta, table.epsilon) <= beta * (1 + 1e-9)
+    table, guesser = random_channel(*parameters), ThresholdGuesser(tau)
+    laws = [one_run_law(table, guesser), adaptive_law(table, guesser, feedback="one-way")]
+    for budget in range(1, table.n + 1):
+        laws.append(adaptive_law(table, guesser, feedback="full", guesses=budget))
+    for law, beta in product(laws, (0.05, 0.3, 0.5, 0.55, 0.65, 0.7, 0.9)):
+        assert failure_probability(law, beta, table.epsilon) <= beta * (1 + 1e-9)
 
 
 def test_full_knowledge_is_not_valid():
@@ -128,11 +129,6 @@ def test_full_knowledge_is_not_valid():
     assert fails.mean() == pytest.approx(0.75, abs=0.04)
     law = full_knowledge_law(channel(XorRandomizedResponse(LN3), 11), ThresholdGuesser())
     assert failure_probability(law, 0.05, LN3) == pytest.approx(0.75)
-
-
-def test_coverage_in_play():
-    counts = one_run(LocalRandomizedResponse(1.0), ThresholdGuesser(), 300, trials=4000, seed=1)
-    assert (epsilon_lower_bound(counts.v, counts.r) > 1.0).mean() <= 0.05 + 3 * 0.0035
 
 
 def test_local_laplace_counts_are_binomial():
@@ -300,18 +296,6 @@ def test_budget_ends_the_guessing_and_counts_missing_guesses_as_wrong():
         free = adaptive_law(table, guesser, feedback=feedback)
         if budget == 4:
             np.testing.assert_allclose(law[:, 4], free.sum(axis=1), atol=1e-12)
-
-
-@given(
-    st.tuples(st.integers(1, 4), st.integers(1, 5), st.integers(0, 2**32), st.just(0.0)),
-    st.sampled_from([0.0, 0.3]),
-)
-def test_full_feedback_with_a_budget_is_valid(parameters, tau):
-    table = random_channel(*parameters)
-    for budget in range(1, table.n + 1):
-        law = adaptive_law(table, ThresholdGuesser(tau), feedback="full", guesses=budget)
-        for beta in (0.3, 0.55, 0.65):
-            assert failure_probability(law, beta, table.epsilon) <= beta * (1 + 1e-9)
 
 
 # ------------------------------------------------------------------- the best of all guessers

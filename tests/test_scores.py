@@ -47,30 +47,34 @@ def naive_counts(scores, included, k, side):
 def kinds_of_audits():
     """One audit of every kind, with the counts and the level that its bound is due for."""
     scores, coins = gaussian(400)
-    half = np.arange(400) % 2 == 0
+    half, given = np.arange(400) % 2 == 0, {"delta": 1e-5, "beta": 0.1}
     kinds = {"guesses": {"guesses": 60}, "grid": {"grid": (20, 60)}, "split": {"split": 0.25}}
     for name, how in kinds.items():
-        yield name, audit_scores(scores, coins, delta=1e-5, **how), {"r_fixed": name != "split"}
+        yield name, audit_scores(scores, coins, **given, **how), {"r_fixed": name != "split"}
     balanced = {"guesses": 60, "coins": "balanced"}
     for side, r_in in (("both", 30), ("included", 60)):
-        audit = audit_scores(scores + half, half, delta=1e-5, side=side, **balanced)
+        audit = audit_scores(scores + half, half, side=side, **given, **balanced)
         yield side, audit, {"r_fixed": True, "coins": "balanced", "r_in": r_in}
-    pairs = audit_scores(scores + half, half, delta=1e-5, adjacency="replace", **balanced)
+    pairs = audit_scores(scores + half, half, adjacency="replace", **given, **balanced)
     yield "pairs", pairs, {"r_fixed": True}
     guessed = np.where(np.abs(scores) > 1, scores > 0, np.nan)
-    yield "made", audit_guesses(guessed, coins, delta=1e-5), {}
+    yield "made", audit_guesses(guessed, coins, **given), {}
     for fixed, feedback in product((True, False), ("none", "one-way", "list", "full")):
         how = {"r_fixed": fixed, "feedback": feedback}
-        yield f"{how}", audit_counts(Counts(80, 100, n=400, **how), delta=1e-5), how
+        yield f"{how}", audit_counts(Counts(80, 100, n=400, **how), **given), how
 
 
 def test_an_audit_means_its_counts():
     """Its bound, its best bound and what it takes to refute are those of its counts, set up so."""
     for name, audit, how in kinds_of_audits():
-        r, n, level = audit.r, audit.n, {"beta": 0.025 if name == "grid" else 0.05, "delta": 1e-5}
+        r, n, level = audit.r, audit.n, {"beta": 0.05 if name == "grid" else 0.1, "delta": 1e-5}
         due = [valid_lower_bound(Counts(v, r, n, **how), **level) for v in range(r + 1)]
         assert 0 < audit.bound == due[audit.v] == audit.bound_of(audit.v, r, n), name
         assert audit.right_needed(audit.bound) == due.index(min(b for b in due if b > audit.bound))
+        if needed := audit.guesses_needed(audit.bound):
+            assert audit.bound_of(needed, needed, n) > audit.bound, name
+            assert audit.bound_of(needed - 1, needed - 1, n) <= audit.bound, name
+        assert needed or name == "included"  # as not all n of balanced coins are heads
         most = max(audit.grid, default=r)
         assert audit.best_bound == valid_lower_bound(Counts(most, most, n, **how), **level), name
         assert audit.verdict(0.99 * audit.bound) == "refuted"
@@ -610,11 +614,14 @@ def test_impossible_options_are_named(scores_csv, tmp_path):
         assert message in err
 
 
-def test_confidence_is_never_rounded_to_certainty():
+def test_neither_confidence_nor_accuracy_is_rounded_to_certainty():
     counts = Counts(50, 50, n=50, r_fixed=True)
     for beta, said in ((0.05, "95% confidence"), (1e-9, "confidence 1 - 1e-9")):
         text = " ".join(audit_counts(counts, delta=0.0, beta=beta).report(0.1).split())
         assert text.count(said) == 2
+    for v, words in ((199_999, "99.99%"), (200_000, "100%"), (0, "0%")):
+        counts = Counts(v, 200_000, n=200_000, r_fixed=True)
+        assert f"{v:,} of 200,000, or {words}" in str(audit_counts(counts, delta=0.0))
 
 
 def test_columns_of_pandas_in_another_order_are_refused():
@@ -643,9 +650,3 @@ def test_truth_values_are_not_signs():
         ):
             audit_guesses(guessed, truth, delta=0.0)
         assert audit_guesses(guessed, truth > 0, **HOW).r in (100, 200)
-
-
-def test_accuracy_is_not_rounded_to_all():
-    for v, words in ((199_999, "99.99%"), (200_000, "100%"), (0, "0%")):
-        counts = Counts(v, 200_000, n=200_000, r_fixed=True)
-        assert f"{v:,} of 200,000, or {words}" in str(audit_counts(counts, delta=0.0))

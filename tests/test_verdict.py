@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oralib import AuditPlan, Canaries, DpSgd, audit_scores, plan_audit
+from oralib import AuditPlan, Canaries, audit_scores, plan_audit
 from oralib.__main__ import main
 from oralib.canaries.loop import write_scores
 from oralib.planning import expected_outcomes
@@ -236,28 +236,3 @@ def test_whatever_a_plan_file_says_is_under_its_digest(plan, tmp_path):
         path.write_text(words)
         with pytest.raises(ValueError, match=r"path must be a file by AuditPlan.save, got .*: "):
             AuditPlan.load(path)
-
-
-@pytest.mark.filterwarnings("ignore:the noisy gradients look like")
-def test_conformity_speaks_in_words(tmp_path, capsys):
-    claim = DpSgd(n=400, d=100, steps=30, sample_rate=0.2, sigma=1.0)
-    for noise, status in ((1.0, 0), (0.5, 1)):
-        audit, rng = Canaries(claim, 10, seed=1, keep=True), np.random.default_rng(1)
-        for step in range(claim.steps):
-            batch = rng.random(claim.n) < claim.sample_rate
-            added = rng.normal(scale=noise, size=100)
-            audit.observe(step, audit.gradient(step, batch) + added)
-        audit.write_released(tmp_path / "released.npz")
-        words = [
-            "conformity",
-            str(tmp_path / "released.npz"),
-            "--sigma",
-            "1",
-            "--sample-rate",
-            "0.2",
-        ]
-        assert main(words) == status
-        report = capsys.readouterr().out
-        assert float(report.split()[1]) == pytest.approx(noise, abs=0.05)
-        assert ("does not look like the stated" in report) == bool(status)
-        assert "canaries on weights of their own see nothing" in " ".join(report.split())
