@@ -6,8 +6,8 @@ weights. With n <= d every element has its own coordinate; with n > d each coord
 elements.
 
 Simulated audits, as in the paper and beyond it. All take the training run ``dpsgd`` and play
-``trials`` independent audits with the random numbers of ``seed``; the number of ``guesses`` is fixed
-in advance:
+``trials`` independent audits with the random numbers of ``seed``; the number of ``guesses`` is
+fixed in advance:
 
 - :mod:`~oralib.dpsgd.setting`: what is trained, and which canaries are dropped;
 - :mod:`~oralib.dpsgd.training`: the training step by step;
