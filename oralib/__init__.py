@@ -2,8 +2,8 @@
 
 **To audit your own training run**: :func:`plan_audit` says how, :class:`Canaries` go into the
 training, :func:`audit_scores` turns their scores into a bound (:func:`audit_counts` and
-:func:`audit_guesses`, if that is what you have), and :func:`conformity` asks whether the run
-looks like the stated one. The commands ``oralib plan``, ``audit`` and ``conformity`` do the same.
+:func:`audit_guesses`, if that is what you have). The commands ``oralib plan`` and ``oralib audit``
+do the same.
 
 **To play the paper's audits**: a *mechanism* plays a *game* with a *guesser*, which yields *counts*
 (v, r); a *bound* turns counts into ε. For small n a mechanism is a table, its *channel*, from which
@@ -37,7 +37,7 @@ from oralib.bounds import (
 )
 from oralib.canaries import Canaries
 from oralib.channels import Channel, channel
-from oralib.dpsgd import DpSgd, Dropping, conformity, simulate_dpsgd, simulate_hopping
+from oralib.dpsgd import DpSgd, Dropping, simulate_dpsgd, simulate_hopping
 from oralib.games import adaptive, classic, one_run
 from oralib.guessers import ThresholdGuesser, TopGuesser
 from oralib.mechanisms import (
@@ -64,7 +64,6 @@ __all__ = [  # noqa: RUF022, in groups
     "audit_guesses",
     "audit_counts",
     "ScoreAudit",
-    "conformity",
     "noise_multiplier",
     "certified_epsilon",
     # From counts to ε.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from oralib import __version__
-from oralib.commands import audit, conformity, plan
+from oralib.commands import audit, plan
 from oralib.commands.common import process, run_command
 
 
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"oralib {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (audit, plan, conformity):
+    for command in (audit, plan):
         command.add(commands)
     chosen = parser.parse_args(arguments)
     # Status 1 of an audit means a refuted claim.

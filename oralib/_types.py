@@ -31,3 +31,8 @@ Choice: TypeAlias = Literal["fixed", "grid", "split", "output"]
 #: What a plan can aim for: the largest bound, or refuting the claim if the noise is wrong.
 Aim: TypeAlias = Literal["bound", "refute"]
 AIMS: tuple[Aim, ...] = get_args(Aim)
+
+#: How canaries come into a training: into the clipped sum of its gradients, just before its noise;
+#: or as examples among its data.
+Way: TypeAlias = Literal["sum", "examples"]
+WAYS: tuple[Way, ...] = get_args(Way)

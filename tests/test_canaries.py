@@ -28,8 +28,10 @@ from oralib import (
 )
 from oralib.__main__ import main
 from oralib.canaries import Canaries, mislabelled
-from oralib.dpsgd import canary_scores, simulate_likelihood
-from oralib.dpsgd.hopping import _Active, _sort, by_promise
+from oralib.canaries._rows import Active, by_promise
+from oralib.dpsgd import simulate_likelihood
+from oralib.dpsgd.hopping import _Active, _sort
+from oralib.dpsgd.likelihood import beliefs, likelihood_tables, log_likelihoods
 from oralib.planning import Claim, Design, Forecast
 from oralib.scores.file import read_scores
 

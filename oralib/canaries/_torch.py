@@ -1,18 +1,136 @@
 """The parts of :mod:`oralib.canaries.opacus` that need PyTorch and Opacus."""
 
+from collections.abc import Callable
+from inspect import getclosurevars
+from math import ceil
 from typing import Any
 
 from oralib._extra import needed
+from oralib._types import Way
 from oralib.canaries.loop import Canaries
 
 with needed("torch", "opacus"):
+    import opacus
     import torch
     from opacus.data_loader import DPDataLoader
-    from opacus.optimizers import DPOptimizer
+    from opacus.optimizers import (
+        DPOptimizer,
+        DPOptimizerFastGradientClipping,
+        DPPerLayerOptimizer,
+    )
     from torch import Tensor, nn
     from torch.utils.data import DataLoader, Dataset
 
-__all__ = ["CanaryData", "DPDataLoader", "DPOptimizer", "DataLoader", "WithCanaries"]
+#: The software of a training, for its report.
+SOFTWARE = f"Opacus {opacus.__version__}, PyTorch {torch.__version__}"
+
+#: The optimizers that can be audited, by the way of the canaries into the training.
+OPTIMIZERS: dict[Way, tuple[type, ...]] = {
+    "sum": (DPOptimizer, DPOptimizerFastGradientClipping, DPPerLayerOptimizer),
+    "examples": (DPOptimizer,),
+}
+
+
+def checked_optimizer(optimizer: Any, way: Way) -> float:
+    """The noise multiplier of an optimizer that can be audited in this way, and is not yet."""
+    kinds = OPTIMIZERS[way]
+    if type(optimizer) not in kinds:
+        names = ", ".join(kind.__name__ for kind in kinds)
+        raise TypeError(
+            f"optimizer must be one that make_private returns, {names}, for canaries with "
+            f"way={way!r}, got {type(optimizer).__name__}"
+        )
+    if getattr(optimizer, "_audited", False):
+        raise ValueError("optimizer is audited already: attach one audit to one training")
+    optimizer._audited = True
+    return float(optimizer.noise_multiplier)
+
+
+def show_gradients(optimizer: Any, canaries: Canaries, weight: Tensor) -> None:
+    """Show the noisy gradient of each step to canaries that are examples."""
+    before = optimizer.step_hook
+
+    def hook(stepping: Any) -> None:
+        if before is not None:  # the accountant of the privacy engine
+            before(stepping)
+        _observe(stepping, canaries, weight)
+
+    optimizer.attach_step_hook(hook)
+
+
+def _observe(optimizer: Any, canaries: Canaries, weight: Tensor) -> None:
+    if weight.grad is None:
+        raise RuntimeError("the weights of the canaries have no gradient after the noise")
+    batch = 1.0
+    if optimizer.loss_reduction == "mean":
+        batch = optimizer.expected_batch_size * optimizer.accumulated_iterations
+    gradient = weight.grad.detach().double().cpu().numpy().ravel()
+    clip = float(optimizer.max_grad_norm)
+    canaries.observe(canaries.step, gradient, clip=clip, batch=batch)
+
+
+class InTheSum:
+    """Canaries whose gradients join the clipped sums, just before Opacus adds its noise.
+
+    Their weight is among those of the optimizer only while noise is added and the sum is divided,
+    so that neither clipping nor the optimizer's own step, state or schedules know about it.
+    """
+
+    def __init__(self, optimizer: Any, canaries: Canaries) -> None:
+        like = optimizer.params[0]
+        zeros = torch.zeros(canaries.dpsgd.used_coordinates, dtype=like.dtype, device=like.device)
+        self.optimizer, self.canaries, self.weight = optimizer, canaries, nn.Parameter(zeros)
+        self.pre_step, self.add_noise = optimizer.pre_step, optimizer.add_noise
+        optimizer.pre_step, optimizer.add_noise = self._step, self._noise
+        self.rate = _stated_rate(optimizer)
+
+    def _step(self, closure: Callable[[], float] | None = None) -> Any:
+        group = self.optimizer.param_groups[-1]["params"]
+        try:
+            done = self.pre_step(closure)
+            if self.weight.grad is not None:
+                _observe(self.optimizer, self.canaries, self.weight)
+        finally:
+            if group and group[-1] is self.weight:
+                group.pop()
+            self.weight.grad = None
+        return done
+
+    def _noise(self) -> None:
+        optimizer, canaries, weight = self.optimizer, self.canaries, self.weight
+        self._check_rate()
+        added = torch.from_numpy(canaries.gradient(canaries.step)) * optimizer.max_grad_norm
+        weight.summed_grad = added.to(weight)
+        # Opacus counts the batches of a step by the gradients of each weight.
+        weight.grad_sample = getattr(optimizer.params[0], "grad_sample", None)
+        optimizer.param_groups[-1]["params"].append(weight)
+        self.add_noise()
+
+    def _check_rate(self) -> None:
+        """Canaries are sampled at the rate of the plan, so the training must have it, too."""
+        planned = self.canaries.dpsgd.sample_rate
+        if self.rate is not None and self.canaries.step == 0:
+            rate = self.rate * self.optimizer.accumulated_iterations
+            if abs(rate / planned - 1) > 0.01:
+                raise ValueError(
+                    f"the training must sample at the rate of the plan, {planned:g}, and its "
+                    f"accountant is told {rate:g}: plan with --sample-rate {rate:g}"
+                )
+
+
+def _stated_rate(optimizer: Any) -> float | None:
+    """The sample rate that the accountant of the privacy engine is told; None if there is none."""
+    hook = optimizer.step_hook
+    rate = getclosurevars(hook).nonlocals.get("sample_rate") if callable(hook) else None
+    return None if rate is None else float(rate)
+
+
+def loader_of(data: "CanaryData", sample_rate: float) -> Any:
+    """Batches of the data at this rate."""
+    batches = round(1 / sample_rate)
+    if abs(batches * sample_rate - 1) > 0.01:  # Opacus would make it 1 over an integer
+        return DPDataLoader(data, sample_rate=sample_rate)
+    return DataLoader(data, batch_size=ceil(len(data) / batches))
 
 
 class WithCanaries(nn.Module):

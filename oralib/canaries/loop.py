@@ -3,24 +3,31 @@
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 from warnings import warn
 from zipfile import BadZipFile
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._streams import stream
-from oralib._types import Array
+from oralib._types import WAYS, Array, Way
 from oralib.bounds import Counts
+from oralib.canaries._rows import (
+    Active,
+    Rows,
+    add_turned,
+    batch_at,
+    by_promise,
+    included_at,
+    spots,
+)
+from oralib.canaries.look import Look
 from oralib.dpsgd import DpSgd, Dropping
-from oralib.dpsgd.hopping import by_promise
 from oralib.dpsgd.likelihood import beliefs, likelihood_tables, log_likelihoods
-from oralib.dpsgd.ratios import log_ratios, log_weights
-from oralib.dpsgd.released import LARGEST_GRADIENT
+from oralib.dpsgd.ratios import log_mixtures, log_ratios, log_weights
 from oralib.dpsgd.setting import loads_and_widths
 from oralib.planning import AuditPlan
 from oralib.scores.seen import Seen
@@ -31,7 +38,7 @@ __all__ = ["Canaries", "write_scores"]
 SEEN_NOISE = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02, 0.01, 2.0, 5.0, 20.0, 100.0)
 
 #: The noise is learned from this many coordinates of each step at most.
-_NOISE_COORDINATES = 1000
+_NOISE_COORDINATES = 250
 
 #: How much likelier, in nats, another noise must be before it is taken to be the training's.
 _NOISE_EVIDENCE = 20.0
@@ -39,11 +46,14 @@ _NOISE_EVIDENCE = 20.0
 #: Gradients are not believed to have less noise than this, in clipping thresholds.
 _LEAST_NOISE = 1e-3
 
+#: Larger gradients mean that the training has failed.
+_LARGEST_GRADIENT = 1e12
+
 #: What the canaries were made with, beside dpsgd and dropping; and the step.
-_SETTING_FIELDS = ("guesses", "seed", "hop", "public_seed", "keep", "step")
+_SETTING_FIELDS = ("guesses", "seed", "hop", "public_seed", "way", "software", "step")
 
 #: What changes from step to step, beside the step.
-_STATE_FIELDS = ("scores", "_who", "_fit", "_likelihood", "_gradients", "_places")
+_STATE_FIELDS = ("_fit", "_likelihood")
 
 Where = str | os.PathLike[str]
 
@@ -51,8 +61,7 @@ Where = str | os.PathLike[str]
 class Canaries:
     """The canaries of one training: who is included, where they are, and how they look so far.
 
-    Memory is that of a few numbers per canary and coordinate, whatever the number of steps is,
-    unless ``keep`` asks for all steps.
+    Memory is that of a few numbers per canary and coordinate, whatever the number of steps is.
 
     Parameters
     ----------
@@ -69,8 +78,9 @@ class Canaries:
         i % d, and none may be dropped.
     public_seed : int
         The seed of the public random numbers that place the canaries.
-    keep : bool
-        Whether to keep all noisy gradients and places, for :meth:`write_released`.
+    way : str
+        How they come into the training: ``"sum"``, into the clipped sum of its gradients, just
+        before its noise; or ``"examples"``, as examples among its data. The report says which.
 
     Attributes
     ----------
@@ -84,6 +94,8 @@ class Canaries:
         The noise that the gradients show, as a share of the stated one: 1.0 unless they clearly
         show another. If it is less, scores use it: with the stated noise, a run with a tenth of
         that noise would look as if no canary were included.
+    software : str
+        The software of the training, for the report.
 
     Examples
     --------
@@ -104,65 +116,78 @@ class Canaries:
         dropping: Dropping | None = None,
         hop: bool = True,
         public_seed: int = 0,
-        keep: bool = False,
+        way: Way = "sum",
+        software: str = "",
     ) -> None:
         self._loads, self._widths = loads_and_widths(dpsgd, dropping)
-        self.dpsgd, self.dropping = dpsgd, dropping
-        self.hop = _check.truth("hop", hop)
+        self.dropping, self.hop = dropping, _check.truth("hop", hop)
         if dropping is not None and not hop:
             raise ValueError(f"dropping must be None for canaries that stay, got {dropping=}")
         most = int(self._loads[-1] @ self._widths)
         self.guesses = _check.integer("guesses", guesses, 1, most)
         self.seed, self.public_seed = _check.seed(seed), _check.seed(public_seed, "public_seed")
+        _check.one_of("way", way, WAYS)
+        self.way: Way = way
+        self.software = software
         coins = stream(self.seed, "canaries", "coins").random(dpsgd.n) < 0.5
         self.included = _check.read_only(coins)
-        self.scores = np.zeros(dpsgd.n)
         self.step = 0
-        self._who = np.arange(dpsgd.n)  # those that are active, in the order of their places
+        self._active = Active(np.arange(dpsgd.n, dtype=np.int32), np.zeros(dpsgd.n), coins)
+        self._rows: tuple[int, Rows] | None = None  # of a step
         self._fit = np.zeros(len(SEEN_NOISE))  # log-likelihoods of the gradients by their noise
         self._warned = False  # that the noise is not as stated
         # Of canaries that share a coordinate for ever: log-likelihoods of how many are included.
         s, shared = dpsgd.per_coordinate, not hop and dpsgd.per_coordinate > 1
         self._likelihood = np.zeros((dpsgd.used_coordinates, s + 1) if shared else 0)
-        self.keep = _check.truth("keep", keep)
-        steps = dpsgd.steps if keep else 0
-        self._gradients = np.zeros((steps, dpsgd.used_coordinates))
-        self._places = np.zeros((steps, dpsgd.n), dtype=np.int32)
+        self._look = Look(dpsgd)
 
     @classmethod
-    def from_plan(
-        cls, plan: AuditPlan, *, seed: int, public_seed: int = 0, keep: bool = False
-    ) -> "Canaries":
+    def from_plan(cls, plan: AuditPlan, *, seed: int, public_seed: int = 0) -> "Canaries":
         """The canaries of a plan by :func:`oralib.plan_audit`."""
         _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-        dpsgd, dropping = plan.design.dpsgd, plan.design.dropping
-        options: dict[str, Any] = {"dropping": dropping, "hop": dpsgd.per_coordinate > 1}
-        options |= {"seed": seed, "public_seed": public_seed, "keep": keep}
-        return cls(dpsgd, plan.guesses, **options)
+        design = plan.design
+        options: dict[str, Any] = {"dropping": design.dropping, "way": design.way}
+        options |= {"hop": design.dpsgd.per_coordinate > 1}
+        return cls(design.dpsgd, plan.guesses, seed=seed, public_seed=public_seed, **options)
+
+    @property
+    def dpsgd(self) -> DpSgd:
+        """The training as it is stated."""
+        return self._look.dpsgd
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """The evidence that each canary is included; 0 once it is dropped."""
+        scores = np.zeros(self.dpsgd.n)
+        scores[self._active.who] = self._active.score
+        return scores
 
     def places(self, step: int) -> NDArray[np.int64]:
         """The coordinate of each canary in this step, -1 for one that has been dropped."""
-        step = self._now(step)
         where = np.full(self.dpsgd.n, -1)
-        if not self.hop:
-            return np.arange(self.dpsgd.n) % self.dpsgd.used_coordinates
-        rng = stream(self.public_seed, "canaries", "places", step)
-        done = first = 0
-        for load, width in zip(self._loads[step].tolist(), self._widths.tolist(), strict=True):
-            turn = rng.integers(0, width, load)[:, None]
-            spots = first + (np.arange(width) + turn) % width
-            where[self._who[done : done + load * width]] = spots.ravel()
-            done, first = done + load * width, first + width
+        where[self._active.who] = spots(self._rows_of(step))
         return where
 
-    def gradient(self, step: int, sampled: ArrayLike) -> NDArray[np.float64]:
+    def gradient(self, step: int, sampled: ArrayLike | None = None) -> NDArray[np.float64]:
         """The sum of the canaries' clipped gradients, in clipping thresholds, by coordinate.
 
-        ``sampled`` says which canaries are in the batch; those left out by their coins add 0.
+        Parameters
+        ----------
+        step : int
+            The steps are 0, 1, ..., each once. In steps beyond the planned ones it is 0.
+        sampled : array or None
+            Which canaries are in the batch, if they are examples of your training; those left out
+            by their coins add 0. By default they are sampled here, at the stated rate.
         """
-        where = self.places(step)
-        batch = _check.coins("sampled", sampled, self.dpsgd.n) & self.included & (where >= 0)
-        return np.bincount(where[batch], minlength=self.dpsgd.used_coordinates).astype(float)
+        if step >= self.dpsgd.steps == self.step:
+            return np.zeros(self.dpsgd.used_coordinates)
+        rows = self._rows_of(step)
+        who, _, coin = self._active
+        if sampled is None:
+            batches = stream(self.seed, "canaries", "batches", step)
+            return np.asarray(batch_at(rows, coin, self.dpsgd.sample_rate, batches))
+        batch = _check.coins("sampled", sampled, self.dpsgd.n)
+        return np.asarray(included_at(rows, coin & batch[who])).astype(float)
 
     def observe(
         self, step: int, gradient: ArrayLike, *, clip: float = 1.0, batch: float = 1.0
@@ -172,7 +197,8 @@ class Canaries:
         Parameters
         ----------
         step : int
-            The steps are 0, 1, ..., each once.
+            The steps are 0, 1, ..., each once. One beyond the planned ones is counted, and breaks
+            the claim.
         gradient : array
             The noisy gradient, a number for each coordinate (so not the change of the weights,
             which has the other sign). If your own data use these weights too, subtract what they
@@ -183,27 +209,38 @@ class Canaries:
             What the sum of gradients was divided by: the expected size of a batch where a loss is a
             mean, 1 where it is a sum.
         """
-        dpsgd, step = self.dpsgd, self._now(step)
+        dpsgd = self.dpsgd
         unit = _check.real("batch", batch, 1e-12, 1e12) / _check.real("clip", clip, 1e-12, 1e12)
-        y = _check.reals("gradient", gradient, -LARGEST_GRADIENT, LARGEST_GRADIENT) * unit
+        y = _check.reals("gradient", gradient, -_LARGEST_GRADIENT, _LARGEST_GRADIENT) * unit
         if y.shape != (dpsgd.used_coordinates,):
             raise ValueError(
                 f"gradient must have a number for each of {dpsgd.used_coordinates} coordinates, "
                 f"got shape {y.shape}"
             )
-        where = self.places(step)
-        if self.keep:
-            self._gradients[step], self._places[step] = y, where
-        loads = np.repeat(self._loads[step], self._widths)
-        self._learn_noise(y[:_NOISE_COORDINATES], loads[:_NOISE_COORDINATES])
+        if step >= dpsgd.steps <= self.step:
+            self._now(step)
+            if step == dpsgd.steps:
+                warn(
+                    f"step {step + 1} of {dpsgd.steps} planned ones: more steps than claimed break "
+                    "the claim; the canaries do not score them",
+                    stacklevel=2,
+                )
+            self.step += 1
+            return
+        rows, score = self._rows_of(step), self._active.score
+        parts = np.split(y, np.cumsum(rows.widths)[:-1])
+        bands = list(zip(parts, rows.loads.tolist(), strict=True))
+        self._learn_noise(bands)
+        self._look.add(y, included_at(rows, self._active.coin))
         sigma = max(dpsgd.sigma * min(self.noise_seen, 1.0), _LEAST_NOISE)
         if self._likelihood.size:
             tables = likelihood_tables(dpsgd.per_coordinate, 1, dpsgd.sample_rate, sigma)
             self._likelihood += log_likelihoods(y[None], tables)
-            self.scores[:] = beliefs(self._likelihood, tables.factorials)[where]
+            belief = beliefs(self._likelihood, tables.factorials)
+            score[:] = np.tile(belief, dpsgd.per_coordinate)
         else:
-            ratios = log_ratios(y, loads, dpsgd.sample_rate, sigma)
-            self.scores[self._who] += ratios[where[self._who]]
+            ratios = [log_ratios(part, load, dpsgd.sample_rate, sigma) for part, load in bands]
+            add_turned(rows, score, np.concatenate(ratios))
         self.step += 1
         if self.step < dpsgd.steps:
             self._arrange()
@@ -213,10 +250,10 @@ class Canaries:
 
         Active canaries with the scores farthest from 0 are guessed, the first of equal ones.
         """
-        order = np.argsort(-np.abs(self.scores[self._who]), kind="stable")
-        best = self._who[order[: self.guesses]]
+        who, score, _ = self._active
+        order = np.argsort(-np.abs(score), kind="stable")[: self.guesses]
         guess = np.zeros(self.dpsgd.n, dtype=np.int64)
-        guess[best] = np.where(self.scores[best] > 0, 1, -1)
+        guess[who[order]] = np.where(score[order] > 0, 1, -1)
         return guess
 
     def counts(self) -> Counts:
@@ -242,19 +279,6 @@ class Canaries:
             )
         write_scores(path, range(self.dpsgd.n), self.scores, self.included, self.seen)
 
-    def write_released(self, path: Where) -> None:
-        """Write a file for ``oralib conformity``: noisy gradients, coins and places, step by step.
-
-        The canaries must have been made with ``keep=True``.
-        """
-        if not self.keep:
-            raise ValueError("nothing was kept: make the canaries with keep=True")
-        if self.step == 0:
-            raise ValueError("there are no gradients yet: observe has not been called")
-        gradients, places = self._gradients[: self.step], self._places[: self.step]
-        with _check.path("path", path).open("wb") as file:
-            np.savez(file, gradients=gradients, included=self.included, places=places)
-
     def save(self, path: Where) -> None:
         """Write everything needed to resume, with the coins; an earlier file is replaced at once.
 
@@ -266,6 +290,7 @@ class Canaries:
         setting["dpsgd"] = asdict(self.dpsgd)
         setting["dropping"] = None if self.dropping is None else asdict(self.dropping)
         state: dict[str, Any] = {name: getattr(self, name) for name in _STATE_FIELDS}
+        state |= self._active._asdict() | {"sums": self._look.sums, "last": self._look.last}
         with partial.open("wb") as file:
             np.savez(file, setting=json.dumps(setting), **state)
         partial.replace(target)
@@ -278,6 +303,8 @@ class Canaries:
             with source.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 setting = json.loads(str(file["setting"]))
                 state = {name: file[name] for name in _STATE_FIELDS}
+                look = {name: file[name] for name in ("sums", "last")}
+                active = Active(*(file[name] for name in Active._fields))
         except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
             why = "it is cut off, or another program wrote it"
             raise ValueError(f"path must be a file by save, got {path}: {why}") from error
@@ -285,7 +312,8 @@ class Canaries:
             setting["dropping"] = Dropping(**setting["dropping"])
         step = setting.pop("step")
         canaries = cls(DpSgd(**setting.pop("dpsgd")), **setting)
-        _check.store(canaries, step=step, **state)
+        _check.store(canaries, step=step, _active=active, **state)
+        _check.store(canaries._look, **look)
         return canaries
 
     @property
@@ -296,7 +324,13 @@ class Canaries:
     @property
     def seen(self) -> Seen:
         """What they saw of the training so far, for :func:`oralib.audit_scores`."""
-        return Seen(self.noise_seen, self.dpsgd.sigma, self.step, self.dpsgd.steps)
+        dpsgd = self.dpsgd
+        stated = dpsgd.sigma, dpsgd.sample_rate, self.step, dpsgd.steps
+        return Seen(self.way, *stated, self._look.checks(), self.software)
+
+    def expect_noise(self, sigma: float) -> None:
+        """Take this noise multiplier for the stated one, before the first step."""
+        self._look = Look(replace(self.dpsgd, sigma=sigma))
 
     def _likeliest_noise(self) -> tuple[float, float]:
         """The noise that fits best, as a share of the stated one, and how much better it fits."""
@@ -304,24 +338,33 @@ class Canaries:
         return SEEN_NOISE[best], self._fit[best] - self._fit[SEEN_NOISE.index(1.0)]
 
     def _now(self, step: int) -> int:
-        step, steps = _check.integer("step", step), self.dpsgd.steps
-        if self.step == steps:
-            raise ValueError(
-                f"step must be less than {steps}, as planned, got step={step}: write_scores first"
-            )
+        step = _check.integer("step", step)
         if step != self.step:
             raise ValueError(f"step must be {self.step}, the next one, got step={step}")
         return step
 
-    def _learn_noise(self, y: NDArray[np.float64], loads: NDArray[np.int64]) -> None:
-        """Weigh each noise by these gradients; warn once if the stated noise does not fit."""
+    def _rows_of(self, step: int) -> Rows:
+        """How the canaries lie in this step, by public random numbers."""
+        step = self._now(step)
+        if step >= self.dpsgd.steps:
+            raise ValueError(f"step must be less than {self.dpsgd.steps}, as planned, got {step=}")
+        if self._rows is None or self._rows[0] != step:
+            loads, widths = self._loads[step], self._widths
+            turns = np.zeros(loads.sum(), dtype=np.int64)
+            if self.hop:
+                rng = stream(self.public_seed, "canaries", "places", step)
+                each = zip(loads.tolist(), widths.tolist(), strict=True)
+                turns = np.concatenate([rng.integers(0, width, load) for load, width in each])
+            self._rows = step, Rows(loads, widths, turns)
+        return self._rows[1]
+
+    def _learn_noise(self, bands: list[tuple[NDArray[np.float64], int]]) -> None:
+        """Weigh each noise by some of the gradients; warn once if the stated one does not fit."""
         noise = np.maximum(self.dpsgd.sigma * np.array(SEEN_NOISE), _LEAST_NOISE)
-        for load in np.unique(loads).tolist():
+        for y, load in bands:
+            some = y[: _NOISE_COORDINATES // len(bands)]
             first, weight = log_weights(load, self.dpsgd.sample_rate / 2)
-            away = y[loads == load][:, None, None] - first - np.arange(weight.size)
-            logs = weight - 0.5 * (away / noise[:, None]) ** 2
-            self._fit += scipy.special.logsumexp(logs, axis=2).sum(axis=0)
-        self._fit -= y.size * np.log(noise)
+            self._fit += log_mixtures(some, first, weight, noise) - some.size * np.log(noise)
         share, evidence = self._likeliest_noise()
         if evidence > _NOISE_EVIDENCE and not self._warned:
             self._warned = True
@@ -335,10 +378,8 @@ class Canaries:
     def _arrange(self) -> None:
         """Who is active in the next step, in the order of their promise."""
         wanted = int(self._loads[self.step] @ self._widths)
-        if wanted < self._who.size or self._widths.size > 1:
-            order = self._who[by_promise(self.scores[self._who])]
-            self._who, dropped = order[:wanted], order[wanted:]
-            self.scores[dropped] = 0.0
+        if wanted < self._active.who.size or self._widths.size > 1:
+            self._active = by_promise(self._active, wanted)
 
 
 def write_scores(

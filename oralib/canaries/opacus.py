@@ -1,8 +1,20 @@
-"""Canaries in a training run with PyTorch and Opacus: nine lines of your script.
+"""Canaries in a training run with PyTorch and Opacus: two lines of your script, or nine.
 
-Four lines are new, four change, and your own ``DataLoader`` is not needed any more:
+**In the sum** (plans with ``way="sum"``). Two lines, whatever the model, the data and the clipping
+are, per layer and ghost clipping among them:
 
->>> from oralib.canaries.opacus import OpacusAudit  # new  # doctest: +SKIP
+>>> audit = OpacusAudit("plan.json", optimizer=optimizer, seed=1)  # doctest: +SKIP
+>>> audit.canaries.write_scores("scores.csv")  # doctest: +SKIP
+
+The first comes after ``make_private``, the second after the training. In each step the audit adds
+the canaries' gradients, each of one clipping threshold, to a clipped sum of its own, beside those
+of your weights; Opacus adds its noise to all of them, and the audit reads the result. Canaries are
+sampled by the audit, at the rate of the plan. So the noise, the steps and the accountant are under
+test, but neither sampling nor clipping, and your training is what it was.
+
+**As examples** (``way="examples"``). All of it is under test, and the canaries cost what as many
+examples would. Four lines are new, four change, and your own ``DataLoader`` is not needed any more:
+
 >>> audit = OpacusAudit("plan.json", model, data, seed=1)  # new  # doctest: +SKIP
 >>> optimizer = SGD(audit.model.parameters(), lr=0.1 * audit.growth)  # doctest: +SKIP
 >>> model, optimizer, loader = PrivacyEngine().make_private(  # doctest: +SKIP
@@ -19,16 +31,15 @@ The canaries get weights of their own, which are added to your model and used by
 data come first, then the canaries as further examples, which Opacus's sampler draws like all
 others. The gradient of an included canary is three clipping thresholds on its weight and 0
 elsewhere, whatever the loss is, so that Opacus clips it to one. The gradient of any other canary is
-0; it stays in the data, so that the number of examples does not depend on the coins.
+0; it stays in the data, so that the number of examples does not depend on the coins. Nothing inside
+Opacus is changed. Ghost clipping and clipping by layers are not supported in this way.
 
-The training must have as many steps as the plan. Nothing inside Opacus is changed: sampling,
-clipping and noise are all audited. Any optimizer will do, since the audit reads noisy gradients,
-not weights. Ghost clipping and clipping by layers are not supported.
+The training must have as many steps as the plan. Any optimizer will do, since the audit reads noisy
+gradients, not weights.
 """
 
 import os
 from dataclasses import replace
-from math import ceil
 from typing import Any
 from warnings import warn
 
@@ -43,17 +54,21 @@ SIZE = 3.0
 
 
 class OpacusAudit:
-    """A plan, its canaries, your model and your data, on their way through Opacus.
+    """A plan and its canaries, on their way through Opacus.
 
     Parameters
     ----------
     plan : AuditPlan or path
         The plan, or the file that ``oralib plan --out`` wrote.
     model : torch.nn.Module
-        Your model, which must return a tensor with a row for each example.
+        Only for canaries as examples: your model, which must return a tensor with a row for each
+        example.
     data : torch.utils.data.Dataset
-        Your examples, tuples such as an input and a label.
-    seed, public_seed, keep : int, int, bool
+        Only for canaries as examples: your examples, tuples such as an input and a label.
+    optimizer : opacus.optimizers.DPOptimizer
+        Only for canaries in the sum: what ``make_private`` or ``make_private_with_epsilon``
+        returned.
+    seed, public_seed : int
         As in :class:`oralib.Canaries`; for a new training.
     resume : path or None
         A file by ``canaries.save``, to go on after a restart with the canaries as they were, in
@@ -64,25 +79,26 @@ class OpacusAudit:
     canaries : oralib.Canaries
         The canaries: their coins, their scores, and what they saw of the training.
     model : torch.nn.Module
-        Your model with weights for the canaries. It takes two inputs: that of your model, and for
-        each example the number of its canary, -1 for your own examples. Without the second input,
-        as for predictions, it is just your model.
+        As examples: your model with weights for the canaries. It takes two inputs: that of your
+        model, and for each example the number of its canary, -1 for your own examples. Without the
+        second input, as for predictions, it is just your model.
     data : torch.utils.data.Dataset
-        Your examples, and after them the canaries, each with one more entry: which canary it is.
-        The other entries of a canary are copied from your first example and do not matter.
+        As examples: yours, and after them the canaries, each with one more entry: which canary it
+        is. The other entries of a canary are copied from your first example and do not matter.
     loader : torch.utils.data.DataLoader
-        Batches of these data, of a size for which Opacus samples at the rate of the plan.
+        As examples: batches of these data, at the sample rate of the plan. If that is not 1 over an
+        integer, it samples by itself; then give ``make_private`` also ``poisson_sampling=False``.
     """
 
     def __init__(
         self,
         plan: AuditPlan | str | os.PathLike[str],
-        model: Any,
-        data: Any,
+        model: Any = None,
+        data: Any = None,
         *,
+        optimizer: Any = None,
         seed: int | None = None,
         public_seed: int = 0,
-        keep: bool = False,
         resume: str | os.PathLike[str] | None = None,
     ) -> None:
         from oralib.canaries import _torch  # here, as it takes seconds and not everybody has it
@@ -94,35 +110,48 @@ class OpacusAudit:
             self.canaries = Canaries.load(resume)
             self._check_plan(resume)
         elif seed is not None:
-            self.canaries = Canaries.from_plan(
-                self.plan, seed=seed, public_seed=public_seed, keep=keep
+            self.canaries = Canaries.from_plan(self.plan, seed=seed, public_seed=public_seed)
+        self.canaries.software = _torch.SOFTWARE
+        if self.plan.design.way == "sum":
+            if optimizer is None or model is not None or data is not None:
+                raise ValueError(
+                    "give optimizer=, and neither model nor data: the canaries of this plan go "
+                    "into the sum (way='sum')"
+                )
+            self._expect(_torch.checked_optimizer(optimizer, "sum"))
+            _torch.InTheSum(optimizer, self.canaries)
+            return
+        if model is None or data is None or optimizer is not None:
+            raise ValueError(
+                "give model and data, and no optimizer: the canaries of this plan are examples "
+                "(way='examples'), and attach() takes the optimizer"
             )
         self.model = _torch.WithCanaries(model, self.canaries)
         self.data = _torch.CanaryData(data, self.plan.design.dpsgd.n)
-        # Opacus samples at 1 over the number of batches, so the rate must be 1 over an integer.
-        size = ceil(len(self.data) / round(1 / self.plan.design.dpsgd.sample_rate))
-        self.loader = _torch.DataLoader(self.data, batch_size=size)
+        self.loader = _torch.loader_of(self.data, self.plan.design.dpsgd.sample_rate)
 
     def _check_plan(self, resume: Any) -> None:
         """The canaries that go on must be those of the plan; their noise may be the optimizer's."""
         canaries, design = self.canaries, self.plan.design
-        planned = replace(design.dpsgd, sigma=canaries.dpsgd.sigma), design.dropping
-        if (canaries.dpsgd, canaries.dropping, canaries.guesses) != (*planned, self.plan.guesses):
+        planned = replace(design.dpsgd, sigma=canaries.dpsgd.sigma), design.dropping, design.way
+        going_on = canaries.dpsgd, canaries.dropping, canaries.way
+        if (*going_on, canaries.guesses) != (*planned, self.plan.guesses):
             raise ValueError(
                 f"resume must be a file of canaries of this plan, got {resume} with "
-                f"{canaries.dpsgd}, {canaries.dropping} and {canaries.guesses} guesses"
+                f"{canaries.dpsgd}, {canaries.dropping}, way={canaries.way!r} and "
+                f"{canaries.guesses} guesses"
             )
 
     @property
     def growth(self) -> float:
-        """How much larger the data and each batch are with canaries than without.
+        """How much larger the data and each batch are with canaries as examples than without.
 
         Batches are averaged, so SGD needs a learning rate that is this much larger.
         """
-        return len(self.data) / (len(self.data) - self.data.n)
+        return 1.0 if self.plan.design.way == "sum" else len(self.data) / len(self.data.data)
 
     def attach(self, model: Any, optimizer: Any, loader: Any) -> None:
-        """Show each noisy gradient to the canaries.
+        """Show each noisy gradient to canaries that are examples.
 
         All three arguments are those that ``make_private`` or ``make_private_with_epsilon``
         returned. If the optimizer states another noise multiplier than the plan, and the claim
@@ -130,43 +159,29 @@ class OpacusAudit:
         """
         from oralib.canaries import _torch
 
+        if self.plan.design.way == "sum":
+            raise ValueError("attach is for canaries as examples; this plan's are in the sum")
         inner = self.model
         if not any(module is inner for module in model.modules()):
             raise ValueError(f"model must contain that of the audit, got {type(model).__name__}")
-        if type(optimizer) is not _torch.DPOptimizer:
-            raise TypeError(
-                "optimizer must be a DPOptimizer by make_private with grad_sample_mode='hooks' and "
-                f"clipping='flat', got {type(optimizer).__name__}"
-            )
+        sigma = _torch.checked_optimizer(optimizer, "examples")
         stated = self.plan.design.dpsgd.sample_rate
         rate = getattr(loader, "sample_rate", 1 / len(loader))
         if abs(rate / stated - 1) > 0.01:
             raise ValueError(
                 f"loader must sample at the rate of the plan, {stated:g}, got {rate:g}: give "
-                "make_private the loader of the audit"
+                "make_private the loader of the audit, and poisson_sampling=False if that rate is "
+                "not 1 over an integer"
             )
         if not isinstance(loader, _torch.DPDataLoader):
             raise ValueError(
                 "loader must draw Poisson samples, as the claim assumes: use the one that "
                 f"make_private returns, with poisson_sampling=True, got {type(loader).__name__}"
             )
-        self._expect(float(optimizer.noise_multiplier))
+        self._expect(sigma)
         inner.push = SIZE * float(optimizer.max_grad_norm)
         inner.loss_is_mean = optimizer.loss_reduction == "mean"
-        before, canaries, weight = optimizer.step_hook, self.canaries, inner.coordinates.weight
-
-        def hook(stepping: Any) -> None:
-            if before is not None:  # the accountant of the privacy engine
-                before(stepping)
-            batch = stepping.expected_batch_size * stepping.accumulated_iterations
-            canaries.observe(
-                canaries.step,
-                weight.grad.detach().double().cpu().numpy()[:, 0],
-                clip=float(stepping.max_grad_norm),
-                batch=batch if inner.loss_is_mean else 1.0,
-            )
-
-        optimizer.attach_step_hook(hook)
+        _torch.show_gradients(optimizer, self.canaries, inner.coordinates.weight)
 
     def _expect(self, sigma: float) -> None:
         """Let the canaries expect the noise that the optimizer states, if it fits the claim."""
@@ -176,12 +191,11 @@ class OpacusAudit:
         stated = replace(self.plan.design.dpsgd, sigma=max(sigma, SIGMA_RANGE[0]))
         run = claim.delta, stated.steps, stated.sample_rate
         certified = certified_epsilon(stated.sigma, *run, accountant="pld")
-        if certified <= 1.02 * claim.epsilon:  # accountants differ a little
-            self.canaries.dpsgd = stated
-            return
-        warn(
-            f"optimizer adds noise with multiplier {sigma:g}, by which the training is "
-            f"({certified:.3g}, {claim.delta:g})-DP; the claim is {claim.epsilon:g}, and the plan "
-            f"is for a noise multiplier of {planned:g}",
-            stacklevel=3,
-        )
+        self.canaries.expect_noise(stated.sigma)
+        if certified > 1.02 * claim.epsilon:  # accountants differ a little
+            warn(
+                f"optimizer adds noise with multiplier {sigma:g}, by which the training is "
+                f"({certified:.3g}, {claim.delta:g})-DP; the claim is {claim.epsilon:g}, and the "
+                f"plan is for a noise multiplier of {planned:g}",
+                stacklevel=3,
+            )

@@ -18,10 +18,8 @@ from oralib.scores.columns import ScoreFile
 from oralib.scores.page import page
 
 #: The exit status of a verdict.
-STATUS = {"not refuted": 0, "refuted": 1, "invalid": 2, "cannot test": 3}
-
-#: The status if the claim is not refuted, but the canaries saw another noise than the stated one.
-NOT_AS_STATED = 4
+STATUS = {"not refuted": 0, "no claim": 0, "refuted": 1, "invalid": 2, "cannot test": 3}
+STATUS |= {"unlike": 4}
 
 
 def add(commands: Commands) -> None:
@@ -33,8 +31,8 @@ def add(commands: Commands) -> None:
         "columns score and included, or guess and truth, and an optional column id. The exit "
         "status is 0 if --claim is not refuted (or not given), 1 if it is refuted, 2 if the audit "
         "cannot be made or is not valid, 3 if the audit cannot test the claim because no outcome "
-        "would have refuted it, and 4 if the claim is not refuted but oralib's own canaries saw "
-        "that the training does not look like the stated one.",
+        "would have refuted it, and 4 if the claim is not refuted but the training looks unlike the "
+        "stated one to oralib's own canaries.",
         epilog="A separate fair coin must have decided whether each canary was included; if "
         "exactly half of them were included by arrangement, say --coins balanced. Coins are 1 or "
         "0, true or false, yes or no, or 1 or -1. A high score says that the canary seems to have "
@@ -115,8 +113,7 @@ def run(chosen: argparse.Namespace) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the report says the same
             audit = _audit(file, chosen) if chosen.plan is None else _audit_by_plan(file, chosen)
-    verdict = None if audit.claim is None else audit.verdict()
-    if verdict == "cannot test":
+    if audit.status == "cannot test":
         most, best = max(audit.grid, default=audit.r), rounded_down(audit.best_bound)
         only = f"warning: even {most:,} right of {most:,} guesses would only show {best}"
         print(f"{only}, so this audit cannot test a claim of ε = {audit.claim:g}", file=sys.stderr)
@@ -153,10 +150,7 @@ def run(chosen: argparse.Namespace) -> int:
             print(f"written   {chosen.out}")
     if audit.problem:
         print(f"error: {audit.problem}", file=sys.stderr)
-        return 2
-    if verdict in (None, "not refuted") and audit.seen is not None and not audit.seen.as_stated:
-        return NOT_AS_STATED
-    return 0 if verdict is None else STATUS[verdict]
+    return STATUS[audit.status]
 
 
 def _audit_by_plan(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:

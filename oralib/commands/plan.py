@@ -2,11 +2,10 @@
 
 import argparse
 import sys
-from dataclasses import replace
 
-from oralib._types import AIMS
+from oralib._types import AIMS, WAYS
 from oralib.commands.common import Commands, path
-from oralib.planning import expected_outcomes, plan_audit, plan_black_box
+from oralib.planning import plan_audit, plan_black_box
 
 
 def add(commands: Commands) -> None:
@@ -56,6 +55,14 @@ def add(commands: Commands) -> None:
         help="bound (the default): the largest bound on an honest training run; refute: refute the "
         "claim if the noise is much smaller than stated (the plan says how much)",
     )
+    option(
+        "--way",
+        choices=WAYS,
+        default="sum",
+        help="how canaries come into the training: sum (the default), into the clipped sum of "
+        "gradients just before the noise, which costs nothing; examples, among your data, which "
+        "costs as much as other examples but tests sampling and clipping, too",
+    )
     black = "for a training run that shows only its last model, by a claim and a number of canaries"
     option("--black-box", action="store_true", help=black)
     option("--trials", type=int, default=40, help="number of simulated audits, by default 40")
@@ -86,24 +93,7 @@ def run(chosen: argparse.Namespace) -> int:
     skipped = ("command", "out", "black_box")
     options = {name: value for name, value in vars(chosen).items() if name not in skipped}
     plan = plan_audit(**options)
-    if (trials := plan.forecast.trials) > 0:
-        outcomes = expected_outcomes(plan, trials=min(trials, 20), seed=chosen.seed)
-        plan = replace(plan, forecast=replace(plan.forecast, outcomes=outcomes))
     if chosen.out is not None:
         plan.save(chosen.out)
     print(plan)
-    if chosen.out is not None:
-        print(f"\nThe plan is in {chosen.out}. With Opacus, begin with\n")
-        print(f'audit = oralib.canaries.opacus.OpacusAudit("{chosen.out}", model, data, seed=...)')
-        print("\nand this does the same as the last command:\n")
-        print(f"oralib audit scores.csv --plan {chosen.out}")
-    if trials:
-        trials = outcomes[0].trials
-        print(f"\nWhat to expect, from {trials} simulated audits of each kind, ± standard error:\n")
-        print(f"{'bug':<28}{f'right of {plan.guesses}':>16}{'bound':>16}{'share refuted':>16}")
-        for outcome in outcomes:
-            right = f"{outcome.right:.1f} ± {outcome.right_se:.1f}"
-            bound = f"{outcome.bound:.2f} ± {outcome.bound_se:.2f}"
-            refuted = f"{outcome.refuted:.2f} ± {outcome.refuted_se:.2f}"
-            print(f"{outcome.bug:<28}{right:>16}{bound:>16}{refuted:>16}")
     return 0

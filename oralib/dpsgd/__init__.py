@@ -16,22 +16,14 @@ fixed in advance:
 - :mod:`~oralib.dpsgd.likelihood`: the most likely guess, from the sum or from all steps;
 - :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped;
 - :mod:`~oralib.dpsgd.prediction`: how many of its guesses are right, without a simulation.
-
-A training that was actually run:
-
-- :mod:`~oralib.dpsgd.released`: scores of canaries from its published weights;
-- :mod:`~oralib.dpsgd.conformity`: whether it looks like the stated one.
 """
 
-from oralib.dpsgd.conformity import Conformity, conformity
 from oralib.dpsgd.hopping import simulate_hopping
 from oralib.dpsgd.likelihood import simulate_likelihood
-from oralib.dpsgd.released import canary_scores, noisy_gradients
 from oralib.dpsgd.setting import DpSgd, Dropping
 from oralib.dpsgd.single_step import simulate_single_step
 from oralib.dpsgd.sums import simulate_dpsgd
 from oralib.dpsgd.training import run_dpsgd
 
-__all__ = ["Conformity", "DpSgd", "Dropping", "canary_scores", "conformity", "noisy_gradients"]
-__all__ += ["run_dpsgd", "simulate_dpsgd", "simulate_hopping", "simulate_likelihood"]
-__all__ += ["simulate_single_step"]
+__all__ = ["DpSgd", "Dropping", "run_dpsgd", "simulate_dpsgd", "simulate_hopping"]
+__all__ += ["simulate_likelihood", "simulate_single_step"]

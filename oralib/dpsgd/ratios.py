@@ -56,6 +56,16 @@ def log_mixture(y: float, first: int, weight: Array, noise: float) -> float:
 
 
 @jit
+def log_mixtures(y: Array, first: int, weight: Array, noises: Array) -> Array:
+    """The sum of :func:`log_mixture` over all y, for each of several noises."""
+    total = np.zeros(noises.size)
+    for i in range(noises.size):
+        for each in y:
+            total[i] += log_mixture(each, first, weight, noises[i])
+    return total
+
+
+@jit
 def interpolate(values: Array, low: float, step: float, y: float) -> float:
     """A table's value at y, linear between its points and beyond its ends."""
     x = (y - low) / step
@@ -100,15 +110,11 @@ def _log_ratios(
 
 
 def log_ratios(
-    y: NDArray[np.float64], loads: NDArray[np.int64], sample_rate: float, sigma: float
+    y: NDArray[np.float64], load: int, sample_rate: float, sigma: float
 ) -> NDArray[np.float64]:
-    """What the noisy gradient of each coordinate says about one of its canaries."""
-    ratios = np.empty(y.size)
-    for load in np.unique(loads).tolist():
-        low, step, values, _ = ratio_table(load, sample_rate, sigma)
-        here = loads == load
-        ratios[here] = _interpolate_all(values, low, step, y[here])
-    return ratios
+    """What noisy gradients of coordinates with ``load`` canaries say about one of them."""
+    low, step, values, _ = ratio_table(load, sample_rate, sigma)
+    return np.asarray(_interpolate_all(values, low, step, y))
 
 
 @jit

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oralib._types import Way
 from oralib.bounds import epsilon_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.dpsgd.prediction import predicted_accuracy
@@ -15,7 +16,7 @@ from oralib.dpsgd.prediction import predicted_accuracy
 PER_COORDINATE = (2, 4, 8, 16, 24, 32, 48, 64, 100, 150)
 
 #: Simulated audits move at most this many canaries in total, which takes seconds.
-_MOVES = 2e8
+_MOVES = 4e8
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Design:
-    """A training with canaries, and how they are dropped; None if they all stay active.
+    """A training with canaries, how they are dropped (None if not), and their way into it.
 
     Examples
     --------
@@ -45,6 +46,7 @@ class Design:
 
     dpsgd: DpSgd
     dropping: Dropping | None
+    way: Way = "sum"
 
     @property
     def active_at_the_end(self) -> int:
@@ -74,18 +76,19 @@ class Design:
         return low + (right - floor) * (high - low)
 
 
-def designs(training: DpSgd, canaries: int) -> Iterator[Design]:
+def designs(training: DpSgd, canaries: int, way: Way) -> Iterator[Design]:
     """Designs with at most this many canaries: one on each coordinate or on fewer, or several."""
     d, alone = training.d, min(training.d, canaries)
-    yield Design(replace(training, n=alone), None)
+    yield Design(replace(training, n=alone), None, way)
     while alone >= 2000:
         alone //= 2
-        yield Design(replace(training, n=alone), None)
+        yield Design(replace(training, n=alone), None, way)
     for s in PER_COORDINATE:
         if s * d <= canaries:
             crowd = replace(training, n=s * d)
-            yield Design(crowd, None)
+            yield Design(crowd, None, way)
             for final in (1.0, 2.0, 4.0):
                 if final < s:
                     # The shape of the best schedule that we found in the paper's main setting.
-                    yield Design(crowd, Dropping(final, until=0.9, bend=1.65, crowding=(3.0, 20.0)))
+                    dropping = Dropping(final, until=0.9, bend=1.65, crowding=(3.0, 20.0))
+                    yield Design(crowd, dropping, way)

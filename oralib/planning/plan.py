@@ -4,18 +4,21 @@ import json
 import os
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
-from math import isnan, nan
+from math import copysign, isnan, nan, sqrt
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from oralib import _check
 from oralib._text import confidence, paragraphs, short
+from oralib._types import WAYS
+from oralib.accounting import certified_epsilon
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.planning.designs import Claim, Design
-from oralib.scores import ScoreAudit, Seen, audit_scores
+from oralib.scores import Check, ScoreAudit, Seen, audit_scores
 
 #: The format of plan.json.
 FORMAT = 1
@@ -52,28 +55,28 @@ class Forecast:
     ----------
     predicted : float
         The bound that the prediction expects of an honest training run.
-    bound, bound_se, trials : float, float, int
-        The mean bound of simulated audits, its standard error, and how many there were; nan, nan
-        and 0 if they would take too long.
     noise, refuted : float
         The share of the stated noise at which the plan is to refute the claim, and the share of
         simulated audits that do so there; 1 and nan if it aims for the largest bound.
     outcomes : tuple of Outcome
-        What to expect of an honest run and of bugs, by ``expected_outcomes``; may be empty.
+        What to expect of an honest run and of bugs, by ``expected_outcomes``; empty if simulated
+        audits would take too long.
 
     Examples
     --------
-    >>> Forecast(predicted=0.98).trials
-    0
+    >>> Forecast(predicted=0.98).outcomes
+    ()
     """
 
     predicted: float
-    bound: float = nan
-    bound_se: float = nan
-    trials: int = 0
     noise: float = 1.0
     refuted: float = nan
     outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def honest(self) -> Outcome | None:
+        """What to expect of an honest training run, by simulated audits."""
+        return next((outcome for outcome in self.outcomes if outcome.bug == "none"), None)
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,8 @@ class AuditPlan:
     --------
     >>> from oralib import plan_audit
     >>> plan = plan_audit(2.0, 1e-5, d=100, steps=20, sample_rate=0.1, trials=0)
-    >>> plan.design.dpsgd.d, plan.claim.delta, plan.forecast.trials
-    (100, 1e-05, 0)
+    >>> plan.design.dpsgd.d, plan.claim.delta, plan.design.way
+    (100, 1e-05, 'sum')
     >>> round(plan.best, 2)  # with every guess right
     4.19
     """
@@ -145,7 +148,31 @@ class AuditPlan:
             side="farthest",
             seen=seen,
         )
+        if seen is not None:
+            audit = replace(audit, seen=self._compared(audit.v, seen))
         return replace(audit, notes=(*self._notes(seen), *audit.notes))
+
+    def _compared(self, v: int, seen: Seen) -> Seen:
+        """What was seen, with its noise and the right guesses compared with what the plan says."""
+        honest, claim, sigma = self.forecast.honest, self.claim, self.design.dpsgd.sigma
+        if abs(seen.sigma / sigma - 1) > 0.01:
+            run = claim.delta, seen.planned, seen.sample_rate
+            certified = certified_epsilon(seen.sigma, *run, accountant="pld")
+            if certified <= 1.02 * claim.epsilon:  # accountants differ a little
+                return seen
+            doubt = f"its σ = {seen.sigma:g} gives ε = {certified:.3g}, more than is claimed"
+            return replace(seen, doubts=(*seen.doubts, doubt))
+        if honest is None or seen.steps != seen.planned:
+            return seen
+        share = (honest.right + 1) / (self.guesses + 2)
+        of_coins = self.guesses * share * (1 - share)  # simulated audits may all agree by chance
+        variance = max(honest.trials * honest.right_se**2, of_coins)
+        error = sqrt(variance * (1 + 1 / honest.trials))
+        away = (v - honest.right) / error
+        tail = max(float(scipy.special.stdtr(honest.trials - 1, -abs(away))), 1e-300)
+        z = copysign(-float(scipy.special.ndtri(tail)), away)
+        check = Check("guesses", v / honest.right, error / honest.right, z)
+        return replace(seen, checks=(*seen.checks, check))
 
     def _notes(self, seen: Seen | None) -> list[str]:
         """Which plan it was, whether the training fits it, and which bugs it would have found."""
@@ -185,6 +212,7 @@ class AuditPlan:
                 fields.pop(name) for name in ("digest", "design", "forecast")
             )
             dropping = design["dropping"]
+            _check.one_of("way", design["way"], WAYS)
             outcomes = tuple(Outcome(**outcome) for outcome in forecast.pop("outcomes"))
             numbers: dict[str, Any] = {
                 name: nan if value is None else value for name, value in forecast.items()
@@ -192,7 +220,9 @@ class AuditPlan:
             plan = cls(
                 claim=Claim(**fields.pop("claim")),
                 design=Design(
-                    DpSgd(**design["dpsgd"]), None if dropping is None else Dropping(**dropping)
+                    DpSgd(**design["dpsgd"]),
+                    None if dropping is None else Dropping(**dropping),
+                    design["way"],
                 ),
                 forecast=Forecast(**numbers, outcomes=outcomes),
                 **fields,
@@ -213,7 +243,8 @@ class AuditPlan:
         return float(valid_lower_bound(counts, beta=claim.beta, delta=claim.delta))
 
     def __str__(self) -> str:
-        return "\n".join([*_doubts(self), paragraphs(_rows(self)), "", *_commands(self)])
+        rows = paragraphs(_rows(self))
+        return "\n".join([*_doubts(self), rows, "", *_script(self), *_outcomes(self)])
 
 
 def _without_nan(fields: Any) -> Any:
@@ -226,16 +257,12 @@ def _without_nan(fields: Any) -> Any:
 def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
     """What to do and what to expect, each with a label."""
     words = (
-        "A coordinate is a weight of the model whose noisy gradient you see in each step; "
-        "oralib.canaries adds such weights to a model. A canary is an example that you make: "
-        "its gradient is the clipping threshold on one coordinate, and 0 elsewhere."
+        "A coordinate is a weight that the audit adds, and whose noisy gradient it sees in each "
+        "step. A canary is an example that the audit makes: its gradient is the clipping threshold "
+        "on one coordinate, and 0 elsewhere."
     )
-    claim, forecast, sigma = plan.claim, plan.forecast, plan.design.dpsgd.sigma
+    claim, design, sigma = plan.claim, plan.design, plan.design.dpsgd.sigma
     claimed = f"({claim.epsilon:g}, {short(claim.delta)})-DP: noise multiplier {sigma:.4f}"
-    bound, seen = f"a bound of about {forecast.predicted:.2f} by prediction", "not simulated here"
-    if forecast.trials:
-        seen = f"{forecast.bound:.3f} ± {forecast.bound_se:.3f}, the mean of {forecast.trials} "
-        seen += "simulated audits"
     valid = (
         f"with {confidence(claim.beta)} for any run that is (ε, δ)-DP, by the exact p-value: the "
         "number of guesses is fixed in advance"
@@ -244,12 +271,36 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
     return [
         ("words", words),
         ("claim", claimed),
-        *_canaries(plan.design),
+        ("way in", _ways(plan)),
+        *_canaries(design),
         ("guess", guess),
-        ("expect", f"of an honest training run {bound}; {seen}"),
+        ("expect", _expected(plan)),
         ("at best", f"a bound of {plan.best:.2f}, if every guess is right{_meaning(plan)}"),
         ("valid", valid),
     ]
+
+
+def _ways(plan: AuditPlan) -> str:
+    """How the canaries come into the training, what that costs, and what they then cannot see."""
+    n = plan.design.dpsgd.n
+    if plan.design.way == "sum":
+        return (
+            "the clipped sum of gradients, just before the training's own noise: the training "
+            "gets no longer. Bugs in sampling and clipping cannot be seen; --way examples sees them"
+        )
+    return (
+        f"as {n:,} examples among yours, which tests sampling and clipping, too: with N examples "
+        f"of your own each step takes (N + {n})/N times as long, and so must be the learning rate "
+        "of SGD, since the mean gradient is diluted"
+    )
+
+
+def _expected(plan: AuditPlan) -> str:
+    honest, predicted = plan.forecast.honest, f"a bound of about {plan.forecast.predicted:.2f}"
+    if honest is None:
+        return f"{predicted} (predicted, not simulated), if the training is honest"
+    simulated = f"{honest.bound:.3f} ± {honest.bound_se:.3f} ({honest.trials} simulated audits)"
+    return f"{predicted} (predicted), or {simulated}, if the training is honest"
 
 
 def _canaries(design: Design) -> list[tuple[str, str]]:
@@ -263,17 +314,18 @@ def _canaries(design: Design) -> list[tuple[str, str]]:
         evenly = ", as many on each coordinate as on any other" if dropping is None else ""
         rows.append(("place", f"drawn again in each step, by public random numbers{evenly}"))
     if dropping is None:
-        return [*rows, ("drop", "none")]
+        return rows
     active, steps = dropping.active(dpsgd), dpsgd.steps
     quarters = sorted({0, steps // 4, steps // 2, 3 * steps // 4, steps - 1})
     falls = ", ".join(f"{active[t]:,} in step {t + 1}" for t in quarters)
     loads, second = dropping.loads(dpsgd), min(2, steps)
-    most, least = loads[second - 1].max(), loads[second - 1].min()
-    crowds = f"{most} on a coordinate in step {second}, against {least} of the most promising"
+    most, least = (f"{loads[second - 1].max()}", f"{loads[second - 1].min()}")
+    crowds = f"undecided canaries share: {most} on a coordinate in step {second}"
     if steps > second:
-        crowds += f"; {loads[-1].max()} against {loads[-1].min()} in step {steps}"
+        crowds, least = f"{crowds}, {loads[-1].max()} in step {steps}", f"{least}, then "
+        least += f"{loads[-1].min()}"
     rows.append(("drop", f"those with scores nearest to 0; active: {falls}"))
-    return [*rows, ("crowd", f"the undecided: {crowds}")]
+    return [*rows, ("crowd", f"{crowds}; promising ones have {least}")]
 
 
 def _doubts(plan: AuditPlan) -> list[str]:
@@ -289,7 +341,8 @@ def _doubts(plan: AuditPlan) -> list[str]:
         f"{why}. This looks for one that can:",
         "",
         f"oralib plan --aim refute --epsilon {claim.epsilon:g} --delta {short(claim.delta)} \\",
-        f"    --steps {dpsgd.steps} --sample-rate {dpsgd.sample_rate:g} --sigma {dpsgd.sigma:g}",
+        f"    --steps {dpsgd.steps} --sample-rate {dpsgd.sample_rate:g} --sigma {dpsgd.sigma:g} "
+        f"--way {plan.design.way}",
         "",
     ]
 
@@ -304,34 +357,49 @@ def _meaning(plan: AuditPlan) -> str:
             f"; made to refute {epsilon:g} if the noise is {forecast.noise:g} of what is stated, "
             f"as {forecast.refuted:.0%} of simulated audits do"
         )
-    return f", more than the claimed {epsilon:g}"
+    return f", which would refute the claim of {epsilon:g}"
 
 
-def _commands(plan: AuditPlan) -> list[str]:
+#: What to write into a script, by the way in.
+_SCRIPTS = {
+    "sum": """\
+from oralib.canaries.opacus import OpacusAudit
+audit = OpacusAudit("plan.json", optimizer=optimizer, seed=...)  # after make_private
+...
+audit.canaries.write_scores("scores.csv")  # after the training""",
+    "examples": """\
+from oralib.canaries.opacus import OpacusAudit
+audit = OpacusAudit("plan.json", model, data, seed=...)  # before make_private, see its help
+...
+audit.canaries.write_scores("scores.csv")  # after the training""",
+}
+
+
+def _script(plan: AuditPlan) -> list[str]:
     """What to write into the script of the training, and what to call after it."""
-    claim, dpsgd, dropping = plan.claim, plan.design.dpsgd, plan.design.dropping
-    dropped = "" if dropping is None else f"\n    dropping={dropping!r},"
-    hop = "\n    hop=False," if dpsgd.per_coordinate == 1 else ""
-    beta = "" if claim.beta == 0.05 else f" --beta {short(claim.beta)}"
-    options = f"--side farthest --guesses {plan.guesses} --delta {short(claim.delta)}{beta}"
+    loop = "oralib.Canaries.from_plan(plan, seed=...), see help(oralib.canaries)"
     return [
-        "In the script of the training:",
+        "Save the plan (--out plan.json) before the training. With Opacus:",
         "",
-        "from oralib import DpSgd, Dropping",
-        "from oralib.canaries import Canaries",
-        "canaries = Canaries(",
-        f"    {dpsgd!r},",
-        f"    guesses={plan.guesses},{dropped}{hop}",
-        "    seed=...,  # a number of your own, which nobody else knows",
-        ")",
+        _SCRIPTS[plan.design.way],
         "",
-        "In each step canaries.places(step) says where they are, and canaries.observe(",
-        "step, gradient) takes the noisy gradient; oralib.canaries.opacus does both for",
-        "Opacus.",
-        "Canaries join your batches, which dilutes the mean gradient: multiply the",
-        f"learning rate of SGD by (N + {dpsgd.n})/N, N your examples.",
-        'After the last step, canaries.write_scores("scores.csv"), and then:',
+        f"In a loop of your own: {loop}.",
+        "Then",
         "",
-        f"oralib audit scores.csv {options} \\",
-        f"    --claim {claim.epsilon:g}",
+        "oralib audit scores.csv --plan plan.json --out audit",
     ]
+
+
+def _outcomes(plan: AuditPlan) -> list[str]:
+    """The table of what to expect, if audits were simulated."""
+    if not plan.forecast.outcomes:
+        return []
+    trials = plan.forecast.outcomes[0].trials
+    lines = ["", f"What to expect, from {trials} simulated audits of each kind, ± standard error:"]
+    lines += ["", f"{'bug':<24}{f'right of {plan.guesses}':>18}{'bound':>16}{'refuted':>16}"]
+    for each in plan.forecast.outcomes:
+        right = f"{each.right:.1f} ± {each.right_se:.1f}"
+        bound = f"{each.bound:.2f} ± {each.bound_se:.2f}"
+        refuted = f"{each.refuted:.2f} ± {each.refuted_se:.2f}"
+        lines.append(f"{each.bug:<24}{right:>18}{bound:>16}{refuted:>16}")
+    return lines

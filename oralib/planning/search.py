@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from math import nan, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,25 +10,33 @@ from tqdm import tqdm
 
 from oralib import _check
 from oralib._rounding import first_largest
-from oralib._types import AIMS, Aim
+from oralib._types import AIMS, WAYS, Aim, Way
 from oralib.accounting import ACCOUNTANTS, certified_epsilon, noise_multiplier
 from oralib.bounds import valid_lower_bound
-from oralib.dpsgd import DpSgd, simulate_hopping
+from oralib.dpsgd import DpSgd
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.planning.designs import Claim, Design, designs
 from oralib.planning.plan import AuditPlan, Forecast, Outcome
 from oralib.planning.refute import NoRefutationError, coordinates_to_refute, find_refutation
+from oralib.scores.seen import SEES
 
 #: Numbers of guesses to choose from for the largest bound.
 GUESSES = (50, 70, 100, 150, 200, 250, 300, 350, 400, 500, 600, 800, 1000, 1500, 2000, 3000, 5000)
 
-#: What may be wrong with a training run: its share of the stated noise, and the size of a canary's
-#: gradient, in clipping thresholds.
+
+class Bug(NamedTuple):
+    """What may be wrong with a training run: in which part of it, and how it then looks."""
+
+    part: str
+    noise: float = 1.0  # as a share of the stated one
+    norm: float = 1.0  # of a canary's gradient, in clipping thresholds
+
+
 BUGS = {
-    "none": (1.0, 1.0),
-    "half the noise": (0.5, 1.0),
-    "a tenth of the noise": (0.1, 1.0),
-    "no clipping": (1.0, 3.0),
+    "none": Bug("noise"),
+    "half the noise": Bug("noise", noise=0.5),
+    "a tenth of the noise": Bug("noise", noise=0.1),
+    "no clipping": Bug("clipping", norm=3.0),
 }
 
 #: How often a plan to refute may double its coordinates.
@@ -36,6 +44,9 @@ _DOUBLINGS = 4
 
 #: By default no more canaries than this are planned.
 MOST_CANARIES = 10**6
+
+#: The weights, and at most the canaries, of a plan for a large bound in which both are free.
+FREE = 100_000, 800_000
 
 
 def plan_audit(
@@ -50,6 +61,7 @@ def plan_audit(
     sigma: float | None = None,
     accountant: str = "rdp",
     aim: Aim = "bound",
+    way: Way = "sum",
     trials: int = 40,
     seed: int = 0,
 ) -> AuditPlan:
@@ -60,8 +72,9 @@ def plan_audit(
     epsilon, delta : float
         The claim; if ε is None it is what the accountant computes from the noise.
     d : int or None
-        The coordinates for the canaries, weights that you add to the model; by default enough to
-        refute the claim for most bugs of :func:`expected_outcomes`, if that is the aim.
+        The coordinates for the canaries, weights that the audit adds. By default enough to refute
+        the claim for most bugs of :func:`expected_outcomes`, if that is the aim; for a large bound
+        100,000, with at most 800,000 canaries, if they go into the sum and so cost nothing.
     steps, sample_rate : int, float
         The training, as in :class:`oralib.DpSgd`.
     beta : float
@@ -74,8 +87,12 @@ def plan_audit(
     aim : str
         ``"bound"``, the largest bound for an honest run; or ``"refute"``, to refute the claim
         if the noise is half of what is stated, or the largest share below that which will do.
+    way : str
+        How canaries come into the training, as in :class:`oralib.Canaries`: ``"sum"`` costs
+        nothing, and ``"examples"`` as much computation as other examples, but tests sampling and
+        clipping too.
     trials, seed : int
-        Simulated audits, to say what to expect; with fewer than two there are none.
+        Simulated audits of each kind, to say what to expect; with fewer than two there are none.
 
     Examples
     --------
@@ -89,46 +106,55 @@ def plan_audit(
     trials, seed = _check.integer("trials", trials, 0, 10**6), _check.seed(seed)
     _check.one_of("accountant", accountant, ACCOUNTANTS)
     _check.one_of("aim", aim, AIMS)
+    _check.one_of("way", way, WAYS)
     epsilon, training = _claimed(epsilon, sigma, delta, accountant, steps, sample_rate)
     claim = Claim(epsilon, delta, beta)
     if canaries is not None:
         canaries = _check.integer("canaries", canaries, 1)
-    if d is not None:
+    if d is None and aim == "bound":
+        if way == "examples":
+            raise ValueError(
+                "d must be given for aim='bound' and way='examples', got d=None: the larger, the "
+                "better"
+            )
+        d, canaries = FREE[0], FREE[1] if canaries is None else canaries
+    if d is None:
+        plan = _plan_with_enough_coordinates(training, claim, canaries, way, seed)
+    else:
         training = replace(training, d=_check.integer("d", d, 1, 10**8))
-        return _plan(training, claim, canaries, aim, trials, seed)
-    if aim == "bound":
-        raise ValueError("d must be given for aim='bound', got d=None: the larger, the better")
-    return _plan_with_enough_coordinates(training, claim, canaries, trials, seed)
+        plan = _plan(training, claim, canaries, aim, way, seed)
+    if plan.design.affordable(trials):
+        outcomes = expected_outcomes(plan, trials=trials, seed=seed)
+        forecast = replace(plan.forecast, outcomes=outcomes)
+        if aim == "refute":  # as often as the table says, which more audits made
+            (refuted,) = (each.refuted for each in outcomes if each.bug == _less(forecast.noise))
+            forecast = replace(forecast, refuted=refuted)
+        plan = replace(plan, forecast=forecast)
+    return plan
 
 
 def _plan(
-    training: DpSgd, claim: Claim, canaries: int | None, aim: Aim, trials: int, seed: int
+    training: DpSgd, claim: Claim, canaries: int | None, aim: Aim, way: Way, seed: int
 ) -> AuditPlan:
     """The best plan for a number of coordinates."""
-    tried = list(designs(training, canaries or min(150 * training.d, MOST_CANARIES)))
+    tried = list(designs(training, canaries or min(150 * training.d, MOST_CANARIES), way))
     noise, refuted = 1.0, nan
     if aim == "bound":
         design, k = _largest_bound(tried, claim)
     else:
         design, k, noise, refuted = find_refutation(tried, claim, seed)
     forecast = Forecast(float(design.bounds(np.array([k]), claim)[0]), noise=noise, refuted=refuted)
-    if trials := design.affordable(trials):
-        counts = simulate_hopping(
-            design.dpsgd, k, dropping=design.dropping, trials=trials, seed=seed
-        )
-        bound, error = mean(valid_lower_bound(counts, beta=claim.beta, delta=claim.delta))
-        forecast = replace(forecast, bound=bound, bound_se=error, trials=trials)
     return AuditPlan(claim, design, k, forecast)
 
 
 def _plan_with_enough_coordinates(
-    training: DpSgd, claim: Claim, canaries: int | None, trials: int, seed: int
+    training: DpSgd, claim: Claim, canaries: int | None, way: Way, seed: int
 ) -> AuditPlan:
     """Double the coordinates until nine of ten audits refute the claim, for most bugs."""
     d = coordinates_to_refute(training, claim)
     for left in range(_DOUBLINGS, -1, -1):
         try:
-            plan = _plan(replace(training, d=d), claim, canaries, "refute", trials, seed)
+            plan = _plan(replace(training, d=d), claim, canaries, "refute", way, seed)
         except NoRefutationError:
             if not left:
                 raise
@@ -144,8 +170,9 @@ def _plan_with_enough_coordinates(
 def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tuple[Outcome, ...]:
     """What an audit with this plan would show for an honest training run, and for some with bugs.
 
-    The guesser sees from the gradients how much noise there is, as :class:`oralib.Canaries` does.
-    Without clipping a canary's gradient is three times as large as with it.
+    Only bugs that canaries can see by their way into the training are listed. The guesser sees from
+    the gradients how much noise there is, as :class:`oralib.Canaries` does. Without clipping a
+    canary's gradient is three times as large as with it.
 
     Parameters
     ----------
@@ -157,7 +184,7 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
     Examples
     --------
     >>> plan = plan_audit(1.0, 1e-5, d=500, steps=20, sample_rate=0.1, trials=0)
-    >>> honest, _, wrong, _ = expected_outcomes(plan, trials=4)
+    >>> honest, _, wrong = expected_outcomes(plan, trials=4)
     >>> wrong.bug, honest.refuted, wrong.bound > honest.bound
     ('a tenth of the noise', 0.0, True)
     """
@@ -165,11 +192,12 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
     trials = _check.integer("trials", trials, 2, 10**6)
     claim, noise = plan.claim, plan.forecast.noise
     options = {"trials": max(2, plan.design.affordable(trials)), "seed": seed}
-    bugs = dict(BUGS)
-    if (noise, 1.0) not in bugs.values():
-        bugs[f"{noise:g} of the noise"] = noise, 1.0
+    way = plan.design.way
+    bugs = {name: bug for name, bug in BUGS.items() if way in SEES[bug.part]}
+    if noise < 1:
+        bugs.setdefault(_less(noise), Bug("noise", noise))
     outcomes = []
-    for bug, (share, norm) in bugs.items():
+    for bug, (_, share, norm) in bugs.items():
         design = plan.design.with_noise(share)
         (counts,) = hopping_counts(
             design.dpsgd, [plan.guesses], dropping=design.dropping, norm=norm, **options
@@ -178,6 +206,12 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
         refuted = mean(bounds > claim.epsilon)
         outcomes.append(Outcome(bug, *mean(counts.v), *mean(bounds), *refuted, options["trials"]))
     return tuple(outcomes)
+
+
+def _less(noise: float) -> str:
+    """The name of the bug that there is only this share of the noise."""
+    names = {bug.noise: name for name, bug in BUGS.items() if bug.part == "noise"}
+    return names.get(noise, f"{noise:g} of the noise")
 
 
 def mean(values: NDArray[Any]) -> tuple[float, float]:

@@ -36,6 +36,7 @@ that the audit could have shown, and a claim above it is not tested.
 
 from oralib.scores.audit import audit_counts, audit_guesses, audit_scores
 from oralib.scores.result import UNFAIR, ScoreAudit
-from oralib.scores.seen import Seen
+from oralib.scores.seen import Check, Seen
 
-__all__ = ["UNFAIR", "ScoreAudit", "Seen", "audit_counts", "audit_guesses", "audit_scores"]
+__all__ = ["UNFAIR", "Check", "ScoreAudit", "Seen", "audit_counts", "audit_guesses"]
+__all__ += ["audit_scores"]

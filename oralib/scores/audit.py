@@ -316,9 +316,6 @@ def _with_coins(
             "no score occurs only once, and equal scores have equal coins: each canary seems to be "
             "listed twice. List each once; a column id would show that they differ"
         )
-    elif wrong < UNFAIR and audit.seen is not None:  # a bug, or the sign of the gradients
-        worse = f"only {audit.v} of {taken} guesses are right, which blind ones would beat"
-        notes = (f"{worse}: were gradients shown with the other sign?", *notes)
     elif wrong < UNFAIR:
         problem = (
             f"{hint} Only {audit.v} of {taken} guesses are right, and blind ones do this badly "

@@ -1,13 +1,14 @@
 """What an audit has shown, what it could have shown, and under which assumptions."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from math import isfinite, isnan, nan
+from math import exp, isfinite, isnan, log, nan
 from typing import Any, NamedTuple
 
 import scipy
 
 from oralib import _check
+from oralib._solve import largest_passing
 from oralib._text import paragraphs
 from oralib._types import Adjacency, Choice, Side
 from oralib.bounds import (
@@ -206,6 +207,37 @@ class ScoreAudit:
             return "refuted"
         return "not refuted" if self.best_bound > claim else "cannot test"
 
+    @property
+    def status(self) -> str:
+        """The verdict of the claim; ``"unlike"`` if it is not refuted, but looks are against it.
+
+        Without a claim it is ``"no claim"``.
+        """
+        status = "no claim" if self.claim is None else self.verdict()
+        unlike = self.seen is not None and not self.seen.as_stated
+        return "unlike" if unlike and status not in ("refuted", "invalid") else status
+
+    def p_value(self, claim: float | None = None) -> float | None:
+        """The least β at which a claim would have been refuted; None where that takes long.
+
+        Examples
+        --------
+        >>> from oralib import audit_counts
+        >>> audit = audit_counts(Counts(50, 50, n=1000, r_fixed=True), delta=0.0, claim=1.0)
+        >>> f"{audit.p_value():.1e}"
+        '1.6e-07'
+        """
+        claim = self._claim(claim)
+        if self.problem or self.rule not in ("pure", "exact", "random r"):
+            return None
+
+        def excess(level: float) -> float:  # at β = exp(level)
+            beta = exp(level)
+            return float(valid_lower_bound(self.counts, beta=beta, delta=self.delta)) - claim
+
+        level = largest_passing(excess, -700.0, -1e-9, guess=log(self.beta), precision=1e-3)
+        return min(1.0, exp(level + 1e-3) * max(1, len(self.grid)))
+
     def guesses_needed(self, claim: float | None = None) -> int | None:
         """How many guesses, all right, refute a claim in an audit like this; None if none do."""
         test = {"delta": self.delta, "beta": self.test_beta}
@@ -235,8 +267,9 @@ class ScoreAudit:
         verdict = None if self.claim is None else self.verdict()
         judged = verdict not in (None, "invalid")
         fields |= {"verdict": verdict, "refuted": verdict == "refuted" if judged else None}
+        fields |= {"status": self.status, "reasons": [] if self.seen is None else self.seen.reasons}
         if self.claim is not None:
-            fields["guesses_needed"] = self.guesses_needed()
+            fields |= {"guesses_needed": self.guesses_needed(), "p_value": self.p_value()}
         names = "bound pure_bound fdp_bound estimate accuracy v r n delta beta test_beta rule"
         names += " choice grid side adjacency canaries included coins_p_value plausible_coins"
         names += " ties_drawn seed best_bound problem notes assumptions"
@@ -244,7 +277,7 @@ class ScoreAudit:
         fields |= {"feedback": self.counts.feedback, "coins": self.counts.coins}
         fields |= {"r_in": self.counts.r_in}
         fields |= dict.fromkeys(Ranking._fields) if self.ranking is None else self.ranking._asdict()
-        fields["seen"] = None if self.seen is None else vars(self.seen)
+        fields["seen"] = None if self.seen is None else asdict(self.seen)
         for name, value in fields.items():
             if isinstance(value, float) and not isfinite(value):
                 fields[name] = None if isnan(value) else str(value)

@@ -3,7 +3,56 @@
 import json
 from dataclasses import asdict, dataclass
 
+from oralib import _check
+from oralib._types import WAYS, Way
+
 _MARK = "# oralib canaries: "
+
+#: A check fails beyond this many standard deviations: 1 in 400 for a normal number. There are at
+#: most four checks of a training, so an honest one is accused in at most 1% of audits.
+LIMIT = 3.0233
+
+#: The parts of a training, and the ways in by which canaries can see that one is wrong.
+SEES: dict[str, tuple[Way, ...]] = {
+    "noise": WAYS,
+    "steps": WAYS,
+    "accountant": WAYS,
+    "sampling": ("examples",),
+    "clipping": ("examples",),
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One look at a training: a number as a share of what was stated, and how far off it is.
+
+    ``name`` is ``"gradient"``, ``"noise"``, ``"steps"`` or ``"guesses"``, ``share`` is what was
+    seen, ``error`` its standard error, and ``z`` nearly standard normal if all is as stated.
+
+    Examples
+    --------
+    >>> Check("noise", 0.9, 0.002, z=-53.0).fits
+    False
+    """
+
+    name: str
+    share: float
+    error: float
+    z: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether an honest training could look so."""
+        return abs(self.z) <= LIMIT
+
+    def __str__(self) -> str:
+        share = f"{self.share:.3g} ± {self.error:.1g}"
+        return {
+            "gradient": f"canaries add {share} of what they should",
+            "noise": f"its noise is {share} of the stated",
+            "steps": f"neighbouring steps are correlated by {share}",
+            "guesses": f"right guesses are {share} of those that the plan expects",
+        }[self.name] + f" (z = {self.z:.1f})"
 
 
 @dataclass(frozen=True)
@@ -12,28 +61,50 @@ class Seen:
 
     Attributes
     ----------
-    noise : float
-        The noise that the gradients show, as a share of the stated one.
-    sigma : float
-        The stated noise multiplier.
+    way : str
+        How the canaries came into the training: ``"sum"`` or ``"examples"``.
+    sigma, sample_rate : float
+        The noise multiplier and the sample rate, as the training states them.
     steps, planned : int
-        How many steps were observed, and how many were planned.
+        How many steps there were, and how many were planned.
+    checks : tuple of Check
+        How the gradients look beside what was stated; none before 100 numbers were seen.
+    software : str
+        The software of the training.
+    doubts : tuple of str
+        What else speaks against the stated training.
 
     Examples
     --------
-    >>> Seen(noise=0.5, sigma=1.5, steps=30, planned=50).as_stated
+    >>> Seen("sum", 1.5, 0.1, 30, 50, (Check("noise", 0.5, 0.01, -40.0),)).as_stated
     False
     """
 
-    noise: float
+    way: Way
     sigma: float
+    sample_rate: float
     steps: int
     planned: int
+    checks: tuple[Check, ...] = ()
+    software: str = ""
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the training looks unlike the stated one; empty if it does not."""
+        failed = {check.name: check for check in self.checks if not check.fits}
+        if "gradient" in failed:  # then noise and sampling cannot be told apart
+            failed.pop("noise", None)
+        reasons = [str(check) for check in failed.values()]
+        if self.steps > self.planned:
+            more = f"it made {self.steps:,} steps, and the claim is for {self.planned:,}"
+            reasons.append(more)
+        return (*reasons, *self.doubts)
 
     @property
     def as_stated(self) -> bool:
-        """Whether the gradients show the stated noise."""
-        return self.noise == 1
+        """Whether the training looks like the stated one."""
+        return not self.reasons
 
     def comment(self) -> str:
         """The first line of a score file."""
@@ -45,6 +116,10 @@ class Seen:
         if not line.startswith(_MARK):
             return None
         try:
-            return cls(**json.loads(line.removeprefix(_MARK)))
-        except (ValueError, TypeError):
+            fields = json.loads(line.removeprefix(_MARK))
+            checks = tuple(Check(**check) for check in fields.pop("checks"))
+            seen = cls(**fields | {"checks": checks, "doubts": tuple(fields["doubts"])})
+            _check.one_of("way", seen.way, WAYS)
+        except (ValueError, TypeError, KeyError, AttributeError):
             raise ValueError(", line 1: the comment of the canaries is damaged") from None
+        return seen

@@ -5,7 +5,8 @@ from math import inf, isnan
 from typing import TYPE_CHECKING
 
 from oralib._text import confidence, rounded_down, short
-from oralib.scores.seen import Seen
+from oralib._types import Way
+from oralib.scores.seen import SEES, Seen
 
 if TYPE_CHECKING:
     from oralib.scores.result import ScoreAudit
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 def rows(audit: "ScoreAudit") -> list[tuple[str, str]]:
     """What was claimed and what was shown, each with a label."""
     claim = audit.claim
-    rows = [("claim", f"({claim:g}, {short(audit.delta)})-DP")] if claim is not None else []
+    rows = [("unlike", "; ".join(headline(audit)))] if audit.status == "unlike" else []
+    if claim is not None:
+        rows.append(("claim", f"({claim:g}, {short(audit.delta)})-DP"))
     if audit.problem:
         rows.append(("invalid", audit.problem))
     if audit.canaries is not None:
@@ -26,10 +29,10 @@ def rows(audit: "ScoreAudit") -> list[tuple[str, str]]:
     rows.append(("shown", _shown(audit)))
     if claim is not None:
         judged = "none: the claim cannot be judged by this audit, which is not valid"
-        rows.append(("verdict", judged if audit.problem else "; ".join(headline(audit))))
+        rows.append(("verdict", judged if audit.problem else "; ".join(_judged(audit))))
     rows.append(("power", _power(audit)))
     if audit.seen is not None:
-        rows += [("training", _looks(audit.seen)), ("unseen", UNSEEN)]
+        rows += [("training", _looks(audit.seen)), ("unseen", unseen(audit.seen.way))]
     if not audit.problem:
         rows += _other_bounds(audit)
     rows.append(("assumed", assumptions(audit)["bound"]))
@@ -47,17 +50,25 @@ def table(rows: list[tuple[str, str]]) -> str:
 
 def headline(audit: "ScoreAudit") -> tuple[str, str]:
     """The result in one clause, and what it means in another."""
-    claim = audit.claim
     if audit.problem:
         return "this audit is not valid: nothing has been shown", audit.problem
+    if audit.seen is not None and audit.status == "unlike":
+        why = "; ".join(audit.seen.reasons)
+        return "this training looks unlike the stated one", f"{why}. Find out why"
+    return _judged(audit)
+
+
+def _judged(audit: "ScoreAudit") -> tuple[str, str]:
+    """What the guesses say of the claim."""
+    claim = audit.claim
     if claim is None:
         wrong = f"such a statement is wrong in at most {100 * audit.beta:g} of 100 audits"
         return _shown(audit), wrong
     return {
         "refuted": (
             f"the claim of ε = {claim:g} is refuted: {_at_least(audit)}",
-            "if the claim were true, as good a result would have a probability of at most "
-            f"{audit.beta:g}",
+            "if the claim were true, so many right guesses would have a probability of at most "
+            f"{_probability(audit)}",
         ),
         "cannot test": (
             f"this audit cannot test the claim of ε = {claim:g}",
@@ -176,27 +187,40 @@ def _power(audit: "ScoreAudit") -> str:
     return f"{best}; to refute ε = {claim:g} takes {needed:,} guesses, all of them right"
 
 
-#: What neither the bound nor a look at the gradients can see.
-UNSEEN = (
-    "canaries on weights of their own see nothing of a bug that spares these weights, in other "
-    "layers say, or spares canaries: neither a bound nor a look at their gradients does. Only the "
-    "size of the noise was looked at; oralib conformity also looks at the sample rate, and for "
-    "noise that repeats. Batches that are shuffled instead of sampled may escape both"
-)
+def _probability(audit: "ScoreAudit") -> str:
+    """The p-value of the claim, in two digits that are not below it."""
+    p = audit.p_value()
+    return f"{audit.beta:g}" if p is None else f"{p * 1.005:.2g}"
+
+
+def unseen(way: Way) -> str:
+    """What neither the bound nor a look at the gradients can see."""
+    blind = [part for part, ways in SEES.items() if way not in ways]
+    sees = [part for part in SEES if part not in blind]
+    where = {
+        "sum": "the canaries were added to the clipped sum, just before the noise",
+        "examples": "the canaries were examples among the others",
+    }[way]
+    rest = f", and nothing of its {' and '.join(blind)}" if blind else ""
+    return (
+        f"{where}, on weights of their own. They see the training's {', '.join(sees[:-1])} and "
+        f"{sees[-1]}{rest}. A bug that affects only other weights, or only other examples, stays "
+        "unseen; so may batches that are shuffled instead of sampled"
+    )
 
 
 def _looks(seen: Seen) -> str:
     """Whether the training looks like the stated one, as far as the canaries saw it."""
-    some = "all" if seen.steps == seen.planned else "only"
-    steps = f"{some} {seen.steps:,} of {seen.planned:,} planned steps were observed"
-    if seen.as_stated:
-        return (
-            f"its gradients look like those with the stated noise, σ = {seen.sigma:g}, rather than "
-            f"with three quarters of it or with twice as much; {steps}"
-        )
+    steps = f"{seen.steps:,} of {seen.planned:,} planned steps were observed"
+    stated = f"σ = {seen.sigma:g} and a sample rate of {seen.sample_rate:g} in {steps}"
+    if not seen.as_stated:
+        return f"it looks unlike the stated one, {stated}: {'; '.join(seen.reasons)}"
+    if not seen.checks:
+        return f"{stated}: too few numbers to say how it looks"
+    checks = "; ".join(map(str, seen.checks))
     return (
-        f"it does not look like the stated one: its gradients show {seen.noise:g} of the stated "
-        f"noise, σ = {seen.sigma:g}. Whatever the verdict says, find out why; {steps}"
+        f"it looks like the stated one, {stated}: {checks}. Such checks accuse an honest training "
+        "in at most 1% of audits"
     )
 
 

@@ -1,0 +1,92 @@
+"""Does a training look like the stated one? Running sums over its noisy gradients.
+
+A lower bound on ε claims a lot, and so needs a lot of evidence. These checks ask less: whether the
+gradients are those of the stated training. Given the coins, the noisy gradient of a coordinate in a
+step has the mean q m and the variance σ² + q (1 - q) m, where m of its canaries are included, and
+the steps are independent. So three things can be looked at:
+
+- gradient: do included canaries add what they should, q clipping thresholds a step?
+- noise: is there as much as there should be?
+- steps: do neighbouring steps depend on each other, as they do if noise is used twice?
+
+Coins are used here, but neither scores nor guesses depend on the outcome, so the bound stays valid.
+"""
+
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oralib.dpsgd import DpSgd
+from oralib.scores.seen import Check
+
+__all__ = ["Look"]
+
+#: With fewer numbers nothing is said: their sums are not nearly normal.
+FEWEST = 100
+
+_SUMS = "numbers squares variance of_squares pull pull_squared weight products products_squared"
+_SUMS += " pairs"
+
+
+class Look:
+    """What the noisy gradients of a training show, given the coins.
+
+    Examples
+    --------
+    A training with nine tenths of the stated noise:
+
+    >>> rng, look = np.random.default_rng(1), Look(DpSgd(n=500, d=500, steps=20, sigma=2.0))
+    >>> included = rng.integers(0, 2, 500)
+    >>> for step in range(20):
+    ...     look.add(rng.binomial(included, 0.1) + rng.normal(scale=1.8, size=500), included)
+    >>> [(check.name, check.fits) for check in look.checks()]
+    [('gradient', True), ('noise', False), ('steps', True)]
+    """
+
+    def __init__(self, dpsgd: DpSgd) -> None:
+        self.dpsgd = dpsgd
+        self.sums = np.zeros(len(_SUMS.split()))
+        self.last = np.zeros(0)  # the errors of the step before, in standard deviations
+
+    def add(self, y: NDArray[np.float64], ones: NDArray[np.int64]) -> None:
+        """Take in a step: the gradient of each coordinate, and how many of its canaries are in."""
+        q, noise = self.dpsgd.sample_rate, self.dpsgd.sigma**2
+        of_batch = q * (1 - q) * ones
+        variance = noise + of_batch
+        error = y - q * ones
+        # The fourth moment of a normal number plus an independent binomial one, both centred.
+        fourth = 3 * noise**2 + 6 * noise * of_batch + of_batch * (1 + (3 * ones - 6) * q * (1 - q))
+        pull = ones * error / variance
+        scaled = error / np.sqrt(variance)
+        products = scaled * self.last if self.last.size else np.zeros(0)
+        self.last = scaled
+        terms = (error**2, variance, fourth - variance**2, pull, pull**2, ones * (ones / variance))
+        sums = [y.size, *(term.sum() for term in terms)]
+        self.sums += [*sums, products.sum(), (products**2).sum(), products.size]
+
+    def checks(self) -> tuple[Check, ...]:
+        """How the gradients look beside what was stated."""
+        got = dict(zip(_SUMS.split(), self.sums.tolist(), strict=True))
+        if got["numbers"] < FEWEST:
+            return ()
+        checks = []
+        if got["pull_squared"] > 0:
+            # Divided by what was seen and not by what was stated: wrong noise does not matter here.
+            unit = self.dpsgd.sample_rate * got["weight"]
+            error = sqrt(got["pull_squared"])
+            share = 1 + got["pull"] / unit
+            checks.append(Check("gradient", share, error / unit, got["pull"] / error))
+        # A sum of squares is nearly a gamma variable, the cube root of which is nearly normal.
+        shape = got["variance"] ** 2 / got["of_squares"]
+        ratio, spread = got["squares"] / got["variance"], 1 / (9 * shape)
+        z = (np.cbrt(ratio) - 1 + spread) / sqrt(spread)
+        noise = got["numbers"] * self.dpsgd.sigma**2
+        share = sqrt(max(got["squares"] - got["variance"] + noise, 0.0) / noise)
+        error = sqrt(got["of_squares"]) / (2 * noise)
+        checks.append(Check("noise", share, error, float(z)))
+        if got["pairs"] >= FEWEST and got["products_squared"] > 0:
+            error = sqrt(got["products_squared"])
+            z, error = got["products"] / error, error / got["pairs"]
+            checks.append(Check("steps", got["products"] / got["pairs"], error, z))
+        return tuple(checks)
