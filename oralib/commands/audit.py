@@ -32,8 +32,8 @@ def add(commands: Commands) -> None:
         "columns score and included, or guess and truth, and an optional column id. The exit "
         "status is 0 if --claim is not refuted (or not given), 1 if it is refuted, 2 if the audit "
         "cannot be made or is not valid, 3 if the audit cannot test the claim because no outcome "
-        "would have refuted it, and 4 if the claim is not refuted but the training looks unlike the "
-        "stated one to oralib's own canaries.",
+        "would have refuted it, and 4 if the claim is not refuted but the training looks unlike "
+        "the stated one to oralib's own canaries.",
         epilog="A separate fair coin must have decided whether each canary was included; if "
         "exactly half of them were included by arrangement, say --coins balanced. Coins are 1 or "
         "0, true or false, yes or no, or 1 or -1. A high score says that the canary seems to have "
