@@ -114,8 +114,8 @@ def show(
 ) -> Shown:
     """Some columns of a data frame as a readable table.
 
-    ``columns`` says in which order, and what to call them; by default all. Columns without such a
-    name keep theirs, or have that of ``HEADS``. A standard error, in the column of the same name
+    ``columns`` says in which order, and what to call them; by default all. In a list they
+    keep their names, or have those of ``HEADS``. A standard error, in the column of the same name
     with ``_se`` after it, stands beside its number. ``digits`` are those after the point. With a
     head for it, the index is shown as well.
 
