@@ -256,20 +256,11 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
     ``"hopping"`` on also the gradients, and then their number. Dropping and crowding pay only where
     there are many elements, so that the number rises in two steps.
 
-    Parameters
-    ----------
-    trials : int
-        The number of audits of each rung.
-    seed : int
-        The seed of all random numbers; rungs that differ in the rule have the same audits.
-
-    Returns
-    -------
-    DataFrame
-        A row for each rung: ``change`` says what is new, and earlier changes stay. There are ``n``
-        elements and ``k`` guesses, fixed in advance. The guesser ``sees`` the sum of all steps or
-        each of them. ``bound`` is the mean bound by ``rule``, the p-value of Steinke, Nasr and
-        Jagielski or the exact one; ``steinke`` that by the former; ``_se`` are standard errors.
+    There is a row for each rung: ``change`` says what is new, and earlier changes stay. There are
+    ``n`` elements and ``k`` guesses, fixed in advance. The guesser ``sees`` the sum of all steps or
+    each of them. ``bound`` is the mean bound by ``rule``, the p-value of Steinke, Nasr and
+    Jagielski or the exact one, and ``steinke`` that by the former, of ``trials`` audits; rungs that
+    differ in the rule have the same audits. Columns that end in ``_se`` are standard errors.
 
     Examples
     --------

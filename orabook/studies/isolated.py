@@ -130,14 +130,10 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
     """The limit of the best guesser's exact (ε, δ) bound with more and more isolated elements.
 
     With v right and w wrong guesses among n elements, all of them many, the exact p-value is at
-    most β where v - e^ε w >= n δ / β: an (ε, δ)-DP mechanism may give n δ elements away on average,
-    so n δ / β of them with probability β, and right guesses count only beyond. Both sides grow like
-    n, and the left one is largest for guesses where |Λ| > ε. So the bound ends at the ε with
+    most β where v - e^ε w >= n δ / β. Both sides grow like n, and the left one is largest for
+    guesses where |Λ| > ε. So the bound ends at the ε with
 
         P[|Λ| > ε, right] - e^ε P[|Λ| > ε, wrong] = δ / β.
-
-    The left side is the privacy profile of what is seen, the mean of its two directions (an
-    accountant takes the larger of them): the audit ends at the ε of about δ / β, not of δ.
 
     >>> round(isolated_limit(DpSgd(n=1000, sigma=2.4224), delta=1e-5), 3)
     1.353
