@@ -213,8 +213,9 @@ def adaptive_count_in_sets(
     """
     sets, guesser = _check.integer("sets", sets, 1), ThresholdGuesser(tau)
     words = words_of("feedbacks", feedbacks, PLAYED)
+    whole = _row("sizes", _check.integers("sizes", _readable(sizes), 1))
     rows = []
-    for word, s in _with_bar(list(product(words, integers_of("sizes", sizes)))):
+    for word, s in _with_bar(list(product(words, whole))):
         mechanism, n = CountInSets(s), s * sets
         if word == "none":
             counts = one_run(mechanism, guesser, n, trials=trials, seed=seed)
@@ -366,11 +367,6 @@ def reals_of(
 ) -> list[float]:
     """A grid of numbers in an interval; a single number is a grid of one point."""
     return _row(name, _check.reals(name, _readable(values), low, high, interval=interval))
-
-
-def integers_of(name: str, values: Iterable[int]) -> list[int]:
-    """A grid of integers that are at least 1."""
-    return _row(name, _check.integers(name, _readable(values), 1))
 
 
 def words_of(name: str, values: Iterable[str], allowed: Iterable[str]) -> list[str]:

@@ -21,15 +21,6 @@ from oralib import (
 )
 from oralib.bounds import anytime
 
-# (ε, W_n at β = 0.05 for n = 100, 1000, 10^4, 10^5)
-WORST = [
-    (0.0, [0.2020580979, 0.3388843995, 0.4554319809, 0.5520949355]),
-    (0.5, [0.1951172554, 0.3337841444, 0.4516968929, 0.5491117948]),
-    (1.0, [0.1799409381, 0.3213552397, 0.4417408019, 0.5409910684]),
-    (2.0, [0.1315720359, 0.2824623307, 0.4098952581, 0.5149508439]),
-    (4.0, [0.0, 0.1600357567, 0.3109792310, 0.4340606859]),
-]
-
 
 def walk(n, success, beta):
     """W_n in fractions: the walk stops where the tail of the binomial is below β."""
@@ -49,10 +40,9 @@ def walk(n, success, beta):
     return met
 
 
-def test_known_worst_cases():
-    for epsilon, expected in WORST:
-        found = adaptive_failure_probability(epsilon, [100, 1000, 10**4, 10**5])
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+def test_known_worst_cases_of_many_guesses():
+    found = [adaptive_failure_probability(epsilon, 10**4) for epsilon in (0.0, 1.0, 4.0)]
+    np.testing.assert_allclose(found, [0.4554319809, 0.4417408019, 0.3109792310], atol=1e-9)
 
 
 @pytest.mark.parametrize(

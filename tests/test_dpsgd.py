@@ -10,14 +10,7 @@ from test_games import check_law
 
 import oralib
 from orabook.studies import simulate_training
-from oralib import (
-    DpSgd,
-    NoisyCountInSets,
-    ThresholdGuesser,
-    adaptive,
-    one_run,
-    simulate_dpsgd,
-)
+from oralib import DpSgd, NoisyCountInSets, ThresholdGuesser, adaptive, one_run, simulate_dpsgd
 from oralib.dpsgd import run_dpsgd, simulate_single_step, single_step, sums
 
 

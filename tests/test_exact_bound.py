@@ -1,9 +1,8 @@
 """The exact (ε, δ) bound against linear programs over all mechanisms and guessers, 40 digits,
 brute force on small tables, and the mechanism that attains it."""
 
-from fractions import Fraction
 from itertools import product
-from math import comb, exp, log
+from math import exp, log
 
 import numpy as np
 import pytest
@@ -260,28 +259,6 @@ def test_extremal_response_attains_the_p_value(level, delta, v, r, n):
 
 
 # ------------------------------------------------------- Steinke's p-value: where it is a theorem
-
-
-def test_steinke_at_a_random_number_of_guesses():
-    """A mechanism that prints either 7 true signs or randomized response of 953."""
-    n, delta, beta = 1000, 1e-4, 0.05
-    chance = n * delta / 7
-    assert p_value(7, 7, 0.0, delta=delta, n=n) == pytest.approx(59 / 1280, rel=1e-12)
-    assert p_value(503, 953, 0.0, delta=delta, n=n) == pytest.approx(0.049893, abs=1e-6)
-    tail = Fraction(sum(comb(953, k) for k in range(503, 954)), 2**953)
-    fails = chance + (1 - chance) * float(tail)
-    assert fails == pytest.approx(0.0596500, abs=5e-8)
-    assert epsilon_lower_bound(7, 7, delta=delta, n=n) > 0
-    assert epsilon_lower_bound(503, 953, delta=delta, n=n) > 0
-    # The worst case of that rule, over all mechanisms.
-    v = np.arange(n + 1)
-    c = []
-    for r in range(1, n + 1):
-        rejected = p_value(v[: r + 1], r, 0.0, delta=delta, n=n) <= beta
-        c.append(int(np.argmax(np.append(rejected, True))))
-    assert worst_case_rejection(c, 0.0, delta=delta, n=n) == pytest.approx(0.05981, abs=5e-6)
-    # The bound that is meant for it does not fail more often than it says.
-    assert epsilon_lower_bound_random_r(503, 953, delta=delta, n=n) == 0
 
 
 def test_steinke_is_not_a_theorem_for_large_tails():

@@ -7,14 +7,7 @@ import pytest
 from scipy import optimize, stats
 from test_dpsgd import same_law
 
-from oralib import (
-    Counts,
-    DpSgd,
-    Dropping,
-    plan_audit,
-    simulate_hopping,
-    valid_lower_bound,
-)
+from oralib import Counts, DpSgd, Dropping, plan_audit, simulate_hopping, valid_lower_bound
 from oralib.dpsgd import hopping, ratios
 from oralib.dpsgd.prediction import predicted_accuracy
 

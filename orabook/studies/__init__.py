@@ -1,5 +1,6 @@
 """What one chapter computes, or a table of ``book/data``."""
 
+from orabook.laws import single_step_law
 from orabook.studies.ceiling import isolated_ceiling, isolated_law
 from orabook.studies.counterexamples import SelfMutingResponse, stop_or_oppose_law
 from orabook.studies.decoding import joint_decoding
@@ -8,7 +9,6 @@ from orabook.studies.isolated import Confidence, confidence, isolated_limit
 from orabook.studies.methods import best_bounds, bound_map
 from orabook.studies.overclaims import common_size, overclaims
 from orabook.studies.placement import placement_ceiling
-from orabook.studies.single_step import single_step_law
 from orabook.studies.subsampled import epsilon_lower_bound_subsampled
 from orabook.studies.success import after_guesses, probably_approximately_rr, success_given_others
 from orabook.studies.training import simulate_training

@@ -11,7 +11,6 @@ from math import log
 import numpy as np
 import pandas as pd
 import scipy
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from orabook.laws import Law, law_of, likely_counts, mean_bound
@@ -36,7 +35,8 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     elements = confidence(dpsgd, sees)
     k = _check.integer("k", k, 1, dpsgd.n)
     # The tail probability of the k-th largest, at the nodes of a Gaussian quadrature.
-    nodes, weights = _gauss(20 if k > 40 else 60)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(20 if k > 40 else 60)
+    weights /= weights.sum()
     shape = (k, dpsgd.n - k + 1)
     share = np.where(
         nodes < 0,
@@ -53,13 +53,6 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
     others = [np.exp(log_pmfs(v - right, k - 1, accuracy[:, None])) for right in (0, 1)]
     probability = weights @ (others[0] * (1 - last)[:, None] + others[1] * last[:, None])
     return law_of(v, np.full(v.size, k), np.minimum(stride * probability, 1.0), dpsgd.n)
-
-
-@lru_cache(maxsize=4)
-def _gauss(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights for means over a standard normal variable."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(size)
-    return nodes, weights / weights.sum()
 
 
 def isolated_ceiling(

@@ -101,11 +101,8 @@ class _Placing:
                 f"sigma={dpsgd.sigma:g}"
             )
         x = self.width * np.arange(-middle, middle + 1)
-        self.right, self.odds, self.half = (
-            1 / (1 + np.exp(-np.abs(x))),
-            1 + np.exp(x),
-            np.cosh(x / 2),
-        )
+        self.right, self.odds = 1 / (1 + np.exp(-np.abs(x))), 1 + np.exp(x)
+        self.half = np.cosh(x / 2)
         self.kernels = np.array([self._kernel(*law) for law in laws])
         tilt = np.exp(self.width / 2 * np.arange(-self.radius, self.radius + 1))
         self.waves = scipy.fft.rfft(self.kernels * tilt, self.size).conj()
