@@ -8,7 +8,7 @@ from orabook.builder import data
 from orabook.experiments import REPORTED, improvement_ladder
 from orabook.studies.graded import find_grades
 from orabook.studies.methods import METHODS
-from oralib import certified_epsilon
+from oralib import certified_epsilon, plan_audit
 from oralib.planning import Claim, Design
 
 
@@ -47,6 +47,31 @@ def test_every_rung_of_the_ladder_shows_more():
 def test_the_ladder_is_that_of_this_library():
     again = improvement_ladder(trials=data.FIRST)["bound"]
     assert again.tolist() == pytest.approx(read("ladder")["first"].tolist(), abs=1e-6)
+
+
+def test_free_weights_show_more_up_to_the_ceiling():
+    table = read("free-weights").set_index("n")
+    assert {n: tuple(row) for n, row in table[["k", "trials"]].iterrows()} == {
+        n: (k, trials) for n, (k, _, trials) in data.FREE.items()
+    }
+    apart, errors = table["bound"] - table["ceiling"], table["bound_se"]
+    assert abs(apart[100_000]) < 3 * errors[100_000]  # a weight for each canary: it is the ceiling
+    assert apart[800_000] < 0
+    assert table["bound"][100_000] > read("ladder")["bound"].max() + 4 * errors[100_000]
+    assert table["bound"][800_000] > table["bound"][100_000] + 4 * errors[800_000]
+
+
+@pytest.mark.slow
+def test_free_weights_are_those_of_this_library():
+    again = data.free_weights(data.FREE_FIRST)
+    assert again["bound"].tolist() == pytest.approx(read("free-weights")["first"], abs=1e-6)
+
+
+def test_no_random_numbers_chose_the_plan_on_free_weights():
+    run = dict(steps=100, sample_rate=0.1, canaries=800_000, trials=0)
+    plan = plan_audit(2.0, 1e-5, d=data.FREE_D, **run)
+    k, dropping, _ = data.FREE[plan.design.dpsgd.n]
+    assert (plan.guesses, plan.design.dropping) == (k, dropping)
 
 
 def test_the_trainings_of_the_benchmark_are_those_that_we_audit():
