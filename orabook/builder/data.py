@@ -67,27 +67,28 @@ def ladder() -> pd.DataFrame:
     return improvement_ladder(trials=4000).assign(first=first)
 
 
-#: Canaries on 100,000 weights of the auditor's own: their number, guesses, schedule, and audits.
-#: The second row is the plan of oralib.plan_audit: predictions alone chose it.
+#: Canaries on 100,000 weights of the auditor's own: how many, guesses, schedule, and audits. The
+#: second row is a plan of oralib.plan_audit, which uses predictions and no random numbers.
 FREE_D, FREE_FIRST = 100_000, 2
-FREE: dict[int, tuple[int, Dropping | None, int]] = {
-    100_000: (350, None, 400),
-    800_000: (1500, Dropping(final=4.0, until=0.9, bend=1.65, crowding=(3.0, 20.0)), 96),
+FREE: dict[str, tuple[int, int, Dropping | None, int]] = {
+    "free weights": (100_000, 350, None, 400),
+    "800,000 canaries": (800_000, 1500, Dropping(4.0, 0.9, 1.65, crowding=(3.0, 20.0)), 96),
 }
 
 
 def free_weights(trials: int | None = None) -> pd.DataFrame:
     """What canaries show on many weights of their own, one on each and then eight; ten minutes."""
     rows = []
-    for n, (k, dropping, most) in FREE.items():
+    for change, (n, k, dropping, most) in FREE.items():
         dpsgd = DpSgd.calibrated(2.0, 1e-5, n=n, d=FREE_D)
         counts = simulate_hopping(dpsgd, k, dropping=dropping, trials=trials or most, seed=0)
         bounds = valid_lower_bound(counts, delta=1e-5)
-        row = {"n": n, "d": FREE_D, "k": k, "bound": bounds.mean()}
+        row = {"change": change, "n": n, "d": FREE_D, "k": k, "bound": bounds.mean()}
         row |= {"bound_se": standard_error(bounds), "trials": counts.trials}
         rows.append(row | {"first": bounds[:FREE_FIRST].mean()})
-    ceiling = studies.isolated_ceiling(FREE, sees=["steps"], rules=["exact"])["bound"]
-    return pd.DataFrame(rows).assign(ceiling=ceiling)
+    table = pd.DataFrame(rows)
+    isolated = studies.isolated_ceiling(table["n"], sees=["steps"], rules=["exact"])
+    return table.assign(ceiling=isolated["bound"])
 
 
 #: Numbers of guesses and what a right one counts, from oralib.planning.grades.find_grades for the
