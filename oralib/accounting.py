@@ -16,8 +16,6 @@ from typing import Any
 from oralib import _check
 from oralib._solve import largest_passing
 
-__all__ = ["ACCOUNTANTS", "SIGMA_RANGE", "certified_epsilon", "noise_multiplier"]
-
 #: The accountants, the default first.
 ACCOUNTANTS = ("rdp", "pld")
 

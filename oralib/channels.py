@@ -15,8 +15,6 @@ from oralib._rounding import ROUNDING, log_ratio, snap
 from oralib._types import Array
 from oralib.mechanisms import DiscreteMechanism, Signs, sign_vectors
 
-__all__ = ["Channel", "channel"]
-
 #: A table may have this many entries: 128 MiB of doubles.
 LARGEST_TABLE = 2**24
 

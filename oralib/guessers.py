@@ -13,8 +13,6 @@ from oralib import _check
 from oralib._rounding import ROUNDING, largest_first
 from oralib._types import Array
 
-__all__ = ["Guesser", "ThresholdGuesser", "TopGuesser", "fixed_number"]
-
 
 @runtime_checkable
 class Guesser(Protocol):

@@ -24,20 +24,7 @@ from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.logistic import epsilon_estimate, p, p_inv
 from oralib.bounds.valid import Counts, valid_lower_bound, valid_rule
 
-__all__ = [
-    "Counts",
-    "adaptive_failure_probability",
-    "clopper_pearson_lower",
-    "epsilon_estimate",
-    "epsilon_lower_bound",
-    "epsilon_lower_bound_anytime",
-    "epsilon_lower_bound_fdp",
-    "epsilon_lower_bound_independent",
-    "epsilon_lower_bound_random_r",
-    "gaussian_epsilon",
-    "p",
-    "p_inv",
-    "p_value",
-    "valid_lower_bound",
-    "valid_rule",
-]
+__all__ = ["Counts", "adaptive_failure_probability", "clopper_pearson_lower", "epsilon_estimate"]
+__all__ += ["epsilon_lower_bound", "epsilon_lower_bound_anytime", "epsilon_lower_bound_fdp"]
+__all__ += ["epsilon_lower_bound_independent", "epsilon_lower_bound_random_r", "gaussian_epsilon"]
+__all__ += ["p", "p_inv", "p_value", "valid_lower_bound", "valid_rule"]

@@ -1,5 +1,6 @@
 """What all bounds share: counts, checked and flat, and results of the shape of the arguments."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,13 @@ def flat_counts(
 def float_if_single(array: Array) -> Any:
     """A float for scalar arguments, an array otherwise."""
     return array if np.ndim(array) else float(array)
+
+
+def for_each_row(function: Callable[..., float], *columns: Array) -> Array:
+    """A number for each row of the columns, computed once for all rows that are equal."""
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    numbers = {row: function(*row) for row in {*rows}}
+    return np.array([numbers[row] for row in rows])
 
 
 def distinct_rows(*columns: Array) -> tuple[Array, Array]:

@@ -1,15 +1,9 @@
 """From counts to ε: v right of r taken guesses give a lower bound on the privacy level.
 
-Arguments are always (v, r), as scalars or as arrays that broadcast together.
-
-For δ > 0 there are four rules. Which of them is a theorem depends on how the number of guesses r
-came about:
-
-- ``method="steinke"``: the p-value of Steinke et al., r fixed in advance. The paper uses it.
-- ``method="exact"``: the smallest p-value for r fixed in advance (that falls with v).
-- ``method="any order"``: for a guesser who was told which guesses were right, and chose by that
-  which elements to guess next; r fixed in advance, at most 200,000.
-- :func:`epsilon_lower_bound_random_r`: r may depend on the output, as with a threshold on the loss.
+Arguments are always (v, r), as scalars or as arrays that broadcast together. For δ > 0 there are
+four rules: three methods of :func:`p_value`, for r fixed in advance, and
+:func:`epsilon_lower_bound_random_r`, where r may depend on the output. The chapter *The exact
+(ε, δ) bound* has the theorems.
 
 See Also
 --------
@@ -29,17 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._binomial import best_window, log_pmf, odds, pmf, tail, tail_and_pmf
 from oralib._jit import jit
+from oralib._types import Array
 from oralib.bounds._arguments import distinct_rows, flat_counts, float_if_single
 from oralib.bounds.crossing import LARGEST_WALK, any_order_p_value
-
-__all__ = [
-    "clopper_pearson_lower",
-    "epsilon_lower_bound",
-    "epsilon_lower_bound_random_r",
-    "p_value",
-]
-
-Array = NDArray[Any]
 
 #: The p-values: those of :func:`p_value`, then that of :func:`epsilon_lower_bound_random_r`.
 P_VALUES = ("steinke", "exact", "any order", "random r")
@@ -90,8 +76,8 @@ def p_value(
       experiments: a theorem where it is below 1/2;
     - ``method="exact"`` is 1 - (1 - f) max(0, 1 - n δ / B) with B = v P[W = v] / f: exactly the
       probability that the worst mechanism and guesser reach;
-    - ``method="any order"`` also holds with full feedback. It is the exact one for v = 1 and
-      v = r. Otherwise it is f + n δ c, where :mod:`oralib.bounds.crossing` finds c.
+    - ``method="any order"`` also holds with full feedback, for r up to 200,000. It is the exact one
+      for v = 1 and v = r. Otherwise it is f + n δ c, where :mod:`oralib.bounds.crossing` finds c.
 
     Parameters
     ----------
@@ -135,23 +121,15 @@ def epsilon_lower_bound(
     """The paper's ε'_β(v, r), without or with one-way feedback; for δ > 0 r must be fixed before.
 
     It is the largest ε whose :func:`p_value` is at most β, also after rounding, or 0 if none is.
-    With probability 1 - β such an audit returns no more than the true privacy level. For
-    δ > 0 the number of guesses r must have been fixed in advance, and ``method="steinke"`` is valid
-    for β <= 1/2.
+    With probability 1 - β such an audit returns no more than the true privacy level. For δ > 0,
+    ``method="steinke"`` is valid for β <= 1/2, and ``method="exact"`` is never worse there.
 
     Parameters
     ----------
-    v, r : int or array
-        How many guesses were right, and how many were taken, 0 <= v <= r.
+    v, r, delta, n, method
+        As in :func:`p_value`.
     beta : float or array
         How often the bound may fail, in (0, 1).
-    delta : float or array
-        The δ of (ε, δ)-DP, in [0, 1].
-    n : int or array, optional
-        The number of elements, taken and abstained, at least r; needed if δ > 0.
-    method : str
-        ``"steinke"``, as in the paper, or ``"exact"``, never worse where ``"steinke"`` is a
-        theorem, or ``"any order"``, valid with full feedback too; the same for δ = 0.
 
     See Also
     --------
@@ -185,29 +163,17 @@ def epsilon_lower_bound_random_r(
 ) -> Any:
     """A lower bound on ε for δ > 0, valid also if the number of guesses depends on the output.
 
-    It holds for audits without feedback or with one-way feedback, whatever the guesser:
-    for example a guesser that guesses where the privacy loss passes a threshold. It is the largest
-    ε whose p-value
+    It holds for audits without feedback or with one-way feedback. It is the largest ε whose p-value
 
         1 - (1 - f) max(0, 1 - n δ / max(b, log f / log p(ε))),   f as in :func:`p_value`,
 
-    is at most β; for δ = 0 it is :func:`oralib.epsilon_lower_bound`. Counts whose B, as in
-    :func:`p_value`, is below b have the p-value 1. The number b is planned from n δ, β and the
-    expected number of guesses, and any b that is fixed before the audit is valid. We take the B
-    of the least count that rejects ε = 0 (or of all right, if none does) among half the expected
-    guesses, since there may be fewer of them; but at least n δ / 0.8 β, or n δ / 0.6 β if no
-    number is expected, and at most n δ / 0.1 β.
+    is at most β, where counts whose B is below b have the p-value 1. Any b that is fixed before the
+    audit is valid; it is planned from n δ, β and the expected number of guesses.
 
     Parameters
     ----------
-    v, r : int or array
-        How many guesses were right, and how many were taken, 0 <= v <= r.
-    beta : float or array
-        How often the bound may fail, in (0, 1).
-    delta : float or array
-        The δ of (ε, δ)-DP, in [0, 1].
-    n : int or array
-        The number of elements, taken and abstained, at least r.
+    v, r, delta, n, beta
+        As in :func:`p_value` and :func:`epsilon_lower_bound`.
     expected : int, optional
         How many guesses are expected, from a simulation or a pilot run, never from the audit
         itself. If unknown, 60.
@@ -227,7 +193,10 @@ def epsilon_lower_bound_random_r(
 
 
 def planned_b(n: Array, n_delta: Array, beta: Array, expected: int | None) -> Array:
-    """The b of :func:`epsilon_lower_bound_random_r`, for flat and checked arrays."""
+    """The b of :func:`epsilon_lower_bound_random_r`, for flat and checked arrays.
+
+    It is made for half of the expected guesses, since there may be fewer of them.
+    """
     if expected is not None:
         expected = _check.integer("expected", expected, 1)
         _check.at_most("expected", np.full(n.shape, expected), "n", n)

@@ -15,8 +15,6 @@ from oralib.bounds.fdp import epsilon_lower_bound_fdp, epsilon_of_mu
 from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.valid import Counts, valid_lower_bound
 
-__all__ = ["ASSUMPTIONS", "bound_assuming"]
-
 #: What each bound is for.
 ASSUMPTIONS = {
     "dp": "any (ε, δ)-DP mechanism",

@@ -9,27 +9,19 @@ chapter *Which bound* has the theorem.
 
 from functools import lru_cache
 from math import inf, log
-from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from oralib._solve import largest_passing
-
-Array = NDArray[Any]
+from oralib._types import Array
+from oralib.bounds._arguments import for_each_row
 
 #: Larger terms than exp(600) would overflow; none of them is ever the least.
 _LARGEST_LOG = 600.0
 #: No bound is larger than this; a count that would allow one has more guesses than a double can.
 LARGEST = 100.0
-
-
-class _Flips(NamedTuple):
-    """Logarithms of what does not depend on ε: of the main term and of the leak after t flips."""
-
-    main: Array
-    leak: Array
 
 
 def balanced_p_value(v: int, r: int, n: int, epsilon: float, delta: float, *, r_in: int) -> float:
@@ -46,9 +38,9 @@ def balanced_p_value(v: int, r: int, n: int, epsilon: float, delta: float, *, r_
     v = min(v, min(r_in, n // 2) + min(r - r_in, n // 2))  # more cannot be right
     if v == 0:
         return 1.0
-    flips = _flips(v, r, n, r_in)
-    t = np.arange(flips.main.size)
-    main, leak = t * epsilon + flips.main, t[:-1] * epsilon + flips.leak
+    log_main, log_leak = _flips(v, r, n, r_in)
+    t = np.arange(log_main.size)
+    main, leak = t * epsilon + log_main, t[:-1] * epsilon + log_leak
     leaks = np.cumsum(np.append(0.0, np.exp(np.minimum(leak, _LARGEST_LOG))))
     return float(min(1.0, (np.exp(np.minimum(main, _LARGEST_LOG)) + delta * leaks).min()))
 
@@ -65,15 +57,14 @@ def balanced_bounds(
 
         return largest_passing(excess, 0.0, LARGEST, guess=1.0, precision=1e-13)
 
-    pairs = list(zip(v.tolist(), r.tolist(), strict=True))
-    bounds = {pair: bound(*pair) for pair in {*pairs}}
-    return np.array([bounds[pair] for pair in pairs])
+    return for_each_row(bound, v, r)
 
 
 @lru_cache(maxsize=64)
-def _flips(v: int, r: int, n: int, r_in: int) -> _Flips:
-    """Flip right guesses in an order that does not depend on how many of either kind are right.
+def _flips(v: int, r: int, n: int, r_in: int) -> tuple[Array, Array]:
+    """Logarithms, up to ε, of the main term after t flips and of the leak of each flip.
 
+    Right guesses are flipped in an order that does not depend on how many of either kind are right.
     With a right "included" and b right "left out", a + b = v, a flip of one of x right guesses of
     R of its kind costs e^ε (R - x + 1) / x. The worst a counts, at every t.
     """
@@ -88,7 +79,7 @@ def _flips(v: int, r: int, n: int, r_in: int) -> _Flips:
     while True:
         side = int(flipped[0] * sizes[1] > flipped[1] * sizes[0])  # in proportion to the sizes
         if flipped[side] >= most[side]:
-            return _Flips(np.array(main), np.array(leak))
+            return np.array(main), np.array(leak)
         x = right[side] - flipped[side]
         exposed = n - included if side else included
         leak.append(np.log(exposed) + (cost - np.log(x)).max() + _log_choose(n, included))

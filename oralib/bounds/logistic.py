@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 from oralib import _check
 from oralib.bounds._arguments import flat_counts, float_if_single
 
-__all__ = ["epsilon_estimate", "p", "p_inv"]
-
 
 def p(epsilon: ArrayLike) -> Any:
     """The logistic function: how often ε-randomized response tells the truth.

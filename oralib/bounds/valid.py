@@ -37,8 +37,6 @@ from oralib.bounds.anytime import free_to_stop_bounds
 from oralib.bounds.balanced import balanced_bounds
 from oralib.bounds.crossing import LARGEST_WALK
 
-__all__ = ["Counts", "valid_lower_bound", "valid_rule"]
-
 #: What :func:`valid_rule` names.
 Rule: TypeAlias = Literal[
     "pure", "exact", "any order", "random r", "anytime", "anytime certified", "balanced"
