@@ -18,7 +18,8 @@ from oralib import (
     one_run,
     simulate_dpsgd,
 )
-from oralib.dpsgd import run_dpsgd, simulate_single_step, single_step, sums
+from oralib.dpsgd import run_dpsgd, simulate_single_step, sums
+from oralib.dpsgd.single_step import guess_distances
 
 
 def same_law(a, b, level=1e-4):
@@ -191,10 +192,11 @@ def test_clipping_and_learning_rate_do_not_matter(clip, learning_rate):
 @pytest.mark.parametrize("tau", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("sigma", [0.4, 2.149])
 def test_guess_distances_are_where_the_loss_is_tau(sigma, tau):
-    distance = single_step._guess_distances(12, sigma, tau)
+    alone = [DpSgd(n=u, d=1, steps=1, sample_rate=1.0, sigma=sigma) for u in range(1, 13)]
+    distance = guess_distances(alone[-1], tau)
     for u in range(1, 13):
-        alone = DpSgd(n=u, d=1, steps=1, sample_rate=1.0, sigma=sigma)
-        assert single_step.guess_distance(alone, tau) == pytest.approx(distance[u], abs=1e-13)
+        last = guess_distances(alone[u - 1], tau, last=True)[u]
+        assert last == pytest.approx(distance[u], abs=1e-13)
         mechanism = NoisyCountInSets(u, sigma)
         for side in (-1, 1):
             output = np.array([u / 2 + side * distance[u]])
@@ -234,7 +236,7 @@ def test_single_step_means_by_quadrature():
     s, sigma, tau, d = 3, 1.2, 1.0, 50
     setting = DpSgd(n=s * d, d=d, steps=1, sample_rate=1.0, sigma=sigma)
     counts = simulate_single_step(setting, tau, trials=4000, seed=3)
-    distance = single_step._guess_distances(s, sigma, tau)[s]
+    distance = guess_distances(setting, tau)[s]
     ones = np.arange(s + 1)
     weight = stats.binom.pmf(ones, s, 0.5)
     high = stats.norm.sf(s / 2 + distance, ones, sigma)

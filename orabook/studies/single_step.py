@@ -6,7 +6,7 @@ from scipy import special
 from orabook.laws import NEGLIGIBLE_PROBABILITY, Law, law_of
 from oralib import DpSgd
 from oralib._binomial import log_pmfs
-from oralib.dpsgd.single_step import guess_distance
+from oralib.dpsgd.single_step import guess_distances
 
 
 def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
@@ -17,7 +17,7 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
     0.8011
     """
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
-    distance = guess_distance(dpsgd, tau)
+    distance = guess_distances(dpsgd, tau, last=True)[-1]
     ones = np.arange(s + 1)
     weight = np.exp(log_pmfs(ones, s, 0.5))
     high = weight * special.ndtr((ones - s / 2 - distance) / dpsgd.sigma)

@@ -22,7 +22,7 @@ from oralib import _check
 from oralib._binomial import log_pmf, odds, tail, tail_over_pmf
 from oralib._jit import jit
 from oralib._types import Array
-from oralib.bounds._arguments import flat_counts, float_if_single, for_each_row
+from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows
 from oralib.bounds.crossing import crossing_constants
 
 Bound = Callable[[Array, Array], Any]
@@ -128,7 +128,7 @@ def free_to_stop_bounds(
                 return thousandths / 1000
         return 0.0
 
-    return for_each_row(certified, bounds)
+    return for_distinct_rows(np.vectorize(certified, otypes=[float]), bounds)
 
 
 @lru_cache(maxsize=4096)

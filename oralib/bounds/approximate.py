@@ -12,7 +12,7 @@ Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurI
 """
 
 from bisect import bisect_left
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf, log
 from typing import Any
 
@@ -24,7 +24,7 @@ from oralib import _check
 from oralib._binomial import best_window, log_pmf, odds, pmf, tail, tail_and_pmf
 from oralib._jit import jit
 from oralib._types import Array
-from oralib.bounds._arguments import distinct_rows, flat_counts, float_if_single
+from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows
 from oralib.bounds.crossing import LARGEST_WALK, any_order_p_value
 
 #: The p-values: those of :func:`p_value`, then that of :func:`epsilon_lower_bound_random_r`.
@@ -52,7 +52,7 @@ def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) ->
     beta, _ = _check.betas_and_deltas(beta)
     shape, (v, r, beta) = flat_counts(v, r, beta=beta)
     zeros = np.zeros(v.size)
-    log_odds = _lower_bounds(v, r, beta, zeros, zeros, STEINKE, _LEAST_LOG_ODDS)
+    log_odds = _lower_bounds(EXACT, _LEAST_LOG_ODDS, v, r, beta, zeros, zeros)
     accuracy = np.where(v > 0, scipy.special.expit(log_odds), 0.0)
     return float_if_single(accuracy.reshape(shape))
 
@@ -219,12 +219,9 @@ def lower_bounds(
     v: Array, r: Array, beta: Array, n_delta: Array, rule: int, least_b: Array | None = None
 ) -> NDArray[np.float64]:
     """The largest ε whose p-value is at most β, or 0, for flat and checked counts."""
-    cases = v, r, beta, n_delta, np.zeros(v.size) if least_b is None else least_b
-    if v.size == 1:
-        return np.asarray(_lower_bounds(*cases, rule, 0.0))
-    first, number = distinct_rows(*cases)
-    bounds = _lower_bounds(*(column[first] for column in cases), rule, 0.0)
-    return bounds[number]
+    least_b = np.zeros(v.size) if least_b is None else least_b
+    kernel = partial(_lower_bounds, rule, 0.0)
+    return for_distinct_rows(kernel, v, r, beta, n_delta, least_b)
 
 
 def _most_guesses(rule: int, delta: Array) -> int:
@@ -289,7 +286,7 @@ def _p_value(
 
 @jit
 def _lower_bound(
-    v: int, r: int, beta: float, n_delta: float, least_b: float, rule: int, least: float
+    rule: int, least: float, v: int, r: int, beta: float, n_delta: float, least_b: float
 ) -> float:
     """The largest log-odds x >= least whose p-value is at most β, or ``least``.
 
@@ -342,10 +339,9 @@ def _p_values(
 
 @jit
 def _lower_bounds(
-    v: Array, r: Array, beta: Array, n_delta: Array, least_b: Array, rule: int, least: float
+    rule: int, least: float, v: Array, r: Array, beta: Array, n_delta: Array, least_b: Array
 ) -> Array:
-    """The largest log-odds >= least whose p-value is at most β, or ``least``, for each count."""
     out = np.empty(v.size)
     for i in range(v.size):
-        out[i] = _lower_bound(v[i], r[i], beta[i], n_delta[i], least_b[i], rule, least)
+        out[i] = _lower_bound(rule, least, v[i], r[i], beta[i], n_delta[i], least_b[i])
     return out

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from oralib._solve import largest_passing
 from oralib._types import Array
-from oralib.bounds._arguments import for_each_row
+from oralib.bounds._arguments import for_distinct_rows
 
 #: Larger terms than exp(600) would overflow; none of them is ever the least.
 _LARGEST_LOG = 600.0
@@ -57,7 +57,7 @@ def balanced_bounds(
 
         return largest_passing(excess, 0.0, LARGEST, guess=1.0, precision=1e-13)
 
-    return for_each_row(bound, v, r)
+    return for_distinct_rows(np.vectorize(bound, otypes=[float]), v, r)
 
 
 @lru_cache(maxsize=64)

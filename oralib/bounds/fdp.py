@@ -30,6 +30,7 @@ Mahloujifar, Melis and Chaudhuri, "Auditing f-Differential Privacy in One Run", 
 Dong, Roth and Su, "Gaussian Differential Privacy", JRSS B 2022.
 """
 
+from functools import partial
 from math import erfc, exp, inf, log, pi, sqrt
 from typing import Any
 
@@ -42,7 +43,7 @@ from oralib._binomial import odds
 from oralib._jit import jit
 from oralib._solve import largest_passing
 from oralib._types import Array
-from oralib.bounds._arguments import flat_counts, float_if_single, for_each_row
+from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows
 from oralib.bounds.approximate import EXACT, lower_bounds
 
 _SQRT_2, _SQRT_2_PI = sqrt(2), sqrt(2 * pi)
@@ -177,9 +178,10 @@ def largest_mus(v: Array, r: Array, n: Array, beta: Array) -> NDArray[np.float64
     """The largest μ that is rejected, or 0, for flat and checked counts."""
     # Fair coins have μ = 0, so their binomial law must be rejected first.
     pure_bounds = lower_bounds(v, r, beta, np.zeros(v.size), EXACT)
-    return for_each_row(_largest_mu, v, r, n, beta, pure_bounds)
+    return for_distinct_rows(_largest_mu, v, r, n, beta, pure_bounds)
 
 
+@partial(np.vectorize, otypes=[float])
 def _largest_mu(v: int, r: int, n: int, beta: float, pure_bound: float) -> float:
     if pure_bound == 0:
         return 0.0

@@ -2,8 +2,7 @@
 
 Each of the n elements is a gradient that is zero except on one coordinate. The auditor's coins
 decide which elements are included, the model trains on them alone, and the auditor sees all its
-weights. With n <= d every element has its own coordinate; with n > d each coordinate has n / d
-elements.
+weights. With n <= d every element has its own coordinate; with n > d each coordinate has n / d.
 
 Simulated audits, as in the paper and beyond it. All take the training run ``dpsgd`` and play
 ``trials`` independent audits with the random numbers of ``seed``; the number of ``guesses`` is

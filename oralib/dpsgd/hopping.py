@@ -1,19 +1,13 @@
 """Canaries that hop from coordinate to coordinate, and are dropped when they look undecided.
 
-A canary that stays on one coordinate meets the same neighbours in every step, and their gradients
-add up: the variance that they add to its sum grows like T². A canary that hops, to a coordinate
-that is drawn afresh and published in each step, meets others nearly every time. What is left is the
-randomness of their coins and batches in that step, which grows like T.
+A canary that stays on one coordinate meets the same neighbours in every step, and the variance that
+they add to its sum grows like T². A canary that hops, to a coordinate that is drawn afresh and
+published in each step, meets others nearly every time, and the variance grows like T.
 
-Dropping. A canary that looks undecided gets a zero gradient from then on, and no longer disturbs
-the others. Crowding. Undecided canaries share their coordinates with many, promising ones with few.
-
-Why the bounds stay valid: in each step every gradient has norm at most 1, whatever the earlier
-outputs were. Placing, crowding and dropping are functions of those outputs and of public random
-numbers (never of coins), just as gradients of a real training are functions of its weights. So each
-step is the same subsampled Gaussian mechanism given the past, and the accountant's (ε, δ), which
-covers adaptive composition, holds for the whole sequence of outputs. All guesses are made from it
-at the end: this is one-run auditing without feedback, with a number of guesses fixed in advance.
+Dropping: a canary that looks undecided gets a zero gradient from then on. Crowding: undecided
+canaries share their coordinates with many, promising ones with few. All this is a function of
+earlier outputs and public random numbers, never of coins, so that the bounds stay valid; the
+chapter *How much can one run show?* has the proof.
 """
 
 from collections.abc import Sequence
@@ -72,8 +66,7 @@ def hopping_counts(
 ) -> list[Counts]:
     """Like :func:`simulate_hopping`, for several numbers of guesses, the largest first.
 
-    All are made in the same training runs. ``norm`` is that of a canary's gradient; it is above 1
-    if gradients are not clipped.
+    ``norm`` is that of a canary's gradient; it is above 1 if gradients are not clipped.
     """
     plan = _tables(dpsgd, dropping, norm)
     most = int(plan.loads[-1] @ plan.widths)

@@ -25,11 +25,10 @@ def play_audits(
     *key: object,
     feedback: Feedback = "none",
 ) -> list[Counts]:
-    """Counts of a game with a fixed number of guesses, for each of several such numbers.
+    """Counts of a game with a fixed number of guesses, for each of several falling numbers.
 
     ``block(ks, size, rng)`` plays ``size`` training runs and counts the right guesses: a row for
-    each run and a column for each number of guesses. These must fall, from ``most`` at most. The
-    random numbers also depend on ``key``.
+    each run and a column for each number of guesses. The random numbers also depend on ``key``.
     """
     ks = _check.integers("guesses", guesses, 1)
     if ks.ndim != 1 or not ks.size or (np.diff(ks) >= 0).any():

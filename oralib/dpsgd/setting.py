@@ -76,8 +76,6 @@ class DpSgd:
     ) -> Self:
         """A training run with the noise of an (ε, δ) claim, by :func:`oralib.noise_multiplier`.
 
-        Examples
-        --------
         >>> DpSgd.calibrated(2.0, 1e-5, n=4000)
         DpSgd(n=4000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
         """
@@ -99,8 +97,6 @@ class DpSgd:
 class Dropping:
     """How the number of active canaries falls, and how unevenly they share the coordinates.
 
-    Loads are whole numbers of at least 1, so the targets are met only roughly.
-
     Attributes
     ----------
     final : float
@@ -112,8 +108,8 @@ class Dropping:
         above 1 it falls slowly at first.
     crowding : pair of float
         The target ratio between the most and the least crowded coordinates, early and at the end,
-        each at least 1; in between it changes geometrically, whatever the bend is. The most
-        promising canaries, by the size of their scores, have the least crowded coordinates.
+        each at least 1; in between it changes geometrically. The most promising canaries, by the
+        size of their scores, have the least crowded coordinates.
 
     Examples
     --------
@@ -143,8 +139,7 @@ class Dropping:
     def loads(self, dpsgd: DpSgd) -> NDArray[np.int64]:
         """How many canaries share a coordinate: a row for each step, a column for each band.
 
-        The first band is that of the most promising ones. All loads are equal in the first step,
-        before anything is known, and stay the same in each stage of a training run.
+        The first band is that of the most promising ones; in the first step all loads are equal.
         """
         return loads_and_widths(dpsgd, self)[0]
 

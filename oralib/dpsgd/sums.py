@@ -141,7 +141,8 @@ def _right_at_both_ends(score: Array, included: Array, s: int, k: int, rng: Gene
     high, low = k - k // 2, k // 2
     # Whole coordinates are taken from both ends of the order; at most two only in part.
     first, last = min(low // s, d - 1), max(d - 1 - high // s, 0)
-    order = _parted(score, first, last)
+    # Selection instead of sorting: the order within the three parts between them does not matter.
+    order = np.argpartition(score, np.array([first, last]))
     right = 0
     for j in range(d - high // s, d):
         right += included[order[j]]
@@ -154,16 +155,3 @@ def _right_at_both_ends(score: Array, included: Array, s: int, k: int, rng: Gene
         return right + drawn + low - ones_among(low, ones - drawn, s - high, rng)
     right += ones_among(high, ones, s, rng)
     return right + low - ones_among(low, included[order[first]], s, rng)
-
-
-@jit
-def _parted(score: Array, first: int, last: int) -> Array:
-    """The coordinates by their scores: right at the places ``first`` and ``last``, and around them.
-
-    Selection instead of sorting: the order within the three parts between them does not matter.
-    """
-    order = np.argpartition(score, first)
-    if last > first:
-        rest = order[first + 1 :].copy()
-        order[first + 1 :] = rest[np.argpartition(score[rest], last - first - 1)]
-    return order
