@@ -1,10 +1,6 @@
 """Binomial probabilities and tails to full relative precision, for counts up to 10^9.
 
 The success probability is given by its log-odds ε, q = p(ε), so that q and 1 - q are both exact.
-
-See Also
---------
-scipy.stats.binom : the same laws, slower and on the scale of q.
 """
 
 from math import exp, floor, log, log1p, pi, sqrt

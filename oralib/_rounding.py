@@ -26,7 +26,6 @@ def log_ratio(one: ArrayLike, other: ArrayLike) -> Any:
 def snap(values: ArrayLike) -> Any:
     """Make numbers that are equal up to rounding equal, and numbers that are nearly round, round.
 
-    If x and -x are equal in size, they stay so.
     Round numbers are those with at most six digits after the point: otherwise 0.6875, printed with
     fewer digits, could be 0.688 or 0.687.
 

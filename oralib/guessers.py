@@ -53,8 +53,7 @@ class ThresholdGuesser:
     """Guess every element whose loss is at least tau in size, and abstain on the others.
 
     ``tau=0`` guesses all elements, ``tau=inf`` only those that the output gives away. The guess is
-    minus the sign of the loss, and 1 if it is 0. With ``tau > 0`` the output decides how many
-    guesses are taken.
+    minus the sign of the loss, and 1 if it is 0.
 
     Examples
     --------
@@ -80,8 +79,7 @@ class ThresholdGuesser:
 class TopGuesser:
     """Guess exactly the k elements whose losses are largest in size; among equals, the first ones.
 
-    The guess is minus the sign of the loss, as for :class:`ThresholdGuesser`. Among all
-    guessers with k guesses this one has the largest mean accuracy (Theorem 5.2).
+    Among all guessers with k guesses this one has the largest mean accuracy (Theorem 5.2).
 
     Examples
     --------

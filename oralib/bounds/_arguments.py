@@ -32,6 +32,16 @@ def float_if_single(array: Array) -> Any:
     return array if np.ndim(array) else float(array)
 
 
+def one_by_one(function: Callable[..., float]) -> Callable[..., Array]:
+    """The same function for flat columns, a number for each row."""
+
+    def of_columns(*columns: Array) -> Array:
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return np.array([function(*row) for row in rows])
+
+    return of_columns
+
+
 def for_distinct_rows(function: Callable[..., Array], *columns: Array) -> Array:
     """A function of flat columns, row by row, but computed only once for rows that are equal.
 

@@ -22,7 +22,7 @@ from oralib import _check
 from oralib._binomial import log_pmf, odds, tail, tail_over_pmf
 from oralib._jit import jit
 from oralib._types import Array
-from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows
+from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.crossing import crossing_constants
 
 Bound = Callable[[Array, Array], Any]
@@ -121,6 +121,7 @@ def free_to_stop_bounds(
         f, c = certificate(first, n, n_delta, beta, last)
         return f + c * n_delta <= beta
 
+    @one_by_one
     def certified(bound: float) -> float:
         for thousandths in range(floor(bound * 1000), 0, -1):
             first = thousandths // 10 * 10
@@ -128,7 +129,7 @@ def free_to_stop_bounds(
                 return thousandths / 1000
         return 0.0
 
-    return for_distinct_rows(np.vectorize(certified, otypes=[float]), bounds)
+    return for_distinct_rows(certified, bounds)
 
 
 @lru_cache(maxsize=4096)
@@ -156,9 +157,6 @@ def _shift(steps: Array, n_delta: float, beta: float) -> NDArray[np.int64]:
 def _level(n_delta: float, beta: float) -> float:
     """What is left of β."""
     return beta - min(n_delta / 4, beta / 20)
-
-
-# ------------------------------------------------------------------------ the walk and the line
 
 
 def _line_of(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurI
 """
 
 from bisect import bisect_left
-from functools import lru_cache, partial
+from functools import partial
 from math import inf, log
 from typing import Any
 
@@ -24,7 +24,7 @@ from oralib import _check
 from oralib._binomial import best_window, log_pmf, odds, pmf, tail, tail_and_pmf
 from oralib._jit import jit
 from oralib._types import Array
-from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows
+from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.crossing import LARGEST_WALK, any_order_p_value
 
 #: The p-values: those of :func:`p_value`, then that of :func:`epsilon_lower_bound_random_r`.
@@ -101,10 +101,10 @@ def p_value(
     """
     epsilon, delta = _check.reals("epsilon", epsilon, 0), _check.reals("delta", delta, 0, 1)
     rule = P_VALUES.index(_check.one_of("method", method, P_VALUES[:RANDOM_R]))
-    n = _number_of_elements(n, r, delta)
-    most = _most_guesses(rule, delta)
-    shape, (v, r, *others) = flat_counts(v, r, most=most, n=n, delta=delta, epsilon=epsilon)
-    n, delta, epsilon = others
+    n, most = _number_of_elements(n, r, delta), _most_guesses(rule, delta)
+    shape, (v, r, n, delta, epsilon) = flat_counts(
+        v, r, most=most, n=n, delta=delta, epsilon=epsilon
+    )
     values = _p_values(v, r, epsilon, n * delta, rule, np.zeros(v.size))
     return float_if_single(values.reshape(shape))
 
@@ -203,12 +203,10 @@ def planned_b(n: Array, n_delta: Array, beta: Array, expected: int | None) -> Ar
     guesses = np.minimum(_EXPECTED, n) if expected is None else np.full(n.shape, expected)
     with np.errstate(over="ignore"):  # at a tiny β no count suffices
         least, most = n_delta / beta / (0.6 if expected is None else 0.8), n_delta / beta / 0.1
-    half = np.maximum(guesses // 2, 1)
-    b = np.array([_b_at_zero(*case) for case in zip(half.tolist(), beta.tolist(), strict=True)])
-    return np.clip(b, least, most)
+    return np.clip(for_distinct_rows(_b_at_zero, np.maximum(guesses // 2, 1), beta), least, most)
 
 
-@lru_cache(maxsize=1024)
+@one_by_one
 def _b_at_zero(r: int, beta: float) -> float:
     """B at ε = 0 of the least of r coins that are too many right ones at level β, or of all."""
     least = bisect_left(range(1, r), True, key=lambda v: tail(v, r, 0.5, 0.5) <= beta) + 1
@@ -239,9 +237,6 @@ def _number_of_elements(n: ArrayLike | None, r: ArrayLike, delta: Array) -> Arra
             "the bound depends on the number of elements"
         )
     return _check.integers("r", r)
-
-
-# ----------------------------------------------------------------------------------- the kernels
 
 
 @jit

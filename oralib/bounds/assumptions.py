@@ -1,7 +1,6 @@
 """One audit under stronger and stronger assumptions: each gives a larger bound, and proves less.
 
-An assumption is a name and a sentence, ``ASSUMPTIONS``, from the weakest to the strongest. Where an
-assumption is wrong, its bound may claim too much.
+Where an assumption is wrong, its bound may claim too much.
 """
 
 from typing import Any
@@ -15,7 +14,7 @@ from oralib.bounds.fdp import epsilon_lower_bound_fdp, epsilon_of_mu
 from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.valid import Counts, valid_lower_bound
 
-#: What each bound is for.
+#: What each bound is for, from the weakest assumption to the strongest.
 ASSUMPTIONS = {
     "dp": "any (ε, δ)-DP mechanism",
     "gaussian": "mechanisms with the trade-off curve of Gaussian noise",
@@ -66,9 +65,8 @@ def bound_assuming(
     if counts.trials != 1:
         raise ValueError(f"counts must be those of one audit, got {counts.trials} audits")
     if assumption == "dp":
-        return float(np.squeeze(valid_lower_bound(counts, delta=delta, beta=beta))), ASSUMPTIONS[
-            "dp"
-        ]
+        bound = np.squeeze(valid_lower_bound(counts, delta=delta, beta=beta))
+        return float(bound), ASSUMPTIONS[assumption]
     if not counts.r_fixed or counts.feedback != "none" or counts.coins != "independent":
         raise ValueError(
             f"the bound for {ASSUMPTIONS[assumption]} needs a number of guesses that was fixed in "

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from oralib._solve import largest_passing
 from oralib._types import Array
-from oralib.bounds._arguments import for_distinct_rows
+from oralib.bounds._arguments import for_distinct_rows, one_by_one
 
 #: Larger terms than exp(600) would overflow; none of them is ever the least.
 _LARGEST_LOG = 600.0
@@ -50,6 +50,7 @@ def balanced_bounds(
 ) -> NDArray[np.float64]:
     """For each count the largest ε whose :func:`balanced_p_value` is at most β, or 0."""
 
+    @one_by_one
     def bound(v: int, r: int) -> float:
         def excess(epsilon: float) -> float:
             p_value = balanced_p_value(v, r, n, epsilon, delta, r_in=r_in)
@@ -57,7 +58,7 @@ def balanced_bounds(
 
         return largest_passing(excess, 0.0, LARGEST, guess=1.0, precision=1e-13)
 
-    return for_distinct_rows(np.vectorize(bound, otypes=[float]), v, r)
+    return for_distinct_rows(bound, v, r)
 
 
 @lru_cache(maxsize=64)

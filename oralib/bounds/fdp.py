@@ -30,7 +30,6 @@ Mahloujifar, Melis and Chaudhuri, "Auditing f-Differential Privacy in One Run", 
 Dong, Roth and Su, "Gaussian Differential Privacy", JRSS B 2022.
 """
 
-from functools import partial
 from math import erfc, exp, inf, log, pi, sqrt
 from typing import Any
 
@@ -43,7 +42,7 @@ from oralib._binomial import odds
 from oralib._jit import jit
 from oralib._solve import largest_passing
 from oralib._types import Array
-from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows
+from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.approximate import EXACT, lower_bounds
 
 _SQRT_2, _SQRT_2_PI = sqrt(2), sqrt(2 * pi)
@@ -96,14 +95,8 @@ def epsilon_lower_bound_fdp(
 
     Parameters
     ----------
-    v, r : int or array
-        How many guesses were right, and how many were taken, 0 <= v <= r <= 10^8.
-    n : int or array
-        The number of elements, taken and abstained, at least r.
-    delta : float or array
-        The δ of (ε, δ)-DP, in [0, 1].
-    beta : float or array
-        How often the bound may fail, in (0, 1).
+    v, r, n, delta, beta
+        As in :func:`oralib.epsilon_lower_bound`; r is at most 10^8.
 
     Examples
     --------
@@ -113,9 +106,6 @@ def epsilon_lower_bound_fdp(
     n, (beta, delta) = _check.integers("n", n), _check.betas_and_deltas(beta, delta)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, most=LARGEST_R, n=n, delta=delta, beta=beta)
     return float_if_single(epsilon_of_mu(largest_mus(v, r, n, beta), delta).reshape(shape))
-
-
-# -------------------------------------------------------------------------------- the recursion
 
 
 @jit
@@ -171,9 +161,6 @@ def upper_quantile(x: float) -> float:
     return z if x < 0.5 else -z
 
 
-# ------------------------------------------------------------------------------ Gaussian curves
-
-
 def largest_mus(v: Array, r: Array, n: Array, beta: Array) -> NDArray[np.float64]:
     """The largest μ that is rejected, or 0, for flat and checked counts."""
     # Fair coins have μ = 0, so their binomial law must be rejected first.
@@ -181,7 +168,7 @@ def largest_mus(v: Array, r: Array, n: Array, beta: Array) -> NDArray[np.float64
     return for_distinct_rows(_largest_mu, v, r, n, beta, pure_bounds)
 
 
-@partial(np.vectorize, otypes=[float])
+@one_by_one
 def _largest_mu(v: int, r: int, n: int, beta: float, pure_bound: float) -> float:
     if pure_bound == 0:
         return 0.0

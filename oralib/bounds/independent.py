@@ -14,7 +14,7 @@ See Also
 Xiang, Wang, Xiao, Tian, Wang, "Tight Privacy Audit in One Run", 2025. The code is our own.
 """
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import erfc, exp, log, pi, sqrt
 from typing import Any
 
@@ -27,7 +27,7 @@ from oralib._binomial import tail
 from oralib._jit import jit
 from oralib._solve import largest_passing
 from oralib._types import Array
-from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows
+from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.fdp import (
     LARGEST_MU,
     LARGEST_R,
@@ -64,7 +64,7 @@ def epsilon_lower_bound_independent(
     return float_if_single(epsilon_of_mu(mu, delta).reshape(shape))
 
 
-@partial(np.vectorize, otypes=[float])
+@one_by_one
 def _largest_mu(v: int, r: int, n: int, beta: float) -> float:
     """The largest rejected μ, or 0."""
     if 2 * v <= r:

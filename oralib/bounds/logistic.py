@@ -11,9 +11,7 @@ from oralib.bounds._arguments import flat_counts, float_if_single
 
 
 def p(epsilon: ArrayLike) -> Any:
-    """The logistic function: how often ε-randomized response tells the truth.
-
-    p(ε) = e^ε / (1 + e^ε) = 1 / (1 + e^-ε), with p(-inf) = 0 and p(inf) = 1.
+    """How often ε-randomized response tells the truth: p(ε) = e^ε / (1 + e^ε).
 
     Examples
     --------
@@ -24,9 +22,7 @@ def p(epsilon: ArrayLike) -> Any:
 
 
 def p_inv(accuracy: ArrayLike) -> Any:
-    """The logit, inverse of :func:`p`: the ε at which randomized response has this accuracy.
-
-    p_inv(a) = ln(a / (1 - a)), with p_inv(0) = -inf and p_inv(1) = inf.
+    """The inverse of :func:`p`, ln(a / (1 - a)): the ε at which this is the accuracy.
 
     Examples
     --------

@@ -32,9 +32,8 @@ def right_needed(counts: Counts, epsilon: float, *, delta: float, beta: float) -
     epsilon, r = _check.real("epsilon", epsilon, 0), counts.r
 
     def enough(v: int) -> bool:
-        return bool(
-            valid_lower_bound(like(counts, v, r, counts.n), delta=delta, beta=beta) > epsilon
-        )
+        found = like(counts, v, r, counts.n)
+        return bool(valid_lower_bound(found, delta=delta, beta=beta) > epsilon)
 
     return bisect_left(range(r + 1), True, key=enough) if enough(r) else None
 
@@ -55,9 +54,8 @@ def guesses_needed(counts: Counts, epsilon: float, *, delta: float, beta: float)
     most = limits.get(valid_rule(counts, delta), _MOST_GUESSES)
 
     def enough(r: int) -> bool:
-        return bool(
-            valid_lower_bound(like(counts, r, r, max(r, n)), delta=delta, beta=beta) > epsilon
-        )
+        found = like(counts, r, r, max(r, n))
+        return bool(valid_lower_bound(found, delta=delta, beta=beta) > epsilon)
 
     if not most or not enough(most):
         return None

@@ -35,8 +35,7 @@ def simulate_hopping(
     """Audit DP-SGD with canaries that hop, guessing those with scores farthest from 0.
 
     The score of a canary is the sum over the steps of the log-likelihood ratio of its coordinate's
-    noisy gradient, with it and without it, where each of the others is in the batch with
-    probability sample_rate / 2.
+    noisy gradient, with it and without it.
 
     Parameters
     ----------
@@ -129,14 +128,10 @@ class _Active(NamedTuple):
 def _hop(plan: _Tables, rng: Generator) -> _Active:
     """Simulate one training run: those who are active in the end.
 
-    Toss the coins. Then in each step
-
-    1. sort the active canaries by the size of their scores, and drop those that the schedule no
-       longer wants;
-    2. let the remaining ones take places, band by band: within a band they lie in rows as wide as
-       the band has coordinates, and each row is turned by a random amount, so that each coordinate
-       of a band has one canary of each of its rows;
-    3. draw batches and noise, and add to each score what its coordinate shows.
+    Toss the coins. Then in each step sort the active canaries by the size of their scores, and drop
+    those that the schedule no longer wants. The others take places, band by band: within a band
+    they lie in rows as wide as the band has coordinates, and each row is turned by a random amount.
+    Draw batches and noise, and add to each score what its coordinate shows.
     """
     n, loads, widths = plan.n, plan.loads, plan.widths
     canaries = _Active(np.zeros(n), np.empty(n, dtype=np.bool_))
@@ -168,10 +163,7 @@ def _hop(plan: _Tables, rng: Generator) -> _Active:
 def _line_up(
     coin: Array, load: Array, widths: Array, row: Array, column: Array, first: Array
 ) -> None:
-    """Write down the rows and columns of the included canaries, band by band.
-
-    Those of band b begin at ``first[b]``.
-    """
+    """Write down the rows and columns of the included canaries; those of band b from first[b]."""
     place = ones = 0
     for band in range(widths.size):
         for i in range(load[band]):
@@ -188,9 +180,7 @@ def _step(
 ) -> None:
     """Simulate one step on the coordinates of a band, and add what it shows to the scores.
 
-    Turn each row; add the norm of a gradient to the coordinate of each canary in the batch; add
-    noise; and look up the log-likelihood ratio of each coordinate. ``row`` and ``column`` are those
-    of the included canaries: only they can be in a batch.
+    ``row`` and ``column`` are those of the included canaries: only they can be in a batch.
     """
     low, step, values = plan.low[table], plan.step[table], plan.values[table]
     rows = score.size // width

@@ -1,7 +1,7 @@
 """What is trained: a run of DP-SGD on Dirac canaries, and which of them it drops on its way."""
 
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,8 @@ from oralib.accounting import SIGMA_RANGE, noise_multiplier
 
 #: Coordinates are crowded in this many bands of equal width.
 BANDS = 10
-
 #: Canaries are dropped at most this many times; in a longer training not after every step.
 STAGES = 1000
-
 #: The loads of all steps must fit into memory.
 MOST_STEPS = 10**6
 
@@ -64,23 +62,16 @@ class DpSgd:
 
     @classmethod
     def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n: int,
-        d: int = 1000,
-        steps: int = 100,
-        sample_rate: float = 0.1,
-        accountant: str = "rdp",
+        cls, epsilon: float, delta: float, *, accountant: str = "rdp", **setting: Any
     ) -> Self:
         """A training run with the noise of an (ε, δ) claim, by :func:`oralib.noise_multiplier`.
 
         >>> DpSgd.calibrated(2.0, 1e-5, n=4000)
         DpSgd(n=4000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
         """
-        sigma = noise_multiplier(epsilon, delta, steps, sample_rate, accountant=accountant)
-        return cls(n, d, steps, sample_rate, sigma=sigma)
+        run = cls(**setting, sigma=1.0)
+        noise = noise_multiplier(epsilon, delta, run.steps, run.sample_rate, accountant=accountant)
+        return replace(run, sigma=noise)
 
     @property
     def per_coordinate(self) -> int:

@@ -33,8 +33,7 @@ def simulate_dpsgd(dpsgd: DpSgd, guesses: int, *, trials: int = 1, seed: int) ->
     """Audit DP-SGD: half of the guesses are 1, for the highest elements, half -1 for the lowest.
 
     If their number is odd, the highest get one more. The score of an element is the sum of all
-    noisy gradients of its coordinate. If only some elements of a coordinate are guessed, it does
-    not matter which.
+    noisy gradients of its coordinate.
 
     Examples
     --------
@@ -114,11 +113,7 @@ def _alias(probability: Array) -> tuple[Array, Array]:
 def _audit_block(
     trials: int, d: int, s: int, k: int, noise: float, law: _CoordinateLaw, rng: Generator
 ) -> Array:
-    """Right guesses in each of several audits.
-
-    In each, draw the number of included elements and the noisy sum of every coordinate, and guess
-    the elements of the highest and of the lowest coordinates.
-    """
+    """Right guesses in each of several audits at the highest and the lowest coordinates."""
     v = np.empty(trials, dtype=np.int64)
     included = np.empty(d, dtype=np.int64)
     score = np.empty(d)

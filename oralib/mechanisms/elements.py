@@ -32,8 +32,7 @@ class _PerElement(AnySize):
 class LocalRandomizedResponse(_PerElement):
     """LRR_ε: each sign is released as it is with probability p(ε), and flipped otherwise.
 
-    The loss of an element is ±ε (Definition 4.2). No ε-DP mechanism makes more guesses right, and
-    its audits are asymptotically tight.
+    The loss of an element is ±ε (Definition 4.2).
 
     Examples
     --------
@@ -68,11 +67,10 @@ class LocalRandomizedResponse(_PerElement):
 
 @dataclass(frozen=True)
 class NameAndShame(_PerElement):
-    """NAS: one element, chosen at random, is released as it is.
+    """NAS: one element, chosen at random, is released as it is; 0 stands for all others.
 
-    The output has that element's sign in its place and 0 elsewhere. The loss is ∓∞ for that element
-    and 0 for all others. This is not differentially private, yet a guesser that must guess every
-    element is hardly better than a coin (Definition B.2).
+    This is not differentially private, yet a guesser that must guess every element is hardly better
+    than a coin (Definition B.2).
 
     Examples
     --------

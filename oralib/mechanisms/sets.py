@@ -32,17 +32,13 @@ class _PerSet(AnySize):
     def _set_size(self, n: int) -> int:
         return getattr(self, "s", n)  # without an s there is one set of all elements
 
-    def _starts(self, n: int) -> Array:
-        """The first element of each set."""
-        return np.arange(0, n, self._set_size(n))
-
     def _sizes(self, n: int) -> Array:
-        """The sizes of all sets."""
-        return np.diff(self._starts(n), append=n)
+        return np.diff(np.arange(0, n, self._set_size(n)), append=n)
 
     def _ones(self, signs: Signs) -> Array:
         """How many elements of each set are 1."""
-        starts = self._starts(signs.shape[-1])
+        n = signs.shape[-1]
+        starts = np.arange(0, n, self._set_size(n))
         return np.add.reduceat(signs > 0, starts, axis=-1, dtype=np.int64)
 
     def run(self, signs: Signs, rng: Generator) -> Array:
@@ -104,10 +100,7 @@ class _Parity(_DiscretePerSet):
 
 @dataclass(frozen=True)
 class Xor(_Parity):
-    """XOR: the exclusive or of all bits.
-
-    Its ε is infinite, but anyone who knows nothing about the others learns nothing about any
-    element: every loss is 0 for n > 1 (Definition B.8).
+    """XOR: the exclusive or of all bits; every loss is 0 for n > 1 (Definition B.8).
 
     Examples
     --------
@@ -141,9 +134,7 @@ class XorInPairs(_Parity):
 
 @dataclass(frozen=True)
 class XorRandomizedResponse(_Parity):
-    """XRR_ε: randomized response on the exclusive or of all bits.
-
-    o = s_1 ··· s_n with probability p(ε), otherwise its opposite (Definition E.1). It is ε-DP.
+    """XRR_ε: randomized response on the exclusive or of all bits (Definition E.1).
 
     Examples
     --------
