@@ -31,8 +31,6 @@ def noise_multiplier(
     It has six decimals, so that it is the same number on every machine. It is the inverse of
     :func:`certified_epsilon`, with the same parameters; ε is in (0, 1000].
 
-    Examples
-    --------
     >>> round(noise_multiplier(2.0, 1e-5, 100, 0.1), 4)
     2.4224
     """

@@ -161,8 +161,6 @@ class Channel:
 def channel(mechanism: DiscreteMechanism, n: int) -> Channel:
     """The exact table of a discrete mechanism on n elements.
 
-    Examples
-    --------
     >>> from oralib import Count
     >>> channel(Count(), 4).optimal_efficacy()
     0.6875

@@ -1,7 +1,6 @@
 """The audits as games: a mechanism plays against a guesser, and the counts (v, r) come out.
 
-Each game exists twice: played at random for many trials, and as the exact law of (V, R) that
-follows from a table. A law is an array whose entry [v, r] is P[V = v, R = r].
+A game is played at random, or its exact law P[V = v, R = r] follows from a table.
 """
 
 from collections.abc import Callable
@@ -65,8 +64,6 @@ def classic(
     seed: int,
 ) -> Counts:
     """Classic auditing (Algorithm 2): one coin and one run per round, all other elements fixed.
-
-    The rounds are independent, so that V ~ Bin(R, q) given R, with q at most p(ε).
 
     Parameters
     ----------
@@ -188,7 +185,7 @@ def play_game(
     name the random stream.
     """
     fixed = fixed_number(guesser, n) if number is None else number
-    # A block of trials holds a few arrays with an entry for each element: keep it small.
+    # A block holds a few arrays with an entry for each element and trial: keep it small.
     largest = max(1, min(BLOCK, 2**21 // n))
 
     def block(size: int, rng: Generator) -> tuple[Any, Any]:
@@ -253,8 +250,6 @@ def check_base(base: ArrayLike) -> Signs:
 def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     """The exact law of (V, R) of one-run auditing, entry [v, r] being P[V = v, R = r].
 
-    Examples
-    --------
     >>> from oralib import Count, ThresholdGuesser, channel
     >>> law = one_run_law(channel(Count(), 2), ThresholdGuesser(float("inf")))
     >>> float(law[2, 2]), float(law[0, 0])
@@ -274,8 +269,6 @@ def adaptive_law(
 ) -> NDArray[np.float64]:
     """The exact law of (V, R) of adaptive one-run auditing; parameters as in :func:`adaptive`.
 
-    Examples
-    --------
     >>> from oralib import Xor, ThresholdGuesser, channel
     >>> float(adaptive_law(channel(Xor(), 3), ThresholdGuesser(float("inf")))[1, 1])
     1.0

@@ -4,9 +4,7 @@ Each guess, whatever came before it, is right with probability at most p(ε). So
 by a random walk, and a bound fails at most as often as the walk ever crosses the line where the
 bound exceeds ε. The chapter *Making adaptive auditing valid* has the proofs.
 
-See Also
---------
-Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence
+See Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence
 sequences", Annals of Statistics 2021.
 """
 
@@ -41,7 +39,7 @@ def adaptive_failure_probability(
     """W_n(ε, β): at worst, how often a bound can exceed ε if guessing may stop at a success.
 
     It is the probability that a walk with n independent steps, each a success with probability
-    p(ε), ever meets counts (v, r) whose bound exceeds ε; ε-randomized response attains it.
+    p(ε), ever meets counts (v, r) whose bound exceeds ε. ε-randomized response attains it.
 
     Parameters
     ----------
@@ -91,8 +89,6 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
     is at least 1/β (for β > 1/e only those ε count for which p(ε) <= v / (r + 1)). For δ > 0 see
     :func:`oralib.valid_lower_bound`, for the parameters :func:`oralib.epsilon_lower_bound`.
 
-    Examples
-    --------
     >>> round(epsilon_lower_bound_anytime(731, 1000), 6)
     0.7737
     """

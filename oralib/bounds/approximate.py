@@ -5,10 +5,8 @@ four rules: three methods of :func:`p_value`, for r fixed in advance, and
 :func:`epsilon_lower_bound_random_r`, where r may depend on the output. The chapter *The exact
 (ε, δ) bound* has the theorems.
 
-See Also
---------
-Keinan, Shenfeld and Ligett, "How Well Can Differential Privacy Be Audited in One Run?", Section 2.
-Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023.
+See the paper's Section 2, and Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training
+Run", NeurIPS 2023.
 """
 
 from bisect import bisect_left
@@ -39,13 +37,10 @@ _LEAST_LOG_ODDS = -745.0
 
 
 def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) -> Any:
-    """The largest success probability q with P[Bin(r, q) >= v] <= beta; 0 if there is none.
+    """The largest success probability q with P[Bin(r, q) >= v] <= β; 0 if there is none.
 
-    With probability 1 - β it does not exceed the success probability of r independent trials, v of
-    which succeeded (Definition A.5). The bound on ε for δ = 0 is its logit, where that is positive.
+    The bound on ε for δ = 0 is its logit, where that is positive (Definition A.5).
 
-    Examples
-    --------
     >>> round(clopper_pearson_lower(75, 100), 6)
     0.668678
     """
@@ -130,11 +125,6 @@ def epsilon_lower_bound(
         As in :func:`p_value`.
     beta : float or array
         How often the bound may fail, in (0, 1).
-
-    See Also
-    --------
-    epsilon_lower_bound_random_r : if r depends on the output, and δ > 0.
-    oralib.epsilon_lower_bound_anytime : if the guesser saw which of its guesses were right.
 
     Examples
     --------

@@ -73,11 +73,10 @@ def bound_assuming(
             "advance, no feedback and independent coins, "
             f"got r_fixed={counts.r_fixed}, feedback={counts.feedback!r}, coins={counts.coins!r}"
         )
-    v, r, n = int(np.squeeze(counts.v)), int(np.squeeze(counts.r)), counts.n
-    if assumption == "gaussian":
-        bound = epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=beta)
-    elif assumption == "independent":
-        bound = epsilon_lower_bound_independent(v, r, n=n, delta=delta, beta=beta)
+    bounds = {"gaussian": epsilon_lower_bound_fdp, "independent": epsilon_lower_bound_independent}
+    if assumption in bounds:
+        v, r = int(np.squeeze(counts.v)), int(np.squeeze(counts.r))
+        bound = bounds[assumption](v, r, n=counts.n, delta=delta, beta=beta)
     else:
         if scores is None or included is None:
             raise ValueError("scores and included must be given for the assumption 'normal'")
@@ -96,8 +95,7 @@ def normal_bounds(
 ) -> NDArray[np.float64]:
     """Bounds from the gap of two group means, the sum of squares within groups, and their sizes.
 
-    For independent normal scores with one variance, Student's t has a noncentral law with
-    noncentrality μ / sqrt(1 / n_in + 1 / n_out).
+    The noncentrality of Student's t is then μ / sqrt(1 / n_in + 1 / n_out).
     """
     gap, squares, n_in, n_out = np.broadcast_arrays(gap, squares, n_in, n_out)
     mu, some = np.zeros(gap.shape), (n_in > 0) & (n_out > 0) & (n_in + n_out > 2) & (squares > 0)

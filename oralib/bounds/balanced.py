@@ -1,10 +1,8 @@
 """A bound for coins that balance: exactly half of the elements were included.
 
-Such coins depend on each other, and the other bounds are false for them: a mechanism on two
-elements that is ε-DP for adding or removing one can name the included one with probability
-1 - e^-ε / 2, and then both guesses are right. Here the right guesses are flipped one after the
-other, "included" and "left out" in turn, and each flip changes the size of the set by one. The
-chapter *Which bound* has the theorem.
+Such coins depend on each other, and the other bounds are false for them. Here the right guesses are
+flipped one after the other, "included" and "left out" in turn, and each flip changes the size of
+the set by one. The chapter *Which bound may I use?* has the theorem.
 """
 
 from functools import lru_cache
@@ -30,8 +28,6 @@ def balanced_p_value(v: int, r: int, n: int, epsilon: float, delta: float, *, r_
     It holds for (ε, δ)-DP for adding or removing one element, if exactly half of n are included,
     both kinds of guesses are fixed in number before the audit, and there is no feedback.
 
-    Examples
-    --------
     >>> round(balanced_p_value(75, 100, 1000, 0.5, 1e-5, r_in=50), 6)
     0.032205
     """

@@ -24,9 +24,7 @@ f is rejected. Once b stops growing, it never grows again. The bound is the ε a
 private curve of a family, here that of Gaussian mechanisms, that is rejected. It is not guaranteed
 for a mechanism outside the family.
 
-See Also
---------
-Mahloujifar, Melis and Chaudhuri, "Auditing f-Differential Privacy in One Run", ICML 2025.
+See Mahloujifar, Melis and Chaudhuri, "Auditing f-Differential Privacy in One Run", ICML 2025.
 Dong, Roth and Su, "Gaussian Differential Privacy", JRSS B 2022.
 """
 
@@ -65,17 +63,8 @@ def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> Any:
     """The ε at which μ-GDP, as a Gaussian mechanism with noise 1 / μ has it, is (ε, δ)-DP.
 
     It solves δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), lowered by a factor of 1 - 10^-11 so that it is
-    never too large. It is inf at δ = 0, unless μ is 0.
+    never too large. It is inf at δ = 0, unless μ is 0. Here μ is at most 10^6.
 
-    Parameters
-    ----------
-    mu : float or array
-        The parameter of the curve, from 0 to 10^6.
-    delta : float or array
-        The δ of (ε, δ)-DP, in [0, 1].
-
-    Examples
-    --------
     >>> round(gaussian_epsilon(1.0, 1e-5), 6)
     4.377178
     """

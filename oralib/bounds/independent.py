@@ -9,9 +9,7 @@ p-value is at most β. The chapter *What an assumption buys* has the proof.
 
 The mean over C is computed by the trapezoidal rule, over z, with C at its quantile Φ(z).
 
-See Also
---------
-Xiang, Wang, Xiao, Tian, Wang, "Tight Privacy Audit in One Run", 2025. The code is our own.
+See Xiang, Wang, Xiao, Tian, Wang, "Tight Privacy Audit in One Run", 2025. The code is our own.
 """
 
 from functools import lru_cache
@@ -53,8 +51,6 @@ def epsilon_lower_bound_independent(
     that case use :func:`oralib.epsilon_lower_bound_fdp`, which has the same parameters. At δ = 0 it
     is 0 or inf, and for β below 10^-15 always 0.
 
-    Examples
-    --------
     >>> round(epsilon_lower_bound_independent(74, 100, n=1000, delta=1e-5), 5)
     1.19258
     """

@@ -13,8 +13,6 @@ from oralib.bounds._arguments import flat_counts, float_if_single
 def p(epsilon: ArrayLike) -> Any:
     """How often ε-randomized response tells the truth: p(ε) = e^ε / (1 + e^ε).
 
-    Examples
-    --------
     >>> round(p(1.0), 6)
     0.731059
     """
@@ -24,8 +22,6 @@ def p(epsilon: ArrayLike) -> Any:
 def p_inv(accuracy: ArrayLike) -> Any:
     """The inverse of :func:`p`, ln(a / (1 - a)): the ε at which this is the accuracy.
 
-    Examples
-    --------
     >>> round(p_inv(0.75), 6)
     1.098612
     """
@@ -37,8 +33,6 @@ def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:
 
     It is inf when every guess is right, negative when most are wrong, and nan when r = 0.
 
-    Examples
-    --------
     >>> round(epsilon_estimate(75, 100), 6)
     1.098612
     """

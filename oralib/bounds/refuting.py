@@ -24,8 +24,6 @@ def right_needed(counts: Counts, epsilon: float, *, delta: float, beta: float) -
 
     Only the r and n of the counts matter, and how the audit was set up.
 
-    Examples
-    --------
     >>> right_needed(Counts(0, 120, n=1000, r_fixed=True), 2.0, delta=1e-5, beta=0.05)
     112
     """
@@ -43,8 +41,6 @@ def guesses_needed(counts: Counts, epsilon: float, *, delta: float, beta: float)
 
     There are n canaries, or as many as guesses if that is more.
 
-    Examples
-    --------
     >>> guesses_needed(Counts(0, 120, n=1000, r_fixed=True), 8.0, delta=1e-5, beta=0.05)
     8933
     """

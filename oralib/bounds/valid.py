@@ -53,9 +53,8 @@ class Counts:
         ones count as wrong. It is not fixed just because it happens to be the same in all trials.
     feedback : str
         What the guesser was told as it went: ``"none"``, ``"one-way"`` (the signs of elements that
-        it abstained on), ``"full"`` (the signs of all elements it has dealt with), ``"list"`` (the
-        same, but the elements and their order were settled before the first guess) or ``"all
-        others"`` (for each guess, all signs except its own).
+        it abstained on), ``"full"`` (also of those it guessed), ``"list"`` (the same, with their
+        order settled before the first guess) or ``"all others"`` (all signs but that of the guess).
     coins : str
         How the elements were chosen: ``"independent"`` fair coins, as in all games here, or
         ``"balanced"``, exactly half of them included, which makes coins depend on each other.
@@ -129,8 +128,6 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> Rule:
 
     The table above says which is for what. Where the library has none, it raises a ValueError.
 
-    Examples
-    --------
     >>> valid_rule(Counts(75, 100, n=1000), delta=1e-5)
     'random r'
     >>> valid_rule(Counts(75, 100, n=1000, feedback="full"), delta=1e-5)

@@ -74,10 +74,9 @@ def hopping_counts(
 
 
 class _Tables(NamedTuple):
-    """What every trial of an audit shares.
+    """What every trial shares: ``table[t, b]`` is the row of ``values`` for step t and band b.
 
-    The table of the log-likelihood ratio in step t and band b is row ``table[t, b]`` of ``values``;
-    it begins at the same entry of ``low``, with the same entry of ``step`` between its points.
+    It has the log-likelihood ratios at points that begin at ``low`` and are ``step`` apart.
     """
 
     n: int
@@ -207,10 +206,7 @@ _KEYS, _KEYS_PER_UNIT = 8192, 1024.0
 
 @jit
 def _sort(active: int, wanted: int, canaries: _Active, spare: _Active) -> None:
-    """Sort the active canaries by the size of their scores, and drop those beyond ``wanted``.
-
-    A counting sort, which keeps the order of equal ones; ``spare`` is room to work in.
-    """
+    """A counting sort by the size of scores, which drops those beyond ``wanted``."""
     place = np.zeros(_KEYS + 1, dtype=np.int64)
     for i in range(active):
         place[_key(canaries.score[i]) + 1] += 1

@@ -180,22 +180,17 @@ def beliefs(likelihood: Array, factorials: Array) -> Array:
 @jit
 def log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> float:
     """The log-odds that an element is included, ``unknown`` of s left and ``seen`` ones shown."""
-    top = -np.inf
-    for m in range(unknown + 1):
-        top = max(top, likelihood[seen + m] - factorials[m] - factorials[unknown - m])
-    included = excluded = 0.0
-    for m in range(unknown + 1):
-        weight = np.exp(likelihood[seen + m] - factorials[m] - factorials[unknown - m] - top)
-        included += m * weight
-        excluded += (unknown - m) * weight
+    m = np.arange(unknown + 1)
+    level = likelihood[seen : seen + m.size] - factorials[m] - factorials[unknown - m]
+    weight = np.exp(level - level.max())
+    included, excluded = (m * weight).sum(), ((unknown - m) * weight).sum()
     if included > 0 and excluded > 0:
         return np.log(included) - np.log(excluded)
     # Beyond the range of the exponential: both sums by their logarithms.
     included = excluded = -np.inf
-    for m in range(unknown + 1):
-        level = likelihood[seen + m] - factorials[m] - factorials[unknown - m]
-        included = np.logaddexp(included, level + np.log(m))
-        excluded = np.logaddexp(excluded, level + np.log(unknown - m))
+    for i in range(m.size):
+        included = np.logaddexp(included, level[i] + np.log(i))
+        excluded = np.logaddexp(excluded, level[i] + np.log(unknown - i))
     return included - excluded
 
 

@@ -23,8 +23,6 @@ def predicted_accuracy(
 ) -> NDArray[np.float64]:
     """The expected share of right guesses of :func:`oralib.simulate_hopping`, for several k.
 
-    Examples
-    --------
     >>> predicted_accuracy(DpSgd(n=16_000, sigma=2.4224), np.array([300])).round(2).tolist()
     [0.75]
     """

@@ -21,9 +21,8 @@ MOST_STEPS = 10**6
 class DpSgd:
     """A training run of DP-SGD on n Dirac canaries in d dimensions.
 
-    In each step every included element is in the batch with probability q; the sum of their clipped
-    gradients, of norm 1 in units of the clipping threshold, gets normal noise with standard
-    deviation σ in each coordinate. Element i has its gradient on coordinate i % d.
+    In each step the sum of the gradients in the batch, of norm 1 in units of the clipping
+    threshold, gets normal noise in each coordinate. Element i has its gradient on coordinate i % d.
 
     Attributes
     ----------

@@ -1,11 +1,8 @@
-"""The audit of Section 6, and its collapsed form: only what the guesser looks at.
-
-The guesser sorts coordinates by the sum of their T noisy gradients (in units of the clipping
-threshold), which is
+"""The audit of Section 6, of which only what the guesser looks at is drawn: for each coordinate
 
     N + σ √T Z,   N ~ Bin(m T, sample rate),   m ~ Bin(n / d, 1/2),   Z normal,
 
-independently for each coordinate, where m is the number of its included elements.
+the sum of its T noisy gradients, where m is the number of its included elements.
 """
 
 from functools import lru_cache
@@ -35,8 +32,6 @@ def simulate_dpsgd(dpsgd: DpSgd, guesses: int, *, trials: int = 1, seed: int) ->
     If their number is odd, the highest get one more. The score of an element is the sum of all
     noisy gradients of its coordinate.
 
-    Examples
-    --------
     >>> counts = simulate_dpsgd(DpSgd(n=8000, sigma=2.4224), 100, trials=200, seed=1)
     >>> bool(abs(counts.accuracy.mean() - 0.72) < 0.02)
     True

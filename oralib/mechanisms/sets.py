@@ -102,8 +102,6 @@ class _Parity(_DiscretePerSet):
 class Xor(_Parity):
     """XOR: the exclusive or of all bits; every loss is 0 for n > 1 (Definition B.8).
 
-    Examples
-    --------
     >>> from oralib import channel
     >>> table = channel(Xor(), n=3)
     >>> table.epsilon, table.ddp
@@ -117,8 +115,6 @@ class XorInPairs(_Parity):
 
     A guesser that is shown one sign of each pair knows the other (Definition E.6).
 
-    Examples
-    --------
     >>> from oralib import ThresholdGuesser, adaptive
     >>> counts = adaptive(XorInPairs(), ThresholdGuesser(float("inf")), 100, seed=1)
     >>> int(counts.v[0]), int(counts.r[0])
@@ -136,8 +132,6 @@ class XorInPairs(_Parity):
 class XorRandomizedResponse(_Parity):
     """XRR_ε: randomized response on the exclusive or of all bits (Definition E.1).
 
-    Examples
-    --------
     >>> from oralib import channel
     >>> table = channel(XorRandomizedResponse(1.0), n=3)
     >>> round(table.epsilon, 6), round(table.ddp, 6)
@@ -174,8 +168,6 @@ class _Counting(_DiscretePerSet):
 class Count(_Counting):
     """The number o of ones in the whole dataset, with losses ℓ_i(o) = ln((n - o) / o).
 
-    Examples
-    --------
     >>> from oralib import channel
     >>> channel(Count(), n=4).privacy_loss[:, 0].round(3).tolist()
     [inf, 1.099, 0.0, -1.099, -inf]
@@ -188,8 +180,6 @@ class CountInSets(_Counting):
 
     The last set is smaller if s does not divide n.
 
-    Examples
-    --------
     >>> from oralib import channel
     >>> table = channel(CountInSets(2), n=4)
     >>> table.epsilon, table.optimal_efficacy()
@@ -208,8 +198,6 @@ class NoisyCountInSets(_PerSet):
 
     This is one full-batch step of DP-SGD with s Dirac canaries per coordinate.
 
-    Examples
-    --------
     >>> from oralib import ThresholdGuesser, one_run
     >>> counts = one_run(NoisyCountInSets(4, sigma=1.0), ThresholdGuesser(1.0), 1000, seed=1)
     >>> int(counts.r[0])
