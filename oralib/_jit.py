@@ -61,9 +61,9 @@ _FOLDER = _cache_folder()
 def jit(kernel: Callable[..., Any]) -> Any:
     """Compile a kernel on its first call; another process loads its machine code.
 
-    With ``nogil`` blocks of trials run on several cores from plain Python threads, and with NumPy's
-    error model a division by zero is inf or nan, as in the formulas. ``fastmath`` stays off: kernels
-    rely on infinities and on the order of additions.
+    With ``nogil`` blocks of trials run on several cores from plain Python threads. A division by
+    zero is inf or nan, as in the formulas. ``fastmath`` stays off: kernels rely on infinities and
+    on the order of additions.
     """
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(kernel)
     if _FOLDER is not None and not _NUMBA.DISABLE_JIT:

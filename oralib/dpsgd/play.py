@@ -36,14 +36,10 @@ def play_audits(
     if ks[0] > most:
         raise ValueError(f"guesses must lie in [1, {most}], got guesses={ks[0]}")
     numbers = ks.tolist()
-
-    def rows(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
-        return (block(ks, size, rng),)
-
-    (v,) = play(rows, trials, seed, game, dpsgd, *numbers, *key)
+    rows = play(lambda *task: (block(ks, *task),), trials, seed, game, dpsgd, *numbers, *key)[0]
     return [
-        Counts(v[:, i], np.full(len(v), k), dpsgd.n, game, r_fixed=True, feedback=feedback)
-        for i, k in enumerate(numbers)
+        Counts(v, np.full(v.size, k), dpsgd.n, game, r_fixed=True, feedback=feedback)
+        for v, k in zip(rows.T, numbers, strict=True)
     ]
 
 
