@@ -51,7 +51,7 @@ _SURPLUS = 8.0
 #: A probability below this has lost digits, so nothing is claimed.
 _LEAST_PROBABILITY = 1e-290
 #: No curve with a larger μ is ever rejected.
-LARGEST_MU = 80.0
+_LARGEST_MU = 80.0
 #: The precision of μ, and by how much it is lowered, relatively: far more than rounding errors.
 MU_PRECISION, MU_MARGIN = 1e-11, 1e-9
 #: A curve is rejected if the recursion ends further above its goal than this.
@@ -163,7 +163,7 @@ def _largest_mu(v: int, r: int, n: int, beta: float, pure_bound: float) -> float
         return 0.0
     # Start with the curve through the accuracy that ε-DP must have.
     q, qc = odds(pure_bound)
-    most, guess = LARGEST_MU, upper_quantile(qc * r / n) - upper_quantile(q * r / n)
+    most, guess = _LARGEST_MU, upper_quantile(qc * r / n) - upper_quantile(q * r / n)
     if beta * (r - v) / n > _LEAST_PROBABILITY:
         # At this μ, which large r come very close to, the recursion stops at its start.
         most = upper_quantile(beta * (r - v) / n) - upper_quantile(beta * v / n)

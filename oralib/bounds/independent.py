@@ -26,15 +26,10 @@ from oralib._jit import jit
 from oralib._solve import largest_passing
 from oralib._types import Array
 from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
-from oralib.bounds.fdp import (
-    LARGEST_MU,
-    LARGEST_R,
-    MU_MARGIN,
-    MU_PRECISION,
-    epsilon_of_mu,
-    upper_quantile,
-)
+from oralib.bounds.fdp import LARGEST_R, MU_MARGIN, MU_PRECISION, epsilon_of_mu, upper_quantile
 
+#: No larger μ is rejected by counts up to the largest r; beyond, guesses would be right for sure.
+_LARGEST_MU = 28.0
 _POINTS = np.linspace(-8, 8, 41)
 _WEIGHTS = np.exp(-0.5 * _POINTS**2) / sqrt(2 * pi) * (_POINTS[1] - _POINTS[0])
 _OUTSIDE = erfc(8 / sqrt(2))
@@ -71,7 +66,7 @@ def _largest_mu(v: int, r: int, n: int, beta: float) -> float:
         """Nearly a straight line."""
         return sqrt(-log(beta)) - sqrt(-log(_independent_p_value(v, r, shares, mu)))
 
-    mu = largest_passing(excess, 0.0, LARGEST_MU, guess=1.0, precision=MU_PRECISION)
+    mu = largest_passing(excess, 0.0, _LARGEST_MU, guess=1.0, precision=MU_PRECISION)
     return mu * (1 - MU_MARGIN)
 
 
