@@ -1,19 +1,27 @@
 """Predictions and plans, compared with simulated audits."""
 
 import shlex
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
+from itertools import permutations, product
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from orabook.place import BOOK
 from oralib import (
+    AuditPlan,
     Counts,
     DpSgd,
     Dropping,
     certified_epsilon,
+    epsilon_lower_bound,
     noise_multiplier,
+    p,
     plan_audit,
     simulate_hopping,
     valid_lower_bound,
@@ -21,8 +29,19 @@ from oralib import (
 from oralib.__main__ import main
 from oralib.bounds.refuting import guesses_needed, right_needed
 from oralib.dpsgd.prediction import predicted_accuracy
-from oralib.planning import Design, expected_outcomes, plan_black_box, refute
+from oralib.planning import (
+    Claim,
+    Design,
+    Forecast,
+    Outcome,
+    expected_outcomes,
+    plan_black_box,
+    refute,
+    search,
+)
 from oralib.planning.blackbox import EXAMPLE
+from oralib.planning.designs import designs
+from oralib.planning.search import BUGS
 
 SIGMA = noise_multiplier(2.0, 1e-5, 100, 0.1)
 
@@ -186,21 +205,124 @@ def test_coordinates_that_are_left_out_are_found():
     assert np.median([bug.refuted for bug in bugs]) > 0.7
 
 
+CLAIM, TRAINING = Claim(1.0, 1e-5, 0.05), DpSgd(100, 100, 20, 0.1, sigma=2.0)
+TEST = {"delta": 1e-5, "beta": 0.05}
+shown = partial(epsilon_lower_bound, method="exact", **TEST)
+
+
+def played(monkeypatch, home, right):
+    """In simulated audits ``right`` says how many guesses are right; a list of what it was told."""
+    told = []
+
+    def counts(dpsgd, guesses, *, trials, seed, dropping, norm=1.0):
+        told.append((dpsgd.sigma / 2, norm, seed))
+        fixed = {"n": dpsgd.n, "r_fixed": True}
+        return [Counts(right(k, dpsgd.n, *told[-1]), [k] * trials, **fixed) for k in guesses]
+
+    monkeypatch.setattr(home, "hopping_counts", counts)
+    return told
+
+
 def test_how_often_a_plan_refutes_is_seen_in_other_audits_than_chose_it(monkeypatch):
-    """Even with one number of guesses to choose from: the best of several may be lucky."""
-    seeds = []
+    """Of numbers that refute as often, the one with most right guesses to spare is chosen."""
+    rng, k = np.random.default_rng(1), np.array([40, 45, 50, 60])
+    for _ in range(50):
+        need, v = k - rng.integers(4, size=4), k[:, None] - rng.integers(6, size=(2, 4, 10))
+        told = played(monkeypatch, refute, lambda r, *how, v=v: v[min(how[-1], 1), [*k].index(r)])
+        spare = v - need[:, None]
+        *_, i = max(((x >= 0).sum(), x.sum(), -i) for i, x in enumerate(spare[0]))
+        candidate = refute._Candidate(Design(TRAINING, None), k, need)
+        assert refute._simulated(candidate, 0.5, 0) == (k[-i], (spare[1, -i] >= 0).mean())
+        assert told == [(0.5, 1, 0), (0.5, 1, max(1, told[1][-1]))]
 
-    def all_right(dpsgd, guesses, *, trials, seed, dropping):
-        seeds.append(seed)
-        return [Counts([k] * trials, [k] * trials, dpsgd.n, r_fixed=True) for k in guesses]
 
-    monkeypatch.setattr(refute, "hopping_counts", all_right)
-    candidate = refute._Candidate(
-        Design(DpSgd(n=100, d=100, sigma=1.0), None), np.array([50]), np.array([40])
-    )
-    assert refute._simulated(candidate, 0.5, seed=7) == (50, 1.0)
-    choosing, confirming = seeds
-    assert choosing != confirming
+@pytest.mark.parametrize(("d", "canaries"), [(10, 10), (100, 200)])
+@pytest.mark.parametrize("reach", [1.0, 0.4, 0.07, 0.01])
+def test_a_plan_to_refute_has_the_most_noise_where_half_refute(d, canaries, reach, monkeypatch):
+    """Ten guesses suffice, if all are right."""
+
+    def right(k, n, noise, *_):
+        need = right_needed(Counts(0, k, n, r_fixed=True), 1.0, **TEST)
+        return need - (np.arange(10) % 2 if noise <= reach else np.ones(10, dtype=int))
+
+    played(monkeypatch, refute, right)
+    monkeypatch.setattr(refute, "predicted_accuracy", lambda dpsgd, k, dropping: k / k)
+    given = list(designs(replace(TRAINING, n=d, d=d), canaries)), CLAIM, 0
+    if reach > 0.05:
+        *_, noise, refuted = refute.find_refutation(*given)
+        assert (noise, refuted) == ({1.0: 0.5, 0.4: 0.35, 0.07: 0.05}[reach], 0.5)
+        return
+    enough = max(2 * d, refute.coordinates_to_refute(TRAINING, CLAIM))
+    with pytest.raises(ValueError, match=f"{d} .* most {canaries} .* takes 10 .* try d={enough},"):
+        refute.find_refutation(*given)
+
+
+def test_the_most_promising_designs_are_simulated(monkeypatch):
+    """The best three of those that may refute, and the next whose canaries are alone."""
+    tried = list(designs(replace(TRAINING, n=1, d=8000), 16_000))
+    candidates = [refute._Candidate(design, np.array([50]), np.array([38])) for design in tried]
+    for shares in permutations([0.75, 0.8, 0.85, 0.9, 0.95, 1.0]):
+        share = {(a.dpsgd.n, a.dropping): p for a, p in zip(tried, shares, strict=True)}
+        predicted = Mock(side_effect=lambda a, k, how, share=share: share[a.n, how] * k / k)
+        monkeypatch.setattr(refute, "predicted_accuracy", predicted)
+        _, *able = (a for _, a in sorted(zip(shares, tried, strict=True), key=lambda x: x[0]))
+        alone = [design for design in able[-4::-1] if design.dpsgd.n <= 8000]
+        found = [candidate.design for candidate in refute._most_promising(candidates, 0.5)]
+        assert found == able[:-4:-1] + alone[:1]
+
+
+def test_coordinates_to_begin_with():
+    """Five for each guess that it takes, of canaries that come into a batch, to two digits."""
+    for epsilon, steps, rate in product((0.5, 2.0, 8.0), (1, 20, 1000), (0.01, 0.1, 1.0)):
+        exact = 5 * np.ceil(np.log(0.05) / np.log(p(epsilon))) / (1 - (1 - rate) ** steps)
+        training = replace(TRAINING, steps=steps, sample_rate=rate)
+        found = refute.coordinates_to_refute(training, replace(CLAIM, epsilon=epsilon))
+        assert exact * (1 - 1e-9) <= found == float(f"{found:.2g}") <= 1.1 * exact + 1
+
+
+@pytest.mark.parametrize("blind", range(6))
+def test_coordinates_are_doubled_until_most_bugs_are_refuted(blind, monkeypatch):
+    first = refute.coordinates_to_refute(TRAINING, CLAIM)
+
+    def plan(training, *given):
+        if training.d < first * 2**blind:
+            raise refute.NoRefutationError
+        return training
+
+    monkeypatch.setattr(search, "_plan", plan)
+    for enough in range(7):
+
+        def outcomes(plan, least=first * 2**enough, **given):
+            shares = (1.0, 0.0, *[0.9 if plan.d >= least else 0.89] * 2)
+            return [Outcome(bug, 0, 0, 0, 0, p, 0, 10) for bug, p in zip(BUGS, shares, strict=True)]
+
+        monkeypatch.setattr(search, "expected_outcomes", outcomes)
+        with pytest.raises(refute.NoRefutationError) if blind == 5 else nullcontext():
+            found = search._plan_with_enough_coordinates(replace(TRAINING, n=1), CLAIM, None, 0, 0)
+            assert found.d == first * 2 ** min(max(blind, enough), 4)
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.5, 0.35])
+def test_bugs_are_what_their_names_say(noise, monkeypatch):
+    told = played(monkeypatch, search, lambda *_: np.array([20, 45, 50, 50]))
+    plan = AuditPlan(CLAIM, Design(TRAINING, None), 50, Forecast(0.5, noise=noise))
+    outcomes = expected_outcomes(plan, trials=4)
+    bugs = {"none": (1, 1), "half the noise": (0.5, 1), "a tenth of the noise": (0.1, 1)}
+    bugs |= {"no clipping": (1, 3)} | ({"0.35 of the noise": (0.35, 1)} if noise == 0.35 else {})
+    assert {outcome.bug: how[:2] for outcome, how in zip(outcomes, told, strict=True)} == bugs
+    bounds = shown([20, 45, 50, 50], 50, n=100)
+    numbers = [f(x) for x in ([20, 45, 50, 50], bounds, bounds > 1) for f in (np.mean, stats.sem)]
+    for outcome in outcomes:
+        assert list(vars(outcome).values())[1:] == pytest.approx([*numbers, 4])
+
+
+def test_a_predicted_bound_lies_between_those_of_whole_numbers(monkeypatch):
+    k = np.array([50, 80])
+    for right in (20.0, 30.5, 41.75, 49.9, 50.0):
+        share = right / k
+        monkeypatch.setattr("oralib.planning.designs.predicted_accuracy", lambda *_, p=share: p)
+        whole = [np.interp(right, range(r + 1), shown(np.arange(r + 1), r, n=100)) for r in k]
+        assert Design(TRAINING, None).bounds(k, CLAIM) == pytest.approx(whole, rel=1e-9)
 
 
 @pytest.mark.parametrize("how", [{"r_fixed": True}, {}, {"r_fixed": True, "feedback": "full"}])
