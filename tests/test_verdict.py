@@ -203,6 +203,9 @@ def test_a_plan_audits_as_its_file_and_its_command_do(plan, tmp_path, capsys):
     file, canaries = tmp_path / "scores.csv", scored(plan, 1, noise=0.1)
     canaries.write_scores(file)
     audit = plan.audit(canaries.scores, canaries.included, canaries.seen)
+    assert "canaries saw of the training is missing" in str(
+        plan.audit(canaries.scores, canaries.included)
+    )
     words = ["audit", str(file), "--plan", str(tmp_path / "plan.json")]
     status = main(words)
     assert capsys.readouterr().out == f"{audit}\n"
