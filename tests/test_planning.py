@@ -4,8 +4,7 @@ import re
 import shlex
 from dataclasses import replace
 from functools import partial
-from itertools import permutations, product
-from unittest.mock import Mock
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -24,27 +23,19 @@ from oralib import (
     noise_multiplier,
     p,
     plan_audit,
+    planning,
     simulate_hopping,
     valid_lower_bound,
 )
 from oralib.__main__ import main
 from oralib.bounds.refuting import guesses_needed, right_needed
 from oralib.dpsgd.prediction import predicted_accuracy
-from oralib.planning import (
-    Claim,
-    Design,
-    Forecast,
-    Outcome,
-    expected_outcomes,
-    plan_black_box,
-    refute,
-    search,
-)
+from oralib.planning import Claim, Design, Forecast, Outcome, expected_outcomes, plan_black_box
 from oralib.planning.blackbox import EXAMPLE
 from oralib.planning.designs import designs
-from oralib.planning.search import BUGS
 
 SIGMA = noise_multiplier(2.0, 1e-5, 100, 0.1)
+refute, search = planning.refute, planning.search
 
 
 @pytest.mark.parametrize(
@@ -136,18 +127,8 @@ def test_a_long_training_is_planned_in_stages():
 
 
 @pytest.mark.slow
-def test_a_plan_to_refute_a_claim_refutes_it_if_the_noise_is_too_small():
-    """A claim that is out of reach is said to be."""
+def test_a_claim_that_is_out_of_reach_is_said_to_be():
     setting = {"d": 1000, "steps": 50, "sample_rate": 0.1, "trials": 0}
-    plan = plan_audit(1.0, 1e-5, aim="refute", **setting)
-    assert plan.forecast.noise == 0.35
-    assert plan.best > 1
-    outcomes = {outcome.bug: outcome for outcome in expected_outcomes(plan, trials=8)}
-    assert outcomes["0.35 of the noise"].refuted >= 0.75
-    assert outcomes["a tenth of the noise"].refuted == 1
-    assert outcomes["none"].refuted == 0
-    for bug in ("half the noise", "a tenth of the noise"):
-        assert outcomes[bug].right > outcomes["none"].right
     with pytest.raises(ValueError, match=r"d must be larger: .* to refute an epsilon of 8"):
         plan_audit(8.0, 1e-5, aim="refute", **setting | {"d": 100})
     with pytest.raises(ValueError, match=r"must allow for more canaries.* takes at least 8,9"):
@@ -156,7 +137,7 @@ def test_a_plan_to_refute_a_claim_refutes_it_if_the_noise_is_too_small():
 
 @pytest.mark.parametrize(
     ("epsilon", "d", "steps"),
-    [(4.0, 220, 100), (8.0, 12_000, 100)],
+    [(1.0, 1000, 50), (4.0, 220, 100), (8.0, 12_000, 100)],
 )
 @pytest.mark.slow
 def test_a_plan_to_refute_is_seen_to_refute(epsilon, d, steps):
@@ -166,18 +147,8 @@ def test_a_plan_to_refute_is_seen_to_refute(epsilon, d, steps):
     outcomes = {outcome.bug: outcome for outcome in expected_outcomes(plan, trials=20, seed=1)}
     seen = {0.5: "half the noise", 0.1: "a tenth of the noise"}
     bug = seen.get(plan.forecast.noise, f"{plan.forecast.noise:g} of the noise")
-    assert outcomes[bug].refuted >= 0.4
+    assert outcomes["none"].refuted == 0 < 0.4 <= outcomes[bug].refuted
     assert f"{plan.forecast.refuted:.0%} of simulated audits do" in " ".join(str(plan).split())
-
-
-@pytest.mark.slow
-def test_a_plan_that_is_not_seen_to_refute_is_refused():
-    """The message says which number of coordinates would do, and it does."""
-    setting = {"steps": 50, "sample_rate": 0.1, "aim": "refute", "trials": 0}
-    with pytest.raises(ValueError, match=r"d must be larger: no plan .* try d=") as refused:
-        plan_audit(8.0, 1e-5, d=12_000, **setting)
-    enough = int(str(refused.value).partition("try d=")[2].partition(",")[0])
-    assert plan_audit(8.0, 1e-5, d=enough, **setting).forecast.refuted >= 0.5
 
 
 @pytest.mark.slow
@@ -213,9 +184,9 @@ def played(monkeypatch, home, right):
     told = []
 
     def counts(dpsgd, guesses, *, trials, seed, dropping, norm=1.0):
-        told.append((dpsgd.sigma / 2, norm, seed))
-        fixed = {"n": dpsgd.n, "r_fixed": True}
-        return [Counts(right(k, dpsgd.n, *told[-1]), [k] * trials, **fixed) for k in guesses]
+        told.append((dpsgd.sigma / 2, norm, seed, dpsgd.n))
+        right_of = [(right(k, *told[-1]), [k] * trials) for k in guesses]
+        return [Counts(*pair, dpsgd.n, r_fixed=True) for pair in right_of]
 
     monkeypatch.setattr(home, "hopping_counts", counts)
     return told
@@ -226,47 +197,35 @@ def test_how_often_a_plan_refutes_is_seen_in_other_audits_than_chose_it(monkeypa
     rng, k = np.random.default_rng(1), np.array([40, 45, 50, 60])
     for _ in range(50):
         need, v = k - rng.integers(4, size=4), k[:, None] - rng.integers(6, size=(2, 4, 10))
-        told = played(monkeypatch, refute, lambda r, *how, v=v: v[min(how[-1], 1), [*k].index(r)])
+        told = played(monkeypatch, refute, lambda r, *how, v=v: v[min(how[2], 1), [*k].index(r)])
         spare = v - need[:, None]
         *_, i = max(((x >= 0).sum(), x.sum(), -i) for i, x in enumerate(spare[0]))
         candidate = refute._Candidate(Design(TRAINING, None), k, need)
         assert refute._simulated(candidate, 0.5, 0) == (k[-i], (spare[1, -i] >= 0).mean())
-        assert told == [(0.5, 1, 0), (0.5, 1, max(1, told[1][-1]))]
+        assert told == [(0.5, 1, 0, 100), (0.5, 1, max(1, told[1][2]), 100)]
 
 
-@pytest.mark.parametrize(("d", "canaries"), [(10, 10), (100, 200)])
+@pytest.mark.parametrize(("d", "canaries"), [(10, 10), (8000, 16_000)])
 @pytest.mark.parametrize("reach", [1.0, 0.4, 0.07, 0.01])
 def test_a_plan_to_refute_has_the_most_noise_where_half_refute(d, canaries, reach, monkeypatch):
-    """Ten guesses suffice, if all are right."""
+    """Ten guesses suffice, if all are right. Of six designs four are simulated."""
+    share = {16_000: 1.0, 8000: 0.97, 4000: 0.6, 2000: 0.9, 1000: 0.95, 10: 1.0}
 
-    def right(k, n, noise, *_):
-        need = right_needed(Counts(0, k, n, r_fixed=True), 1.0, **TEST)
-        return need - (np.arange(10) % 2 if noise <= reach else np.ones(10, dtype=int))
+    def right(k, *how):
+        need = right_needed(Counts(0, k, how[-1], r_fixed=True), 1.0, **TEST)
+        return need - (np.arange(10) % 2 if how[0] <= reach else np.ones(10, dtype=int))
 
-    played(monkeypatch, refute, right)
-    monkeypatch.setattr(refute, "predicted_accuracy", lambda dpsgd, k, dropping: k / k)
-    given = list(designs(replace(TRAINING, n=d, d=d), canaries)), CLAIM, 0
+    told = played(monkeypatch, refute, right)
+    monkeypatch.setattr(refute, "predicted_accuracy", lambda dpsgd, k, _: share[dpsgd.n] * k / k)
+    given = list(designs(replace(TRAINING, n=1, d=d), canaries)), CLAIM, 0
     if reach > 0.05:
         *_, noise, refuted = refute.find_refutation(*given)
         assert (noise, refuted) == ({1.0: 0.5, 0.4: 0.35, 0.07: 0.05}[reach], 0.5)
         return
     enough = max(2 * d, refute.coordinates_to_refute(TRAINING, CLAIM))
-    with pytest.raises(ValueError, match=f"{d} .* most {canaries} .* takes 10 .* try d={enough},"):
+    with pytest.raises(ValueError, match=f"{d:,} co.* most {canaries:,} can.* try d={enough},"):
         refute.find_refutation(*given)
-
-
-def test_the_most_promising_designs_are_simulated(monkeypatch):
-    """The best three of those that may refute, and the next whose canaries are alone."""
-    tried = list(designs(replace(TRAINING, n=1, d=8000), 16_000))
-    candidates = [refute._Candidate(design, np.array([50]), np.array([38])) for design in tried]
-    for shares in permutations([0.75, 0.8, 0.85, 0.9, 0.95, 1.0]):
-        share = {(a.dpsgd.n, a.dropping): p for a, p in zip(tried, shares, strict=True)}
-        predicted = Mock(side_effect=lambda a, k, how, share=share: share[a.n, how] * k / k)
-        monkeypatch.setattr(refute, "predicted_accuracy", predicted)
-        _, *able = (a for _, a in sorted(zip(shares, tried, strict=True), key=lambda x: x[0]))
-        alone = [design for design in able[-4::-1] if design.dpsgd.n <= 8000]
-        found = [candidate.design for candidate in refute._most_promising(candidates, 0.5)]
-        assert found == able[:-4:-1] + alone[:1]
+    assert [how[-1] for how in told[:8:2]][: d // 10] in ([10], [16_000, 16_000, 8000, 1000])
 
 
 def test_coordinates_to_begin_with():
@@ -276,20 +235,6 @@ def test_coordinates_to_begin_with():
         training = replace(TRAINING, steps=steps, sample_rate=rate)
         found = refute.coordinates_to_refute(training, replace(CLAIM, epsilon=epsilon))
         assert exact * (1 - 1e-9) <= found == float(f"{found:.2g}") <= 1.1 * exact + 1
-
-
-def test_coordinates_are_doubled_until_most_bugs_are_refuted(monkeypatch):
-    first = refute.coordinates_to_refute(TRAINING, CLAIM)
-    monkeypatch.setattr(search, "_plan", lambda training, *_: training)
-    for enough in range(6):
-
-        def outcomes(plan, least=first * 2**enough, **given):
-            shares = (1.0, 0.0, *[0.9 if plan.d >= least else 0.89] * 2)
-            return [Mock(bug=bug, refuted=share) for bug, share in zip(BUGS, shares, strict=True)]
-
-        monkeypatch.setattr(search, "expected_outcomes", outcomes)
-        found = search._plan_with_enough_coordinates(replace(TRAINING, n=1), CLAIM, None, 0, 0)
-        assert found.d == first * 2 ** min(enough, 4)
 
 
 @pytest.mark.parametrize("noise", [(), (0.5,), (0.35,)])
@@ -314,25 +259,21 @@ def test_the_script_of_a_plan_makes_its_canaries(dropping, beta):
     exec(said[said.index("from oralib") : said.index("In each")].replace("...", "1"), made)
     for name in ("dpsgd", "guesses", "dropping", "hop"):
         assert getattr(made["canaries"], name) == getattr(due, name)
-    assert ("--beta 0.1" in said, "--beta" in said, "are used" in said) == (
-        *[beta != 0.05] * 2,
-        False,
-    )
+    assert (f"--beta {beta}" in said) == (beta != 0.05)
+    assert "coordinates are used" not in said
     falls = re.findall(r"([\d,]+) in step (\d+)", " ".join(said.split()).partition("crowd ")[0])
     active = design.dropping.active(design.dpsgd) if dropping else []
     assert falls == [(f"{active[t]:,}", f"{t + 1}") for t in (0, 5, 10, 15, 19) if dropping]
 
 
 def test_a_plan_that_cannot_test_its_claim_says_so():
-    plan = AuditPlan(CLAIM, Design(TRAINING, None), 50, Forecast(0.5))
-    for epsilon, shares in ((plan.best, (0, 1)), (1.0, (1, 0.49)), (1.0, (0, 0.5)), (1.0, ())):
-        outcomes = [
-            Outcome(bug, 0, 0, 0, 0, p, 0, 10) for bug, p in zip(BUGS, shares, strict=False)
-        ]
-        claim, forecast = replace(CLAIM, epsilon=epsilon), Forecast(0.5, outcomes=tuple(outcomes))
-        said = str(replace(plan, claim=claim, forecast=forecast))
-        assert said.startswith("This plan cannot test") == (epsilon > 1 or 0.49 in shares)
-        assert ("which cannot refute" in said) == (epsilon > 1)
+    best = AuditPlan(CLAIM, Design(TRAINING, None), 50, Forecast(0.5)).best
+    for epsilon, share in ((best, 1), (1.0, 0.49), (1.0, 0.5)):
+        seen = [Outcome(bug, 0, 0, 0, 0, p, 0, 9) for bug, p in (("none", 1), ("some", share))]
+        claim, forecast = replace(CLAIM, epsilon=epsilon), Forecast(0.5, outcomes=tuple(seen))
+        said = str(AuditPlan(claim, Design(TRAINING, None), 50, forecast))
+        assert said.startswith("This plan cannot test") == (share != 0.5)
+        assert ("which cannot refute" in said) == (share == 1)
 
 
 def test_a_predicted_bound_lies_between_those_of_whole_numbers(monkeypatch):
