@@ -343,6 +343,10 @@ def test_mislabelled_examples(tmp_path):
     file = read_scores(tmp_path / "scores.csv")
     audit = audit_scores(file.values, file.coins, delta=0.0, guesses=300 - 100)
     assert audit.v == 200
+    many, n = mislabelled(np.arange(21_000) % 7, 21_000, seed=1), 21_000
+    assert many.included.mean() == pytest.approx(0.5, abs=2 / np.sqrt(n))  # four standard errors
+    share = np.bincount((many.labels - np.arange(n)) % 7) / n  # all wrong labels are as likely
+    assert share == pytest.approx([0, *[1 / 6] * 6], abs=1.5 / np.sqrt(n))
     with pytest.raises(ValueError, match="losses must have a number for each of 300 canaries"):
         canaries.write_scores(tmp_path / "scores.csv", [1.0])
 
