@@ -4,6 +4,7 @@
 takes* shows. With ``--small`` everything is measured once, on small problems, and only printed.
 """
 
+import logging
 import os
 import platform
 import subprocess
@@ -319,6 +320,7 @@ def machine() -> str:
 
 
 def main() -> None:
+    logging.getLogger("absl").setLevel(logging.ERROR)  # the accountant names orders that it omits
     # Warm up: compile or load every kernel.
     oralib.epsilon_lower_bound([7], [8], delta=DELTA, n=8)
     oralib.epsilon_lower_bound_fdp(7, 8, delta=DELTA, n=8)
