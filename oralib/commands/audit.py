@@ -9,11 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from oralib import AuditPlan, ScoreAudit, __version__, audit_guesses, audit_scores
+from oralib import ScoreAudit, __version__, audit_guesses, audit_scores
 from oralib._text import rounded_down
 from oralib._types import ADJACENCIES, COINS, SIDES
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
 from oralib.commands.common import Commands, path, sign_of_life
+from oralib.planning.file import load_plan
 from oralib.scores.columns import ScoreFile
 from oralib.scores.page import page
 
@@ -31,8 +32,8 @@ def add(commands: Commands) -> None:
         "columns score and included, or guess and truth, and an optional column id. The exit "
         "status is 0 if --claim is not refuted (or not given), 1 if it is refuted, 2 if the audit "
         "cannot be made or is not valid, 3 if the audit cannot test the claim because no outcome "
-        "would have refuted it, and 4 if the claim is not refuted but the training looks unlike the "
-        "stated one to oralib's own canaries.",
+        "would have refuted it, and 4 if the claim is not refuted but the training looks unlike "
+        "the stated one to oralib's own canaries.",
         epilog="A separate fair coin must have decided whether each canary was included; if "
         "exactly half of them were included by arrangement, say --coins balanced. Coins are 1 or "
         "0, true or false, yes or no, or 1 or -1. A high score says that the canary seems to have "
@@ -161,9 +162,10 @@ def _audit_by_plan(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
     if file.kind != "score":
         raise ValueError(f"--plan is for scores, and {chosen.file} has guesses")
     try:
-        return AuditPlan.load(chosen.plan).audit(file.values, file.coins, file.seen)
+        audit: ScoreAudit = load_plan(chosen.plan).audit(file.values, file.coins, file.seen)
     except ValueError as error:
         raise ValueError(f"--plan {chosen.plan}: {error}") from None
+    return audit
 
 
 def _audit(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:

@@ -10,7 +10,6 @@ from oralib.bounds import Counts
 from oralib.bounds.refuting import guesses_needed, right_needed
 from oralib.dpsgd import DpSgd
 from oralib.dpsgd.hopping import hopping_counts
-from oralib.dpsgd.prediction import predicted_accuracy
 from oralib.planning.designs import Claim, Design
 
 #: A plan to refute is made for the first of these shares of the noise at which it can refute.
@@ -21,7 +20,16 @@ MULTIPLES = (1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
 
 
 class NoRefutationError(ValueError):
-    """No plan was seen to refute the claim."""
+    """No plan was seen to refute the claim: why, and which arguments left too little room."""
+
+    def __init__(self, why: str, typed: tuple[str, ...] = ()) -> None:
+        self.why, self.typed = why, typed or ("beta",)
+        super().__init__(self.named())
+
+    def named(self, dashes: str = "") -> str:
+        """The message, with the arguments as they were typed."""
+        names = " and ".join(f"{dashes}{name}" for name in self.typed)
+        return f"{names} must be larger: {self.why}"
 
 
 class _Candidate(NamedTuple):
@@ -47,14 +55,12 @@ def find_refutation(
             if refuted >= 0.5:
                 return candidate.design, k, noise, refuted
     dpsgd, least = candidates[0].design.dpsgd, candidates[0].k[0]
-    enough = coordinates_to_refute(dpsgd, claim)
     most = max(design.dpsgd.n for design in designs)
+    enough = max(coordinates_to_refute(dpsgd, claim), 2 * dpsgd.d)
     raise NoRefutationError(
-        f"d must be larger: no plan for {dpsgd.d:,} coordinates and at most {most:,} canaries was "
-        f"seen to refute an epsilon of {claim.epsilon:g}, even with {NOISE_SHARES[-1]:g} of the "
-        f"stated noise. It takes {least:,} guesses, nearly all right; try "
-        f"d={max(enough, 2 * dpsgd.d)}, or leave it out, and most no smaller (oralib.canaries adds "
-        "its own weights, as many as you like)"
+        f"no plan for {dpsgd.d:,} coordinates and {most:,} canaries was seen to refute an epsilon "
+        f"of {claim.epsilon:g}, even with {NOISE_SHARES[-1]:g} of the stated noise. It takes "
+        f"{least:,} guesses, nearly all right; try d={enough}, and at least as many canaries"
     )
 
 
@@ -91,9 +97,8 @@ def _candidates(designs: list[Design], claim: Claim) -> list[_Candidate]:
         few = _least_guesses(claim)
         most = max(design.dpsgd.n for design in designs)
         raise NoRefutationError(
-            f"d and most must allow for more canaries, or beta be larger: refuting an epsilon of "
-            f"{claim.epsilon:g} takes at least {few:,} right guesses, and {most:,} canaries are "
-            "too few, or too many for this delta"
+            f"refuting an epsilon of {claim.epsilon:g} takes at least {few:,} right guesses, and "
+            f"{most:,} canaries are too few, or too many for a delta of {claim.delta:g}"
         )
     return candidates
 
@@ -105,10 +110,9 @@ def _most_promising(candidates: list[_Candidate], noise: float) -> list[_Candida
     number of right guesses that refutes. The prediction is too kind to canaries that share a
     coordinate, so one more in which they do not is tried.
     """
-    margins = []
-    for design, k, need in candidates:
-        p = predicted_accuracy(design.with_noise(noise).dpsgd, k, design.dropping)
-        margins.append(float(((k * p - need + 0.5) / np.sqrt(k * p * (1 - p) + 0.25)).max()))
+    margins = [
+        float(design.with_noise(noise).margins(k, need).max()) for design, k, need in candidates
+    ]
     order = sorted(range(len(candidates)), key=lambda i: -margins[i])
     able = [candidates[i] for i in order if margins[i] > 0]
     quick = [candidate for candidate in able if candidate.design.affordable(2)] or able

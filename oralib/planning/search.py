@@ -73,8 +73,9 @@ def plan_audit(
         The claim; if ε is None it is what the accountant computes from the noise.
     d : int or None
         The coordinates for the canaries, weights that the audit adds. By default enough to refute
-        the claim for most bugs of :func:`expected_outcomes`, if that is the aim; for a large bound
-        100,000, with at most 800,000 canaries, if they go into the sum and so cost nothing.
+        the claim for most bugs of :func:`expected_outcomes`, if that is the aim. For a large bound
+        it is one for each canary that is an example; and 100,000, with at most 800,000 canaries,
+        if they go into the sum and so cost nothing.
     steps, sample_rate : int, float
         The training, as in :class:`oralib.DpSgd`.
     beta : float
@@ -111,18 +112,17 @@ def plan_audit(
     claim = Claim(epsilon, delta, beta)
     if canaries is not None:
         canaries = _check.integer("canaries", canaries, 1)
-    if d is None and aim == "bound":
-        if way == "examples":
-            raise ValueError(
-                "d must be given for aim='bound' and way='examples', got d=None: the larger, the "
-                "better"
-            )
-        d, canaries = FREE[0], FREE[1] if canaries is None else canaries
-    if d is None:
-        plan = _plan_with_enough_coordinates(training, claim, canaries, way, seed)
-    else:
-        training = replace(training, d=_check.integer("d", d, 1, 10**8))
-        plan = _plan(training, claim, canaries, aim, way, seed)
+    if d is not None:
+        d = _check.integer("d", d, 1, 10**8)
+    try:
+        plan = _plan(training, claim, canaries, d, aim, way, seed)
+    except NoRefutationError as error:
+        still = _plan(training, claim, canaries, d, "bound", way, seed).forecast.predicted
+        seen = ", ".join(part for part, ways in SEES.items() if way in ways)
+        why = f"{error.why}. With aim bound expect a bound of {still:.2f}, and a check of: {seen}"
+        typed = {"canaries": canaries, "d": d}
+        given = tuple(name for name, value in typed.items() if value is not None)
+        raise NoRefutationError(why, given) from None
     if plan.design.affordable(trials):
         outcomes = expected_outcomes(plan, trials=trials, seed=seed)
         forecast = replace(plan.forecast, outcomes=outcomes)
@@ -134,13 +134,28 @@ def plan_audit(
 
 
 def _plan(
-    training: DpSgd, claim: Claim, canaries: int | None, aim: Aim, way: Way, seed: int
+    training: DpSgd,
+    claim: Claim,
+    canaries: int | None,
+    d: int | None,
+    aim: Aim,
+    way: Way,
+    seed: int,
 ) -> AuditPlan:
-    """The best plan for a number of coordinates."""
-    tried = list(designs(training, canaries or min(150 * training.d, MOST_CANARIES), way))
-    noise, refuted = 1.0, nan
+    """The best plan, for a number of coordinates if it is given."""
+    if d is None and aim == "refute":
+        return _plan_with_enough_coordinates(training, claim, canaries, way, seed)
+    if d is None and way == "examples":
+        if canaries is None:
+            raise ValueError("canaries or d must be given for aim='bound' and way='examples'")
+        d = min(canaries, 10**8)
+    elif d is None:
+        d, canaries = FREE[0], FREE[1] if canaries is None else canaries
+    most = canaries or min(150 * d, MOST_CANARIES)
+    tried = list(designs(replace(training, d=d), most, way))
     if aim == "bound":
         design, k = _largest_bound(tried, claim)
+        noise, refuted = 1.0, nan
     else:
         design, k, noise, refuted = find_refutation(tried, claim, seed)
     forecast = Forecast(float(design.bounds(np.array([k]), claim)[0]), noise=noise, refuted=refuted)
@@ -154,7 +169,7 @@ def _plan_with_enough_coordinates(
     d = coordinates_to_refute(training, claim)
     for left in range(_DOUBLINGS, -1, -1):
         try:
-            plan = _plan(replace(training, d=d), claim, canaries, "refute", way, seed)
+            plan = _plan(training, claim, canaries, d, "refute", way, seed)
         except NoRefutationError:
             if not left:
                 raise
