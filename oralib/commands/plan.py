@@ -107,17 +107,13 @@ def run(chosen: argparse.Namespace) -> int:
     try:
         plan = plan_audit(**options)
     except NoRefutationError as error:
-        raise ValueError(error.named("--")) from None
+        raise ValueError(f"--{error}") from None
     if chosen.out is not None:
         plan.save(chosen.out)
     print(plan.text(chosen.examples))
     if chosen.examples is not None:
-        for name in ("aim", "way", "trials"):
+        for name in ("aim", "way", "canaries", "trials"):
             options.pop(name)
-        print(
-            f"\nWhat more computation shows, with {chosen.examples:,} examples of your own: the bound to\n"
-            "expect of an honest training (predicted), and how often audits refute the\n"
-            "claim, by bug. Canaries in the sum take no longer.\n"
-        )
+        print(f"\nWhat more computation shows, with {chosen.examples:,} examples of your own:\n")
         print(price_table(plans_by_price(chosen.examples, **options)))
     return 0

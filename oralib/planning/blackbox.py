@@ -10,7 +10,7 @@ from oralib import _check
 from oralib._text import confidence, paragraphs, short
 from oralib.bounds import Counts, p, valid_lower_bound
 from oralib.bounds.refuting import guesses_needed, right_needed
-from oralib.planning.file import Saved
+from oralib.planning.file import AFTERWARDS, Saved
 from oralib.scores import ScoreAudit, Seen, audit_scores
 
 #: Right guesses of 100 among 501 mislabelled digits, by their losses, in trainings with a claim of
@@ -39,28 +39,22 @@ class BlackBoxPlan(Saved):
     least: int | None
 
     def audit(self, scores: ArrayLike, included: ArrayLike, seen: Seen | None = None) -> ScoreAudit:
-        """The audit of a training run by this plan: all that it has fixed is taken from it.
-
-        ``scores`` are high, as losses with a minus sign are, for examples that seem to be included;
-        ``included`` has their coins. Nothing can have been seen of the training.
-        """
+        """The audit by this plan, from scores that are high for what seems to be included."""
         if np.size(scores) != self.canaries or seen is not None:
             kind = "" if seen is None else ", of canaries that saw gradients"
             raise ValueError(
-                f"scores must be those of the plan's {self.canaries:,} examples by the last model, "
-                f"got {np.size(scores):,} scores{kind}"
+                f"scores must be those of {self.canaries:,} examples by the last model, as "
+                f"planned, got {np.size(scores):,} scores{kind}"
             )
         test: dict[str, Any] = {"delta": self.delta, "beta": self.beta, "claim": self.epsilon}
         audit = audit_scores(scores, included, guesses=self.guesses, side="both", **test)
-        return replace(audit, notes=(self.note, *audit.notes))
+        note = f"claim, side and number of guesses were fixed in a plan, digest {self.digest}"
+        return replace(audit, notes=(note, *audit.notes))
 
     @property
     def right(self) -> float:
-        """The most right guesses, on average, of a training run for which the claim is true.
-
-        A canary is guessed right with at most e^ε times the probability that it is guessed wrong,
-        plus δ. Add this up over all canaries.
-        """
+        """The most right guesses, on average, of a training run for which the claim is true."""
+        # P(guessed right) is at most e^ε P(guessed wrong) + δ; add this up over all canaries.
         right = float(p(self.epsilon))
         return min(right * self.guesses + (1 - right) * self.delta * self.canaries, self.guesses)
 
@@ -74,26 +68,20 @@ class BlackBoxPlan(Saved):
         shown = valid_lower_bound(usual, delta=self.delta, beta=self.beta)
         seen = ", ".join(f"{right:g} {kind}" for kind, right in EXAMPLE.items())
         claim = f"({self.epsilon:g}, {short(self.delta)})-DP, by the last model"
+        expect = f"at most {self.right:.1f} right of {k:,} on average if the claim is true, for a "
+        expect += f"bound of {shown:.2f}, and often far fewer"
+        example = "a network that learned handwritten digits, with a claim of "
+        example += f"{EXAMPLE_EPSILON:g}: right of 100 among 501 mislabelled ones, means of 20 runs"
         rows = [
             ("claim", f"{claim}, {confidence(self.beta)}"),
             ("canaries", f"{n:,} examples, by oralib.canaries.mislabelled(labels, {n}, seed=...)"),
             ("guess", f"the {k - low:,} least losses as included, {low:,} largest as left out"),
             ("at best", f"{self.best:.2f} if all are right; {self.most:.2f} with {n:,} guesses"),
             ("refute", refute),
-            (
-                "expect",
-                f"at most {self.right:.1f} right of {k:,} on average if the claim is true, for a "
-                f"bound of {shown:.2f}, and often far fewer",
-            ),
-            (
-                "example",
-                f"a network that learned handwritten digits, with a claim of {EXAMPLE_EPSILON:g}: "
-                f"right of 100 among 501 mislabelled ones, means of 20 runs, are {seen}",
-            ),
+            ("expect", expect),
+            ("example", f"{example}: {seen}"),
         ]
-        command = "oralib audit scores.csv --plan plan.json --out audit"
-        save = "Save the plan (--out plan.json) before the training. After it"
-        return f"{paragraphs(rows)}\n\n{save}\n\n{command}"
+        return f"{paragraphs(rows)}\n\n{AFTERWARDS}"
 
 
 def plan_black_box(

@@ -1,7 +1,7 @@
 """The plan of an audit: a claim, a design and a forecast, which together can audit."""
 
 from dataclasses import dataclass, replace
-from math import copysign, nan, sqrt
+from math import copysign, sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from oralib.accounting import certified_epsilon
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.planning.designs import Claim, Design
-from oralib.planning.file import Saved
+from oralib.planning.file import AFTERWARDS, Saved
 from oralib.scores import Check, ScoreAudit, Seen, audit_scores
 
 
@@ -50,9 +50,9 @@ class Forecast:
     ----------
     predicted : float
         The bound that the prediction expects of an honest training run.
-    noise, refuted : float
+    noise, refuted : float, float or None
         The share of the stated noise at which the plan is to refute the claim, and the share of
-        simulated audits that do so there; 1 and nan if it aims for the largest bound.
+        simulated audits that do so there; 1 and None if it aims for the largest bound.
     outcomes : tuple of Outcome
         What to expect of an honest run and of bugs, by ``expected_outcomes``; empty if simulated
         audits would take too long.
@@ -65,7 +65,7 @@ class Forecast:
 
     predicted: float
     noise: float = 1.0
-    refuted: float = nan
+    refuted: float | None = None
     outcomes: tuple[Outcome, ...] = ()
 
     @property
@@ -115,16 +115,6 @@ class AuditPlan(Saved):
             ``Canaries.included``.
         seen : Seen or None
             What the canaries saw of the training, ``Canaries.seen``.
-
-        Examples
-        --------
-        >>> from oralib import Canaries, plan_audit
-        >>> plan = plan_audit(1.0, 1e-5, d=100, steps=1, sample_rate=1.0, canaries=100, trials=0)
-        >>> canaries = Canaries.from_plan(plan, seed=1)
-        >>> noise = np.random.default_rng(1).normal(scale=canaries.dpsgd.sigma, size=100)
-        >>> canaries.observe(0, canaries.gradient(0, np.full(100, True)) + noise)
-        >>> plan.audit(canaries.scores, canaries.included, canaries.seen).verdict()
-        'not refuted'
         """
         dpsgd = self.design.dpsgd
         if np.size(scores) != dpsgd.n or (seen is not None and seen.planned != dpsgd.steps):
@@ -171,7 +161,7 @@ class AuditPlan(Saved):
 
     def _notes(self, seen: Seen | None) -> list[str]:
         """Which plan it was, whether the training fits it, and which bugs it would have found."""
-        notes = [self.note]
+        notes = [f"claim, side and number of guesses were fixed in a plan, digest {self.digest}"]
         sigma = self.design.dpsgd.sigma
         if seen is None:
             notes.append("what the canaries saw of the training is missing")
@@ -193,8 +183,6 @@ class AuditPlan(Saved):
         if design["dropping"] is not None:
             design["dropping"] = Dropping(**design["dropping"])
         forecast["outcomes"] = tuple(Outcome(**outcome) for outcome in forecast["outcomes"])
-        if forecast["refuted"] is None:
-            forecast["refuted"] = nan
         parts = {"design": Design(**design), "forecast": Forecast(**forecast)}
         return cls(**fields | parts | {"claim": Claim(**fields["claim"])})
 
@@ -245,8 +233,8 @@ def _way_in(design: Design, examples: int | None) -> str:
     n = design.dpsgd.n
     if design.way == "sum":
         return (
-            "the clipped sum of gradients, just before the training's own noise, which takes no "
-            "longer. Bugs in sampling and clipping cannot be seen; --way examples sees them"
+            "the clipped sum of gradients, just before the training's own noise: the training "
+            "takes no longer. Bugs in sampling and clipping are not seen; --way examples sees them"
         )
     times = f"(N + {n:,})/N times as long, where N is the number of your own examples"
     if examples is not None:
@@ -275,20 +263,14 @@ def _canaries(design: Design) -> list[tuple[str, str]]:
     rows = [("canaries", many)]
     if s > 1:
         evenly = ", as many on each coordinate as on any other" if dropping is None else ""
-        rows.append(("place", f"drawn again in each step, by public random numbers{evenly}"))
+        rows += [("place", f"drawn again in each step, by public random numbers{evenly}")]
     if dropping is None:
         return rows
     active, steps = dropping.active(dpsgd), dpsgd.steps
     quarters = sorted({0, steps // 4, steps // 2, 3 * steps // 4, steps - 1})
     falls = ", ".join(f"{active[t]:,} in step {t + 1}" for t in quarters)
-    loads, second = dropping.loads(dpsgd), min(2, steps)
-    most, least = (f"{loads[second - 1].max()}", f"{loads[second - 1].min()}")
-    crowds = f"undecided canaries share: {most} on a coordinate in step {second}"
-    if steps > second:
-        crowds, least = f"{crowds}, {loads[-1].max()} in step {steps}", f"{least}, then "
-        least += f"{loads[-1].min()}"
-    rows.append(("drop", f"those with scores nearest to 0; active: {falls}"))
-    return [*rows, ("crowd", f"{crowds}; promising ones have {least}")]
+    shared = "; undecided canaries share coordinates with more others than promising ones"
+    return [*rows, ("drop", f"those with scores nearest to 0; active: {falls}{shared}")]
 
 
 def _doubts(plan: AuditPlan) -> list[str]:
@@ -313,20 +295,19 @@ def _doubts(plan: AuditPlan) -> list[str]:
 def _meaning(plan: AuditPlan) -> str:
     """What the best outcome would mean for the claim, and when to expect it."""
     epsilon, forecast = plan.claim.epsilon, plan.forecast
-    if plan.best <= epsilon:
-        return f", which cannot refute {epsilon:g}"
-    if forecast.noise < 1:
+    if forecast.refuted is not None:
         return (
             f"; made to refute {epsilon:g} if the noise is {forecast.noise:g} of what is stated, "
             f"as {forecast.refuted:.0%} of simulated audits do"
         )
-    return f", which would refute the claim of {epsilon:g}"
+    able = "cannot refute" if plan.best <= epsilon else "would refute"
+    return f", which {able} the claim of {epsilon:g}"
 
 
 #: What to write into a script, by the way in.
 _SCRIPTS = {
     "sum": ("after make_private", "optimizer=optimizer"),
-    "examples": ("before make_private, see help(OpacusAudit)", "model, data"),
+    "examples": ("before make_private", "model, data"),
 }
 
 
@@ -334,18 +315,14 @@ def _script(plan: AuditPlan) -> list[str]:
     """What to write into the script of the training, and what to call after it."""
     when, given = _SCRIPTS[plan.design.way]
     return [
-        "Save the plan (--out plan.json) before the training. With Opacus:",
+        "With Opacus:",
         "",
-        "from oralib.canaries.opacus import OpacusAudit",
-        f"# {when}:",
+        f"from oralib.canaries.opacus import OpacusAudit  # {when}:",
         f'audit = OpacusAudit("plan.json", {given}, seed=...)',
-        "# after the training:",
-        'audit.canaries.write_scores("scores.csv")',
+        'audit.canaries.write_scores("scores.csv")  # after the training',
         "",
-        "In a loop of your own: oralib.Canaries.from_plan(plan, seed=...), see",
-        "help(oralib.canaries). Then",
-        "",
-        "oralib audit scores.csv --plan plan.json --out audit",
+        "In a loop of your own: oralib.Canaries.from_plan, see help(oralib.canaries).",
+        AFTERWARDS,
     ]
 
 

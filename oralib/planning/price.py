@@ -29,7 +29,7 @@ def plans_by_price(
     examples : int
         How many examples of your own the training has.
     epsilon, delta, **options
-        As for :func:`oralib.plan_audit`, which is called without its ``aim`` and ``way``.
+        As for :func:`oralib.plan_audit`, without ``aim``, ``way`` and ``canaries``.
     trials : int
         Simulated audits of each kind; where they take long there are fewer, or only predictions.
 
@@ -39,17 +39,17 @@ def plans_by_price(
     >>> {share: plan.design.dpsgd.n for share, plan in plans.items() if share < 0.1}
     {0.0: 30000, 0.01: 50, 0.05: 200}
     """
-    examples, plans = _check.integer("examples", examples, 1, 10**12), {}
-    most = options.pop("canaries", None) or examples
+    examples, plans = _check.integer("examples", examples, 1, 10**9), {}
     for share in SHARES:
-        way: dict[str, Any] = {"canaries": min(int(share * examples), most), "way": "examples"}
+        way: dict[str, Any] = {"way": "examples", "canaries": int(share * examples)}
         if share == 0:
-            way = {"canaries": None if most == examples else most, "way": "sum"}
-        if way["canaries"] != 0:
-            plan = plan_audit(epsilon, delta, **options, **way, trials=0)
-            if quick := plan.design.affordable(10 * trials) // 10:
-                plan = plan_audit(epsilon, delta, **options, **way, trials=quick)
-            plans[share] = plan
+            way = {"way": "sum"}
+        elif not way["canaries"]:
+            continue
+        plan = plan_audit(epsilon, delta, **options, **way, trials=0)
+        if quick := plan.design.affordable(10 * trials) // 10:
+            plan = plan_audit(epsilon, delta, **options, **way, trials=quick)
+        plans[share] = plan
     return plans
 
 
@@ -62,6 +62,8 @@ def price_table(plans: dict[float, AuditPlan]) -> str:
         cells = "".join(f"{_refuted(plan, name):>{len(name) + 2}}" for name in bugs)
         design, bound = plan.design, plan.forecast.predicted
         lines.append(f"{f'{share:.0%} {design.way}':<13}{design.dpsgd.n:>9,}{bound:>7.2f}{cells}")
+    lines += ["", "Bounds are predicted for an honest training; a bug has the share of audits that"]
+    lines += ["refute the claim then, simulated or predicted (? takes too long to simulate)."]
     return "\n".join(lines)
 
 

@@ -20,16 +20,7 @@ MULTIPLES = (1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
 
 
 class NoRefutationError(ValueError):
-    """No plan was seen to refute the claim: why, and which arguments left too little room."""
-
-    def __init__(self, why: str, typed: tuple[str, ...] = ()) -> None:
-        self.why, self.typed = why, typed or ("beta",)
-        super().__init__(self.named())
-
-    def named(self, dashes: str = "") -> str:
-        """The message, with the arguments as they were typed."""
-        names = " and ".join(f"{dashes}{name}" for name in self.typed)
-        return f"{names} must be larger: {self.why}"
+    """No plan was seen to refute the claim."""
 
 
 class _Candidate(NamedTuple):
