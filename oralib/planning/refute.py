@@ -50,8 +50,8 @@ def find_refutation(
     enough = max(coordinates_to_refute(dpsgd, claim), 2 * dpsgd.d)
     raise NoRefutationError(
         f"no plan for {dpsgd.d:,} coordinates and at most {most:,} canaries was seen to refute an "
-        f"epsilon of {claim.epsilon:g}, even with {NOISE_SHARES[-1]:g} of the stated noise. It takes "
-        f"{least:,} guesses, nearly all right; try d={enough}, and at least as many canaries"
+        f"epsilon of {claim.epsilon:g}, even with {NOISE_SHARES[-1]:g} of the stated noise. It "
+        f"takes {least:,} guesses, nearly all right; try d={enough}, and at least as many canaries"
     )
 
 
