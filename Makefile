@@ -4,7 +4,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-PYTEST := $(BIN)/python -m pytest --nbval --nbval-kernel-startup-timeout 300 --numprocesses auto --dist loadscope
+# Chapters take longest, so they begin first; by their number of cells they would come last.
+PYTEST := $(BIN)/python -m pytest --nbval --nbval-kernel-startup-timeout 300 --numprocesses auto \
+    --dist loadscope --no-loadscope-reorder
 # Bytecode is compiled once and kept, so that later starts are fast.
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE

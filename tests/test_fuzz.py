@@ -54,7 +54,7 @@ CALLS = {
     "AllOrNothing": {"p": 0.5},
     "Canaries": {
         **{"dpsgd": STEP, "guesses": 2, "seed": 1, "dropping": oralib.Dropping(1.0), "hop": True},
-        **{"public_seed": 0, "keep": False},
+        **{"public_seed": 0, "way": "sum", "software": "a loop"},
     },
     "Channel": {"table": [[0.5, 0.25], [0.5, 0.75]], "outputs": None},
     "Count": {},
@@ -101,10 +101,6 @@ CALLS = {
         **{"mechanism": LRR, "guesser": ALL, "rounds": 3, "base": (-1,)},
         **{"trials": 2, "seed": 1},
     },
-    "conformity": {
-        **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates))},
-        **{"included": np.zeros(STEP.n, dtype=bool), "places": None},
-    },
     "epsilon_estimate": {"v": 5, "r": 9},
     "epsilon_lower_bound": {
         **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "method": "exact"},
@@ -125,7 +121,7 @@ CALLS = {
     "plan_audit": {
         **{"epsilon": 2.0, "delta": 1e-5, "d": 4, "steps": 2, "sample_rate": 0.5, "beta": 0.1},
         **{"canaries": 8, "trials": 2, "seed": 1},
-        **{"sigma": 4.0, "accountant": "rdp", "aim": "bound"},
+        **{"sigma": 4.0, "accountant": "rdp", "aim": "bound", "way": "sum"},
     },
     "simulate_dpsgd": {"dpsgd": STEP, "guesses": 2, "trials": 2, "seed": 1},
     "simulate_hopping": {
@@ -143,12 +139,6 @@ BOUNDS = {
 }
 
 DPSGD = {
-    "canary_scores": {
-        **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates))},
-    },
-    "noisy_gradients": {
-        **{"weights": [[0.0, 1.0], [1.0, 2.0]], "learning_rate": 0.5, "clip": 1.0, "batch": 2.0},
-    },
     "run_dpsgd": {
         **{"dpsgd": STEP, "included": np.ones(4, dtype=bool), "rng": RNG, "clip": 1.0},
         **{"learning_rate": 1.0, "gradient": 1.0},

@@ -19,7 +19,6 @@ from oralib import (
     audit_counts,
     audit_guesses,
     audit_scores,
-    conformity,
     valid_lower_bound,
 )
 from oralib._streams import stream
@@ -303,8 +302,8 @@ def test_what_to_do_about_tensors_and_words():
         with pytest.raises(TypeError, match="included must be a list of numbers or truth values"):
             audit_scores(np.arange(101.0), scores, delta=0.0, guesses=20)
     dpsgd = DpSgd(n=4, d=4, steps=2, sigma=1.0)
-    with pytest.raises(TypeError, match=r"included must be .*Use Tensor.cpu\(\)"):
-        conformity(dpsgd, np.zeros((2, 4)), gpu)
+    with pytest.raises(TypeError, match=r"sampled must be .*Use Tensor.cpu\(\)"):
+        Canaries(dpsgd, 2, seed=9).gradient(0, gpu)
     with pytest.raises(TypeError, match=r"gradient must be .*give it as \.float\(\)"):
         Canaries(dpsgd, 2, seed=9).observe(0, half)
 

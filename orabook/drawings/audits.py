@@ -153,7 +153,7 @@ def ways_of_feedback() -> Picture:
             if feedback == "full" or (feedback == "one-way" and guess is None):
                 page.coin(x, y, coin, BLUE)
             else:
-                page.hidden_coin(x, y)
+                page.disc(x, y, 0.2, fill=False, edgecolor=GREY, linestyle=":", linewidth=1.3)
         valid, paper = valid_bound(feedback, False, 0.0), NAMES["pure"]
         verdicts = [(RIGHT, valid, GREEN)]
         if valid != paper:

@@ -128,6 +128,7 @@ class Canaries:
         self.seed, self.public_seed = _check.seed(seed), _check.seed(public_seed, "public_seed")
         _check.one_of("way", way, WAYS)
         self.way: Way = way
+        _check.instance("software", software, str, "'JAX 0.10'")
         self.software = software
         coins = stream(self.seed, "canaries", "coins").random(dpsgd.n) < 0.5
         self.included = _check.read_only(coins)

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -85,8 +86,9 @@ def add(commands: Commands) -> None:
         "--guesses",
     )
     option("--json", action="store_true", help="print the result as JSON")
-    folder = "a new folder for report.html, report.txt, report.json and figure.png"
+    folder = "a new folder for report.html, report.txt, report.json, figure.png and the plan"
     option("--out", type=path, metavar="DIR", help=folder)
+    option("--title", help="which training it was, for the report")
     seed = "seed of the split and of the order of equal scores, by default 0"
     option("--seed", type=int, help=seed)
     parser.set_defaults(command=run)
@@ -118,7 +120,9 @@ def run(chosen: argparse.Namespace) -> int:
         most, best = max(audit.grid, default=audit.r), rounded_down(audit.best_bound)
         only = f"warning: even {most:,} right of {most:,} guesses would only show {best}"
         print(f"{only}, so this audit cannot test a claim of ε = {audit.claim:g}", file=sys.stderr)
-    source = {"file": str(chosen.file), "sha256": file.digest, "oralib": __version__}
+    source = {} if chosen.title is None else {"title": chosen.title}
+    source |= {"audited": f"{datetime.now(UTC):%Y-%m-%d}, by oralib {__version__}"}
+    source |= {"file": str(chosen.file), "sha256": file.digest}
     assumed = None if chosen.assume is None else _bound_assuming(file, audit, chosen)
     result = {**source, "assumed": assumed, **audit.as_dict()}
     report, text = audit.report(), json.dumps(result, indent=2, allow_nan=False)
@@ -131,6 +135,8 @@ def run(chosen: argparse.Namespace) -> int:
         }
         if picture is not None:
             files["figure.png"] = picture
+        if chosen.plan is not None:
+            files["plan.json"] = chosen.plan.read_bytes()
         chosen.out.parent.mkdir(parents=True, exist_ok=True)
         # The folder appears when it is complete: on a full disk there is none.
         with TemporaryDirectory(prefix=".report-", dir=chosen.out.parent) as hidden:

@@ -119,4 +119,7 @@ def log_ratios(
 
 @jit
 def _interpolate_all(values: Array, low: float, step: float, y: Array) -> Array:
-    return np.array([interpolate(values, low, step, each) for each in y])
+    shown = np.empty(y.size)
+    for i in range(y.size):
+        shown[i] = interpolate(values, low, step, y[i])
+    return shown
