@@ -210,7 +210,7 @@ HOMES = {
 #: What functions return, and nobody builds; and a table.
 NOT_CALLED = {"AuditPlan", "ScoreAudit", "Conformity", "Law", "Outcome", "REPORTED"}
 NOT_CALLED |= {"Claim", "Design", "Forecast"}
-NOT_CALLED |= {"expected_outcomes"}  # simulates for seconds
+NOT_CALLED |= {"expected_outcomes", "plans_by_price"}  # simulates for seconds
 
 #: An argument that is passed on is named as its taker names it.
 ALSO = {
