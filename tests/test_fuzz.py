@@ -207,9 +207,9 @@ HOMES = {
 }
 
 #: What functions return, and nobody builds; and a table.
-NOT_CALLED = {"AuditPlan", "ScoreAudit", "Conformity", "Law", "Outcome", "REPORTED"}
+NOT_CALLED = {"AuditPlan", "ScoreAudit", "Law", "Outcome", "REPORTED"}
 NOT_CALLED |= {"Claim", "Design", "Forecast", "DiscreteMechanism", "Mechanism", "Signs"}
-NOT_CALLED |= {"expected_outcomes"}  # simulates for seconds
+NOT_CALLED |= {"expected_outcomes", "plans_by_price"}  # simulates for seconds
 
 #: A million of these is much work, and no mistake.
 WORK = {"trials", "n", "d", "steps", "rounds", "sets", "sizes", "ratios", "base"}

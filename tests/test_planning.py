@@ -27,11 +27,21 @@ from oralib import (
     valid_lower_bound,
 )
 from oralib.__main__ import main
+from oralib._types import WAYS
 from oralib.bounds.refuting import guesses_needed, right_needed
 from oralib.dpsgd.prediction import predicted_accuracy
-from oralib.planning import Claim, Design, Forecast, Outcome, expected_outcomes, plan_black_box
-from oralib.planning.blackbox import EXAMPLE
+from oralib.planning import (
+    Claim,
+    Design,
+    Forecast,
+    Outcome,
+    expected_outcomes,
+    plan_black_box,
+    plans_by_price,
+)
+from oralib.planning.blackbox import EXAMPLE, BlackBoxPlan
 from oralib.planning.designs import designs
+from oralib.planning.price import price_table
 
 SIGMA = noise_multiplier(2.0, 1e-5, 100, 0.1)
 refute, search = planning.refute, planning.search
@@ -67,27 +77,64 @@ def test_a_plan_is_worth_its_while():
     plan = plan_audit(2.0, 1e-5, d=200, steps=50, sample_rate=0.1, trials=30)
     assert plan.design.dpsgd.n >= 20 * 200
     assert plan.design.dropping is not None
-    expect = plan.forecast
-    assert expect.predicted == pytest.approx(expect.bound, abs=0.1 + 3 * expect.bound_se)
-    alone = plan_audit(2.0, 1e-5, d=200, steps=50, sample_rate=0.1, canaries=200, trials=30)
-    assert alone.design.dpsgd.n == 200
-    assert alone.forecast.bound < expect.bound - 3 * (alone.forecast.bound_se + expect.bound_se)
+    expect = plan.forecast.honest
+    assert plan.forecast.predicted == pytest.approx(expect.bound, abs=0.1 + 3 * expect.bound_se)
+    few = plan_audit(2.0, 1e-5, d=200, steps=50, sample_rate=0.1, canaries=200, trials=30)
+    assert few.design.dpsgd.n == 200
+    alone = few.forecast.honest
+    assert alone.bound < expect.bound - 3 * (alone.bound_se + expect.bound_se)
 
 
 def test_a_training_that_is_too_large_to_simulate(capsys):
     given = ["--d", "10000000", "--steps", "100", "--sample-rate", "0.01", "--epsilon", "1"]
     assert main(["plan", *given, "--delta", "1e-9", "--canaries", "10000000"]) == 0
-    assert "not simulated here" in " ".join(capsys.readouterr().out.split())
+    assert "(predicted, not simulated)" in " ".join(capsys.readouterr().out.split())
 
 
-def test_plan_on_the_command_line(capsys):
-    given = ["--d", "50", "--steps", "10", "--sample-rate", "0.2", "--delta", "1e-5"]
+@pytest.mark.parametrize("way", WAYS)
+def test_plan_on_the_command_line(way, capsys):
+    given = ["--d", "50", "--steps", "10", "--sample-rate", "0.2", "--delta", "1e-5", "--way", way]
     assert main(["plan", *given, "--epsilon", "4", "--trials", "4"]) == 0
     said, err = capsys.readouterr()
     assert err.startswith("Looking for a plan")
-    for label in ("words", "claim", "canaries", "guess", "expect", "at best", "valid"):
+    for label in ("words", "claim", "way in", "canaries", "guess", "expect", "at best", "valid"):
         assert f"\n{label}" in f"\n{said}"
     assert max(map(len, said.splitlines())) <= 80
+    assert ("/N times as long" in said) == (way == "examples")
+
+
+def test_what_more_computation_shows(capsys):
+    """As examples, canaries are at most that share of the data, and more of them show more."""
+    setting = {"steps": 20, "sample_rate": 0.1, "seed": 3}
+    plans = plans_by_price(40_000, 1.0, 1e-5, trials=10, d=20_000, **setting)
+    assert list(plans) == [0, 0.01, 0.05, 0.1, 0.5]
+    free, *paid = plans.values()
+    assert free.design.way == "sum"
+    assert free.design.growth(40_000) == 1
+    for share, plan in list(plans.items())[1:]:
+        assert plan.design.way == "examples"
+        assert 1 < plan.design.growth(40_000) <= 1 + share
+        assert {each.bug for each in plan.forecast.outcomes} >= {"no clipping"}
+    bounds = [plan.forecast.predicted for plan in paid]
+    assert bounds == sorted(bounds)
+    words = ["--epsilon", "1", "--delta", "1e-5", "--steps", "20", "--sample-rate", "0.1"]
+    words += ["--d", "20000", "--seed", "3", "--trials", "0", "--way", "examples"]
+    assert main(["plan", *words, "--canaries", "1000", "--examples", "40000"]) == 0
+    said = capsys.readouterr().out
+    assert price_table(plans) in said
+    assert "takes 1.02 times as long as with your 40,000" in " ".join(said.split())
+    assert max(map(len, said.splitlines())) <= 80
+    assert list(plans_by_price(50, 1.0, 1e-5, trials=0, **setting)) == [0, 0.05, 0.1, 0.5]
+
+
+def test_predicted_refutations_are_those_of_simulated_audits():
+    """Where a table of prices does not simulate: within what twenty audits can tell."""
+    plan = plan_audit(1.0, 1e-5, d=5000, steps=20, sample_rate=0.1, canaries=5000, trials=20)
+    predicted = price_table({0.0: replace(plan, forecast=Forecast(1.0))}).splitlines()[1]
+    shares = [float(word.rstrip("%")) / 100 for word in predicted.split() if word.endswith("%")]
+    found = [outcome.refuted for outcome in plan.forecast.outcomes[1:]]
+    assert shares[1:] == pytest.approx(found, abs=0.3)  # the first is how much longer it takes
+    assert predicted.endswith("unseen")
 
 
 @pytest.mark.parametrize(
@@ -128,10 +175,19 @@ def test_a_long_training_is_planned_in_stages():
 @pytest.mark.slow
 def test_a_claim_that_is_out_of_reach_is_said_to_be():
     setting = {"d": 1000, "steps": 50, "sample_rate": 0.1, "trials": 0}
-    with pytest.raises(ValueError, match=r"d must be larger: .* to refute an epsilon of 8"):
+    with pytest.raises(ValueError, match=r"^d must be larger: .* refute an epsilon of 8"):
         plan_audit(8.0, 1e-5, aim="refute", **setting | {"d": 100})
-    with pytest.raises(ValueError, match=r"must allow for more canaries.* takes at least 8,9"):
-        plan_audit(8.0, 1e-5, aim="refute", canaries=1000, **setting)
+
+
+@pytest.mark.parametrize("typed", [{"canaries": 1000}, {"d": 50}, {"d": 500, "canaries": 300}])
+def test_too_few_canaries_to_refute_are_named_and_what_they_still_see(typed, capsys):
+    setting = {"epsilon": 8, "delta": 1e-5, "steps": 50, "sample_rate": 0.1, "aim": "refute"}
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in {**setting, **typed}.items()]
+    assert main(["plan", *words]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith(f"error: --{list(typed)[-1]} must be larger: refuting an epsilon of 8")
+    still = plan_audit(**setting | typed | {"aim": "bound"}, trials=0).forecast.predicted
+    assert error.endswith(f"expect a bound of {still:.2f}, and checks of noise, steps, accountant")
 
 
 @pytest.mark.parametrize(
@@ -165,8 +221,8 @@ def test_a_plan_that_cannot_test_its_claim_names_one_that_can(capsys):
 @pytest.mark.slow
 def test_coordinates_that_are_left_out_are_found():
     """Most bugs are refuted in nine of ten audits, on other random numbers too."""
-    with pytest.raises(ValueError, match="d must be given for aim='bound'"):
-        plan_audit(1.0, 1e-5, steps=20, sample_rate=0.1)
+    with pytest.raises(ValueError, match="canaries or d must be given for aim='bound'"):
+        plan_audit(1.0, 1e-5, steps=20, sample_rate=0.1, way="examples")
     plan = plan_audit(1.0, 1e-5, steps=20, sample_rate=0.1, aim="refute", trials=0)
     honest, *bugs = expected_outcomes(plan, trials=40, seed=5)
     assert honest.refuted == 0
@@ -345,14 +401,30 @@ def test_a_plan_for_the_last_model_says_what_its_audit_can_do(epsilon, tmp_path,
     said = capsys.readouterr().out
     assert said == f"{plan}\n"
     assert max(map(len, said.splitlines())) <= 80
-    words = shlex.split(said.partition("oralib audit scores.csv")[2].replace("\\\n", " "))
+    assert f"at most {plan.right:.1f} right of {k}" in said
+    path = tmp_path / "plan.json"
+    plan.save(path)
+    assert BlackBoxPlan.load(path) == plan
+    with pytest.raises(ValueError, match=r"by AuditPlan.save, got .* a BlackBoxPlan"):
+        AuditPlan.load(path)
     for one_too_few in (0, 1):
         coins = np.arange(n) > n // 2
         coins[n - (k - (plan.needed or k)) - one_too_few :] = False  # these guesses are wrong
         rows = [f"{score},{int(coin)}\n" for score, coin in enumerate(coins)]
         (tmp_path / "scores.csv").write_text("".join(["score,included\n", *rows]))
         status = 3 if plan.needed is None else 1 - one_too_few
-        assert main(["audit", str(tmp_path / "scores.csv"), *words]) == status
+        assert main(["audit", str(tmp_path / "scores.csv"), "--plan", str(path)]) == status
+        assert capsys.readouterr().out == f"{plan.audit(np.arange(n), coins)}\n"
+    with pytest.raises(ValueError, match="those of 501 examples by the last model, as planned"):
+        plan.audit(np.arange(9), np.arange(9) % 2)
+
+
+def test_the_most_right_guesses_of_a_true_claim_are_those_of_a_mechanism():
+    """Randomized response that shows a coin with probability δ and says so: a guess of each."""
+    plan = plan_black_box(1.0, 0.2, 30, 30)
+    e = np.exp(plan.epsilon)
+    told = 30 * (plan.delta + (1 - plan.delta) * e / (1 + e))
+    assert plan.right == pytest.approx(told)
 
 
 def test_what_a_plan_for_the_last_model_quotes_is_what_the_trainings_showed():
@@ -360,7 +432,7 @@ def test_what_a_plan_for_the_last_model_quotes_is_what_the_trainings_showed():
     assert shown.groupby("kind", sort=False)["v"].mean().round(1).to_dict() == EXAMPLE
 
 
-@pytest.mark.parametrize("wrong", ["", "--epsilon=2 --out=x", "--epsilon=2 --canaries=0"])
+@pytest.mark.parametrize("wrong", ["", "--epsilon=2 --examples=9", "--epsilon=2 --canaries=0"])
 def test_impossible_plans_for_the_last_model(wrong, capsys):
     assert main(["plan", "--black-box", "--delta=1e-5", *wrong.split()]) == 2
     assert capsys.readouterr().err.startswith("error: ")

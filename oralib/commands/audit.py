@@ -10,11 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from oralib import AuditPlan, __version__, audit_guesses, audit_scores
+from oralib import __version__, audit_guesses, audit_scores
 from oralib._text import rounded_down
 from oralib._types import ADJACENCIES, COINS, SIDES
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
 from oralib.commands.common import Commands, path, sign_of_life
+from oralib.planning.file import load_plan
 from oralib.scores import ScoreAudit
 from oralib.scores.columns import ScoreFile
 from oralib.scores.page import page
@@ -168,9 +169,10 @@ def _audit_by_plan(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
     if file.kind != "score":
         raise ValueError(f"--plan is for scores, and {chosen.file} has guesses")
     try:
-        return AuditPlan.load(chosen.plan).audit(file.values, file.coins, file.seen)
+        audit: ScoreAudit = load_plan(chosen.plan).audit(file.values, file.coins, file.seen)
     except ValueError as error:
         raise ValueError(f"--plan {chosen.plan}: {error}") from None
+    return audit
 
 
 def _audit(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
