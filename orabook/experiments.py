@@ -3,7 +3,7 @@
 Each returns a data frame with a row for each point of its grid. Every point has its own random
 stream, so adding a point changes no other. The defaults are the paper's own parameters; where it
 has none (grids, the n of Figure 4) they are ours. :func:`summarise` makes such rows of any counts.
-:func:`improvement_ladder` goes from the paper's best audit of DP-SGD to ours.
+:func:`improvement_ladder` goes from an audit of DP-SGD in the paper to ours.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -249,7 +249,7 @@ def local_laplace(
 
 
 def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
-    """From the paper's best audit of DP-SGD at (2, 1e-5) to ours, one change at a time.
+    """From an audit of DP-SGD at (2, 1e-5) in the paper to ours, one change at a time.
 
     The training is the paper's throughout: 1000 coordinates, 100 steps, sample rate 0.1. So is the
     access: the auditor makes the gradients of its elements, and sees the noisy gradient of every
@@ -279,9 +279,9 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
         ("exact bound", 8000, 350, "sum", "stay", "exact", simulate_dpsgd),
         ("all steps", 8000, 350, "all steps", "stay", "exact", all_steps),
         ("hopping", 8000, 350, "all steps", "hop", "exact", simulate_hopping),
-        ("24,000 elements", 24_000, 350, "all steps", "hop", "exact", simulate_hopping),
+        ("24,000 canaries", 24_000, 350, "all steps", "hop", "exact", simulate_hopping),
         ("dropping", 24_000, 350, "all steps", "hop, drop", "exact", dropped),
-        ("100,000 elements", 100_000, 350, "all steps", "hop, drop", "exact", dropped),
+        ("100,000 canaries", 100_000, 350, "all steps", "hop, drop", "exact", dropped),
         ("crowding", 100_000, 350, "all steps", "hop, drop, crowd", "exact", crowded),
     ]
     rows = []

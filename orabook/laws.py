@@ -14,7 +14,7 @@ from oralib import DpSgd, _check
 from oralib._binomial import log_pmfs
 from oralib._types import PLAYED
 from oralib.bounds import epsilon_lower_bound
-from oralib.dpsgd.single_step import guess_distance
+from oralib.dpsgd.single_step import guess_distances
 
 __all__ = ["Law", "count_in_sets_law", "local_laplace_law", "mean_bound"]
 
@@ -143,7 +143,7 @@ def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
     0.8011
     """
     s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
-    distance = guess_distance(dpsgd, tau)
+    distance = guess_distances(dpsgd, tau, last=True)[-1]
     ones = np.arange(s + 1)
     weight = np.exp(log_pmfs(ones, s, 0.5))
     high = weight * special.ndtr((ones - s / 2 - distance) / dpsgd.sigma)

@@ -68,13 +68,12 @@ def test_worst_case_is_the_walk_in_fractions(success, beta):
 def test_lines_are_where_the_bounds_exceed_epsilon(beta):
     """Kernels follow the lines step by step; here all bounds are computed and compared with ε."""
     v, r = np.indices((122, 121))
-    kernels = {epsilon_lower_bound: anytime._pure_line}
-    kernels[epsilon_lower_bound_anytime] = anytime._anytime_line
-    for bound, line in kernels.items():
+    for bound in (epsilon_lower_bound, epsilon_lower_bound_anytime):
         bounds = bound(np.minimum(v, r), r, beta=beta)
         for epsilon in (0.0, 0.3, 1.0, 4.0):
             exceeds = (bounds > epsilon + 1e-12 * (1 + epsilon)) | (v > r)
-            assert (line(120, epsilon, beta) == exceeds.argmax(axis=0)).all()
+            line = anytime._line(120, epsilon, beta, bound is epsilon_lower_bound_anytime)
+            assert (line == exceeds.argmax(axis=0)).all()
 
 
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(0, 2**32), st.floats(0.2, 0.9))

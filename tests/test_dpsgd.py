@@ -11,7 +11,8 @@ from test_games import check_law
 import oralib
 from orabook.studies import simulate_training
 from oralib import DpSgd, NoisyCountInSets, ThresholdGuesser, adaptive, one_run, simulate_dpsgd
-from oralib.dpsgd import run_dpsgd, simulate_single_step, single_step, sums
+from oralib.dpsgd import run_dpsgd, simulate_single_step, sums
+from oralib.dpsgd.single_step import guess_distances
 
 
 def same_law(a, b, level=1e-4):
@@ -147,10 +148,11 @@ def test_clipping_and_learning_rate_do_not_matter(clip, learning_rate):
 @pytest.mark.parametrize("tau", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("sigma", [0.4, 2.149])
 def test_guess_distances_are_where_the_loss_is_tau(sigma, tau):
-    distance = single_step._guess_distances(12, sigma, tau)
+    alone = [DpSgd(n=u, d=1, steps=1, sample_rate=1.0, sigma=sigma) for u in range(1, 13)]
+    distance = guess_distances(alone[-1], tau)
     for u in range(1, 13):
-        alone = DpSgd(n=u, d=1, steps=1, sample_rate=1.0, sigma=sigma)
-        assert single_step.guess_distance(alone, tau) == pytest.approx(distance[u], abs=1e-13)
+        last = guess_distances(alone[u - 1], tau, last=True)[u]
+        assert last == pytest.approx(distance[u], abs=1e-13)
         mechanism = NoisyCountInSets(u, sigma)
         for side in (-1, 1):
             output = np.array([u / 2 + side * distance[u]])

@@ -14,7 +14,7 @@ import pytest
 
 import oralib
 from orabook import experiments, laws
-from oralib import bounds, dpsgd, games, planning
+from oralib import bounds, dpsgd, games, mechanisms, planning
 
 TABLE = oralib.channel(oralib.Count(), 2)
 LRR = oralib.LocalRandomizedResponse(1.0)
@@ -28,6 +28,10 @@ ODD = {
     "inf": np.inf,
     "negative": -1,
     "half": 0.5,
+    "more than one": 1.5,
+    "some": 75.0,
+    "million": 10**6,
+    "million real": 1e6,
     "huge": 2**60,
     "huge real": 1e300,
     "tiny": 5e-324,
@@ -144,14 +148,8 @@ DPSGD = {
         **{"learning_rate": 1.0, "gradient": 1.0},
     },
     "simulate_likelihood": {
-        **{
-            "dpsgd": STEP,
-            "guesses": 2,
-            "sees": "sum",
-            "feedback": "one-way",
-            "trials": 2,
-            "seed": 1,
-        },
+        **{"dpsgd": STEP, "guesses": 2, "sees": "sum", "feedback": "one-way"},
+        **{"trials": 2, "seed": 1},
     },
     "simulate_single_step": {
         **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "guesses": 1, "trials": 2, "seed": 1},
@@ -205,12 +203,16 @@ HOMES = {
     laws: LAWS,
     experiments: EXPERIMENTS,
     planning: PLANNING,
+    mechanisms: {"sign_vectors": {"n": 2}},
 }
 
 #: What functions return, and nobody builds; and a table.
-NOT_CALLED = {"AuditPlan", "ScoreAudit", "Conformity", "Law", "Outcome", "REPORTED"}
-NOT_CALLED |= {"Claim", "Design", "Forecast"}
+NOT_CALLED = {"AuditPlan", "ScoreAudit", "Law", "Outcome", "REPORTED"}
+NOT_CALLED |= {"Claim", "Design", "Forecast", "DiscreteMechanism", "Mechanism", "Signs"}
 NOT_CALLED |= {"expected_outcomes", "plans_by_price"}  # simulates for seconds
+
+#: A million of these is much work, and no mistake.
+WORK = {"trials", "n", "d", "steps", "rounds", "sets", "sizes", "ratios", "base"}
 
 #: An argument that is passed on is named as its taker names it.
 ALSO = {
@@ -231,9 +233,7 @@ def test_every_public_name_is_called():
         assert set(calls) == set(home.__all__) - elsewhere
         for name, arguments in calls.items():
             parameters = inspect.signature(getattr(home, name)).parameters
-            if "setting" not in parameters:
-                assert set(arguments) <= set(parameters), name
-            if home in (oralib, bounds, dpsgd, games):
+            if "setting" not in parameters:  # so that a new argument has to be tried, too
                 assert set(arguments) == set(parameters), name
 
 
@@ -271,6 +271,8 @@ SLOW = ("plan_audit", "noise_multiplier")
 def test_odd_arguments(home, name):
     function, arguments = getattr(home, name), HOMES[home][name]
     for argument, (odd, value) in product(arguments, ODD.items()):
+        if argument in WORK and odd.startswith("million"):
+            continue
         try:
             result = function(**{**arguments, argument: value})
         except (ValueError, TypeError) as error:

@@ -179,6 +179,7 @@ def ranking(
     axes.errorbar(x, heights, xerr=2 * error, fmt="o", color=BLUE, capsize=3, label=label)
     note(axes, series=label, x=x, y=list(values), low=x - 2 * error, high=x + 2 * error)
     above: Any = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center", "color": BLUE}
+    above["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # over lines
     for value, height in zip(x, heights, strict=True):
         axes.annotate(f"{value:.2f}", (value, height), **above)
     axes.set_yticks(heights, list(places))

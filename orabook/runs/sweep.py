@@ -12,7 +12,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -114,11 +114,7 @@ def _local_client(stack: ExitStack, workers: int, cores: int) -> Any:
     stack.enter_context(warnings.catch_warnings(action="ignore"))  # about taken ports
     quiet = {"distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical"}
     stack.enter_context(dask.config.set({"distributed.scheduler.http.routes": []} | quiet))
-    # Ctrl-C goes to all processes of a terminal. Those that start while it is blocked miss it:
-    # they end because we end, and print nothing. (The tracker's own start would unblock it.)
-    ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with _interrupts_blocked():
         cluster = LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -131,6 +127,22 @@ def _local_client(stack: ExitStack, workers: int, cores: int) -> Any:
             env={"NUMBA_NUM_THREADS": str(max(1, cores // workers))},
         )
         return stack.enter_context(Client(stack.enter_context(cluster)))
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Ctrl-C goes to all processes of a terminal. Those that start while it is blocked miss it.
+
+    They end because we end, and print nothing. (The tracker's own start would unblock it.) Windows
+    cannot block it.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -180,7 +180,7 @@ class Canaries:
             Which canaries are in the batch, if they are examples of your training; those left out
             by their coins add 0. By default they are sampled here, at the stated rate.
         """
-        if step >= self.dpsgd.steps == self.step:
+        if self._now(step) >= self.dpsgd.steps:
             return np.zeros(self.dpsgd.used_coordinates)
         rows = self._rows_of(step)
         who, _, coin = self._active
@@ -218,8 +218,7 @@ class Canaries:
                 f"gradient must have a number for each of {dpsgd.used_coordinates} coordinates, "
                 f"got shape {y.shape}"
             )
-        if step >= dpsgd.steps <= self.step:
-            self._now(step)
+        if self._now(step) >= dpsgd.steps:
             if step == dpsgd.steps:
                 warn(
                     f"step {step + 1} of {dpsgd.steps} planned ones: more steps than claimed break "

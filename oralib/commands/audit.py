@@ -10,12 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from oralib import ScoreAudit, __version__, audit_guesses, audit_scores
+from oralib import __version__, audit_guesses, audit_scores
 from oralib._text import rounded_down
 from oralib._types import ADJACENCIES, COINS, SIDES
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
 from oralib.commands.common import Commands, path, sign_of_life
 from oralib.planning.file import load_plan
+from oralib.scores import ScoreAudit
 from oralib.scores.columns import ScoreFile
 from oralib.scores.page import page
 
