@@ -84,7 +84,7 @@ def canaries_in_a_loop() -> Picture:
     page.sign((2.0, 0.45), (3.7, 0.5), "canaries, each with a coin", RED)
     middle = (at["noise"] + at["step"]) / 2
     page.arrow((middle, 1.85), (middle, 2.62), color=ORANGE)
-    page.sign((middle - 0.75, 2.88), (2.6, 0.5), "scores and a look", ORANGE)
+    page.sign((middle - 0.75, 2.88), (2.6, 0.5), "scores and checks", ORANGE)
     page.say(4.1, 2.32, "noisy gradients", SMALL)
     page.say(1.45, 2.4, "under test:\nwhat comes after\nthe way in", SMALL, color=GREY)
     return page.picture
