@@ -4,7 +4,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-PYTEST := $(BIN)/python -m pytest --nbval --nbval-kernel-startup-timeout 300 --numprocesses auto --dist loadscope
+# Chapters take longest, so they begin first; by their number of cells they would come last.
+PYTEST := $(BIN)/python -m pytest --nbval --nbval-kernel-startup-timeout 300 --numprocesses auto \
+    --dist loadscope --no-loadscope-reorder
 # Bytecode is compiled once and kept, so that later starts are fast.
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
@@ -40,7 +42,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-bench: $(READY)
+bench: $(READY) # measures how fast the library is, and writes book/data/benchmarks.md
 	$(BIN)/python -m benchmarks
 
 chapters: $(READY) # executes the chapters in place, to commit their outputs after a change
@@ -49,7 +51,8 @@ data: $(READY) # computes the tables that chapters read because they take minute
 	$(BIN)/python -m orabook.builder.data
 torch: .venv/torch-ready # adds PyTorch, Opacus and JAX; its CPU build, where pip has one, is enough
 .venv/torch-ready: $(READY) requirements-torch.txt
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c requirements.lock -r requirements-torch.txt
+	sed '/--hash=/d; s/ \\$$//' requirements.lock > .venv/constraints.txt # or pip wants all hashes
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c .venv/constraints.txt -r requirements-torch.txt
 	@touch $@
 tf-scores: $(READY) .venv-tf/ready # trains with TensorFlow Privacy; commit the scores
 	TF_CPP_MIN_LOG_LEVEL=3 .venv-tf/bin/python orabook/trainings/tf_privacy.py --out book/data/tf-privacy.csv --sigma \
@@ -58,16 +61,17 @@ tf-scores: $(READY) .venv-tf/ready # trains with TensorFlow Privacy; commit the 
 	python3.11 -m venv .venv-tf
 	.venv-tf/bin/python -m pip install -q --disable-pip-version-check -r requirements-tf.txt
 	@touch $@
-lock: $(READY) # renews the pins of every dependency; commit the result
+lock: $(READY) # renews the pins and hashes of every dependency; commit the result
 	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --no-annotate --no-header -q \
-	    --extra report --extra book --extra pdf --extra lab --extra test --extra runs --extra build -o requirements.lock pyproject.toml
+	    --generate-hashes --extra report --extra book --extra pdf --extra lab --extra test --extra runs --extra build -o requirements.lock pyproject.toml
 release: # only for a release: lists what is still to be filled in, and fails while there is any
 	! git grep --line-number "to be filled in:" -- ":!Makefile"
 clean:
 	rm -rf .venv .venv-tf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check "$$(grep '^uv==' requirements.lock)"
+	sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > .venv/uv.txt # the pin and its hashes
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r .venv/uv.txt
 	$(BIN)/uv pip sync -q --python $(BIN)/python requirements.lock
 	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@

@@ -1,13 +1,22 @@
-"""Measure every ratio in one run, side by side, after a warm-up, and print one table."""
+"""Measure everything in one run, side by side, after a warm-up, and write the tables of the book.
+
+``make bench`` prints the tables and writes ``book/data/benchmarks.md``, which the page *How long it
+takes* shows. With ``--small`` everything is measured once, on small problems, and only printed.
+"""
 
 import logging
-import resource
+import os
+import platform
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import NamedTuple
 
 import nbformat
 import numba
@@ -16,62 +25,123 @@ from tqdm import tqdm
 
 import oralib
 from benchmarks import peers, reference
+from orabook.place import BOOK
 from orabook.studies import simulate_training
 from oralib import accounting
 
-#: With this word everything is measured once, on small problems: only to see that it runs.
 SMALL = "--small"
+
+#: What the book shows.
+PAGE = BOOK / "data" / "benchmarks.md"
 
 DELTA = 1e-5
 POINT = oralib.DpSgd(n=8000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
 
 
+class Row(NamedTuple):
+    """A task, the ratio that we want at least, and what measures both times."""
+
+    task: str
+    aim: float
+    measure: Callable[[], tuple[float, float]]
+
+
+def is_small() -> bool:
+    return SMALL in sys.argv
+
+
 def seconds(run: Callable[[], object], repeats: int) -> float:
     """The best time of several runs, or of one if the measurement is to be small."""
     times = []
-    for _ in range(1 if SMALL in sys.argv else repeats):
+    for _ in range(1 if is_small() else repeats):
         start = perf_counter()
         run()
         times.append(perf_counter() - start)
     return min(times)
 
 
-def one_bound(v: int, r: int, n: int, repeats: int) -> tuple[float, float]:
-    plain = seconds(lambda: reference.epsilon_lower_bound(v, r, DELTA, n), repeats)
-    fast = seconds(lambda: oralib.epsilon_lower_bound(v, r, delta=DELTA, n=n), 20 * repeats)
-    return plain, fast
+# ------------------------------------------------------------------------------------------ bounds
 
 
-def large_bound() -> tuple[float, float]:
-    return one_bound(7 * 10**5, 10**6, 10**6, 1)
+def one_bound(theirs: Callable[..., float], counts: Sequence[int], repeats: int) -> tuple:
+    v, r, n = (x // 1000 for x in counts) if is_small() and counts[1] > 10**5 else counts
+    plain = seconds(lambda: theirs(v, r, DELTA, n), repeats)
+    return plain, seconds(lambda: oralib.epsilon_lower_bound(v, r, delta=DELTA, n=n), 20 * repeats)
 
 
-def many_bounds() -> tuple[float, float]:
-    """Per count; the loop is measured on two of the 10,000, one small and one of median size."""
+def many_bounds(theirs: Callable[..., float], quantiles: Sequence[float]) -> tuple:
+    """Per count; theirs is measured on some of the 10,000, at quantiles of the right guesses."""
     rng = np.random.default_rng(0)
-    r = rng.integers(1, 5001, size=10_000)
+    r = rng.integers(1, 500 if is_small() else 5001, size=10_000)
     v = np.round(r * rng.uniform(0.5, 1, size=10_000)).astype(int)
     fast = seconds(lambda: oralib.epsilon_lower_bound(v, r, delta=DELTA, n=5000), 3) / v.size
+    chosen = np.argsort(v)[[int(x * v.size) for x in quantiles]]
 
-    def loops() -> None:
-        for quantile in (0.1, 0.5):
-            i = np.argsort(v)[int(quantile * v.size)]
-            reference.epsilon_lower_bound(
-                int(v[i]), int(r[i]), DELTA, 5000, p_value=reference.p_value_loop
-            )
+    def some() -> None:
+        for i in chosen.tolist():
+            theirs(int(v[i]), int(r[i]), DELTA, 5000)
 
-    return seconds(loops, 1) / 2, fast
+    return seconds(some, 1) / len(quantiles), fast
 
 
-def hopping() -> tuple[float, float]:
+def loops(v: int, r: int, delta: float, n: int) -> float:
+    return reference.epsilon_lower_bound(v, r, delta, n, p_value=reference.p_value_loop)
+
+
+def fdp_bound() -> tuple:
+    plain = seconds(lambda: reference.epsilon_lower_bound_fdp(700, 1000, 5000, DELTA), 3)
+    ours = seconds(lambda: oralib.epsilon_lower_bound_fdp(700, 1000, n=5000, delta=DELTA), 50)
+    return plain, ours
+
+
+def worst_case() -> tuple:
+    n = 100 if is_small() else 1000
+    plain = seconds(lambda: reference.adaptive_failure_probability(1.0, n, 0.05), 2)
+    return plain, seconds(lambda: oralib.adaptive_failure_probability(1.0, n, 0.05), 10)
+
+
+# ------------------------------------------------------------------------------------------ audits
+
+
+def trial(theirs: Callable[..., object], trials: int, play: Callable[..., object]) -> tuple:
+    plain = seconds(lambda: theirs(POINT, 100, trials, 1), 3) / trials
+    return plain, seconds(lambda: play(POINT, 100, trials=512, seed=1), 5) / 512
+
+
+def hopping() -> tuple:
     point = oralib.DpSgd(n=32_000, sigma=2.422402)
     plain = seconds(lambda: reference.simulate_hopping(point, 300, 2, 1), 2) / 2
-    fast = seconds(lambda: oralib.simulate_hopping(point, 300, trials=64, seed=1), 3) / 64
+    return plain, seconds(lambda: oralib.simulate_hopping(point, 300, trials=64, seed=1), 3) / 64
+
+
+def _job(trials: int) -> None:
+    numba.set_num_threads(1)
+    oralib.simulate_dpsgd(POINT, 100, trials=trials, seed=1)
+
+
+def threads() -> tuple:
+    """The same work by two processes of one thread, and by two threads of one process."""
+    trials = 64 if is_small() else 12_800
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        list(pool.map(_job, (64, 64)))  # both have started, and loaded their kernels
+        plain = seconds(lambda: list(pool.map(_job, (trials // 2, trials // 2))), 3) / trials
+    most = numba.get_num_threads()
+    results = []
+    for count in (1, min(2, most)):
+        numba.set_num_threads(count)
+        results.append(oralib.simulate_dpsgd(POINT, 100, trials=64, seed=1).v)
+    fast = seconds(lambda: oralib.simulate_dpsgd(POINT, 100, trials=trials, seed=1), 3) / trials
+    numba.set_num_threads(most)
+    if not np.array_equal(*results):
+        raise RuntimeError("the number of threads has changed the numbers")
     return plain, fast
 
 
-def calibration() -> tuple[float, float]:
-    """The noise of DP-SGD, against the calibration of dp-accounting with all its orders."""
+# ------------------------------------------------------------------------------------- other tools
+
+
+def calibration() -> tuple:
+    """The calibration of dp-accounting with all its orders, and ours, which uses dp-accounting."""
     plain = seconds(lambda: reference.noise_multiplier(2.0, 1e-5, 100, 0.1), 2)
 
     def fast() -> float:
@@ -86,110 +156,170 @@ def command(*arguments: str) -> None:
     subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
 
 
-def imports() -> tuple[float, float]:
-    """A process that imports oralib, against one that imports what it is made of."""
-    plain = seconds(lambda: command("-c", "import numba, scipy.stats"), 3)
-    return plain, seconds(lambda: command("-c", "import oralib"), 3)
+def imports() -> tuple:
+    plain = seconds(lambda: command("-c", "import numba, scipy.stats"), 5)
+    return plain, seconds(lambda: command("-c", "import oralib"), 5)
 
 
-def small_run() -> tuple[float, float]:
-    """A run of a chapter that does nothing, with its page and record, against plain papermill."""
+def small_run() -> tuple:
+    """A chapter that does nothing: executed, recorded, and made into a page."""
     with TemporaryDirectory() as folder:
         cell = nbformat.v4.new_code_cell("x: int = 1  # x", metadata={"tags": ["parameters"]})
         last = nbformat.v4.new_code_cell("from orabook import results\nresults.record(x=x)")
-        path = Path(folder) / "small.ipynb"
+        path, out = str(Path(folder) / "small.ipynb"), str(Path(folder) / "out.ipynb")
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(
             nbformat.v4.new_notebook(cells=[cell, last], metadata={"kernelspec": kernel}), path
         )
-        files = str(path), str(Path(folder) / "out.ipynb")
-        plain = seconds(lambda: command("-m", "papermill", *files), 3)
-        out = ("--out", str(Path(folder) / "run"), "--force")
-        return plain, seconds(lambda: command("-m", "orabook", "run", files[0], *out), 3)
+
+        def plain() -> None:
+            command("-m", "papermill", path, out)
+            command("-m", "nbconvert", "--to", "html", out)
+
+        run = ("-m", "orabook", "run", path, "--out", str(Path(folder) / "run"), "--force")
+        return seconds(plain, 2), seconds(lambda: command(*run), 2)
 
 
-def threads() -> tuple[float, float]:
-    """One thread against two, with the same numbers."""
-    results, times = [], []
-    most = numba.get_num_threads()
-    for count in (1, min(2, most)):
-        numba.set_num_threads(count)
-        results.append(oralib.simulate_dpsgd(POINT, 100, trials=6400, seed=1).v)
-        times.append(
-            seconds(lambda: oralib.simulate_dpsgd(POINT, 100, trials=6400, seed=1), 3) / 6400
-        )
-    numba.set_num_threads(most)
-    if not np.array_equal(*results):
-        raise RuntimeError("the number of threads has changed the numbers")
-    return times[0], times[1]
+# ------------------------------------------------------------------------------------------ tables
 
+COUNTS, LARGE = (75, 100, 1000), (7 * 10**5, 10**6, 10**6)
 
-def trial(play: Callable[..., object]) -> tuple[float, float]:
-    """A trial of DP-SGD, against one with NumPy that draws each batch."""
-    plain = seconds(lambda: reference.simulate_dpsgd(POINT, 100, 10, 1), 3) / 10
-    return plain, seconds(lambda: play(POINT, 100, trials=512, seed=1), 5) / 512
+#: Against the same algorithm, as a researcher would write it with NumPy and SciPy.
+SAME = (
+    Row(
+        "(ε, δ) bound of 75 right of 100 guesses, 1000 elements",
+        15,
+        lambda: one_bound(reference.epsilon_lower_bound_brentq, COUNTS, 5),
+    ),
+    Row(
+        "(ε, δ) bound of 700,000 right of a million guesses",
+        1000,
+        lambda: one_bound(reference.epsilon_lower_bound_brentq, LARGE, 1),
+    ),
+    Row(
+        "each of 10,000 (ε, δ) bounds",
+        30,
+        lambda: many_bounds(reference.epsilon_lower_bound_brentq, (0.1, 0.3, 0.5, 0.7, 0.9)),
+    ),
+    Row("f-DP bound of 700 right of 1000 guesses, 5000 elements", 4, fdp_bound),
+    Row("worst case of full feedback, 1000 elements", 20, worst_case),
+    Row(
+        "audit of DP-SGD, 8000 elements, by the law of its sums",
+        3,
+        lambda: trial(reference.simulate_sums, 100, oralib.simulate_dpsgd),
+    ),
+    Row(
+        "the same, step by step",
+        10,
+        lambda: trial(reference.simulate_dpsgd, 10, simulate_training),
+    ),
+    Row("audit of DP-SGD, 32,000 elements that hop", 20, hopping),
+)
 
-
-COMPARISONS: list[tuple[str, float, Callable[[], tuple[float, float]]]] = [
-    ("(ε, δ) bound at v, r, n = 75, 100, 1000", 100, lambda: one_bound(75, 100, 1000, 5)),
-    ("(ε, δ) bound at v, r, n = 700 000, 10⁶, 10⁶", 1000, large_bound),
-    ("(ε, δ) bounds of 10 000 counts, against a loop", 200, many_bounds),
-    (
-        "f-DP bound at v, r, n = 700, 1000, 5000",
+#: Against code that is correct and simple, and does more work than it must.
+NAIVE = (
+    Row(
+        "(ε, δ) bound of 75 right of 100 guesses, by 40 bisections",
         100,
-        lambda: (
-            seconds(lambda: reference.epsilon_lower_bound_fdp(700, 1000, 5000, DELTA), 2),
-            seconds(lambda: oralib.epsilon_lower_bound_fdp(700, 1000, n=5000, delta=DELTA), 50),
-        ),
+        lambda: one_bound(reference.epsilon_lower_bound, COUNTS, 5),
     ),
-    (
-        "worst case W_n of full feedback, n = 1000",
-        20,
-        lambda: (
-            seconds(lambda: reference.adaptive_failure_probability(1.0, 1000, 0.05), 1),
-            seconds(lambda: oralib.adaptive_failure_probability(1.0, 1000, 0.05), 5),
-        ),
+    Row(
+        "each of 10,000 (ε, δ) bounds, by a loop over its windows",
+        200,
+        lambda: many_bounds(loops, (0.1, 0.5)),
     ),
-    ("DP-SGD trial, n = 8000, collapsed", 150, lambda: trial(oralib.simulate_dpsgd)),
-    ("DP-SGD trial, n = 8000, step by step", 10, lambda: trial(simulate_training)),
-    ("DP-SGD trial, n = 32 000, hopping", 20, hopping),
-    ("noise multiplier, against dp-accounting alone", 2.5, calibration),
-    ("import, against Numba and scipy.stats", 1.4, imports),
-    ("run of a small chapter, against papermill", 1.2, small_run),
-    ("one thread against two, the same numbers", 1.7, threads),
-]
+    Row(
+        "audit of DP-SGD, 8000 elements, drawing each batch",
+        100,
+        lambda: trial(reference.simulate_dpsgd, 10, oralib.simulate_dpsgd),
+    ),
+)
+
+#: Against other tools. Where we use them, and do more, the aim is not to be much slower.
+TOOLS = (
+    Row("noise multiplier: dp-accounting alone", 1.5, calibration),
+    Row("import: Numba and scipy.stats", 0.8, imports),
+    # Ours checks parameters, records where its numbers are from, and typesets the page as the book.
+    Row("run of a small chapter: papermill and nbconvert", 0.6, small_run),
+    # How much a second core is worth differs between machines, but not between the two.
+    Row("two threads: two processes, 8000 elements", 0.85, threads),
+)
+
+#: What takes seconds even once, and has no small size.
+SLOW = (calibration, imports, small_run, threads)
 
 
-#: What takes seconds even once.
-SLOW = (large_bound, many_bounds, calibration, imports, small_run)
+def measured(rows: Sequence[Row]) -> list[tuple[Row, float, float]]:
+    taken = [row for row in rows if not (is_small() and row.measure in SLOW)]
+    return [(row, *row.measure()) for row in tqdm(taken, disable=None, leave=False)]
 
 
-def large_point() -> oralib.DpSgd:
-    n = 10**4 if SMALL in sys.argv else 10**8
-    return oralib.DpSgd(n, d=n // 100, sigma=2.422402)
+def alone() -> Iterator[tuple[str, float, float]]:
+    """Tasks with nothing to compare: a name, seconds of a whole process, and its memory in GiB."""
+    n = 10**4 if is_small() else 10**8
+    point = f"oralib.DpSgd({n}, d={n // 100}, sigma=2.422402)"
+    audit = f"import oralib; oralib.simulate_dpsgd({point}, 100, trials=2, seed=1)"
+    yield f"two audits of DP-SGD with {n:,} elements", *_process("-c", audit)
+    for n in (1000,) if is_small() else (10**6, 10**7):
+        with TemporaryDirectory() as folder:
+            path, rng = Path(folder) / "scores.csv", np.random.default_rng(0)
+            included = rng.random(n) < 0.5
+            scores = rng.normal(size=n) + included
+            lines = (f"{x!r},{coin:d}\n" for x, coin in zip(scores.tolist(), included, strict=True))
+            with path.open("w") as file:
+                file.write("score,included\n")
+                file.writelines(lines)
+            words = ("-m", "oralib", "audit", str(path), "--delta", "1e-5")
+            yield f"`oralib audit` of a CSV file with {n:,} scores", *_process(*words)
 
 
-def largest() -> str:
-    """Peak memory and time of one audit of many elements, in a process of its own."""
-    point, start = large_point(), perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--largest", *sys.argv[1:]],
-        capture_output=True,
-        text=True,
-        check=True,
+def _process(*words: str) -> tuple[float, float]:
+    """Seconds, and the most memory in GiB, of Python with these arguments."""
+    start = perf_counter()
+    child = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise RuntimeError(f"{words} has failed")
+    unit = 1 if sys.platform == "darwin" else 1024
+    return perf_counter() - start, used.ru_maxrss * unit / 2**30
+
+
+def shown(number: float) -> str:
+    """Two digits: 0.12, 3.4, 29, 1,900."""
+    return f"{float(f'{number:.2g}'):,.10g}"
+
+
+def time(seconds: float) -> str:
+    """Two digits, and a unit."""
+    for unit, size in ("s", 1.0), ("ms", 1e-3):
+        if seconds >= 0.995 * size:
+            return f"{shown(seconds / size)} {unit}"
+    return f"{shown(seconds / 1e-6)} µs"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def compared(theirs: str, rows: Sequence[tuple[Row, float, float]]) -> str:
+    cells = [(row.task, time(plain), time(fast), shown(plain / fast)) for row, plain, fast in rows]
+    return table(("task", theirs, "oralib", "ratio"), cells)
+
+
+def machine() -> str:
+    """Where it was measured, without names and dates."""
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "pandas")
     )
     return (
-        f"  n = {point.n:,}, d = {point.d:,}: {perf_counter() - start:.1f} s with start-up, "
-        f"{int(done.stdout) / 2**20:.2f} GiB of memory at most"
+        f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}, "
+        f"Python {platform.python_version()}, {packages}"
     )
 
 
 def main() -> None:
-    if "--largest" in sys.argv:
-        oralib.simulate_dpsgd(large_point(), 100, trials=2, seed=1)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(peak // 1024 if sys.platform == "darwin" else peak)  # in KiB
-        return
     logging.getLogger("absl").setLevel(logging.ERROR)  # the accountant names orders that it omits
     # Warm up: compile or load every kernel.
     oralib.epsilon_lower_bound([7], [8], delta=DELTA, n=8)
@@ -198,23 +328,33 @@ def main() -> None:
     oralib.simulate_dpsgd(POINT, 100, trials=64, seed=1)
     simulate_training(POINT, 100, trials=64, seed=1)
     oralib.simulate_hopping(POINT, 100, trials=2, seed=1)
-    rows = [
-        (name, target, *measure())
-        for name, target, measure in tqdm(COMPARISONS, disable=None, leave=False)
-        if SMALL not in sys.argv or measure not in SLOW
+    same, naive, tools = map(measured, (SAME, NAIVE, TOOLS))
+    parts = [
+        f"Measured on: {machine()}.",
+        "### The same algorithm in NumPy and SciPy",
+        compared("NumPy and SciPy", same),
+        "### Naive code",
+        compared("naive", naive),
     ]
-    width = max(len(name) for name, *_ in rows)
-    print(f"{'':{width}}  {'plain':>10}  {'oralib':>10}  {'ratio':>8}  {'aim':>6}")
-    for name, target, plain, fast in rows:
-        print(
-            f"{name:{width}}  {plain * 1e6:8.0f}µs  {fast * 1e6:8.1f}µs  "
-            f"{plain / fast:7.1f}x  {target:5g}x{'' if plain / fast >= target else '  missed'}"
-        )
-    if SMALL not in sys.argv:
-        print("\nBeside other packages, on the same counts:")
-        print("\n".join(peers.compared(seconds)))
-    print("\nA large DP-SGD trial:")
-    print(largest())
+    if tools:
+        parts += ["### Other tools", compared("the tool", tools)]
+    if not is_small() and (rows := list(peers.compared(seconds))):
+        head = ("bound", "counts", "package", "it takes", "oralib", "ratio", "largest difference")
+        parts += ["### Bounds of other packages, from the same counts", table(head, rows)]
+    parts += [
+        "### Large tasks, with the start of Python",
+        table(
+            ("task", "time", "memory at most"),
+            [(task, time(took), f"{shown(gib)} GiB") for task, took, gib in alone()],
+        ),
+    ]
+    text = "\n\n".join(parts) + "\n"
+    print(text)
+    if not is_small():
+        PAGE.write_text(text, encoding="utf-8")
+    for row, plain, fast in (*same, *naive, *tools):
+        if plain / fast < row.aim:
+            print(f"missed: {row.task}, {plain / fast:.2f} instead of {row.aim:g}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ A package that is not installed is left out; ``make torch`` brings jax_privacy.
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.metadata import version
 from importlib.util import find_spec
 
 import numpy as np
@@ -56,20 +57,28 @@ PEERS = (
 )
 
 
-def compared(seconds: Callable[[Callable[[], object], int], float]) -> Iterator[str]:
-    """A line for each comparison. Both are warm: jax_privacy has the noise of each ε in a cache."""
+def compared(
+    seconds: Callable[[Callable[[], object], int], float],
+) -> Iterator[tuple[str, ...]]:
+    """A row for each comparison. Both are warm: jax_privacy has the noise of each ε in a cache."""
     for name, package, theirs, method, counts in PEERS:
         if find_spec(package) is None:
-            yield f"  {name}: {package} is not installed"
+            print(f"{name}: {package} is not installed")
             continue
-        ratios, gaps = [], []
+        took, ours_took, gaps = [], [], []
         for count in counts:
             call = theirs(*count)
             mine = partial(ours, method, *count)
             gaps.append(mine() - call())
-            ratios.append(seconds(call, 2) / seconds(mine, 50))
-        largest = max(gaps, key=abs)
+            took.append(seconds(call, 2))
+            ours_took.append(seconds(mine, 50))
+        ratios = [a / b for a, b in zip(took, ours_took, strict=True)]
         yield (
-            f"  {name}, {package}: {min(ratios):.0f} to {max(ratios):.0f} times as fast on "
-            f"{len(counts)} counts, largest difference {largest:+.1e}"
+            name,
+            f"{len(counts)}, up to {counts[-1][0]:,} right of {counts[-1][1]:,} guesses",
+            f"{package} {version(package.replace('_', '-'))}",
+            f"{min(took) * 1e3:.3g} to {max(took) * 1e3:.3g} ms",
+            f"{min(ours_took) * 1e3:.2g} to {max(ours_took) * 1e3:.2g} ms",
+            f"{min(ratios):.2g} to {float(f'{max(ratios):.2g}'):,.10g}",
+            f"{max(gaps, key=abs):+.0e}",
         )

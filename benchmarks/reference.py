@@ -9,7 +9,7 @@ from math import ceil
 import dp_accounting
 import numpy as np
 from dp_accounting import rdp
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 
 def p_value_vectorised(v, r, epsilon, delta, n):
@@ -46,11 +46,25 @@ def epsilon_lower_bound(v, r, delta, n, beta=0.05, p_value=p_value_vectorised):
     return low
 
 
+def epsilon_lower_bound_brentq(v, r, delta, n, beta=0.05):
+    """The same by SciPy's root finder."""
+
+    def excess(epsilon):
+        return p_value_vectorised(v, r, epsilon, delta, n) - beta
+
+    if excess(0.0) > 0:
+        return 0.0
+    high = 1.0
+    while excess(high) <= 0:
+        high *= 2
+    return optimize.brentq(excess, 0.0 if high == 1 else high / 2, high, xtol=1e-10)
+
+
 def rejects_gdp(v, r, n, beta, mu):
     """How far the recursion of f-DP ends above r / n, for the curve of mu-GDP."""
     a, b = beta * v / n, beta * (r - v) / n
     for i in range(v - 1, -1, -1):
-        needed = stats.norm.cdf(stats.norm.ppf(a) - mu)
+        needed = special.ndtr(special.ndtri(a) - mu)
         if needed <= b:
             break
         a = min(1.0, a + (needed - b) * i / (r - i))
@@ -69,7 +83,7 @@ def epsilon_lower_bound_fdp(v, r, n, delta, beta=0.05):
 
     def delta_of(epsilon):
         x = mu / 2 - epsilon / mu
-        return stats.norm.cdf(x) - np.exp(epsilon) * stats.norm.cdf(x - mu)
+        return special.ndtr(x) - np.exp(epsilon) * special.ndtr(x - mu)
 
     if delta_of(0.0) <= delta:
         return 0.0
@@ -90,6 +104,22 @@ def simulate_dpsgd(dpsgd, k, trials, seed):
             update += dpsgd.sigma * rng.standard_normal(dpsgd.d)
         order = np.argsort(update[coordinate])
         right[trial] = included[order[-(k - k // 2) :]].sum() + (~included[order[: k // 2]]).sum()
+    return right
+
+
+def simulate_sums(dpsgd, k, trials, seed):
+    """The same from the law of each coordinate's sum, all trials at once; d must divide n."""
+    rng = np.random.default_rng(seed)
+    d, s, steps = dpsgd.d, dpsgd.n // dpsgd.d, dpsgd.steps
+    ones = rng.binomial(s, 0.5, size=(trials, d))
+    noise = dpsgd.sigma * np.sqrt(steps) * rng.standard_normal((trials, d))
+    order = np.argsort(rng.binomial(ones * steps, dpsgd.sample_rate) + noise, axis=1)
+    up = np.take_along_axis(ones, order, axis=1)
+    right = 0
+    for rising, guesses in (s - up, k // 2), (up[:, ::-1], k - k // 2):
+        whole, rest = divmod(guesses, s)  # coordinates whose elements are all guessed; one more
+        last = rng.hypergeometric(rising[:, whole], s - rising[:, whole], rest)
+        right += rising[:, :whole].sum(axis=1) + last
     return right
 
 

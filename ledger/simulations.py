@@ -16,10 +16,9 @@ from ledger.findings import Cases, Finding, all_of, each
 from ledger.mutants import WEAKER, replaced, varied
 from orabook import experiments
 from orabook.experiments import REPORTED
-from orabook.laws import count_in_sets_law, mean_bound
+from orabook.laws import count_in_sets_law, mean_bound, single_step_law
 from orabook.place import book_file
 from orabook.studies.isolated import confidence
-from orabook.studies.single_step import single_step_law
 from oralib import Counts, DpSgd, epsilon_lower_bound, simulate_dpsgd
 from oralib._rounding import first_largest
 from oralib.dpsgd import simulate_likelihood

@@ -3,7 +3,7 @@
 Each returns a data frame with a row for each point of its grid. Every point has its own random
 stream, so adding a point changes no other. The defaults are the paper's own parameters; where it
 has none (grids, the n of Figure 4) they are ours. :func:`summarise` makes such rows of any counts.
-:func:`improvement_ladder` goes from the paper's best audit of DP-SGD to ours.
+:func:`improvement_ladder` goes from an audit of DP-SGD in the paper to ours.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -213,8 +213,9 @@ def adaptive_count_in_sets(
     """
     sets, guesser = _check.integer("sets", sets, 1), ThresholdGuesser(tau)
     words = words_of("feedbacks", feedbacks, PLAYED)
+    whole = _row("sizes", _check.integers("sizes", _readable(sizes), 1))
     rows = []
-    for word, s in _with_bar(list(product(words, integers_of("sizes", sizes)))):
+    for word, s in _with_bar(list(product(words, whole))):
         mechanism, n = CountInSets(s), s * sets
         if word == "none":
             counts = one_run(mechanism, guesser, n, trials=trials, seed=seed)
@@ -248,7 +249,7 @@ def local_laplace(
 
 
 def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
-    """From the paper's best audit of DP-SGD at (2, 1e-5) to ours, one change at a time.
+    """From an audit of DP-SGD at (2, 1e-5) in the paper to ours, one change at a time.
 
     The training is the paper's throughout: 1000 coordinates, 100 steps, sample rate 0.1. So is the
     access: the auditor makes the gradients of its elements, and sees the noisy gradient of every
@@ -256,20 +257,11 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
     ``"hopping"`` on also the gradients, and then their number. Dropping and crowding pay only where
     there are many elements, so that the number rises in two steps.
 
-    Parameters
-    ----------
-    trials : int
-        The number of audits of each rung.
-    seed : int
-        The seed of all random numbers; rungs that differ in the rule have the same audits.
-
-    Returns
-    -------
-    DataFrame
-        A row for each rung: ``change`` says what is new, and earlier changes stay. There are ``n``
-        elements and ``k`` guesses, fixed in advance. The guesser ``sees`` the sum of all steps or
-        each of them. ``bound`` is the mean bound by ``rule``, the p-value of Steinke, Nasr and
-        Jagielski or the exact one; ``steinke`` that by the former; ``_se`` are standard errors.
+    There is a row for each rung: ``change`` says what is new, and earlier changes stay. There are
+    ``n`` elements and ``k`` guesses, fixed in advance. The guesser ``sees`` the sum of all steps or
+    each of them. ``bound`` is the mean bound by ``rule``, the p-value of Steinke, Nasr and
+    Jagielski or the exact one, and ``steinke`` that by the former, of ``trials`` audits; rungs that
+    differ in the rule have the same audits. Columns that end in ``_se`` are standard errors.
 
     Examples
     --------
@@ -287,9 +279,9 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
         ("exact bound", 8000, 350, "sum", "stay", "exact", simulate_dpsgd),
         ("all steps", 8000, 350, "all steps", "stay", "exact", all_steps),
         ("hopping", 8000, 350, "all steps", "hop", "exact", simulate_hopping),
-        ("24,000 elements", 24_000, 350, "all steps", "hop", "exact", simulate_hopping),
+        ("24,000 canaries", 24_000, 350, "all steps", "hop", "exact", simulate_hopping),
         ("dropping", 24_000, 350, "all steps", "hop, drop", "exact", dropped),
-        ("100,000 elements", 100_000, 350, "all steps", "hop, drop", "exact", dropped),
+        ("100,000 canaries", 100_000, 350, "all steps", "hop, drop", "exact", dropped),
         ("crowding", 100_000, 350, "all steps", "hop, drop, crowd", "exact", crowded),
     ]
     rows = []
@@ -375,11 +367,6 @@ def reals_of(
 ) -> list[float]:
     """A grid of numbers in an interval; a single number is a grid of one point."""
     return _row(name, _check.reals(name, _readable(values), low, high, interval=interval))
-
-
-def integers_of(name: str, values: Iterable[int]) -> list[int]:
-    """A grid of integers that are at least 1."""
-    return _row(name, _check.integers(name, _readable(values), 1))
 
 
 def words_of(name: str, values: Iterable[str], allowed: Iterable[str]) -> list[str]:

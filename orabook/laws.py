@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
-from oralib import _check
+from oralib import DpSgd, _check
 from oralib._binomial import log_pmfs
 from oralib._types import PLAYED
 from oralib.bounds import epsilon_lower_bound
+from oralib.dpsgd.single_step import guess_distances
 
 __all__ = ["Law", "count_in_sets_law", "local_laplace_law", "mean_bound"]
 
@@ -131,6 +133,35 @@ def _without_ends(first: int, law: NDArray[np.float64]) -> tuple[int, NDArray[np
     """Leave out early what is far rarer than any outcome that will be kept."""
     kept = np.flatnonzero(law > 1e-20 * NEGLIGIBLE_PROBABILITY)
     return first + int(kept[0]), law[kept[0] : kept[-1] + 1]
+
+
+def single_step_law(dpsgd: DpSgd, tau: float) -> Law:
+    """One full-batch step of DP-SGD, plain auditing with threshold tau.
+
+    >>> law = single_step_law(DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0), tau=1.0)
+    >>> round(float(law.probability @ law.v) / float(law.probability @ law.r), 4)
+    0.8011
+    """
+    s, d = dpsgd.per_coordinate, dpsgd.used_coordinates
+    distance = guess_distances(dpsgd, tau, last=True)[-1]
+    ones = np.arange(s + 1)
+    weight = np.exp(log_pmfs(ones, s, 0.5))
+    high = weight * special.ndtr((ones - s / 2 - distance) / dpsgd.sigma)
+    low = weight * special.ndtr((s / 2 - distance - ones) / dpsgd.sigma)
+    right = high + low[::-1]  # of a guessed coordinate, for 0, ..., s right guesses
+    guessed = right.sum()
+    counts = np.exp(log_pmfs(np.arange(d + 1), d, guessed))
+    law, parts = np.ones(1), []
+    for coordinates, probability in enumerate(counts):
+        if probability > NEGLIGIBLE_PROBABILITY:
+            v = np.arange(len(law))
+            parts.append((v, np.full(len(v), s * coordinates), probability * law))
+        elif coordinates > d * guessed:
+            break
+        if guessed > 0:
+            law = np.convolve(law, right / guessed)
+    v, r, probabilities = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return law_of(v, r, probabilities, dpsgd.n)
 
 
 def likely_counts(r: int, q: Any) -> NDArray[np.int64]:

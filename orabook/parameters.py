@@ -7,22 +7,13 @@ line, which papermill can override, and checks them in the next cell, before any
 """
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 from oralib import _check
 
-__all__ = ["PARAMETERS", "Parameter", "at_most", "check", "did_you_mean"]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter: what it means, and how a value is checked and converted."""
-
-    meaning: str
-    convert: Callable[[str, Any], Any]
+__all__ = ["PARAMETERS", "at_most", "check", "did_you_mean"]
 
 
 def _list_of(convert: Callable[[str, Any], Any], name: str, value: Any) -> list[Any]:
@@ -44,27 +35,27 @@ def _range(
 _integer, _integers = partial(_range, _check.integer), partial(_range, _check.integer, many=True)
 _real, _reals = partial(_range, _check.real), partial(_range, _check.real, many=True)
 
-#: Every parameter that a chapter may have. Within these ranges a chapter works, or refuses in its
-#: first cells; they are wide, and exclude only what no chapter is made for.
-PARAMETERS: Mapping[str, Parameter] = {
-    "beta": Parameter("how often a bound may fail", _real(1e-9, 0.999)),
-    "d": Parameter("number of coordinates of the model", _integer(1, 10**6)),
-    "delta": Parameter("δ of (ε, δ)-differential privacy", _real(1e-12, 0.5)),
-    "epsilon": Parameter("privacy level ε, in nats", _real(0.1, 30)),
-    "epsilons": Parameter("several privacy levels ε, in nats", _reals(0.1, 30)),
-    "fractions": Parameter("fractions k/n of taken guesses", _reals(1e-6, 1)),
-    "k": Parameter("number of guesses", _integer(1, 10**6)),
-    "n": Parameter("number of elements", _integer(1, 10**7)),
-    "p": Parameter("how often All-or-Nothing releases its input", _real(0.001, 0.999)),
-    "ratio": Parameter("number n/d of elements per coordinate", _real(0.001, 1000)),
-    "ratios": Parameter("numbers n/d of elements per coordinate", _reals(0.001, 1000)),
-    "sample_rate": Parameter("how likely an element is in a batch", _real(1e-6, 1)),
-    "seed": Parameter("seed of all random numbers", _integer(0)),
-    "sets": Parameter("number of sets of Count-in-Sets", _integer(1, 10**4)),
-    "sizes": Parameter("sizes s of the sets of Count-in-Sets", _integers(1, 1000)),
-    "steps": Parameter("number of steps of DP-SGD", _integer(1, 10**5)),
-    "tau": Parameter("threshold on the privacy loss, in nats", _real(1e-6, 1000)),
-    "trials": Parameter("number of independent audits of each point", _integer(2, 10**6)),
+#: Every parameter that a chapter may have, and what checks and converts it. Within these ranges a
+#: chapter works, or refuses in its first cells; they exclude only what no chapter is made for.
+PARAMETERS: Mapping[str, Callable[[str, Any], Any]] = {
+    "beta": _real(1e-9, 0.999),  # how often a bound may fail
+    "d": _integer(1, 10**6),  # number of coordinates of the model
+    "delta": _real(1e-12, 0.5),  # δ of (ε, δ)-differential privacy
+    "epsilon": _real(0.1, 30),  # privacy level ε, in nats
+    "epsilons": _reals(0.1, 30),  # several privacy levels ε, in nats
+    "fractions": _reals(1e-6, 1),  # fractions k/n of taken guesses
+    "k": _integer(1, 10**6),  # number of guesses
+    "n": _integer(1, 10**7),  # number of elements
+    "p": _real(0.001, 0.999),  # how often All-or-Nothing releases its input
+    "ratio": _real(0.001, 1000),  # number n/d of elements per coordinate
+    "ratios": _reals(0.001, 1000),  # numbers n/d of elements per coordinate
+    "sample_rate": _real(1e-6, 1),  # how likely an element is in a batch
+    "seed": _integer(0),  # seed of all random numbers
+    "sets": _integer(1, 10**4),  # number of sets of Count-in-Sets
+    "sizes": _integers(1, 1000),  # sizes s of the sets of Count-in-Sets
+    "steps": _integer(1, 10**5),  # number of steps of DP-SGD
+    "tau": _real(1e-6, 1000),  # threshold on the privacy loss, in nats
+    "trials": _integer(2, 10**6),  # number of independent audits of each point
 }
 
 
@@ -95,7 +86,7 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
                 f"{name} is not among the parameters that chapters share and this can check, "
                 f"{', '.join(PARAMETERS)}; a notebook with others checks its own, without this call"
             )
-    values = {name: PARAMETERS[name].convert(name, namespace[name]) for name in names}
+    values = {name: PARAMETERS[name](name, namespace[name]) for name in names}
     for name, (least, most) in limits.items():
         value = values[name]
         entries = value if isinstance(value, list) else [value]

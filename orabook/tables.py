@@ -107,16 +107,17 @@ class Shown:
 
 def show(
     frame: pd.DataFrame,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | list[str] | None = None,
     *,
     digits: int | Mapping[str, int] = 3,
     index: str | None = None,
 ) -> Shown:
     """Some columns of a data frame as a readable table.
 
-    ``columns`` says in which order, and what to call them; by default all. A standard error, in the
-    column of the same name with ``_se`` after it, stands beside its number. ``digits`` are those
-    after the point. With a head for it, the index is shown as well.
+    ``columns`` says in which order, and what to call them; by default all. In a list they
+    keep their names, or have those of ``HEADS``. A standard error, in the column of the same name
+    with ``_se`` after it, stands beside its number. ``digits`` are those after the point. With a
+    head for it, the index is shown as well.
 
     >>> frame = pd.DataFrame({"x": [1, 8], "bound": [0.4861, 0.6053], "bound_se": [0.002, 0.0021]})
     >>> show(frame, {"x": "elements per coordinate", "bound": "mean bound"})
@@ -126,12 +127,13 @@ def show(
     """
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"frame must be a data frame, got frame={frame!r}")
-    if columns is not None:
+    if columns is not None and not isinstance(columns, list):
         _check.instance("columns", columns, Mapping, '{"n": "elements"}')
     given = digits if isinstance(digits, Mapping) else dict.fromkeys(frame.columns, digits)
     by_column = {name: _check.integer("digits", many, 0, 30) for name, many in given.items()}
     errors = {f"{name}_se" for name in frame.columns}
-    chosen = columns or {name: HEADS.get(name, name) for name in frame if name not in errors}
+    names = columns or [name for name in frame if name not in errors]
+    chosen = names if isinstance(names, Mapping) else {x: HEADS.get(x, x) for x in names}
     for name in chosen:
         if name not in frame.columns:
             have = ", ".join(map(str, frame.columns))

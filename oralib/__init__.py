@@ -53,58 +53,31 @@ from oralib.mechanisms import (
     XorRandomizedResponse,
 )
 from oralib.planning import AuditPlan, plan_audit
-from oralib.scores import ScoreAudit, audit_counts, audit_guesses, audit_scores
+from oralib.scores import audit_counts, audit_guesses, audit_scores
 
-__all__ = [  # noqa: RUF022, in groups
-    # Audits of a training of your own.
-    "plan_audit",
-    "AuditPlan",
-    "Canaries",
-    "audit_scores",
-    "audit_guesses",
-    "audit_counts",
-    "ScoreAudit",
-    "noise_multiplier",
-    "certified_epsilon",
-    # From counts to ε.
-    "Counts",
-    "valid_lower_bound",
-    "valid_rule",
-    "epsilon_lower_bound",
-    "epsilon_lower_bound_random_r",
-    "epsilon_lower_bound_anytime",
-    "epsilon_lower_bound_fdp",
-    "epsilon_lower_bound_independent",
-    "adaptive_failure_probability",
-    "p_value",
-    "epsilon_estimate",
-    "p",
-    "p_inv",
-    # Mechanisms of the paper.
-    "AllOrNothing",
-    "Count",
-    "CountInSets",
-    "LocalLaplace",
-    "LocalRandomizedResponse",
-    "NameAndShame",
-    "NoisyCountInSets",
-    "Xor",
-    "XorInPairs",
-    "XorRandomizedResponse",
-    # The exact side, games and their guessers.
+# Audits of a training of your own.
+__all__ = ["AuditPlan", "Canaries", "audit_counts", "audit_guesses", "audit_scores"]
+__all__ += ["certified_epsilon", "noise_multiplier", "plan_audit"]
+# From counts to ε.
+__all__ += ["Counts", "adaptive_failure_probability", "epsilon_estimate", "epsilon_lower_bound"]
+__all__ += ["epsilon_lower_bound_anytime", "epsilon_lower_bound_fdp"]
+__all__ += ["epsilon_lower_bound_independent", "epsilon_lower_bound_random_r"]
+__all__ += ["p", "p_inv", "p_value", "valid_lower_bound", "valid_rule"]
+# Mechanisms of the paper.
+__all__ += ["AllOrNothing", "Count", "CountInSets", "LocalLaplace", "LocalRandomizedResponse"]
+__all__ += ["NameAndShame", "NoisyCountInSets", "Xor", "XorInPairs", "XorRandomizedResponse"]
+# The exact side, games and their guessers.
+__all__ += [
     "Channel",
-    "channel",
-    "one_run",
-    "classic",
-    "adaptive",
     "ThresholdGuesser",
     "TopGuesser",
-    # Simulated audits of DP-SGD.
-    "DpSgd",
-    "Dropping",
-    "simulate_dpsgd",
-    "simulate_hopping",
+    "adaptive",
+    "channel",
+    "classic",
+    "one_run",
 ]
+# Simulated audits of DP-SGD.
+__all__ += ["DpSgd", "Dropping", "simulate_dpsgd", "simulate_hopping"]
 
 try:
     __version__ = version("oralib")

@@ -1,10 +1,6 @@
 """Binomial probabilities and tails to full relative precision, for counts up to 10^9.
 
 The success probability is given by its log-odds ε, q = p(ε), so that q and 1 - q are both exact.
-
-See Also
---------
-scipy.stats.binom : the same laws, slower and on the scale of q.
 """
 
 from math import exp, floor, log, log1p, pi, sqrt
@@ -78,14 +74,9 @@ def log_pmf(k: int, r: int, q: float, qc: float) -> float:
         return r * (log1p(-q) if q < 0.5 else log(qc))
     if k == r:
         return r * (log1p(-qc) if qc < 0.5 else log(q))
-    return log_pmf_at_mean(k, r) - deviance(k, r * q) - deviance(r - k, r * qc)
-
-
-@jit
-def log_pmf_at_mean(k: int, r: int) -> float:
-    """log P[Bin(r, k / r) = k] for 0 < k < r: the part of log_pmf that does not depend on q."""
     errors = _stirling_error(r) - _stirling_error(k) - _stirling_error(r - k)
-    return errors + 0.5 * log(r / (2 * pi * k * (r - k)))
+    at_mean = errors + 0.5 * log(r / (2 * pi * k * (r - k)))
+    return at_mean - deviance(k, r * q) - deviance(r - k, r * qc)
 
 
 @jit

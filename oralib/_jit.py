@@ -3,10 +3,8 @@
 Numba looks only at the file that defines a kernel, not at the files of the kernels it calls, and
 would keep using the old code of those. So the machine code is kept in a folder whose name is a
 digest of all sources that hold kernels: below ``NUMBA_CACHE_DIR``, or else in the user's own
-cache folder, and never beside the sources. Cached code is run as it is, so the folder is closed to
-other users. Where the folder cannot be created, every process compiles for itself, which takes
-longer and gives the same numbers. A kernel that is replaced while Python runs is not noticed. Old
-folders are not removed; users can delete them.
+cache folder. Cached code is run as it is, so the folder is closed to other users. Where it cannot
+be created, every process compiles for itself. Old folders are not removed.
 """
 
 import contextlib
@@ -61,14 +59,11 @@ _FOLDER = _cache_folder()
 
 
 def jit(kernel: Callable[..., Any]) -> Any:
-    """Compile a kernel on its first call.
+    """Compile a kernel on its first call; another process loads its machine code.
 
-    - A cache: a new process loads the machine code instead of compiling for seconds.
-    - ``nogil=True``: blocks of trials run on several cores from plain Python threads.
-    - ``error_model="numpy"``: a division by zero is inf or nan, as in the formulas, not an
-      exception.
-
-    ``fastmath`` stays off: kernels rely on infinities and on the order of additions.
+    With ``nogil`` blocks of trials run on several cores from plain Python threads. A division by
+    zero is inf or nan, as in the formulas. ``fastmath`` stays off: kernels rely on infinities and
+    on the order of additions.
     """
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(kernel)
     if _FOLDER is not None and not _NUMBA.DISABLE_JIT:

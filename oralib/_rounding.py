@@ -1,9 +1,8 @@
 """Numbers that are 0, or equal, up to rounding are made 0, or equal.
 
-Another processor adds up the same numbers in another order, and its logarithms differ in the last
-bit: a loss that is 0 in theory is 1e-16 on one machine and -1e-16 on the next. Nothing that is
-shown may depend on that. So code that takes the logarithm of a ratio, or adds up probabilities,
-removes the rounding errors here. All other numbers keep all their digits.
+A loss that is 0 in theory is 1e-16 on one machine and -1e-16 on the next, and nothing that is shown
+may depend on that. So code that takes the logarithm of a ratio, or adds up probabilities, removes
+the rounding errors here. All other numbers keep all their digits.
 """
 
 from typing import Any
@@ -26,12 +25,9 @@ def log_ratio(one: ArrayLike, other: ArrayLike) -> Any:
 def snap(values: ArrayLike) -> Any:
     """Make numbers that are equal up to rounding equal, and numbers that are nearly round, round.
 
-    If x and -x are equal in size, they stay so.
     Round numbers are those with at most six digits after the point: otherwise 0.6875, printed with
     fewer digits, could be 0.688 or 0.687.
 
-    Examples
-    --------
     >>> snap([0.1 + 0.2, 0.3, 2 / 3, 1 - 1 / 3, 2 / 3 + 1e-9]).tolist()
     [0.3, 0.3, 0.6666666666666666, 0.6666666666666666, 0.6666666676666666]
     """

@@ -11,8 +11,9 @@ def largest_passing(
 
     ``excess`` was computed there, so that no rounding error lets a number pass. It is ``high`` if
     that passes, and ``low`` if nothing does that was tried. After the guess, each point is where
-    the parabola through the last three, as a function of ``excess``, has its value at 0: where
-    ``excess`` is smooth, few are needed. After ten rounds every other one halves what is left.
+    the parabola through the last three, as a function of ``excess``, has its value at 0. After ten
+    rounds every other one halves what is left. Kernels have their own searches: one that took a
+    function could not be cached by Numba.
     """
     fails, passes = high, low - precision  # so far; the latter stands for nothing that passes
     seen = [(excess(high), high)]

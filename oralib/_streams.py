@@ -46,11 +46,10 @@ def play(
     largest: int = BLOCK,
     single_thread: bool = False,
 ) -> tuple[Array, ...]:
-    """Play independent trials in blocks, on as many threads as Numba is set to use.
+    """Play independent trials in blocks, on as many threads as Numba is set to use, or on one.
 
     ``block(size, stream)`` plays ``size`` trials, at most ``largest``, and returns arrays of that
-    length. The results are joined in order, so the first trials are the same however many are
-    requested. With ``single_thread`` the blocks are played one after the other.
+    length. They are joined in order: the first trials are the same however many are requested.
     """
     trials, seed = _check.integer("trials", trials, 1, 10**8), _check.seed(seed)
     sizes = [min(largest, trials - start) for start in range(0, trials, largest)]

@@ -1,13 +1,19 @@
 """How reports write their numbers and their rows."""
 
 from collections.abc import Iterable
-from math import floor, isfinite
+from math import ceil, floor, isfinite, log10
 from textwrap import fill
 
 
 def rounded_down(bound: float) -> str:
     """Three digits that are not above the bound."""
     return f"{floor(bound * 1000) / 1000:.3f}" if isfinite(bound) else str(bound)
+
+
+def rounded_up(p: float) -> str:
+    """Two digits that are not below a probability."""
+    unit = 10.0 ** (floor(log10(max(p, 1e-290))) - 1)
+    return f"{ceil(max(p, 1e-290) / unit) * unit:.2g}"
 
 
 def short(number: float) -> str:

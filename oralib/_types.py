@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 
-#: What a guesser may be told as it goes, as :class:`oralib.Counts` explains; and in which of these
-#: ways the games are played.
+#: What a guesser may be told, as :class:`oralib.Counts` explains; and how the games are played.
 Feedback: TypeAlias = Literal["none", "one-way", "list", "full", "all others"]
 FEEDBACKS: tuple[Feedback, ...] = get_args(Feedback)
 PLAYED: tuple[Feedback, ...] = ("none", "one-way", "full")
@@ -24,8 +23,7 @@ SIDES: tuple[Side, ...] = get_args(Side)
 Adjacency: TypeAlias = Literal["add-remove", "replace"]
 ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
 
-#: Who chose the number of guesses: it was fixed, or the best of a grid, or chosen on canaries that
-#: were set aside, or by the output.
+#: How the number of guesses was chosen: before, from a grid, on canaries set aside, by the output.
 Choice: TypeAlias = Literal["fixed", "grid", "split", "output"]
 
 #: What a plan can aim for: the largest bound, or refuting the claim if the noise is wrong.

@@ -16,8 +16,6 @@ from typing import Any
 from oralib import _check
 from oralib._solve import largest_passing
 
-__all__ = ["ACCOUNTANTS", "SIGMA_RANGE", "certified_epsilon", "noise_multiplier"]
-
 #: The accountants, the default first.
 ACCOUNTANTS = ("rdp", "pld")
 
@@ -30,21 +28,11 @@ def noise_multiplier(
 ) -> float:
     """The smallest noise multiplier for which an accountant certifies DP-SGD as (ε, δ)-DP.
 
-    It has six decimals, so that it is the same number on every machine.
+    It has six decimals, so that it is the same number on every machine. It is the inverse of
+    :func:`certified_epsilon`, with the same parameters; ε is in (0, 1000].
 
-    Parameters
-    ----------
-    epsilon : float
-        The ε of (ε, δ)-DP, in (0, 1000].
-    delta, steps, sample_rate, accountant
-        As in :func:`certified_epsilon`, of which this is the inverse.
-
-    Examples
-    --------
     >>> round(noise_multiplier(2.0, 1e-5, 100, 0.1), 4)
     2.4224
-    >>> round(noise_multiplier(2.0, 1e-5, 100, 0.1, accountant="pld"), 3)
-    2.248
     """
     epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
     return _noise_multiplier(epsilon, *_checked(delta, steps, sample_rate, accountant))
@@ -98,10 +86,9 @@ def certified_epsilon(
 
     Examples
     --------
-    >>> sigma = noise_multiplier(2.0, 1e-5, 100, 0.1)
-    >>> round(certified_epsilon(sigma, 1e-5, 100, 0.1), 3)
+    >>> round(certified_epsilon(2.422402, 1e-5, 100, 0.1), 3)
     2.0
-    >>> round(certified_epsilon(sigma, 1e-5, 100, 0.1, accountant="pld"), 3)
+    >>> round(certified_epsilon(2.422402, 1e-5, 100, 0.1, accountant="pld"), 3)
     1.815
     """
     sigma = _check.real("sigma", sigma, *SIGMA_RANGE)

@@ -1,7 +1,4 @@
-"""The exact side: a mechanism on few elements is a table P[output | s]; all else follows from it.
-
-The exact law of an audit's counts follows too: see :func:`oralib.games.one_run_law`.
-"""
+"""The exact side: a mechanism on few elements is a table P[output | s], from which all follows."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +12,6 @@ from oralib._rounding import ROUNDING, log_ratio, snap
 from oralib._types import Array
 from oralib.mechanisms import DiscreteMechanism, Signs, sign_vectors
 
-__all__ = ["Channel", "channel"]
-
 #: A table may have this many entries: 128 MiB of doubles.
 LARGEST_TABLE = 2**24
 
@@ -24,9 +19,6 @@ LARGEST_TABLE = 2**24
 @dataclass(frozen=True, eq=False)
 class Channel:
     """P[output | s] for every dataset s in {-1, 1}^n, and the privacy notions of the paper.
-
-    From the losses ℓ_i(o) come ``ddp``, the largest, and the accuracies p(|ℓ_i(o)|) of the best
-    guesses, whose means are ``ac_ddp``, ``ae_ac_ddp`` and ``optimal_efficacy(k)``.
 
     Parameters
     ----------
@@ -143,19 +135,13 @@ class Channel:
 
     @cached_property
     def total_variation(self) -> NDArray[np.float64]:
-        """The total variation distance between the outputs for S_i = -1 and S_i = 1, for each i.
-
-        Without abstentions the optimal efficacy is 1/2 plus half the mean of these.
-        """
+        """The total variation distance between the outputs for S_i = -1 and S_i = 1, for each i."""
         minus, plus = self._given
         difference = np.where(self.privacy_loss == 0, 0.0, np.abs(minus - plus))
         return _check.read_only(snap(difference.sum(axis=0) / 2))
 
     def conditional_loss(self, output: int, known: Signs, index: int) -> float:
-        """ℓ_i(o) for the output in row ``output``, given known signs of others (0: unknown).
-
-        It is nan if the output is impossible given what is known.
-        """
+        """ℓ_i(o) for a row, given known signs of others (0: unknown); nan if it is impossible."""
         others = np.delete(np.arange(self.n), index)
         agree = ((known[others] == 0) | (known[others] == self.signs[:, others])).all(axis=1)
         weight = np.where(agree, self.table[output], 0.0)
@@ -164,10 +150,7 @@ class Channel:
 
     @cached_property
     def full_knowledge_loss(self) -> NDArray[np.float64]:
-        """ln P[o | s with s_i = -1] - ln P[o | s with s_i = 1], outputs x datasets x n.
-
-        It is nan where neither is possible.
-        """
+        """ℓ_i(o) given all other signs, outputs x datasets x n; nan for an impossible output."""
         loss = np.empty((*self.table.shape, self.n))
         for i in range(self.n):
             ratio = log_ratio(*np.split(self.cube, 2, axis=i + 1))
@@ -178,16 +161,13 @@ class Channel:
 def channel(mechanism: DiscreteMechanism, n: int) -> Channel:
     """The exact table of a discrete mechanism on n elements.
 
-    Examples
-    --------
-    >>> from oralib import Count, channel
+    >>> from oralib import Count
     >>> channel(Count(), 4).optimal_efficacy()
     0.6875
     """
     discrete = "Count(), with finitely many outputs"
     _check.instance("mechanism", mechanism, DiscreteMechanism, discrete)
     n = mechanism.check_size(n)
-    # The first test stops absurd sizes before anything is computed.
     if n > 24 or mechanism.count_outputs(n) * 2**n > LARGEST_TABLE:
         raise ValueError(
             f"n must be small enough to enumerate, got n={n}: the table of {mechanism!r}, with "

@@ -1,7 +1,6 @@
 """The audits as games: a mechanism plays against a guesser, and the counts (v, r) come out.
 
-Each game exists twice: played at random for many trials, and as the exact law of (V, R) that
-follows from a table. A law is an array whose entry [v, r] is P[V = v, R = r].
+A game is played at random, or its exact law P[V = v, R = r] follows from a table.
 """
 
 from collections.abc import Callable
@@ -29,8 +28,6 @@ def one_run(
     mechanism: Mechanism, guesser: Guesser, n: int, *, trials: int = 1, seed: int
 ) -> Counts:
     """One-run auditing (Algorithm 1): n coins, one run, guesses from the output alone.
-
-    The guesser gets nothing but the privacy losses of the output. V of its R guesses are right.
 
     Parameters
     ----------
@@ -67,8 +64,6 @@ def classic(
     seed: int,
 ) -> Counts:
     """Classic auditing (Algorithm 2): one coin and one run per round, all other elements fixed.
-
-    The rounds are independent, so that V ~ Bin(R, q) given R, with q at most p(ε).
 
     Parameters
     ----------
@@ -125,18 +120,17 @@ def adaptive(
     feedback : str
         ``"one-way"`` reveals the signs of abstained elements only, which keeps the bounds valid;
         ``"full"`` reveals every sign, as the paper's AORA does. Then the number of guesses may
-        depend on earlier successes, and the counts are ``unsafe``: their ε'(v, r) is not a bound.
+        depend on earlier successes, and ε'(v, r) is not a bound.
     guesses : int or None
-        A number of guesses fixed in advance. Guessing ends there, guesses that were not taken
-        count as wrong, and r is their number, which makes the bounds valid again: as the order is
-        fixed, the counts have the feedback ``"list"``.
+        A number of guesses fixed in advance. Guessing ends there, and guesses that were not taken
+        count as wrong, which makes the bounds valid again: with full feedback as on a ``"list"``.
 
     Examples
     --------
     >>> from oralib import Xor, ThresholdGuesser
     >>> counts = adaptive(Xor(), ThresholdGuesser(float("inf")), 10, trials=5, seed=1)
-    >>> counts.v.tolist(), counts.unsafe
-    ([1, 1, 1, 1, 1], False)
+    >>> counts.v.tolist()
+    [1, 1, 1, 1, 1]
     """
     check_players(mechanism, guesser, n)
     n = mechanism.check_size(n)
@@ -186,14 +180,12 @@ def play_game(
 ) -> Counts:
     """Play a game for many trials, in blocks.
 
-    For each trial of a block the signs of n fair coins are drawn. Then ``guess(signs, rng)`` runs
-    the mechanism on all of them at once and returns a guess of each sign, 0 where it abstains. v
-    counts the guesses that are right, and r all of them, or their number if it is fixed. The game,
-    its players and the rest of the key name the random stream.
+    ``guess(signs, rng)`` runs the mechanism on the signs of n coins for each trial of a block, and
+    returns a guess of each sign, 0 where it abstains. The game, its players and the rest of the key
+    name the random stream.
     """
-    # Known before anything is played: the counts themselves do not show it.
     fixed = fixed_number(guesser, n) if number is None else number
-    # A block of trials holds a few arrays with an entry for each element: keep it small.
+    # A block holds a few arrays with an entry for each element and trial: keep it small.
     largest = max(1, min(BLOCK, 2**21 // n))
 
     def block(size: int, rng: Generator) -> tuple[Any, Any]:
@@ -258,8 +250,6 @@ def check_base(base: ArrayLike) -> Signs:
 def one_run_law(channel: Channel, guesser: Guesser) -> NDArray[np.float64]:
     """The exact law of (V, R) of one-run auditing, entry [v, r] being P[V = v, R = r].
 
-    Examples
-    --------
     >>> from oralib import Count, ThresholdGuesser, channel
     >>> law = one_run_law(channel(Count(), 2), ThresholdGuesser(float("inf")))
     >>> float(law[2, 2]), float(law[0, 0])
@@ -279,8 +269,6 @@ def adaptive_law(
 ) -> NDArray[np.float64]:
     """The exact law of (V, R) of adaptive one-run auditing; parameters as in :func:`adaptive`.
 
-    Examples
-    --------
     >>> from oralib import Xor, ThresholdGuesser, channel
     >>> float(adaptive_law(channel(Xor(), 3), ThresholdGuesser(float("inf")))[1, 1])
     1.0

@@ -13,19 +13,14 @@ from oralib import _check
 from oralib._rounding import ROUNDING, largest_first
 from oralib._types import Array
 
-__all__ = ["Guesser", "ThresholdGuesser", "TopGuesser", "fixed_number"]
-
 
 @runtime_checkable
 class Guesser(Protocol):
     """Anything that turns losses, shape (..., n), into guesses of that shape: 1, -1 or 0 (none).
 
-    A guesser that always takes the same number of guesses, whatever the losses are, has a method
-    ``fixed_number(n)`` that returns this number for n elements. Without this method, or if it
-    returns None, the output is taken to decide.
+    A guesser that always takes the same number of guesses has a method ``fixed_number(n)`` that
+    returns it. Without this method, or if it returns None, the output is taken to decide.
 
-    Examples
-    --------
     >>> class Bold:
     ...     def guess(self, loss):
     ...         return np.where(loss > 0, -1, 1)
@@ -40,8 +35,6 @@ class Guesser(Protocol):
 def fixed_number(guesser: Guesser, n: int) -> int | None:
     """How many of n elements a guesser guesses whatever the output is; None if it depends on it.
 
-    Examples
-    --------
     >>> fixed_number(TopGuesser(3), 10), fixed_number(ThresholdGuesser(1.0), 10)
     (3, None)
     """
@@ -55,11 +48,8 @@ class ThresholdGuesser:
     """Guess every element whose loss is at least tau in size, and abstain on the others.
 
     ``tau=0`` guesses all elements, ``tau=inf`` only those that the output gives away. The guess is
-    minus the sign of the loss, and 1 if it is 0. With ``tau > 0`` the output decides how many
-    guesses are taken.
+    minus the sign of the loss, and 1 if it is 0.
 
-    Examples
-    --------
     >>> ThresholdGuesser(1.0).guess(np.array([-2.0, 0.5, 1.0])).tolist()
     [1, 0, -1]
     """
@@ -82,11 +72,8 @@ class ThresholdGuesser:
 class TopGuesser:
     """Guess exactly the k elements whose losses are largest in size; among equals, the first ones.
 
-    The guess is minus the sign of the loss, as for :class:`ThresholdGuesser`. Among all
-    guessers with k guesses this one has the largest mean accuracy (Theorem 5.2).
+    Among all guessers with k guesses this one has the largest mean accuracy (Theorem 5.2).
 
-    Examples
-    --------
     >>> TopGuesser(2).guess(np.array([-2.0, 0.5, 1.0])).tolist()
     [1, 0, -1]
     """

@@ -3,7 +3,6 @@
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from math import comb
 
 import mpmath as mp
 
@@ -198,8 +197,3 @@ def law_of_counts(table, threshold, feedback):
                     known[i] = s[i]
             law[v, r] = law.get((v, r), Fraction(0)) + probability / 2**n
     return {key: p for key, p in law.items() if p}
-
-
-def count_efficacy(n):
-    """The optimal efficacy of Count, 1/2 + C(n - 1, floor(n / 2)) / 2^n."""
-    return Fraction(1, 2) + Fraction(comb(n - 1, n // 2), 2**n)

@@ -21,15 +21,6 @@ from oralib import (
 )
 from oralib.bounds import anytime
 
-# (ε, W_n at β = 0.05 for n = 100, 1000, 10^4, 10^5)
-WORST = [
-    (0.0, [0.2020580979, 0.3388843995, 0.4554319809, 0.5520949355]),
-    (0.5, [0.1951172554, 0.3337841444, 0.4516968929, 0.5491117948]),
-    (1.0, [0.1799409381, 0.3213552397, 0.4417408019, 0.5409910684]),
-    (2.0, [0.1315720359, 0.2824623307, 0.4098952581, 0.5149508439]),
-    (4.0, [0.0, 0.1600357567, 0.3109792310, 0.4340606859]),
-]
-
 
 def walk(n, success, beta):
     """W_n in fractions: the walk stops where the tail of the binomial is below β."""
@@ -49,10 +40,9 @@ def walk(n, success, beta):
     return met
 
 
-def test_known_worst_cases():
-    for epsilon, expected in WORST:
-        found = adaptive_failure_probability(epsilon, [100, 1000, 10**4, 10**5])
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+def test_known_worst_cases_of_many_guesses():
+    found = [adaptive_failure_probability(epsilon, 10**4) for epsilon in (0.0, 1.0, 4.0)]
+    np.testing.assert_allclose(found, [0.4554319809, 0.4417408019, 0.3109792310], atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -74,26 +64,16 @@ def test_worst_case_is_the_walk_in_fractions(success, beta):
     )
 
 
-def test_smallest_counterexamples():
-    assert adaptive_failure_probability(0.0, 8) == pytest.approx(13 / 256, abs=1e-15)
-    assert adaptive_failure_probability(0.0, 7) < 0.05
-    assert adaptive_failure_probability(0.0, 3, 0.55) == pytest.approx(5 / 8, abs=1e-15)
-    for beta in np.linspace(0.01, 0.99, 99):
-        for epsilon in (0.0, 0.3, 1.0, 3.0):
-            assert adaptive_failure_probability(epsilon, 2, beta) <= beta + 1e-12
-
-
 @pytest.mark.parametrize("beta", [0.01, 0.05, 0.3, 0.9])
 def test_lines_are_where_the_bounds_exceed_epsilon(beta):
     """Kernels follow the lines step by step; here all bounds are computed and compared with ε."""
     v, r = np.indices((122, 121))
-    kernels = {epsilon_lower_bound: anytime._pure_line}
-    kernels[epsilon_lower_bound_anytime] = anytime._anytime_line
-    for bound, line in kernels.items():
+    for bound in (epsilon_lower_bound, epsilon_lower_bound_anytime):
         bounds = bound(np.minimum(v, r), r, beta=beta)
         for epsilon in (0.0, 0.3, 1.0, 4.0):
             exceeds = (bounds > epsilon + 1e-12 * (1 + epsilon)) | (v > r)
-            assert (line(120, epsilon, beta) == exceeds.argmax(axis=0)).all()
+            line = anytime._line(120, epsilon, beta, bound is epsilon_lower_bound_anytime)
+            assert (line == exceeds.argmax(axis=0)).all()
 
 
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(0, 2**32), st.floats(0.2, 0.9))
@@ -152,11 +132,6 @@ def test_anytime_bound_inverts_the_integral(v, r, beta):
     epsilon = epsilon_lower_bound_anytime(v, r, beta=beta)
     assert float(e_value(v, r, epsilon) * beta) == pytest.approx(1, rel=1e-9)
     assert e_value(v, r, epsilon * (1 + 1e-8)) * beta < 1
-
-
-def test_known_anytime_values():
-    found = epsilon_lower_bound_anytime([731, 95, 100], [1000, 100, 100])
-    np.testing.assert_allclose(found, [0.7737, 1.8627, 3.0791], atol=5e-5)
 
 
 def test_anytime_bound_survives_the_worst_case():

@@ -1,5 +1,6 @@
 """The plain implementations that oralib is measured against compute the same things."""
 
+import pandas as pd
 import pytest
 from test_dpsgd import same_law
 
@@ -12,6 +13,8 @@ def test_bounds():
     for v, r, n in (700, 1000, 5000), (60, 80, 100), (10, 10, 10), (5, 9, 9):
         expected = oralib.epsilon_lower_bound(v, r, delta=1e-5, n=n)
         assert reference.epsilon_lower_bound(v, r, 1e-5, n) == pytest.approx(expected, abs=1e-9)
+        by_brentq = reference.epsilon_lower_bound_brentq(v, r, 1e-5, n)
+        assert by_brentq == pytest.approx(expected, abs=1e-9)
         chance = oralib.p_value(v, r, 0.3, delta=1e-4, n=n)
         assert reference.p_value_loop(v, r, 0.3, 1e-4, n) == pytest.approx(chance)
         expected = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5)
@@ -26,7 +29,9 @@ def test_worst_case():
 def test_dpsgd():
     point = oralib.DpSgd(n=18, d=6, steps=3, sample_rate=0.4, sigma=0.7)
     plain = reference.simulate_dpsgd(point, 5, 5000, seed=1)
-    assert same_law(plain, oralib.simulate_dpsgd(point, 5, trials=20_000, seed=1).v)
+    ours = oralib.simulate_dpsgd(point, 5, trials=20_000, seed=1).v
+    assert same_law(plain, ours)
+    assert same_law(reference.simulate_sums(point, 5, 20_000, seed=1), ours)
 
 
 def test_hopping():
@@ -41,10 +46,27 @@ def test_noise_multiplier():
     assert reference.noise_multiplier(3.0, 1e-5, 10, 0.2) == pytest.approx(expected, abs=2e-6)
 
 
-def test_the_table(monkeypatch, capsys):
+def test_the_tables(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["benchmarks", measured.SMALL])
+    before = measured.PAGE.read_text()
     measured.main()
-    assert len(capsys.readouterr().out.splitlines()) == 11
+    out = capsys.readouterr().out
+    assert measured.machine() in out
+    for row in (*measured.SAME, *measured.NAIVE):
+        assert f"| {row.task} | " in out
+    assert measured.PAGE.read_text() == before
+
+
+def test_the_book_shows_what_is_measured():
+    page = measured.PAGE.read_text()
+    rows = [row.task for row in (*measured.SAME, *measured.NAIVE, *measured.TOOLS)]
+    assert [task for task in rows if f"| {task} | " not in page] == []
+    assert "{include} data/benchmarks.md" in (measured.BOOK / "times.md").read_text()
+
+
+def test_times_have_two_digits_and_a_unit():
+    times = (1.23e-4, 0.0294, 0.9999, 20.3, 1234.0)
+    assert [measured.time(x) for x in times] == ["120 µs", "29 ms", "1 s", "20 s", "1,200 s"]
 
 
 @pytest.mark.torch
@@ -56,3 +78,17 @@ def test_other_packages(name, package, theirs, method, counts):
         expected, ours = theirs(*count)(), peers.ours(method, *count)
         close = 0.05 if package == "privacy_guard" else 2e-5 if method == "fdp" else 2e-6
         assert ours == pytest.approx(expected, abs=close) or (method == "exact" and ours > expected)
+
+
+@pytest.mark.torch
+def test_the_price_of_canaries(tmp_path, capsys):
+    """Each training has a row, and every one of canaries is compared with the plain one."""
+    price = pytest.importorskip("benchmarks.price", exc_type=ImportError)
+    price.main(["--small", "--out", str(tmp_path)])
+    table = pd.read_csv(tmp_path / "price.csv")
+    assert table.way.tolist() == ["none", "examples", "sum", "sum"]
+    assert table.canaries.tolist() == [arm.canaries for arm in price.FEW]
+    assert table.ratio[0] == 1
+    ratio = table.seconds / table.seconds[0]
+    assert table.ratio.tolist() == pytest.approx(ratio.tolist(), rel=1e-2)
+    assert len(capsys.readouterr().out.splitlines()) == 2 + len(table)

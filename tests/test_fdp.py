@@ -52,7 +52,7 @@ def naive_bound(v, r, n, delta, beta):
     return optimize.brentq(lambda e: delta_of(low, e) - delta, 0, 50 * (low + low**2), xtol=1e-12)
 
 
-@pytest.mark.parametrize(("r", "n"), [(1, 1), (7, 7), (12, 300), (60, 90), (100, 10**7)])
+@pytest.mark.parametrize(("r", "n"), [(1, 1), (7, 7), (60, 90), (100, 10**7), (1000, 5000)])
 @pytest.mark.parametrize(("delta", "beta"), [(1e-5, 0.05), (0.01, 0.3), (1e-9, 1e-4)])
 def test_naive_twin(r, n, delta, beta):
     v = np.unique(np.linspace(r // 2, r, 4).astype(int))
@@ -60,12 +60,6 @@ def test_naive_twin(r, n, delta, beta):
     slow = np.array([naive_bound(int(x), r, n, delta, beta) for x in v])
     np.testing.assert_allclose(fast, slow, rtol=1e-7, atol=1e-8)
     assert (fast <= slow + 1e-10).all()
-
-
-def test_naive_twin_with_many_guesses():
-    for v, r, n in [(700, 1000, 5000), (900, 1000, 1000)]:
-        fast = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=1e-5)
-        assert fast == pytest.approx(naive_bound(v, r, n, 1e-5, 0.05), rel=1e-7)
 
 
 # ----------------------------------------------------------- the recursion finds the worst law
@@ -149,25 +143,6 @@ def test_coverage_is_exact_for_gaussian_noise_on_each_element(n):
         assert stats.binom.pmf(v, n, stats.norm.cdf(mu / 2))[over].sum() <= beta
 
 
-@pytest.mark.parametrize(("n", "r"), [(30, 6), (500, 50), (5000, 100)])
-def test_best_guesses_on_gaussian_noise(n, r):
-    """Valid by far, and above the bound for (ε, δ)-DP: the mean over trials, with its error."""
-    mu, delta, trials = 1.0, 1e-5, 2000
-    rng = np.random.default_rng(1)
-    v = np.empty(trials, dtype=int)
-    for trial in range(trials):
-        coins = rng.choice([-1, 1], n)
-        seen = coins * mu / 2 + rng.standard_normal(n)
-        taken = np.argpartition(np.abs(seen), n - r)[n - r :]
-        v[trial] = (np.sign(seen[taken]) == coins[taken]).sum()
-    bound = oralib.epsilon_lower_bound_fdp(v, r, n=n, delta=delta)
-    failures = (bound > gaussian_epsilon(mu, delta)).mean()
-    assert failures <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / trials)
-    gain = bound - oralib.epsilon_lower_bound(v, r, n=n, delta=delta, method="exact")
-    if r >= 50:
-        assert gain.mean() > 5 * gain.std() / np.sqrt(trials)
-
-
 # ---------------------------------------------------------------------------- Gaussian curves
 
 
@@ -239,7 +214,7 @@ def test_the_papers_setting():
     assert found[0] == 0
     assert found[1] == found[2] == pytest.approx(1.02, abs=0.01)
     # The noise whose ε that is: rejected, and one that is a little less not.
-    sigma = subsampled._least_sigma(100, 0.1, 75, 100, 1000, 0.05, 0.27)
+    sigma = subsampled._least_sigma(100, 0.1, 75, 100, 1000, 0.05)
     for noise, rejected in ((sigma, True), (sigma * 0.999, False)):
         lines = subsampled._tangents(100, 0.1, noise)
         assert (fdp.reach(75, 100, 1000, 0.05, 0.0, lines) > 0) == rejected

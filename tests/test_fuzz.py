@@ -14,7 +14,7 @@ import pytest
 
 import oralib
 from orabook import experiments, laws
-from oralib import bounds, dpsgd, games, planning
+from oralib import bounds, dpsgd, games, mechanisms, planning
 
 TABLE = oralib.channel(oralib.Count(), 2)
 LRR = oralib.LocalRandomizedResponse(1.0)
@@ -28,6 +28,10 @@ ODD = {
     "inf": np.inf,
     "negative": -1,
     "half": 0.5,
+    "more than one": 1.5,
+    "some": 75.0,
+    "million": 10**6,
+    "million real": 1e6,
     "huge": 2**60,
     "huge real": 1e300,
     "tiny": 5e-324,
@@ -54,7 +58,7 @@ CALLS = {
     "AllOrNothing": {"p": 0.5},
     "Canaries": {
         **{"dpsgd": STEP, "guesses": 2, "seed": 1, "dropping": oralib.Dropping(1.0), "hop": True},
-        **{"public_seed": 0, "keep": False},
+        **{"public_seed": 0, "way": "sum", "software": "a loop"},
     },
     "Channel": {"table": [[0.5, 0.25], [0.5, 0.75]], "outputs": None},
     "Count": {},
@@ -101,10 +105,6 @@ CALLS = {
         **{"mechanism": LRR, "guesser": ALL, "rounds": 3, "base": (-1,)},
         **{"trials": 2, "seed": 1},
     },
-    "conformity": {
-        **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates))},
-        **{"included": np.zeros(STEP.n, dtype=bool), "places": None},
-    },
     "epsilon_estimate": {"v": 5, "r": 9},
     "epsilon_lower_bound": {
         **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "method": "exact"},
@@ -125,7 +125,7 @@ CALLS = {
     "plan_audit": {
         **{"epsilon": 2.0, "delta": 1e-5, "d": 4, "steps": 2, "sample_rate": 0.5, "beta": 0.1},
         **{"canaries": 8, "trials": 2, "seed": 1},
-        **{"sigma": 4.0, "accountant": "rdp", "aim": "bound"},
+        **{"sigma": 4.0, "accountant": "rdp", "aim": "bound", "way": "sum"},
     },
     "simulate_dpsgd": {"dpsgd": STEP, "guesses": 2, "trials": 2, "seed": 1},
     "simulate_hopping": {
@@ -143,25 +143,13 @@ BOUNDS = {
 }
 
 DPSGD = {
-    "canary_scores": {
-        **{"dpsgd": STEP, "gradients": np.ones((STEP.steps, STEP.used_coordinates))},
-    },
-    "noisy_gradients": {
-        **{"weights": [[0.0, 1.0], [1.0, 2.0]], "learning_rate": 0.5, "clip": 1.0, "batch": 2.0},
-    },
     "run_dpsgd": {
         **{"dpsgd": STEP, "included": np.ones(4, dtype=bool), "rng": RNG, "clip": 1.0},
         **{"learning_rate": 1.0, "gradient": 1.0},
     },
     "simulate_likelihood": {
-        **{
-            "dpsgd": STEP,
-            "guesses": 2,
-            "sees": "sum",
-            "feedback": "one-way",
-            "trials": 2,
-            "seed": 1,
-        },
+        **{"dpsgd": STEP, "guesses": 2, "sees": "sum", "feedback": "one-way"},
+        **{"trials": 2, "seed": 1},
     },
     "simulate_single_step": {
         **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "guesses": 1, "trials": 2, "seed": 1},
@@ -215,12 +203,16 @@ HOMES = {
     laws: LAWS,
     experiments: EXPERIMENTS,
     planning: PLANNING,
+    mechanisms: {"sign_vectors": {"n": 2}},
 }
 
 #: What functions return, and nobody builds; and a table.
-NOT_CALLED = {"AuditPlan", "ScoreAudit", "Conformity", "Law", "Outcome", "REPORTED"}
-NOT_CALLED |= {"Claim", "Design", "Forecast"}
-NOT_CALLED |= {"expected_outcomes"}  # simulates for seconds
+NOT_CALLED = {"AuditPlan", "ScoreAudit", "Law", "Outcome", "REPORTED"}
+NOT_CALLED |= {"Claim", "Design", "Forecast", "DiscreteMechanism", "Mechanism", "Signs"}
+NOT_CALLED |= {"expected_outcomes", "plans_by_price"}  # simulates for seconds
+
+#: A million of these is much work, and no mistake.
+WORK = {"trials", "n", "d", "steps", "rounds", "sets", "sizes", "ratios", "base"}
 
 #: An argument that is passed on is named as its taker names it.
 ALSO = {
@@ -241,9 +233,7 @@ def test_every_public_name_is_called():
         assert set(calls) == set(home.__all__) - elsewhere
         for name, arguments in calls.items():
             parameters = inspect.signature(getattr(home, name)).parameters
-            if "setting" not in parameters:
-                assert set(arguments) <= set(parameters), name
-            if home in (oralib, bounds, dpsgd, games):
+            if "setting" not in parameters:  # so that a new argument has to be tried, too
                 assert set(arguments) == set(parameters), name
 
 
@@ -281,6 +271,8 @@ SLOW = ("plan_audit", "noise_multiplier")
 def test_odd_arguments(home, name):
     function, arguments = getattr(home, name), HOMES[home][name]
     for argument, (odd, value) in product(arguments, ODD.items()):
+        if argument in WORK and odd.startswith("million"):
+            continue
         try:
             result = function(**{**arguments, argument: value})
         except (ValueError, TypeError) as error:

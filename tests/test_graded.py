@@ -132,6 +132,3 @@ def test_the_bound_is_the_largest_level_that_is_refuted():
         assert graded_p_value(s, r, weights, bound, 0.5) <= 0.05
         assert graded_p_value(s, r, weights, bound + 1e-6, 0.5) > 0.05
     assert epsilon_lower_bound_graded([10, 20], r, weights, **given) == 0.0
-
-
-# -------------------------------------------------------------------------------- audits and plans

@@ -118,14 +118,9 @@ def test_stop_or_oppose_is_dominated_on_the_whole_and_fails():
     assert law.sum() == pytest.approx(1)
     v, r = np.indices(law.shape)
     assert not law[v > r].any()
-    played = np.random.default_rng(1).random((4000, 1000)) < p(4.0)
-    right, taken = played.cumsum(axis=1), np.arange(1, 1001)
     exceeds = epsilon_lower_bound(np.minimum(v, r), r) > 4.0
-    crossed = exceeds[right, taken].any(axis=1).mean()
     fails = adaptive_failure_probability(4.0, 1000, 0.05) / 2
     assert law[exceeds].sum() == pytest.approx(fails)
-    assert crossed / 2 == pytest.approx(fails, abs=0.015)
-    assert round(fails, 3) == 0.080
     sizes = enumerate(law.sum(axis=0))
     fair = sum(weight * stats.binom.sf(np.arange(1000), n, p(4.0)) for n, weight in sizes)
     tails = law.sum(axis=1)[::-1].cumsum()[::-1][1:]

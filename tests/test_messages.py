@@ -32,7 +32,6 @@ from oralib import (
     certified_epsilon,
     channel,
     classic,
-    conformity,
     epsilon_lower_bound,
     epsilon_lower_bound_fdp,
     epsilon_lower_bound_independent,
@@ -48,8 +47,6 @@ from oralib import (
 from oralib.bounds.assumptions import bound_assuming
 from oralib.canaries import Canaries, mislabelled
 from oralib.dpsgd import (
-    canary_scores,
-    noisy_gradients,
     run_dpsgd,
     simulate_likelihood,
     simulate_single_step,
@@ -61,8 +58,6 @@ ALL = ThresholdGuesser()
 TABLE = channel(Count(), 2)
 STEP = DpSgd(n=4, d=2, steps=1, sample_rate=1.0, sigma=1.0)
 SMALL = DpSgd(n=6, d=2, steps=3, sample_rate=0.3, sigma=0.8)
-GRADIENTS = np.arange(6.0).reshape(3, 2)
-IN = np.ones(6, dtype=bool)
 HALVES = np.full((2, 2, 2), 0.5)
 FAIR = SampledChannel(HALVES, [0.5, 0.5])
 MUTING = SelfMutingResponse(1.0, (2, 2))
@@ -202,13 +197,6 @@ TRAININGS = [
     ),
     (lambda: run_dpsgd(STEP, np.ones(3, bool), np.random.default_rng()), "length n=4"),
     (lambda: run_dpsgd(STEP, np.ones(4, bool), 1), "rng must be like"),
-    (lambda: noisy_gradients(GRADIENTS[:1]), "weights must be a matrix with a row for each"),
-    (lambda: noisy_gradients(0 * GRADIENTS), "weights must change from step to step"),
-    (lambda: canary_scores(SMALL, GRADIENTS[:2]), r"gradients must have shape \(3, 2\)"),
-    (lambda: canary_scores(made(4002, 2, 3), GRADIENTS), "n / d must be at most 1000"),
-    (lambda: conformity(SMALL, GRADIENTS[1:], IN), r"gradients must have shape \(3, 2\)"),
-    (lambda: conformity(SMALL, GRADIENTS, IN[1:]), "included must be a boolean vector"),
-    (lambda: conformity(SMALL, GRADIENTS, IN, places=[[1]]), "places must have shape"),
     (lambda: Dropping(0.5), "final"),
     (lambda: Dropping(1, until=0), "until"),
     (lambda: Dropping(1, bend=0), "bend"),

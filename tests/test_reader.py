@@ -5,8 +5,11 @@ Needs what ``test_rendered.py`` needs, and is skipped like it.
 
 import base64
 import csv
+import re
 
-from test_rendered import HTML, NEEDS_BOOK, address, browser, open_page
+import pytest
+from bs4 import BeautifulSoup
+from test_rendered import HTML, NEEDS_BOOK, address, browser, open_page, pages
 
 pytestmark = NEEDS_BOOK
 
@@ -108,6 +111,29 @@ def test_the_keyboard_is_enough(browser, address):
     browser.execute_script("arguments[0].focus()", fold)
     press(browser, Keys.ENTER)
     wait_for(browser, lambda b: find(b, "details.hide[open]"))
+
+
+#: What Python, Markdown or an extension has left in prose.
+LEFT = re.compile(
+    r"\bnp\.\w+\(|\barray\(|\{[a-z]+(?::[a-z]+)?\}`|:::|,,|;;|(?<!\.)\.\.(?!\.)|[,;:]\.|,[;:]"
+)
+
+
+def left_in(html):
+    """The pieces of a page's text, apart from code and formulas, that no author wrote.
+
+    >>> left_in("<article class='bd-article'>The np.int64(175),, of <code>a,,b</code></article>")
+    ['np.int64(', ',,']
+    """
+    article = BeautifulSoup(html, "html.parser").select_one("article.bd-article")
+    for other in article.select("pre, code, script, style, .math"):
+        other.replace_with("x")
+    return LEFT.findall(article.get_text())
+
+
+@pytest.mark.parametrize("page", pages())
+def test_prose_is_prose(page):
+    assert left_in((HTML / f"{page}.html").read_text(encoding="utf-8")) == []
 
 
 def test_figures_offer_their_numbers():

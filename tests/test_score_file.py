@@ -4,6 +4,8 @@ import csv
 import json
 import re
 import sys
+from itertools import product
+from math import nan
 
 import pandas as pd
 import pytest
@@ -11,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_scores import naive_counts, run
 
+from oralib.scores import file
 from oralib.scores.file import read_scores
+from oralib.scores.seen import Seen
 
 HEAD = "score,included\n"
 GOOD = "0.5,1\n-1.25,0\n3e-2,1\n0.25,0\n"
@@ -175,6 +179,67 @@ def test_any_file_gets_a_result_or_one_line(content, tmp_path):
     assert (status == 2) == ("error: " in err)
     assert err.count("\n") <= 2
     assert "Traceback" not in out + err
+
+
+ODD = ("1", "0", "-1", "00", "-0", "1.", ".", ".5", " .5", "0.5 ", "1e", "1e0", "--1", "1 2", "")
+ODD += ("1_0", "0x10", "0,5", "nan", "inf", "Infinity", "1e309", "1e-400", "4.9e-324", "true", "NO")
+ODD += (
+    "9007199254740993",
+    "0.1000000000000000055511151231257827",
+    "NA",
+    "１",
+    "é",
+    '"1"',
+    '"',
+    "a",
+)
+
+
+def test_a_file_is_read_fast_as_it_is_read_with_care(tmp_path, monkeypatch):
+    """Whatever a cell holds, in lines that may be too short, too long or empty."""
+    path = tmp_path / "odd.csv"
+
+    def outcome(plain):
+        monkeypatch.setattr(file, "_plain", plain)
+        try:
+            read = read_scores(path)
+        except ValueError as error:
+            return str(error)
+        return str((read.kind, read.values.tolist(), read.coins.tolist()))
+
+    def refuse(*_):
+        raise ValueError
+
+    plain = file._plain
+    for head, good in (
+        ("score,included,id", ["0.5", "1", "a"]),
+        ("truth,guess,x", ["1", "0", "b"]),
+    ):
+        for place, cell in product(range(3), ODD):
+            line = ",".join([*good[:place], cell, *good[place + 1 :]])
+            for rest in "", "\n0.25,0,b":
+                path.write_text(f"{head}\n{line}{rest}")
+                assert outcome(plain) == outcome(refuse)
+        for odd_line in "", " ", ",,", "0.25,0", "0.25,0,b,":
+            path.write_text("\n".join([head, odd_line, ",".join(good), odd_line, ",".join(good)]))
+            assert outcome(plain) == outcome(refuse)
+
+
+def test_ordinary_files_are_read_fast(tmp_path, monkeypatch):
+    """Comments, ids, notes, ends of lines and words for coins need no second look."""
+    monkeypatch.setattr(file, "_careful", None)
+    path = tmp_path / "scores.csv"
+    comment = Seen(noise=1.0, sigma=1.5, steps=3, planned=3).comment()
+    for content in (
+        HEAD + GOOD,
+        "\ufeff" + (HEAD + GOOD).replace("\n", "\r\n"),
+        comment + HEAD + GOOD,
+        "id;score;included;note\n1;0.5;True;a\n2;-1.25;False;b\n3;3e-2;TRUE;é\n4;.25;no;d\n",
+    ):
+        path.write_bytes(content.encode())
+        assert read_scores(path).values.tolist() == [0.5, -1.25, 0.03, 0.25]
+    path.write_text("guess,truth\n1,1\n,0\n0,1\n")
+    assert read_scores(path).values.tolist() == pytest.approx([1, nan, 0], nan_ok=True)
 
 
 @ONCE

@@ -173,7 +173,6 @@
         y: row.map((p) => p.bound),
         customdata: row.map((p) => p.error),
         mode: "lines+markers",
-        opacity: main ? 1 : 0.5,
         line: { color: ink, width: main ? 3 : 1.6 },
         marker: { color: ink, size: main ? 7 : 4 },
         hovertemplate: `${WORDS[method]}<br>%{y:.2f} ± %{customdata:.2f}<extra></extra>`,

@@ -29,8 +29,10 @@ from orabook.trainings import blackbox, planted
 from oralib import (
     Counts,
     DpSgd,
+    Dropping,
     epsilon_lower_bound,
     simulate_dpsgd,
+    simulate_hopping,
     valid_lower_bound,
 )
 from oralib.dpsgd.hopping import hopping_counts
@@ -50,19 +52,38 @@ FIRST = 32
 def best_bounds() -> pd.DataFrame:
     """What each way of auditing shows in the paper's setting."""
     rows = [studies.best_bounds([name], trials=trials) for name, trials in TRIALS.items()]
-    table = pd.concat(rows, ignore_index=True)
-    return table.assign(first=first_bounds(table["method"]))
-
-
-def first_bounds(methods: "pd.Series[str]") -> list[float]:
-    """The mean bound of the first audits of each method."""
-    return studies.best_bounds(methods, trials=FIRST)["bound"].tolist()
+    first = studies.best_bounds(TRIALS, trials=FIRST)["bound"]
+    return pd.concat(rows, ignore_index=True).assign(first=first)
 
 
 def ladder() -> pd.DataFrame:
     """From the paper's audit to ours, one change at a time."""
     first = improvement_ladder(trials=FIRST)["bound"]
     return improvement_ladder(trials=4000).assign(first=first)
+
+
+#: Canaries on 100,000 weights of the auditor's own: how many, guesses, schedule, and audits. The
+#: second row is a plan of oralib.plan_audit, which uses predictions and no random numbers.
+FREE_D, FREE_FIRST = 100_000, 2
+FREE: dict[str, tuple[int, int, Dropping | None, int]] = {
+    "free weights": (100_000, 350, None, 400),
+    "800,000 canaries": (800_000, 1500, Dropping(4.0, 0.9, 1.65, crowding=(3.0, 20.0)), 96),
+}
+
+
+def free_weights(trials: int | None = None) -> pd.DataFrame:
+    """What canaries show on many weights of their own, one on each and then eight; ten minutes."""
+    rows = []
+    for change, (n, k, dropping, most) in FREE.items():
+        dpsgd = DpSgd.calibrated(2.0, 1e-5, n=n, d=FREE_D)
+        counts = simulate_hopping(dpsgd, k, dropping=dropping, trials=trials or most, seed=0)
+        bounds = valid_lower_bound(counts, delta=1e-5)
+        row = {"change": change, "n": n, "d": FREE_D, "k": k, "bound": bounds.mean()}
+        row |= {"bound_se": standard_error(bounds), "trials": counts.trials}
+        rows.append(row | {"first": bounds[:FREE_FIRST].mean()})
+    table = pd.DataFrame(rows)
+    isolated = studies.isolated_ceiling(table["n"], sees=["steps"], rules=["exact"])
+    return table.assign(ceiling=isolated["bound"])
 
 
 #: Numbers of guesses and what a right one counts, from oralib.planning.grades.find_grades for the
@@ -181,6 +202,7 @@ MAKERS: dict[str, Callable[[], pd.DataFrame]] = {
     "bound-map": bound_map,
     "decoding": decoding,
     "explorer": explorer,
+    "free-weights": free_weights,
     "graded": graded,
     "ladder": ladder,
     "overclaims": studies.overclaims,

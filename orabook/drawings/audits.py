@@ -140,7 +140,7 @@ def ways_of_feedback() -> Picture:
     said, time, *heights = 4.15, 3.53, 2.9, 2.1, 1.3
 
     page.say(0.12, said, "guesses", ha="left")
-    page.say(0.12, time, "is told", ha="left")
+    page.say(0.12, time, "guesser\nis told", ha="left")
     page.arrow((columns[0] - 0.3, time), (columns[-1] + 0.38, time), linewidth=1.2)
     page.say(columns[-1] + 0.45, time, "time", SMALL, ha="left", color=GREY)
     for x, guess in zip(columns, guesses, strict=True):
@@ -153,7 +153,7 @@ def ways_of_feedback() -> Picture:
             if feedback == "full" or (feedback == "one-way" and guess is None):
                 page.coin(x, y, coin, BLUE)
             else:
-                page.hidden_coin(x, y)
+                page.disc(x, y, 0.2, fill=False, edgecolor=GREY, linestyle=":", linewidth=1.3)
         valid, paper = valid_bound(feedback, False, 0.0), NAMES["pure"]
         verdicts = [(RIGHT, valid, GREEN)]
         if valid != paper:

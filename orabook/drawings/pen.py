@@ -65,9 +65,6 @@ class Page:
         ink = ink_on(colour) if included else hollow
         self.say(x, y, "in" if included else "out", 11, color=ink, zorder=4, fontweight="bold")
 
-    def hidden_coin(self, x: float, y: float) -> None:
-        self.disc(x, y, 0.2, fill=False, edgecolor=GREY, linestyle=":", linewidth=1.3)
-
     def guess(self, x: float, y: float, included: bool | None, below: float) -> None:
         """The coin that is guessed; or, for an abstention, three dashes and the word below."""
         if included is not None:

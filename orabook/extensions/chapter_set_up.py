@@ -15,7 +15,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from orabook.extensions import stored_outputs
 
-SHOW, HIDE = (f"Parameters of this chapter: click to {verb}" for verb in ("show", "hide"))
+SHOW, HIDE = (f"Parameters and set-up: click to {verb}" for verb in ("show", "hide"))
 
 
 def is_folded(node):

@@ -22,10 +22,10 @@ def keep_punctuation(app, doctree, docname):
         together = nodes.inline(classes=["nowrap"])
         parent.replace(formula, together)
         together += [nodes.Text(start), formula, nodes.Text(stop)]
-        if start:
-            parent.replace(before, nodes.Text(before.removesuffix(start)))
+        if start:  # by its place: other pieces of the text may be equal
+            parent[place - 1] = nodes.Text(before.removesuffix(start))
         if stop:
-            parent.replace(after, nodes.Text(after.removeprefix(stop)))
+            parent[place + 1] = nodes.Text(after.removeprefix(stop))
 
 
 NUMERAL = re.compile(

@@ -99,18 +99,14 @@ def _of(label: str, looks: Mapping[str, Any]) -> Any:
     return next(of_name, None)
 
 
-def level(axes: Axes, series: str, value: float, upright: bool = False, **style: Any) -> None:
-    """A line across the axes."""
-    (axes.axvline if upright else axes.axhline)(value, **DASHED | {"label": series} | style)
-    note(axes, series=series, **{"x" if upright else "y": [value]})
-
-
-def references(axes: Axes, levels: Mapping[str, float] | None, **style: Any) -> None:
-    """Reference lines, each with its own dashes."""
+def references(axes: Axes, levels: Mapping[str, float] | None, upright: bool = False) -> None:
+    """Reference lines across the axes, each with its own dashes."""
     own = {label: _of(label, REFERENCES) for label in levels or {}}
     free = cycle([dashes for dashes in DASHES[1:] if dashes not in own.values()])
     for label, value in (levels or {}).items():
-        level(axes, label, value, linestyle=own[label] or next(free), **style)
+        look = DASHED | {"label": label, "linestyle": own[label] or next(free)}
+        (axes.axvline if upright else axes.axhline)(value, **look)
+        note(axes, series=label, **{"x" if upright else "y": [value]})
 
 
 def finish(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False, **options: int) -> Picture:

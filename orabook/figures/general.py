@@ -29,20 +29,10 @@ def curves_of(
 ) -> dict[str, Curve]:
     """Columns of a table as curves for :func:`lines`; those without a finite value are left out.
 
-    The standard error of a column is taken from the column of the same name with ``_se`` after it,
-    if there is one.
-
-    Parameters
-    ----------
-    y : str or list
-        There is a curve for each of these columns.
-    by : str or None
-        A column: there is a curve for each of its values. This takes a single ``y``.
-    labels : dict or None
-        What to call the columns of ``y``, or the values of ``by``, of which only these are drawn.
-    audits : int or None
-        If given, the error is twice the standard error of the mean of this many audits, whatever
-        the column ``trials`` of the table says.
+    There is a curve for each column of ``y``, or for a single one and each value of the column
+    ``by``. ``labels`` say what to call the columns, or the values, of which only these are drawn.
+    The standard error of a column is in the column of the same name with ``_se`` after it, if there
+    is one; with a number of ``audits`` it is twice that of the mean of so many.
     """
     columns = [y] if isinstance(y, str) else list(y)
     _check_columns(table, x, *columns, *([by] if by else []), *(["trials"] if audits else []))
@@ -91,17 +81,10 @@ def lines(
 ) -> Picture:
     """Curves, which are exact or have a band of one standard error, and simulated points.
 
-    Parameters
-    ----------
-    curves : dict
-        {label: (x, y)}, or with the standard error of y. :func:`curves_of` makes them of a table.
-    dashed : tuple or None
-        What further curves are called, and the curves by the labels of the others. They are dashed
-        and have the colours of these; the others are then solid, with markers.
-    points : dict or None
-        {label: (x, y, standard error)}; one with the label of a curve has its colour.
-    references : dict or None
-        Levels to draw as dashed lines, {label: y}.
+    Curves are {label: (x, y)}, or with the standard error of y: :func:`curves_of` makes them of a
+    table. Points with the label of a curve have its colour, and ``references``, {label: y}, are
+    levels. ``dashed`` is what further curves are called, and the curves by the labels of the
+    others. They are dashed in the colours of these, which are then solid, with markers.
     """
     _, axes = draw.picture()
     _draw(axes, curves, points or {}, references, dashed=dashed)
@@ -197,6 +180,7 @@ def ranking(
     axes.errorbar(x, heights, xerr=2 * error, fmt="o", color=BLUE, capsize=3, label=label)
     note(axes, series=label, x=x, y=list(values), low=x - 2 * error, high=x + 2 * error)
     above: Any = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center", "color": BLUE}
+    above["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # over lines
     for value, height in zip(x, heights, strict=True):
         axes.annotate(f"{value:.2f}", (value, height), **above)
     axes.set_yticks(heights, list(places))
@@ -288,3 +272,38 @@ def dots(panels: Mapping[str, Mapping[str, Sequence[str]]], colours: Mapping[str
     ]
     picture.legend(marks, kinds, loc="outside upper center", ncols=len(kinds), columnspacing=1.0)
     return picture
+
+
+def swept(table: pd.DataFrame, axes: Sequence[str], result: str = "") -> Picture | None:
+    """Curves of a result against the first parameter that is a number, or a map over two.
+
+    There is a curve for each setting of the other parameters; a map if these are more than five
+    and all of one parameter. None if there is no number to draw, or too many parameters vary.
+    ``axes`` are the columns that are parameters, and ``result`` is by default the first other one
+    that holds numbers.
+    """
+    numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
+    results = [name for name in numbers if name not in axes]
+    result = result or next(iter(results), "")
+    varying = [name for name in axes if table[name].map(str).nunique() > 1]
+    x = next((name for name in varying if name in numbers), None)
+    if result not in results or x is None or not np.isfinite(table[result]).any():
+        return None
+    others = [name for name in varying if name != x]
+    curve_of_row = pd.Series(result, table.index)
+    if others:
+        settings = table[others].astype(str).agg(", ".join, axis=1)
+        curve_of_row = f"{', '.join(others)} = " + settings
+    labels = {label: label for label in curve_of_row.unique()}
+    if len(labels) <= 5:
+        by_x = table.assign(_curve=curve_of_row).sort_values(x)
+        curves = curves_of(by_x, x, result, by="_curve", labels=labels)
+        values = np.unique(table[x])
+        wide = len(values) > 2 and values[0] > 0 and values[-1] >= 30 * values[0]
+        return lines(curves, x, result, log_x=wide)
+    if len(others) > 1 or others[0] not in numbers:
+        return None
+    plane = table.pivot(index=others[0], columns=x, values=result)
+    return heatmap(
+        {"": plane.to_numpy()}, list(plane.columns), list(plane.index), x, others[0], result
+    )

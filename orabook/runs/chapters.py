@@ -36,30 +36,13 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A notebook with declared parameters, as it was when it was read.
-
-    Attributes
-    ----------
-    path : Path
-        Where it is; it runs in the folder of this file.
-    parameters : dict
-        What it declares, by name: each has a type, a default and a meaning.
-    text : str
-        The notebook without its outputs, so that what is run is what was checked.
-    results : tuple of str
-        The names of its results, if it has been executed.
-
-    Examples
-    --------
-    >>> find_chapter("06-dp-sgd").parameters["epsilon"].meaning
-    'privacy level of the training, in nats'
-    """
+    """A notebook with declared parameters, as it was when it was read."""
 
     name: str
-    path: Path
+    path: Path  # it runs in the folder of this file
     parameters: Mapping[str, Declaration]
-    text: str
-    results: tuple[str, ...]
+    text: str  # without outputs, so that what is run is what was checked
+    results: tuple[str, ...]  # their names, if it has been executed
 
     @property
     def digest(self) -> str:
@@ -72,13 +55,7 @@ class Chapter:
 
 
 def chapters() -> list[Chapter]:
-    """All chapters of the book that have parameters, in the order of their names.
-
-    Examples
-    --------
-    >>> "06-dp-sgd" in [chapter.name for chapter in chapters()]
-    True
-    """
+    """All chapters of the book that have parameters, in the order of their names."""
     found = [_read(path) for path in _notebooks().values()]
     return [chapter for chapter in found if chapter.parameters]
 
@@ -93,10 +70,8 @@ def _notebooks() -> dict[str, Path]:
 def find_chapter(name: str | os.PathLike[str]) -> Chapter:
     """The chapter with this name, or the notebook at this path.
 
-    Examples
-    --------
-    >>> find_chapter("06-dp-sgd").parameters["delta"].default
-    1e-05
+    >>> find_chapter("06-dp-sgd").parameters["epsilon"].meaning
+    'privacy level of the training, in nats'
     """
     name = str(_check.path("name", name))
     path = Path(name) if name.endswith(".ipynb") else BOOK / f"{name}.ipynb"
@@ -164,14 +139,9 @@ _FITS: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
 def check_parameters(chapter: Chapter, given: Mapping[str, Any]) -> dict[str, Any]:
     """All parameters of a chapter with their values, checked and converted; nothing is started.
 
-    Parameters
-    ----------
-    given : dict
-        Values that differ from the chapter's own; strings, as on a command line, are read as YAML,
-        and a list needs no brackets.
+    Values are given that differ from the chapter's own; strings, as on a command line, are read as
+    YAML, and a list needs no brackets.
 
-    Examples
-    --------
     >>> check_parameters(find_chapter("06-dp-sgd"), {"epsilon": "4"})["epsilon"]
     4.0
     """
@@ -225,6 +195,6 @@ def _converted(declared: Declaration, value: Any) -> Any:
     value = convert(value)
     try:
         json.dumps(value)  # papermill and results.json can write it
-        return PARAMETERS[name].convert(name, value) if name in PARAMETERS else value
+        return PARAMETERS[name](name, value) if name in PARAMETERS else value
     except TypeError as error:
         raise ValueError(f"{name}: {error}") from None

@@ -34,43 +34,22 @@ KEYS |= {"inputs": list, "results": list, "show": str}
 
 @dataclass(frozen=True)
 class Grid:
-    """A chapter and the points at which to run it.
-
-    Attributes
-    ----------
-    points : list of dict
-        All parameters of the chapter at each point.
-    axes : tuple of str
-        The parameters that vary, in the order of the file.
-    inputs : tuple of paths
-        Files whose contents are part of the name of every point.
-    results : tuple of str
-        The results that go into the table; empty for all.
-    show : str
-        The result to draw; empty for the first that is a number.
-
-    Examples
-    --------
-    >>> grid = read_grid("book/grids/plane.yml")
-    >>> grid.axes, len(grid.points)
-    (('ratio', 'k'), 50)
-    """
+    """A chapter and the points at which to run it."""
 
     chapter: Chapter
-    points: Sequence[Mapping[str, Any]]
-    axes: tuple[str, ...]
-    inputs: tuple[Path, ...] = ()
-    results: tuple[str, ...] = ()
-    show: str = ""
+    points: Sequence[Mapping[str, Any]]  # all parameters at each point
+    axes: tuple[str, ...]  # the parameters that vary, in the order of the file
+    inputs: tuple[Path, ...] = ()  # their contents are part of the name of every point
+    results: tuple[str, ...] = ()  # empty for all
+    show: str = ""  # empty for the first that is a number
 
 
 def read_grid(path: str | os.PathLike[str]) -> Grid:
     """A grid file, with every point checked.
 
-    Examples
-    --------
-    >>> read_grid("book/grids/plane.yml").chapter.name
-    'running'
+    >>> grid = read_grid("book/grids/plane.yml")
+    >>> grid.chapter.name, grid.axes, len(grid.points)
+    ('running', ('ratio', 'k'), 50)
     """
     path = _check.path("path", path)
     try:

@@ -38,13 +38,7 @@ NUMERIC = ("numpy", "scipy", "numba", "pandas", "matplotlib", "dp-accounting")
 
 
 class RunFailed(Exception):
-    """A chapter stopped with an error; the message says which, and where its notebook is.
-
-    Examples
-    --------
-    >>> str(RunFailed("a cell has failed"))
-    'a cell has failed'
-    """
+    """A chapter stopped with an error; the message says which, and where its notebook is."""
 
 
 class _Kernel(AsyncKernelManager):
@@ -80,27 +74,11 @@ def run_chapter(
 ) -> tuple[Path, dict[str, Any]]:
     """Execute a chapter with papermill into a folder; returns its path and what results.json has.
 
-    Parameters
-    ----------
-    given : dict
-        Parameters that differ from the chapter's own; checked before anything starts.
-    folder : path or None
-        A new folder, by default in ``runs/``, which appears when it is complete. If the chapter
-        fails, its notebook is in a folder of this name with ``-failed-`` and the time.
-    force : bool
-        Whether to rename an existing folder of this name instead of refusing it.
-    page : bool
-        Whether to make ``page.html``, where the sources of the book are; it takes some seconds.
-    inputs : list of paths
-        Files whose digests are stored with the results.
-    progress : bool
-        Whether to show a bar on a terminal.
-
-    Examples
-    --------
-    >>> from orabook.runs import find_chapter
-    >>> chapter = find_chapter("06-dp-sgd")
-    >>> folder, record = run_chapter(chapter, {"epsilon": 4.0})  # doctest: +SKIP
+    The parameters that are given are checked before anything starts. The folder is new, by default
+    in ``runs/``, and appears when it is complete; with ``force`` one that has its name is renamed
+    first. If the chapter fails, its notebook is in a folder of this name with ``-failed-`` and the
+    time. A page takes some seconds, and needs the sources of the book. The digests of the inputs
+    are stored with the results.
     """
     parameters = check_parameters(chapter, given)
     commit = ask_git("describe", "--always", "--dirty", "--abbrev=40").strip() or "unknown"

@@ -12,7 +12,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -33,26 +33,11 @@ from oralib import _check
 
 @dataclass(frozen=True)
 class Sweep:
-    """What came out of a sweep.
+    """What came out of a sweep."""
 
-    Attributes
-    ----------
-    table : DataFrame
-        A row for each complete point: the parameters that vary, then the results.
-    failures : dict
-        What went wrong, by the number of the point.
-    folder : Path
-        Where the table is, as ``table.csv`` and ``figure.png``, if a point is complete.
-
-    Examples
-    --------
-    >>> Sweep(pd.DataFrame({"epsilon": [1.0, 2.0]}), {}, Path("sweep/table-1a2b")).failures
-    {}
-    """
-
-    table: pd.DataFrame
-    failures: dict[int, str]
-    folder: Path
+    table: pd.DataFrame  # a row for each complete point: the parameters that vary, then the results
+    failures: dict[int, str]  # what went wrong, by the number of the point
+    folder: Path  # where the table is, as a file and a picture, if a point is complete
 
 
 def sweep_grid(
@@ -65,22 +50,10 @@ def sweep_grid(
 ) -> Sweep:
     """Run every point of a grid that does not exist yet, and write the table of all points.
 
-    Parameters
-    ----------
-    out : path
-        The folder of the sweep, which gets a folder for each point and one for the table.
-    workers : int or None
-        Processes on this machine, by default as many as it has cores.
-    scheduler : str or None
-        The address of a Dask scheduler instead, whose workers see ``out`` and the chapter at the
-        same paths and have this package.
-    security : distributed.Security or None
-        The credentials for a scheduler at ``tls://``, by default those of Dask's configuration.
-
-    Examples
-    --------
-    >>> from orabook.runs import read_grid
-    >>> swept = sweep_grid(read_grid("book/grids/plane.yml"), "plane")  # doctest: +SKIP
+    The folder ``out`` gets a folder for each point and one for the table. There are as many workers
+    on this machine as it has cores; or those of a Dask scheduler at an address, which see ``out``
+    and the chapter at the same paths and have this package. The credentials for a scheduler at
+    ``tls://`` are by default those of Dask's configuration.
     """
     out = _check.path("out", out).absolute()
     cores = os.cpu_count() or 1
@@ -141,11 +114,7 @@ def _local_client(stack: ExitStack, workers: int, cores: int) -> Any:
     stack.enter_context(warnings.catch_warnings(action="ignore"))  # about taken ports
     quiet = {"distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical"}
     stack.enter_context(dask.config.set({"distributed.scheduler.http.routes": []} | quiet))
-    # Ctrl-C goes to all processes of a terminal. Those that start while it is blocked miss it:
-    # they end because we end, and print nothing. (The tracker's own start would unblock it.)
-    ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with _interrupts_blocked():
         cluster = LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -158,6 +127,22 @@ def _local_client(stack: ExitStack, workers: int, cores: int) -> Any:
             env={"NUMBA_NUM_THREADS": str(max(1, cores // workers))},
         )
         return stack.enter_context(Client(stack.enter_context(cluster)))
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Ctrl-C goes to all processes of a terminal. Those that start while it is blocked miss it.
+
+    They end because we end, and print nothing. (The tracker's own start would unblock it.) Windows
+    cannot block it.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

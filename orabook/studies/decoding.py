@@ -4,8 +4,7 @@ The score of a canary takes its neighbours as strangers: each is in the batch wi
 But the guesser knows who they were, and other steps say something about their coins. Let b be the
 chance that a neighbour is included, by all that its *other* coordinates have shown. Then it is in
 the batch with probability q b. With that in place of q/2 scores become sharper, and so do the
-chances b. This is belief propagation, round after round. It is exact where the graph of canaries
-and coordinates has no cycles, and a heuristic elsewhere. Its right guesses are counted anyway.
+chances b: belief propagation, exact where the graph of canaries and coordinates has no cycles.
 
 Let x be a canary's log-odds for somebody who is told all *other* coins. No guess is right with more
 than p(|x|), so no decoding has more right guesses on average than the k largest p(|x|) together.

@@ -11,14 +11,12 @@ all steps it is the sum over the steps of log(1 - q + q exp((2 y_t - 1) / (2 σ�
 
 *The k elements of largest |Λ| are the best to guess,* for every bound that rises with v: given all
 outputs the coins are independent, so any k guesses are right independently, with probabilities that
-are, in order, at most the k largest p(|Λ|). They need not be k/2 on each side.
+are, in order, at most the k largest p(|Λ|).
 
-*The law of V.* The |Λ| are independent with one continuous law. Given the k-th largest, those above
-it are independent draws of the law above it, so V is binomial, of k - 1 guesses, plus one coin;
-and the tail probability of the k-th largest is a beta variable: one integral is left.
-
-The tails of Λ for all steps are integrated along a contour in the plane of its moment generating
-function by trapezoidal rules, with errors below rounding, and interpolated by splines.
+Given the k-th largest |Λ|, those above it are independent draws of the law above it, so V is
+binomial, of k - 1 guesses, plus one coin; and the tail probability of the k-th largest is a beta
+variable: one integral is left. The tails of Λ for all steps are integrated along a contour in the
+plane of its moment generating function, with errors below rounding, and interpolated by splines.
 """
 
 from dataclasses import dataclass
@@ -53,10 +51,6 @@ class Confidence:
 
     At each level, from 0 up, the logarithms of the probability that |Λ| exceeds it and the best
     guess is right, or wrong.
-
-    >>> law = confidence(DpSgd(n=1000, sigma=2.4224))
-    >>> round(float(law.level_of(0.01)), 3)
-    1.123
     """
 
     level: Reals
@@ -130,14 +124,10 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
     """The limit of the best guesser's exact (ε, δ) bound with more and more isolated elements.
 
     With v right and w wrong guesses among n elements, all of them many, the exact p-value is at
-    most β where v - e^ε w >= n δ / β: an (ε, δ)-DP mechanism may give n δ elements away on average,
-    so n δ / β of them with probability β, and right guesses count only beyond. Both sides grow like
-    n, and the left one is largest for guesses where |Λ| > ε. So the bound ends at the ε with
+    most β where v - e^ε w >= n δ / β. Both sides grow like n, and the left one is largest for
+    guesses where |Λ| > ε. So the bound ends at the ε with
 
         P[|Λ| > ε, right] - e^ε P[|Λ| > ε, wrong] = δ / β.
-
-    The left side is the privacy profile of what is seen, the mean of its two directions (an
-    accountant takes the larger of them): the audit ends at the ε of about δ / β, not of δ.
 
     >>> round(isolated_limit(DpSgd(n=1000, sigma=2.4224), delta=1e-5), 3)
     1.353
@@ -159,7 +149,7 @@ def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, del
 def _sum_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals]]:
     """Levels, and the logarithms of four tails of Λ there, for the sum of all steps."""
     noise = sigma * sqrt(steps)
-    total = _totals(steps, rate)
+    total = np.arange(steps + 1)  # in how many steps an element can be
     log_weight = scipy.stats.binom.logpmf(total, steps, rate)
     kept = log_weight > -2 * _TAIL_DEPTH
     total, log_weight = total[kept], log_weight[kept]
@@ -186,16 +176,6 @@ def _sum_tails(steps: int, rate: float, sigma: float) -> tuple[Reals, list[Reals
     x = zero - reach * np.linspace(0, 1, 1500) ** 1.5
     down = (-ratio(x), tail(-1, False, x), tail(-1, True, x))
     return _merged(up, down)
-
-
-def _totals(steps: int, rate: float) -> Reals:
-    """In how many steps an element can be, except for what is negligible by Bernstein's bound."""
-    if rate == 1:
-        return np.array([steps])
-    # A deviation t from the mean has a log-probability of at most -t² / (2 variance + 2 t / 3).
-    mean, variance, least = steps * rate, steps * rate * (1 - rate), 2 * _TAIL_DEPTH
-    far = least / 3 + sqrt((least / 3) ** 2 + 2 * least * variance)
-    return np.arange(max(0, int(mean - far)), min(steps, int(mean + far) + 1) + 1)
 
 
 def _merged(
@@ -296,8 +276,9 @@ class _Step:
         gap = (_NEGLIGIBLE_EXPONENT - np.minimum(scale, 0)) / np.abs(c - pole)
         step = 2 * pi / max(float(gap.max()), 24 * sqrt(float(spread.max())))
         most = 12 / sqrt(float(spread.min()))
+        reach = max(float(c.max()), 0) - min(float(c.min()), 0) + 20 * self.sigma  # of y
         while True:
-            if self.points(c, most) * (most / step) > _MOST_WORK:
+            if reach / self.spacing(most) * (most / step) > _MOST_WORK:
                 raise ValueError(
                     "dpsgd must have a law of all steps that is smooth enough to be integrated in "
                     f"a minute, got steps={self.steps}, sample_rate={self.rate:g} and "
@@ -319,11 +300,6 @@ class _Step:
     def spacing(self, most: float) -> float:
         """The spacing of y that does not alias the fastest waves of exp(i t L) to slow ones."""
         return 2 * pi / (most / self.sigma**2 + 16 / self.sigma)
-
-    def points(self, c: Reals, most: float) -> float:
-        """How many values of y there will be, for t up to ``most``."""
-        reach = max(float(c.max()), 0) - min(float(c.min()), 0) + 20 * self.sigma
-        return reach / self.spacing(most)
 
     def characteristic(self, c: Reals, t: Reals) -> NDArray[np.complex128]:
         """exp(K(c + i t) - K(c)), a row for each c."""

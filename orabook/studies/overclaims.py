@@ -1,6 +1,6 @@
 """How often bounds claim too much where their assumptions are wrong, from exact laws."""
 
-from bisect import bisect_left
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import partial
 from math import exp, log, nan
@@ -25,7 +25,7 @@ from oralib.bounds.assumptions import normal_bounds
 MU, EPSILON, DELTA, BETA = 0.5, 1.0, 1e-5, 0.05
 
 #: Bounds that look at counts, from the weakest assumption to the strongest.
-COUNT_BOUNDS = {
+COUNT_BOUNDS: dict[str, Any] = {
     "steinke": epsilon_lower_bound,
     "exact": partial(epsilon_lower_bound, method="exact"),
     "fdp": epsilon_lower_bound_fdp,
@@ -95,8 +95,9 @@ def overclaims(trials: int = 20_000) -> pd.DataFrame:
     for words, n, r, truth, law in settings:
         row: dict[str, Any] = {"mechanism": words, "n": n, "r": r, "truth": truth}
         for rule, bound in COUNT_BOUNDS.items():
-            above = partial(_above, bound, r, n, truth)
-            row[rule] = law.tail(bisect_left(range(r + 1), True, key=above), r)
+            given: dict[str, Any] = {"r": r, "n": n, "delta": DELTA, "beta": BETA}
+            v = bisect_right(range(r + 1), truth, key=lambda v: bound(v, **given))
+            row[rule] = law.tail(v, r)
         share = nan  # for groups we know only the counts
         if law is not grouped:
             draw = _normal_scores if law is alone else partial(_signs, law)
@@ -104,10 +105,6 @@ def overclaims(trials: int = 20_000) -> pd.DataFrame:
             share = float((found > truth).mean())
         rows.append(row | {"normal": share, "normal_se": (share * (1 - share) / trials) ** 0.5})
     return pd.DataFrame(rows)
-
-
-def _above(bound: Any, r: int, n: int, truth: float, v: int) -> bool:
-    return bool(bound(v, r, n=n, delta=DELTA, beta=BETA) > truth)
 
 
 def _normal_scores(n: int, trials: int, rng: np.random.Generator) -> tuple[Any, ...]:

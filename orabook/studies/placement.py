@@ -4,21 +4,12 @@ A canary on a coordinate with load L, that is with L - 1 others, uses 1/L of it,
 together have d coordinates in each step. Before each step the auditor chooses a load for each
 canary, or drops it for this step, by all that it has seen. In the end it takes k guesses.
 
-**The model.** Neighbours are strangers: in each step they are drawn afresh. Each of the L - 1
-others is in the batch with probability q/2, independently of each other, of all coins of the n
-canaries and of the past. So all that is known of a canary is its score x, the log-likelihood ratio
-of what its own coordinates have shown, and it is included with probability p(x), p being the
-logistic function. Each canary sits on one coordinate in a step, with norm 1.
-
-**The inequality.** Put a price λ_t >= 0 on a coordinate in step t and a price μ >= 0 on a guess.
-Then each canary is on its own, and what it is worth is found backwards from the last step:
-
-    V_T(x) = max(0, p(|x|) - μ),
-    V_t(x) = max(V_{t+1}(x), max_L E V_{t+1}(x + what a step at load L adds) - λ_t / L).
-
-For all prices >= 0 no policy has more right guesses on average than n V_0(0) + d Σ λ_t + k μ: it
-keeps to the d coordinates and to the k guesses, so in the mean it has paid at most d Σ λ_t + k μ
-(weak duality). The ceiling is the least such number that is found; any other one is valid too.
+Neighbours are strangers: in each step they are drawn afresh. So all that is known of a canary is
+its score x, the log-likelihood ratio of what its own coordinates have shown. The chapter *How much
+can one run show?* has the model. It proves, for all prices λ_t >= 0 of a coordinate in step t and
+μ >= 0 of a guess, that no policy has more right guesses on average than n V_0(0) + d Σ λ_t + k μ.
+What a canary is worth, V_t(x), is found backwards from the last step. The ceiling is the least such
+number that is found; any other one is valid too.
 
 **Rounding to the safe side.** V is computed on a grid of scores, and nothing there makes it too
 small, but for rounding errors. As a function of p(x), V is convex: it is a maximum of means. So it
@@ -110,11 +101,8 @@ class _Placing:
                 f"sigma={dpsgd.sigma:g}"
             )
         x = self.width * np.arange(-middle, middle + 1)
-        self.right, self.odds, self.half = (
-            1 / (1 + np.exp(-np.abs(x))),
-            1 + np.exp(x),
-            np.cosh(x / 2),
-        )
+        self.right, self.odds = 1 / (1 + np.exp(-np.abs(x))), 1 + np.exp(x)
+        self.half = np.cosh(x / 2)
         self.kernels = np.array([self._kernel(*law) for law in laws])
         tilt = np.exp(self.width / 2 * np.arange(-self.radius, self.radius + 1))
         self.waves = scipy.fft.rfft(self.kernels * tilt, self.size).conj()

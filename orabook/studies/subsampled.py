@@ -6,6 +6,7 @@ the worse of the curves of adding and removing at each ε, by finitely many tang
 optimistic estimate for a rejected σ, about 0.002 too low.
 """
 
+from bisect import bisect_left
 from functools import lru_cache
 from math import exp, expm1, inf, log, log1p, sqrt
 from typing import Any
@@ -19,7 +20,6 @@ from oralib.bounds.fdp import LARGEST_R, largest_mus, reach
 
 #: Noise multipliers are tried on a grid, so that many counts share a few curves.
 _PER_E_FOLD = 2048
-_LEAST_SIGMA, _LARGEST_SIGMA = 0.1, 1e6
 
 
 def epsilon_lower_bound_subsampled(
@@ -46,44 +46,24 @@ def epsilon_lower_bound_subsampled(
     steps = _check.integer("steps", steps, 1, 10**5)
     rate = _check.real("sample_rate", sample_rate, 1e-6, 1)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, most=LARGEST_R, n=n, delta=delta, beta=beta)
-    bounds, mus = np.zeros(v.size), largest_mus(v, r, n, beta)
-    for i in np.flatnonzero(mus > 0):  # this family includes fair coins too
-        count = (x[i].item() for x in (v, r, n, beta, mus))
-        sigma = _least_sigma(steps, rate, *count)
+    bounds = np.zeros(v.size)
+    for i in np.flatnonzero(largest_mus(v, r, n, beta) > 0):  # this family includes fair coins too
+        sigma = _least_sigma(steps, rate, *(x[i].item() for x in (v, r, n, beta)))
         if sigma < inf:
             bounds[i] = _optimistic_epsilon(steps, rate, sigma, float(delta[i]))
     return float_if_single(bounds.reshape(shape))
 
 
 @lru_cache(maxsize=1024)
-def _least_sigma(steps: int, rate: float, v: int, r: int, n: int, beta: float, mu: float) -> float:
-    """The least noise multiplier of the grid that is rejected; inf if none is.
+def _least_sigma(steps: int, rate: float, v: int, r: int, n: int, beta: float) -> float:
+    """The least noise multiplier of the grid that is rejected; inf if none is."""
+    grid = range(round(log(0.1) * _PER_E_FOLD) + 1, round(log(1e6) * _PER_E_FOLD))
 
-    ``mu`` is the largest μ whose Gaussian curve is rejected.
-    """
-    least = round(log(_LEAST_SIGMA) * _PER_E_FOLD) + 1
-    most = round(log(_LARGEST_SIGMA) * _PER_E_FOLD) - 1
-    # By the central limit theorem, the training is about as private as μ-GDP for this σ.
-    ratio = (mu / rate) ** 2 / steps
-    k = min(max(round(-0.5 * log(log1p(ratio)) * _PER_E_FOLD), least), most)
-    low, high = least - 1, most + 1  # low is not rejected, or not tried; high is rejected
-    last: tuple[int, float] | None = None
-    stride = 16
-    while high - low > 1:
-        tangents = _tangents(steps, rate, exp(k / _PER_E_FOLD))
-        value = float(reach(v, r, n, beta, 0.0, tangents))
-        low, high = (low, k) if value > 0 else (k, high)
-        step = None
-        if last is not None and abs(value) < 1.5 and (value - last[1]) * (k - last[0]) > 0:
-            step = round(-value * (k - last[0]) / (value - last[1]))
-        last = k, value
-        if step is None:
-            step = -stride if value > 0 else stride
-            stride *= 2
-        # Move at least one point further, toward the root.
-        step = min(step, -1) if value > 0 else max(step, 1)
-        k = k + step if low < k + step < high else (low + high) // 2
-    return exp(high / _PER_E_FOLD) if high <= most else inf
+    def rejected(k: int) -> bool:
+        return bool(reach(v, r, n, beta, 0.0, _tangents(steps, rate, exp(k / _PER_E_FOLD))) > 0)
+
+    place = bisect_left(grid, True, key=rejected)
+    return exp(grid[place] / _PER_E_FOLD) if place < len(grid) else inf
 
 
 @lru_cache(maxsize=512)

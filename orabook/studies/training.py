@@ -25,8 +25,6 @@ def simulate_training(
 
     It is there to be read, and as a test.
 
-    Examples
-    --------
     >>> counts = simulate_training(DpSgd(n=200, d=100, sigma=0.5), 20, trials=5, seed=1)
     >>> counts.r.tolist()
     [20, 20, 20, 20, 20]

@@ -27,13 +27,8 @@ from oralib.mechanisms import sign_vectors
 class SampledChannel:
     """A mechanism on a finite universe X, its dataset drawn from a product distribution Θ.
 
-    Parameters
-    ----------
-    table : array
-        Entry [o, d_1, ..., d_n] is P[output o | dataset d], each d_i in 0, ..., |X| - 1. For each
-        dataset the probabilities sum to 1.
-    theta : array
-        Row i is the law of element i, shape (n, |X|); one row stands for all elements.
+    Entry [o, d_1, ..., d_n] of the table is P[output o | dataset d], each d_i in 0, ..., |X| - 1.
+    Row i of ``theta`` is the law of element i; one row stands for all elements.
 
     The exclusive or of three bits. Fair bits hide each other completely; bits that an adversary
     can predict with 90% hide each other less.

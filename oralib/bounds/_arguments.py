@@ -1,5 +1,6 @@
 """What all bounds share: counts, checked and flat, and results of the shape of the arguments."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,15 +32,27 @@ def float_if_single(array: Array) -> Any:
     return array if np.ndim(array) else float(array)
 
 
-def distinct_rows(*columns: Array) -> tuple[Array, Array]:
-    """Where each distinct row of the columns stands, and for every row which of these it equals.
+def one_by_one(function: Callable[..., float]) -> Callable[..., Array]:
+    """The same function for flat columns, a number for each row."""
 
-    Trials repeat counts, so a bound is computed once for each distinct row.
+    def of_columns(*columns: Array) -> Array:
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return np.array([function(*row) for row in rows])
+
+    return of_columns
+
+
+def for_distinct_rows(function: Callable[..., Array], *columns: Array) -> Array:
+    """A function of flat columns, row by row, but computed only once for rows that are equal.
+
+    Trials repeat counts, so this is much faster.
     """
+    if columns[0].size == 1:
+        return function(*columns)
     order = np.lexsort(columns)
     rows = np.stack(columns)[:, order]
     is_new = np.ones(order.size, dtype=bool)
     is_new[1:] = (rows[:, 1:] != rows[:, :-1]).any(axis=0)
     number = np.empty(order.size, dtype=np.int64)
     number[order] = np.cumsum(is_new) - 1
-    return order[is_new], number
+    return function(*(column[order[is_new]] for column in columns))[number]

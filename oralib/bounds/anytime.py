@@ -1,13 +1,10 @@
 """Bounds that hold whenever guessing stops, even if that depends on which guesses were right.
 
-The other bounds hold if the number of guesses does not depend on which of them were right. With
-full feedback it may. But each guess, whatever came before it, is still right with probability at
-most p(ε). So (v, r) is dominated by a random walk, and a bound fails at most as often as the walk
-ever crosses the line where the bound exceeds ε.
+Each guess, whatever came before it, is right with probability at most p(ε). So (v, r) is dominated
+by a random walk, and a bound fails at most as often as the walk ever crosses the line where the
+bound exceeds ε. The chapter *Making adaptive auditing valid* has the proofs.
 
-See Also
---------
-Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence
+See Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence
 sequences", Annals of Statistics 2021.
 """
 
@@ -22,12 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._binomial import log_pmf, odds, tail, tail_over_pmf
 from oralib._jit import jit
-from oralib.bounds._arguments import flat_counts, float_if_single
+from oralib._types import Array
+from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.crossing import crossing_constants
 
-__all__ = ["adaptive_failure_probability", "epsilon_lower_bound_anytime"]
-
-Array = NDArray[Any]
 Bound = Callable[[Array, Array], Any]
 
 #: This many guesses take seconds.
@@ -44,16 +39,14 @@ def adaptive_failure_probability(
     """W_n(ε, β): at worst, how often a bound can exceed ε if guessing may stop at a success.
 
     It is the probability that a walk with n independent steps, each a success with probability
-    p(ε), ever meets counts (v, r) whose bound exceeds ε. The bound fails no more often for any ε-DP
-    mechanism and any adaptive guesser with full feedback. It fails exactly this often for
-    ε-randomized response and the guesser that stops as soon as the bound exceeds ε.
+    p(ε), ever meets counts (v, r) whose bound exceeds ε. ε-randomized response attains it.
 
     Parameters
     ----------
     epsilon : float
         The true privacy level, >= 0.
     n : int or array
-        The number of elements, up to 10^6; an array gives one value for each entry.
+        The number of elements, up to 10^6.
     beta : float
         The failure probability that the bound is made for, in (0, 1).
     bound : str or function
@@ -71,37 +64,31 @@ def adaptive_failure_probability(
     epsilon = _check.real("epsilon", epsilon, 0)
     sizes = _check.integers("n", n, 0, LARGEST_WALK)
     beta, _ = _check.beta_and_delta(beta)
-    lines = {"pure": _pure_line, "anytime": _anytime_line}
     if not callable(bound):
-        _check.one_of("bound", bound, tuple(lines))
+        _check.one_of("bound", bound, ("pure", "anytime"))
     if epsilon == inf or not sizes.size:
         return float_if_single(np.zeros(sizes.shape))
-    most = int(sizes.max())
-    above = epsilon + _TIE * (1 + epsilon) if bound == "anytime" else epsilon
-    line = _line(bound, most, epsilon) if callable(bound) else lines[bound](most, above, beta)
+    most, above = int(sizes.max()), epsilon + _TIE * (1 + epsilon)
+    if callable(bound):
+        line = _line_of(bound, most, above)
+    elif bound == "anytime":
+        line = _line(most, above, beta, True)
+    else:
+        line = _line(most, epsilon, beta, False)
     return float_if_single(_crossing(line, epsilon)[sizes])
 
 
 def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike = 0.05) -> Any:
     """A lower bound on ε for any adaptive audit of a pure-DP mechanism, whenever it stopped.
 
-    With probability 1 - β it never exceeds the true privacy level, at any number of guesses, even
-    if the guesser saw each outcome and stopped where it liked. It is the largest ε whose e-process
+    With probability 1 - β it never exceeds the true privacy level, even if the guesser saw each
+    outcome and stopped where it liked. It is the largest ε whose e-process
 
         M = ∫ (q/p)^v ((1-q)/(1-p))^(r-v) dq / (1-p),   q from p = p(ε) to 1,
 
     is at least 1/β (for β > 1/e only those ε count for which p(ε) <= v / (r + 1)). For δ > 0 see
-    :func:`oralib.valid_lower_bound`.
+    :func:`oralib.valid_lower_bound`, for the parameters :func:`oralib.epsilon_lower_bound`.
 
-    Parameters
-    ----------
-    v, r : int or array
-        How many guesses were right, and how many were taken, 0 <= v <= r.
-    beta : float or array
-        How often the bound may fail, in (0, 1).
-
-    Examples
-    --------
     >>> round(epsilon_lower_bound_anytime(731, 1000), 6)
     0.7737
     """
@@ -115,35 +102,30 @@ def free_to_stop_bounds(
 ) -> NDArray[np.float64]:
     """Bounds for (ε, δ)-DP of guessers with full feedback who stop when they like.
 
-    For δ > 0 the first guesses count for less: a few of the right ones are taken away (``shift``),
-    and β is a little smaller. The anytime bound of what is left is rounded down to a multiple of
-    0.001, and reported only if it has a certificate: right guesses of an (ε, δ)-DP mechanism meet
-    the line of that bound with probability at most β. Otherwise the next smaller one is tried. This
-    is valid however many steps it takes; that one is nearly always enough was found by trying.
+    For δ > 0 a few of the right guesses are taken away (``_shift``), and β is a little smaller. The
+    anytime bound of what is left is rounded down to a multiple of 0.001, and reported only if it
+    has a certificate: right guesses of an (ε, δ)-DP mechanism meet the line of that bound with
+    probability at most β. Otherwise the next smaller one is tried.
     """
     if delta == 0:
         return anytime_bounds(v, r, np.full(v.size, beta))
-    steps = np.arange(r.max(initial=0) + 1)
-    fewer = np.maximum(v - _shift(steps, n * delta, beta)[r], 0)
-    level = _level(n * delta, beta)
-    bounds = anytime_bounds(fewer, r, np.full(v.size, level))
-    certified = {b: _certified(floor(b * 1000), n, n * delta, beta) for b in {*bounds.tolist()}}
-    return np.array([certified[b] for b in bounds.tolist()])
+    n_delta, steps = n * delta, np.arange(r.max(initial=0) + 1)
+    fewer = np.maximum(v - _shift(steps, n_delta, beta)[r], 0)
+    bounds = anytime_bounds(fewer, r, np.full(v.size, _level(n_delta, beta)))
 
-
-def _certified(thousandths: int, n: int, n_delta: float, beta: float) -> float:
-    """The largest multiple of 0.001 with a certificate, from a number of them downwards."""
-
-    def certified(first: int, last: int) -> bool:
+    def has_certificate(first: int, last: int) -> bool:
         f, c = certificate(first, n, n_delta, beta, last)
         return f + c * n_delta <= beta
 
-    while thousandths > 0:
-        first = thousandths // 10 * 10
-        if certified(first, first + 9) or certified(thousandths, thousandths):
-            return thousandths / 1000
-        thousandths -= 1
-    return 0.0
+    @one_by_one
+    def certified(bound: float) -> float:
+        for thousandths in range(floor(bound * 1000), 0, -1):
+            first = thousandths // 10 * 10
+            if has_certificate(first, first + 9) or has_certificate(thousandths, thousandths):
+                return thousandths / 1000
+        return 0.0
+
+    return for_distinct_rows(certified, bounds)
 
 
 @lru_cache(maxsize=4096)
@@ -155,7 +137,7 @@ def certificate(
     They are for mechanisms of a privacy level up to ``last`` thousandths. As the lines of larger
     bounds are not below this one, all bounds from ``first`` to ``last`` share the certificate.
     """
-    line = _anytime_line(n, first / 1000 - 1e-9, _level(n_delta, beta))
+    line = _line(n, first / 1000 - 1e-9, _level(n_delta, beta), True)
     line += _shift(np.arange(n + 1), n_delta, beta)
     return crossing_constants(line, (first if last is None else last) / 1000)
 
@@ -173,10 +155,7 @@ def _level(n_delta: float, beta: float) -> float:
     return beta - min(n_delta / 4, beta / 20)
 
 
-# ------------------------------------------------------------------------ the walk and the line
-
-
-def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
+def _line_of(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
     """For r = 0, ..., n the least v whose bound exceeds ε, by bisection; r + 1 if none does."""
     r = np.arange(n + 1)
     low, high = np.full(n + 1, -1), r + 1  # the bound exceeds ε at high, not at low
@@ -186,43 +165,27 @@ def _line(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
             values = np.asarray(bound(middle, r), dtype=float)
         except TypeError as error:
             raise TypeError(f"bound must be a function of (v, r), got {bound!r}: {error}") from None
-        exceeds = values > epsilon + _TIE * (1 + epsilon)
+        exceeds = values > epsilon
         high = np.where(exceeds, np.minimum(middle, high), high)
         low = np.where(exceeds, low, np.maximum(middle, low))
     return high
 
 
 @jit
-def _pure_line(n: int, epsilon: float, beta: float) -> Array:
-    """For r = 0, ..., n the least v whose bound for δ = 0 exceeds ε: P[Bin(r, p(ε)) >= v] < β."""
+def _line(n: int, epsilon: float, beta: float, anytime: bool) -> Array:
+    """For r = 0, ..., n the least v whose pure bound exceeds ε, or whose anytime bound reaches it.
+
+    It is r + 1 if there is none. One more guess moves the line up by 0 or 1.
+    """
     q, qc = odds(epsilon)
     line = np.ones(n + 1, dtype=np.int64)
     for r in range(1, n + 1):
-        # One more guess moves the line up by 0 or 1.
-        line[r] = line[r - 1]
-        if tail(line[r], r, q, qc) >= beta * (1 - _TIE):
-            line[r] += 1
+        v = line[r - 1]
+        if anytime:
+            line[r] = v if _anytime_reaches(v, r, epsilon, beta) else v + 1
+        else:
+            line[r] = v if tail(v, r, q, qc) < beta * (1 - _TIE) else v + 1
     return line
-
-
-@jit
-def _anytime_line(n: int, epsilon: float, beta: float) -> Array:
-    """For r = 0, ..., n the least v whose anytime bound is at least ε > 0; r + 1 if none is."""
-    line = np.ones(n + 1, dtype=np.int64)
-    for r in range(1, n + 1):
-        # One more guess moves the line up by 0 or 1.
-        line[r] = line[r - 1]
-        if not _anytime_reaches(line[r], r, epsilon, beta):
-            line[r] += 1
-    return line
-
-
-@jit
-def _anytime_reaches(v: int, r: int, epsilon: float, beta: float) -> bool:
-    """Whether the anytime bound of (v, r) is at least ε: see _anytime_bound."""
-    if 2 * v <= r + 1 or epsilon > log(v / (r + 1 - v)):
-        return False
-    return _log_e_value(v, r, epsilon) >= -log(beta)
 
 
 @jit
@@ -253,9 +216,6 @@ def _crossing(line: Array, epsilon: float) -> Array:
     return met
 
 
-# ------------------------------------------------------------------------------- the e-process
-
-
 @jit
 def _log_e_value(v: int, r: int, epsilon: float) -> float:
     """log M: the integral is P[Bin(r + 1, p) <= v] / ((r + 1 - v) P[Bin(r + 1, p) = v])."""
@@ -266,33 +226,29 @@ def _log_e_value(v: int, r: int, epsilon: float) -> float:
 
 
 @jit
-def _anytime_bound(v: int, r: int, beta: float) -> float:
-    """The largest ε >= 0 with M >= 1/β and p(ε) <= v / (r + 1), where M falls; 0 if none.
-
-    For β < 1/e the second condition follows from the first. The search is written out, since a
-    kernel that takes a function cannot be cached.
-    """
-    if 2 * v <= r + 1:
-        return 0.0
-    low, high = 0.0, log(v / (r + 1 - v))
-    if _log_e_value(v, r, low) < -log(beta):
-        return 0.0
-    if _log_e_value(v, r, high) >= -log(beta):
-        return high
-    while True:
-        middle = 0.5 * (low + high)
-        if not low < middle < high or high - low < 1e-14 * (1 + low):
-            return low
-        if _log_e_value(v, r, middle) >= -log(beta):
-            low = middle
-        else:
-            high = middle
+def _anytime_reaches(v: int, r: int, epsilon: float, beta: float) -> bool:
+    """Whether M >= 1/β and p(ε) <= v / (r + 1), where M falls; the latter follows for β < 1/e."""
+    if 2 * v <= r + 1 or epsilon > log(v / (r + 1 - v)):
+        return False
+    return _log_e_value(v, r, epsilon) >= -log(beta)
 
 
 @jit
 def anytime_bounds(v: Array, r: Array, beta: Array) -> Array:
-    """The anytime bounds of flat and checked counts."""
-    out = np.empty(v.size)
+    """The largest ε that the anytime bound reaches, or 0, for flat and checked counts.
+
+    The bisection is written out, since a kernel that takes a function cannot be cached.
+    """
+    out = np.zeros(v.size)
     for i in range(v.size):
-        out[i] = _anytime_bound(v[i], r[i], beta[i])
+        if not _anytime_reaches(v[i], r[i], 0.0, beta[i]):
+            continue
+        high = log(v[i] / (r[i] + 1 - v[i]))
+        out[i] = high if _anytime_reaches(v[i], r[i], high, beta[i]) else 0.0
+        while high - out[i] >= 1e-14 * (1 + out[i]):
+            middle = 0.5 * (out[i] + high)
+            if _anytime_reaches(v[i], r[i], middle, beta[i]):
+                out[i] = middle
+            else:
+                high = middle
     return out

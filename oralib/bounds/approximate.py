@@ -1,24 +1,16 @@
 """From counts to ε: v right of r taken guesses give a lower bound on the privacy level.
 
-Arguments are always (v, r), as scalars or as arrays that broadcast together.
+Arguments are always (v, r), as scalars or as arrays that broadcast together. For δ > 0 there are
+four rules: three methods of :func:`p_value`, for r fixed in advance, and
+:func:`epsilon_lower_bound_random_r`, where r may depend on the output. The chapter *The exact
+(ε, δ) bound* has the theorems.
 
-For δ > 0 there are four rules. Which of them is a theorem depends on how the number of guesses r
-came about:
-
-- ``method="steinke"``: the p-value of Steinke et al., r fixed in advance. The paper uses it.
-- ``method="exact"``: the smallest p-value for r fixed in advance (that falls with v).
-- ``method="any order"``: for a guesser who was told which guesses were right, and chose by that
-  which elements to guess next; r fixed in advance, at most 200,000.
-- :func:`epsilon_lower_bound_random_r`: r may depend on the output, as with a threshold on the loss.
-
-See Also
---------
-Keinan, Shenfeld and Ligett, "How Well Can Differential Privacy Be Audited in One Run?", Section 2.
-Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run", NeurIPS 2023.
+See the paper's Section 2, and Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training
+Run", NeurIPS 2023.
 """
 
 from bisect import bisect_left
-from functools import lru_cache
+from functools import partial
 from math import inf, log
 from typing import Any
 
@@ -29,17 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._binomial import best_window, log_pmf, odds, pmf, tail, tail_and_pmf
 from oralib._jit import jit
-from oralib.bounds._arguments import distinct_rows, flat_counts, float_if_single
+from oralib._types import Array
+from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.crossing import LARGEST_WALK, any_order_p_value
-
-__all__ = [
-    "clopper_pearson_lower",
-    "epsilon_lower_bound",
-    "epsilon_lower_bound_random_r",
-    "p_value",
-]
-
-Array = NDArray[Any]
 
 #: The p-values: those of :func:`p_value`, then that of :func:`epsilon_lower_bound_random_r`.
 P_VALUES = ("steinke", "exact", "any order", "random r")
@@ -53,20 +37,17 @@ _LEAST_LOG_ODDS = -745.0
 
 
 def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) -> Any:
-    """The largest success probability q with P[Bin(r, q) >= v] <= beta; 0 if there is none.
+    """The largest success probability q with P[Bin(r, q) >= v] <= β; 0 if there is none.
 
-    With probability 1 - β it does not exceed the success probability of r independent trials, v of
-    which succeeded (Definition A.5). The bound on ε for δ = 0 is its logit, where that is positive.
+    The bound on ε for δ = 0 is its logit, where that is positive (Definition A.5).
 
-    Examples
-    --------
     >>> round(clopper_pearson_lower(75, 100), 6)
     0.668678
     """
     beta, _ = _check.betas_and_deltas(beta)
     shape, (v, r, beta) = flat_counts(v, r, beta=beta)
     zeros = np.zeros(v.size)
-    log_odds = _lower_bounds(v, r, beta, zeros, zeros, STEINKE, _LEAST_LOG_ODDS)
+    log_odds = _lower_bounds(EXACT, _LEAST_LOG_ODDS, v, r, beta, zeros, zeros)
     accuracy = np.where(v > 0, scipy.special.expit(log_odds), 0.0)
     return float_if_single(accuracy.reshape(shape))
 
@@ -90,8 +71,8 @@ def p_value(
       experiments: a theorem where it is below 1/2;
     - ``method="exact"`` is 1 - (1 - f) max(0, 1 - n δ / B) with B = v P[W = v] / f: exactly the
       probability that the worst mechanism and guesser reach;
-    - ``method="any order"`` also holds with full feedback. It is the exact one for v = 1 and
-      v = r. Otherwise it is f + n δ c, where :mod:`oralib.bounds.crossing` finds c.
+    - ``method="any order"`` also holds with full feedback, for r up to 200,000. It is the exact one
+      for v = 1 and v = r. Otherwise it is f + n δ c, where :mod:`oralib.bounds.crossing` finds c.
 
     Parameters
     ----------
@@ -115,10 +96,10 @@ def p_value(
     """
     epsilon, delta = _check.reals("epsilon", epsilon, 0), _check.reals("delta", delta, 0, 1)
     rule = P_VALUES.index(_check.one_of("method", method, P_VALUES[:RANDOM_R]))
-    n = _number_of_elements(n, r, delta)
-    most = _most_guesses(rule, delta)
-    shape, (v, r, *others) = flat_counts(v, r, most=most, n=n, delta=delta, epsilon=epsilon)
-    n, delta, epsilon = others
+    n, most = _number_of_elements(n, r, delta), _most_guesses(rule, delta)
+    shape, (v, r, n, delta, epsilon) = flat_counts(
+        v, r, most=most, n=n, delta=delta, epsilon=epsilon
+    )
     values = _p_values(v, r, epsilon, n * delta, rule, np.zeros(v.size))
     return float_if_single(values.reshape(shape))
 
@@ -135,28 +116,15 @@ def epsilon_lower_bound(
     """The paper's ε'_β(v, r), without or with one-way feedback; for δ > 0 r must be fixed before.
 
     It is the largest ε whose :func:`p_value` is at most β, also after rounding, or 0 if none is.
-    With probability 1 - β such an audit returns no more than the true privacy level. For
-    δ > 0 the number of guesses r must have been fixed in advance, and ``method="steinke"`` is valid
-    for β <= 1/2.
+    With probability 1 - β such an audit returns no more than the true privacy level. For δ > 0,
+    ``method="steinke"`` is valid for β <= 1/2, and ``method="exact"`` is never worse there.
 
     Parameters
     ----------
-    v, r : int or array
-        How many guesses were right, and how many were taken, 0 <= v <= r.
+    v, r, delta, n, method
+        As in :func:`p_value`.
     beta : float or array
         How often the bound may fail, in (0, 1).
-    delta : float or array
-        The δ of (ε, δ)-DP, in [0, 1].
-    n : int or array, optional
-        The number of elements, taken and abstained, at least r; needed if δ > 0.
-    method : str
-        ``"steinke"``, as in the paper, or ``"exact"``, never worse where ``"steinke"`` is a
-        theorem, or ``"any order"``, valid with full feedback too; the same for δ = 0.
-
-    See Also
-    --------
-    epsilon_lower_bound_random_r : if r depends on the output, and δ > 0.
-    oralib.epsilon_lower_bound_anytime : if the guesser saw which of its guesses were right.
 
     Examples
     --------
@@ -185,29 +153,17 @@ def epsilon_lower_bound_random_r(
 ) -> Any:
     """A lower bound on ε for δ > 0, valid also if the number of guesses depends on the output.
 
-    It holds for audits without feedback or with one-way feedback, whatever the guesser:
-    for example a guesser that guesses where the privacy loss passes a threshold. It is the largest
-    ε whose p-value
+    It holds for audits without feedback or with one-way feedback. It is the largest ε whose p-value
 
         1 - (1 - f) max(0, 1 - n δ / max(b, log f / log p(ε))),   f as in :func:`p_value`,
 
-    is at most β; for δ = 0 it is :func:`oralib.epsilon_lower_bound`. Counts whose B, as in
-    :func:`p_value`, is below b have the p-value 1. The number b is planned from n δ, β and the
-    expected number of guesses, and any b that is fixed before the audit is valid. We take the B
-    of the least count that rejects ε = 0 (or of all right, if none does) among half the expected
-    guesses, since there may be fewer of them; but at least n δ / 0.8 β, or n δ / 0.6 β if no
-    number is expected, and at most n δ / 0.1 β.
+    is at most β, where counts whose B is below b have the p-value 1. Any b that is fixed before the
+    audit is valid; it is planned from n δ, β and the expected number of guesses.
 
     Parameters
     ----------
-    v, r : int or array
-        How many guesses were right, and how many were taken, 0 <= v <= r.
-    beta : float or array
-        How often the bound may fail, in (0, 1).
-    delta : float or array
-        The δ of (ε, δ)-DP, in [0, 1].
-    n : int or array
-        The number of elements, taken and abstained, at least r.
+    v, r, delta, n, beta
+        As in :func:`p_value` and :func:`epsilon_lower_bound`.
     expected : int, optional
         How many guesses are expected, from a simulation or a pilot run, never from the audit
         itself. If unknown, 60.
@@ -227,19 +183,20 @@ def epsilon_lower_bound_random_r(
 
 
 def planned_b(n: Array, n_delta: Array, beta: Array, expected: int | None) -> Array:
-    """The b of :func:`epsilon_lower_bound_random_r`, for flat and checked arrays."""
+    """The b of :func:`epsilon_lower_bound_random_r`, for flat and checked arrays.
+
+    It is made for half of the expected guesses, since there may be fewer of them.
+    """
     if expected is not None:
         expected = _check.integer("expected", expected, 1)
         _check.at_most("expected", np.full(n.shape, expected), "n", n)
     guesses = np.minimum(_EXPECTED, n) if expected is None else np.full(n.shape, expected)
     with np.errstate(over="ignore"):  # at a tiny β no count suffices
         least, most = n_delta / beta / (0.6 if expected is None else 0.8), n_delta / beta / 0.1
-    half = np.maximum(guesses // 2, 1)
-    b = np.array([_b_at_zero(*case) for case in zip(half.tolist(), beta.tolist(), strict=True)])
-    return np.clip(b, least, most)
+    return np.clip(for_distinct_rows(_b_at_zero, np.maximum(guesses // 2, 1), beta), least, most)
 
 
-@lru_cache(maxsize=1024)
+@one_by_one
 def _b_at_zero(r: int, beta: float) -> float:
     """B at ε = 0 of the least of r coins that are too many right ones at level β, or of all."""
     least = bisect_left(range(1, r), True, key=lambda v: tail(v, r, 0.5, 0.5) <= beta) + 1
@@ -250,12 +207,9 @@ def lower_bounds(
     v: Array, r: Array, beta: Array, n_delta: Array, rule: int, least_b: Array | None = None
 ) -> NDArray[np.float64]:
     """The largest ε whose p-value is at most β, or 0, for flat and checked counts."""
-    cases = v, r, beta, n_delta, np.zeros(v.size) if least_b is None else least_b
-    if v.size == 1:
-        return np.asarray(_lower_bounds(*cases, rule, 0.0))
-    first, number = distinct_rows(*cases)
-    bounds = _lower_bounds(*(column[first] for column in cases), rule, 0.0)
-    return bounds[number]
+    least_b = np.zeros(v.size) if least_b is None else least_b
+    kernel = partial(_lower_bounds, rule, 0.0)
+    return for_distinct_rows(kernel, v, r, beta, n_delta, least_b)
 
 
 def _most_guesses(rule: int, delta: Array) -> int:
@@ -273,9 +227,6 @@ def _number_of_elements(n: ArrayLike | None, r: ArrayLike, delta: Array) -> Arra
             "the bound depends on the number of elements"
         )
     return _check.integers("r", r)
-
-
-# ----------------------------------------------------------------------------------- the kernels
 
 
 @jit
@@ -320,7 +271,7 @@ def _p_value(
 
 @jit
 def _lower_bound(
-    v: int, r: int, beta: float, n_delta: float, least_b: float, rule: int, least: float
+    rule: int, least: float, v: int, r: int, beta: float, n_delta: float, least_b: float
 ) -> float:
     """The largest log-odds x >= least whose p-value is at most β, or ``least``.
 
@@ -373,10 +324,9 @@ def _p_values(
 
 @jit
 def _lower_bounds(
-    v: Array, r: Array, beta: Array, n_delta: Array, least_b: Array, rule: int, least: float
+    rule: int, least: float, v: Array, r: Array, beta: Array, n_delta: Array, least_b: Array
 ) -> Array:
-    """The largest log-odds >= least whose p-value is at most β, or ``least``, for each count."""
     out = np.empty(v.size)
     for i in range(v.size):
-        out[i] = _lower_bound(v[i], r[i], beta[i], n_delta[i], least_b[i], rule, least)
+        out[i] = _lower_bound(rule, least, v[i], r[i], beta[i], n_delta[i], least_b[i])
     return out

@@ -1,7 +1,6 @@
 """One audit under stronger and stronger assumptions: each gives a larger bound, and proves less.
 
-An assumption is a name and a sentence, ``ASSUMPTIONS``, from the weakest to the strongest. Where an
-assumption is wrong, its bound may claim too much.
+Where an assumption is wrong, its bound may claim too much.
 """
 
 from typing import Any
@@ -15,9 +14,7 @@ from oralib.bounds.fdp import epsilon_lower_bound_fdp, epsilon_of_mu
 from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.valid import Counts, valid_lower_bound
 
-__all__ = ["ASSUMPTIONS", "bound_assuming"]
-
-#: What each bound is for.
+#: What each bound is for, from the weakest assumption to the strongest.
 ASSUMPTIONS = {
     "dp": "any (ε, δ)-DP mechanism",
     "gaussian": "mechanisms with the trade-off curve of Gaussian noise",
@@ -68,20 +65,18 @@ def bound_assuming(
     if counts.trials != 1:
         raise ValueError(f"counts must be those of one audit, got {counts.trials} audits")
     if assumption == "dp":
-        return float(np.squeeze(valid_lower_bound(counts, delta=delta, beta=beta))), ASSUMPTIONS[
-            "dp"
-        ]
+        bound = np.squeeze(valid_lower_bound(counts, delta=delta, beta=beta))
+        return float(bound), ASSUMPTIONS[assumption]
     if not counts.r_fixed or counts.feedback != "none" or counts.coins != "independent":
         raise ValueError(
             f"the bound for {ASSUMPTIONS[assumption]} needs a number of guesses that was fixed in "
             "advance, no feedback and independent coins, "
             f"got r_fixed={counts.r_fixed}, feedback={counts.feedback!r}, coins={counts.coins!r}"
         )
-    v, r, n = int(np.squeeze(counts.v)), int(np.squeeze(counts.r)), counts.n
-    if assumption == "gaussian":
-        bound = epsilon_lower_bound_fdp(v, r, n=n, delta=delta, beta=beta)
-    elif assumption == "independent":
-        bound = epsilon_lower_bound_independent(v, r, n=n, delta=delta, beta=beta)
+    bounds = {"gaussian": epsilon_lower_bound_fdp, "independent": epsilon_lower_bound_independent}
+    if assumption in bounds:
+        v, r = int(np.squeeze(counts.v)), int(np.squeeze(counts.r))
+        bound = bounds[assumption](v, r, n=counts.n, delta=delta, beta=beta)
     else:
         if scores is None or included is None:
             raise ValueError("scores and included must be given for the assumption 'normal'")
@@ -100,8 +95,7 @@ def normal_bounds(
 ) -> NDArray[np.float64]:
     """Bounds from the gap of two group means, the sum of squares within groups, and their sizes.
 
-    For independent normal scores with one variance, Student's t has a noncentral law with
-    noncentrality μ / sqrt(1 / n_in + 1 / n_out).
+    The noncentrality of Student's t is then μ / sqrt(1 / n_in + 1 / n_out).
     """
     gap, squares, n_in, n_out = np.broadcast_arrays(gap, squares, n_in, n_out)
     mu, some = np.zeros(gap.shape), (n_in > 0) & (n_out > 0) & (n_in + n_out > 2) & (squares > 0)

@@ -1,35 +1,25 @@
 """A bound for coins that balance: exactly half of the elements were included.
 
-Such coins depend on each other, and the other bounds are false for them: a mechanism on two
-elements that is ε-DP for adding or removing one can name the included one with probability
-1 - e^-ε / 2, and then both guesses are right. Here the right guesses are flipped one after the
-other, "included" and "left out" in turn, and each flip changes the size of the set by one. The
-chapter *Which bound* has the theorem.
+Such coins depend on each other, and the other bounds are false for them. Here the right guesses are
+flipped one after the other, "included" and "left out" in turn, and each flip changes the size of
+the set by one. The chapter *Which bound may I use?* has the theorem.
 """
 
 from functools import lru_cache
 from math import inf, log
-from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from oralib._solve import largest_passing
-
-Array = NDArray[Any]
+from oralib._types import Array
+from oralib.bounds._arguments import for_distinct_rows, one_by_one
 
 #: Larger terms than exp(600) would overflow; none of them is ever the least.
 _LARGEST_LOG = 600.0
 #: No bound is larger than this; a count that would allow one has more guesses than a double can.
 LARGEST = 100.0
-
-
-class _Flips(NamedTuple):
-    """Logarithms of what does not depend on ε: of the main term and of the leak after t flips."""
-
-    main: Array
-    leak: Array
 
 
 def balanced_p_value(v: int, r: int, n: int, epsilon: float, delta: float, *, r_in: int) -> float:
@@ -38,17 +28,15 @@ def balanced_p_value(v: int, r: int, n: int, epsilon: float, delta: float, *, r_
     It holds for (ε, δ)-DP for adding or removing one element, if exactly half of n are included,
     both kinds of guesses are fixed in number before the audit, and there is no feedback.
 
-    Examples
-    --------
     >>> round(balanced_p_value(75, 100, 1000, 0.5, 1e-5, r_in=50), 6)
     0.032205
     """
     v = min(v, min(r_in, n // 2) + min(r - r_in, n // 2))  # more cannot be right
     if v == 0:
         return 1.0
-    flips = _flips(v, r, n, r_in)
-    t = np.arange(flips.main.size)
-    main, leak = t * epsilon + flips.main, t[:-1] * epsilon + flips.leak
+    log_main, log_leak = _flips(v, r, n, r_in)
+    t = np.arange(log_main.size)
+    main, leak = t * epsilon + log_main, t[:-1] * epsilon + log_leak
     leaks = np.cumsum(np.append(0.0, np.exp(np.minimum(leak, _LARGEST_LOG))))
     return float(min(1.0, (np.exp(np.minimum(main, _LARGEST_LOG)) + delta * leaks).min()))
 
@@ -58,6 +46,7 @@ def balanced_bounds(
 ) -> NDArray[np.float64]:
     """For each count the largest ε whose :func:`balanced_p_value` is at most β, or 0."""
 
+    @one_by_one
     def bound(v: int, r: int) -> float:
         def excess(epsilon: float) -> float:
             p_value = balanced_p_value(v, r, n, epsilon, delta, r_in=r_in)
@@ -65,15 +54,14 @@ def balanced_bounds(
 
         return largest_passing(excess, 0.0, LARGEST, guess=1.0, precision=1e-13)
 
-    pairs = list(zip(v.tolist(), r.tolist(), strict=True))
-    bounds = {pair: bound(*pair) for pair in {*pairs}}
-    return np.array([bounds[pair] for pair in pairs])
+    return for_distinct_rows(bound, v, r)
 
 
 @lru_cache(maxsize=64)
-def _flips(v: int, r: int, n: int, r_in: int) -> _Flips:
-    """Flip right guesses in an order that does not depend on how many of either kind are right.
+def _flips(v: int, r: int, n: int, r_in: int) -> tuple[Array, Array]:
+    """Logarithms, up to ε, of the main term after t flips and of the leak of each flip.
 
+    Right guesses are flipped in an order that does not depend on how many of either kind are right.
     With a right "included" and b right "left out", a + b = v, a flip of one of x right guesses of
     R of its kind costs e^ε (R - x + 1) / x. The worst a counts, at every t.
     """
@@ -88,7 +76,7 @@ def _flips(v: int, r: int, n: int, r_in: int) -> _Flips:
     while True:
         side = int(flipped[0] * sizes[1] > flipped[1] * sizes[0])  # in proportion to the sizes
         if flipped[side] >= most[side]:
-            return _Flips(np.array(main), np.array(leak))
+            return np.array(main), np.array(leak)
         x = right[side] - flipped[side]
         exposed = n - included if side else included
         leak.append(np.log(exposed) + (cost - np.log(x)).max() + _log_choose(n, included))

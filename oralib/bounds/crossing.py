@@ -26,8 +26,7 @@ def crossing_constants(line: Array, epsilon: float) -> tuple[float, float]:
     """(f, c) for guesses t = 0, 1, ..., of which at least line[t] are ever right; line[0] > 0.
 
     A walk that falls far behind is put back to where meeting the line is almost as unlikely. This
-    can only raise the chance to meet it, and makes the time of order n^1.5. It changes nothing up
-    to 50 guesses, and next to nothing above.
+    can only raise the chance to meet it, hardly does, and makes the time of order n^1.5.
     """
     q, qc = odds(epsilon)
     n = line.size - 1

@@ -9,16 +9,10 @@ from numpy.typing import ArrayLike
 from oralib import _check
 from oralib.bounds._arguments import flat_counts, float_if_single
 
-__all__ = ["epsilon_estimate", "p", "p_inv"]
-
 
 def p(epsilon: ArrayLike) -> Any:
-    """The logistic function: how often ε-randomized response tells the truth.
+    """How often ε-randomized response tells the truth: p(ε) = e^ε / (1 + e^ε).
 
-    p(ε) = e^ε / (1 + e^ε) = 1 / (1 + e^-ε), with p(-inf) = 0 and p(inf) = 1.
-
-    Examples
-    --------
     >>> round(p(1.0), 6)
     0.731059
     """
@@ -26,12 +20,8 @@ def p(epsilon: ArrayLike) -> Any:
 
 
 def p_inv(accuracy: ArrayLike) -> Any:
-    """The logit, inverse of :func:`p`: the ε at which randomized response has this accuracy.
+    """The inverse of :func:`p`, ln(a / (1 - a)): the ε at which this is the accuracy.
 
-    p_inv(a) = ln(a / (1 - a)), with p_inv(0) = -inf and p_inv(1) = inf.
-
-    Examples
-    --------
     >>> round(p_inv(0.75), 6)
     1.098612
     """
@@ -43,8 +33,6 @@ def epsilon_estimate(v: ArrayLike, r: ArrayLike) -> Any:
 
     It is inf when every guess is right, negative when most are wrong, and nan when r = 0.
 
-    Examples
-    --------
     >>> round(epsilon_estimate(75, 100), 6)
     1.098612
     """

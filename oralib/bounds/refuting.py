@@ -24,17 +24,14 @@ def right_needed(counts: Counts, epsilon: float, *, delta: float, beta: float) -
 
     Only the r and n of the counts matter, and how the audit was set up.
 
-    Examples
-    --------
     >>> right_needed(Counts(0, 120, n=1000, r_fixed=True), 2.0, delta=1e-5, beta=0.05)
     112
     """
     epsilon, r = _check.real("epsilon", epsilon, 0), counts.r
 
     def enough(v: int) -> bool:
-        return bool(
-            valid_lower_bound(like(counts, v, r, counts.n), delta=delta, beta=beta) > epsilon
-        )
+        found = like(counts, v, r, counts.n)
+        return bool(valid_lower_bound(found, delta=delta, beta=beta) > epsilon)
 
     return bisect_left(range(r + 1), True, key=enough) if enough(r) else None
 
@@ -44,8 +41,6 @@ def guesses_needed(counts: Counts, epsilon: float, *, delta: float, beta: float)
 
     There are n canaries, or as many as guesses if that is more.
 
-    Examples
-    --------
     >>> guesses_needed(Counts(0, 120, n=1000, r_fixed=True), 8.0, delta=1e-5, beta=0.05)
     8933
     """
@@ -55,9 +50,8 @@ def guesses_needed(counts: Counts, epsilon: float, *, delta: float, beta: float)
     most = limits.get(valid_rule(counts, delta), _MOST_GUESSES)
 
     def enough(r: int) -> bool:
-        return bool(
-            valid_lower_bound(like(counts, r, r, max(r, n)), delta=delta, beta=beta) > epsilon
-        )
+        found = like(counts, r, r, max(r, n))
+        return bool(valid_lower_bound(found, delta=delta, beta=beta) > epsilon)
 
     if not most or not enough(most):
         return None

@@ -11,16 +11,9 @@ all others           any                 none: it is not valid        none: it i
 ===================  ==================  ===========================  =============================
 
 All of these are for independent fair coins. If exactly half of the elements were included, there is
-a bound for a fixed number of guesses without feedback, :mod:`oralib.bounds.balanced`.
-
-(ε, δ)-DP is meant for adding or removing one element. If the claim is about replacing one record by
-another, the elements must be pairs, of which a coin includes one.
-
-Suppose that a guesser with full feedback goes through a list that was settled before its first
-guess, skipping elements as it likes. It loses nothing if the number of its guesses is fixed; if the
-number is open, a list is no protection, since the guesser may stop while it is ahead. If it also
-chooses as it goes which element comes next, the p-value is larger; whether that is necessary is not
-known.
+a bound for a fixed number of guesses without feedback, :mod:`oralib.bounds.balanced`. (ε, δ)-DP is
+meant for adding or removing one element. If the claim is about replacing one record by another, the
+elements must be pairs, of which a coin includes one.
 """
 
 from dataclasses import dataclass, fields
@@ -36,8 +29,6 @@ from oralib.bounds._arguments import flat_counts
 from oralib.bounds.anytime import free_to_stop_bounds
 from oralib.bounds.balanced import balanced_bounds
 from oralib.bounds.crossing import LARGEST_WALK
-
-__all__ = ["Counts", "valid_lower_bound", "valid_rule"]
 
 #: What :func:`valid_rule` names.
 Rule: TypeAlias = Literal[
@@ -59,13 +50,11 @@ class Counts:
         What was played.
     r_fixed : bool
         Whether the number of guesses was fixed before the audit: no more are taken, and missing
-        ones count as wrong. It says how the audit was set up: r is not fixed just because it
-        happens to be the same in all trials.
+        ones count as wrong. It is not fixed just because it happens to be the same in all trials.
     feedback : str
         What the guesser was told as it went: ``"none"``, ``"one-way"`` (the signs of elements that
-        it abstained on), ``"full"`` (the signs of all elements it has dealt with), ``"list"`` (the
-        same, but the elements and their order were settled before the first guess) or ``"all
-        others"`` (for each guess, all signs except its own).
+        it abstained on), ``"full"`` (also of those it guessed), ``"list"`` (the same, with their
+        order settled before the first guess) or ``"all others"`` (all signs but that of the guess).
     coins : str
         How the elements were chosen: ``"independent"`` fair coins, as in all games here, or
         ``"balanced"``, exactly half of them included, which makes coins depend on each other.
@@ -79,12 +68,6 @@ class Counts:
     >>> counts = Counts(75, 100, n=1000, r_fixed=True)
     >>> round(valid_lower_bound(counts, delta=1e-4), 3)
     0.695
-
-    The same if exactly half of the 1000 elements were included, and half of the guesses said so.
-
-    >>> counts = Counts(75, 100, n=1000, r_fixed=True, coins="balanced", r_in=50)
-    >>> round(valid_lower_bound(counts, delta=1e-4), 3)
-    0.528
     """
 
     v: Any
@@ -132,34 +115,19 @@ class Counts:
         with np.errstate(invalid="ignore"):
             return np.divide(self.v, self.r)
 
-    @property
-    def unsafe(self) -> bool:
-        """Whether r may depend on which guesses were right, or a guess on all other coins.
-
-        Then ``epsilon_lower_bound(v, r)`` is not a valid bound, not even for δ = 0.
-        """
-        saw_successes = self.feedback in ("full", "list")
-        return self.feedback == "all others" or (saw_successes and not self.r_fixed)
-
 
 def valid_rule(counts: Counts, delta: float = 0.0) -> Rule:
     """The rule whose bound is proved for an audit that was set up like this one.
 
-    - ``"pure"`` for δ = 0, :func:`oralib.epsilon_lower_bound`;
-    - ``"exact"`` for δ > 0 and r fixed in advance, the same with ``method="exact"``;
-    - ``"any order"`` for the same with full feedback on no list, with ``method="any order"``;
-    - ``"random r"`` for δ > 0 if the output decided r,
-      :func:`oralib.epsilon_lower_bound_random_r`;
-    - ``"anytime"`` for δ = 0 if a guesser that was told its successes decided r,
-      :func:`oralib.epsilon_lower_bound_anytime`;
-    - ``"anytime certified"`` for the same and δ > 0: it has three digits after the point, and a
-      certificate for each value that is reported;
-    - ``"balanced"`` if exactly half of the elements were included, and r was fixed in advance.
+    - ``"pure"``, ``"exact"`` and ``"any order"``: :func:`oralib.epsilon_lower_bound`, for δ > 0
+      with that method;
+    - ``"random r"``: :func:`oralib.epsilon_lower_bound_random_r`;
+    - ``"anytime"``: :func:`oralib.epsilon_lower_bound_anytime`; ``"anytime certified"`` for δ > 0,
+      with three digits after the point, and a certificate for each value that is reported;
+    - ``"balanced"``: :mod:`oralib.bounds.balanced`.
 
-    It raises a ValueError where the library has none.
+    The table above says which is for what. Where the library has none, it raises a ValueError.
 
-    Examples
-    --------
     >>> valid_rule(Counts(75, 100, n=1000), delta=1e-5)
     'random r'
     >>> valid_rule(Counts(75, 100, n=1000, feedback="full"), delta=1e-5)
@@ -205,12 +173,8 @@ def valid_lower_bound(
     delta : float
         The δ of (ε, δ)-DP, in [0, 1].
     expected : int, optional
-        How many guesses are expected if r was not fixed in advance, from a simulation or a pilot
-        run, never from the audit itself: the bound is best near that number.
-
-    See Also
-    --------
-    valid_rule : the rule that is used.
+        How many guesses are expected if r was not fixed in advance, as in
+        :func:`oralib.epsilon_lower_bound_random_r`.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from inspect import getclosurevars
-from math import ceil
+from math import ceil, sqrt
 from typing import Any
 
 from oralib._extra import needed
@@ -40,31 +40,34 @@ def checked_optimizer(optimizer: Any, way: Way) -> float:
             f"optimizer must be one that make_private returns, {names}, for canaries with "
             f"way={way!r}, got {type(optimizer).__name__}"
         )
-    if getattr(optimizer, "_audited", False):
-        raise ValueError("optimizer is audited already: attach one audit to one training")
-    optimizer._audited = True
+    audited = vars(optimizer).setdefault("_audited", set())
+    if way in audited:
+        raise ValueError(f"optimizer is audited already by canaries with way={way!r}")
+    audited.add(way)
     return float(optimizer.noise_multiplier)
 
 
-def show_gradients(optimizer: Any, canaries: Canaries, weight: Tensor) -> None:
+def show_gradients(optimizer: Any, canaries: Canaries, weights: list[Tensor]) -> None:
     """Show the noisy gradient of each step to canaries that are examples."""
     before = optimizer.step_hook
 
     def hook(stepping: Any) -> None:
         if before is not None:  # the accountant of the privacy engine
             before(stepping)
-        _observe(stepping, canaries, weight)
+        _observe(stepping, canaries, weights)
 
     optimizer.attach_step_hook(hook)
 
 
-def _observe(optimizer: Any, canaries: Canaries, weight: Tensor) -> None:
-    if weight.grad is None:
-        raise RuntimeError("the weights of the canaries have no gradient after the noise")
+def _observe(optimizer: Any, canaries: Canaries, weights: list[Tensor]) -> None:
+    """Show what the noisy gradients of one or two tensors say together, with the noise of one."""
     batch = 1.0
     if optimizer.loss_reduction == "mean":
         batch = optimizer.expected_batch_size * optimizer.accumulated_iterations
-    gradient = weight.grad.detach().double().cpu().numpy().ravel()
+    gradients = [
+        weight.grad.detach().double().flatten() for weight in weights if weight.grad is not None
+    ]
+    gradient = (sum(gradients) / sqrt(len(weights))).cpu().numpy()
     clip = float(optimizer.max_grad_norm)
     canaries.observe(canaries.step, gradient, clip=clip, batch=batch)
 
@@ -89,7 +92,7 @@ class InTheSum:
         try:
             done = self.pre_step(closure)
             if self.weight.grad is not None:
-                _observe(self.optimizer, self.canaries, self.weight)
+                _observe(self.optimizer, self.canaries, [self.weight])
         finally:
             if group and group[-1] is self.weight:
                 group.pop()
@@ -140,8 +143,12 @@ class WithCanaries(nn.Module):
         super().__init__()
         self.model, self.canaries = model, canaries
         self.included = torch.tensor(canaries.included)
-        self.coordinates = nn.Embedding(canaries.dpsgd.used_coordinates, 1)
-        nn.init.zeros_(self.coordinates.weight)
+        # In two tensors, each with half of a canary's gradient: together they are clipped to one
+        # threshold, but to more by a training that gives each tensor a threshold of its own.
+        halves = [nn.Embedding(canaries.dpsgd.used_coordinates, 1) for _ in range(2)]
+        self.coordinates = nn.ModuleList(halves)
+        for half in halves:
+            nn.init.zeros_(half.weight)
         self.push: float | None = None  # the size of a canary's gradient
         self.loss_is_mean = True  # whether the loss is a mean over the batch
 
@@ -162,7 +169,9 @@ class WithCanaries(nn.Module):
             * (included & (where >= 0))
             / (max(len(number), 1) if self.loss_is_mean else 1)
         )
-        at = self.coordinates(where.clamp(min=0).to(outputs.device))
+        first, second = self.coordinates
+        place = where.clamp(min=0).to(outputs.device)
+        at = first(place) + second(place)
         is_canary = (number >= 0).to(outputs.device)
         return _Gradients.apply(outputs, at, is_canary, size.to(outputs.device, at.dtype))
 

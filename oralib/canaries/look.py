@@ -17,6 +17,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from oralib._jit import jit
+from oralib._types import Array
 from oralib.dpsgd import DpSgd
 from oralib.scores.seen import Check
 
@@ -27,6 +29,7 @@ FEWEST = 100
 
 _SUMS = "numbers squares variance of_squares pull pull_squared weight products products_squared"
 _SUMS += " pairs"
+_NUMBER = len(_SUMS.split())
 
 
 class Look:
@@ -46,24 +49,14 @@ class Look:
 
     def __init__(self, dpsgd: DpSgd) -> None:
         self.dpsgd = dpsgd
-        self.sums = np.zeros(len(_SUMS.split()))
-        self.last = np.zeros(0)  # the errors of the step before, in standard deviations
+        self.sums = np.zeros(_NUMBER)
+        # The errors of the step before, in standard deviations.
+        self.last = np.zeros(dpsgd.used_coordinates)
 
     def add(self, y: NDArray[np.float64], ones: NDArray[np.int64]) -> None:
         """Take in a step: the gradient of each coordinate, and how many of its canaries are in."""
-        q, noise = self.dpsgd.sample_rate, self.dpsgd.sigma**2
-        of_batch = q * (1 - q) * ones
-        variance = noise + of_batch
-        error = y - q * ones
-        # The fourth moment of a normal number plus an independent binomial one, both centred.
-        fourth = 3 * noise**2 + 6 * noise * of_batch + of_batch * (1 + (3 * ones - 6) * q * (1 - q))
-        pull = ones * error / variance
-        scaled = error / np.sqrt(variance)
-        products = scaled * self.last if self.last.size else np.zeros(0)
-        self.last = scaled
-        terms = (error**2, variance, fourth - variance**2, pull, pull**2, ones * (ones / variance))
-        sums = [y.size, *(term.sum() for term in terms)]
-        self.sums += [*sums, products.sum(), (products**2).sum(), products.size]
+        first = not self.sums.any()
+        self.sums += _sums(y, ones, self.last, first, self.dpsgd.sample_rate, self.dpsgd.sigma**2)
 
     def checks(self) -> tuple[Check, ...]:
         """How the gradients look beside what was stated."""
@@ -90,3 +83,31 @@ class Look:
             z, error = got["products"] / error, error / got["pairs"]
             checks.append(Check("steps", got["products"] / got["pairs"], error, z))
         return tuple(checks)
+
+
+@jit
+def _sums(y: Array, ones: Array, last: Array, first: bool, q: float, noise: float) -> Array:
+    """What a step adds to the sums; its errors are written to ``last``."""
+    sums = np.zeros(_NUMBER)
+    for j in range(y.size):
+        m = ones[j]
+        of_batch = q * (1 - q) * m
+        variance = noise + of_batch
+        error = y[j] - q * m
+        # The fourth moment of a normal number plus an independent binomial one, both centred.
+        fourth = 3 * noise**2 + 6 * noise * of_batch + of_batch * (1 + (3 * m - 6) * q * (1 - q))
+        pull, scaled = m * error / variance, error / np.sqrt(variance)
+        product = scaled * last[j]
+        last[j] = scaled
+        sums[1] += error**2
+        sums[2] += variance
+        sums[3] += fourth - variance**2
+        sums[4] += pull
+        sums[5] += pull**2
+        sums[6] += m * m / variance
+        if not first:
+            sums[7] += product
+            sums[8] += product**2
+    sums[0] = y.size
+    sums[9] = 0 if first else y.size
+    return sums

@@ -128,6 +128,7 @@ class Canaries:
         self.seed, self.public_seed = _check.seed(seed), _check.seed(public_seed, "public_seed")
         _check.one_of("way", way, WAYS)
         self.way: Way = way
+        _check.instance("software", software, str, "'JAX 0.10'")
         self.software = software
         coins = stream(self.seed, "canaries", "coins").random(dpsgd.n) < 0.5
         self.included = _check.read_only(coins)
@@ -179,7 +180,7 @@ class Canaries:
             Which canaries are in the batch, if they are examples of your training; those left out
             by their coins add 0. By default they are sampled here, at the stated rate.
         """
-        if step >= self.dpsgd.steps == self.step:
+        if self._now(step) >= self.dpsgd.steps:
             return np.zeros(self.dpsgd.used_coordinates)
         rows = self._rows_of(step)
         who, _, coin = self._active
@@ -217,8 +218,7 @@ class Canaries:
                 f"gradient must have a number for each of {dpsgd.used_coordinates} coordinates, "
                 f"got shape {y.shape}"
             )
-        if step >= dpsgd.steps <= self.step:
-            self._now(step)
+        if self._now(step) >= dpsgd.steps:
             if step == dpsgd.steps:
                 warn(
                     f"step {step + 1} of {dpsgd.steps} planned ones: more steps than claimed break "

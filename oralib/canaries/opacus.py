@@ -29,10 +29,15 @@ examples would. Four lines are new, four change, and your own ``DataLoader`` is 
 
 The canaries get weights of their own, which are added to your model and used by nothing else. Your
 data come first, then the canaries as further examples, which Opacus's sampler draws like all
-others. The gradient of an included canary is three clipping thresholds on its weight and 0
-elsewhere, whatever the loss is, so that Opacus clips it to one. The gradient of any other canary is
-0; it stays in the data, so that the number of examples does not depend on the coins. Nothing inside
-Opacus is changed. Ghost clipping and clipping by layers are not supported in this way.
+others. The gradient of an included canary is three clipping thresholds on each of two weights, in
+two tensors, and 0 elsewhere, whatever the loss is, so that Opacus clips it to one threshold in all.
+The gradient of any other canary is 0; it stays in the data, so that the number of examples does not
+depend on the coins. Nothing inside Opacus is changed. Ghost clipping and clipping by layers are not
+supported in this way.
+
+**Probes.** Both ways can audit one training. Canaries in the sum give the bound, for nothing; about
+200 as examples (``oralib plan --way examples --canaries 200 --d 2``) give no bound to speak of, but
+their mean gradient shows whether sampling and clipping are as stated, at hardly a cost.
 
 The training must have as many steps as the plan. Any optimizer will do, since the audit reads noisy
 gradients, not weights.
@@ -181,7 +186,8 @@ class OpacusAudit:
         self._expect(sigma)
         inner.push = SIZE * float(optimizer.max_grad_norm)
         inner.loss_is_mean = optimizer.loss_reduction == "mean"
-        _torch.show_gradients(optimizer, self.canaries, inner.coordinates.weight)
+        weights = [half.weight for half in inner.coordinates]
+        _torch.show_gradients(optimizer, self.canaries, weights)
 
     def _expect(self, sigma: float) -> None:
         """Let the canaries expect the noise that the optimizer states, if it fits the claim."""

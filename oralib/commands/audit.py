@@ -5,15 +5,18 @@ import json
 import os
 import sys
 import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from oralib import AuditPlan, ScoreAudit, __version__, audit_guesses, audit_scores
+from oralib import __version__, audit_guesses, audit_scores
 from oralib._text import rounded_down
 from oralib._types import ADJACENCIES, COINS, SIDES
 from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
 from oralib.commands.common import Commands, path, sign_of_life
+from oralib.planning.file import load_plan
+from oralib.scores import ScoreAudit
 from oralib.scores.columns import ScoreFile
 from oralib.scores.page import page
 
@@ -31,8 +34,8 @@ def add(commands: Commands) -> None:
         "columns score and included, or guess and truth, and an optional column id. The exit "
         "status is 0 if --claim is not refuted (or not given), 1 if it is refuted, 2 if the audit "
         "cannot be made or is not valid, 3 if the audit cannot test the claim because no outcome "
-        "would have refuted it, and 4 if the claim is not refuted but the training looks unlike the "
-        "stated one to oralib's own canaries.",
+        "would have refuted it, and 4 if the claim is not refuted but the training looks unlike "
+        "the stated one to oralib's own canaries.",
         epilog="A separate fair coin must have decided whether each canary was included; if "
         "exactly half of them were included by arrangement, say --coins balanced. Coins are 1 or "
         "0, true or false, yes or no, or 1 or -1. A high score says that the canary seems to have "
@@ -84,8 +87,9 @@ def add(commands: Commands) -> None:
         "--guesses",
     )
     option("--json", action="store_true", help="print the result as JSON")
-    folder = "a new folder for report.html, report.txt, report.json and figure.png"
+    folder = "a new folder for report.html, report.txt, report.json, figure.png and the plan"
     option("--out", type=path, metavar="DIR", help=folder)
+    option("--title", help="which training it was, for the report")
     seed = "seed of the split and of the order of equal scores, by default 0"
     option("--seed", type=int, help=seed)
     parser.set_defaults(command=run)
@@ -117,7 +121,9 @@ def run(chosen: argparse.Namespace) -> int:
         most, best = max(audit.grid, default=audit.r), rounded_down(audit.best_bound)
         only = f"warning: even {most:,} right of {most:,} guesses would only show {best}"
         print(f"{only}, so this audit cannot test a claim of ε = {audit.claim:g}", file=sys.stderr)
-    source = {"file": str(chosen.file), "sha256": file.digest, "oralib": __version__}
+    source = {} if chosen.title is None else {"title": chosen.title}
+    source |= {"audited": f"{datetime.now(UTC):%Y-%m-%d}, by oralib {__version__}"}
+    source |= {"file": str(chosen.file), "sha256": file.digest}
     assumed = None if chosen.assume is None else _bound_assuming(file, audit, chosen)
     result = {**source, "assumed": assumed, **audit.as_dict()}
     report, text = audit.report(), json.dumps(result, indent=2, allow_nan=False)
@@ -130,6 +136,8 @@ def run(chosen: argparse.Namespace) -> int:
         }
         if picture is not None:
             files["figure.png"] = picture
+        if chosen.plan is not None:
+            files["plan.json"] = chosen.plan.read_bytes()
         chosen.out.parent.mkdir(parents=True, exist_ok=True)
         # The folder appears when it is complete: on a full disk there is none.
         with TemporaryDirectory(prefix=".report-", dir=chosen.out.parent) as hidden:
@@ -161,9 +169,10 @@ def _audit_by_plan(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
     if file.kind != "score":
         raise ValueError(f"--plan is for scores, and {chosen.file} has guesses")
     try:
-        return AuditPlan.load(chosen.plan).audit(file.values, file.coins, file.seen)
+        audit: ScoreAudit = load_plan(chosen.plan).audit(file.values, file.coins, file.seen)
     except ValueError as error:
         raise ValueError(f"--plan {chosen.plan}: {error}") from None
+    return audit
 
 
 def _audit(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:

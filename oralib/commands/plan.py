@@ -5,7 +5,9 @@ import sys
 
 from oralib._types import AIMS, WAYS
 from oralib.commands.common import Commands, path
-from oralib.planning import plan_audit, plan_black_box
+from oralib.planning import plan_audit, plan_black_box, plans_by_price
+from oralib.planning.price import price_table
+from oralib.planning.refute import NoRefutationError
 
 
 def add(commands: Commands) -> None:
@@ -23,7 +25,7 @@ def add(commands: Commands) -> None:
         "--d",
         type=int,
         help="coordinates for the canaries: weights that you add to the model for them, not the "
-        "size of your model; --aim refute finds it itself",
+        "size of your model; by default as many as are of use",
     )
     option("--steps", type=int, help="the number of steps")
     rate = "the probability that an element is in a batch"
@@ -33,8 +35,15 @@ def add(commands: Commands) -> None:
         "--canaries",
         type=int,
         metavar="N",
-        help="use at most this many canaries, by default 150 d but at most a million; each "
-        "is one more example in your training and slows it down",
+        help="use at most this many canaries, by default 150 d but at most a million; as examples "
+        "(--way examples) they make the training longer",
+    )
+    option(
+        "--examples",
+        type=int,
+        metavar="N",
+        help="how many examples your training has: also print what 0 to 50%% more computation "
+        "would show, in both ways",
     )
     option(
         "--sigma",
@@ -77,10 +86,13 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.black_box:
         if chosen.epsilon is None:
             raise ValueError("--epsilon must be given with --black-box")
-        if chosen.out is not None:
-            raise ValueError("--out must be left out with --black-box: its plan is the command")
+        if chosen.examples is not None:
+            raise ValueError("--examples must be left out with --black-box, which costs nothing")
         n = 500 if chosen.canaries is None else chosen.canaries
-        print(plan_black_box(chosen.epsilon, chosen.delta, n, beta=chosen.beta))
+        black_box = plan_black_box(chosen.epsilon, chosen.delta, n, beta=chosen.beta)
+        if chosen.out is not None:
+            black_box.save(chosen.out)
+        print(black_box)
         return 0
     if chosen.steps is None or chosen.sample_rate is None:
         raise ValueError("--steps and --sample-rate must be given, unless with --black-box")
@@ -90,10 +102,18 @@ def run(chosen: argparse.Namespace) -> int:
         file=sys.stderr,
         flush=True,
     )
-    skipped = ("command", "out", "black_box")
+    skipped = ("command", "out", "black_box", "examples")
     options = {name: value for name, value in vars(chosen).items() if name not in skipped}
-    plan = plan_audit(**options)
+    try:
+        plan = plan_audit(**options)
+    except NoRefutationError as error:
+        raise ValueError(f"--{error}") from None
     if chosen.out is not None:
         plan.save(chosen.out)
-    print(plan)
+    print(plan.text(chosen.examples))
+    if chosen.examples is not None:
+        for name in ("aim", "way", "canaries", "trials"):
+            options.pop(name)
+        print(f"\nWhat more computation shows, with {chosen.examples:,} examples of your own:\n")
+        print(price_table(plans_by_price(chosen.examples, **options)))
     return 0

@@ -2,20 +2,10 @@
 
 Each of the n elements is a gradient that is zero except on one coordinate. The auditor's coins
 decide which elements are included, the model trains on them alone, and the auditor sees all its
-weights. With n <= d every element has its own coordinate; with n > d each coordinate has n / d
-elements.
+weights. With n <= d every element has its own coordinate; with n > d each coordinate has n / d.
 
-Simulated audits, as in the paper and beyond it. All take the training run ``dpsgd`` and play
-``trials`` independent audits with the random numbers of ``seed``; the number of ``guesses`` is
-fixed in advance:
-
-- :mod:`~oralib.dpsgd.setting`: what is trained, and which canaries are dropped;
-- :mod:`~oralib.dpsgd.training`: the training step by step;
-- :mod:`~oralib.dpsgd.sums`: the same audit, but drawing only what its guesser looks at;
-- :mod:`~oralib.dpsgd.single_step`: one full-batch step, with and without feedback;
-- :mod:`~oralib.dpsgd.likelihood`: the most likely guess, from the sum or from all steps;
-- :mod:`~oralib.dpsgd.hopping`: canaries that change their coordinates, or are dropped;
-- :mod:`~oralib.dpsgd.prediction`: how many of its guesses are right, without a simulation.
+All simulated audits take the training run ``dpsgd`` and play ``trials`` independent audits with the
+random numbers of ``seed``; the number of ``guesses`` is fixed in advance.
 """
 
 from oralib.dpsgd.hopping import simulate_hopping

@@ -1,19 +1,13 @@
 """Canaries that hop from coordinate to coordinate, and are dropped when they look undecided.
 
-A canary that stays on one coordinate meets the same neighbours in every step, and their gradients
-add up: the variance that they add to its sum grows like T². A canary that hops, to a coordinate
-that is drawn afresh and published in each step, meets others nearly every time. What is left is the
-randomness of their coins and batches in that step, which grows like T.
+A canary that stays on one coordinate meets the same neighbours in every step, and the variance that
+they add to its sum grows like T². A canary that hops, to a coordinate that is drawn afresh and
+published in each step, meets others nearly every time, and the variance grows like T.
 
-Dropping. A canary that looks undecided gets a zero gradient from then on, and no longer disturbs
-the others. Crowding. Undecided canaries share their coordinates with many, promising ones with few.
-
-Why the bounds stay valid: in each step every gradient has norm at most 1, whatever the earlier
-outputs were. Placing, crowding and dropping are functions of those outputs and of public random
-numbers (never of coins), just as gradients of a real training are functions of its weights. So each
-step is the same subsampled Gaussian mechanism given the past, and the accountant's (ε, δ), which
-covers adaptive composition, holds for the whole sequence of outputs. All guesses are made from it
-at the end: this is one-run auditing without feedback, with a number of guesses fixed in advance.
+Dropping: a canary that looks undecided gets a zero gradient from then on. Crowding: undecided
+canaries share their coordinates with many, promising ones with few. All this is a function of
+earlier outputs and public random numbers, never of coins, so that the bounds stay valid; the
+chapter *How much can one run show?* has the proof.
 """
 
 from collections.abc import Sequence
@@ -41,8 +35,7 @@ def simulate_hopping(
     """Audit DP-SGD with canaries that hop, guessing those with scores farthest from 0.
 
     The score of a canary is the sum over the steps of the log-likelihood ratio of its coordinate's
-    noisy gradient, with it and without it, where each of the others is in the batch with
-    probability sample_rate / 2.
+    noisy gradient, with it and without it.
 
     Parameters
     ----------
@@ -72,8 +65,7 @@ def hopping_counts(
 ) -> list[Counts]:
     """Like :func:`simulate_hopping`, for several numbers of guesses, the largest first.
 
-    All are made in the same training runs. ``norm`` is that of a canary's gradient; it is above 1
-    if gradients are not clipped.
+    ``norm`` is that of a canary's gradient; it is above 1 if gradients are not clipped.
     """
     plan = _tables(dpsgd, dropping, norm)
     most = int(plan.loads[-1] @ plan.widths)
@@ -82,10 +74,9 @@ def hopping_counts(
 
 
 class _Tables(NamedTuple):
-    """What every trial of an audit shares.
+    """What every trial shares: ``table[t, b]`` is the row of ``values`` for step t and band b.
 
-    The table of the log-likelihood ratio in step t and band b is row ``table[t, b]`` of ``values``;
-    it begins at the same entry of ``low``, with the same entry of ``step`` between its points.
+    It has the log-likelihood ratios at points that begin at ``low`` and are ``step`` apart.
     """
 
     n: int
@@ -136,14 +127,10 @@ class _Active(NamedTuple):
 def _hop(plan: _Tables, rng: Generator) -> _Active:
     """Simulate one training run: those who are active in the end.
 
-    Toss the coins. Then in each step
-
-    1. sort the active canaries by the size of their scores, and drop those that the schedule no
-       longer wants;
-    2. let the remaining ones take places, band by band: within a band they lie in rows as wide as
-       the band has coordinates, and each row is turned by a random amount, so that each coordinate
-       of a band has one canary of each of its rows;
-    3. draw batches and noise, and add to each score what its coordinate shows.
+    Toss the coins. Then in each step sort the active canaries by the size of their scores, and drop
+    those that the schedule no longer wants. The others take places, band by band: within a band
+    they lie in rows as wide as the band has coordinates, and each row is turned by a random amount.
+    Draw batches and noise, and add to each score what its coordinate shows.
     """
     n, loads, widths = plan.n, plan.loads, plan.widths
     canaries = _Active(np.zeros(n), np.empty(n, dtype=np.bool_))
@@ -175,10 +162,7 @@ def _hop(plan: _Tables, rng: Generator) -> _Active:
 def _line_up(
     coin: Array, load: Array, widths: Array, row: Array, column: Array, first: Array
 ) -> None:
-    """Write down the rows and columns of the included canaries, band by band.
-
-    Those of band b begin at ``first[b]``.
-    """
+    """Write down the rows and columns of the included canaries; those of band b from first[b]."""
     place = ones = 0
     for band in range(widths.size):
         for i in range(load[band]):
@@ -195,9 +179,7 @@ def _step(
 ) -> None:
     """Simulate one step on the coordinates of a band, and add what it shows to the scores.
 
-    Turn each row; add the norm of a gradient to the coordinate of each canary in the batch; add
-    noise; and look up the log-likelihood ratio of each coordinate. ``row`` and ``column`` are those
-    of the included canaries: only they can be in a batch.
+    ``row`` and ``column`` are those of the included canaries: only they can be in a batch.
     """
     low, step, values = plan.low[table], plan.step[table], plan.values[table]
     rows = score.size // width
@@ -224,10 +206,7 @@ _KEYS, _KEYS_PER_UNIT = 8192, 1024.0
 
 @jit
 def _sort(active: int, wanted: int, canaries: _Active, spare: _Active) -> None:
-    """Sort the active canaries by the size of their scores, and drop those beyond ``wanted``.
-
-    A counting sort, which keeps the order of equal ones; ``spare`` is room to work in.
-    """
+    """A counting sort by the size of scores, which drops those beyond ``wanted``."""
     place = np.zeros(_KEYS + 1, dtype=np.int64)
     for i in range(active):
         place[_key(canaries.score[i]) + 1] += 1

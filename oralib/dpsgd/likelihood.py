@@ -6,18 +6,17 @@ for one canary the posterior mean of m / s. From the sum,
     y = N + σ √T Z,   N ~ Bin(m T, sample rate),
 
 and from the T steps, each y_t = Bin(m, sample rate) + σ Z: the likelihoods multiply. The steps
-contain the sum, so they say at least as much; how much more depends on the noise.
+contain the sum, so they say at least as much.
 
-With one-way feedback the guesser is shown the coins of elements on which it abstains, and its
-beliefs about the others on that coordinate sharpen. It is shown the least promising element, again
-and again, until only k are left, and guesses those.
+With one-way feedback the guesser is shown the coin of the least promising element, again and again,
+until only k are left, and guesses those.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import heapify, heappop, heapreplace
 from math import lgamma, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -51,8 +50,7 @@ def simulate_likelihood(
     sees : str
         Whether the guesser looks at the ``"sum"`` of the noisy gradients or at all ``"steps"``.
     feedback : str
-        ``"none"``, or ``"one-way"``: it is shown the coins of elements on which it abstains, the
-        least promising first, until as many are left as there are guesses.
+        ``"none"``, or ``"one-way"``: it is shown the coins of elements on which it abstains.
 
     Examples
     --------
@@ -64,8 +62,8 @@ def simulate_likelihood(
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     _check.one_of("sees", sees, VIEWS)
     _check.one_of("feedback", feedback, ("none", "one-way"))
-    how: dict[str, Any] = {"sees": sees, "feedback": feedback, "trials": trials, "seed": seed}
-    return likelihood_counts(dpsgd, [guesses], **how)[0]
+    play = partial(likelihood_counts, dpsgd, [guesses], trials=trials, seed=seed)
+    return play(sees=sees, feedback=feedback)[0]
 
 
 def likelihood_counts(
@@ -82,8 +80,8 @@ def likelihood_counts(
         return _audit_block(size, d, draws, rounds, rate, noise, tables, ks, one_way, rng)
 
     game = f"{'one-way' if one_way else 'one-run'} DP-SGD, likelihood"
-    most = dpsgd.n
-    return play_audits(game, block, dpsgd, guesses, most, trials, seed, sees, feedback=feedback)
+    how = dpsgd.n, trials, seed, sees
+    return play_audits(game, block, dpsgd, guesses, *how, feedback=feedback)
 
 
 class LikelihoodTables(NamedTuple):
@@ -137,27 +135,21 @@ def _audit_block(
 ) -> Array:
     """Right guesses in each of several audits, a column for each number of guesses.
 
-    In each audit, for each coordinate
-
-    1. toss the coins of its elements;
-    2. in each round draw how many of them are in the batch, add noise, and add up what this noisy
-       gradient says about the number of included elements.
-
-    Then guess the elements whose coins are best known.
+    In each, toss the coins of all elements; in each round and for each coordinate draw how many are
+    in the batch, and add noise. Then guess the elements whose coins are best known from that.
     """
     s = tables.values.shape[0] - 1
     v = np.empty((trials, ks.size), dtype=np.int64)
     coins = np.empty((d, s), dtype=np.bool_)
-    likelihood = np.empty((d, s + 1))
+    y = np.empty((rounds, d))
     for trial in range(trials):
-        likelihood[:] = 0
         for j in range(d):
             for i in range(s):
                 coins[j, i] = rng.random() < 0.5
             ones = coins[j].sum()
-            for _ in range(rounds):
-                y = rng.binomial(ones * draws, sample_rate) + noise * rng.standard_normal()
-                _weigh(likelihood[j], tables, y)
+            for t in range(rounds):
+                y[t, j] = rng.binomial(ones * draws, sample_rate) + noise * rng.standard_normal()
+        likelihood = log_likelihoods(y, tables)
         belief = beliefs(likelihood, tables.factorials)
         if one_way:
             v[trial] = _right_after_feedback(likelihood, coins, belief, ks, tables.factorials)
@@ -167,19 +159,12 @@ def _audit_block(
 
 
 @jit
-def _weigh(likelihood: Array, tables: LikelihoodTables, y: float) -> None:
-    """Add what a noisy gradient says about each number of included elements."""
-    for m in range(likelihood.size):
-        likelihood[m] += interpolate(tables.values[m], tables.low, tables.step, y)
-
-
-@jit
 def log_likelihoods(y: Array, tables: LikelihoodTables) -> Array:
     """What noisy gradients say about the number of included elements, a row for each coordinate."""
     likelihood = np.zeros((y.shape[1], tables.values.shape[0]))
-    for t in range(y.shape[0]):
-        for j in range(y.shape[1]):
-            _weigh(likelihood[j], tables, y[t, j])
+    for j, m in np.ndindex(likelihood.shape):
+        for t in range(y.shape[0]):
+            likelihood[j, m] += interpolate(tables.values[m], tables.low, tables.step, y[t, j])
     return likelihood
 
 
@@ -195,22 +180,17 @@ def beliefs(likelihood: Array, factorials: Array) -> Array:
 @jit
 def log_odds(likelihood: Array, unknown: int, seen: int, factorials: Array) -> float:
     """The log-odds that an element is included, ``unknown`` of s left and ``seen`` ones shown."""
-    top = -np.inf
-    for m in range(unknown + 1):
-        top = max(top, likelihood[seen + m] - factorials[m] - factorials[unknown - m])
-    included = excluded = 0.0
-    for m in range(unknown + 1):
-        weight = np.exp(likelihood[seen + m] - factorials[m] - factorials[unknown - m] - top)
-        included += m * weight
-        excluded += (unknown - m) * weight
+    m = np.arange(unknown + 1)
+    level = likelihood[seen : seen + m.size] - factorials[m] - factorials[unknown - m]
+    weight = np.exp(level - level.max())
+    included, excluded = (m * weight).sum(), ((unknown - m) * weight).sum()
     if included > 0 and excluded > 0:
         return np.log(included) - np.log(excluded)
     # Beyond the range of the exponential: both sums by their logarithms.
     included = excluded = -np.inf
-    for m in range(unknown + 1):
-        level = likelihood[seen + m] - factorials[m] - factorials[unknown - m]
-        included = np.logaddexp(included, level + np.log(m))
-        excluded = np.logaddexp(excluded, level + np.log(unknown - m))
+    for i in range(m.size):
+        included = np.logaddexp(included, level[i] + np.log(i))
+        excluded = np.logaddexp(excluded, level[i] + np.log(unknown - i))
     return included - excluded
 
 

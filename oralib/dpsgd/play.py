@@ -25,11 +25,10 @@ def play_audits(
     *key: object,
     feedback: Feedback = "none",
 ) -> list[Counts]:
-    """Counts of a game with a fixed number of guesses, for each of several such numbers.
+    """Counts of a game with a fixed number of guesses, for each of several falling numbers.
 
     ``block(ks, size, rng)`` plays ``size`` training runs and counts the right guesses: a row for
-    each run and a column for each number of guesses. These must fall, from ``most`` at most. The
-    random numbers also depend on ``key``.
+    each run and a column for each number of guesses. The random numbers also depend on ``key``.
     """
     ks = _check.integers("guesses", guesses, 1)
     if ks.ndim != 1 or not ks.size or (np.diff(ks) >= 0).any():
@@ -37,14 +36,10 @@ def play_audits(
     if ks[0] > most:
         raise ValueError(f"guesses must lie in [1, {most}], got guesses={ks[0]}")
     numbers = ks.tolist()
-
-    def rows(size: int, rng: Generator) -> tuple[NDArray[np.int64]]:
-        return (block(ks, size, rng),)
-
-    (v,) = play(rows, trials, seed, game, dpsgd, *numbers, *key)
+    rows = play(lambda *task: (block(ks, *task),), trials, seed, game, dpsgd, *numbers, *key)[0]
     return [
-        Counts(v[:, i], np.full(len(v), k), dpsgd.n, game, r_fixed=True, feedback=feedback)
-        for i, k in enumerate(numbers)
+        Counts(v, np.full(v.size, k), dpsgd.n, game, r_fixed=True, feedback=feedback)
+        for v, k in zip(rows.T, numbers, strict=True)
     ]
 
 

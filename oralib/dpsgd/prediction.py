@@ -1,11 +1,10 @@
 """What an audit with hopping canaries will show, predicted without simulating it.
 
-A heuristic, for planning only: no bound rests on it. With many canaries the score of each one is
-nearly a Brownian motion, whose speed is the information in a step: the divergence between the laws
-of its coordinate with and without it (the sum of both Kullback-Leibler divergences). So the sizes
-of all scores are a density that spreads from 0, faster where coordinates are less crowded. The
-prediction follows this density from step to step through dropping and crowding, and reads off how
-often the k largest scores are right.
+A heuristic, for planning only: no bound rests on it. With many canaries each score is nearly a
+Brownian motion, whose speed is the information in a step, the sum of both divergences between the
+laws of its coordinate with and without it. So the sizes of all scores are a density that spreads
+from 0, faster where coordinates are less crowded. The prediction follows it from step to step
+through dropping and crowding, and reads off how often the k largest scores are right.
 """
 
 from functools import lru_cache
@@ -24,8 +23,6 @@ def predicted_accuracy(
 ) -> NDArray[np.float64]:
     """The expected share of right guesses of :func:`oralib.simulate_hopping`, for several k.
 
-    Examples
-    --------
     >>> predicted_accuracy(DpSgd(n=16_000, sigma=2.4224), np.array([300])).round(2).tolist()
     [0.75]
     """

@@ -80,9 +80,9 @@ def ratio_table(
 ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]]:
     """What the noisy gradient of a coordinate says about one of its ``load`` canaries.
 
-    The first point of the table and its step, the log-likelihood ratios, included against
-    excluded, and the log-densities of the gradient without the canary, up to a constant. Each of
-    the others is in the batch with probability sample_rate / 2.
+    The first point of the table and its step, the log-likelihood ratios, included against excluded,
+    and the log-densities without the canary, up to a constant. Each of the others is in the batch
+    with probability sample_rate / 2.
     """
     mean = (load - 1) * sample_rate / 2
     reach = 8 * sqrt(sigma**2 + mean) + 1
@@ -119,4 +119,7 @@ def log_ratios(
 
 @jit
 def _interpolate_all(values: Array, low: float, step: float, y: Array) -> Array:
-    return np.array([interpolate(values, low, step, each) for each in y])
+    shown = np.empty(y.size)
+    for i in range(y.size):
+        shown[i] = interpolate(values, low, step, y[i])
+    return shown

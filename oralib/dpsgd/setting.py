@@ -1,7 +1,7 @@
 """What is trained: a run of DP-SGD on Dirac canaries, and which of them it drops on its way."""
 
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,8 @@ from oralib.accounting import SIGMA_RANGE, noise_multiplier
 
 #: Coordinates are crowded in this many bands of equal width.
 BANDS = 10
-
 #: Canaries are dropped at most this many times; in a longer training not after every step.
 STAGES = 1000
-
 #: The loads of all steps must fit into memory.
 MOST_STEPS = 10**6
 
@@ -23,9 +21,8 @@ MOST_STEPS = 10**6
 class DpSgd:
     """A training run of DP-SGD on n Dirac canaries in d dimensions.
 
-    In each step every included element is in the batch with probability q; the sum of their clipped
-    gradients, of norm 1 in units of the clipping threshold, gets normal noise with standard
-    deviation σ in each coordinate. Element i has its gradient on coordinate i % d.
+    In each step the sum of the gradients in the batch, of norm 1 in units of the clipping
+    threshold, gets normal noise in each coordinate. Element i has its gradient on coordinate i % d.
 
     Attributes
     ----------
@@ -64,25 +61,16 @@ class DpSgd:
 
     @classmethod
     def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n: int,
-        d: int = 1000,
-        steps: int = 100,
-        sample_rate: float = 0.1,
-        accountant: str = "rdp",
+        cls, epsilon: float, delta: float, *, accountant: str = "rdp", **setting: Any
     ) -> Self:
         """A training run with the noise of an (ε, δ) claim, by :func:`oralib.noise_multiplier`.
 
-        Examples
-        --------
         >>> DpSgd.calibrated(2.0, 1e-5, n=4000)
         DpSgd(n=4000, d=1000, steps=100, sample_rate=0.1, sigma=2.422402)
         """
-        sigma = noise_multiplier(epsilon, delta, steps, sample_rate, accountant=accountant)
-        return cls(n, d, steps, sample_rate, sigma=sigma)
+        run = cls(**setting, sigma=1.0)
+        noise = noise_multiplier(epsilon, delta, run.steps, run.sample_rate, accountant=accountant)
+        return replace(run, sigma=noise)
 
     @property
     def per_coordinate(self) -> int:
@@ -99,8 +87,6 @@ class DpSgd:
 class Dropping:
     """How the number of active canaries falls, and how unevenly they share the coordinates.
 
-    Loads are whole numbers of at least 1, so the targets are met only roughly.
-
     Attributes
     ----------
     final : float
@@ -112,8 +98,8 @@ class Dropping:
         above 1 it falls slowly at first.
     crowding : pair of float
         The target ratio between the most and the least crowded coordinates, early and at the end,
-        each at least 1; in between it changes geometrically, whatever the bend is. The most
-        promising canaries, by the size of their scores, have the least crowded coordinates.
+        each at least 1; in between it changes geometrically. The most promising canaries, by the
+        size of their scores, have the least crowded coordinates.
 
     Examples
     --------
@@ -143,8 +129,7 @@ class Dropping:
     def loads(self, dpsgd: DpSgd) -> NDArray[np.int64]:
         """How many canaries share a coordinate: a row for each step, a column for each band.
 
-        The first band is that of the most promising ones. All loads are equal in the first step,
-        before anything is known, and stay the same in each stage of a training run.
+        The first band is that of the most promising ones; in the first step all loads are equal.
         """
         return loads_and_widths(dpsgd, self)[0]
 

@@ -1,6 +1,5 @@
 """The guesser with a threshold on one full-batch step, with or without feedback (Section 6.3)."""
 
-from functools import lru_cache
 from math import inf
 
 import numpy as np
@@ -39,8 +38,8 @@ def simulate_single_step(
         The threshold on the distributional privacy loss, in [1e-6, 1000].
     feedback : str
         What the guesser learns as it goes through the elements of a coordinate: nothing
-        (``"none"``, one-run auditing without feedback), the coins of the elements on which it
-        abstained (``"one-way"``), or all coins (``"full"``, the paper's adaptive auditing).
+        (``"none"``), the coins of the elements on which it abstained (``"one-way"``), or all coins
+        (``"full"``, the paper's adaptive auditing).
     guesses : int or None
         With feedback, a number of guesses fixed in advance, as in :func:`oralib.adaptive`.
 
@@ -52,52 +51,40 @@ def simulate_single_step(
     True
     """
     _check.one_of("feedback", feedback, PLAYED)
-    tau = _checked_tau(dpsgd, tau)
+    distances = guess_distances(dpsgd, tau, last=feedback == "none")
     fixed, most = guesses is not None, check_number(guesses, dpsgd.n)
     if fixed and feedback == "none":
         raise ValueError(f"guesses needs feedback, got {guesses=} and feedback='none'")
-    s, d, sigma = dpsgd.per_coordinate, dpsgd.used_coordinates, dpsgd.sigma
-    distances = _guess_distances(s, sigma, tau, last=feedback == "none")
+    shown = feedback != "none", feedback == "full"
 
     def block(size: int, rng: Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        if feedback == "none":
-            return _block_without_feedback(size, d, s, sigma, distances[-1], rng)
-        v, r = _feedback_block(size, d, sigma, distances, feedback == "full", most, rng)
+        coordinates = dpsgd.used_coordinates, dpsgd.sigma, distances
+        v, r = _audit_block(size, *coordinates, *shown, most, rng)
         return v, np.full_like(r, most) if fixed else r
 
     rules = "one-run" if feedback == "none" else f"{adaptive_game(feedback, guesses)},"
-    game, key = f"{rules} DP-SGD", (tau, most) if fixed else (tau,)
+    game, key = f"{rules} DP-SGD", (float(tau), most) if fixed else (float(tau),)
     v, r = play(block, trials, seed, game, dpsgd, *key)
     if feedback == "full" and fixed:
         feedback = "list"  # the elements come in a fixed order
     return Counts(v, r, dpsgd.n, game, r_fixed=fixed, feedback=feedback)
 
 
-def guess_distance(dpsgd: DpSgd, tau: float) -> float:
-    """How far a noisy count must be from its mean for a guess without feedback."""
-    tau = _checked_tau(dpsgd, tau)
-    return float(_guess_distances(dpsgd.per_coordinate, dpsgd.sigma, tau, last=True)[-1])
+def guess_distances(dpsgd: DpSgd, tau: float, *, last: bool = False) -> NDArray[np.float64]:
+    """For u = 0, ..., s unknown elements, how far their noisy count must be from its mean u/2.
 
-
-def _checked_tau(dpsgd: DpSgd, tau: float) -> float:
+    The loss is an odd and monotone function of that distance, so |loss| >= tau there and beyond.
+    With ``last`` only the entry of u = s is computed.
+    """
     _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
     if dpsgd.steps != 1 or dpsgd.sample_rate != 1:
         raise ValueError(
             "dpsgd must be a single full-batch step, with steps=1 and sample_rate=1, "
             f"got steps={dpsgd.steps} and sample_rate={dpsgd.sample_rate}"
         )
-    return _check.real("tau", tau, 1e-6, 1e3)
-
-
-@lru_cache(maxsize=64)
-def _guess_distances(s: int, sigma: float, tau: float, last: bool = False) -> NDArray[np.float64]:
-    """For u = 0, ..., s unknown elements, how far their noisy count must be from its mean u/2.
-
-    The loss is an odd and monotone function of that distance, so |loss| >= tau there and beyond.
-    With ``last`` only the entry of u = s is computed.
-    """
+    tau, s = _check.real("tau", tau, 1e-6, 1e3), dpsgd.per_coordinate
     goal = tau - ROUNDING * max(1.0, tau)  # as ThresholdGuesser
-    return np.asarray(_distances(s if last else 1, s, sigma, goal))
+    return np.asarray(_distances(s if last else 1, s, dpsgd.sigma, goal))
 
 
 @jit
@@ -130,36 +117,21 @@ def _loss_at(x: float, log_weight: Array, sigma: float) -> float:
 
 
 @jit
-def _block_without_feedback(
-    trials: int, d: int, s: int, sigma: float, distance: float, rng: Generator
+def _audit_block(
+    trials: int,
+    d: int,
+    sigma: float,
+    distances: Array,
+    shows_abstained: bool,
+    shows_guessed: bool,
+    most: int,
+    rng: Generator,
 ) -> tuple[Array, Array]:
-    """Right guesses and guesses in each of several audits without feedback.
-
-    For each coordinate toss the coins of its elements and add noise to their sum. If this noisy
-    count is at least ``distance`` away from s/2, guess all elements of the coordinate, towards the
-    side on which it lies.
-    """
-    v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
-    for trial in range(trials):
-        for _ in range(d):
-            ones = rng.binomial(s, 0.5)
-            x = ones + sigma * rng.standard_normal() - s / 2
-            if abs(x) >= distance:
-                r[trial] += s
-                v[trial] += ones if x > 0 else s - ones
-    return v, r
-
-
-@jit
-def _feedback_block(
-    trials: int, d: int, sigma: float, distances: Array, full: bool, most: int, rng: Generator
-) -> tuple[Array, Array]:
-    """Right guesses and guesses in each of several audits with feedback.
+    """Right guesses and guesses in each of several audits.
 
     For each coordinate toss the coins of its elements and add noise to their sum. Go through its
     elements: guess where the noisy count of those whose coins are unknown is far enough from its
-    mean. Where a coin is shown, because of full feedback or because the guesser abstained, take it
-    off that count. Stop when all guesses are taken.
+    mean. Where a coin is shown, take it off that count. Stop when all guesses are taken.
     """
     s = distances.size - 1
     v, r = np.zeros(trials, dtype=np.int64), np.zeros(trials, dtype=np.int64)
@@ -172,14 +144,14 @@ def _feedback_block(
             for unknown in range(s, 0, -1):
                 x = rest - unknown / 2
                 guessed = abs(x) >= distances[unknown] and r[trial] < most
-                if guessed and not full:
-                    # A guess reveals nothing, so the next element looks the same: guess them all,
-                    # as far as the guesses last.
-                    taken = min(unknown, most - r[trial])
-                    if taken < unknown:
-                        ones = ones_among(taken, ones, unknown, rng)
-                    r[trial] += taken
-                    v[trial] += ones if x > 0 else taken - ones
+                if not (shows_guessed if guessed else shows_abstained):
+                    # The next one looks the same: guess all, as far as guesses last, or none.
+                    if guessed:
+                        taken = min(unknown, most - r[trial])
+                        if taken < unknown:
+                            ones = ones_among(taken, ones, unknown, rng)
+                        r[trial] += taken
+                        v[trial] += ones if x > 0 else taken - ones
                     break
                 bit = int(rng.random() * unknown < ones)
                 if guessed:

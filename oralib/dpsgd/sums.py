@@ -1,11 +1,8 @@
-"""The audit of Section 6, and its collapsed form: only what the guesser looks at.
-
-The guesser sorts coordinates by the sum of their T noisy gradients (in units of the clipping
-threshold), which is
+"""The audit of Section 6, of which only what the guesser looks at is drawn: for each coordinate
 
     N + σ √T Z,   N ~ Bin(m T, sample rate),   m ~ Bin(n / d, 1/2),   Z normal,
 
-independently for each coordinate, where m is the number of its included elements.
+the sum of its T noisy gradients, where m is the number of its included elements.
 """
 
 from functools import lru_cache
@@ -33,11 +30,8 @@ def simulate_dpsgd(dpsgd: DpSgd, guesses: int, *, trials: int = 1, seed: int) ->
     """Audit DP-SGD: half of the guesses are 1, for the highest elements, half -1 for the lowest.
 
     If their number is odd, the highest get one more. The score of an element is the sum of all
-    noisy gradients of its coordinate. If only some elements of a coordinate are guessed, it does
-    not matter which.
+    noisy gradients of its coordinate.
 
-    Examples
-    --------
     >>> counts = simulate_dpsgd(DpSgd(n=8000, sigma=2.4224), 100, trials=200, seed=1)
     >>> bool(abs(counts.accuracy.mean() - 0.72) < 0.02)
     True
@@ -114,11 +108,7 @@ def _alias(probability: Array) -> tuple[Array, Array]:
 def _audit_block(
     trials: int, d: int, s: int, k: int, noise: float, law: _CoordinateLaw, rng: Generator
 ) -> Array:
-    """Right guesses in each of several audits.
-
-    In each, draw the number of included elements and the noisy sum of every coordinate, and guess
-    the elements of the highest and of the lowest coordinates.
-    """
+    """Right guesses in each of several audits at the highest and the lowest coordinates."""
     v = np.empty(trials, dtype=np.int64)
     included = np.empty(d, dtype=np.int64)
     score = np.empty(d)
@@ -141,7 +131,8 @@ def _right_at_both_ends(score: Array, included: Array, s: int, k: int, rng: Gene
     high, low = k - k // 2, k // 2
     # Whole coordinates are taken from both ends of the order; at most two only in part.
     first, last = min(low // s, d - 1), max(d - 1 - high // s, 0)
-    order = _parted(score, first, last)
+    # Selection instead of sorting: the order within the three parts between them does not matter.
+    order = np.argpartition(score, np.array([first, last]))
     right = 0
     for j in range(d - high // s, d):
         right += included[order[j]]
@@ -154,16 +145,3 @@ def _right_at_both_ends(score: Array, included: Array, s: int, k: int, rng: Gene
         return right + drawn + low - ones_among(low, ones - drawn, s - high, rng)
     right += ones_among(high, ones, s, rng)
     return right + low - ones_among(low, included[order[first]], s, rng)
-
-
-@jit
-def _parted(score: Array, first: int, last: int) -> Array:
-    """The coordinates by their scores: right at the places ``first`` and ``last``, and around them.
-
-    Selection instead of sorting: the order within the three parts between them does not matter.
-    """
-    order = np.argpartition(score, first)
-    if last > first:
-        rest = order[first + 1 :].copy()
-        order[first + 1 :] = rest[np.argpartition(score[rest], last - first - 1)]
-    return order

@@ -23,9 +23,6 @@ def run_dpsgd(
 ) -> NDArray[np.float64]:
     """DP-SGD (Algorithm 3) on the included elements: all weights w_0, ..., w_T, one per row.
 
-    Element i has the gradient ``gradient`` in coordinate i % d and 0 elsewhere, whatever the
-    weights are.
-
     Parameters
     ----------
     included : array
@@ -35,7 +32,7 @@ def run_dpsgd(
     clip, learning_rate : float
         The clipping threshold of the gradients' norm, and how far a step goes.
     gradient : float
-        The size of the canaries before clipping.
+        Before clipping, the gradient of element i in coordinate i % d; it is 0 elsewhere.
 
     Examples
     --------
@@ -51,29 +48,21 @@ def run_dpsgd(
     learning_rate = _check.real("learning_rate", learning_rate, 0, inf, interval="()")
     gradient = _check.real("gradient", gradient, 0, inf, interval="()")
     where, clipped = np.flatnonzero(coins) % dpsgd.d, min(1.0, clip / gradient) * gradient
-    run = dpsgd.d, dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma * clip
-    return _train(where, *run, clipped, learning_rate, rng)
+    run = dpsgd.d, dpsgd.steps, dpsgd.sample_rate
+    return _train(where, *run, (dpsgd.sigma * clip, clipped, learning_rate), rng)
 
 
 @jit
 def _train(
-    coordinates: Array,
-    d: int,
-    steps: int,
-    sample_rate: float,
-    noise: float,
-    clipped: float,
-    learning_rate: float,
-    rng: Generator,
+    coordinates: Array, d: int, steps: int, sample_rate: float, sizes: Array, rng: Generator
 ) -> Array:
     """Simulate Algorithm 3; ``coordinates`` has one entry for each included element.
 
-    In each step
-
-    1. draw the normal noise of each coordinate;
-    2. draw the batch, and add ``clipped`` to the coordinate of each element in it;
-    3. move the weights by the learning rate times this noisy sum.
+    In each step draw the normal noise of each coordinate; draw the batch, and add the clipped
+    gradient to the coordinate of each element in it; move the weights by this noisy sum times the
+    learning rate.
     """
+    noise, clipped, learning_rate = sizes
     weights = np.zeros((steps + 1, d))
     rate = -log1p(-sample_rate)  # inf for a full batch: every gap is 0
     noisy_sum = np.empty(d)

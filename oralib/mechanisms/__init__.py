@@ -1,12 +1,9 @@
 """The paper's mechanisms, each as a frozen dataclass that can be run and, if discrete, tabulated.
 
 A dataset is a vector of signs s in {-1, 1}^n: the auditor's coins. Where the paper works with
-bits, -1 stands for 0 and 1 for 1. Leading axes are independent runs.
-
-What a guesser needs is the distributional privacy loss of an element given the output,
-ℓ_i(o) = ln P[O = o | S_i = -1] - ln P[O = o | S_i = 1], negative where 1 is the likelier value. In
-one family of mechanisms only the output's entry for the element matters; in the other the elements
-come in sets, and what matters is the set's output and what is known about its elements.
+bits, -1 stands for 0 and 1 for 1. Leading axes are independent runs. What a guesser needs is the
+distributional privacy loss of an element given the output,
+ℓ_i(o) = ln P[O = o | S_i = -1] - ln P[O = o | S_i = 1], negative where 1 is the likelier value.
 """
 
 from oralib.mechanisms.elements import (

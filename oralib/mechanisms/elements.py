@@ -32,11 +32,8 @@ class _PerElement(AnySize):
 class LocalRandomizedResponse(_PerElement):
     """LRR_ε: each sign is released as it is with probability p(ε), and flipped otherwise.
 
-    The loss of an element is ±ε (Definition 4.2). No ε-DP mechanism makes more guesses right, and
-    its audits are asymptotically tight.
+    The loss of an element is ±ε (Definition 4.2).
 
-    Examples
-    --------
     >>> from oralib import channel
     >>> table = channel(LocalRandomizedResponse(1.0), n=2)
     >>> round(table.epsilon, 6), round(table.optimal_efficacy(), 6)
@@ -68,14 +65,11 @@ class LocalRandomizedResponse(_PerElement):
 
 @dataclass(frozen=True)
 class NameAndShame(_PerElement):
-    """NAS: one element, chosen at random, is released as it is.
+    """NAS: one element, chosen at random, is released as it is; 0 stands for all others.
 
-    The output has that element's sign in its place and 0 elsewhere. The loss is ∓∞ for that element
-    and 0 for all others. This is not differentially private, yet a guesser that must guess every
-    element is hardly better than a coin (Definition B.2).
+    This is not differentially private, yet a guesser that must guess every element is hardly better
+    than a coin (Definition B.2).
 
-    Examples
-    --------
     >>> from oralib import channel
     >>> table = channel(NameAndShame(), n=4)
     >>> table.epsilon, table.optimal_efficacy(), table.optimal_efficacy(k=1)
@@ -106,8 +100,6 @@ class AllOrNothing(_PerElement):
     Its ε is infinite for p > 0, its δ is p, and the best guesser is right with probability
     (1 + p) / 2 on average (Definition B.5).
 
-    Examples
-    --------
     >>> from oralib import channel
     >>> round(channel(AllOrNothing(0.1), n=3).optimal_efficacy(), 6)
     0.55
@@ -143,8 +135,6 @@ class LocalLaplace(_PerElement):
     o_i = s_i + Lap(2/ε), so that ℓ_i(o) = -ε min(1, max(-1, o_i)) (Definition C.12). It is ε-DP,
     and a guess without abstention is right with probability 1 - e^(-ε/2) / 2, less than p(ε).
 
-    Examples
-    --------
     >>> mechanism = LocalLaplace(2.0)
     >>> mechanism.privacy_loss(np.array([-3.0, 0.25, 1.5]), 3).tolist()
     [2.0, -0.5, -2.0]

@@ -61,8 +61,6 @@ class AnySize:
 def sign_vectors(n: int) -> Signs:
     """All 2^n vectors of signs, one per row, from all -1 to all 1 in lexicographic order.
 
-    Examples
-    --------
     >>> sign_vectors(2).tolist()
     [[-1, -1], [-1, 1], [1, -1], [1, 1]]
     """

@@ -32,17 +32,13 @@ class _PerSet(AnySize):
     def _set_size(self, n: int) -> int:
         return getattr(self, "s", n)  # without an s there is one set of all elements
 
-    def _starts(self, n: int) -> Array:
-        """The first element of each set."""
-        return np.arange(0, n, self._set_size(n))
-
     def _sizes(self, n: int) -> Array:
-        """The sizes of all sets."""
-        return np.diff(self._starts(n), append=n)
+        return np.diff(np.arange(0, n, self._set_size(n)), append=n)
 
     def _ones(self, signs: Signs) -> Array:
         """How many elements of each set are 1."""
-        starts = self._starts(signs.shape[-1])
+        n = signs.shape[-1]
+        starts = np.arange(0, n, self._set_size(n))
         return np.add.reduceat(signs > 0, starts, axis=-1, dtype=np.int64)
 
     def run(self, signs: Signs, rng: Generator) -> Array:
@@ -104,13 +100,8 @@ class _Parity(_DiscretePerSet):
 
 @dataclass(frozen=True)
 class Xor(_Parity):
-    """XOR: the exclusive or of all bits.
+    """XOR: the exclusive or of all bits; every loss is 0 for n > 1 (Definition B.8).
 
-    Its ε is infinite, but anyone who knows nothing about the others learns nothing about any
-    element: every loss is 0 for n > 1 (Definition B.8).
-
-    Examples
-    --------
     >>> from oralib import channel
     >>> table = channel(Xor(), n=3)
     >>> table.epsilon, table.ddp
@@ -124,8 +115,6 @@ class XorInPairs(_Parity):
 
     A guesser that is shown one sign of each pair knows the other (Definition E.6).
 
-    Examples
-    --------
     >>> from oralib import ThresholdGuesser, adaptive
     >>> counts = adaptive(XorInPairs(), ThresholdGuesser(float("inf")), 100, seed=1)
     >>> int(counts.v[0]), int(counts.r[0])
@@ -141,12 +130,8 @@ class XorInPairs(_Parity):
 
 @dataclass(frozen=True)
 class XorRandomizedResponse(_Parity):
-    """XRR_ε: randomized response on the exclusive or of all bits.
+    """XRR_ε: randomized response on the exclusive or of all bits (Definition E.1).
 
-    o = s_1 ··· s_n with probability p(ε), otherwise its opposite (Definition E.1). It is ε-DP.
-
-    Examples
-    --------
     >>> from oralib import channel
     >>> table = channel(XorRandomizedResponse(1.0), n=3)
     >>> round(table.epsilon, 6), round(table.ddp, 6)
@@ -183,8 +168,6 @@ class _Counting(_DiscretePerSet):
 class Count(_Counting):
     """The number o of ones in the whole dataset, with losses ℓ_i(o) = ln((n - o) / o).
 
-    Examples
-    --------
     >>> from oralib import channel
     >>> channel(Count(), n=4).privacy_loss[:, 0].round(3).tolist()
     [inf, 1.099, 0.0, -1.099, -inf]
@@ -197,8 +180,6 @@ class CountInSets(_Counting):
 
     The last set is smaller if s does not divide n.
 
-    Examples
-    --------
     >>> from oralib import channel
     >>> table = channel(CountInSets(2), n=4)
     >>> table.epsilon, table.optimal_efficacy()
@@ -217,8 +198,6 @@ class NoisyCountInSets(_PerSet):
 
     This is one full-batch step of DP-SGD with s Dirac canaries per coordinate.
 
-    Examples
-    --------
     >>> from oralib import ThresholdGuesser, one_run
     >>> counts = one_run(NoisyCountInSets(4, sigma=1.0), ThresholdGuesser(1.0), 1000, seed=1)
     >>> int(counts.r[0])

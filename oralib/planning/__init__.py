@@ -24,7 +24,8 @@ audits refute, for most bugs.
 from oralib.planning.blackbox import plan_black_box
 from oralib.planning.designs import Claim, Design
 from oralib.planning.plan import AuditPlan, Forecast, Outcome
+from oralib.planning.price import plans_by_price
 from oralib.planning.search import expected_outcomes, plan_audit
 
 __all__ = ["AuditPlan", "Claim", "Design", "Forecast", "Outcome"]
-__all__ += ["expected_outcomes", "plan_audit", "plan_black_box"]
+__all__ += ["expected_outcomes", "plan_audit", "plan_black_box", "plans_by_price"]

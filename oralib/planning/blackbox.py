@@ -1,19 +1,26 @@
 """A plan for a training run that shows only its last model: what its audit can show, and refute."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from oralib import _check
 from oralib._text import confidence, paragraphs, short
-from oralib.bounds import Counts, valid_lower_bound
+from oralib.bounds import Counts, p, valid_lower_bound
 from oralib.bounds.refuting import guesses_needed, right_needed
+from oralib.planning.file import AFTERWARDS, Saved
+from oralib.scores import ScoreAudit, Seen, audit_scores
 
-#: Right guesses of 100 among 501 mislabelled digits, by their losses: means of 20 runs each.
+#: Right guesses of 100 among 501 mislabelled digits, by their losses, in trainings with a claim of
+#: this ε: means of 20 runs each.
+EXAMPLE_EPSILON = 2.0
 EXAMPLE = {"honest": 57.4, "without noise": 73.2, "without privacy": 99.5}
 
 
 @dataclass(frozen=True)
-class BlackBoxPlan:
+class BlackBoxPlan(Saved):
     """A plan by :func:`plan_black_box`; ``str()`` of it says what to do and what to hope for.
 
     With all guesses right it shows ``best``, and with all canaries guessed and right ``most``. To
@@ -31,25 +38,50 @@ class BlackBoxPlan:
     needed: int | None
     least: int | None
 
+    def audit(self, scores: ArrayLike, included: ArrayLike, seen: Seen | None = None) -> ScoreAudit:
+        """The audit by this plan, from scores that are high for what seems to be included."""
+        if np.size(scores) != self.canaries or seen is not None:
+            kind = "" if seen is None else ", of canaries that saw gradients"
+            raise ValueError(
+                f"scores must be those of {self.canaries:,} examples by the last model, as "
+                f"planned, got {np.size(scores):,} scores{kind}"
+            )
+        test: dict[str, Any] = {"delta": self.delta, "beta": self.beta, "claim": self.epsilon}
+        audit = audit_scores(scores, included, guesses=self.guesses, side="both", **test)
+        note = f"claim, side and number of guesses were fixed in a plan, digest {self.digest}"
+        return replace(audit, notes=(note, *audit.notes))
+
+    @property
+    def right(self) -> float:
+        """The most right guesses, on average, of a training run for which the claim is true."""
+        # P(guessed right) is at most e^ε P(guessed wrong) + δ; add this up over all canaries.
+        right = float(p(self.epsilon))
+        return min(right * self.guesses + (1 - right) * self.delta * self.canaries, self.guesses)
+
     def __str__(self) -> str:
         k, n, low = self.guesses, self.canaries, self.guesses // 2
-        delta, sure = short(self.delta), confidence(self.beta)
         refute = f"{self.needed} right of {k:,} refute the claim"
         if self.needed is None:
             least = "" if self.least is None else f": that takes {self.least:,}, all right"
             refute = f"{k:,} guesses can never refute the claim{least}"
+        usual = Counts(int(self.right), k, n, r_fixed=True)
+        shown = valid_lower_bound(usual, delta=self.delta, beta=self.beta)
         seen = ", ".join(f"{right:g} {kind}" for kind, right in EXAMPLE.items())
+        claim = f"({self.epsilon:g}, {short(self.delta)})-DP, by the last model"
+        expect = f"at most {self.right:.1f} right of {k:,} on average if the claim is true, for a "
+        expect += f"bound of {shown:.2f}, and often far fewer"
+        example = "a network that learned handwritten digits, with a claim of "
+        example += f"{EXAMPLE_EPSILON:g}: right of 100 among 501 mislabelled ones, means of 20 runs"
         rows = [
-            ("claim", f"({self.epsilon:g}, {delta})-DP, by the last model, {sure}"),
+            ("claim", f"{claim}, {confidence(self.beta)}"),
             ("canaries", f"{n:,} examples, by oralib.canaries.mislabelled(labels, {n}, seed=...)"),
             ("guess", f"the {k - low:,} least losses as included, {low:,} largest as left out"),
             ("at best", f"{self.best:.2f} if all are right; {self.most:.2f} with {n:,} guesses"),
             ("refute", refute),
-            ("expect", f"right of 100 among 501 mislabelled digits, mean of 20 runs: {seen}"),
+            ("expect", expect),
+            ("example", f"{example}: {seen}"),
         ]
-        beta = "" if self.beta == 0.05 else f" --beta {short(self.beta)}"
-        command = f"oralib audit scores.csv --side both --guesses {k} --delta {delta}{beta} \\"
-        return f"{paragraphs(rows)}\n\n{command}\n    --claim {self.epsilon:g}"
+        return f"{paragraphs(rows)}\n\n{AFTERWARDS}"
 
 
 def plan_black_box(

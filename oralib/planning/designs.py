@@ -66,6 +66,15 @@ class Design:
         sigma = max(self.dpsgd.sigma * share, 1e-3)
         return replace(self, dpsgd=replace(self.dpsgd, sigma=sigma))
 
+    def growth(self, examples: int) -> float:
+        """How many times as long a training with this many examples of its own takes."""
+        return 1.0 if self.way == "sum" else 1 + self.dpsgd.n / examples
+
+    def margins(self, k: NDArray[np.int64], need: NDArray[np.int64]) -> NDArray[np.float64]:
+        """How far right guesses are above what is needed, predicted, in standard deviations."""
+        p = predicted_accuracy(self.dpsgd, k, self.dropping)
+        return np.asarray((k * p - need + 0.5) / np.sqrt(k * p * (1 - p) + 0.25))
+
     def bounds(self, k: NDArray[np.int64], claim: Claim) -> NDArray[np.float64]:
         """The predicted bounds, each between those of two whole numbers of right guesses."""
         right = predicted_accuracy(self.dpsgd, k, self.dropping) * k

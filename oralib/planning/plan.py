@@ -1,11 +1,8 @@
 """The plan of an audit: a claim, a design and a forecast, which together can audit."""
 
-import json
-import os
-from dataclasses import asdict, dataclass, replace
-from hashlib import sha256
-from math import copysign, isnan, nan, sqrt
-from typing import Any
+from dataclasses import dataclass, replace
+from math import copysign, sqrt
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -18,10 +15,8 @@ from oralib.accounting import certified_epsilon
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.planning.designs import Claim, Design
+from oralib.planning.file import AFTERWARDS, Saved
 from oralib.scores import Check, ScoreAudit, Seen, audit_scores
-
-#: The format of plan.json.
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -55,9 +50,9 @@ class Forecast:
     ----------
     predicted : float
         The bound that the prediction expects of an honest training run.
-    noise, refuted : float
+    noise, refuted : float, float or None
         The share of the stated noise at which the plan is to refute the claim, and the share of
-        simulated audits that do so there; 1 and nan if it aims for the largest bound.
+        simulated audits that do so there; 1 and None if it aims for the largest bound.
     outcomes : tuple of Outcome
         What to expect of an honest run and of bugs, by ``expected_outcomes``; empty if simulated
         audits would take too long.
@@ -70,7 +65,7 @@ class Forecast:
 
     predicted: float
     noise: float = 1.0
-    refuted: float = nan
+    refuted: float | None = None
     outcomes: tuple[Outcome, ...] = ()
 
     @property
@@ -80,7 +75,7 @@ class Forecast:
 
 
 @dataclass(frozen=True)
-class AuditPlan:
+class AuditPlan(Saved):
     """How to audit a training run, and what to expect; ``str()`` of it says what to do.
 
     Attributes
@@ -120,16 +115,6 @@ class AuditPlan:
             ``Canaries.included``.
         seen : Seen or None
             What the canaries saw of the training, ``Canaries.seen``.
-
-        Examples
-        --------
-        >>> from oralib import Canaries, plan_audit
-        >>> plan = plan_audit(1.0, 1e-5, d=100, steps=1, sample_rate=1.0, canaries=100, trials=0)
-        >>> canaries = Canaries.from_plan(plan, seed=1)
-        >>> noise = np.random.default_rng(1).normal(scale=canaries.dpsgd.sigma, size=100)
-        >>> canaries.observe(0, canaries.gradient(0, np.full(100, True)) + noise)
-        >>> plan.audit(canaries.scores, canaries.included, canaries.seen).verdict()
-        'not refuted'
         """
         dpsgd = self.design.dpsgd
         if np.size(scores) != dpsgd.n or (seen is not None and seen.planned != dpsgd.steps):
@@ -186,54 +171,20 @@ class AuditPlan:
         bugs = [f"{bug.bug} {bug.refuted:.0%}" for bug in outcomes if bug.bug != "none"]
         if bugs:
             when = "" if seen is None or seen.steps == seen.planned else ", with all planned steps"
-            found = f"so often did simulated audits by this plan{when} refute the claim"
-            notes.append(f"{found}, had there been a bug: {', '.join(bugs)}")
+            found = f"share of simulated audits by this plan{when} that refute the claim"
+            notes.append(f"{found}, for each bug: {', '.join(bugs)}")
         return notes
 
-    @property
-    def digest(self) -> str:
-        """Twelve digits that change with whatever the plan fixes or forecasts."""
-        return sha256(json.dumps(_without_nan(asdict(self))).encode()).hexdigest()[:12]
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan into a JSON file, for ``oralib audit --plan``."""
-        fields = {"format": FORMAT, **_without_nan(asdict(self)), "digest": self.digest}
-        text = json.dumps(fields, indent=1, allow_nan=False)
-        _check.path("path", path).write_text(f"{text}\n", encoding="utf-8")
-
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "AuditPlan":
-        """The plan in a file by :meth:`save`; a ValueError if somebody has changed it."""
-        try:
-            fields = dict(json.loads(_check.path("path", path).read_text(encoding="utf-8")))
-            if (number := fields.pop("format")) != FORMAT:
-                raise ValueError(f"its format is {number!r}, and this oralib reads {FORMAT}")
-            digest, design, forecast = (
-                fields.pop(name) for name in ("digest", "design", "forecast")
-            )
-            dropping = design["dropping"]
-            _check.one_of("way", design["way"], WAYS)
-            outcomes = tuple(Outcome(**outcome) for outcome in forecast.pop("outcomes"))
-            numbers: dict[str, Any] = {
-                name: nan if value is None else value for name, value in forecast.items()
-            }
-            plan = cls(
-                claim=Claim(**fields.pop("claim")),
-                design=Design(
-                    DpSgd(**design["dpsgd"]),
-                    None if dropping is None else Dropping(**dropping),
-                    design["way"],
-                ),
-                forecast=Forecast(**numbers, outcomes=outcomes),
-                **fields,
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"path must be a file by AuditPlan.save, got {path}: {error}"
-            ) from None
-        if plan.digest != digest:
-            raise ValueError(f"path must be a plan as it was saved, got {path}, which was changed")
-        return plan
+    def _of(cls, fields: dict[str, Any]) -> Self:
+        design, forecast = dict(fields["design"]), dict(fields["forecast"])
+        _check.one_of("way", design["way"], WAYS)
+        design["dpsgd"] = DpSgd(**design["dpsgd"])
+        if design["dropping"] is not None:
+            design["dropping"] = Dropping(**design["dropping"])
+        forecast["outcomes"] = tuple(Outcome(**outcome) for outcome in forecast["outcomes"])
+        parts = {"design": Design(**design), "forecast": Forecast(**forecast)}
+        return cls(**fields | parts | {"claim": Claim(**fields["claim"])})
 
     @property
     def best(self) -> float:
@@ -243,18 +194,15 @@ class AuditPlan:
         return float(valid_lower_bound(counts, beta=claim.beta, delta=claim.delta))
 
     def __str__(self) -> str:
-        rows = paragraphs(_rows(self))
+        return self.text()
+
+    def text(self, examples: int | None = None) -> str:
+        """What to do and what to expect; with your number of examples, also what it costs."""
+        rows = paragraphs(_rows(self, examples))
         return "\n".join([*_doubts(self), rows, "", *_script(self), *_outcomes(self)])
 
 
-def _without_nan(fields: Any) -> Any:
-    """The same with None for what was not simulated, which is nan: JSON does not have it."""
-    if isinstance(fields, dict):
-        return {name: _without_nan(value) for name, value in fields.items()}
-    return None if isinstance(fields, float) and isnan(fields) else fields
-
-
-def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
+def _rows(plan: AuditPlan, examples: int | None) -> list[tuple[str, str]]:
     """What to do and what to expect, each with a label."""
     words = (
         "A coordinate is a weight that the audit adds, and whose noisy gradient it sees in each "
@@ -271,7 +219,7 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
     return [
         ("words", words),
         ("claim", claimed),
-        ("way in", _ways(plan)),
+        ("way in", _way_in(plan.design, examples)),
         *_canaries(design),
         ("guess", guess),
         ("expect", _expected(plan)),
@@ -280,18 +228,21 @@ def _rows(plan: AuditPlan) -> list[tuple[str, str]]:
     ]
 
 
-def _ways(plan: AuditPlan) -> str:
+def _way_in(design: Design, examples: int | None) -> str:
     """How the canaries come into the training, what that costs, and what they then cannot see."""
-    n = plan.design.dpsgd.n
-    if plan.design.way == "sum":
+    n = design.dpsgd.n
+    if design.way == "sum":
         return (
             "the clipped sum of gradients, just before the training's own noise: the training "
-            "gets no longer. Bugs in sampling and clipping cannot be seen; --way examples sees them"
+            "takes no longer. Bugs in sampling and clipping are not seen; --way examples sees them"
         )
+    times = f"(N + {n:,})/N times as long, where N is the number of your own examples"
+    if examples is not None:
+        times = f"{design.growth(examples):.3g} times as long as with your {examples:,} alone"
     return (
-        f"as {n:,} examples among yours, which tests sampling and clipping, too: with N examples "
-        f"of your own each step takes (N + {n})/N times as long, and so must be the learning rate "
-        "of SGD, since the mean gradient is diluted"
+        f"{n:,} examples among yours, so that sampling and clipping are tested, too. The training "
+        f"takes {times}; SGD needs a learning rate as much larger, since canaries dilute the mean "
+        "gradient"
     )
 
 
@@ -312,20 +263,14 @@ def _canaries(design: Design) -> list[tuple[str, str]]:
     rows = [("canaries", many)]
     if s > 1:
         evenly = ", as many on each coordinate as on any other" if dropping is None else ""
-        rows.append(("place", f"drawn again in each step, by public random numbers{evenly}"))
+        rows += [("place", f"drawn again in each step, by public random numbers{evenly}")]
     if dropping is None:
         return rows
     active, steps = dropping.active(dpsgd), dpsgd.steps
     quarters = sorted({0, steps // 4, steps // 2, 3 * steps // 4, steps - 1})
     falls = ", ".join(f"{active[t]:,} in step {t + 1}" for t in quarters)
-    loads, second = dropping.loads(dpsgd), min(2, steps)
-    most, least = (f"{loads[second - 1].max()}", f"{loads[second - 1].min()}")
-    crowds = f"undecided canaries share: {most} on a coordinate in step {second}"
-    if steps > second:
-        crowds, least = f"{crowds}, {loads[-1].max()} in step {steps}", f"{least}, then "
-        least += f"{loads[-1].min()}"
-    rows.append(("drop", f"those with scores nearest to 0; active: {falls}"))
-    return [*rows, ("crowd", f"{crowds}; promising ones have {least}")]
+    shared = "; undecided canaries share coordinates with more others than promising ones"
+    return [*rows, ("drop", f"those with scores nearest to 0; active: {falls}{shared}")]
 
 
 def _doubts(plan: AuditPlan) -> list[str]:
@@ -350,43 +295,34 @@ def _doubts(plan: AuditPlan) -> list[str]:
 def _meaning(plan: AuditPlan) -> str:
     """What the best outcome would mean for the claim, and when to expect it."""
     epsilon, forecast = plan.claim.epsilon, plan.forecast
-    if plan.best <= epsilon:
-        return f", which cannot refute {epsilon:g}"
-    if forecast.noise < 1:
+    if forecast.refuted is not None:
         return (
             f"; made to refute {epsilon:g} if the noise is {forecast.noise:g} of what is stated, "
             f"as {forecast.refuted:.0%} of simulated audits do"
         )
-    return f", which would refute the claim of {epsilon:g}"
+    able = "cannot refute" if plan.best <= epsilon else "would refute"
+    return f", which {able} the claim of {epsilon:g}"
 
 
 #: What to write into a script, by the way in.
 _SCRIPTS = {
-    "sum": """\
-from oralib.canaries.opacus import OpacusAudit
-audit = OpacusAudit("plan.json", optimizer=optimizer, seed=...)  # after make_private
-...
-audit.canaries.write_scores("scores.csv")  # after the training""",
-    "examples": """\
-from oralib.canaries.opacus import OpacusAudit
-audit = OpacusAudit("plan.json", model, data, seed=...)  # before make_private, see its help
-...
-audit.canaries.write_scores("scores.csv")  # after the training""",
+    "sum": ("after make_private", "optimizer=optimizer"),
+    "examples": ("before make_private", "model, data"),
 }
 
 
 def _script(plan: AuditPlan) -> list[str]:
     """What to write into the script of the training, and what to call after it."""
-    loop = "oralib.Canaries.from_plan(plan, seed=...), see help(oralib.canaries)"
+    when, given = _SCRIPTS[plan.design.way]
     return [
-        "Save the plan (--out plan.json) before the training. With Opacus:",
+        "With Opacus:",
         "",
-        _SCRIPTS[plan.design.way],
+        f"from oralib.canaries.opacus import OpacusAudit  # {when}:",
+        f'audit = OpacusAudit("plan.json", {given}, seed=...)',
+        'audit.canaries.write_scores("scores.csv")  # after the training',
         "",
-        f"In a loop of your own: {loop}.",
-        "Then",
-        "",
-        "oralib audit scores.csv --plan plan.json --out audit",
+        "In a loop of your own: oralib.Canaries.from_plan, see help(oralib.canaries).",
+        AFTERWARDS,
     ]
 
 

@@ -10,7 +10,6 @@ from oralib.bounds import Counts
 from oralib.bounds.refuting import guesses_needed, right_needed
 from oralib.dpsgd import DpSgd
 from oralib.dpsgd.hopping import hopping_counts
-from oralib.dpsgd.prediction import predicted_accuracy
 from oralib.planning.designs import Claim, Design
 
 #: A plan to refute is made for the first of these shares of the noise at which it can refute.
@@ -47,14 +46,12 @@ def find_refutation(
             if refuted >= 0.5:
                 return candidate.design, k, noise, refuted
     dpsgd, least = candidates[0].design.dpsgd, candidates[0].k[0]
-    enough = coordinates_to_refute(dpsgd, claim)
     most = max(design.dpsgd.n for design in designs)
+    enough = max(coordinates_to_refute(dpsgd, claim), 2 * dpsgd.d)
     raise NoRefutationError(
-        f"d must be larger: no plan for {dpsgd.d:,} coordinates and at most {most:,} canaries was "
-        f"seen to refute an epsilon of {claim.epsilon:g}, even with {NOISE_SHARES[-1]:g} of the "
-        f"stated noise. It takes {least:,} guesses, nearly all right; try "
-        f"d={max(enough, 2 * dpsgd.d)}, or leave it out, and most no smaller (oralib.canaries adds "
-        "its own weights, as many as you like)"
+        f"no plan for {dpsgd.d:,} coordinates and at most {most:,} canaries was seen to refute an "
+        f"epsilon of {claim.epsilon:g}, even with {NOISE_SHARES[-1]:g} of the stated noise. It "
+        f"takes {least:,} guesses, nearly all right; try d={enough}, and at least as many canaries"
     )
 
 
@@ -91,9 +88,8 @@ def _candidates(designs: list[Design], claim: Claim) -> list[_Candidate]:
         few = _least_guesses(claim)
         most = max(design.dpsgd.n for design in designs)
         raise NoRefutationError(
-            f"d and most must allow for more canaries, or beta be larger: refuting an epsilon of "
-            f"{claim.epsilon:g} takes at least {few:,} right guesses, and {most:,} canaries are "
-            "too few, or too many for this delta"
+            f"refuting an epsilon of {claim.epsilon:g} takes at least {few:,} right guesses, and "
+            f"{most:,} canaries are too few, or too many for a delta of {claim.delta:g}"
         )
     return candidates
 
@@ -105,10 +101,9 @@ def _most_promising(candidates: list[_Candidate], noise: float) -> list[_Candida
     number of right guesses that refutes. The prediction is too kind to canaries that share a
     coordinate, so one more in which they do not is tried.
     """
-    margins = []
-    for design, k, need in candidates:
-        p = predicted_accuracy(design.with_noise(noise).dpsgd, k, design.dropping)
-        margins.append(float(((k * p - need + 0.5) / np.sqrt(k * p * (1 - p) + 0.25)).max()))
+    margins = [
+        float(design.with_noise(noise).margins(k, need).max()) for design, k, need in candidates
+    ]
     order = sorted(range(len(candidates)), key=lambda i: -margins[i])
     able = [candidates[i] for i in order if margins[i] > 0]
     quick = [candidate for candidate in able if candidate.design.affordable(2)] or able

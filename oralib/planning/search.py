@@ -1,12 +1,11 @@
 """The search for a plan, and what to expect of it."""
 
 from dataclasses import replace
-from math import nan, sqrt
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from oralib import _check
 from oralib._rounding import first_largest
@@ -15,7 +14,7 @@ from oralib.accounting import ACCOUNTANTS, certified_epsilon, noise_multiplier
 from oralib.bounds import valid_lower_bound
 from oralib.dpsgd import DpSgd
 from oralib.dpsgd.hopping import hopping_counts
-from oralib.planning.designs import Claim, Design, designs
+from oralib.planning.designs import PER_COORDINATE, Claim, Design, designs
 from oralib.planning.plan import AuditPlan, Forecast, Outcome
 from oralib.planning.refute import NoRefutationError, coordinates_to_refute, find_refutation
 from oralib.scores.seen import SEES
@@ -73,8 +72,9 @@ def plan_audit(
         The claim; if ε is None it is what the accountant computes from the noise.
     d : int or None
         The coordinates for the canaries, weights that the audit adds. By default enough to refute
-        the claim for most bugs of :func:`expected_outcomes`, if that is the aim; for a large bound
-        100,000, with at most 800,000 canaries, if they go into the sum and so cost nothing.
+        the claim for most bugs of :func:`expected_outcomes`, if that is the aim. For a large bound
+        it is one for each canary that is an example; and 100,000, with at most 800,000 canaries,
+        if they go into the sum and so cost nothing.
     steps, sample_rate : int, float
         The training, as in :class:`oralib.DpSgd`.
     beta : float
@@ -111,18 +111,20 @@ def plan_audit(
     claim = Claim(epsilon, delta, beta)
     if canaries is not None:
         canaries = _check.integer("canaries", canaries, 1)
-    if d is None and aim == "bound":
-        if way == "examples":
-            raise ValueError(
-                "d must be given for aim='bound' and way='examples', got d=None: the larger, the "
-                "better"
-            )
-        d, canaries = FREE[0], FREE[1] if canaries is None else canaries
-    if d is None:
-        plan = _plan_with_enough_coordinates(training, claim, canaries, way, seed)
-    else:
-        training = replace(training, d=_check.integer("d", d, 1, 10**8))
-        plan = _plan(training, claim, canaries, aim, way, seed)
+    if d is not None:
+        d = _check.integer("d", d, 1, 10**8)
+    room = canaries, d
+    try:
+        plan = _plan(training, claim, room, aim, way, seed)
+    except NoRefutationError as error:
+        few = canaries is not None and (d is None or canaries < PER_COORDINATE[-1] * d)
+        name = "canaries" if few else "beta" if d is None else "d"
+        still = _plan(training, claim, room, "bound", way, seed).forecast.predicted
+        seen = ", ".join(part for part, ways in SEES.items() if way in ways)
+        raise NoRefutationError(
+            f"{name} must be larger: {error}. With aim bound expect a bound of {still:.2f}, and "
+            f"checks of {seen}"
+        ) from None
     if plan.design.affordable(trials):
         outcomes = expected_outcomes(plan, trials=trials, seed=seed)
         forecast = replace(plan.forecast, outcomes=outcomes)
@@ -134,17 +136,32 @@ def plan_audit(
 
 
 def _plan(
-    training: DpSgd, claim: Claim, canaries: int | None, aim: Aim, way: Way, seed: int
+    training: DpSgd,
+    claim: Claim,
+    room: tuple[int | None, int | None],
+    aim: Aim,
+    way: Way,
+    seed: int,
 ) -> AuditPlan:
-    """The best plan for a number of coordinates."""
-    tried = list(designs(training, canaries or min(150 * training.d, MOST_CANARIES), way))
-    noise, refuted = 1.0, nan
-    if aim == "bound":
-        design, k = _largest_bound(tried, claim)
-    else:
+    """The best plan with at most so many canaries and on so many coordinates, if they are given."""
+    canaries, d = room
+    if d is None and aim == "refute":
+        return _plan_with_enough_coordinates(training, claim, canaries, way, seed)
+    if d is None and way == "examples":
+        if canaries is None:
+            raise ValueError("canaries or d must be given for aim='bound' and way='examples'")
+        d = min(canaries, 10**8)
+    elif d is None:
+        d, canaries = FREE[0], canaries or FREE[1]
+    most = canaries or min(PER_COORDINATE[-1] * d, MOST_CANARIES)
+    tried = list(designs(replace(training, d=d), most, way))
+    noise, refuted = 1.0, None
+    if aim == "refute":
         design, k, noise, refuted = find_refutation(tried, claim, seed)
-    forecast = Forecast(float(design.bounds(np.array([k]), claim)[0]), noise=noise, refuted=refuted)
-    return AuditPlan(claim, design, k, forecast)
+    else:
+        design, k = _largest_bound(tried, claim)
+    predicted = float(design.bounds(np.array([k]), claim)[0])
+    return AuditPlan(claim, design, k, Forecast(predicted, noise, refuted))
 
 
 def _plan_with_enough_coordinates(
@@ -154,7 +171,7 @@ def _plan_with_enough_coordinates(
     d = coordinates_to_refute(training, claim)
     for left in range(_DOUBLINGS, -1, -1):
         try:
-            plan = _plan(replace(training, d=d), claim, canaries, "refute", way, seed)
+            plan = _plan(training, claim, (canaries, d), "refute", way, seed)
         except NoRefutationError:
             if not left:
                 raise
@@ -231,36 +248,31 @@ def _claimed(
     run = delta, steps, sample_rate
     if epsilon is not None:
         epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
-        if sigma is None:
-            sigma = noise_multiplier(epsilon, *run, accountant=accountant)
-            return epsilon, DpSgd(1, 1, steps, sample_rate, sigma=sigma)
     if sigma is None:
-        raise ValueError("epsilon or sigma must be given, got neither")
+        if epsilon is None:
+            raise ValueError("epsilon or sigma must be given, got neither")
+        sigma = noise_multiplier(epsilon, *run, accountant=accountant)
+        return epsilon, DpSgd(1, 1, steps, sample_rate, sigma=sigma)
     training = DpSgd(1, 1, steps, sample_rate, sigma=sigma)
     if epsilon is None:
-        epsilon = certified_epsilon(sigma, *run, accountant=accountant)
-    else:
-        # Accountants differ a little, so the tightest that we have judges, with some room.
-        certified = certified_epsilon(sigma, *run, accountant="pld")
-        if certified > 1.02 * epsilon:
-            raise ValueError(
-                f"epsilon and sigma must fit together: sigma={sigma:g}, steps={steps}, "
-                f"sample_rate={sample_rate:g} and delta={delta:g} give an epsilon of "
-                f"{certified:.3f} by the tightest accountant here, got epsilon={epsilon:g}; leave "
-                "out sigma or epsilon, or correct it"
-            )
+        return certified_epsilon(sigma, *run, accountant=accountant), training
+    # Accountants differ a little, so the tightest that we have judges, with some room.
+    certified = certified_epsilon(sigma, *run, accountant="pld")
+    if certified > 1.02 * epsilon:
+        raise ValueError(
+            f"epsilon and sigma must fit together: {sigma=:g}, {steps=}, {sample_rate=:g} and "
+            f"{delta=:g} give an epsilon of {certified:.3f} by the tightest accountant here, got "
+            f"{epsilon=:g}; leave out sigma or epsilon, or correct it"
+        )
     return epsilon, training
 
 
 def _largest_bound(tried: list[Design], claim: Claim) -> tuple[Design, int]:
     """The design and the number of guesses with the largest predicted bound."""
-
-    def best(design: Design) -> tuple[float, Design, int]:
+    found = []
+    for design in tried:
         active = design.active_at_the_end
         k = np.array([guesses for guesses in GUESSES if guesses <= active] or [active])
         bounds = design.bounds(k, claim)
-        return float(bounds.max()), design, int(k[first_largest(bounds)])
-
-    progress = tqdm(tried, unit="plan", disable=None, leave=False, delay=2)
-    _, design, k = max(map(best, progress), key=lambda result: result[0])
-    return design, k
+        found.append((float(bounds.max()), design, int(k[first_largest(bounds)])))
+    return max(found, key=lambda each: each[0])[1:]

@@ -17,10 +17,12 @@ import csv
 import gzip
 import re
 import zlib
+from codecs import BOM_UTF8
 from hashlib import sha256
-from io import BytesIO, StringIO
+from io import BytesIO
 from math import nan
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -28,6 +30,9 @@ import pandas as pd
 from oralib import _check
 from oralib.scores.columns import Reals, ScoreFile
 from oralib.scores.seen import Seen
+
+#: What is read from a file: its kind, score or guess, its values, and its coins.
+Columns: TypeAlias = tuple[str, Reals, Reals]
 
 PAIRS = (("score", "included"), ("guess", "truth"))
 
@@ -41,6 +46,10 @@ COINS = {
 
 #: How a number is written: not nan or inf, no underscores, no comma.
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+
+#: What makes pandas round correctly; since 3.1 it always does.
+_IS_EXACT = [int(part) for part in pd.__version__.split(".")[:2]] >= [3, 1]
+_EXACT = {} if _IS_EXACT else {"float_precision": "round_trip"}
 
 #: What files of other kinds begin with.
 _OTHERS = {
@@ -67,38 +76,79 @@ def read_scores(path: Path) -> ScoreFile:
             raise ValueError(f"{path} is {kind}; save it as CSV, with the names of its columns")
     try:
         if content[:4] == b"PAR1":
-            table, seen = _parquet(content), None
+            columns, seen = _columns(_parquet(content)), None
         else:
-            table, seen = _csv(content)
-        return ScoreFile(*_columns(table), sha256(content).hexdigest(), seen)
+            columns, seen = _csv(content)
+        return ScoreFile(*columns, sha256(content).hexdigest(), seen)
     except ValueError as error:
         raise ValueError(f"{path}{error}") from None
 
 
-def _csv(content: bytes) -> tuple[pd.DataFrame, Seen | None]:
-    """All cells as words, in a table indexed by line, and what a comment above it says.
+def _csv(content: bytes) -> tuple[Columns, Seen | None]:
+    """The columns of a CSV file, and what a comment above them says.
 
     The first line names the columns; if canaries of ours wrote the file, their comment is above it.
     """
     try:
-        text = content.decode("utf-8-sig")
+        content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         why = "this is not UTF-8 text; save it as CSV in UTF-8"
         raise ValueError(f", line {line}: {why}") from None
+    text = content.removeprefix(BOM_UTF8)
     if not text.strip():
         raise ValueError(" is empty: it must have a line with names of columns and one per canary")
-    text = text.lstrip("\r\n")
-    above, seen = 1, Seen.of_comment(re.split(r"[\r\n]", text, maxsplit=1)[0])
+    text = text.lstrip(b"\r\n")
+    above, seen = 1, Seen.of_comment(_first_line(text))
     if seen is not None:
-        above, text = 2, text.split("\n", 1)[-1]
-    first = re.split(r"[\r\n]", text, maxsplit=1)[0]
+        above, text = 2, text.split(b"\n", 1)[-1]
+    first = _first_line(text)
     headers = {mark: next(csv.reader([first], delimiter=mark)) for mark in ",;\t"}
     mark = next((mark for mark, names in headers.items() if _pairs(names)), ",")
     names = _checked_names(headers[mark])
+    try:
+        return _columns(_plain(text, mark, names)), seen
+    except ValueError:  # read it again, with care, to see what is wrong or unusual
+        return _columns(_careful(text, mark, names, above)), seen
+
+
+def _first_line(text: bytes) -> str:
+    return next(re.finditer(rb"[^\r\n]*", text)).group().decode()
+
+
+def _plain(text: bytes, mark: str, names: list[str]) -> pd.DataFrame:
+    """A table with numbers as scores and words as other cells; a ValueError if it may be odd.
+
+    This is several times as fast as to make a word of every cell. The numbers are those that Python
+    reads: pandas rounds correctly, but before 3.1 only if it is asked to.
+    """
+    body = text[len(_first_line(text).encode()) :].strip(b"\r\n")
+    if not body or b'"' in body or b"\0" in body:
+        raise ValueError
+    table = pd.read_csv(
+        BytesIO(body),
+        sep=mark,
+        header=None,
+        dtype={i: np.float64 if name == "score" else object for i, name in enumerate(names)},
+        na_filter=False,
+        skip_blank_lines=False,  # such a line is odd
+        **_EXACT,
+    )
+    table.columns = pd.Index(names)  # a ValueError if there are more, or fewer
+    if "score" in table:
+        scores = table["score"]
+        # Where pandas sees nothing but words such as true, it takes them for 1 and 0.
+        words = any(letter in body for letter in b"tTfF") and scores.isin((0, 1)).any()
+        if words or not np.isfinite(scores).all():
+            raise ValueError
+    return table
+
+
+def _careful(text: bytes, mark: str, names: list[str], above: int) -> pd.DataFrame:
+    """All cells as words, in a table indexed by line."""
     try:  # without a header, since pandas renames columns that occur twice, or makes one an index
         table = pd.read_csv(
-            StringIO(text, newline=""),
+            BytesIO(text),
             sep=mark,
             header=None,
             dtype=object,
@@ -107,15 +157,15 @@ def _csv(content: bytes) -> tuple[pd.DataFrame, Seen | None]:
         )
     except ValueError as error:
         raise ValueError(f": {str(error).split('C error: ')[-1].strip()}") from None
-    text = text.rstrip("\r\n")
-    lines = text.count("\n") + text.count("\r") - text.count("\r\n") + 1
+    text = text.rstrip(b"\r\n")
+    lines = text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n") + 1
     if len(table.iloc[:lines]) < lines:  # a quote that is not closed swallows the lines below it
         raise ValueError(" has a quoted cell that spans several lines; leave such cells out")
     lines_of_file = pd.RangeIndex(above, len(table) + above, name="line")
     table.columns, table.index = names, lines_of_file
     if (table[names[0]] == "").any():
         table = table[(table != "").any(axis=1)]
-    return table.iloc[1:], seen
+    return table.iloc[1:]
 
 
 def _parquet(content: bytes) -> pd.DataFrame:
@@ -156,22 +206,23 @@ def _checked_names(names: list[str]) -> list[str]:
     return lower
 
 
-def _columns(table: pd.DataFrame) -> tuple[str, Reals, Reals]:
-    """The kind of a table, its scores or guesses, and its coins."""
+def _columns(table: pd.DataFrame) -> Columns:
+    """What a table has."""
     (kind, coin_name), *_ = _pairs(list(table.columns))
     if not len(table):
         raise ValueError(" has no canaries: there is nothing below the column names")
     if "id" in table:
         names = table["id"].map(str.strip)
         _refuse(names, names.duplicated(), "occurs twice, but a canary has one coin")
-    # As a category, since each spelling has to be understood only once.
-    coins = table[coin_name].astype("category").map(_coin).astype(float)
+    coins = _understood(table[coin_name])
     _refuse(table[coin_name], coins.isna(), "is neither 1 nor 0 (nor true, false, yes, no)")
     signs = bool((coins == -1).any())
     if signs:
         _refuse(table[coin_name], coins == 0, "beside a -1; write 1 and 0 only")
     cells = table[kind]
-    if kind == "score":
+    if kind == "score" and cells.dtype == np.float64:
+        values = cells
+    elif kind == "score":
         why = "is not a finite number like -1.5e-3, with a point and not a comma"
         try:  # all that _NUMBER allows, and besides it nan, inf and 1_000
             values = cells.astype(float)
@@ -183,8 +234,8 @@ def _columns(table: pd.DataFrame) -> tuple[str, Reals, Reals]:
             values = cells.astype(float)
             _refuse(cells, ~np.isfinite(values), why)
     else:
-        words = cells.map(lambda cell: cell.strip().lower())
-        values = cells.map(_coin)
+        words = cells.astype("category").map(lambda cell: cell.strip().lower())
+        values = _understood(cells)
         unknown = values.isna() & (words != "")
         _refuse(cells, unknown, "is neither 1 nor 0; an empty cell is no guess")
         # Where truth is 1 or -1, 0 means no guess, so false and no would mean that too.
@@ -193,6 +244,11 @@ def _columns(table: pd.DataFrame) -> tuple[str, Reals, Reals]:
         why = f"while truth is {truth}; write {left_out} for left out, and nothing for no guess"
         _refuse(cells, bad, why)
     return kind, values.to_numpy(dtype=float), coins.to_numpy(dtype=float)
+
+
+def _understood(cells: pd.Series) -> pd.Series:
+    """What each cell says of a coin or a guess; each spelling is looked up once."""
+    return cells.astype("category").map(_coin).astype(float)
 
 
 def _coin(cell: str) -> float:

@@ -14,7 +14,7 @@ body { margin: 0 auto; padding: 1rem; max-width: 46rem; font: 1rem/1.55 system-u
   overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
 .verdict { padding: 1rem; border-left: .4rem solid; background: #8882; font-size: 1.1rem; }
-.refuted, .invalid { border-color: #d55e00; } .cannot { border-color: #e69f00; }
+.refuted, .invalid { border-color: #d55e00; } .cannot, .unlike { border-color: #e69f00; }
 .not { border-color: #0072b2; }
 table { border-collapse: collapse; width: 100%; }
 td, th { text-align: left; vertical-align: top; padding: .4rem .6rem .4rem 0;
@@ -27,16 +27,17 @@ img { max-width: 100%; }
 
 def page(audit: ScoreAudit, picture: bytes | None, source: Mapping[str, str]) -> str:
     """The whole page; ``picture`` is a PNG, and ``source`` says what was audited by what."""
-    rows, claim = audit.rows(), audit.claim
+    rows, claim, seen = audit.rows(), audit.claim, audit.seen
     says = dict(rows)
-    verdict = "none" if claim is None else audit.verdict()
     result, meaning = (escape(_sentence(clause)) for clause in headline(audit))
-    parts = [f'<p class="verdict {verdict.split()[0]}"><strong>{result}</strong>']
+    parts = [f'<p class="verdict {audit.status.split()[0]}"><strong>{result}</strong>']
     parts.append(f"<br>{meaning}</p>")
 
     def section(title: str, *paragraphs: str) -> None:
         parts.append(f"<h2>{title}</h2>" + "".join(f"<p>{escape(text)}</p>" for text in paragraphs))
 
+    parts.append("<h2>Which training</h2>")
+    parts.append(table([*source.items(), *_training(audit)]))
     if claim is not None:
         section(
             "What was claimed",
@@ -48,12 +49,12 @@ def page(audit: ScoreAudit, picture: bytes | None, source: Mapping[str, str]) ->
     section(
         "What was tested",
         "Records made for the purpose, called canaries, were put into the training data or left "
-        "out, each by the toss of a fair coin. After the training somebody guessed from its output "
-        "which of them had been put in. The more private the run is, the closer such guesses "
-        "must come to tossing a coin.",
+        f"out, each by the toss of a fair coin. From {'its output' if seen is None else _SHOWN} it "
+        "was guessed which of them had been put in. The more private the run is, the closer such "
+        "guesses must come to tossing a coin.",
         *_labelled(says, "canaries", "guesses"),
     )
-    section("What was shown", *_labelled(says, "right"), _sentence(says["shown"]))
+    section("What was shown", *_labelled(says, "right"), *map(_sentence, _shown(says)))
     if picture is not None:
         data = b64encode(picture).decode()
         about = "The bound that was shown, beside those that other choices would have had."
@@ -61,7 +62,8 @@ def page(audit: ScoreAudit, picture: bytes | None, source: Mapping[str, str]) ->
         parts.append("Only the point that is called valid is a result.</small></p>")
     section(
         "What it could not have seen",
-        *([] if verdict == "refuted" else [f"In this audit, {says['power']}."]),
+        *([] if audit.status == "refuted" else [f"In this audit, {says['power']}."]),
+        *([] if seen is None else [_sentence(says["unseen"])]),
         "An audit looks at one training, through the canaries, scores and guesses that were "
         "chosen. A training that leaks in another way, or only about other records, passes it. "
         "That a claim is not refuted never proves it.",
@@ -71,13 +73,38 @@ def page(audit: ScoreAudit, picture: bytes | None, source: Mapping[str, str]) ->
     if audit.notes:
         section("Notes", *map(_sentence, audit.notes))
     parts.append("<h2>All of it, in short</h2>")
-    parts.append(table([*rows, *source.items()]))
+    parts.append(table(rows))
+    title = escape(f"Audit of a privacy claim: {source.get('title', '')}".rstrip(": "))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Audit of a privacy claim</title><style>{_STYLE}</style></head>\n"
-        f"<body><h1>Audit of a privacy claim</h1>\n{chr(10).join(parts)}\n</body></html>\n"
+        f"<title>{title}</title><style>{_STYLE}</style></head>\n"
+        f"<body><h1>{title}</h1>\n{chr(10).join(parts)}\n</body></html>\n"
     )
+
+
+#: What oralib's own canaries look at.
+_SHOWN = "the noisy gradients of its steps, on weights that were added for the canaries,"
+
+
+def _training(audit: ScoreAudit) -> list[tuple[str, str]]:
+    """What oralib's canaries know of the training."""
+    if (seen := audit.seen) is None:
+        return [("training", "not known here: ask whoever made the scores")]
+    rows = [("steps", f"{seen.steps:,}, of {seen.planned:,} planned")]
+    rows.append(("sample rate", f"{seen.sample_rate:g}, as the training states it"))
+    rows.append(("noise", f"σ = {seen.sigma:g} clipping thresholds, as the training states it"))
+    way = {
+        "sum": "added to the clipped sum of gradients, just before the noise",
+        "examples": "examples among those of the training",
+    }[seen.way]
+    return [*rows, ("canaries", way), ("software", seen.software or "not recorded")]
+
+
+def _shown(says: Mapping[str, str]) -> list[str]:
+    """What was shown, the p-value of the claim, and how the training looks."""
+    wanted = {"shown": "", "p-value": "The p-value of the claim is ", "training": "The training: "}
+    return [f"{before}{says[label]}" for label, before in wanted.items() if label in says]
 
 
 def _labelled(says: Mapping[str, str], *labels: str) -> list[str]:

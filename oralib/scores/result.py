@@ -211,9 +211,11 @@ class ScoreAudit:
     def status(self) -> str:
         """The verdict of the claim; ``"unlike"`` if it is not refuted, but looks are against it.
 
-        Without a claim it is ``"no claim"``.
+        Without a claim it is ``"no claim"``, unless the audit is invalid.
         """
-        status = "no claim" if self.claim is None else self.verdict()
+        status = "invalid" if self.problem else "no claim"
+        if self.claim is not None:
+            status = self.verdict()
         unlike = self.seen is not None and not self.seen.as_stated
         return "unlike" if unlike and status not in ("refuted", "invalid") else status
 

@@ -4,7 +4,7 @@ from html import escape
 from math import inf, isnan
 from typing import TYPE_CHECKING
 
-from oralib._text import confidence, rounded_down, short
+from oralib._text import confidence, rounded_down, rounded_up, short
 from oralib._types import Way
 from oralib.scores.seen import SEES, Seen
 
@@ -30,6 +30,9 @@ def rows(audit: "ScoreAudit") -> list[tuple[str, str]]:
     if claim is not None:
         judged = "none: the claim cannot be judged by this audit, which is not valid"
         rows.append(("verdict", judged if audit.problem else "; ".join(_judged(audit))))
+        if not audit.problem and (p := audit.p_value()) is not None:
+            often = "were the claim true, so many right guesses would be at most this likely"
+            rows.append(("p-value", f"{rounded_up(p)}: {often}"))
     rows.append(("power", _power(audit)))
     if audit.seen is not None:
         rows += [("training", _looks(audit.seen)), ("unseen", unseen(audit.seen.way))]
@@ -96,7 +99,7 @@ def assumptions(audit: "ScoreAudit") -> dict[str, str]:
     }[audit.adjacency]
     common = (
         f"{one}; {coins(audit)}, and the guesses follow from the output of the training{sources}; "
-        f"{number_of_guesses(audit)}"
+        f"{number_of_guesses(audit)}{_canaries(audit)}"
     )
     fdp = f"the training has the trade-off curve of a Gaussian mechanism; {common}"
     if isnan(audit.fdp_bound):
@@ -119,6 +122,15 @@ def coins(audit: "ScoreAudit") -> str:
         "independent": "each canary was included by a fair coin of its own",
         "balanced": "exactly half of the canaries, drawn at random, were included",
     }[audit.counts.coins]
+
+
+def _canaries(audit: "ScoreAudit") -> str:
+    """What must be true of oralib's own canaries."""
+    return {
+        None: "",
+        "sum": "; the canaries got the noise of the training, and no noise of their own",
+        "examples": "; the canaries were sampled and clipped like the other examples",
+    }[None if audit.seen is None else audit.seen.way]
 
 
 def number_of_guesses(audit: "ScoreAudit") -> str:
@@ -188,9 +200,9 @@ def _power(audit: "ScoreAudit") -> str:
 
 
 def _probability(audit: "ScoreAudit") -> str:
-    """The p-value of the claim, in two digits that are not below it."""
+    """How often so many right guesses happen, at most, if the claim is true."""
     p = audit.p_value()
-    return f"{audit.beta:g}" if p is None else f"{p * 1.005:.2g}"
+    return f"{audit.beta:g}" if p is None else rounded_up(p)
 
 
 def unseen(way: Way) -> str:
