@@ -59,7 +59,8 @@ def test_what_audits_of_trainings_find(audited):
         assert len(of_noise) == 5
         assert (of_noise == 1).all()
         assert shares[way, "none"] <= 0.05
-        seen = ["no clipping", "batch clipped as a whole", "half the data in each batch"]
+        seen = ["no clipping", "batch clipped as a whole", "each layer clipped alone"]
+        seen.append("half the data in each batch")
         assert (shares[way][seen] == (1 if way == "examples" else 0)).all()
 
 
