@@ -228,6 +228,7 @@ def test_the_extras_that_a_chapter_needs():
     for name, extras in {
         "04-the-gaps": [],
         "auditing-a-real-training": ["torch", "jax"],
+        "other-packages": ["jax"],
         "a-leak-that-one-run-cannot-see": ["torch"],
     }.items():
         assert stored_outputs.extras(ROOT / "book" / f"{name}.ipynb") == extras

@@ -57,6 +57,10 @@ PICTURES = {
         references={"a": 1, "b": 2},
     ),
     "swept": lambda: figures.swept(levels(), ["epsilon", "n"], "bound"),
+    "dots": lambda: figures.dots(
+        {"left": {"one": "bba", "two": "aba"}, "right": {"one": "aaa", "two": "bbb"}},
+        {"a": figures.RED, "b": figures.GREY},
+    ),
     "tiles": lambda: figures.tiles(
         {"one": [("1", "good"), ("2", "bad")], "two": [("3", "good")]},
         {"good": figures.GREEN, "bad": figures.RED},

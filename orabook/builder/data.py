@@ -206,8 +206,8 @@ MAKERS: dict[str, Callable[[], pd.DataFrame]] = {
     "graded": graded,
     "ladder": ladder,
     "overclaims": studies.overclaims,
-    "foretold": planted.foretold_verdicts,  # ten real trainings for each bug
-    "planted-bugs": planted.planted_bugs,  # twenty real trainings for each bug and claim
+    "honest-audits": planted.honest_audits,
+    "audited-trainings": planted.planted_bugs,  # ten real trainings for each bug and way
 }
 
 
@@ -217,7 +217,7 @@ def main() -> None:
     if unknown:
         sys.exit(f"there is no table {unknown[0]}, only {', '.join(MAKERS)}")
     if not all(map(find_spec, stored_outputs.NEEDS["torch"][1])):
-        for name in {"black-box", "foretold", "planted-bugs"} & set(names):
+        for name in {"black-box", "audited-trainings"} & set(names):
             print(f"{name} needs PyTorch: make torch", file=sys.stderr)
             names.remove(name)
     for name in names:

@@ -10,7 +10,12 @@ from orabook.drawings.audits import (
     three_gaps,
     ways_of_feedback,
 )
-from orabook.drawings.canaries import canaries_on_coordinates, hopping_canaries
+from orabook.drawings.canaries import (
+    canaries_in_a_loop,
+    canaries_on_coordinates,
+    hopping_canaries,
+)
 
-__all__ = ["canaries_on_coordinates", "hopping_canaries", "idea_of_the_exact_bound"]
+__all__ = ["canaries_in_a_loop", "canaries_on_coordinates", "hopping_canaries"]
+__all__ += ["idea_of_the_exact_bound"]
 __all__ += ["one_run_game", "three_gaps", "ways_of_feedback"]

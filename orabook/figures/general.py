@@ -1,4 +1,4 @@
-"""Pictures of any numbers: curves, panels of them, rankings, maps and tiles."""
+"""Pictures of any numbers: curves, panels of them, rankings, maps, dots and tiles."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
@@ -244,6 +245,32 @@ def tiles(groups: Mapping[str, Sequence[tuple[str, str]]], colours: Mapping[str,
     axes.spines[:].set_visible(False)
     handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
     picture.legend(handles, list(colours), loc="outside upper center", ncols=len(colours))
+    return picture
+
+
+@in_house_style
+def dots(panels: Mapping[str, Mapping[str, Sequence[str]]], colours: Mapping[str, str]) -> Picture:
+    """A dot for each run, {panel: {row: [kind, ...]}}, filled by kind; the last kind is hollow."""
+    rows, kinds = list(next(iter(panels.values()))), list(colours)
+    height = 1.3 + 0.31 * len(rows)
+    picture, axes = draw.picture(len(panels), height=height, sharey=True, squeeze=False)
+    for panel, (title, runs) in zip(axes[0], panels.items(), strict=True):
+        for y, row in enumerate(rows):
+            for x, kind in enumerate(sorted(runs[row], key=kinds.index), start=1):
+                face = "white" if kind == kinds[-1] else colours[kind]
+                look: Any = {"color": colours[kind], "markerfacecolor": face, "markersize": 7}
+                panel.plot(x, y, "o", **look)
+            note(panel, series=kinds, x=[list(runs[row]).count(kind) for kind in kinds], y=row)
+        panel.set(title=title, xticks=[1, len(runs[row])], ylim=(len(rows) - 0.4, -0.6))
+        panel.grid(visible=False, axis="x")
+        draw.labels(panel, "training runs", "")
+    axes[0][0].set_yticks(range(len(rows)), rows)
+    faces = [*list(colours.values())[:-1], "white"]
+    marks = [
+        Line2D([], [], marker="o", linestyle="none", color=colour, markerfacecolor=face)
+        for colour, face in zip(colours.values(), faces, strict=True)
+    ]
+    picture.legend(marks, kinds, loc="outside upper center", ncols=len(kinds), columnspacing=1.0)
     return picture
 
 

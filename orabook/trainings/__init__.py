@@ -12,6 +12,5 @@ Opacus is not changed: sampler, clipping and noise are all audited. This needs `
 """
 
 from orabook.trainings.leak import release_noise
-from orabook.trainings.training import TRAINING_BUGS, Training, train_digits
 
-__all__ = ["TRAINING_BUGS", "Training", "release_noise", "train_digits"]
+__all__ = ["release_noise"]

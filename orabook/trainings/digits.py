@@ -1,4 +1,4 @@
-"""Handwritten digits, and how they are learned."""
+"""Handwritten digits."""
 
 from functools import lru_cache
 
@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from oralib._extra import needed
 
 CLASSES, PIXELS, DIGITS = 10, 64, 1797
-LEARNING_RATE, CLIP = 2.0, 1.0
 
 #: PyTorch is seeded with up to twice this and one more, and accepts no larger seeds.
 LARGEST_SEED = 2**62

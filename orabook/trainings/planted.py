@@ -1,81 +1,89 @@
-"""How often an audit of a real training notices a bug that was planted."""
+"""How audits of real trainings end, honest ones and some with a bug that was planted."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from functools import lru_cache
 from itertools import product
+from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from orabook.trainings.training import TRAINING_BUGS, train_digits
 from oralib._extra import needed
-from oralib.bounds import Counts, valid_lower_bound
-from oralib.dpsgd import DpSgd, canary_scores, conformity
-from oralib.planning import AuditPlan, expected_outcomes, plan_audit
-from oralib.planning.search import BUGS
+from oralib._types import WAYS, Way
+from oralib.canaries import Canaries
+from oralib.planning import AuditPlan, plan_audit
 
-#: For each claimed ε the numbers of canaries, of weights that they use, and of guesses. More than
-#: 165 guesses, all of them right, are needed to refute a claim of 4. So the larger claim has more
-#: guesses, and a weight for each canary, so that a bug leaves the guesser nearly certain of many.
-SETTINGS = {1.0: (4000, 1000, 200), 4.0: (4000, 4000, 300)}
+#: Honest trainings beside plain SGD; ghost clipping only with canaries in the sum.
+KINDS = "momentum", "Adam", "schedule", "small batches", "ghost"
 
-#: The δ of the claims, and how often a bound may fail.
-DELTA, BETA = 1e-5, 0.05
+CHECKS = "gradient", "noise", "steps", "guesses"
 
 
-def foretold_verdicts(runs: int = 10) -> pd.DataFrame:
-    """What a plan to refute foretells, and what training runs with Opacus show: a row for each.
+@lru_cache(maxsize=2)
+def plan_of(way: Way) -> AuditPlan:
+    """The plan of these audits, for a claim of ε = 2: the same design in both ways."""
+    run: dict[str, Any] = {"steps": 100, "sample_rate": 0.1, "d": 500, "canaries": 4000}
+    return plan_audit(2.0, 1e-5, aim="refute", way=way, **run)
 
-    ``foretold`` are right guesses in simulated audits by the plan, and ``foretold_refuted`` the
-    share that refutes the claim; ``v`` is what the training run shows, as ``noise_seen`` is.
+
+def planted_bugs(ways: Iterable[Way] = WAYS, runs: int = 10, honest: int = 4) -> pd.DataFrame:
+    """Train with each bug and with none, and some honest ways more: a row for each training.
+
+    ``z_...`` are the checks of the audit, and ``found`` is what found the bug: the bound, which
+    then refutes the claim; otherwise the check that is farthest off, if one fails; or nothing.
     """
     with needed("torch", "opacus"):
         from orabook.trainings import _opacus
-    plan = plan_to_refute()
     rows = []
-    played = list(product(plan.forecast.outcomes, range(runs)))
-    for outcome, run in tqdm(played, disable=None, leave=False):
-        share, norm = BUGS.get(outcome.bug, (plan.forecast.noise, 1.0))
-        canaries = _opacus.audited_network(plan, share, clipped=norm == 1, seed=run)
+    played = [*product(ways, ["none", *_opacus.BUGS], ["SGD"], range(runs))]
+    played += [*product(ways, ["none"], KINDS, range(honest))]
+    played = [each for each in played if each[0] == "sum" or each[2] != "ghost"]
+    for way, bug, training, run in tqdm(played, disable=None, leave=False):
+        plan = plan_of(way)
+        seed = crc32(f"{way} {bug} {training} {run}".encode())
+        canaries = _opacus.train(plan, bug, training, seed)
         audit = plan.audit(canaries.scores, canaries.included, canaries.seen)
-        dpsgd = plan.design.dpsgd
-        row = {"bug": outcome.bug, "run": run, "n": dpsgd.n, "d": dpsgd.d, "k": plan.guesses}
-        row |= {"right_needed": audit.right_needed(), "foretold": outcome.right}
-        row |= {"foretold_se": outcome.right_se, "foretold_refuted": outcome.refuted}
-        row |= {"v": audit.v, "refuted": audit.refutes()}
-        rows.append(row | {"noise_seen": canaries.noise_seen})
+        seen: Any = audit.seen
+        checks = {check.name: check.z for check in seen.checks}
+        surest = max(CHECKS, key=lambda name: abs(checks[name]))
+        found = {"refuted": "bound", "unlike": surest}.get(audit.status, "nothing")
+        row = {"way": way, "bug": bug, "training": training, "run": run, "v": audit.v}
+        row |= {"guesses": audit.r, "bound": audit.bound, "status": audit.status}
+        rows.append(row | {f"z_{name}": checks[name] for name in CHECKS} | {"found": found})
     return pd.DataFrame(rows)
 
 
-def plan_to_refute() -> AuditPlan:
-    """The plan of that table, for a claim of ε = 2, with what it foretells."""
-    plan = plan_audit(2.0, DELTA, steps=100, sample_rate=0.1, aim="refute", trials=0)
-    outcomes = expected_outcomes(plan, trials=100)
-    return replace(plan, forecast=replace(plan.forecast, outcomes=outcomes))
+#: Small honest trainings: the claimed ε, coordinates, canaries at most, steps and sample rate.
+HONEST = (
+    (1.0, 100, 100, 20, 0.1),
+    (1.0, 100, 4800, 20, 0.1),
+    (4.0, 200, 200, 20, 0.02),
+    (4.0, 20, 80, 10, 0.1),
+    (8.0, 50, 800, 20, 1.0),
+)
 
 
-def planted_bugs(claims: Iterable[float] = tuple(SETTINGS), *, runs: int = 20) -> pd.DataFrame:
-    """Audit real trainings with each bug and without, each in one run: a row for each training.
-
-    ``v`` counts right guesses, by the likelihood of all steps; ``bound`` is the exact bound from
-    it, and ``conformity`` the p-value of :func:`oralib.conformity`.
-    """
+def honest_audits(trials: int = 400) -> pd.DataFrame:
+    """How many audits of honest trainings, which are simulated, accuse them."""
     rows = []
-    played = list(product(claims, (None, *TRAINING_BUGS), range(runs)))
-    for epsilon, bug, run in tqdm(played, disable=None, leave=False):
-        n, d, k = SETTINGS[epsilon]
-        dpsgd = DpSgd.calibrated(epsilon, DELTA, n=n, d=d)
-        own = np.random.default_rng([0, run, round(1000 * epsilon), *(bug or "none").encode()])
-        included = own.random(n) < 0.5
-        training = train_digits(dpsgd, included, seed=int(own.integers(2**31)), bug=bug)
-        scores = canary_scores(dpsgd, training.gradients)
-        best = np.argsort(-np.abs(scores), kind="stable")[:k]
-        right = int(((scores[best] > 0) == included[best]).sum())
-        counts = Counts(np.array([right]), np.array([k]), n, r_fixed=True)
-        row = {"epsilon": epsilon, "bug": bug or "none", "run": run, "n": n, "d": d, "k": k}
-        row["v"] = right
-        row["bound"] = float(np.squeeze(valid_lower_bound(counts, beta=BETA, delta=DELTA)))
-        row["conformity"] = conformity(dpsgd, training.gradients, included).p_value
-        rows.append(row)
+    for epsilon, d, canaries, steps, sample_rate in HONEST:
+        run: dict[str, Any] = {"d": d, "steps": steps, "sample_rate": sample_rate}
+        plan = plan_audit(epsilon, 1e-5, canaries=canaries, **run)
+        ends = [honest_status(plan, seed) for seed in tqdm(range(trials), disable=None)]
+        accused = {name: ends.count(name) for name in ("unlike", "refuted")}
+        rows.append(
+            run | {"epsilon": epsilon, "n": plan.design.dpsgd.n, "trials": trials} | accused
+        )
     return pd.DataFrame(rows)
+
+
+def honest_status(plan: AuditPlan, seed: int) -> str:
+    """How the audit of an honest training ends."""
+    canaries, dpsgd = Canaries.from_plan(plan, seed=seed, public_seed=seed), plan.design.dpsgd
+    rng = np.random.default_rng([seed, 1])
+    for step in range(dpsgd.steps):
+        noise = rng.normal(scale=dpsgd.sigma, size=dpsgd.used_coordinates)
+        canaries.observe(step, canaries.gradient(step) + noise)
+    return plan.audit(canaries.scores, canaries.included, canaries.seen).status
