@@ -91,7 +91,7 @@ def test_plan_on_the_command_line(capsys):
 
 
 @pytest.mark.parametrize(
-    "wrong", ["epsilon=-1", "d=0", "d=100000001", "steps=-5", "steps=1000001", "beta=1"]
+    "wrong", ["epsilon=-1", "d=0", "d=100000001", "steps=-5", "trials=1000001", "beta=1"]
 )
 def test_impossible_plans(wrong, capsys):
     given = "--d=50 --steps=10 --sample-rate=0.2 --delta=1e-5 --epsilon=4"
