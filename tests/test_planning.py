@@ -90,9 +90,10 @@ def test_plan_on_the_command_line(capsys):
     assert max(map(len, said.splitlines())) <= 80
 
 
-@pytest.mark.parametrize(
-    "wrong", ["epsilon=-1", "d=0", "d=100000001", "steps=-5", "trials=1000001", "beta=1"]
-)
+WRONG = "epsilon=-1 d=0 d=100000001 steps=-5 sample-rate=1.5 beta=1 trials=1000001"
+
+
+@pytest.mark.parametrize("wrong", WRONG.split())
 def test_impossible_plans(wrong, capsys):
     given = "--d=50 --steps=10 --sample-rate=0.2 --delta=1e-5 --epsilon=4"
     assert main(["plan", *given.split(), f"--{wrong}"]) == 2
