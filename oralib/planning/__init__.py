@@ -5,10 +5,11 @@ It is found by predicting many audits (:mod:`oralib.dpsgd.prediction`), a heuris
 on simulated audits, which say what to expect of an honest training run and of some with bugs.
 
 **What is searched, and why.** Designs differ in how many canaries share a coordinate, from one on
-every other coordinate to 150 on each, and in how many of them are left in the end: all, or one, two
-or four per coordinate, by a schedule that did best in the paper's setting. Whether more canaries
-help depends on ε, so all of these are predicted, for numbers of guesses from 50 to 5,000, and the
-largest predicted bound wins.
+some of the coordinates to 150 on each, and in how many of them are left in the end: all, or one,
+two or four per coordinate, by a schedule that did best in the paper's setting. Whether more
+canaries help depends on ε, so all of these are predicted, for numbers of guesses from 50 to 5,000,
+and the largest predicted bound wins. Canaries alone on coordinates of their own show most. So,
+unless it is given, there is a coordinate for each, up to 100,000, which a training hardly notices.
 
 A plan to refute needs most guesses right at less noise than stated. The least number of guesses
 that can refute the claim, all of them right, follows from the bound. With more guesses a few may be

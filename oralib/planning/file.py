@@ -4,7 +4,7 @@ import json
 import os
 from dataclasses import asdict
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from oralib import _check
 
@@ -24,11 +24,11 @@ class Saved:
     @property
     def digest(self) -> str:
         """Twelve digits that change with whatever the plan fixes or forecasts."""
-        return sha256(json.dumps(self._fields()).encode()).hexdigest()[:12]
+        return sha256(json.dumps(asdict(cast(Any, self))).encode()).hexdigest()[:12]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan into a JSON file, for ``oralib audit --plan``."""
-        fields = {"format": FORMAT, "kind": type(self).__name__, **self._fields()}
+        fields = {"format": FORMAT, "kind": type(self).__name__, **asdict(cast(Any, self))}
         text = json.dumps({**fields, "digest": self.digest}, indent=1, allow_nan=False)
         _check.path("path", path).write_text(f"{text}\n", encoding="utf-8")
 
@@ -44,9 +44,6 @@ class Saved:
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> Self:
         return cls(**fields)
-
-    def _fields(self) -> dict[str, Any]:
-        return asdict(self)  # type: ignore[call-overload]
 
 
 def load_plan(path: str | os.PathLike[str]) -> Any:

@@ -199,7 +199,8 @@ class AuditPlan(Saved):
     def text(self, examples: int | None = None) -> str:
         """What to do and what to expect; with your number of examples, also what it costs."""
         rows = paragraphs(_rows(self, examples))
-        return "\n".join([*_doubts(self), rows, "", *_script(self), *_outcomes(self)])
+        script = _SCRIPT.format(*_BEGIN[self.design.way])
+        return "\n".join([*_doubts(self), rows, script, *_outcomes(self)])
 
 
 def _rows(plan: AuditPlan, examples: int | None) -> list[tuple[str, str]]:
@@ -304,26 +305,20 @@ def _meaning(plan: AuditPlan) -> str:
     return f", which {able} the claim of {epsilon:g}"
 
 
-#: What to write into a script, by the way in.
-_SCRIPTS = {
+#: When and with what to begin the audit in a script, by the way in; and the script.
+_BEGIN = {
     "sum": ("after make_private", "optimizer=optimizer"),
     "examples": ("before make_private", "model, data"),
 }
+_SCRIPT = f"""
+With Opacus:
 
+from oralib.canaries.opacus import OpacusAudit  # {{}}:
+audit = OpacusAudit("plan.json", {{}}, seed=...)
+audit.canaries.write_scores("scores.csv")  # after the training
 
-def _script(plan: AuditPlan) -> list[str]:
-    """What to write into the script of the training, and what to call after it."""
-    when, given = _SCRIPTS[plan.design.way]
-    return [
-        "With Opacus:",
-        "",
-        f"from oralib.canaries.opacus import OpacusAudit  # {when}:",
-        f'audit = OpacusAudit("plan.json", {given}, seed=...)',
-        'audit.canaries.write_scores("scores.csv")  # after the training',
-        "",
-        "In a loop of your own: oralib.Canaries.from_plan, see help(oralib.canaries).",
-        AFTERWARDS,
-    ]
+In a loop of your own: oralib.Canaries.from_plan, see help(oralib.canaries).
+{AFTERWARDS}"""
 
 
 def _outcomes(plan: AuditPlan) -> list[str]:

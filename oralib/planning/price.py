@@ -19,19 +19,12 @@ SHARES = (0.0, 0.01, 0.05, 0.1, 0.5)
 def plans_by_price(
     examples: int, epsilon: float | None, delta: float, *, trials: int = 10, **options: Any
 ) -> dict[float, AuditPlan]:
-    """Plans for a large bound, by how much longer they make a training, as a share.
+    """Plans for a large bound, by how much longer they make a training with so many examples.
 
     At 0 canaries go into the sum of gradients. At 0.01, 0.05, 0.1 and 0.5 they are that share of
-    your examples; a share of less than one canary is left out.
-
-    Parameters
-    ----------
-    examples : int
-        How many examples of your own the training has.
-    epsilon, delta, **options
-        As for :func:`oralib.plan_audit`, without ``aim``, ``way`` and ``canaries``.
-    trials : int
-        Simulated audits of each kind; where they take long there are fewer, or only predictions.
+    your examples; a share of less than one canary is left out. ``options`` are those of
+    :func:`oralib.plan_audit`, without ``aim``, ``way`` and ``canaries``. Where simulated audits
+    take long there are fewer than ``trials``, or only predictions.
 
     Examples
     --------

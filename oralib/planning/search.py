@@ -72,9 +72,8 @@ def plan_audit(
         The claim; if ε is None it is what the accountant computes from the noise.
     d : int or None
         The coordinates for the canaries, weights that the audit adds. By default enough to refute
-        the claim for most bugs of :func:`expected_outcomes`, if that is the aim. For a large bound
-        it is one for each canary that is an example; and 100,000, with at most 800,000 canaries,
-        if they go into the sum and so cost nothing.
+        the claim for most bugs of :func:`expected_outcomes`, if that is the aim; for a large bound
+        one for each canary, at most 100,000, with 800,000 canaries if their number is free, too.
     steps, sample_rate : int, float
         The training, as in :class:`oralib.DpSgd`.
     beta : float
@@ -107,12 +106,14 @@ def plan_audit(
     _check.one_of("accountant", accountant, ACCOUNTANTS)
     _check.one_of("aim", aim, AIMS)
     _check.one_of("way", way, WAYS)
-    epsilon, training = _claimed(epsilon, sigma, delta, accountant, steps, sample_rate)
+    epsilon, training = _claimed(epsilon, sigma, (delta, steps, sample_rate), accountant)
     claim = Claim(epsilon, delta, beta)
     if canaries is not None:
         canaries = _check.integer("canaries", canaries, 1)
     if d is not None:
         d = _check.integer("d", d, 1, 10**8)
+    if aim == "bound" and way == "examples" and canaries is None and d is None:
+        raise ValueError("canaries or d must be given for aim='bound' and way='examples'")
     room = canaries, d
     try:
         plan = _plan(training, claim, room, aim, way, seed)
@@ -147,12 +148,9 @@ def _plan(
     canaries, d = room
     if d is None and aim == "refute":
         return _plan_with_enough_coordinates(training, claim, canaries, way, seed)
-    if d is None and way == "examples":
-        if canaries is None:
-            raise ValueError("canaries or d must be given for aim='bound' and way='examples'")
-        d = min(canaries, 10**8)
-    elif d is None:
-        d, canaries = FREE[0], canaries or FREE[1]
+    if d is None:
+        canaries = canaries or FREE[1]
+        d = min(canaries, FREE[0])
     most = canaries or min(PER_COORDINATE[-1] * d, MOST_CANARIES)
     tried = list(designs(replace(training, d=d), most, way))
     noise, refuted = 1.0, None
@@ -237,15 +235,10 @@ def mean(values: NDArray[Any]) -> tuple[float, float]:
 
 
 def _claimed(
-    epsilon: float | None,
-    sigma: float | None,
-    delta: float,
-    accountant: str,
-    steps: int,
-    sample_rate: float,
+    epsilon: float | None, sigma: float | None, run: tuple[float, int, float], accountant: str
 ) -> tuple[float, DpSgd]:
     """The ε of a claim, and the training with its noise; one of the two may be missing."""
-    run = delta, steps, sample_rate
+    delta, steps, sample_rate = run
     if epsilon is not None:
         epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
     if sigma is None:
