@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oralib._jit import jit
 from oralib._types import Array
-from oralib.dpsgd.hopping import _KEYS, _KEYS_PER_UNIT
+from oralib.dpsgd.hopping import _KEYS, _key
 
 
 class Active(NamedTuple):
@@ -53,8 +53,28 @@ def batch_at(where: Array, coin: Array, rate: float, d: int, rng: Generator) -> 
     return total
 
 
+@jit
+def included_at(where: Array, coin: Array, d: int) -> Array:
+    """How many included canaries each of d coordinates has."""
+    ones = np.zeros(d, dtype=np.int64)
+    for i in range(coin.size):
+        ones[where[i]] += coin[i]
+    return ones
+
+
+@jit
 def by_promise(active: Active, wanted: int) -> Active:
     """The first ``wanted`` of them by the size of their scores, in the order of a simulation."""
-    size = np.minimum(np.abs(active.score) * _KEYS_PER_UNIT, _KEYS - 1.0).astype(np.int16)
-    order = np.argsort(-size, kind="stable")[:wanted]
-    return Active(*(part[order] for part in active))
+    size = active.score.size
+    key = np.empty(size, dtype=np.int16)
+    start = np.zeros(_KEYS + 1, dtype=np.int64)
+    for i in range(size):
+        key[i] = _key(active.score[i])
+        start[key[i] + 1] += 1
+    start = np.cumsum(start)
+    who, score, coin = np.empty_like(active.who), np.empty(size), np.empty_like(active.coin)
+    for i in range(size):
+        place = start[key[i]]
+        start[key[i]] = place + 1
+        who[place], score[place], coin[place] = active.who[i], active.score[i], active.coin[i]
+    return Active(who[:wanted], score[:wanted], coin[:wanted])

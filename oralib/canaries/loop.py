@@ -15,7 +15,7 @@ from oralib import _check
 from oralib._streams import stream
 from oralib._types import WAYS, Array, Way
 from oralib.bounds import Counts
-from oralib.canaries._rows import Active, batch_at, by_promise, spots
+from oralib.canaries._rows import Active, batch_at, by_promise, included_at, spots
 from oralib.canaries.look import Look
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.dpsgd.likelihood import beliefs, likelihood_tables, log_likelihoods
@@ -165,7 +165,7 @@ class Canaries:
             batches = stream(self.seed, "canaries", "batches", step)
             return np.asarray(batch_at(where, coin, self.dpsgd.sample_rate, d, batches))
         batch = _check.coins("sampled", sampled, self.dpsgd.n)
-        return np.bincount(where[coin & batch[who]], minlength=d).astype(float)
+        return np.asarray(included_at(where, coin & batch[who], d)).astype(float)
 
     def observe(
         self, step: int, gradient: ArrayLike, *, clip: float = 1.0, batch: float = 1.0
@@ -207,7 +207,7 @@ class Canaries:
         parts = np.split(y, np.cumsum(self._widths)[:-1])
         bands = list(zip(parts, self._loads[step].tolist(), strict=True))
         self._learn_noise(bands)
-        self._look.add(y, np.bincount(where[coin], minlength=y.size))
+        self._look.add(y, included_at(where, coin, y.size))
         sigma = max(dpsgd.sigma * min(self.noise_seen, 1.0), _LEAST_NOISE)
         if self._likelihood.size:
             tables = likelihood_tables(dpsgd.per_coordinate, 1, dpsgd.sample_rate, sigma)
