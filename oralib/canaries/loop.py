@@ -124,9 +124,9 @@ class Canaries:
     def from_plan(cls, plan: AuditPlan, *, seed: int, public_seed: int = 0) -> "Canaries":
         """The canaries of a plan by :func:`oralib.plan_audit`."""
         _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-        design, seeds = plan.design, {"seed": seed, "public_seed": public_seed}
-        how: dict[str, Any] = {"dropping": design.dropping, "way": design.way}
-        return cls(design.dpsgd, plan.guesses, hop=design.dpsgd.per_coordinate > 1, **seeds, **how)
+        how: dict[str, Any] = {"dropping": plan.design.dropping, "way": plan.design.way}
+        how |= {"hop": plan.design.dpsgd.per_coordinate > 1, "public_seed": public_seed}
+        return cls(plan.design.dpsgd, plan.guesses, seed=seed, **how)
 
     @property
     def dpsgd(self) -> DpSgd:
@@ -267,7 +267,7 @@ class Canaries:
         dropping = None if self.dropping is None else asdict(self.dropping)
         setting |= {"dpsgd": asdict(self.dpsgd), "dropping": dropping}
         arrays = self._fit, self._likelihood, self._look.sums, self._look.last, *self._active
-        named = dict(zip(_ARRAYS, arrays, strict=True))
+        named: dict[str, Any] = dict(zip(_ARRAYS, arrays, strict=True))
         with partial.open("wb") as file:
             np.savez(file, setting=json.dumps(setting), **named)
         partial.replace(target)

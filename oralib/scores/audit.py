@@ -142,8 +142,8 @@ def audit_scores(
             r_in = r if side == "included" else (r + 1) // 2
             counts = replace(counts, coins="balanced", r_in=r_in)
         how = choice, tuple(k.tolist()), side, adjacency
-        about = {"seed": seed, "ranking": ranking, "seen": seen, "notes": tuple(notes)}
-        return ScoreAudit(counts, delta, beta, claim, *how, **about)
+        audit = ScoreAudit(counts, delta, beta, claim, *how, seed=seed, ranking=ranking, seen=seen)
+        return replace(audit, notes=tuple(notes))
 
     # The largest bound; among equal ones, the one with the best accuracy.
     audit = max(map(audit_of, k.tolist()), key=lambda audit: (audit.bound, audit.accuracy))

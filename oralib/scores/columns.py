@@ -94,9 +94,8 @@ def guesses_and_coins(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits,
     bits, numbers = bits_of("truth", truth), column("guessed", guessed)
     check_same_canaries(guessed=guessed, truth=truth)
     signs = bool((column("truth", truth) == -1).any())
-    allowed = (
-        f"be {'1, -1, or 0 or' if signs else '1, 0, or'} nan for no guess, as truth is written"
-    )
+    words = "1, -1, or 0 or nan" if signs else "1, 0, or nan"
+    allowed = f"be {words} for no guess, as truth is written"
     entries = guessed if isinstance(guessed, list | tuple) else np.asarray(guessed).flat
     if signs and any(isinstance(x, bool | np.bool_) for x in entries):  # is False no guess, or -1?
         raise ValueError(f"guessed must {allowed}, got True or False in guessed")
@@ -111,7 +110,8 @@ def check_same_canaries(**columns: Any) -> None:
     if len(first) != len(second):
         got = f"{len(first)} and {len(second)} entries"
         raise ValueError(f"{one} and {two} must have one entry per canary, got {got}")
-    a, b = getattr(first, "index", None), getattr(second, "index", None)
+    a: Any = getattr(first, "index", None)
+    b: Any = getattr(second, "index", None)
     if hasattr(a, "equals") and hasattr(b, "equals") and not (a.equals(b) or {*a}.isdisjoint(b)):
         raise ValueError(
             f"{one} and {two} must have the same index, "

@@ -77,8 +77,8 @@ def _csv(content: bytes) -> ScoreFile:
     try:
         content.decode()
     except UnicodeDecodeError as error:
-        line = f", line {content.count(b'\n', 0, error.start) + 1}"
-        raise ValueError(f"{line}: this is not UTF-8 text; save it as CSV in UTF-8") from None
+        line, why = content[: error.start].count(b"\n") + 1, "this is not UTF-8 text"
+        raise ValueError(f", line {line}: {why}; save it as CSV in UTF-8") from None
     text = content.removeprefix(BOM_UTF8)
     if not text.strip():
         raise ValueError(" is empty: it must have a line with names of columns and one per canary")
@@ -101,8 +101,8 @@ def _first_line(text: bytes) -> str:
 
 
 def _table(text: bytes, mark: str, **how: Any) -> pd.DataFrame:
-    """All lines; without a header, as pandas renames columns that occur twice, or makes an index."""
-    plain = {"header": None, "na_filter": False, "skip_blank_lines": False}
+    """All lines; without a header, as pandas renames names that occur twice, or makes an index."""
+    plain: dict[str, Any] = {"header": None, "na_filter": False, "skip_blank_lines": False}
     return pd.read_csv(BytesIO(text), sep=mark, **plain, **how)
 
 

@@ -104,7 +104,7 @@ class ScoreAudit:
         return self.beta / max(1, len(self.grid))
 
     @property
-    def _test(self) -> dict[str, float]:
+    def _test(self) -> dict[str, Any]:
         return {"delta": self.delta, "beta": self.test_beta}
 
     @property
@@ -124,7 +124,7 @@ class ScoreAudit:
 
     @cached_property
     def fdp_bound(self) -> float:
-        """The same for a Gaussian trade-off curve; nan if ``assumptions`` says it is not computed."""
+        """The same for a Gaussian trade-off curve; nan where ``assumptions`` says not computed."""
         counts = self.counts
         plain = counts.feedback == "none" and counts.coins == "independent"
         if self.problem or not (plain and counts.r_fixed and self.delta > 0):
