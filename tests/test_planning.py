@@ -3,6 +3,7 @@
 import shlex
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from itertools import product
 
 import numpy as np
@@ -29,6 +30,7 @@ from oralib import (
 from oralib.__main__ import main
 from oralib._types import WAYS
 from oralib.bounds.refuting import guesses_needed, right_needed
+from oralib.canaries.opacus import OpacusAudit
 from oralib.dpsgd.prediction import predicted_accuracy
 from oralib.planning import (
     Claim,
@@ -271,8 +273,9 @@ def test_a_plan_to_refute_has_the_most_noise_where_half_refute(d, canaries, reac
         return need - (np.arange(10) % 2 if how[0] <= reach else np.ones(10, dtype=int))
 
     told = played(monkeypatch, refute, right)
-    monkeypatch.setattr(refute, "predicted_accuracy", lambda dpsgd, k, _: share[dpsgd.n] * k / k)
-    given = list(designs(replace(TRAINING, n=1, d=d), canaries)), CLAIM, 0
+    predicted = "oralib.planning.designs.predicted_accuracy"
+    monkeypatch.setattr(predicted, lambda dpsgd, k, _: share[dpsgd.n] * k / k)
+    given = list(designs(replace(TRAINING, n=1, d=d), canaries, "sum")), CLAIM, 0
     if reach > 0.05:
         *_, noise, refuted = refute.find_refutation(*given)
         assert (noise, refuted) == ({1.0: 0.5, 0.4: 0.35, 0.07: 0.05}[reach], 0.5)
@@ -292,13 +295,16 @@ def test_coordinates_to_begin_with():
         assert exact * (1 - 1e-9) <= found == float(f"{found:.2g}") <= 1.1 * exact + 1
 
 
-@pytest.mark.parametrize("noise", [(), (0.5,), (0.35,)])
-def test_bugs_are_what_their_names_say(noise, monkeypatch):
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("noise", [1.0, 0.5, 0.35])
+def test_bugs_are_what_their_names_say(noise, way, monkeypatch):
+    """In the sum of gradients canaries are not clipped by the training, so there is one less."""
     told = played(monkeypatch, search, lambda *_: np.array([20, 45, 50, 50]))
-    plan = AuditPlan(CLAIM, Design(TRAINING, None), 50, Forecast(0.5, 1.0, 0.1, 2, *noise))
+    plan = AuditPlan(CLAIM, Design(TRAINING, None, way), 50, Forecast(0.5, noise))
     outcomes = expected_outcomes(plan, trials=4)
     bugs = {"none": (1, 1), "half the noise": (0.5, 1), "a tenth of the noise": (0.1, 1)}
-    bugs |= {"no clipping": (1, 3)} | ({"0.35 of the noise": (0.35, 1)} if 0.35 in noise else {})
+    bugs |= {"no clipping": (1, 3)} if way == "examples" else {}
+    bugs |= {"0.35 of the noise": (0.35, 1)} if noise == 0.35 else {}
     assert {outcome.bug: how[:2] for outcome, how in zip(outcomes, told, strict=True)} == bugs
     bounds = shown([20, 45, 50, 50], 50, n=100)
     numbers = [f(x) for x in ([20, 45, 50, 50], bounds, bounds > 1) for f in (np.mean, stats.sem)]
@@ -306,23 +312,44 @@ def test_bugs_are_what_their_names_say(noise, monkeypatch):
         assert list(vars(outcome).values())[1:] == pytest.approx([*numbers, 4])
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("dropping", "beta"), [(None, 0.05), (Dropping(2.0, crowding=(3, 9)), 0.1)]
 )
-def test_the_script_of_a_plan_makes_its_canaries(dropping, beta):
-    design = Design(replace(TRAINING, n=1600 if dropping else 100), dropping)
-    plan, made = AuditPlan(replace(CLAIM, beta=beta), design, 50, Forecast(0.5)), {}
+def test_the_script_of_a_plan_makes_its_canaries(
+    dropping, beta, way, tmp_path, monkeypatch, capsys
+):
+    """It runs with a class in the place of OpacusAudit, and its command audits what it wrote."""
+    design = Design(replace(TRAINING, n=1600 if dropping else 100), dropping, way)
+    plan = AuditPlan(replace(CLAIM, beta=beta), design, 50, Forecast(0.5))
     said, due = str(plan), Canaries.from_plan(plan, seed=1)
-    exec(said[said.index("from oralib") : said.index("In each")].replace("...", "1"), made)
-    for name in ("dpsgd", "guesses", "dropping", "hop"):
-        assert getattr(made["canaries"], name) == getattr(due, name)
-    assert (f"--beta {beta}" in said) == (beta != 0.05)
+
+    class Trained:
+        def __init__(self, *parts, **named):
+            self.given = signature(OpacusAudit).bind(*parts, **named).arguments
+            plan = AuditPlan.load(self.given.pop("plan"))
+            self.canaries = Canaries.from_plan(plan, seed=self.given.pop("seed"))
+            for step, noise in enumerate(np.random.default_rng(1).normal(scale=2, size=(20, 100))):
+                self.canaries.observe(step, self.canaries.gradient(step) + noise)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("oralib.canaries.opacus.OpacusAudit", Trained)
+    plan.save("plan.json")
+    made = {name: name for name in ("optimizer", "model", "data")}
+    exec(said[said.index("from oralib") : said.index("In a loop")].replace("...", "1"), made)
+    for name in ("dpsgd", "guesses", "dropping", "hop", "way"):
+        assert getattr(made["audit"].canaries, name) == getattr(due, name)
+    given = {"sum": ["optimizer"], "examples": ["model", "data"]}[way]
+    assert made["audit"].given == {name: name for name in given}
+    (command,) = (line for line in said.splitlines() if line.startswith("oralib audit"))
+    assert main(shlex.split(command)[1:]) == 0
+    assert f"{100 - 100 * beta:g}% confidence" in " ".join(capsys.readouterr().out.split())
     assert "coordinates are used" not in said
     if dropping:
-        active, load = dropping.active(design.dpsgd), dropping.loads(design.dpsgd)[1]
+        active = dropping.active(design.dpsgd)
         falls = ", ".join(f"{active[t]:,} in step {t + 1}" for t in (0, 5, 10, 15, 19))
-        crowd = f"{load.max()} on a coordinate in step 2, against {load.min()} of the most"
-        assert f"active: {falls} crowd the undecided: {crowd}" in " ".join(said.split())
+        crowd = "undecided canaries share coordinates with more others"
+        assert f"active: {falls}; {crowd}" in " ".join(said.split())
 
 
 def test_a_plan_that_cannot_test_its_claim_says_so():
