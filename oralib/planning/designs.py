@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from oralib._types import Way
-from oralib.bounds import epsilon_lower_bound
+from oralib.bounds import Counts, epsilon_lower_bound
+from oralib.bounds.refuting import right_needed
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.dpsgd.prediction import predicted_accuracy
 
@@ -75,6 +77,14 @@ class Design:
         p = predicted_accuracy(self.dpsgd, k, self.dropping)
         return np.asarray((k * p - need + 0.5) / np.sqrt(k * p * (1 - p) + 0.25))
 
+    def refuting(self, k: int, claim: Claim) -> float:
+        """The predicted share of audits with k guesses that refute the claim."""
+        counts = Counts(0, k, self.dpsgd.n, r_fixed=True)
+        need = right_needed(counts, claim.epsilon, delta=claim.delta, beta=claim.beta)
+        return (
+            0.0 if need is None else float(ndtr(self.margins(np.array([k]), np.array([need])))[0])
+        )
+
     def bounds(self, k: NDArray[np.int64], claim: Claim) -> NDArray[np.float64]:
         """The predicted bounds, each between those of two whole numbers of right guesses."""
         right = predicted_accuracy(self.dpsgd, k, self.dropping) * k
@@ -87,17 +97,16 @@ class Design:
 
 def designs(training: DpSgd, canaries: int, way: Way) -> Iterator[Design]:
     """Designs with at most this many canaries: one on each coordinate or on fewer, or several."""
-    d, alone = training.d, min(training.d, canaries)
+    alone = min(training.d, canaries)
     yield Design(replace(training, n=alone), None, way)
     while alone >= 2000:
         alone //= 2
         yield Design(replace(training, n=alone), None, way)
     for s in PER_COORDINATE:
-        if s * d <= canaries:
-            crowd = replace(training, n=s * d)
+        if s * training.d <= canaries:
+            crowd = replace(training, n=s * training.d)
             yield Design(crowd, None, way)
             for final in (1.0, 2.0, 4.0):
                 if final < s:
                     # The shape of the best schedule that we found in the paper's main setting.
-                    dropping = Dropping(final, until=0.9, bend=1.65, crowding=(3.0, 20.0))
-                    yield Design(crowd, dropping, way)
+                    yield Design(crowd, Dropping(final, 0.9, 1.65, (3.0, 20.0)), way)

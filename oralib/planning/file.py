@@ -1,12 +1,16 @@
-"""Plans in files: under a digest, so that a change is seen."""
+"""What plans share: files under a digest, so that a change is seen, their audits, and tables."""
 
 import json
 import os
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from hashlib import sha256
 from typing import Any, Self, cast
 
+from numpy.typing import ArrayLike
+
 from oralib import _check
+from oralib.scores import ScoreAudit, audit_scores
 
 #: The format of plan.json.
 FORMAT = 2
@@ -19,7 +23,7 @@ oralib audit scores.csv --plan plan.json --out audit"""
 
 
 class Saved:
-    """What every kind of plan, a dataclass, does with its digest and its file."""
+    """What every kind of plan, a dataclass, does with its digest, its file and its audit."""
 
     @property
     def digest(self) -> str:
@@ -45,6 +49,11 @@ class Saved:
     def _of(cls, fields: dict[str, Any]) -> Self:
         return cls(**fields)
 
+    def _audit(self, scores: ArrayLike, included: ArrayLike, **fixed: Any) -> ScoreAudit:
+        audit = audit_scores(scores, included, **fixed)
+        note = f"claim, side and number of guesses were fixed in a plan, digest {self.digest}"
+        return replace(audit, notes=(note, *audit.notes))
+
 
 def load_plan(path: str | os.PathLike[str]) -> Any:
     """The plan of any kind in a file by ``save``."""
@@ -59,3 +68,12 @@ def load_plan(path: str | os.PathLike[str]) -> Any:
     if plan.digest != digest:
         raise ValueError(f"path must be a plan as it was saved, got {path}, which was changed")
     return plan
+
+
+def table(widths: Sequence[int], rows: Iterable[Sequence[str]]) -> str:
+    """Cells in columns of these widths: the first to the left, and the others to the right."""
+    lines = (
+        f"{first:<{widths[0]}}{''.join(map(str.rjust, cells, widths[1:]))}"
+        for first, *cells in rows
+    )
+    return "\n".join(lines)

@@ -208,13 +208,15 @@ def unseen(way: Way) -> str:
 
 def _looks(seen: Seen) -> str:
     """Whether the training looks like the stated one, as far as the canaries saw it."""
-    steps = f"{seen.steps:,} of {seen.planned:,} planned steps were observed"
-    stated = f"σ = {seen.sigma:g} and a sample rate of {seen.sample_rate:g} in {steps}"
+    stated = (
+        f"with σ = {seen.sigma:g} and a sample rate of {seen.sample_rate:g} ({seen.steps:,} of "
+        f"{seen.planned:,} planned steps were observed)"
+    )
     if not seen.as_stated:
-        return f"it looks unlike the stated one, {stated}: {'; '.join(seen.reasons)}"
+        return f"it looks unlike the stated one {stated}: {'; '.join(seen.reasons)}"
     if not seen.checks:
-        return f"{stated}: too few numbers to say how it looks"
-    like = f"it looks like the stated one, {stated}: {'; '.join(map(str, seen.checks))}"
+        return f"too few numbers to say whether it looks like the stated one {stated}"
+    like = f"it looks like the stated one {stated}: {'; '.join(map(str, seen.checks))}"
     return f"{like}. Such checks accuse an honest training in at most 1% of audits"
 
 
