@@ -35,11 +35,9 @@ def checked_optimizer(optimizer: Any, way: Way) -> float:
     """The noise multiplier of an optimizer that can be audited in this way, and is not yet."""
     kinds = OPTIMIZERS[way]
     if type(optimizer) not in kinds:
-        names = ", ".join(kind.__name__ for kind in kinds)
-        raise TypeError(
-            f"optimizer must be one that make_private returns, {names}, for canaries with "
-            f"way={way!r}, got {type(optimizer).__name__}"
-        )
+        names = f"{', '.join(kind.__name__ for kind in kinds)}, for canaries with way={way!r}"
+        got = type(optimizer).__name__
+        raise TypeError(f"optimizer must be one that make_private returns, {names}, got {got}")
     audited = vars(optimizer).setdefault("_audited", set())
     if way in audited:
         raise ValueError(f"optimizer is audited already by canaries with way={way!r}")

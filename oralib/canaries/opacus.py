@@ -117,10 +117,9 @@ class OpacusAudit:
             _torch.InTheSum(optimizer, self.canaries)
             return
         if model is None or data is None or optimizer is not None:
-            raise ValueError(
-                "give model and data, and no optimizer: the canaries of this plan are examples "
-                "(way='examples'), and attach() takes the optimizer"
-            )
+            what = "the canaries of this plan are examples (way='examples')"
+            why = f"{what}, and attach() takes the optimizer"
+            raise ValueError(f"give model and data, and no optimizer: {why}")
         self.model = _torch.WithCanaries(model, self.canaries)
         self.data = _torch.CanaryData(data, self.plan.design.dpsgd.n)
         self.loader = _torch.loader_of(self.data, self.plan.design.dpsgd.sample_rate)
@@ -131,11 +130,9 @@ class OpacusAudit:
         planned = replace(design.dpsgd, sigma=canaries.dpsgd.sigma), design.dropping, design.way
         going_on = canaries.dpsgd, canaries.dropping, canaries.way
         if (*going_on, canaries.guesses) != (*planned, self.plan.guesses):
-            raise ValueError(
-                f"resume must be a file of canaries of this plan, got {resume} with "
-                f"{canaries.dpsgd}, {canaries.dropping}, way={canaries.way!r} and "
-                f"{canaries.guesses} guesses"
-            )
+            got = f"{canaries.dpsgd}, {canaries.dropping}, way={canaries.way!r}"
+            got = f"{resume} with {got} and {canaries.guesses} guesses"
+            raise ValueError(f"resume must be a file of canaries of this plan, got {got}")
 
     @property
     def growth(self) -> float:

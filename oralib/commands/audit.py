@@ -84,9 +84,8 @@ def _numbers(word: str) -> list[int]:
     try:
         return [int(part) for part in word.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be whole numbers with commas between them, such as 50,100, got {word!r}"
-        ) from None
+        must = "must be whole numbers with commas between them, such as 50,100"
+        raise argparse.ArgumentTypeError(f"{must}, got {word!r}") from None
 
 
 def run(chosen: argparse.Namespace) -> int:
