@@ -190,17 +190,12 @@ class Canaries:
         unit = _check.real("batch", batch, 1e-12, 1e12) / _check.real("clip", clip, 1e-12, 1e12)
         y = _check.reals("gradient", gradient, -1e12, 1e12) * unit  # beyond, a training has failed
         if y.shape != (dpsgd.used_coordinates,):
-            raise ValueError(
-                f"gradient must have a number for each of {dpsgd.used_coordinates} coordinates, "
-                f"got shape {y.shape}"
-            )
+            each = f"each of {dpsgd.used_coordinates} coordinates"
+            raise ValueError(f"gradient must have a number for {each}, got shape {y.shape}")
         if self._now(step) >= dpsgd.steps:
             if step == dpsgd.steps:
-                warn(
-                    f"step {step + 1} of {dpsgd.steps} planned ones: more steps than claimed break "
-                    "the claim; the canaries do not score them",
-                    stacklevel=2,
-                )
+                why = "more steps than claimed break the claim; the canaries do not score them"
+                warn(f"step {step + 1} of {dpsgd.steps} planned ones: {why}", stacklevel=2)
             self.step += 1
             return
         where, (_, score, coin) = self._where_in(step), self._active
@@ -249,11 +244,8 @@ class Canaries:
         if self.step == 0:
             raise ValueError("there are no scores yet: observe has not been called")
         if self.step < self.dpsgd.steps:
-            warn(
-                f"only {self.step} of {self.dpsgd.steps} planned steps were observed: the scores "
-                "know less than the plan expects",
-                stacklevel=2,
-            )
+            only = f"only {self.step} of {self.dpsgd.steps} planned steps were observed"
+            warn(f"{only}: the scores know less than the plan expects", stacklevel=2)
         write_scores(path, range(self.dpsgd.n), self.scores, self.included, self.seen)
 
     def save(self, path: Where) -> None:
@@ -299,8 +291,9 @@ class Canaries:
         It is 1.0 unless they clearly show another. If it is less, scores use it: with the stated
         noise, a run with a tenth of that noise would look as if no canary were included.
         """
-        share, evidence = self._likeliest_noise()
-        return share if evidence > _NOISE_EVIDENCE else 1.0
+        best = int(np.argmax(self._fit))
+        evidence = self._fit[best] - self._fit[SEEN_NOISE.index(1.0)]
+        return SEEN_NOISE[best] if evidence > _NOISE_EVIDENCE else 1.0
 
     @property
     def seen(self) -> Seen:
@@ -312,11 +305,6 @@ class Canaries:
     def expect_noise(self, sigma: float) -> None:
         """Take this noise multiplier for the stated one, before the first step."""
         self._look = Look(replace(self.dpsgd, sigma=sigma))
-
-    def _likeliest_noise(self) -> tuple[float, float]:
-        """The noise that fits best, as a share of the stated one, and how much better it fits."""
-        best = int(np.argmax(self._fit))
-        return SEEN_NOISE[best], self._fit[best] - self._fit[SEEN_NOISE.index(1.0)]
 
     def _now(self, step: int) -> int:
         step = _check.integer("step", step)
@@ -345,11 +333,10 @@ class Canaries:
             some = y[: _NOISE_COORDINATES // len(bands)]
             first, weight = log_weights(load, self.dpsgd.sample_rate / 2)
             self._fit += log_mixtures(some, first, weight, noise) - some.size * np.log(noise)
-        share, evidence = self._likeliest_noise()
-        if evidence > _NOISE_EVIDENCE and not self._warned:
+        if self.noise_seen != 1 and not self._warned:
             self._warned = True
             warn(
-                f"the noisy gradients look like those with {share:g} of the stated noise, "
+                f"the noisy gradients look like those with {self.noise_seen:g} of the stated noise, "
                 f"sigma={self.dpsgd.sigma:g}: either the noise is wrong, or clip and batch are not "
                 "those of the training",
                 stacklevel=3,

@@ -20,9 +20,6 @@ from oralib.scores.seen import Seen
 #: covered. Fair coins balance with probability about 0.8 / √n: for fewer canaries that is ordinary.
 BALANCED = 40
 
-#: The default share of the canaries on which the number of guesses is chosen.
-DEFAULT_SPLIT = 0.2
-
 
 def audit_scores(
     scores: ArrayLike,
@@ -123,7 +120,7 @@ def audit_scores(
         if not k.size:
             raise ValueError(f"grid must hold numbers of guesses, got grid={grid!r}")
     else:
-        share = _check.real("split", DEFAULT_SPLIT if split is None else split, 0, 1, interval="()")
+        share = _check.real("split", 0.2 if split is None else split, 0, 1, interval="()")
         aside, audited = guessing.parts(n, share, seed)
         pilot = guessing.right_guesses(values[aside], bits[aside], side, seed)
         chosen, why = guessing.best_number(pilot, audited.size, delta, beta, claim)

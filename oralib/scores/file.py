@@ -1,16 +1,8 @@
 """Files of scores or guesses: every cell is understood, or an error names its line and column.
 
-A file is CSV, in UTF-8, with a header, cells between commas, semicolons or tabs, and one line per
-canary, gzipped or not; or Parquet. Its columns are found by name, in any order, and other columns
-are ignored:
-
-- ``score`` and ``included``, or
-- ``guess`` and ``truth``,
-- and, if there is one, ``id``, in which no name may occur twice.
-
-Coins (``included``, ``truth``) are 1 or 0, true or false, yes or no, in capitals or not; or, in the
-whole column, 1 or -1. A guess is written like the coins, and an empty cell means no guess. Where
-coins are 1 or -1, 0 also means no guess; where they are 1 or 0, it means "left out".
+A file is CSV, in UTF-8, with cells between commas, semicolons or tabs, gzipped or not; or Parquet.
+Its columns are found by name, in any order, and others are ignored. ``oralib audit --help`` says
+which there are, and how coins and guesses are written; no name may occur twice in ``id``.
 """
 
 import csv

@@ -55,10 +55,10 @@ def page(audit: ScoreAudit, picture: bytes | None, source: Mapping[str, str]) ->
         )
     section(
         "What was tested",
-        "Records made for the purpose, called canaries, were put into the training or left out, "
-        f"each by the toss of a fair coin. From {'its output' if seen is None else _LOOKED_AT} "
-        "it was guessed which of them had been put in. The more private the run is, the closer such "
-        "guesses must come to tossing a coin.",
+        "Records made for the purpose, called canaries, were put into the training or left "
+        "out, each by the toss of a fair coin. From "
+        f"{'its output' if seen is None else _LOOKED_AT} it was guessed which of them had been "
+        "put in. The more private the run is, the closer such guesses must come to tossing a coin.",
         *said({"canaries": "Canaries: ", "guesses": "Guesses: "}),
     )
     section("What was shown", *said(_SHOWN))
