@@ -8,7 +8,7 @@ from oralib._types import AIMS, WAYS
 from oralib.commands.common import Commands, path
 from oralib.planning import plan_audit, plan_black_box, plans_by_price
 from oralib.planning.price import price_table
-from oralib.planning.refute import NoRefutationError
+from oralib.planning.search import NoRefutationError
 
 #: The options, and what --help says of each.
 OPTIONS = """
@@ -39,8 +39,8 @@ examples but tests sampling and clipping, too
 
 #: How they are read, if not as integers.
 KINDS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("epsilon", "sample-rate", "beta", "sigma"), {"type": float}),
-    **dict.fromkeys(("canaries", "examples"), {"type": int, "metavar": "N"}),
+    **{name: {"type": float} for name in ("epsilon", "sample-rate", "beta", "sigma")},
+    **{name: {"type": int, "metavar": "N"} for name in ("canaries", "examples")},
     "delta": {"type": float, "required": True},
     "accountant": {"choices": ("rdp", "pld")},
     "aim": {"choices": AIMS},
