@@ -1,5 +1,6 @@
 """Predictions and plans, compared with simulated audits."""
 
+import json
 import shlex
 from dataclasses import replace
 from functools import partial
@@ -41,7 +42,7 @@ from oralib.planning.designs import designs
 from oralib.planning.price import price_table
 
 SIGMA = noise_multiplier(2.0, 1e-5, 100, 0.1)
-refute, search = oralib.planning.refute, oralib.planning.search
+search = planning.search
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ TEST = {"delta": 1e-5, "beta": 0.05}
 shown = partial(oralib.epsilon_lower_bound, method="exact", **TEST)
 
 
-def played(monkeypatch, home, right):
+def played(monkeypatch, right):
     """In simulated audits ``right`` says how many guesses are right; a list of what it was told."""
     told = []
 
@@ -241,7 +242,7 @@ def played(monkeypatch, home, right):
         right_of = [(right(k, *told[-1]), [k] * trials) for k in guesses]
         return [Counts(*pair, dpsgd.n, r_fixed=True) for pair in right_of]
 
-    monkeypatch.setattr(home, "hopping_counts", counts)
+    monkeypatch.setattr(search, "hopping_counts", counts)
     return told
 
 
@@ -250,11 +251,11 @@ def test_how_often_a_plan_refutes_is_seen_in_other_audits_than_chose_it(monkeypa
     rng, k = np.random.default_rng(1), np.array([40, 45, 50, 60])
     for _ in range(50):
         need, v = k - rng.integers(4, size=4), k[:, None] - rng.integers(6, size=(2, 4, 10))
-        told = played(monkeypatch, refute, lambda r, *how, v=v: v[min(how[2], 1), [*k].index(r)])
+        told = played(monkeypatch, lambda r, *how, v=v: v[min(how[2], 1), [*k].index(r)])
         spare = v - need[:, None]
         *_, i = max(((x >= 0).sum(), x.sum(), -i) for i, x in enumerate(spare[0]))
-        candidate = refute._Candidate(Design(TRAINING, None), k, need)
-        assert refute._simulated(candidate, 0.5, 0) == (k[-i], (spare[1, -i] >= 0).mean())
+        candidate = search._Candidate(Design(TRAINING, None), k, need)
+        assert search._simulated(candidate, 0.5, 0) == (k[-i], (spare[1, -i] >= 0).mean())
         assert told == [(0.5, 1, 0, 100), (0.5, 1, max(1, told[1][2]), 100)]
 
 
@@ -268,17 +269,17 @@ def test_a_plan_to_refute_has_the_most_noise_where_half_refute(d, canaries, reac
         need = right_needed(Counts(0, k, how[-1], r_fixed=True), 1.0, **TEST)
         return need - (np.arange(10) % 2 if how[0] <= reach else np.ones(10, dtype=int))
 
-    told = played(monkeypatch, refute, right)
+    told = played(monkeypatch, right)
     predicted = "oralib.planning.designs.predicted_accuracy"
     monkeypatch.setattr(predicted, lambda dpsgd, k, _: share[dpsgd.n] * k / k)
     given = list(designs(replace(TRAINING, n=1, d=d), canaries, "sum")), CLAIM, 0
     if reach > 0.05:
-        *_, noise, refuted = refute.find_refutation(*given)
-        assert (noise, refuted) == ({1.0: 0.5, 0.4: 0.35, 0.07: 0.05}[reach], 0.5)
+        *_, found = search.find_refutation(*given)
+        assert (found.noise, found.refuted) == ({1.0: 0.5, 0.4: 0.35, 0.07: 0.05}[reach], 0.5)
         return
-    enough = max(2 * d, refute.coordinates_to_refute(TRAINING, CLAIM))
+    enough = max(2 * d, search.coordinates_to_refute(TRAINING, CLAIM))
     with pytest.raises(ValueError, match=f"{d:,} co.* most {canaries:,} can.* try d={enough},"):
-        refute.find_refutation(*given)
+        search.find_refutation(*given)
     assert [how[-1] for how in told[:8:2]][: d // 10] in ([10], [16_000, 16_000, 8000, 1000])
 
 
@@ -287,15 +288,16 @@ def test_coordinates_to_begin_with():
     for epsilon, steps, rate in product((0.5, 2.0, 8.0), (1, 20, 1000), (0.01, 0.1, 1.0)):
         exact = 5 * np.ceil(np.log(0.05) / np.log(oralib.p(epsilon))) / (1 - (1 - rate) ** steps)
         training = replace(TRAINING, steps=steps, sample_rate=rate)
-        found = refute.coordinates_to_refute(training, replace(CLAIM, epsilon=epsilon))
+        found = search.coordinates_to_refute(training, replace(CLAIM, epsilon=epsilon))
         assert exact * (1 - 1e-9) <= found == float(f"{found:.2g}") <= 1.1 * exact + 1
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("noise", [(), (0.5,), (0.35,)])
 def test_bugs_are_what_their_names_say(noise, way, monkeypatch):
-    told = played(monkeypatch, search, lambda *_: np.array([20, 45, 50, 50]))
-    plan = AuditPlan(CLAIM, Design(TRAINING, None, way), 50, Forecast(0.5, *noise))
+    """In the sum of gradients canaries are not clipped by the training, so there is one less."""
+    told = played(monkeypatch, lambda *_: np.array([20, 45, 50, 50]))
+    plan = AuditPlan(CLAIM, Design(TRAINING, None, way), 50, Forecast(0.5, noise))
     outcomes = expected_outcomes(plan, trials=4)
     bugs = {"none": (1, 1), "half the noise": (0.5, 1), "a tenth of the noise": (0.1, 1)}
     bugs |= {"no clipping": (1, 3)} if way == "examples" else {}
@@ -307,10 +309,36 @@ def test_bugs_are_what_their_names_say(noise, way, monkeypatch):
         assert list(vars(outcome).values())[1:] == pytest.approx([*numbers, 4])
 
 
-@pytest.mark.parametrize("dropping", [None, Dropping(2.0, crowding=(3, 9))])
-def test_a_plan_says_how_many_canaries_are_left(dropping):
-    design = Design(replace(TRAINING, n=1600 if dropping else 100), dropping)
-    said = " ".join(str(AuditPlan(CLAIM, design, 50, Forecast(0.5))).split())
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("dropping", "beta"), [(None, 0.05), (Dropping(2.0, crowding=(3, 9)), 0.1)]
+)
+def test_the_script_of_a_plan_makes_its_canaries(dropping, beta, way, tmp_path, monkeypatch):
+    """It runs with a class in the place of OpacusAudit, and its command audits what it wrote."""
+    design = Design(replace(TRAINING, n=1600 if dropping else 100), dropping, way)
+    plan = AuditPlan(replace(CLAIM, beta=beta), design, 50, Forecast(0.5))
+    said, due = str(plan), Canaries.from_plan(plan, seed=1)
+
+    class Trained:
+        def __init__(self, *parts, **named):
+            self.given = signature(OpacusAudit).bind(*parts, **named).arguments
+            plan = AuditPlan.load(self.given.pop("plan"))
+            self.canaries = Canaries.from_plan(plan, seed=self.given.pop("seed"))
+            for step, noise in enumerate(np.random.default_rng(1).normal(scale=2, size=(20, 100))):
+                self.canaries.observe(step, self.canaries.gradient(step) + noise)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("oralib.canaries.opacus.OpacusAudit", Trained)
+    plan.save("plan.json")
+    made = {name: name for name in ("optimizer", "model", "data")}
+    exec(said[said.index("from oralib") : said.index("In a loop")].replace("...", "1"), made)
+    for name in ("dpsgd", "guesses", "dropping", "hop", "way"):
+        assert getattr(made["audit"].canaries, name) == getattr(due, name)
+    given = {"sum": ["optimizer"], "examples": ["model", "data"]}[way]
+    assert made["audit"].given == {name: name for name in given}
+    (command,) = (line for line in said.splitlines() if line.startswith("oralib audit"))
+    assert main(shlex.split(command)[1:]) == 0
+    assert json.loads((tmp_path / "audit" / "report.json").read_text())["beta"] == beta
     assert "coordinates are used" not in said
     assert ("drawn again in each step" in said) == ("active: " in said) == bool(dropping)
     if dropping:

@@ -8,7 +8,7 @@ from oralib._types import AIMS, WAYS
 from oralib.commands.common import Commands, path
 from oralib.planning import plan_audit, plan_black_box, plans_by_price
 from oralib.planning.price import price_table
-from oralib.planning.refute import NoRefutationError
+from oralib.planning.search import NoRefutationError
 
 #: The options, and what --help says of each.
 OPTIONS = """

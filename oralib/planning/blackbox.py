@@ -19,13 +19,14 @@ EXAMPLE = {"honest": 57.4, "without noise": 73.2, "without privacy": 99.5}
 
 #: What a plan says.
 _ROWS = {
-    "claim": "({epsilon:g}, {delta})-DP, by the last model, {sure}",
-    "canaries": "{n:,} examples, by oralib.canaries.mislabelled(labels, {n}, seed=...)",
+    "claim": "({plan.epsilon:g}, {delta})-DP, by the last model, {sure}",
+    "canaries": "{plan.canaries:,} examples, by oralib.canaries.mislabelled(labels, "
+    "{plan.canaries}, seed=...)",
     "guess": "the {high:,} least losses as included, {low:,} largest as left out",
-    "at best": "{best:.2f} if all are right; {most:.2f} with {n:,} guesses",
+    "at best": "{plan.best:.2f} if all are right; {plan.most:.2f} with {plan.canaries:,} guesses",
     "refute": "{refute}",
-    "expect": "at most {right:.1f} right of {k:,} on average if the claim is true, for a bound of "
-    "{shown:.2f}, and often far fewer",
+    "expect": "at most {plan.right:.1f} right of {plan.guesses:,} on average if the claim is true, "
+    "for a bound of {shown:.2f}, and often far fewer",
     "example": "a network that learned handwritten digits, with a claim of 2: right of 100 among "
     "501 mislabelled ones, means of 20 runs: {seen}",
 }
@@ -69,19 +70,16 @@ class BlackBoxPlan(Saved):
         return min(right * self.guesses + (1 - right) * self.delta * self.canaries, self.guesses)
 
     def __str__(self) -> str:
-        k, n, right = self.guesses, self.canaries, self.right
+        k, usual = self.guesses, Counts(int(self.right), self.guesses, self.canaries, r_fixed=True)
         refute = f"{self.needed} right of {k:,} refute the claim"
         if self.needed is None:
             least = "" if self.least is None else f": that takes {self.least:,}, all right"
             refute = f"{k:,} guesses can never refute the claim{least}"
-        usual = Counts(int(right), k, n, r_fixed=True)
-        words = {
-            **{**vars(self), "delta": short(self.delta), "sure": confidence(self.beta)},
-            **{"n": n, "k": k, "low": k // 2, "high": k - k // 2, "right": right, "refute": refute},
-            "shown": valid_lower_bound(usual, delta=self.delta, beta=self.beta),
-            "seen": ", ".join(f"{right:g} {kind}" for kind, right in EXAMPLE.items()),
-        }
-        rows = ((label, text.format(**words)) for label, text in _ROWS.items())
+        shown = valid_lower_bound(usual, delta=self.delta, beta=self.beta)
+        words = {"delta": short(self.delta), "sure": confidence(self.beta), "refute": refute}
+        words["seen"] = ", ".join(f"{right:g} {kind}" for kind, right in EXAMPLE.items())
+        numbers = {"plan": self, "low": k // 2, "high": k - k // 2, "shown": shown}
+        rows = ((label, text.format(**numbers, **words)) for label, text in _ROWS.items())
         return f"{paragraphs(rows)}\n\n{AFTERWARDS}"
 
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
 from typing import Any, Self, cast
@@ -39,9 +39,17 @@ class Saved:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The plan in a file by :meth:`save`; a ValueError if somebody has changed it."""
-        plan = load_plan(path)
+        try:
+            fields = dict(json.loads(_check.path("path", path).read_text(encoding="utf-8")))
+            if (number := fields.pop("format")) != FORMAT:
+                raise ValueError(f"its format is {number!r}, and this oralib reads {FORMAT}")
+            digest, kind = fields.pop("digest"), fields.pop("kind")
+            plan = {each.__name__: each for each in Saved.__subclasses__()}[kind]._of(fields)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"path must be a file by oralib plan, got {path}: {error}") from None
+        if plan.digest != digest:
+            raise ValueError(f"path must be a plan as it was saved, got {path}, which was changed")
         if not isinstance(plan, cls):
-            kind = type(plan).__name__
             raise ValueError(f"path must be a file by {cls.__name__}.save, got {path}, a {kind}")
         return plan
 
@@ -55,25 +63,11 @@ class Saved:
         return replace(audit, notes=(note, *audit.notes))
 
 
-def load_plan(path: str | os.PathLike[str]) -> Any:
-    """The plan of any kind in a file by ``save``."""
-    try:
-        fields = dict(json.loads(_check.path("path", path).read_text(encoding="utf-8")))
-        if (number := fields.pop("format")) != FORMAT:
-            raise ValueError(f"its format is {number!r}, and this oralib reads {FORMAT}")
-        digest, name = fields.pop("digest"), fields.pop("kind")
-        plan = {kind.__name__: kind for kind in Saved.__subclasses__()}[name]._of(fields)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"path must be a file by oralib plan, got {path}: {error}") from None
-    if plan.digest != digest:
-        raise ValueError(f"path must be a plan as it was saved, got {path}, which was changed")
-    return plan
+#: The plan of any kind in a file.
+load_plan: Callable[[str | os.PathLike[str]], Any] = Saved.load
 
 
-def table(widths: Sequence[int], rows: Iterable[Sequence[str]]) -> str:
+def table(widths: Sequence[int], rows: Sequence[Sequence[str]]) -> str:
     """Cells in columns of these widths: the first to the left, and the others to the right."""
-    lines = (
-        f"{first:<{widths[0]}}{''.join(map(str.rjust, cells, widths[1:]))}"
-        for first, *cells in rows
-    )
-    return "\n".join(lines)
+    first, *others = widths
+    return "\n".join(f"{x:<{first}}{''.join(map(str.rjust, cells, others))}" for x, *cells in rows)

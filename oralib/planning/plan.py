@@ -23,8 +23,7 @@ from oralib.scores import Check, ScoreAudit, Seen
 class Outcome:
     """What simulated audits of a training run with a bug show; the bug is "none" if it is honest.
 
-    The mean number of right guesses, the mean bound, and the share of audits that refute the
-    claim, each with its standard error.
+    Right guesses, bound, and the share of audits that refute the claim: means and their errors.
 
     Examples
     --------
@@ -44,17 +43,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What to expect of audits by a plan.
+    """What to expect of audits by a plan: the predicted bound, and simulated outcomes, if any.
 
-    Attributes
-    ----------
-    predicted : float
-        The bound that the prediction expects of an honest training run.
-    noise, refuted : float, float or None
-        The share of the stated noise at which the plan is to refute the claim, and the share of
-        simulated audits that do so there; 1 and None if it aims for the largest bound.
-    outcomes : tuple of Outcome
-        By ``expected_outcomes``; empty if simulated audits would take too long.
+    A plan to refute is for a share ``noise`` of the stated noise, and ``refuted`` of audits do so.
 
     Examples
     --------
@@ -82,17 +73,6 @@ class Forecast:
 class AuditPlan(Saved):
     """How to audit a training run, and what to expect; ``str()`` of it says what to do.
 
-    Attributes
-    ----------
-    claim : Claim
-        The ε and δ that are claimed, and β, how often the bound may fail.
-    design : Design
-        The training with its canaries and the claimed noise, and how canaries are dropped.
-    guesses : int
-        The number of guesses.
-    forecast : Forecast
-        What to expect.
-
     Examples
     --------
     >>> from oralib import plan_audit
@@ -109,13 +89,7 @@ class AuditPlan(Saved):
     forecast: Forecast
 
     def audit(self, scores: ArrayLike, included: ArrayLike, seen: Seen | None = None) -> ScoreAudit:
-        """The audit of a training run by this plan: all that it has fixed is taken from it.
-
-        Parameters
-        ----------
-        scores, included, seen : array, array, Seen or None
-            Those of :class:`oralib.Canaries`: scores, coins, and what was seen of the training.
-        """
+        """The audit by this plan of what :class:`oralib.Canaries` scored, tossed and saw."""
         dpsgd, claim = self.design.dpsgd, self.claim
         if np.size(scores) != dpsgd.n or (seen is not None and seen.planned != dpsgd.steps):
             steps = "" if seen is None else f" of {seen.planned:,} steps"
@@ -123,9 +97,8 @@ class AuditPlan(Saved):
                 f"scores must be those of the plan's {dpsgd.n:,} canaries and {dpsgd.steps:,} "
                 f"steps, got {np.size(scores):,} scores{steps}"
             )
-        fixed: dict[str, Any] = {"delta": claim.delta, "beta": claim.beta, "seen": seen}
-        fixed |= {"claim": claim.epsilon, "guesses": self.guesses, "side": "farthest"}
-        audit, notes = self._audit(scores, included, **fixed), []
+        fixed = {"claim": claim.epsilon, "guesses": self.guesses, "side": "farthest", "seen": seen}
+        audit, notes = self._audit(scores, included, **claim.test, **fixed), []
         if seen is None:
             notes = ["what the canaries saw of the training is missing"]
         else:
@@ -178,15 +151,14 @@ class AuditPlan(Saved):
     def best(self) -> float:
         """The bound if every guess is right: no audit by this plan can show more."""
         counts = Counts(self.guesses, self.guesses, self.design.dpsgd.n, r_fixed=True)
-        return float(valid_lower_bound(counts, beta=self.claim.beta, delta=self.claim.delta))
-
-    def __str__(self) -> str:
-        return self.text()
+        return float(valid_lower_bound(counts, **self.claim.test))
 
     def text(self, examples: int | None = None) -> str:
         """What to do and what to expect; with your number of examples, also what it costs."""
         script = _SCRIPT.format(*_PARTS[self.design.way])
         return f"{_doubts(self)}{paragraphs(_rows(self, examples))}\n{script}{_outcomes(self)}"
+
+    __str__ = text
 
 
 _WORDS = (
