@@ -336,9 +336,9 @@ class Canaries:
         if self.noise_seen != 1 and not self._warned:
             self._warned = True
             warn(
-                f"the noisy gradients look like those with {self.noise_seen:g} of the stated noise, "
-                f"sigma={self.dpsgd.sigma:g}: either the noise is wrong, or clip and batch are not "
-                "those of the training",
+                f"the noisy gradients look like those with {self.noise_seen:g} of the stated "
+                f"noise, sigma={self.dpsgd.sigma:g}: either the noise is wrong, or clip and batch "
+                "are not those of the training",
                 stacklevel=3,
             )
 
