@@ -47,14 +47,10 @@ class ScoreAudit:
         counts were given.
     ties_drawn, seed : int, int or None
         Guesses that were drawn by lot among equal scores; the seed of that and of the split.
-    ranking : Ranking or None
-        How well the scores rank the audited canaries.
-    seen : Seen or None
-        What the canaries saw of the training, if they made the scores.
-    problem : str
-        Why nothing has been shown, and all bounds are nan; empty if the audit is valid.
-    notes : tuple of str
-        What to know before you believe these numbers.
+    ranking, seen : Ranking or None, Seen or None
+        How well scores rank audited canaries; what canaries saw of the training, if they made them.
+    problem, notes : str, tuple of str
+        Why the audit is not valid and has no bounds, or empty; what to know before you believe it.
 
     Examples
     --------
