@@ -142,9 +142,8 @@ class OpacusAudit:
     def attach(self, model: Any, optimizer: Any, loader: Any) -> None:
         """Show each noisy gradient to canaries that are examples.
 
-        All three are what the privacy engine returned. If the optimizer states
-        another noise multiplier than the plan, the canaries expect that noise, and there is a
-        warning if the claim does not hold for it.
+        All three are what the privacy engine returned. If the optimizer states another noise than
+        the plan, the canaries expect that, with a warning if the claim does not hold for it.
         """
         from oralib.canaries import _torch
 

@@ -36,15 +36,13 @@ class ScoreAudit:
     delta, beta, claim : float, float, float or None
         The δ of the claim, how often a bound may fail, and the claimed ε.
     choice : str
-        How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"split"``, or ``"output"``
-        if the output determined it.
+        How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"split"``, ``"output"``.
     grid : tuple of int
         All numbers of guesses that were tried, each at β / m for m of them.
     side, adjacency : str or None, str
         As in :func:`oralib.audit_scores`; the side is None if guesses were given.
     canaries, included : int or None
-        The number of all canaries, audited or not, and of those that were included; None if only
-        counts were given.
+        How many canaries there are, audited or not, and how many are in; None for counts alone.
     ties_drawn, seed : int, int or None
         Guesses that were drawn by lot among equal scores; the seed of that and of the split.
     ranking, seen : Ranking or None, Seen or None
