@@ -61,18 +61,14 @@ class Seen:
 
     Attributes
     ----------
-    way : str
-        How the canaries came into the training: ``"sum"`` or ``"examples"``.
+    way, software : str
+        How the canaries came into the training, ``"sum"`` or ``"examples"``; and its software.
     sigma, sample_rate : float
         The noise multiplier and the sample rate, as the training states them.
     steps, planned : int
         How many steps there were, and how many were planned.
-    checks : tuple of Check
-        How the gradients look beside what was stated; none before 100 numbers were seen.
-    software : str
-        The software of the training.
-    doubts : tuple of str
-        What else speaks against the stated training.
+    checks, doubts : tuple of Check, tuple of str
+        How the gradients look beside what was stated, from 100 numbers on; what else is against it.
 
     Examples
     --------
