@@ -25,8 +25,8 @@ from tqdm import tqdm
 
 import oralib
 from benchmarks import peers, reference
+from benchmarks.reference import simulate_training
 from orabook.place import BOOK
-from orabook.studies import simulate_training
 from oralib import accounting
 
 SMALL = "--small"

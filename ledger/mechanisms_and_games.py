@@ -15,9 +15,9 @@ from ledger.findings import Cases, Finding, Function, all_of, each
 from ledger.games import classic_law, full_knowledge, full_knowledge_law
 from ledger.mutants import replaced
 from ledger.small_channels import LN3, randomized_response
+from orabook.studies import run_dpsgd
 from oralib import Channel, Counts, DpSgd, ThresholdGuesser, channel, classic, one_run, p
 from oralib._types import Feedback
-from oralib.dpsgd import run_dpsgd
 from oralib.games import adaptive_law
 from oralib.mechanisms import DiscreteMechanism, sign_vectors
 from oralib.mechanisms.elements import (

@@ -18,10 +18,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from orabook.single_step import simulate_single_step
 from oralib import DpSgd, Dropping, _check, simulate_dpsgd, simulate_hopping
 from oralib._types import PLAYED
 from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound, valid_lower_bound
-from oralib.dpsgd import simulate_likelihood, simulate_single_step
+from oralib.dpsgd import simulate_likelihood
 from oralib.games import adaptive, one_run
 from oralib.guessers import ThresholdGuesser
 from oralib.mechanisms import CountInSets, LocalLaplace

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from orabook.single_step import guess_distances
 from oralib import DpSgd, _check
 from oralib._binomial import log_pmfs
 from oralib._types import PLAYED
 from oralib.bounds import epsilon_lower_bound
-from oralib.dpsgd.single_step import guess_distances
 
 __all__ = ["Law", "count_in_sets_law", "local_laplace_law", "mean_bound"]
 

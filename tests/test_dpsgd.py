@@ -9,10 +9,11 @@ from scipy import stats
 from test_games import check_law
 
 import oralib
-from orabook.studies import simulate_training
+from benchmarks.reference import simulate_training
+from orabook.single_step import guess_distances, simulate_single_step
+from orabook.studies import run_dpsgd
 from oralib import DpSgd, NoisyCountInSets, ThresholdGuesser, adaptive, one_run, simulate_dpsgd
-from oralib.dpsgd import run_dpsgd, simulate_single_step, sums
-from oralib.dpsgd.single_step import guess_distances
+from oralib.dpsgd import sums
 
 
 def same_law(a, b, level=1e-4):

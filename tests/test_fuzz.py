@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import oralib
-from orabook import experiments, laws
+from orabook import experiments, laws, single_step
+from orabook.studies import training
 from oralib import bounds, dpsgd, games, mechanisms, planning
 
 TABLE = oralib.channel(oralib.Count(), 2)
@@ -143,16 +144,22 @@ BOUNDS = {
 }
 
 DPSGD = {
-    "run_dpsgd": {
-        **{"dpsgd": STEP, "included": np.ones(4, dtype=bool), "rng": RNG, "clip": 1.0},
-        **{"learning_rate": 1.0, "gradient": 1.0},
-    },
     "simulate_likelihood": {
         **{"dpsgd": STEP, "guesses": 2, "sees": "sum", "feedback": "one-way"},
         **{"trials": 2, "seed": 1},
     },
+}
+
+SINGLE_STEP = {
     "simulate_single_step": {
         **{"dpsgd": STEP, "tau": 1.0, "feedback": "full", "guesses": 1, "trials": 2, "seed": 1},
+    },
+}
+
+TRAINING = {
+    "run_dpsgd": {
+        **{"dpsgd": STEP, "included": np.ones(4, dtype=bool), "rng": RNG, "clip": 1.0},
+        **{"learning_rate": 1.0, "gradient": 1.0},
     },
 }
 
@@ -199,6 +206,8 @@ HOMES = {
     oralib: CALLS,
     bounds: BOUNDS,
     dpsgd: DPSGD,
+    single_step: SINGLE_STEP,
+    training: TRAINING,
     games: GAMES,
     laws: LAWS,
     experiments: EXPERIMENTS,

@@ -6,6 +6,7 @@ import pytest
 import oralib
 from orabook import laws
 from orabook.laws import count_in_sets_law, local_laplace_law, mean_bound
+from orabook.single_step import simulate_single_step
 from orabook.studies import single_step_law
 from oralib import DpSgd, ThresholdGuesser, channel
 from oralib._binomial import log_pmfs
@@ -39,7 +40,7 @@ def test_single_step(s):
     dpsgd = DpSgd(n=200 * s, d=200, steps=1, sample_rate=1.0, sigma=1.5)
     law = single_step_law(dpsgd, 1.0)
     assert law.probability.sum() == pytest.approx(1, abs=1e-10)
-    counts = oralib.dpsgd.simulate_single_step(dpsgd, 1.0, trials=6000, seed=1)
+    counts = simulate_single_step(dpsgd, 1.0, trials=6000, seed=1)
     for value, mean in ((counts.v, law.probability @ law.v), (counts.r, law.probability @ law.r)):
         assert value.mean() == pytest.approx(mean, abs=4 * value.std() / 6000**0.5)
     bounds = oralib.epsilon_lower_bound(counts.v, counts.r, delta=1e-5, n=dpsgd.n)

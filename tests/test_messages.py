@@ -11,6 +11,7 @@ import pytest
 from ledger.worst_cases import ExtremalResponse, best_mean, worst_case_rejection
 from orabook import experiments, studies
 from orabook.laws import Law, count_in_sets_law, local_laplace_law
+from orabook.single_step import simulate_single_step
 from orabook.studies import SampledChannel, SelfMutingResponse
 from oralib import (
     AllOrNothing,
@@ -46,11 +47,7 @@ from oralib import (
 )
 from oralib.bounds.assumptions import bound_assuming
 from oralib.canaries import Canaries, mislabelled
-from oralib.dpsgd import (
-    run_dpsgd,
-    simulate_likelihood,
-    simulate_single_step,
-)
+from oralib.dpsgd import simulate_likelihood
 from oralib.games import one_run_law
 
 COUNTS = Counts(74, 100, n=1000, r_fixed=True)
@@ -186,7 +183,6 @@ TRAININGS = [
     (lambda: simulate_dpsgd(made(10), 11, seed=1), r"guesses must lie in \[1, 10\], got gu"),
     (lambda: simulate_dpsgd(DpSgd, 10, seed=1), r"dpsgd must be like DpSgd\(n=1000, sigma=1.0\)"),
     (lambda: simulate_dpsgd(made(10**9, 1, 10**9), 9, seed=1), "n / d and steps must be small"),
-    (lambda: studies.simulate_training(made(10), 11, seed=1), "guesses must lie in"),
     (lambda: simulate_likelihood(made(10), 11, seed=1), "guesses must lie"),
     (lambda: simulate_likelihood(STEP, 3, feedback="full", seed=1), "feedback"),
     (lambda: simulate_single_step(made(10), 1.0, seed=1), "single full-batch step"),
@@ -195,8 +191,8 @@ TRAININGS = [
         lambda: simulate_single_step(STEP, 1.0, guesses=3, seed=1),
         "guesses needs feedback, got gues",
     ),
-    (lambda: run_dpsgd(STEP, np.ones(3, bool), np.random.default_rng()), "length n=4"),
-    (lambda: run_dpsgd(STEP, np.ones(4, bool), 1), "rng must be like"),
+    (lambda: studies.run_dpsgd(STEP, np.ones(3, bool), np.random.default_rng()), "length n=4"),
+    (lambda: studies.run_dpsgd(STEP, np.ones(4, bool), 1), "rng must be like"),
     (lambda: Dropping(0.5), "final"),
     (lambda: Dropping(1, until=0), "until"),
     (lambda: Dropping(1, bend=0), "bend"),

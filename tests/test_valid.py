@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks.reference import simulate_training
 from ledger.games import full_knowledge
 from ledger.worst_cases import best_mean
 from orabook import experiments
-from orabook.studies import feedback_at_its_best, simulate_training
+from orabook.single_step import simulate_single_step
+from orabook.studies import feedback_at_its_best
 from oralib import (
     Channel,
     Count,
@@ -33,7 +35,7 @@ from oralib import (
     valid_rule,
 )
 from oralib.bounds.approximate import planned_b
-from oralib.dpsgd import simulate_likelihood, simulate_single_step
+from oralib.dpsgd import simulate_likelihood
 
 LAPLACE, ALL, SOME = LocalLaplace(2.0), ThresholdGuesser(), ThresholdGuesser(2.0)
 STEP = DpSgd(40, 20, 1, 1.0, sigma=2.0)

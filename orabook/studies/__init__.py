@@ -11,11 +11,11 @@ from orabook.studies.overclaims import common_size, overclaims
 from orabook.studies.placement import placement_ceiling
 from orabook.studies.subsampled import epsilon_lower_bound_subsampled
 from orabook.studies.success import after_guesses, probably_approximately_rr, success_given_others
-from orabook.studies.training import simulate_training
+from orabook.studies.training import run_dpsgd
 from orabook.studies.universe import SampledChannel
 
 __all__ = ["Confidence", "SampledChannel", "SelfMutingResponse", "after_guesses", "best_bounds"]
 __all__ += ["bound_map", "common_size", "confidence", "epsilon_lower_bound_subsampled"]
 __all__ += ["feedback_at_its_best", "isolated_ceiling", "isolated_law", "isolated_limit"]
 __all__ += ["joint_decoding", "overclaims", "placement_ceiling", "probably_approximately_rr"]
-__all__ += ["simulate_training", "single_step_law", "stop_or_oppose_law", "success_given_others"]
+__all__ += ["run_dpsgd", "single_step_law", "stop_or_oppose_law", "success_given_others"]

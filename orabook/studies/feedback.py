@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from orabook.experiments import summarise
+from orabook.single_step import simulate_single_step
 from oralib import Counts, DpSgd, simulate_dpsgd, valid_lower_bound
-from oralib.dpsgd import simulate_single_step
 
 #: Thresholds on the privacy loss, and numbers of guesses without feedback, that are tried.
 TAUS, GUESSES = (0.7, 0.85, 1.0, 1.15), (50, 100, 200, 400, 800)

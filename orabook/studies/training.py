@@ -1,49 +1,82 @@
-"""The audit of Section 6 as written: training step by step, guessing element by element."""
+"""DP-SGD with Dirac canaries, step by step (Algorithm 3)."""
 
-from functools import partial
+from math import inf, log1p
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib.bounds import Counts
-from oralib.dpsgd import DpSgd, run_dpsgd
-from oralib.dpsgd.play import play_audits
+from oralib._jit import jit
+from oralib._types import Array
+from oralib.dpsgd import DpSgd
+
+__all__ = ["run_dpsgd"]
 
 
-def simulate_training(
+def run_dpsgd(
     dpsgd: DpSgd,
-    k: int,
+    included: NDArray[np.bool_],
+    rng: Generator,
     *,
-    trials: int = 1,
-    seed: int,
     clip: float = 1.0,
     learning_rate: float = 1.0,
-) -> Counts:
-    """Like :func:`oralib.simulate_dpsgd`, which has the same law and is much faster.
+    gradient: float = 1.0,
+) -> NDArray[np.float64]:
+    """DP-SGD (Algorithm 3) on the included elements: all weights w_0, ..., w_T, one per row.
 
-    It is there to be read, and as a test.
+    Parameters
+    ----------
+    included : array
+        Which of the n elements are in the training data.
+    rng : Generator
+        The random numbers of the batches and the noise.
+    clip, learning_rate : float
+        The clipping threshold of the gradients' norm, and how far a step goes.
+    gradient : float
+        Before clipping, the gradient of element i in coordinate i % d; it is 0 elsewhere.
 
-    >>> counts = simulate_training(DpSgd(n=200, d=100, sigma=0.5), 20, trials=5, seed=1)
-    >>> counts.r.tolist()
-    [20, 20, 20, 20, 20]
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> weights = run_dpsgd(DpSgd(n=20, d=10, steps=5, sigma=1.0), rng.random(20) < 0.5, rng)
+    >>> weights.shape
+    (6, 10)
     """
-    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000)")
-    elements = dpsgd.d * np.arange(dpsgd.per_coordinate)
-    run = partial(run_dpsgd, dpsgd, clip=clip, learning_rate=learning_rate, gradient=clip)
+    _check.instance("dpsgd", dpsgd, DpSgd, "DpSgd(n=1000, sigma=1.0)")
+    _check.instance("rng", rng, Generator, "numpy.random.default_rng(1)")
+    coins = _check.coins("included", included, dpsgd.n)
+    clip = _check.real("clip", clip, 0, inf, interval="()")
+    learning_rate = _check.real("learning_rate", learning_rate, 0, inf, interval="()")
+    gradient = _check.real("gradient", gradient, 0, inf, interval="()")
+    where, clipped = np.flatnonzero(coins) % dpsgd.d, min(1.0, clip / gradient) * gradient
+    run = dpsgd.d, dpsgd.steps, dpsgd.sample_rate
+    return _train(where, *run, (dpsgd.sigma * clip, clipped, learning_rate), rng)
 
-    def trial(ks: NDArray[np.int64], rng: Generator) -> list[int]:
-        included = rng.random(dpsgd.n) < 0.5
-        weights = run(included, rng)
-        update = (weights[0] - weights[-1])[: dpsgd.used_coordinates] / learning_rate
-        # The elements in ascending order of their coordinate's update.
-        order = (np.argsort(update, kind="stable")[:, None] + elements).ravel()
-        ends = [(order[dpsgd.n - (k - k // 2) :], order[: k // 2]) for k in ks.tolist()]
-        return [int(included[high].sum() + (~included[low]).sum()) for high, low in ends]
 
-    def block(ks: NDArray[np.int64], size: int, rng: Generator) -> NDArray[np.int64]:
-        return np.array([trial(ks, rng) for _ in range(size)])
+@jit
+def _train(
+    coordinates: Array, d: int, steps: int, sample_rate: float, sizes: Array, rng: Generator
+) -> Array:
+    """Simulate Algorithm 3; ``coordinates`` has one entry for each included element.
 
-    key = dpsgd, [k], dpsgd.n, trials, seed, "step by step"
-    return play_audits("one-run DP-SGD", block, *key)[0]
+    In each step draw the normal noise of each coordinate; draw the batch, and add the clipped
+    gradient to the coordinate of each element in it; move the weights by this noisy sum times the
+    learning rate.
+    """
+    noise, clipped, learning_rate = sizes
+    weights = np.zeros((steps + 1, d))
+    rate = -log1p(-sample_rate)  # inf for a full batch: every gap is 0
+    noisy_sum = np.empty(d)
+    for t in range(steps):
+        for j in range(d):
+            noisy_sum[j] = noise * rng.standard_normal()
+        # Each element joins the batch with probability sample_rate, so the gaps between members
+        # are geometric: jump from member to member.
+        i = np.floor(rng.standard_exponential() / rate)
+        while i < coordinates.size:
+            noisy_sum[coordinates[int(i)]] += clipped
+            i += 1 + np.floor(rng.standard_exponential() / rate)
+        for j in range(d):
+            weights[t + 1, j] = weights[t, j] - learning_rate * noisy_sum[j]
+    return weights

@@ -11,9 +11,6 @@ random numbers of ``seed``; the number of ``guesses`` is fixed in advance.
 from oralib.dpsgd.hopping import simulate_hopping
 from oralib.dpsgd.likelihood import simulate_likelihood
 from oralib.dpsgd.setting import DpSgd, Dropping
-from oralib.dpsgd.single_step import simulate_single_step
 from oralib.dpsgd.sums import simulate_dpsgd
-from oralib.dpsgd.training import run_dpsgd
 
-__all__ = ["DpSgd", "Dropping", "run_dpsgd", "simulate_dpsgd", "simulate_hopping"]
-__all__ += ["simulate_likelihood", "simulate_single_step"]
+__all__ = ["DpSgd", "Dropping", "simulate_dpsgd", "simulate_hopping", "simulate_likelihood"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from oralib import _check
 from oralib.bounds import Counts
@@ -37,7 +37,7 @@ def plans_by_price(
     --------
     >>> plans = plans_by_price(5000, 2.0, 1e-5, steps=20, sample_rate=0.1, d=200, trials=0)
     >>> {share: plan.design.dpsgd.n for share, plan in plans.items() if share < 0.1}
-    {0.0: 30000, 0.01: 50, 0.05: 200}
+    {0.0: 20000, 0.01: 50, 0.05: 200}
     """
     examples, plans = _check.integer("examples", examples, 1, 10**9), {}
     for share in SHARES:
@@ -79,5 +79,7 @@ def _refuted(plan: AuditPlan, name: str) -> str:
         return "?"
     counts = Counts(0, plan.guesses, design.dpsgd.n, r_fixed=True)
     need = right_needed(counts, claim.epsilon, delta=claim.delta, beta=claim.beta)
-    k, least = np.array([plan.guesses]), np.array([plan.guesses + 1 if need is None else need])
-    return f"{0 if need is None else ndtr(design.with_noise(bug.noise).margins(k, least))[0]:.0%}"
+    if need is None:
+        return "0%"
+    margin = design.with_noise(bug.noise).margins(np.array([plan.guesses]), np.array([need]))[0]
+    return f"{scipy.special.ndtr(margin):.0%}"

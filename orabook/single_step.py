@@ -18,6 +18,8 @@ from oralib.dpsgd.ratios import log_mixture
 from oralib.dpsgd.setting import DpSgd
 from oralib.games import adaptive_game, check_number
 
+__all__ = ["simulate_single_step"]
+
 
 def simulate_single_step(
     dpsgd: DpSgd,
