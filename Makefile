@@ -51,7 +51,7 @@ data: $(READY) # computes the tables that chapters read because they take minute
 	$(BIN)/python -m orabook.builder.data
 torch: .venv/torch-ready # adds PyTorch, Opacus and JAX; its CPU build, where pip has one, is enough
 .venv/torch-ready: $(READY) requirements-torch.txt
-	sed '/--hash=/d; s/ \\$$//' requirements.lock > .venv/constraints.txt # or pip wants all hashes
+	sed '/--hash=/d; s/ \\$$//; s/\[.*\]//' requirements.lock > .venv/constraints.txt # pip takes no others
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c .venv/constraints.txt -r requirements-torch.txt
 	@touch $@
 tf-scores: $(READY) .venv-tf/ready # trains with TensorFlow Privacy; commit the scores
@@ -63,7 +63,7 @@ tf-scores: $(READY) .venv-tf/ready # trains with TensorFlow Privacy; commit the 
 	@touch $@
 lock: $(READY) # renews the pins and hashes of every dependency; commit the result
 	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --no-annotate --no-header -q \
-	    --generate-hashes --extra report --extra book --extra pdf --extra lab --extra test --extra runs --extra build -o requirements.lock pyproject.toml
+	    --generate-hashes --no-strip-extras --extra report --extra book --extra pdf --extra lab --extra test --extra runs --extra build -o requirements.lock pyproject.toml
 release: # only for a release: lists what is still to be filled in, and fails while there is any
 	! git grep --line-number "to be filled in:" -- ":!Makefile"
 clean:

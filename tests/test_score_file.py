@@ -229,7 +229,7 @@ def test_ordinary_files_are_read_fast(tmp_path, monkeypatch):
     """Comments, ids, notes, ends of lines and words for coins need no second look."""
     monkeypatch.setattr(file, "_careful", None)
     path = tmp_path / "scores.csv"
-    comment = Seen(noise=1.0, sigma=1.5, steps=3, planned=3).comment()
+    comment = Seen("sum", 1.5, 0.1, 3, 3).comment()
     for content in (
         HEAD + GOOD,
         "\ufeff" + (HEAD + GOOD).replace("\n", "\r\n"),

@@ -15,87 +15,51 @@ from oralib._types import Array
 from oralib.dpsgd.hopping import _KEYS, _key
 
 
-class Rows(NamedTuple):
-    """The rows of a step: how many each band has, how wide they are, and how far each is turned."""
-
-    loads: NDArray[np.int64]
-    widths: NDArray[np.int64]
-    turns: NDArray[np.int64]
-
-
-@jit
-def spots(rows: Rows) -> Array:
-    """The coordinate of each active canary."""
-    where = np.empty(int((rows.loads * rows.widths).sum()), dtype=np.int64)
-    place = first = row = 0
-    for band in range(rows.widths.size):
-        width, load = rows.widths[band], rows.loads[band]
-        for _ in range(load):
-            for j in range(width):
-                where[place + j] = first + (j + rows.turns[row]) % width
-            place, row = place + width, row + 1
-        first += width
-    return where
-
-
-@jit
-def included_at(rows: Rows, coin: Array) -> Array:
-    """How many included canaries each coordinate has."""
-    ones = np.zeros(int(rows.widths.sum()), dtype=np.int64)
-    place = first = row = 0
-    for band in range(rows.widths.size):
-        width, load = rows.widths[band], rows.loads[band]
-        here = ones[first : first + width]
-        for _ in range(load):
-            turn = rows.turns[row]
-            here[turn:] += coin[place : place + width - turn]
-            here[:turn] += coin[place + width - turn : place + width]
-            place, row = place + width, row + 1
-        first += width
-    return ones
-
-
-@jit
-def add_turned(rows: Rows, score: Array, ratio: Array) -> None:
-    """Add to each canary's score what its coordinate shows."""
-    place = first = row = 0
-    for band in range(rows.widths.size):
-        width, load = rows.widths[band], rows.loads[band]
-        here = ratio[first : first + width]
-        for _ in range(load):
-            turn = rows.turns[row]
-            score[place : place + width - turn] += here[turn:]
-            score[place + width - turn : place + width] += here[:turn]
-            place, row = place + width, row + 1
-        first += width
-
-
-@jit
-def batch_at(rows: Rows, coin: Array, rate: float, rng: Generator) -> Array:
-    """How many included canaries of a random batch each coordinate has."""
-    total = np.zeros(int(rows.widths.sum()))
-    # The gaps between members of a batch are geometric: jump from member to member.
-    gap = -1 / np.log1p(-rate)  # 0 for a full batch: no canary is left out
-    i = np.floor(gap * rng.standard_exponential())
-    place = first = row = 0
-    for band in range(rows.widths.size):
-        width, load = rows.widths[band], rows.loads[band]
-        end = place + load * width
-        while i < end:
-            k = int(i) - place
-            if coin[place + k]:
-                total[first + (k % width + rows.turns[row + k // width]) % width] += 1
-            i += 1 + np.floor(gap * rng.standard_exponential())
-        place, first, row = end, first + width, row + load
-    return total
-
-
 class Active(NamedTuple):
     """The active canaries in the order of their places: who they are, their scores and coins."""
 
     who: NDArray[np.int32]
     score: NDArray[np.float64]
     coin: NDArray[np.bool_]
+
+
+@jit
+def spots(loads: Array, widths: Array, turns: Array) -> Array:
+    """The coordinate of each active canary; ``loads`` says how many rows each band has."""
+    where = np.empty(int((loads * widths).sum()), dtype=np.int64)
+    place = first = row = 0
+    for band in range(widths.size):
+        width = widths[band]
+        for turn in turns[row : row + loads[band]]:
+            for j in range(width - turn):
+                where[place + j] = first + turn + j
+            for j in range(turn):
+                where[place + width - turn + j] = first + j
+            place += width
+        first, row = first + width, row + loads[band]
+    return where
+
+
+@jit
+def batch_at(where: Array, coin: Array, rate: float, d: int, rng: Generator) -> Array:
+    """How many included canaries of a random batch each of d coordinates has."""
+    total = np.zeros(d)
+    # The gaps between members of a batch are geometric: jump from member to member.
+    gap = -1 / np.log1p(-rate)  # 0 for a full batch: no canary is left out
+    i = np.floor(gap * rng.standard_exponential())
+    while i < coin.size:
+        total[where[int(i)]] += coin[int(i)]
+        i += 1 + np.floor(gap * rng.standard_exponential())
+    return total
+
+
+@jit
+def included_at(where: Array, coin: Array, d: int) -> Array:
+    """How many included canaries each of d coordinates has."""
+    ones = np.zeros(d, dtype=np.int64)
+    for i in range(coin.size):
+        ones[where[i]] += coin[i]
+    return ones
 
 
 @jit
@@ -108,13 +72,9 @@ def by_promise(active: Active, wanted: int) -> Active:
         key[i] = _key(active.score[i])
         start[key[i] + 1] += 1
     start = np.cumsum(start)
-    chosen = Active(
-        np.empty(wanted, dtype=np.int32), np.empty(wanted), np.empty(wanted, dtype=np.bool_)
-    )
+    who, score, coin = np.empty_like(active.who), np.empty(size), np.empty_like(active.coin)
     for i in range(size):
         place = start[key[i]]
         start[key[i]] = place + 1
-        if place < wanted:
-            chosen.who[place], chosen.score[place] = active.who[i], active.score[i]
-            chosen.coin[place] = active.coin[i]
-    return chosen
+        who[place], score[place], coin[place] = active.who[i], active.score[i], active.coin[i]
+    return Active(who[:wanted], score[:wanted], coin[:wanted])

@@ -35,11 +35,9 @@ def checked_optimizer(optimizer: Any, way: Way) -> float:
     """The noise multiplier of an optimizer that can be audited in this way, and is not yet."""
     kinds = OPTIMIZERS[way]
     if type(optimizer) not in kinds:
-        names = ", ".join(kind.__name__ for kind in kinds)
-        raise TypeError(
-            f"optimizer must be one that make_private returns, {names}, for canaries with "
-            f"way={way!r}, got {type(optimizer).__name__}"
-        )
+        names = f"{', '.join(kind.__name__ for kind in kinds)}, for canaries with way={way!r}"
+        got = type(optimizer).__name__
+        raise TypeError(f"optimizer must be one that make_private returns, {names}, got {got}")
     audited = vars(optimizer).setdefault("_audited", set())
     if way in audited:
         raise ValueError(f"optimizer is audited already by canaries with way={way!r}")
@@ -64,10 +62,8 @@ def _observe(optimizer: Any, canaries: Canaries, weights: list[Tensor]) -> None:
     batch = 1.0
     if optimizer.loss_reduction == "mean":
         batch = optimizer.expected_batch_size * optimizer.accumulated_iterations
-    gradients = [
-        weight.grad.detach().double().flatten() for weight in weights if weight.grad is not None
-    ]
-    gradient = (sum(gradients) / sqrt(len(weights))).cpu().numpy()
+    each = [w.grad.detach().double().flatten() for w in weights if w.grad is not None]
+    gradient = (sum(each) / sqrt(len(weights))).cpu().numpy()
     clip = float(optimizer.max_grad_norm)
     canaries.observe(canaries.step, gradient, clip=clip, batch=batch)
 
@@ -85,7 +81,9 @@ class InTheSum:
         self.optimizer, self.canaries, self.weight = optimizer, canaries, nn.Parameter(zeros)
         self.pre_step, self.add_noise = optimizer.pre_step, optimizer.add_noise
         optimizer.pre_step, optimizer.add_noise = self._step, self._noise
-        self.rate = _stated_rate(optimizer)
+        # What the accountant of the privacy engine is told; None if there is no accountant.
+        told = getclosurevars(hook).nonlocals if callable(hook := optimizer.step_hook) else {}
+        self.rate = told.get("sample_rate")
 
     def _step(self, closure: Callable[[], float] | None = None) -> Any:
         group = self.optimizer.param_groups[-1]["params"]
@@ -119,13 +117,6 @@ class InTheSum:
                     f"the training must sample at the rate of the plan, {planned:g}, and its "
                     f"accountant is told {rate:g}: plan with --sample-rate {rate:g}"
                 )
-
-
-def _stated_rate(optimizer: Any) -> float | None:
-    """The sample rate that the accountant of the privacy engine is told; None if there is none."""
-    hook = optimizer.step_hook
-    rate = getclosurevars(hook).nonlocals.get("sample_rate") if callable(hook) else None
-    return None if rate is None else float(rate)
 
 
 def loader_of(data: "CanaryData", sample_rate: float) -> Any:
@@ -164,11 +155,8 @@ class WithCanaries(nn.Module):
         canaries = self.canaries
         where = torch.from_numpy(canaries.places(canaries.step))[number.clamp(min=0)]
         included = (number >= 0) & self.included[number.clamp(min=0)]
-        size = (
-            self.push
-            * (included & (where >= 0))
-            / (max(len(number), 1) if self.loss_is_mean else 1)
-        )
+        divided = max(len(number), 1) if self.loss_is_mean else 1
+        size = self.push * (included & (where >= 0)) / divided
         first, second = self.coordinates
         place = where.clamp(min=0).to(outputs.device)
         at = first(place) + second(place)

@@ -22,73 +22,50 @@ from oralib._types import Array
 from oralib.dpsgd import DpSgd
 from oralib.scores.seen import Check
 
-__all__ = ["Look"]
-
 #: With fewer numbers nothing is said: their sums are not nearly normal.
 FEWEST = 100
 
-_SUMS = "numbers squares variance of_squares pull pull_squared weight products products_squared"
-_SUMS += " pairs"
-_NUMBER = len(_SUMS.split())
-
 
 class Look:
-    """What the noisy gradients of a training show, given the coins.
-
-    Examples
-    --------
-    A training with nine tenths of the stated noise:
-
-    >>> rng, look = np.random.default_rng(1), Look(DpSgd(n=500, d=500, steps=20, sigma=2.0))
-    >>> included = rng.integers(0, 2, 500)
-    >>> for step in range(20):
-    ...     look.add(rng.binomial(included, 0.1) + rng.normal(scale=1.8, size=500), included)
-    >>> [(check.name, check.fits) for check in look.checks()]
-    [('gradient', True), ('noise', False), ('steps', True)]
-    """
+    """What the noisy gradients of a training show, given the coins: see :meth:`checks`."""
 
     def __init__(self, dpsgd: DpSgd) -> None:
-        self.dpsgd = dpsgd
-        self.sums = np.zeros(_NUMBER)
+        self.dpsgd, self.sums = dpsgd, np.zeros(9)
         # The errors of the step before, in standard deviations.
         self.last = np.zeros(dpsgd.used_coordinates)
 
     def add(self, y: NDArray[np.float64], ones: NDArray[np.int64]) -> None:
         """Take in a step: the gradient of each coordinate, and how many of its canaries are in."""
-        first = not self.sums.any()
-        self.sums += _sums(y, ones, self.last, first, self.dpsgd.sample_rate, self.dpsgd.sigma**2)
+        self.sums += _sums(y, ones, self.last, self.dpsgd.sample_rate, self.dpsgd.sigma**2)
 
     def checks(self) -> tuple[Check, ...]:
         """How the gradients look beside what was stated."""
-        got = dict(zip(_SUMS.split(), self.sums.tolist(), strict=True))
-        if got["numbers"] < FEWEST:
+        numbers, squares, variance, of_squares, *sums = self.sums.tolist()
+        pull, pull_squared, weight, products, products_squared = sums
+        if numbers < FEWEST:
             return ()
         checks = []
-        if got["pull_squared"] > 0:
+        if pull_squared > 0:
             # Divided by what was seen and not by what was stated: wrong noise does not matter here.
-            unit = self.dpsgd.sample_rate * got["weight"]
-            error = sqrt(got["pull_squared"])
-            share = 1 + got["pull"] / unit
-            checks.append(Check("gradient", share, error / unit, got["pull"] / error))
+            unit, error = self.dpsgd.sample_rate * weight, sqrt(pull_squared)
+            checks.append(Check("gradient", 1 + pull / unit, error / unit, pull / error))
         # A sum of squares is nearly a gamma variable, the cube root of which is nearly normal.
-        shape = got["variance"] ** 2 / got["of_squares"]
-        ratio, spread = got["squares"] / got["variance"], 1 / (9 * shape)
+        shape = variance**2 / of_squares
+        ratio, spread = squares / variance, 1 / (9 * shape)
         z = (np.cbrt(ratio) - 1 + spread) / sqrt(spread)
-        noise = got["numbers"] * self.dpsgd.sigma**2
-        share = sqrt(max(got["squares"] - got["variance"] + noise, 0.0) / noise)
-        error = sqrt(got["of_squares"]) / (2 * noise)
-        checks.append(Check("noise", share, error, float(z)))
-        if got["pairs"] >= FEWEST and got["products_squared"] > 0:
-            error = sqrt(got["products_squared"])
-            z, error = got["products"] / error, error / got["pairs"]
-            checks.append(Check("steps", got["products"] / got["pairs"], error, z))
+        noise = numbers * self.dpsgd.sigma**2
+        share = sqrt(max(squares - variance + noise, 0.0) / noise)
+        checks.append(Check("noise", share, sqrt(of_squares) / (2 * noise), float(z)))
+        pairs, error = numbers - self.last.size, sqrt(products_squared)
+        if pairs >= FEWEST and error > 0:
+            checks.append(Check("steps", products / pairs, error / pairs, products / error))
         return tuple(checks)
 
 
 @jit
-def _sums(y: Array, ones: Array, last: Array, first: bool, q: float, noise: float) -> Array:
+def _sums(y: Array, ones: Array, last: Array, q: float, noise: float) -> Array:
     """What a step adds to the sums; its errors are written to ``last``."""
-    sums = np.zeros(_NUMBER)
+    sums = np.zeros(9)
     for j in range(y.size):
         m = ones[j]
         of_batch = q * (1 - q) * m
@@ -105,9 +82,7 @@ def _sums(y: Array, ones: Array, last: Array, first: bool, q: float, noise: floa
         sums[4] += pull
         sums[5] += pull**2
         sums[6] += m * m / variance
-        if not first:
-            sums[7] += product
-            sums[8] += product**2
+        sums[7] += product  # 0 in the first step
+        sums[8] += product**2
     sums[0] = y.size
-    sums[9] = 0 if first else y.size
     return sums

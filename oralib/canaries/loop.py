@@ -15,15 +15,7 @@ from oralib import _check
 from oralib._streams import stream
 from oralib._types import WAYS, Array, Way
 from oralib.bounds import Counts
-from oralib.canaries._rows import (
-    Active,
-    Rows,
-    add_turned,
-    batch_at,
-    by_promise,
-    included_at,
-    spots,
-)
+from oralib.canaries._rows import Active, batch_at, by_promise, included_at, spots
 from oralib.canaries.look import Look
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.dpsgd.likelihood import beliefs, likelihood_tables, log_likelihoods
@@ -46,22 +38,15 @@ _NOISE_EVIDENCE = 20.0
 #: Gradients are not believed to have less noise than this, in clipping thresholds.
 _LEAST_NOISE = 1e-3
 
-#: Larger gradients mean that the training has failed.
-_LARGEST_GRADIENT = 1e12
-
-#: What the canaries were made with, beside dpsgd and dropping; and the step.
-_SETTING_FIELDS = ("guesses", "seed", "hop", "public_seed", "way", "software", "step")
-
-#: What changes from step to step, beside the step.
-_STATE_FIELDS = ("_fit", "_likelihood")
+#: What is saved, beside dpsgd and dropping: arguments and the step; arrays that steps change.
+_SETTING = ("guesses", "seed", "hop", "public_seed", "way", "software", "step")
+_ARRAYS = ("_fit", "_likelihood", "sums", "last", *Active._fields)
 
 Where = str | os.PathLike[str]
 
 
 class Canaries:
     """The canaries of one training: who is included, where they are, and how they look so far.
-
-    Memory is that of a few numbers per canary and coordinate, whatever the number of steps is.
 
     Parameters
     ----------
@@ -86,14 +71,8 @@ class Canaries:
     ----------
     included : array
         The coins, one per canary.
-    scores : array
-        The evidence that each canary is included, a log-likelihood ratio; 0 once it is dropped.
     step : int
         The step that is to be observed next; the first is 0.
-    noise_seen : float
-        The noise that the gradients show, as a share of the stated one: 1.0 unless they clearly
-        show another. If it is less, scores use it: with the stated noise, a run with a tenth of
-        that noise would look as if no canary were included.
     software : str
         The software of the training, for the report.
 
@@ -127,14 +106,13 @@ class Canaries:
         self.guesses = _check.integer("guesses", guesses, 1, most)
         self.seed, self.public_seed = _check.seed(seed), _check.seed(public_seed, "public_seed")
         _check.one_of("way", way, WAYS)
-        self.way: Way = way
         _check.instance("software", software, str, "'JAX 0.10'")
-        self.software = software
+        self.way, self.software = way, software
         coins = stream(self.seed, "canaries", "coins").random(dpsgd.n) < 0.5
         self.included = _check.read_only(coins)
         self.step = 0
         self._active = Active(np.arange(dpsgd.n, dtype=np.int32), np.zeros(dpsgd.n), coins)
-        self._rows: tuple[int, Rows] | None = None  # of a step
+        self._where = -1, np.zeros(0, dtype=np.int64)  # a step, and where canaries are in it
         self._fit = np.zeros(len(SEEN_NOISE))  # log-likelihoods of the gradients by their noise
         self._warned = False  # that the noise is not as stated
         # Of canaries that share a coordinate for ever: log-likelihoods of how many are included.
@@ -146,10 +124,9 @@ class Canaries:
     def from_plan(cls, plan: AuditPlan, *, seed: int, public_seed: int = 0) -> "Canaries":
         """The canaries of a plan by :func:`oralib.plan_audit`."""
         _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-        design = plan.design
-        options: dict[str, Any] = {"dropping": design.dropping, "way": design.way}
-        options |= {"hop": design.dpsgd.per_coordinate > 1}
-        return cls(design.dpsgd, plan.guesses, seed=seed, public_seed=public_seed, **options)
+        how: dict[str, Any] = {"dropping": plan.design.dropping, "way": plan.design.way}
+        how |= {"hop": plan.design.dpsgd.per_coordinate > 1, "public_seed": public_seed}
+        return cls(plan.design.dpsgd, plan.guesses, seed=seed, **how)
 
     @property
     def dpsgd(self) -> DpSgd:
@@ -158,7 +135,7 @@ class Canaries:
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """The evidence that each canary is included; 0 once it is dropped."""
+        """Evidence that each canary is included, a log-likelihood ratio; 0 once it is dropped."""
         scores = np.zeros(self.dpsgd.n)
         scores[self._active.who] = self._active.score
         return scores
@@ -166,7 +143,7 @@ class Canaries:
     def places(self, step: int) -> NDArray[np.int64]:
         """The coordinate of each canary in this step, -1 for one that has been dropped."""
         where = np.full(self.dpsgd.n, -1)
-        where[self._active.who] = spots(self._rows_of(step))
+        where[self._active.who] = self._where_in(step)
         return where
 
     def gradient(self, step: int, sampled: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -175,20 +152,20 @@ class Canaries:
         Parameters
         ----------
         step : int
-            The steps are 0, 1, ..., each once. In steps beyond the planned ones it is 0.
+            The next one. In steps beyond the planned ones the gradient is 0.
         sampled : array or None
             Which canaries are in the batch, if they are examples of your training; those left out
             by their coins add 0. By default they are sampled here, at the stated rate.
         """
+        d, (who, _, coin) = self.dpsgd.used_coordinates, self._active
         if self._now(step) >= self.dpsgd.steps:
-            return np.zeros(self.dpsgd.used_coordinates)
-        rows = self._rows_of(step)
-        who, _, coin = self._active
+            return np.zeros(d)
+        where = self._where_in(step)
         if sampled is None:
             batches = stream(self.seed, "canaries", "batches", step)
-            return np.asarray(batch_at(rows, coin, self.dpsgd.sample_rate, batches))
+            return np.asarray(batch_at(where, coin, self.dpsgd.sample_rate, d, batches))
         batch = _check.coins("sampled", sampled, self.dpsgd.n)
-        return np.asarray(included_at(rows, coin & batch[who])).astype(float)
+        return np.asarray(included_at(where, coin & batch[who], d)).astype(float)
 
     def observe(
         self, step: int, gradient: ArrayLike, *, clip: float = 1.0, batch: float = 1.0
@@ -198,8 +175,7 @@ class Canaries:
         Parameters
         ----------
         step : int
-            The steps are 0, 1, ..., each once. One beyond the planned ones is counted, and breaks
-            the claim.
+            The steps are 0, 1, ..., each once. One beyond those planned breaks the claim.
         gradient : array
             The noisy gradient, a number for each coordinate (so not the change of the weights,
             which has the other sign). If your own data use these weights too, subtract what they
@@ -212,26 +188,21 @@ class Canaries:
         """
         dpsgd = self.dpsgd
         unit = _check.real("batch", batch, 1e-12, 1e12) / _check.real("clip", clip, 1e-12, 1e12)
-        y = _check.reals("gradient", gradient, -_LARGEST_GRADIENT, _LARGEST_GRADIENT) * unit
+        y = _check.reals("gradient", gradient, -1e12, 1e12) * unit  # beyond, a training has failed
         if y.shape != (dpsgd.used_coordinates,):
-            raise ValueError(
-                f"gradient must have a number for each of {dpsgd.used_coordinates} coordinates, "
-                f"got shape {y.shape}"
-            )
+            each = f"each of {dpsgd.used_coordinates} coordinates"
+            raise ValueError(f"gradient must have a number for {each}, got shape {y.shape}")
         if self._now(step) >= dpsgd.steps:
             if step == dpsgd.steps:
-                warn(
-                    f"step {step + 1} of {dpsgd.steps} planned ones: more steps than claimed break "
-                    "the claim; the canaries do not score them",
-                    stacklevel=2,
-                )
+                why = "more steps than claimed break the claim; the canaries do not score them"
+                warn(f"step {step + 1} of {dpsgd.steps} planned ones: {why}", stacklevel=2)
             self.step += 1
             return
-        rows, score = self._rows_of(step), self._active.score
-        parts = np.split(y, np.cumsum(rows.widths)[:-1])
-        bands = list(zip(parts, rows.loads.tolist(), strict=True))
+        where, (_, score, coin) = self._where_in(step), self._active
+        parts = np.split(y, np.cumsum(self._widths)[:-1])
+        bands = list(zip(parts, self._loads[step].tolist(), strict=True))
         self._learn_noise(bands)
-        self._look.add(y, included_at(rows, self._active.coin))
+        self._look.add(y, included_at(where, coin, y.size))
         sigma = max(dpsgd.sigma * min(self.noise_seen, 1.0), _LEAST_NOISE)
         if self._likelihood.size:
             tables = likelihood_tables(dpsgd.per_coordinate, 1, dpsgd.sample_rate, sigma)
@@ -240,10 +211,12 @@ class Canaries:
             score[:] = np.tile(belief, dpsgd.per_coordinate)
         else:
             ratios = [log_ratios(part, load, dpsgd.sample_rate, sigma) for part, load in bands]
-            add_turned(rows, score, np.concatenate(ratios))
+            score += np.concatenate(ratios)[where]
         self.step += 1
         if self.step < dpsgd.steps:
-            self._arrange()
+            wanted = int(self._loads[self.step] @ self._widths)
+            if wanted < score.size or self._widths.size > 1:
+                self._active = by_promise(self._active, wanted)
 
     def guessed(self) -> NDArray[np.int64]:
         """For each canary 1 for included, -1 for left out, 0 for no guess.
@@ -265,18 +238,14 @@ class Canaries:
         """Write a file with the columns id, score, included, for ``oralib audit``.
 
         Its first line, a comment, says what the canaries saw of the training.
-
         ``--side farthest --guesses K`` makes the same guesses as :meth:`guessed` does, since the
         score of a canary that was dropped is 0.
         """
         if self.step == 0:
             raise ValueError("there are no scores yet: observe has not been called")
         if self.step < self.dpsgd.steps:
-            warn(
-                f"only {self.step} of {self.dpsgd.steps} planned steps were observed: the scores "
-                "know less than the plan expects",
-                stacklevel=2,
-            )
+            only = f"only {self.step} of {self.dpsgd.steps} planned steps were observed"
+            warn(f"{only}: the scores know less than the plan expects", stacklevel=2)
         write_scores(path, range(self.dpsgd.n), self.scores, self.included, self.seen)
 
     def save(self, path: Where) -> None:
@@ -286,13 +255,13 @@ class Canaries:
         """
         target = _check.path("path", path)
         partial = target.with_name(f"{target.name}.partial")
-        setting = {name: getattr(self, name) for name in _SETTING_FIELDS}
-        setting["dpsgd"] = asdict(self.dpsgd)
-        setting["dropping"] = None if self.dropping is None else asdict(self.dropping)
-        state: dict[str, Any] = {name: getattr(self, name) for name in _STATE_FIELDS}
-        state |= self._active._asdict() | {"sums": self._look.sums, "last": self._look.last}
+        setting = {name: getattr(self, name) for name in _SETTING}
+        dropping = None if self.dropping is None else asdict(self.dropping)
+        setting |= {"dpsgd": asdict(self.dpsgd), "dropping": dropping}
+        arrays = self._fit, self._likelihood, self._look.sums, self._look.last, *self._active
+        named: dict[str, Any] = dict(zip(_ARRAYS, arrays, strict=True))
         with partial.open("wb") as file:
-            np.savez(file, setting=json.dumps(setting), **state)
+            np.savez(file, setting=json.dumps(setting), **named)
         partial.replace(target)
 
     @classmethod
@@ -302,9 +271,7 @@ class Canaries:
         try:
             with source.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 setting = json.loads(str(file["setting"]))
-                state = {name: file[name] for name in _STATE_FIELDS}
-                look = {name: file[name] for name in ("sums", "last")}
-                active = Active(*(file[name] for name in Active._fields))
+                fit, likelihood, sums, last, *active = (file[name] for name in _ARRAYS)
         except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
             why = "it is cut off, or another program wrote it"
             raise ValueError(f"path must be a file by save, got {path}: {why}") from error
@@ -312,14 +279,21 @@ class Canaries:
             setting["dropping"] = Dropping(**setting["dropping"])
         step = setting.pop("step")
         canaries = cls(DpSgd(**setting.pop("dpsgd")), **setting)
-        _check.store(canaries, step=step, _active=active, **state)
-        _check.store(canaries._look, **look)
+        canaries.step, canaries._active = step, Active(*active)
+        canaries._fit, canaries._likelihood = fit, likelihood
+        canaries._look.sums, canaries._look.last = sums, last
         return canaries
 
     @property
     def noise_seen(self) -> float:
-        share, evidence = self._likeliest_noise()
-        return share if evidence > _NOISE_EVIDENCE else 1.0
+        """The noise that the gradients show, as a share of the stated one.
+
+        It is 1.0 unless they clearly show another. If it is less, scores use it: with the stated
+        noise, a run with a tenth of that noise would look as if no canary were included.
+        """
+        best = int(np.argmax(self._fit))
+        evidence = self._fit[best] - self._fit[SEEN_NOISE.index(1.0)]
+        return SEEN_NOISE[best] if evidence > _NOISE_EVIDENCE else 1.0
 
     @property
     def seen(self) -> Seen:
@@ -332,31 +306,25 @@ class Canaries:
         """Take this noise multiplier for the stated one, before the first step."""
         self._look = Look(replace(self.dpsgd, sigma=sigma))
 
-    def _likeliest_noise(self) -> tuple[float, float]:
-        """The noise that fits best, as a share of the stated one, and how much better it fits."""
-        best = int(np.argmax(self._fit))
-        return SEEN_NOISE[best], self._fit[best] - self._fit[SEEN_NOISE.index(1.0)]
-
     def _now(self, step: int) -> int:
         step = _check.integer("step", step)
         if step != self.step:
             raise ValueError(f"step must be {self.step}, the next one, got step={step}")
         return step
 
-    def _rows_of(self, step: int) -> Rows:
-        """How the canaries lie in this step, by public random numbers."""
-        step = self._now(step)
-        if step >= self.dpsgd.steps:
+    def _where_in(self, step: int) -> NDArray[np.int64]:
+        """The coordinates of the active canaries in this step, by public random numbers."""
+        if self._now(step) >= self.dpsgd.steps:
             raise ValueError(f"step must be less than {self.dpsgd.steps}, as planned, got {step=}")
-        if self._rows is None or self._rows[0] != step:
+        if self._where[0] != step:
             loads, widths = self._loads[step], self._widths
             turns = np.zeros(loads.sum(), dtype=np.int64)
             if self.hop:
                 rng = stream(self.public_seed, "canaries", "places", step)
                 each = zip(loads.tolist(), widths.tolist(), strict=True)
                 turns = np.concatenate([rng.integers(0, width, load) for load, width in each])
-            self._rows = step, Rows(loads, widths, turns)
-        return self._rows[1]
+            self._where = step, spots(loads, widths, turns)
+        return self._where[1]
 
     def _learn_noise(self, bands: list[tuple[NDArray[np.float64], int]]) -> None:
         """Weigh each noise by some of the gradients; warn once if the stated one does not fit."""
@@ -365,21 +333,14 @@ class Canaries:
             some = y[: _NOISE_COORDINATES // len(bands)]
             first, weight = log_weights(load, self.dpsgd.sample_rate / 2)
             self._fit += log_mixtures(some, first, weight, noise) - some.size * np.log(noise)
-        share, evidence = self._likeliest_noise()
-        if evidence > _NOISE_EVIDENCE and not self._warned:
+        if self.noise_seen != 1 and not self._warned:
             self._warned = True
             warn(
-                f"the noisy gradients look like those with {share:g} of the stated noise, "
+                f"the noisy gradients look like those with {self.noise_seen:g} of the stated noise, "
                 f"sigma={self.dpsgd.sigma:g}: either the noise is wrong, or clip and batch are not "
                 "those of the training",
                 stacklevel=3,
             )
-
-    def _arrange(self) -> None:
-        """Who is active in the next step, in the order of their promise."""
-        wanted = int(self._loads[self.step] @ self._widths)
-        if wanted < self._active.who.size or self._widths.size > 1:
-            self._active = by_promise(self._active, wanted)
 
 
 def write_scores(

@@ -6,11 +6,11 @@ are, per layer and ghost clipping among them:
 >>> audit = OpacusAudit("plan.json", optimizer=optimizer, seed=1)  # doctest: +SKIP
 >>> audit.canaries.write_scores("scores.csv")  # doctest: +SKIP
 
-The first comes after ``make_private``, the second after the training. In each step the audit adds
-the canaries' gradients, each of one clipping threshold, to a clipped sum of its own, beside those
-of your weights; Opacus adds its noise to all of them, and the audit reads the result. Canaries are
-sampled by the audit, at the rate of the plan. So the noise, the steps and the accountant are under
-test, but neither sampling nor clipping, and your training is what it was.
+The first comes after ``make_private``, the second after the training. In each step the audit
+samples canaries at the rate of the plan, and adds their gradients, each of one clipping threshold,
+to a clipped sum of its own; Opacus adds its noise, and the audit reads the result. So the noise,
+the steps and the accountant are under test, but neither sampling nor clipping, and your training is
+what it was.
 
 **As examples** (``way="examples"``). All of it is under test, and the canaries cost what as many
 examples would. Four lines are new, four change, and your own ``DataLoader`` is not needed any more:
@@ -27,13 +27,11 @@ examples would. Four lines are new, four change, and your own ``DataLoader`` is 
 ...     optimizer.step()
 >>> audit.canaries.write_scores("scores.csv")  # new  # doctest: +SKIP
 
-The canaries get weights of their own, which are added to your model and used by nothing else. Your
-data come first, then the canaries as further examples, which Opacus's sampler draws like all
-others. The gradient of an included canary is three clipping thresholds on each of two weights, in
-two tensors, and 0 elsewhere, whatever the loss is, so that Opacus clips it to one threshold in all.
-The gradient of any other canary is 0; it stays in the data, so that the number of examples does not
-depend on the coins. Nothing inside Opacus is changed. Ghost clipping and clipping by layers are not
-supported in this way.
+The canaries get weights of their own, and Opacus samples them like all other examples. The gradient
+of an included canary is three clipping thresholds on each of two weights, in two tensors, whatever
+the loss is, so that Opacus clips it to one threshold in all. That of any other canary is 0; it
+stays in the data, whose number must not depend on coins. Ghost clipping and clipping by layers are
+not supported in this way.
 
 **Probes.** Both ways can audit one training. Canaries in the sum give the bound, for nothing; about
 200 as examples (``oralib plan --way examples --canaries 200 --d 2``) give no bound to speak of, but
@@ -65,19 +63,15 @@ class OpacusAudit:
     ----------
     plan : AuditPlan or path
         The plan, or the file that ``oralib plan --out`` wrote.
-    model : torch.nn.Module
+    model, data : torch.nn.Module, torch.utils.data.Dataset
         Only for canaries as examples: your model, which must return a tensor with a row for each
-        example.
-    data : torch.utils.data.Dataset
-        Only for canaries as examples: your examples, tuples such as an input and a label.
+        example, and your examples, tuples such as an input and a label.
     optimizer : opacus.optimizers.DPOptimizer
-        Only for canaries in the sum: what ``make_private`` or ``make_private_with_epsilon``
-        returned.
+        Only for canaries in the sum: what ``make_private`` or its like returned.
     seed, public_seed : int
         As in :class:`oralib.Canaries`; for a new training.
     resume : path or None
-        A file by ``canaries.save``, to go on after a restart with the canaries as they were, in
-        place of a seed.
+        In place of a seed, a file by ``canaries.save``, to go on with the canaries as they were.
 
     Attributes
     ----------
@@ -87,12 +81,10 @@ class OpacusAudit:
         As examples: your model with weights for the canaries. It takes two inputs: that of your
         model, and for each example the number of its canary, -1 for your own examples. Without the
         second input, as for predictions, it is just your model.
-    data : torch.utils.data.Dataset
-        As examples: yours, and after them the canaries, each with one more entry: which canary it
-        is. The other entries of a canary are copied from your first example and do not matter.
-    loader : torch.utils.data.DataLoader
-        As examples: batches of these data, at the sample rate of the plan. If that is not 1 over an
-        integer, it samples by itself; then give ``make_private`` also ``poisson_sampling=False``.
+    data, loader : torch.utils.data.Dataset, torch.utils.data.DataLoader
+        As examples: yours, and after them the canaries, with one more entry: which canary it is;
+        and batches of these at the sample rate of the plan. If that is not 1 over an integer, the
+        loader samples by itself; then give ``make_private`` also ``poisson_sampling=False``.
     """
 
     def __init__(
@@ -119,18 +111,15 @@ class OpacusAudit:
         self.canaries.software = _torch.SOFTWARE
         if self.plan.design.way == "sum":
             if optimizer is None or model is not None or data is not None:
-                raise ValueError(
-                    "give optimizer=, and neither model nor data: the canaries of this plan go "
-                    "into the sum (way='sum')"
-                )
+                where = "the canaries of this plan go into the sum (way='sum')"
+                raise ValueError(f"give optimizer=, and neither model nor data: {where}")
             self._expect(_torch.checked_optimizer(optimizer, "sum"))
             _torch.InTheSum(optimizer, self.canaries)
             return
         if model is None or data is None or optimizer is not None:
-            raise ValueError(
-                "give model and data, and no optimizer: the canaries of this plan are examples "
-                "(way='examples'), and attach() takes the optimizer"
-            )
+            what = "the canaries of this plan are examples (way='examples')"
+            why = f"{what}, and attach() takes the optimizer"
+            raise ValueError(f"give model and data, and no optimizer: {why}")
         self.model = _torch.WithCanaries(model, self.canaries)
         self.data = _torch.CanaryData(data, self.plan.design.dpsgd.n)
         self.loader = _torch.loader_of(self.data, self.plan.design.dpsgd.sample_rate)
@@ -141,26 +130,21 @@ class OpacusAudit:
         planned = replace(design.dpsgd, sigma=canaries.dpsgd.sigma), design.dropping, design.way
         going_on = canaries.dpsgd, canaries.dropping, canaries.way
         if (*going_on, canaries.guesses) != (*planned, self.plan.guesses):
-            raise ValueError(
-                f"resume must be a file of canaries of this plan, got {resume} with "
-                f"{canaries.dpsgd}, {canaries.dropping}, way={canaries.way!r} and "
-                f"{canaries.guesses} guesses"
-            )
+            got = f"{canaries.dpsgd}, {canaries.dropping}, way={canaries.way!r}"
+            got = f"{resume} with {got} and {canaries.guesses} guesses"
+            raise ValueError(f"resume must be a file of canaries of this plan, got {got}")
 
     @property
     def growth(self) -> float:
-        """How much larger the data and each batch are with canaries as examples than without.
-
-        Batches are averaged, so SGD needs a learning rate that is this much larger.
-        """
+        """How much larger canaries make the data, each batch, and so the learning rate of SGD."""
         return 1.0 if self.plan.design.way == "sum" else len(self.data) / len(self.data.data)
 
     def attach(self, model: Any, optimizer: Any, loader: Any) -> None:
         """Show each noisy gradient to canaries that are examples.
 
-        All three arguments are those that ``make_private`` or ``make_private_with_epsilon``
-        returned. If the optimizer states another noise multiplier than the plan, and the claim
-        holds for it too, the canaries expect that noise; if the claim does not, there is a warning.
+        All three are those that ``make_private`` or its like returned. If the optimizer states
+        another noise multiplier than the plan, the canaries expect that noise, and there is a
+        warning if the claim does not hold for it.
         """
         from oralib.canaries import _torch
 

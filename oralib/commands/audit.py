@@ -21,8 +21,8 @@ from oralib.scores.columns import ScoreFile
 from oralib.scores.page import page
 
 #: The exit status of a verdict.
-STATUS = {"not refuted": 0, "no claim": 0, "refuted": 1, "invalid": 2, "cannot test": 3}
-STATUS |= {"unlike": 4}
+STATUS = {"not refuted": 0, "refuted": 1, "invalid": 2, "cannot test": 3, "unlike": 4}
+STATUS["no claim"] = 0
 
 
 def add(commands: Commands) -> None:
@@ -39,53 +39,38 @@ def add(commands: Commands) -> None:
         epilog="A separate fair coin must have decided whether each canary was included; if "
         "exactly half of them were included by arrangement, say --coins balanced. Coins are 1 or "
         "0, true or false, yes or no, or 1 or -1. A high score says that the canary seems to have "
-        "been included. A guess is "
-        "written like a coin; an empty cell means no guess, and so does 0 where coins are 1 or -1. "
-        "With guesses, --guesses says how many were fixed in advance; without it the audit assumes "
-        "that their number depends on the output.",
+        "been included. A guess is written like a coin; an empty cell means no guess, and so does "
+        "0 where coins are 1 or -1. With guesses, --guesses says how many were fixed in advance; "
+        "without it the audit assumes that their number depends on the output.",
     )
     option = parser.add_argument
     option("file", type=path, metavar="FILE", help="a CSV file, gzipped or not, or Parquet")
-    option(
-        "--plan",
-        type=path,
-        metavar="PLAN.json",
-        help="a file by oralib plan --out, in which δ, β, the claim, the number of guesses and the "
-        "side were fixed before the training",
-    )
+    plan = "a file by oralib plan --out, in which δ, β, the claim, the number of guesses and the "
+    plan += "side were fixed before the training"
+    option("--plan", type=path, metavar="PLAN.json", help=plan)
     option("--delta", type=float, help="the δ of the claim; needed without --plan")
     option("--beta", type=float, help="how often the bound may fail, by default 0.05")
     number = parser.add_mutually_exclusive_group().add_argument
     number("--guesses", type=int, metavar="K", help="the number of guesses, fixed in advance")
-    number(
-        "--split",
-        type=float,
-        metavar="SHARE",
-        help="choose the number of guesses on this share of the canaries and audit the others; "
-        "the default, with a share of 0.2",
-    )
+    split = "choose the number of guesses on this share of the canaries and audit the others; "
+    split += "the default, with a share of 0.2"
+    number("--split", type=float, metavar="SHARE", help=split)
     several = "several numbers of guesses, fixed in advance, each tested at β / m"
     number("--grid", type=_numbers, metavar="K,K,...", help=several)
-    option(
-        "--side",
-        choices=SIDES,
-        help="both (the default): guess the highest scores as included and the lowest as left "
-        "out; included: only the highest; farthest: the scores farthest from 0, by their sign",
-    )
+    side = "both (the default): guess the highest scores as included and the lowest as left out; "
+    side += "included: only the highest; farthest: the scores farthest from 0, by their sign"
+    option("--side", choices=SIDES, help=side)
     option("--claim", type=float, metavar="EPSILON", help="the claimed ε")
     balanced = "balanced: exactly half of the canaries, drawn at random, were included; "
     balanced += "independent: each had a fair coin of its own, even if exactly half are in"
     option("--coins", choices=COINS, help=balanced)
     protects = "what the claim protects: one example added or removed (the default), or replaced"
     option("--adjacency", choices=ADJACENCIES, help=protects)
-    option(
-        "--assume",
-        choices=ASSUMPTIONS,
-        help="also print the bound under an assumption stronger than (ε, δ)-DP: the trade-off "
-        "curve of Gaussian noise (gaussian), independent Gaussian noise on each canary "
-        "(independent), or independent normal scores (normal); --claim is not judged by it; needs "
-        "--guesses",
-    )
+    assume = "also print the bound under an assumption stronger than (ε, δ)-DP: the trade-off "
+    assume += "curve of Gaussian noise (gaussian), independent Gaussian noise on each canary "
+    assume += "(independent), or independent normal scores (normal); --claim is not judged by it; "
+    assume += "needs --guesses"
+    option("--assume", choices=ASSUMPTIONS, help=assume)
     option("--json", action="store_true", help="print the result as JSON")
     folder = "a new folder for report.html, report.txt, report.json, figure.png and the plan"
     option("--out", type=path, metavar="DIR", help=folder)
@@ -99,9 +84,8 @@ def _numbers(word: str) -> list[int]:
     try:
         return [int(part) for part in word.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be whole numbers with commas between them, such as 50,100, got {word!r}"
-        ) from None
+        must = "must be whole numbers with commas between them, such as 50,100"
+        raise argparse.ArgumentTypeError(f"{must}, got {word!r}") from None
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -121,19 +105,16 @@ def run(chosen: argparse.Namespace) -> int:
         most, best = max(audit.grid, default=audit.r), rounded_down(audit.best_bound)
         only = f"warning: even {most:,} right of {most:,} guesses would only show {best}"
         print(f"{only}, so this audit cannot test a claim of ε = {audit.claim:g}", file=sys.stderr)
-    source = {} if chosen.title is None else {"title": chosen.title}
+    source = _given(chosen, "title")
     source |= {"audited": f"{datetime.now(UTC):%Y-%m-%d}, by oralib {__version__}"}
     source |= {"file": str(chosen.file), "sha256": file.digest}
-    assumed = None if chosen.assume is None else _bound_assuming(file, audit, chosen)
+    assumed = None if chosen.assume is None else _bound_assuming(file, audit, chosen.assume)
     result = {**source, "assumed": assumed, **audit.as_dict()}
     report, text = audit.report(), json.dumps(result, indent=2, allow_nan=False)
     if chosen.out is not None:
         picture = None if audit.problem else _picture(file, audit, chosen.coins == "balanced")
-        files = {
-            "report.html": page(audit, picture, source).encode(),
-            "report.txt": f"{report}\n".encode(),
-            "report.json": f"{text}\n".encode(),
-        }
+        files = {"report.txt": f"{report}\n".encode(), "report.json": f"{text}\n".encode()}
+        files["report.html"] = page(audit, picture, source).encode()
         if picture is not None:
             files["figure.png"] = picture
         if chosen.plan is not None:
@@ -169,10 +150,9 @@ def _audit_by_plan(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
     if file.kind != "score":
         raise ValueError(f"--plan is for scores, and {chosen.file} has guesses")
     try:
-        audit: ScoreAudit = load_plan(chosen.plan).audit(file.values, file.coins, file.seen)
+        return load_plan(chosen.plan).audit(file.values, file.coins, file.seen)
     except ValueError as error:
         raise ValueError(f"--plan {chosen.plan}: {error}") from None
-    return audit
 
 
 def _audit(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
@@ -190,16 +170,14 @@ def _given(chosen: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(chosen, name)) is not None}
 
 
-def _bound_assuming(
-    file: ScoreFile, audit: ScoreAudit, chosen: argparse.Namespace
-) -> dict[str, Any]:
+def _bound_assuming(file: ScoreFile, audit: ScoreAudit, assume: str) -> dict[str, Any]:
     """The bound under a stronger assumption, and the assumption in words."""
     if audit.choice != "fixed" or file.kind == "guess":
         raise ValueError("--assume needs scores, and a number of guesses: give --guesses")
-    options = {"delta": audit.delta, "beta": audit.beta}
-    columns = {"scores": file.values, "included": file.coins == 1}
-    bound, words = bound_assuming(chosen.assume, audit.counts, **options, **columns)
-    return {"name": chosen.assume, "bound": bound, "assumption": words}
+    data: dict[str, Any] = {"scores": file.values, "included": file.coins == 1}
+    data |= {"delta": audit.delta, "beta": audit.beta}
+    bound, words = bound_assuming(assume, audit.counts, **data)
+    return {"name": assume, "bound": bound, "assumption": words}
 
 
 def _picture(file: ScoreFile, audit: ScoreAudit, balanced: bool) -> bytes | None:

@@ -223,9 +223,3 @@ def _sort(active: int, wanted: int, canaries: _Active, spare: _Active) -> None:
 def _key(score: float) -> int:
     """Small for a large score."""
     return _KEYS - 1 - int(min(abs(score) * _KEYS_PER_UNIT, _KEYS - 1.0))
-
-
-def by_promise(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The order in which :func:`_sort` puts canaries with these scores."""
-    size = np.minimum(np.abs(scores) * _KEYS_PER_UNIT, _KEYS - 1.0).astype(np.int16)
-    return np.argsort(-size, kind="stable")

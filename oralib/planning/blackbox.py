@@ -1,6 +1,6 @@
 """A plan for a training run that shows only its last model: what its audit can show, and refute."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,25 @@ from oralib._text import confidence, paragraphs, short
 from oralib.bounds import Counts, p, valid_lower_bound
 from oralib.bounds.refuting import guesses_needed, right_needed
 from oralib.planning.file import AFTERWARDS, Saved
-from oralib.scores import ScoreAudit, Seen, audit_scores
+from oralib.scores import ScoreAudit, Seen
 
 #: Right guesses of 100 among 501 mislabelled digits, by their losses, in trainings with a claim of
-#: this ε: means of 20 runs each.
-EXAMPLE_EPSILON = 2.0
+#: ε = 2: means of 20 runs each.
 EXAMPLE = {"honest": 57.4, "without noise": 73.2, "without privacy": 99.5}
+
+#: What a plan says.
+_ROWS = {
+    "claim": "({plan.epsilon:g}, {delta})-DP, by the last model, {sure}",
+    "canaries": "{plan.canaries:,} examples, by oralib.canaries.mislabelled(labels, "
+    "{plan.canaries}, seed=...)",
+    "guess": "the {high:,} least losses as included, {low:,} largest as left out",
+    "at best": "{plan.best:.2f} if all are right; {plan.most:.2f} with {plan.canaries:,} guesses",
+    "refute": "{refute}",
+    "expect": "at most {plan.right:.1f} right of {plan.guesses:,} on average if the claim is true, "
+    "for a bound of {shown:.2f}, and often far fewer",
+    "example": "a network that learned handwritten digits, with a claim of 2: right of 100 among "
+    "501 mislabelled ones, means of 20 runs: {seen}",
+}
 
 
 @dataclass(frozen=True)
@@ -46,10 +59,8 @@ class BlackBoxPlan(Saved):
                 f"scores must be those of {self.canaries:,} examples by the last model, as "
                 f"planned, got {np.size(scores):,} scores{kind}"
             )
-        test: dict[str, Any] = {"delta": self.delta, "beta": self.beta, "claim": self.epsilon}
-        audit = audit_scores(scores, included, guesses=self.guesses, side="both", **test)
-        note = f"claim, side and number of guesses were fixed in a plan, digest {self.digest}"
-        return replace(audit, notes=(note, *audit.notes))
+        fixed = {"delta": self.delta, "beta": self.beta, "claim": self.epsilon, "side": "both"}
+        return self._audit(scores, included, guesses=self.guesses, **fixed)
 
     @property
     def right(self) -> float:
@@ -59,28 +70,16 @@ class BlackBoxPlan(Saved):
         return min(right * self.guesses + (1 - right) * self.delta * self.canaries, self.guesses)
 
     def __str__(self) -> str:
-        k, n, low = self.guesses, self.canaries, self.guesses // 2
+        k, usual = self.guesses, Counts(int(self.right), self.guesses, self.canaries, r_fixed=True)
         refute = f"{self.needed} right of {k:,} refute the claim"
         if self.needed is None:
             least = "" if self.least is None else f": that takes {self.least:,}, all right"
             refute = f"{k:,} guesses can never refute the claim{least}"
-        usual = Counts(int(self.right), k, n, r_fixed=True)
         shown = valid_lower_bound(usual, delta=self.delta, beta=self.beta)
-        seen = ", ".join(f"{right:g} {kind}" for kind, right in EXAMPLE.items())
-        claim = f"({self.epsilon:g}, {short(self.delta)})-DP, by the last model"
-        expect = f"at most {self.right:.1f} right of {k:,} on average if the claim is true, for a "
-        expect += f"bound of {shown:.2f}, and often far fewer"
-        example = "a network that learned handwritten digits, with a claim of "
-        example += f"{EXAMPLE_EPSILON:g}: right of 100 among 501 mislabelled ones, means of 20 runs"
-        rows = [
-            ("claim", f"{claim}, {confidence(self.beta)}"),
-            ("canaries", f"{n:,} examples, by oralib.canaries.mislabelled(labels, {n}, seed=...)"),
-            ("guess", f"the {k - low:,} least losses as included, {low:,} largest as left out"),
-            ("at best", f"{self.best:.2f} if all are right; {self.most:.2f} with {n:,} guesses"),
-            ("refute", refute),
-            ("expect", expect),
-            ("example", f"{example}: {seen}"),
-        ]
+        words = {"delta": short(self.delta), "sure": confidence(self.beta), "refute": refute}
+        words["seen"] = ", ".join(f"{right:g} {kind}" for kind, right in EXAMPLE.items())
+        numbers = {"plan": self, "low": k // 2, "high": k - k // 2, "shown": shown}
+        rows = ((label, text.format(**numbers, **words)) for label, text in _ROWS.items())
         return f"{paragraphs(rows)}\n\n{AFTERWARDS}"
 
 
@@ -110,9 +109,11 @@ def plan_black_box(
     every = Counts(n, n, n, r_fixed=True)
     least = guesses_needed(every, epsilon, **test)
     twice = 2 * least if least is not None and least <= n else 0
-    k = min(n, max(1, n // 5, twice))
-    if guesses is not None:
-        k = _check.integer("guesses", guesses, 1, n)
+    k = (
+        min(n, max(1, n // 5, twice))
+        if guesses is None
+        else _check.integer("guesses", guesses, 1, n)
+    )
     some = Counts(k, k, n, r_fixed=True)
     best, most = (valid_lower_bound(counts, **test) for counts in (some, every))
     needed = right_needed(some, epsilon, **test)

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from oralib._types import Way
-from oralib.bounds import epsilon_lower_bound
+from oralib.bounds import Counts, epsilon_lower_bound
+from oralib.bounds.refuting import right_needed
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.dpsgd.prediction import predicted_accuracy
 
@@ -33,6 +35,11 @@ class Claim:
     delta: float
     beta: float
 
+    @property
+    def test(self) -> dict[str, Any]:
+        """What the bounds have to know of it."""
+        return {"delta": self.delta, "beta": self.beta}
+
 
 @dataclass(frozen=True)
 class Design:
@@ -55,9 +62,8 @@ class Design:
 
     def affordable(self, trials: int) -> int:
         """How many of these trials can be simulated in a short time; 0 rather than 1."""
-        moves: float = self.dpsgd.n * self.dpsgd.steps
-        if self.dropping is not None:
-            moves = float(self.dropping.active(self.dpsgd).sum())
+        dpsgd, dropping = self.dpsgd, self.dropping
+        moves = dpsgd.n * dpsgd.steps if dropping is None else float(dropping.active(dpsgd).sum())
         trials = min(trials, int(_MOVES / moves))
         return trials if trials > 1 else 0
 
@@ -75,29 +81,33 @@ class Design:
         p = predicted_accuracy(self.dpsgd, k, self.dropping)
         return np.asarray((k * p - need + 0.5) / np.sqrt(k * p * (1 - p) + 0.25))
 
+    def refuting(self, k: int, claim: Claim) -> float:
+        """The predicted share of audits with k guesses that refute the claim."""
+        counts = Counts(0, k, self.dpsgd.n, r_fixed=True)
+        need = right_needed(counts, claim.epsilon, **claim.test)
+        return (
+            0.0 if need is None else float(ndtr(self.margins(np.array([k]), np.array([need])))[0])
+        )
+
     def bounds(self, k: NDArray[np.int64], claim: Claim) -> NDArray[np.float64]:
         """The predicted bounds, each between those of two whole numbers of right guesses."""
         right = predicted_accuracy(self.dpsgd, k, self.dropping) * k
         floor = np.minimum(right.astype(np.int64), k - 1)
-        given: dict[str, Any] = {"beta": claim.beta, "delta": claim.delta, "n": self.dpsgd.n}
-        given["method"] = "exact"
+        given: dict[str, Any] = {**claim.test, "n": self.dpsgd.n, "method": "exact"}
         low, high = (np.asarray(epsilon_lower_bound(v, k, **given)) for v in (floor, floor + 1))
         return low + (right - floor) * (high - low)
 
 
 def designs(training: DpSgd, canaries: int, way: Way) -> Iterator[Design]:
     """Designs with at most this many canaries: one on each coordinate or on fewer, or several."""
-    d, alone = training.d, min(training.d, canaries)
+    alone = min(training.d, canaries)
     yield Design(replace(training, n=alone), None, way)
     while alone >= 2000:
         alone //= 2
         yield Design(replace(training, n=alone), None, way)
-    for s in PER_COORDINATE:
-        if s * d <= canaries:
-            crowd = replace(training, n=s * d)
-            yield Design(crowd, None, way)
-            for final in (1.0, 2.0, 4.0):
-                if final < s:
-                    # The shape of the best schedule that we found in the paper's main setting.
-                    dropping = Dropping(final, until=0.9, bend=1.65, crowding=(3.0, 20.0))
-                    yield Design(crowd, dropping, way)
+    for s in (s for s in PER_COORDINATE if s * training.d <= canaries):
+        crowd = replace(training, n=s * training.d)
+        yield Design(crowd, None, way)
+        for final in (final for final in (1.0, 2.0, 4.0) if final < s):
+            # The shape of the best schedule that we found in the paper's main setting.
+            yield Design(crowd, Dropping(final, 0.9, 1.65, (3.0, 20.0)), way)

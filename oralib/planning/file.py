@@ -1,12 +1,16 @@
-"""Plans in files: under a digest, so that a change is seen."""
+"""What plans share: files under a digest, so that a change is seen, their audits, and tables."""
 
 import json
 import os
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any, Self, cast
+
+from numpy.typing import ArrayLike
 
 from oralib import _check
+from oralib.scores import ScoreAudit, audit_scores
 
 #: The format of plan.json.
 FORMAT = 2
@@ -19,25 +23,33 @@ oralib audit scores.csv --plan plan.json --out audit"""
 
 
 class Saved:
-    """What every kind of plan, a dataclass, does with its digest and its file."""
+    """What every kind of plan, a dataclass, does with its digest, its file and its audit."""
 
     @property
     def digest(self) -> str:
         """Twelve digits that change with whatever the plan fixes or forecasts."""
-        return sha256(json.dumps(self._fields()).encode()).hexdigest()[:12]
+        return sha256(json.dumps(asdict(cast(Any, self))).encode()).hexdigest()[:12]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan into a JSON file, for ``oralib audit --plan``."""
-        fields = {"format": FORMAT, "kind": type(self).__name__, **self._fields()}
+        fields = {"format": FORMAT, "kind": type(self).__name__, **asdict(cast(Any, self))}
         text = json.dumps({**fields, "digest": self.digest}, indent=1, allow_nan=False)
         _check.path("path", path).write_text(f"{text}\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The plan in a file by :meth:`save`; a ValueError if somebody has changed it."""
-        plan = load_plan(path)
+        try:
+            fields = dict(json.loads(_check.path("path", path).read_text(encoding="utf-8")))
+            if (number := fields.pop("format")) != FORMAT:
+                raise ValueError(f"its format is {number!r}, and this oralib reads {FORMAT}")
+            digest, kind = fields.pop("digest"), fields.pop("kind")
+            plan = {each.__name__: each for each in Saved.__subclasses__()}[kind]._of(fields)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"path must be a file by oralib plan, got {path}: {error}") from None
+        if plan.digest != digest:
+            raise ValueError(f"path must be a plan as it was saved, got {path}, which was changed")
         if not isinstance(plan, cls):
-            kind = type(plan).__name__
             raise ValueError(f"path must be a file by {cls.__name__}.save, got {path}, a {kind}")
         return plan
 
@@ -45,20 +57,17 @@ class Saved:
     def _of(cls, fields: dict[str, Any]) -> Self:
         return cls(**fields)
 
-    def _fields(self) -> dict[str, Any]:
-        return asdict(self)  # type: ignore[call-overload]
+    def _audit(self, scores: ArrayLike, included: ArrayLike, **fixed: Any) -> ScoreAudit:
+        audit = audit_scores(scores, included, **fixed)
+        note = f"claim, side and number of guesses were fixed in a plan, digest {self.digest}"
+        return replace(audit, notes=(note, *audit.notes))
 
 
-def load_plan(path: str | os.PathLike[str]) -> Any:
-    """The plan of any kind in a file by ``save``."""
-    try:
-        fields = dict(json.loads(_check.path("path", path).read_text(encoding="utf-8")))
-        if (number := fields.pop("format")) != FORMAT:
-            raise ValueError(f"its format is {number!r}, and this oralib reads {FORMAT}")
-        digest, name = fields.pop("digest"), fields.pop("kind")
-        plan = {kind.__name__: kind for kind in Saved.__subclasses__()}[name]._of(fields)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"path must be a file by oralib plan, got {path}: {error}") from None
-    if plan.digest != digest:
-        raise ValueError(f"path must be a plan as it was saved, got {path}, which was changed")
-    return plan
+#: The plan of any kind in a file.
+load_plan: Callable[[str | os.PathLike[str]], Any] = Saved.load
+
+
+def table(widths: Sequence[int], rows: Sequence[Sequence[str]]) -> str:
+    """Cells in columns of these widths: the first to the left, and the others to the right."""
+    first, *others = widths
+    return "\n".join(f"{x:<{first}}{''.join(map(str.rjust, cells, others))}" for x, *cells in rows)

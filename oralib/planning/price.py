@@ -1,15 +1,12 @@
 """What canaries cost, and what they show for it: plans at several prices."""
 
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import scipy
-
 from oralib import _check
-from oralib.bounds import Counts
-from oralib.bounds.refuting import right_needed
+from oralib.planning.file import table
 from oralib.planning.plan import AuditPlan
-from oralib.planning.search import BUGS, plan_audit
+from oralib.planning.search import BUGS, expected_outcomes, plan_audit
 from oralib.scores.seen import SEES
 
 #: How much longer a training may take.
@@ -19,19 +16,12 @@ SHARES = (0.0, 0.01, 0.05, 0.1, 0.5)
 def plans_by_price(
     examples: int, epsilon: float | None, delta: float, *, trials: int = 10, **options: Any
 ) -> dict[float, AuditPlan]:
-    """Plans for a large bound, by how much longer they make a training, as a share.
+    """Plans for a large bound, by how much longer they make a training with so many examples.
 
     At 0 canaries go into the sum of gradients. At 0.01, 0.05, 0.1 and 0.5 they are that share of
-    your examples; a share of less than one canary is left out.
-
-    Parameters
-    ----------
-    examples : int
-        How many examples of your own the training has.
-    epsilon, delta, **options
-        As for :func:`oralib.plan_audit`, without ``aim``, ``way`` and ``canaries``.
-    trials : int
-        Simulated audits of each kind; where they take long there are fewer, or only predictions.
+    your ``examples``; a share of less than one canary is left out. Where ``trials`` simulated
+    audits of each kind take long there are fewer, or only predictions. Further options are those of
+    :func:`oralib.plan_audit`, without ``aim``, ``way`` and ``canaries``.
 
     Examples
     --------
@@ -41,45 +31,30 @@ def plans_by_price(
     """
     examples, plans = _check.integer("examples", examples, 1, 10**9), {}
     for share in SHARES:
-        way: dict[str, Any] = {"way": "examples", "canaries": int(share * examples)}
-        if share == 0:
-            way = {"way": "sum"}
-        elif not way["canaries"]:
-            continue
-        plan = plan_audit(epsilon, delta, **options, **way, trials=0)
-        if quick := plan.design.affordable(10 * trials) // 10:
-            plan = plan_audit(epsilon, delta, **options, **way, trials=quick)
-        plans[share] = plan
+        if share == 0 or int(share * examples):
+            way = {"way": "examples", "canaries": int(share * examples)} if share else {}
+            plan = plan_audit(epsilon, delta, **options | way, trials=0)
+            if (quick := plan.design.affordable(10 * trials) // 10) > 1:
+                outcomes = expected_outcomes(plan, trials=quick, seed=options.get("seed", 0))
+                plan = replace(plan, forecast=replace(plan.forecast, outcomes=outcomes))
+            plans[share] = plan
     return plans
 
 
 def price_table(plans: dict[float, AuditPlan]) -> str:
     """Such plans in a table: canaries, the bound to expect, and how often bugs are refuted."""
-    bugs = [name for name in BUGS if name != "none"]
-    heads = "".join(f"{name:>{len(name) + 2}}" for name in bugs)
-    lines = [f"{'longer, way':<13}{'canaries':>9}{'bound':>7}{heads}"]
+    bugs = {name: bug for name, bug in BUGS.items() if name != "none"}
+    rows = [["longer, way", "canaries", "bound", *bugs]]
     for share, plan in plans.items():
-        cells = "".join(f"{_refuted(plan, name):>{len(name) + 2}}" for name in bugs)
-        design, bound = plan.design, plan.forecast.predicted
-        lines.append(f"{f'{share:.0%} {design.way}':<13}{design.dpsgd.n:>9,}{bound:>7.2f}{cells}")
-    lines += ["", "Bounds are predicted for an honest training; a bug has the share of audits that"]
-    lines += ["refute the claim then, simulated or predicted (? takes too long to simulate)."]
-    return "\n".join(lines)
+        design, found = plan.design, {each.bug: each.refuted for each in plan.forecast.outcomes}
+        row = [f"{share:.0%} {design.way}", f"{design.dpsgd.n:,}", f"{plan.forecast.predicted:.2f}"]
+        for name, bug in bugs.items():
+            if bug.norm == 1 and name not in found:
+                found[name] = design.with_noise(bug.noise).refuting(plan.guesses, plan.claim)
+            refuted = f"{found[name]:.0%}" if name in found else "?"
+            row.append(refuted if design.way in SEES[bug.part] else "unseen")
+        rows.append(row)
+    return f"""{table([13, 9, 7, *(len(name) + 2 for name in bugs)], rows)}
 
-
-def _refuted(plan: AuditPlan, name: str) -> str:
-    """How often audits refute the claim if there is this bug, simulated or else predicted."""
-    claim, design, bug = plan.claim, plan.design, BUGS[name]
-    if design.way not in SEES[bug.part]:
-        return "unseen"
-    for outcome in plan.forecast.outcomes:
-        if outcome.bug == name:
-            return f"{outcome.refuted:.0%}"
-    if bug.norm != 1:
-        return "?"
-    counts = Counts(0, plan.guesses, design.dpsgd.n, r_fixed=True)
-    need = right_needed(counts, claim.epsilon, delta=claim.delta, beta=claim.beta)
-    if need is None:
-        return "0%"
-    margin = design.with_noise(bug.noise).margins(np.array([plan.guesses]), np.array([need]))[0]
-    return f"{scipy.special.ndtr(margin):.0%}"
+Bounds are predicted for an honest training; a bug has the share of audits that
+refute the claim then, simulated or predicted (? takes too long to simulate)."""

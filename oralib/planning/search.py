@@ -1,7 +1,7 @@
 """The search for a plan, and what to expect of it."""
 
 from dataclasses import replace
-from math import sqrt
+from math import ceil, expm1, log1p, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +11,12 @@ from oralib import _check
 from oralib._rounding import first_largest
 from oralib._types import AIMS, WAYS, Aim, Way
 from oralib.accounting import ACCOUNTANTS, certified_epsilon, noise_multiplier
-from oralib.bounds import valid_lower_bound
+from oralib.bounds import Counts, valid_lower_bound
+from oralib.bounds.refuting import guesses_needed, right_needed
 from oralib.dpsgd import DpSgd
 from oralib.dpsgd.hopping import hopping_counts
 from oralib.planning.designs import PER_COORDINATE, Claim, Design, designs
 from oralib.planning.plan import AuditPlan, Forecast, Outcome
-from oralib.planning.refute import NoRefutationError, coordinates_to_refute, find_refutation
 from oralib.scores.seen import SEES
 
 #: Numbers of guesses to choose from for the largest bound.
@@ -38,14 +38,30 @@ BUGS = {
     "no clipping": Bug("clipping", norm=3.0),
 }
 
+#: By default no more canaries than this are planned; and weights and, at most, canaries of a plan
+#: for a large bound in which both are free.
+MOST_CANARIES, FREE = 10**6, (100_000, 800_000)
+
+#: A plan to refute is made for the first of these shares of the noise at which it can refute.
+NOISE_SHARES = (0.5, 0.35, 0.25, 0.15, 0.1, 0.05)
+
+#: Numbers of guesses to try, as multiples of the least number that can refute.
+MULTIPLES = (1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
+
 #: How often a plan to refute may double its coordinates.
 _DOUBLINGS = 4
 
-#: By default no more canaries than this are planned.
-MOST_CANARIES = 10**6
 
-#: The weights, and at most the canaries, of a plan for a large bound in which both are free.
-FREE = 100_000, 800_000
+class NoRefutationError(ValueError):
+    """No plan was seen to refute the claim."""
+
+
+class _Candidate(NamedTuple):
+    """A design, numbers of guesses, and how many of them must be right to refute the claim."""
+
+    design: Design
+    k: NDArray[np.int64]
+    need: NDArray[np.int64]
 
 
 def plan_audit(
@@ -68,29 +84,24 @@ def plan_audit(
 
     Parameters
     ----------
-    epsilon, delta : float
-        The claim; if ε is None it is what the accountant computes from the noise.
+    epsilon, delta, beta : float
+        The claim, and how often the bound may fail; if ε is None it is computed from the noise.
     d : int or None
-        The coordinates for the canaries, weights that the audit adds. By default enough to refute
-        the claim for most bugs of :func:`expected_outcomes`, if that is the aim. For a large bound
-        it is one for each canary that is an example; and 100,000, with at most 800,000 canaries,
-        if they go into the sum and so cost nothing.
-    steps, sample_rate : int, float
-        The training, as in :class:`oralib.DpSgd`.
-    beta : float
-        How often the bound may fail, in (0, 1).
+        Weights that the audit adds for the canaries. By default enough to refute the claim for
+        most bugs, if that is the aim; for a large bound one for each canary, at most 100,000, with
+        800,000 canaries if their number is free, too.
+    steps, sample_rate, sigma : int, float, float or None
+        The training, as in :class:`oralib.DpSgd`; by default the noise is computed from the claim.
     canaries : int or None
         The largest number of canaries that can be used; by default 150 d, at most a million.
-    sigma, accountant : float or None, str
-        The claimed noise multiplier; by default the accountant, ``"rdp"`` or ``"pld"`` as in
-        :func:`oralib.certified_epsilon`, computes it from the claim.
+    accountant : str
+        Who computes it, ``"rdp"`` or ``"pld"`` as in :func:`oralib.certified_epsilon`.
     aim : str
         ``"bound"``, the largest bound for an honest run; or ``"refute"``, to refute the claim
         if the noise is half of what is stated, or the largest share below that which will do.
     way : str
         How canaries come into the training, as in :class:`oralib.Canaries`: ``"sum"`` costs
-        nothing, and ``"examples"`` as much computation as other examples, but tests sampling and
-        clipping too.
+        nothing; ``"examples"`` cost as much as other examples, but test sampling and clipping too.
     trials, seed : int
         Simulated audits of each kind, to say what to expect; with fewer than two there are none.
 
@@ -107,81 +118,145 @@ def plan_audit(
     _check.one_of("accountant", accountant, ACCOUNTANTS)
     _check.one_of("aim", aim, AIMS)
     _check.one_of("way", way, WAYS)
-    epsilon, training = _claimed(epsilon, sigma, delta, accountant, steps, sample_rate)
-    claim = Claim(epsilon, delta, beta)
-    if canaries is not None:
-        canaries = _check.integer("canaries", canaries, 1)
-    if d is not None:
-        d = _check.integer("d", d, 1, 10**8)
-    room = canaries, d
+    epsilon, sigma = _claimed(epsilon, sigma, accountant, (delta, steps, sample_rate))
+    claim, training = Claim(epsilon, delta, beta), DpSgd(1, 1, steps, sample_rate, sigma=sigma)
+    canaries = None if canaries is None else _check.integer("canaries", canaries, 1)
+    d = None if d is None else _check.integer("d", d, 1, 10**8)
     try:
-        plan = _plan(training, claim, room, aim, way, seed)
+        plan = _plan(training, claim, canaries, d, aim, way, seed)
     except NoRefutationError as error:
         few = canaries is not None and (d is None or canaries < PER_COORDINATE[-1] * d)
         name = "canaries" if few else "beta" if d is None else "d"
-        still = _plan(training, claim, room, "bound", way, seed).forecast.predicted
+        still = _plan(training, claim, canaries, d, "bound", way, seed).forecast.predicted
         seen = ", ".join(part for part, ways in SEES.items() if way in ways)
         raise NoRefutationError(
             f"{name} must be larger: {error}. With aim bound expect a bound of {still:.2f}, and "
             f"checks of {seen}"
         ) from None
-    if plan.design.affordable(trials):
-        outcomes = expected_outcomes(plan, trials=trials, seed=seed)
-        forecast = replace(plan.forecast, outcomes=outcomes)
-        if aim == "refute":  # as often as the table says, which more audits made
-            (refuted,) = (each.refuted for each in outcomes if each.bug == _less(forecast.noise))
-            forecast = replace(forecast, refuted=refuted)
-        plan = replace(plan, forecast=forecast)
-    return plan
+    if not plan.design.affordable(trials):
+        return plan
+    outcomes, forecast = expected_outcomes(plan, trials=trials, seed=seed), plan.forecast
+    if aim == "refute":  # as often as the table says, which more audits made
+        (refuted,) = (each.refuted for each in outcomes if each.bug == _less(forecast.noise))
+        forecast = replace(forecast, refuted=refuted)
+    return replace(plan, forecast=replace(forecast, outcomes=outcomes))
 
 
 def _plan(
-    training: DpSgd,
-    claim: Claim,
-    room: tuple[int | None, int | None],
-    aim: Aim,
-    way: Way,
-    seed: int,
+    training: DpSgd, claim: Claim, most: int | None, d: int | None, aim: Aim, way: Way, seed: int
 ) -> AuditPlan:
     """The best plan with at most so many canaries and on so many coordinates, if they are given."""
-    canaries, d = room
-    if d is None and aim == "refute":
-        return _plan_with_enough_coordinates(training, claim, canaries, way, seed)
-    if d is None and way == "examples":
-        if canaries is None:
+    if d is None and aim == "refute":  # doubled until nine of ten audits refute, for most bugs
+        d = coordinates_to_refute(training, claim)
+        for left in reversed(range(_DOUBLINGS + 1)):
+            try:
+                plan = _plan(training, claim, most, d, aim, way, seed)
+                _, *bugs = expected_outcomes(plan, trials=10, seed=seed)
+                if not left or 2 * sum(bug.refuted >= 0.9 for bug in bugs) > len(bugs):
+                    return plan
+            except NoRefutationError:
+                if not left:
+                    raise
+            d *= 2
+    if d is None:
+        if way == "examples" and most is None:
             raise ValueError("canaries or d must be given for aim='bound' and way='examples'")
-        d = min(canaries, 10**8)
-    elif d is None:
-        d, canaries = FREE[0], canaries or FREE[1]
-    most = canaries or min(PER_COORDINATE[-1] * d, MOST_CANARIES)
-    tried = list(designs(replace(training, d=d), most, way))
-    noise, refuted = 1.0, None
+        most = most or FREE[1]
+        d = min(most, FREE[0])
+    most = most or min(PER_COORDINATE[-1] * d, MOST_CANARIES)
+    tried, best = list(designs(replace(training, d=d), most, way)), -1.0
+    forecast = Forecast(0.0)
     if aim == "refute":
-        design, k, noise, refuted = find_refutation(tried, claim, seed)
-    else:
-        design, k = _largest_bound(tried, claim)
+        design, k, forecast = find_refutation(tried, claim, seed)
+    for each in tried if aim == "bound" else ():
+        active = each.active_at_the_end
+        some = np.array([guesses for guesses in GUESSES if guesses <= active] or [active])
+        bounds = each.bounds(some, claim)
+        if bounds.max() > best:
+            best, design, k = bounds.max(), each, int(some[first_largest(bounds)])
     predicted = float(design.bounds(np.array([k]), claim)[0])
-    return AuditPlan(claim, design, k, Forecast(predicted, noise, refuted))
+    return AuditPlan(claim, design, k, replace(forecast, predicted=predicted))
 
 
-def _plan_with_enough_coordinates(
-    training: DpSgd, claim: Claim, canaries: int | None, way: Way, seed: int
-) -> AuditPlan:
-    """Double the coordinates until nine of ten audits refute the claim, for most bugs."""
-    d = coordinates_to_refute(training, claim)
-    for left in range(_DOUBLINGS, -1, -1):
-        try:
-            plan = _plan(training, claim, (canaries, d), "refute", way, seed)
-        except NoRefutationError:
-            if not left:
-                raise
-        else:
-            outcomes = expected_outcomes(plan, trials=10, seed=seed)
-            refuted = [outcome.refuted >= 0.9 for outcome in outcomes if outcome.bug != "none"]
-            if 2 * sum(refuted) > len(refuted) or not left:
-                break
-        d *= 2
-    return plan
+def find_refutation(tried: list[Design], claim: Claim, seed: int) -> tuple[Design, int, Forecast]:
+    """The first of these that refutes at as much noise as can be, its guesses, and what it does."""
+    candidates = _candidates(tried, claim)
+    for noise in NOISE_SHARES:
+        for candidate in _most_promising(candidates, noise):
+            k, refuted = _simulated(candidate, noise, seed)
+            if refuted >= 0.5:
+                return candidate.design, k, Forecast(0.0, noise, refuted)
+    dpsgd, least = candidates[0].design.dpsgd, candidates[0].k[0]
+    most = max(design.dpsgd.n for design in tried)
+    enough = max(coordinates_to_refute(dpsgd, claim), 2 * dpsgd.d)
+    raise NoRefutationError(
+        f"no plan for {dpsgd.d:,} coordinates and at most {most:,} canaries was seen to refute an "
+        f"epsilon of {claim.epsilon:g}, even with {NOISE_SHARES[-1]:g} of the stated noise. It "
+        f"takes {least:,} guesses, nearly all right; try d={enough}, and at least as many canaries"
+    )
+
+
+def coordinates_to_refute(training: DpSgd, claim: Claim) -> int:
+    """How many coordinates to begin with: five in a batch for each guess that it takes.
+
+    Half as many refuted a claim of 8 with very little noise, but never one without clipping.
+    """
+    seen = -expm1(training.steps * log1p(-min(training.sample_rate, 0.999)))
+    many = 5 * _least_guesses(claim) / seen
+    unit = 10 ** max(len(str(int(many))) - 2, 0)
+    return ceil(many / unit) * unit
+
+
+def _least_guesses(claim: Claim) -> int:
+    """The least number of guesses that can refute a claim at δ = 0: less than at any other δ."""
+    any_audit = Counts(1, 1, 1, r_fixed=True)
+    return guesses_needed(any_audit, claim.epsilon, delta=0.0, beta=claim.beta) or 10**7
+
+
+def _candidates(tried: list[Design], claim: Claim) -> list[_Candidate]:
+    """The designs in which some number of guesses, all right, refutes the claim."""
+    candidates = []
+    for design in tried:
+        n, active = design.dpsgd.n, design.active_at_the_end
+        least = guesses_needed(Counts(1, 1, n, r_fixed=True), claim.epsilon, **claim.test)
+        if least is not None and least <= active:
+            k = np.unique([min(ceil(least * multiple), active) for multiple in MULTIPLES])
+            fixed = [Counts(r, r, n, r_fixed=True) for r in k.tolist()]
+            need = np.array([right_needed(each, claim.epsilon, **claim.test) for each in fixed])
+            candidates.append(_Candidate(design, k, need))
+    if not candidates:
+        few, most = _least_guesses(claim), max(design.dpsgd.n for design in tried)
+        raise NoRefutationError(
+            f"refuting an epsilon of {claim.epsilon:g} takes at least {few:,} right guesses, and "
+            f"{most:,} canaries are too few, or too many for a delta of {claim.delta:g}"
+        )
+    return candidates
+
+
+def _most_promising(candidates: list[_Candidate], noise: float) -> list[_Candidate]:
+    """The three with the largest predicted margins, and one more in which canaries are alone.
+
+    Predictions are too kind to canaries that share a coordinate; to simulate one takes seconds.
+    """
+    margins = [float(each.design.with_noise(noise).margins(*each[1:]).max()) for each in candidates]
+    order = sorted(range(len(candidates)), key=lambda i: -margins[i])
+    able = [candidates[i] for i in order if margins[i] > 0]
+    quick = [each for each in able if each.design.affordable(2)] or able
+    alone = [each for each in quick[3:] if each.design.dpsgd.per_coordinate == 1]
+    return quick[:3] + alone[:1]
+
+
+def _simulated(candidate: _Candidate, noise: float, seed: int) -> tuple[int, float]:
+    """The best number of guesses of a candidate, and how often it refutes the claim."""
+    design = candidate.design.with_noise(noise)  # which the guesser has learned from the gradients
+    options: dict[str, Any] = {"dropping": design.dropping, "trials": max(2, design.affordable(10))}
+    counts = hopping_counts(design.dpsgd, candidate.k[::-1].tolist(), **options, seed=seed)
+    spare = np.array([each.v for each in counts[::-1]]) - candidate.need[:, None]
+    i = max(range(len(spare)), key=lambda i: ((spare[i] >= 0).mean(), spare[i].mean()))
+    k = int(candidate.k[i])
+    # The best of several may have been lucky, so another seed says how often it refutes.
+    (again,) = hopping_counts(design.dpsgd, [k], **options, seed=seed + 1)
+    return k, float((again.v >= candidate.need[i]).mean())
 
 
 def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tuple[Outcome, ...]:
@@ -189,14 +264,7 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
 
     Only bugs that canaries can see by their way into the training are listed. The guesser sees from
     the gradients how much noise there is, as :class:`oralib.Canaries` does. Without clipping a
-    canary's gradient is three times as large as with it.
-
-    Parameters
-    ----------
-    plan : AuditPlan
-        The plan.
-    trials, seed : int
-        Simulated audits of each kind, at least two; fewer if they would take too long.
+    canary's gradient is three times as large. Trials that would take too long are left out.
 
     Examples
     --------
@@ -206,73 +274,48 @@ def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tu
     ('a tenth of the noise', 0.0, True)
     """
     _check.instance("plan", plan, AuditPlan, "plan_audit(8.0, 1e-5, ...)")
-    trials = _check.integer("trials", trials, 2, 10**6)
-    claim, noise = plan.claim, plan.forecast.noise
-    options = {"trials": max(2, plan.design.affordable(trials)), "seed": seed}
-    way = plan.design.way
-    bugs = {name: bug for name, bug in BUGS.items() if way in SEES[bug.part]}
+    claim, noise, outcomes = plan.claim, plan.forecast.noise, []
+    trials = max(2, plan.design.affordable(_check.integer("trials", trials, 2, 10**6)))
+    options: dict[str, Any] = {"dropping": plan.design.dropping, "trials": trials, "seed": seed}
+    bugs = {name: bug for name, bug in BUGS.items() if plan.design.way in SEES[bug.part]}
     if noise < 1:
         bugs.setdefault(_less(noise), Bug("noise", noise))
-    outcomes = []
-    for bug, (_, share, norm) in bugs.items():
-        design = plan.design.with_noise(share)
-        (counts,) = hopping_counts(
-            design.dpsgd, [plan.guesses], dropping=design.dropping, norm=norm, **options
-        )
-        bounds = valid_lower_bound(counts, beta=claim.beta, delta=claim.delta)
-        refuted = mean(bounds > claim.epsilon)
-        outcomes.append(Outcome(bug, *mean(counts.v), *mean(bounds), *refuted, options["trials"]))
+    for name, (_, share, norm) in bugs.items():
+        dpsgd = plan.design.with_noise(share).dpsgd
+        (counts,) = hopping_counts(dpsgd, [plan.guesses], norm=norm, **options)
+        bounds = valid_lower_bound(counts, **claim.test)
+        numbers: list[Any] = [name]
+        for seen in (counts.v, bounds, bounds > claim.epsilon):
+            numbers += float(seen.mean()), float(seen.std(ddof=1)) / sqrt(trials)
+        outcomes.append(Outcome(*[*numbers, trials]))
     return tuple(outcomes)
 
 
 def _less(noise: float) -> str:
     """The name of the bug that there is only this share of the noise."""
-    names = {bug.noise: name for name, bug in BUGS.items() if bug.part == "noise"}
+    names = {bug.noise: name for name, bug in BUGS.items()}
     return names.get(noise, f"{noise:g} of the noise")
 
 
-def mean(values: NDArray[Any]) -> tuple[float, float]:
-    """The mean of some trials, and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1)) / sqrt(values.size)
-
-
 def _claimed(
-    epsilon: float | None,
-    sigma: float | None,
-    delta: float,
-    accountant: str,
-    steps: int,
-    sample_rate: float,
-) -> tuple[float, DpSgd]:
-    """The ε of a claim, and the training with its noise; one of the two may be missing."""
-    run = delta, steps, sample_rate
+    epsilon: float | None, sigma: float | None, accountant: str, run: tuple[float, int, float]
+) -> tuple[float, float]:
+    """The ε of a claim and the noise, of which one may be missing, for a δ, steps and a rate."""
     if epsilon is not None:
         epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
     if sigma is None:
         if epsilon is None:
             raise ValueError("epsilon or sigma must be given, got neither")
-        sigma = noise_multiplier(epsilon, *run, accountant=accountant)
-        return epsilon, DpSgd(1, 1, steps, sample_rate, sigma=sigma)
-    training = DpSgd(1, 1, steps, sample_rate, sigma=sigma)
+        return epsilon, noise_multiplier(epsilon, *run, accountant=accountant)
     if epsilon is None:
-        return certified_epsilon(sigma, *run, accountant=accountant), training
+        return certified_epsilon(sigma, *run, accountant=accountant), sigma
     # Accountants differ a little, so the tightest that we have judges, with some room.
     certified = certified_epsilon(sigma, *run, accountant="pld")
     if certified > 1.02 * epsilon:
+        delta, steps, sample_rate = run
         raise ValueError(
             f"epsilon and sigma must fit together: {sigma=:g}, {steps=}, {sample_rate=:g} and "
             f"{delta=:g} give an epsilon of {certified:.3f} by the tightest accountant here, got "
             f"{epsilon=:g}; leave out sigma or epsilon, or correct it"
         )
-    return epsilon, training
-
-
-def _largest_bound(tried: list[Design], claim: Claim) -> tuple[Design, int]:
-    """The design and the number of guesses with the largest predicted bound."""
-    found = []
-    for design in tried:
-        active = design.active_at_the_end
-        k = np.array([guesses for guesses in GUESSES if guesses <= active] or [active])
-        bounds = design.bounds(k, claim)
-        found.append((float(bounds.max()), design, int(k[first_largest(bounds)])))
-    return max(found, key=lambda each: each[0])[1:]
+    return epsilon, sigma

@@ -11,24 +11,14 @@ from numpy.typing import ArrayLike
 from oralib import _check
 from oralib._types import ADJACENCIES, COINS, Adjacency, Choice, Coins, Side
 from oralib.bounds import Counts, valid_rule
+from oralib.scores import guessing
 from oralib.scores.columns import Bits, are_listed_twice, guesses_and_coins, scores_and_coins
-from oralib.scores.guessing import (
-    best_number,
-    matched_pairs,
-    parts,
-    ranking,
-    right_guesses,
-    ties_drawn,
-)
-from oralib.scores.result import UNFAIR, Ranking, ScoreAudit
+from oralib.scores.result import UNFAIR, ScoreAudit
 from oralib.scores.seen import Seen
 
 #: If exactly half of this many canaries are included, the audit assumes a design that is not
 #: covered. Fair coins balance with probability about 0.8 / √n: for fewer canaries that is ordinary.
 BALANCED = 40
-
-#: The default share of the canaries on which the number of guesses is chosen.
-DEFAULT_SPLIT = 0.2
 
 
 def audit_scores(
@@ -47,9 +37,7 @@ def audit_scores(
     seed: int = 0,
     seen: Seen | None = None,
 ) -> ScoreAudit:
-    """Audit a training run by the scores of its canaries.
-
-    Only the order of the scores matters. Equal scores are ordered at random.
+    """Audit a training run by the scores of its canaries; only their order matters.
 
     The audit is not valid, and a warning says why, if the coins are too unlikely for fair ones, or
     if so few guesses are right that the scores must have the wrong sign (both by exact binomial
@@ -67,8 +55,8 @@ def audit_scores(
     guesses : int or None
         The number of guesses, if it was fixed before scores were seen.
     split : float or None
-        The share of the canaries, drawn at random, on which the number of guesses is chosen; the
-        others are audited. This is the default, with a share of 0.2.
+        Without such a number, the share of the canaries, drawn at random, on which it is chosen,
+        by default 0.2; the others are audited.
     grid : sequence of int or None
         Several numbers of guesses, fixed before scores were seen, each of m tested at β / m.
     side : str
@@ -109,7 +97,7 @@ def audit_scores(
     notes = []
     balanced = _check_coins(bits, coins, adjacency)
     if balanced and adjacency == "replace":
-        values, bits = matched_pairs(values, bits, seed)
+        values, bits = guessing.matched_pairs(values, bits, seed)
         side, balanced = "farthest", False
         notes.append("each included canary was matched at random with one that was left out")
     if balanced and (side == "farthest" or (guesses is None and grid is None)):
@@ -124,7 +112,6 @@ def audit_scores(
         _check.instance("seen", seen, Seen, "Canaries(...).seen")
     if sum(value is not None for value in (guesses, split, grid)) > 1:
         raise ValueError(f"give one of guesses, split and grid, got {guesses=}, {split=}, {grid=}")
-    audited = np.arange(n)
     choice: Choice = "fixed" if grid is None else "grid"
     if guesses is not None:
         k = np.array([_check.integer("guesses", guesses, 1, n)])
@@ -133,46 +120,35 @@ def audit_scores(
         if not k.size:
             raise ValueError(f"grid must hold numbers of guesses, got grid={grid!r}")
     else:
-        share = _check.real("split", DEFAULT_SPLIT if split is None else split, 0, 1, interval="()")
-        aside, audited = parts(n, share, seed)
-        pilot = right_guesses(values[aside], bits[aside], side, seed)
-        chosen, why = best_number(pilot, audited.size, delta, beta, claim)
+        share = _check.real("split", 0.2 if split is None else split, 0, 1, interval="()")
+        aside, audited = guessing.parts(n, share, seed)
+        pilot = guessing.right_guesses(values[aside], bits[aside], side, seed)
+        chosen, why = guessing.best_number(pilot, audited.size, delta, beta, claim)
         choice, k = "split", np.array([chosen])
         notes.append(why)
-    values, bits = values[audited], bits[audited]
-    right = right_guesses(values, bits, side, seed)
+        values, bits = values[audited], bits[audited]
+    right = guessing.right_guesses(values, bits, side, seed)
     if side == "farthest" and not values.min() < 0 < values.max():
         word = "included" if values.max() > 0 else "left out"
         notes.append(f"no score has the other sign, so every guess says {word!r}")
-    ranks = ranking(values, bits)
+    ranking = guessing.ranking(values, bits)
 
     def audit_of(r: int) -> ScoreAudit:
         counts = Counts(int(right[r - 1]), r, n=bits.size, game="scores", r_fixed=choice != "split")
         if balanced:
             r_in = r if side == "included" else (r + 1) // 2
             counts = replace(counts, coins="balanced", r_in=r_in)
-        return ScoreAudit(
-            counts=counts,
-            delta=delta,
-            beta=beta,
-            claim=claim,
-            choice=choice,
-            grid=tuple(k.tolist()),
-            side=side,
-            adjacency=adjacency,
-            seed=seed,
-            ranking=None if ranks is None else Ranking(*ranks),
-            seen=seen,
-            notes=tuple(notes),
-        )
+        how = choice, tuple(k.tolist()), side, adjacency
+        audit = ScoreAudit(counts, delta, beta, claim, *how, seed=seed, ranking=ranking, seen=seen)
+        return replace(audit, notes=tuple(notes))
 
     # The largest bound; among equal ones, the one with the best accuracy.
     audit = max(map(audit_of, k.tolist()), key=lambda audit: (audit.bound, audit.accuracy))
-    if ties := ties_drawn(values, audit.r, side):
+    if ties := guessing.ties_drawn(values, audit.r, side):
         drawn = f"{ties} of the {audit.r} guesses were drawn by lot among canaries of equal scores"
         audit = replace(audit, ties_drawn=ties, notes=(*audit.notes, drawn))
     hint = "higher scores must mean included: multiply them by -1?"
-    return _with_coins(audit, all_bits, coins, audit.r, hint, twice=twice)
+    return _with_coins(audit, all_bits, coins, audit.r, hint, twice)
 
 
 def audit_guesses(
@@ -201,8 +177,8 @@ def audit_guesses(
         The number of guesses, if it was fixed before the training; missing ones count as wrong.
         Without it the number may depend on the output, and the bound allows for that.
     claim, coins, adjacency : float or None, str or None, str
-        As in :func:`audit_scores`; guesses are not matched to pairs. With balanced coins the number
-        of guesses that say "included" must have been fixed, too, and none may be missing.
+        As in :func:`audit_scores`; guesses are not matched to pairs. With balanced coins no guess
+        may be missing, and how many say "included" must have been fixed, too.
 
     Examples
     --------
@@ -264,9 +240,6 @@ def audit_counts(
     return ScoreAudit(counts, delta, beta, _checked_claim(claim), choice)
 
 
-# --------------------------------------------------------------------------------- what is checked
-
-
 def _checked_claim(claim: float | None) -> float | None:
     return None if claim is None else _check.real("claim", claim, 0, interval="[)")
 
@@ -284,13 +257,7 @@ def _check_coins(bits: Bits, coins: Coins | None, adjacency: Adjacency) -> bool:
 
 
 def _with_coins(
-    audit: ScoreAudit,
-    bits: Bits,
-    coins: Coins | None,
-    taken: int,
-    hint: str,
-    *,
-    twice: bool = False,
+    audit: ScoreAudit, bits: Bits, coins: Coins | None, taken: int, hint: str, twice: bool = False
 ) -> ScoreAudit:
     """The audit with what its coins say; without bounds and with a warning if it is not valid."""
     n, included, notes = bits.size, int(bits.sum()), audit.notes
@@ -323,8 +290,10 @@ def _with_coins(
             "bound fail twice as often: then halve β)"
         )
     elif balanced and coins != "balanced":
-        by_chance = "exactly half the canaries were included, by chance and not by arrangement"
-        notes = (by_chance, *notes)
+        notes = (
+            "exactly half the canaries were included, by chance and not by arrangement",
+            *notes,
+        )
     if problem:
         warn(problem, stacklevel=3)
     return replace(audit, problem=problem, notes=notes)

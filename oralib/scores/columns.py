@@ -42,10 +42,8 @@ def column(name: str, value: ArrayLike) -> Reals:
         why = _check.reason(value) or why
         if array.dtype.kind in "US":
             why = " (words: turn them into numbers, or compare them, as in column == 'yes')"
-        raise TypeError(
-            f"{name} must be a list of numbers or truth values, one per canary, "
-            f"got {name}={_check.shown(value)}{why}"
-        )
+        got = f"got {name}={_check.shown(value)}{why}"
+        raise TypeError(f"{name} must be a list of numbers or truth values, one per canary, {got}")
     return array.astype(np.float64)
 
 
@@ -54,8 +52,8 @@ def bits_of(name: str, value: ArrayLike) -> Bits:
     numbers = column(name, value)
     low = -1 if (numbers == -1).any() else 0
     bits: Bits = numbers == 1
-    allowed = "be 1 or -1, since there is a -1," if low else "be True or False, 1 or 0, or 1 or -1,"
-    _check.require(bits | (numbers == low), name, numbers, f"{allowed} for each canary")
+    allowed = "1 or -1, since there is a -1," if low else "True or False, 1 or 0, or 1 or -1,"
+    _check.require(bits | (numbers == low), name, numbers, f"be {allowed} for each canary")
     if bits.all() or not bits.any():
         same = "included" if bits.all() else "left out"
         got = f"{bits.size} that were all {same}: there is nothing to tell apart"
@@ -81,11 +79,10 @@ def are_listed_twice(values: Reals, bits: Bits) -> bool:
     Scores with few values, or tied at 0 because canaries were dropped, may have equal coins by
     chance or by a leak; so there must be many values, and one of them may have both coins.
     """
-    _, times = np.unique(values, return_counts=True)
+    found, times = np.unique(values, return_counts=True)
     if times.min() == 1 or times.size < MANY_VALUES:
         return False
-    group = np.unique(values, return_inverse=True)[1].ravel()
-    ones = np.bincount(group, weights=bits)
+    ones = np.bincount(np.searchsorted(found, values), weights=bits)
     return int(((ones > 0) & (ones < times)).sum()) <= 1
 
 
@@ -97,8 +94,8 @@ def guesses_and_coins(guessed: ArrayLike, truth: ArrayLike) -> tuple[Bits, Bits,
     bits, numbers = bits_of("truth", truth), column("guessed", guessed)
     check_same_canaries(guessed=guessed, truth=truth)
     signs = bool((column("truth", truth) == -1).any())
-    words = "be 1, -1, or 0 or nan" if signs else "be 1, 0, or nan"
-    allowed = f"{words} for no guess, as truth is written"
+    words = "1, -1, or 0 or nan" if signs else "1, 0, or nan"
+    allowed = f"be {words} for no guess, as truth is written"
     entries = guessed if isinstance(guessed, list | tuple) else np.asarray(guessed).flat
     if signs and any(isinstance(x, bool | np.bool_) for x in entries):  # is False no guess, or -1?
         raise ValueError(f"guessed must {allowed}, got True or False in guessed")

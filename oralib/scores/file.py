@@ -1,16 +1,8 @@
 """Files of scores or guesses: every cell is understood, or an error names its line and column.
 
-A file is CSV, in UTF-8, with a header, cells between commas, semicolons or tabs, and one line per
-canary, gzipped or not; or Parquet. Its columns are found by name, in any order, and other columns
-are ignored:
-
-- ``score`` and ``included``, or
-- ``guess`` and ``truth``,
-- and, if there is one, ``id``, in which no name may occur twice.
-
-Coins (``included``, ``truth``) are 1 or 0, true or false, yes or no, in capitals or not; or, in the
-whole column, 1 or -1. A guess is written like the coins, and an empty cell means no guess. Where
-coins are 1 or -1, 0 also means no guess; where they are 1 or 0, it means "left out".
+A file is CSV, in UTF-8, with cells between commas, semicolons or tabs, gzipped or not; or Parquet.
+Its columns are found by name, in any order, and others are ignored. ``oralib audit --help`` says
+which there are, and how coins and guesses are written; no name may occur twice in ``id``.
 """
 
 import csv
@@ -22,27 +14,20 @@ from hashlib import sha256
 from io import BytesIO
 from math import nan
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from oralib import _check
-from oralib.scores.columns import Reals, ScoreFile
+from oralib.scores.columns import ScoreFile
 from oralib.scores.seen import Seen
 
-#: What is read from a file: its kind, score or guess, its values, and its coins.
-Columns: TypeAlias = tuple[str, Reals, Reals]
-
 PAIRS = (("score", "included"), ("guess", "truth"))
-
 KNOWN = {"id", *PAIRS[0], *PAIRS[1]}
 
-COINS = {
-    **dict.fromkeys(("1", "1.0", "+1", "true", "yes"), 1.0),
-    **dict.fromkeys(("0", "0.0", "false", "no"), 0.0),
-    **dict.fromkeys(("-1", "-1.0"), -1.0),
-}
+COINS = dict.fromkeys(("1", "1.0", "+1", "true", "yes"), 1.0)
+COINS |= dict.fromkeys(("0", "0.0", "false", "no"), 0.0) | {"-1": -1.0, "-1.0": -1.0}
 
 #: How a number is written: not nan or inf, no underscores, no comma.
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
@@ -52,10 +37,8 @@ _IS_EXACT = [int(part) for part in pd.__version__.split(".")[:2]] >= [3, 1]
 _EXACT = {} if _IS_EXACT else {"float_precision": "round_trip"}
 
 #: What files of other kinds begin with.
-_OTHERS = {
-    **dict.fromkeys((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), "an Excel file"),
-    **dict.fromkeys((b"{", b"["), "a JSON file"),
-}
+_OTHERS = dict.fromkeys((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), "an Excel file")
+_OTHERS |= dict.fromkeys((b"{", b"["), "a JSON file")
 
 
 def read_scores(path: Path) -> ScoreFile:
@@ -75,26 +58,19 @@ def read_scores(path: Path) -> ScoreFile:
         if content.lstrip().startswith(start):
             raise ValueError(f"{path} is {kind}; save it as CSV, with the names of its columns")
     try:
-        if content[:4] == b"PAR1":
-            columns, seen = _columns(_parquet(content)), None
-        else:
-            columns, seen = _csv(content)
-        return ScoreFile(*columns, sha256(content).hexdigest(), seen)
+        read = _columns(_parquet(content)) if content[:4] == b"PAR1" else _csv(content)
+        return read._replace(digest=sha256(content).hexdigest())
     except ValueError as error:
         raise ValueError(f"{path}{error}") from None
 
 
-def _csv(content: bytes) -> tuple[Columns, Seen | None]:
-    """The columns of a CSV file, and what a comment above them says.
-
-    The first line names the columns; if canaries of ours wrote the file, their comment is above it.
-    """
+def _csv(content: bytes) -> ScoreFile:
+    """What a CSV file has; if canaries of ours wrote it, their comment is above the names."""
     try:
         content.decode()
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        why = "this is not UTF-8 text; save it as CSV in UTF-8"
-        raise ValueError(f", line {line}: {why}") from None
+        line, why = content[: error.start].count(b"\n") + 1, "this is not UTF-8 text"
+        raise ValueError(f", line {line}: {why}; save it as CSV in UTF-8") from None
     text = content.removeprefix(BOM_UTF8)
     if not text.strip():
         raise ValueError(" is empty: it must have a line with names of columns and one per canary")
@@ -107,13 +83,19 @@ def _csv(content: bytes) -> tuple[Columns, Seen | None]:
     mark = next((mark for mark, names in headers.items() if _pairs(names)), ",")
     names = _checked_names(headers[mark])
     try:
-        return _columns(_plain(text, mark, names)), seen
+        return _columns(_plain(text, mark, names), seen)
     except ValueError:  # read it again, with care, to see what is wrong or unusual
-        return _columns(_careful(text, mark, names, above)), seen
+        return _columns(_careful(text, mark, names, above), seen)
 
 
 def _first_line(text: bytes) -> str:
     return next(re.finditer(rb"[^\r\n]*", text)).group().decode()
+
+
+def _table(text: bytes, mark: str, **how: Any) -> pd.DataFrame:
+    """All lines; without a header, as pandas renames names that occur twice, or makes an index."""
+    plain: dict[str, Any] = {"header": None, "na_filter": False, "skip_blank_lines": False}
+    return pd.read_csv(BytesIO(text), sep=mark, **plain, **how)
 
 
 def _plain(text: bytes, mark: str, names: list[str]) -> pd.DataFrame:
@@ -125,15 +107,8 @@ def _plain(text: bytes, mark: str, names: list[str]) -> pd.DataFrame:
     body = text[len(_first_line(text).encode()) :].strip(b"\r\n")
     if not body or b'"' in body or b"\0" in body:
         raise ValueError
-    table = pd.read_csv(
-        BytesIO(body),
-        sep=mark,
-        header=None,
-        dtype={i: np.float64 if name == "score" else object for i, name in enumerate(names)},
-        na_filter=False,
-        skip_blank_lines=False,  # such a line is odd
-        **_EXACT,
-    )
+    kinds = {i: np.float64 if name == "score" else object for i, name in enumerate(names)}
+    table = _table(body, mark, dtype=kinds, **_EXACT)
     table.columns = pd.Index(names)  # a ValueError if there are more, or fewer
     if "score" in table:
         scores = table["score"]
@@ -146,23 +121,15 @@ def _plain(text: bytes, mark: str, names: list[str]) -> pd.DataFrame:
 
 def _careful(text: bytes, mark: str, names: list[str], above: int) -> pd.DataFrame:
     """All cells as words, in a table indexed by line."""
-    try:  # without a header, since pandas renames columns that occur twice, or makes one an index
-        table = pd.read_csv(
-            BytesIO(text),
-            sep=mark,
-            header=None,
-            dtype=object,
-            keep_default_na=False,
-            skip_blank_lines=False,  # so that lines can be counted
-        )
+    try:
+        table = _table(text, mark, dtype=object)
     except ValueError as error:
         raise ValueError(f": {str(error).split('C error: ')[-1].strip()}") from None
     text = text.rstrip(b"\r\n")
     lines = text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n") + 1
     if len(table.iloc[:lines]) < lines:  # a quote that is not closed swallows the lines below it
         raise ValueError(" has a quoted cell that spans several lines; leave such cells out")
-    lines_of_file = pd.RangeIndex(above, len(table) + above, name="line")
-    table.columns, table.index = names, lines_of_file
+    table.columns, table.index = names, pd.RangeIndex(above, len(table) + above, name="line")
     if (table[names[0]] == "").any():
         table = table[(table != "").any(axis=1)]
     return table.iloc[1:]
@@ -196,8 +163,8 @@ def _checked_names(names: list[str]) -> list[str]:
     pairs = _pairs(names)
     if not pairs:
         got = ", ".join(map(_check.shown, names[:8])) + (", ..." if len(names) > 8 else "")
-        needed = "score and included, or guess and truth"
-        raise ValueError(f": its first line must name the columns, {needed}, got {got}")
+        needed = "the columns, score and included, or guess and truth"
+        raise ValueError(f": its first line must name {needed}, got {got}")
     if len(pairs) > 1:
         raise ValueError(" has scores and guesses; give a file with one of them")
     lower = [name.strip().lower() for name in names]
@@ -206,7 +173,7 @@ def _checked_names(names: list[str]) -> list[str]:
     return lower
 
 
-def _columns(table: pd.DataFrame) -> Columns:
+def _columns(table: pd.DataFrame, seen: Seen | None = None) -> ScoreFile:
     """What a table has."""
     (kind, coin_name), *_ = _pairs(list(table.columns))
     if not len(table):
@@ -223,16 +190,9 @@ def _columns(table: pd.DataFrame) -> Columns:
     if kind == "score" and cells.dtype == np.float64:
         values = cells
     elif kind == "score":
+        values = cells.map(lambda cell: float(cell) if _NUMBER.fullmatch(cell) else nan)
         why = "is not a finite number like -1.5e-3, with a point and not a comma"
-        try:  # all that _NUMBER allows, and besides it nan, inf and 1_000
-            values = cells.astype(float)
-            is_clear = np.isfinite(values).all() and "_" not in "".join(cells)
-        except ValueError:
-            is_clear = False
-        if not is_clear:
-            _refuse(cells, cells.map(_NUMBER.fullmatch).isna(), why)
-            values = cells.astype(float)
-            _refuse(cells, ~np.isfinite(values), why)
+        _refuse(cells, ~np.isfinite(values), why)
     else:
         words = cells.astype("category").map(lambda cell: cell.strip().lower())
         values = _understood(cells)
@@ -240,20 +200,16 @@ def _columns(table: pd.DataFrame) -> Columns:
         _refuse(cells, unknown, "is neither 1 nor 0; an empty cell is no guess")
         # Where truth is 1 or -1, 0 means no guess, so false and no would mean that too.
         bad = words.isin(["false", "no"]) if signs else values == -1
-        truth, left_out = ("1 or -1", "-1") if signs else ("1 or 0", "0")
-        why = f"while truth is {truth}; write {left_out} for left out, and nothing for no guess"
+        low = "-1" if signs else "0"
+        why = f"while truth is 1 or {low}; write {low} for left out, and nothing for no guess"
         _refuse(cells, bad, why)
-    return kind, values.to_numpy(dtype=float), coins.to_numpy(dtype=float)
+    return ScoreFile(kind, values.to_numpy(dtype=float), coins.to_numpy(dtype=float), "", seen)
 
 
 def _understood(cells: pd.Series) -> pd.Series:
-    """What each cell says of a coin or a guess; each spelling is looked up once."""
-    return cells.astype("category").map(_coin).astype(float)
-
-
-def _coin(cell: str) -> float:
-    """What a cell says of a coin or a guess, nan if that is unclear."""
-    return COINS.get(cell.strip().lower(), nan)
+    """What each cell says of a coin or a guess, nan if that is unclear; each spelling once."""
+    known = cells.astype("category").map(lambda cell: COINS.get(cell.strip().lower(), nan))
+    return known.astype(float)
 
 
 def _refuse(cells: pd.Series, bad: pd.Series, why: str) -> None:

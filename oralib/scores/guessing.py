@@ -1,5 +1,7 @@
 """From scores to guesses: whose coins are guessed, how many, and how many guesses are right."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from oralib._streams import stream
@@ -68,18 +70,21 @@ def ties_drawn(values: Reals, r: int, side: Side) -> int:
     return tied
 
 
-def ranking(values: Reals, bits: Bits) -> tuple[float, float] | None:
-    """How well scores rank canaries: the AUROC, and the power at one false positive in a hundred.
+class Ranking(NamedTuple):
+    """How well scores rank canaries. Neither number is a bound."""
 
-    These are common beside a bound, and are no bounds themselves.
-    """
+    auroc: float
+    tpr_at_1_percent: float  # included canaries above all but a hundredth of the others
+
+
+def ranking(values: Reals, bits: Bits) -> Ranking | None:
+    """How well scores rank canaries; None if these are all of one kind."""
     ones, zeros = np.sort(values[bits]), np.sort(values[~bits])
     if not ones.size or not zeros.size:
         return None
     below, not_above = (np.searchsorted(zeros, ones, side).mean() for side in ("left", "right"))
-    # The least score above all but a hundredth of the canaries that were left out.
     cut = zeros[::-1][int(0.01 * zeros.size)]
-    return float((below + not_above) / (2 * zeros.size)), float((ones > cut).mean())
+    return Ranking(float((below + not_above) / (2 * zeros.size)), float((ones > cut).mean()))
 
 
 def exact_bounds(right: Ints, k: Ints, test_beta: float, delta: float) -> Reals:

@@ -8,6 +8,10 @@ from oralib._text import short
 from oralib.scores.result import ScoreAudit
 from oralib.scores.sentences import coins, headline, number_of_guesses, table
 
+#: What was shown: which rows, and how their sentences begin.
+_SHOWN = {"right": "Right guesses: ", "shown": "", "p-value": "The p-value of the claim is "}
+_SHOWN |= {"training": "The training: "}
+
 _STYLE = """
 :root { color-scheme: light dark; }
 body { margin: 0 auto; padding: 1rem; max-width: 46rem; font: 1rem/1.55 system-ui, sans-serif;
@@ -36,6 +40,9 @@ def page(audit: ScoreAudit, picture: bytes | None, source: Mapping[str, str]) ->
     def section(title: str, *paragraphs: str) -> None:
         parts.append(f"<h2>{title}</h2>" + "".join(f"<p>{escape(text)}</p>" for text in paragraphs))
 
+    def said(labels: Mapping[str, str]) -> list[str]:
+        return [_sentence(words + says[label]) for label, words in labels.items() if label in says]
+
     parts.append("<h2>Which training</h2>")
     parts.append(table([*source.items(), *_training(audit)]))
     if claim is not None:
@@ -48,13 +55,13 @@ def page(audit: ScoreAudit, picture: bytes | None, source: Mapping[str, str]) ->
         )
     section(
         "What was tested",
-        "Records made for the purpose, called canaries, were put into the training data or left "
-        f"out, each by the toss of a fair coin. From {'its output' if seen is None else _SHOWN} it "
-        "was guessed which of them had been put in. The more private the run is, the closer such "
-        "guesses must come to tossing a coin.",
-        *_labelled(says, "canaries", "guesses"),
+        "Records made for the purpose, called canaries, were put into the training or left "
+        "out, each by the toss of a fair coin. From "
+        f"{'its output' if seen is None else _LOOKED_AT} it was guessed which of them had been "
+        "put in. The more private the run is, the closer such guesses must come to tossing a coin.",
+        *said({"canaries": "Canaries: ", "guesses": "Guesses: "}),
     )
-    section("What was shown", *_labelled(says, "right"), *map(_sentence, _shown(says)))
+    section("What was shown", *said(_SHOWN))
     if picture is not None:
         data = b64encode(picture).decode()
         about = "The bound that was shown, beside those that other choices would have had."
@@ -84,7 +91,7 @@ def page(audit: ScoreAudit, picture: bytes | None, source: Mapping[str, str]) ->
 
 
 #: What oralib's own canaries look at.
-_SHOWN = "the noisy gradients of its steps, on weights that were added for the canaries,"
+_LOOKED_AT = "the noisy gradients of its steps, on weights that were added for the canaries,"
 
 
 def _training(audit: ScoreAudit) -> list[tuple[str, str]]:
@@ -99,18 +106,6 @@ def _training(audit: ScoreAudit) -> list[tuple[str, str]]:
         "examples": "examples among those of the training",
     }[seen.way]
     return [*rows, ("canaries", way), ("software", seen.software or "not recorded")]
-
-
-def _shown(says: Mapping[str, str]) -> list[str]:
-    """What was shown, the p-value of the claim, and how the training looks."""
-    wanted = {"shown": "", "p-value": "The p-value of the claim is ", "training": "The training: "}
-    return [f"{before}{says[label]}" for label, before in wanted.items() if label in says]
-
-
-def _labelled(says: Mapping[str, str], *labels: str) -> list[str]:
-    """A sentence for each of these rows that the report has."""
-    names = {"canaries": "Canaries", "guesses": "Guesses", "right": "Right guesses"}
-    return [f"{names[label]}: {says[label]}." for label in labels if label in says]
 
 
 def _sentence(clause: str) -> str:

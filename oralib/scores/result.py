@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import exp, isfinite, isnan, log, nan
-from typing import Any, NamedTuple
+from typing import Any
 
 import scipy
 
@@ -11,16 +11,11 @@ from oralib import _check
 from oralib._solve import largest_passing
 from oralib._text import paragraphs
 from oralib._types import Adjacency, Choice, Side
-from oralib.bounds import (
-    Counts,
-    epsilon_estimate,
-    epsilon_lower_bound_fdp,
-    valid_lower_bound,
-    valid_rule,
-)
+from oralib.bounds import Counts, epsilon_estimate, epsilon_lower_bound_fdp
 from oralib.bounds.refuting import guesses_needed, like, right_needed
-from oralib.bounds.valid import Rule
+from oralib.bounds.valid import Rule, valid_lower_bound, valid_rule
 from oralib.scores import sentences
+from oralib.scores.guessing import Ranking
 from oralib.scores.seen import Seen
 
 #: Coins with a smaller p-value are not accepted as fair, nor guesses as having the right sign.
@@ -28,13 +23,6 @@ UNFAIR = 1e-3
 
 #: The format of :meth:`ScoreAudit.as_dict`, and so of report.json.
 FORMAT = 1
-
-
-class Ranking(NamedTuple):
-    """How well scores rank canaries. Neither number is a bound."""
-
-    auroc: float
-    tpr_at_1_percent: float  # included canaries above all but a hundredth of the others
 
 
 @dataclass(frozen=True)
@@ -45,19 +33,15 @@ class ScoreAudit:
     ----------
     counts : Counts
         Right guesses, all guesses and audited canaries, and how the audit was set up.
-    delta, beta : float
-        The δ of the claim, and how often a bound may fail.
-    claim : float or None
-        The claimed ε.
+    delta, beta, claim : float, float, float or None
+        The δ of the claim, how often a bound may fail, and the claimed ε.
     choice : str
         How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"split"``, or ``"output"``
         if the output determined it.
     grid : tuple of int
         All numbers of guesses that were tried, each at β / m for m of them.
-    side : str or None
-        Which scores were guessed, as in :func:`oralib.audit_scores`; None if guesses were given.
-    adjacency : str
-        What the claim protects, as in :func:`oralib.audit_scores`.
+    side, adjacency : str or None, str
+        As in :func:`oralib.audit_scores`; the side is None if guesses were given.
     canaries, included : int or None
         The number of all canaries, audited or not, and of those that were included; None if only
         counts were given.
@@ -68,18 +52,18 @@ class ScoreAudit:
     seen : Seen or None
         What the canaries saw of the training, if they made the scores.
     problem : str
-        Why nothing has been shown: coins that are not fair, or balance for a reason not given,
-        canaries that are listed twice, or scores of the wrong sign. Then all bounds are nan.
-        Otherwise empty.
+        Why nothing has been shown, and all bounds are nan; empty if the audit is valid.
     notes : tuple of str
         What to know before you believe these numbers.
 
     Examples
     --------
     >>> from oralib import audit_counts
-    >>> audit = audit_counts(Counts(75, 100, n=1000, r_fixed=True), delta=1e-5)
-    >>> round(audit.bound, 3), audit.rule, audit.refutes(2.0)
-    (0.702, 'exact', False)
+    >>> audit = audit_counts(Counts(190, 200, n=1000, r_fixed=True), delta=1e-5, claim=1.0)
+    >>> round(audit.bound, 3), audit.rule, f"{audit.p_value():.1e}", audit.right_needed()
+    (2.398, 'exact', '6.1e-05', 157)
+    >>> audit.verdict(), audit.verdict(4.0), audit.verdict(8.0), audit.guesses_needed(8.0)
+    ('refuted', 'not refuted', 'cannot test', 8933)
     """
 
     counts: Counts
@@ -120,6 +104,10 @@ class ScoreAudit:
         return self.beta / max(1, len(self.grid))
 
     @property
+    def _test(self) -> dict[str, Any]:
+        return {"delta": self.delta, "beta": self.test_beta}
+
+    @property
     def rule(self) -> Rule:
         """The p-value behind the bound, as :func:`oralib.valid_rule` names it."""
         return valid_rule(self.counts, self.delta)
@@ -132,23 +120,16 @@ class ScoreAudit:
     @cached_property
     def pure_bound(self) -> float:
         """The same for δ = 0."""
-        if self.problem:
-            return nan
-        return float(valid_lower_bound(self.counts, beta=self.test_beta))
+        return nan if self.problem else float(valid_lower_bound(self.counts, beta=self.test_beta))
 
     @cached_property
     def fdp_bound(self) -> float:
-        """The same, only for a training run whose trade-off curve is Gaussian.
-
-        It is nan where the number of guesses was not fixed, where δ = 0, with feedback or with
-        balanced coins.
-        """
+        """The same for a Gaussian trade-off curve; nan where ``assumptions`` says not computed."""
         counts = self.counts
         plain = counts.feedback == "none" and counts.coins == "independent"
         if self.problem or not (plain and counts.r_fixed and self.delta > 0):
             return nan
-        given = {"n": self.n, "delta": self.delta, "beta": self.test_beta}
-        return float(epsilon_lower_bound_fdp(self.v, self.r, **given))
+        return float(epsilon_lower_bound_fdp(self.v, self.r, n=self.n, **self._test))
 
     @property
     def estimate(self) -> float:
@@ -192,13 +173,6 @@ class ScoreAudit:
 
         The claim is that of the audit, or another. The audit cannot test a claim if no outcome of
         it could have refuted the claim. It is invalid if there is a ``problem``.
-
-        Examples
-        --------
-        >>> from oralib import audit_counts
-        >>> audit = audit_counts(Counts(190, 200, n=1000, r_fixed=True), delta=1e-5, claim=1.0)
-        >>> audit.verdict(), audit.verdict(4.0), audit.verdict(8.0), audit.guesses_needed(8.0)
-        ('refuted', 'not refuted', 'cannot test', 8933)
         """
         claim = self._claim(claim)
         if self.problem:
@@ -209,10 +183,7 @@ class ScoreAudit:
 
     @property
     def status(self) -> str:
-        """The verdict of the claim; ``"unlike"`` if it is not refuted, but looks are against it.
-
-        Without a claim it is ``"no claim"``, unless the audit is invalid.
-        """
+        """The verdict, or ``"no claim"``; ``"unlike"`` if not refuted, but looks are against it."""
         status = "invalid" if self.problem else "no claim"
         if self.claim is not None:
             status = self.verdict()
@@ -220,48 +191,29 @@ class ScoreAudit:
         return "unlike" if unlike and status not in ("refuted", "invalid") else status
 
     def p_value(self, claim: float | None = None) -> float | None:
-        """The least β at which a claim would have been refuted; None where that takes long.
-
-        Examples
-        --------
-        >>> from oralib import audit_counts
-        >>> audit = audit_counts(Counts(50, 50, n=1000, r_fixed=True), delta=0.0, claim=1.0)
-        >>> f"{audit.p_value():.1e}"
-        '1.6e-07'
-        """
+        """The least β at which a claim would have been refuted; None where that takes long."""
         claim = self._claim(claim)
         if self.problem or self.rule not in ("pure", "exact", "random r"):
             return None
 
-        def excess(level: float) -> float:  # at β = exp(level)
-            beta = exp(level)
-            return float(valid_lower_bound(self.counts, beta=beta, delta=self.delta)) - claim
+        def excess(level: float) -> float:
+            bound = valid_lower_bound(self.counts, beta=exp(level), delta=self.delta)
+            return float(bound) - claim
 
         level = largest_passing(excess, -700.0, -1e-9, guess=log(self.beta), precision=1e-3)
         return min(1.0, exp(level + 1e-3) * max(1, len(self.grid)))
 
     def guesses_needed(self, claim: float | None = None) -> int | None:
         """How many guesses, all right, refute a claim in an audit like this; None if none do."""
-        test = {"delta": self.delta, "beta": self.test_beta}
-        return guesses_needed(self.counts, self._claim(claim), **test)
+        return guesses_needed(self.counts, self._claim(claim), **self._test)
 
     def right_needed(self, claim: float | None = None) -> int | None:
-        """How many of its guesses had to be right to refute a claim; None if even all are too few.
-
-        Examples
-        --------
-        >>> from oralib import audit_counts
-        >>> audit = audit_counts(Counts(80, 120, n=1000, r_fixed=True), delta=1e-5)
-        >>> audit.right_needed(2.0), audit.right_needed(8.0)
-        (112, None)
-        """
-        test = {"delta": self.delta, "beta": self.test_beta}
-        return right_needed(self.counts, self._claim(claim), **test)
+        """How many of its guesses must be right to refute a claim; None if even all are too few."""
+        return right_needed(self.counts, self._claim(claim), **self._test)
 
     def bound_of(self, v: int, r: int, n: int) -> float:
         """The bound of other counts in an audit like this."""
-        counts = like(self.counts, v, r, n)
-        return float(valid_lower_bound(counts, beta=self.test_beta, delta=self.delta))
+        return float(valid_lower_bound(like(self.counts, v, r, n), **self._test))
 
     def as_dict(self) -> dict[str, Any]:
         """What report.json holds; what is not a number is None, or 'inf'."""

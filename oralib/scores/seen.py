@@ -97,8 +97,7 @@ class Seen:
             failed.pop("noise", None)
         reasons = [str(check) for check in failed.values()]
         if self.steps > self.planned:
-            more = f"it made {self.steps:,} steps, and the claim is for {self.planned:,}"
-            reasons.append(more)
+            reasons.append(f"it made {self.steps:,} steps, and the claim is for {self.planned:,}")
         return (*reasons, *self.doubts)
 
     @property

@@ -12,6 +12,22 @@ if TYPE_CHECKING:
     from oralib.scores.result import ScoreAudit
 
 
+#: What guesses follow from, beside the output of the training.
+_SOURCES = {
+    "none": " alone",
+    "one-way": " and from coins of canaries that the guesser had given up",
+    "list": " and from coins of canaries before them on a list that was settled before, or on no "
+    "list",
+    "full": " and from coins of canaries that the guesser was done with",
+}
+
+#: What must be true of oralib's own canaries.
+_OF_CANARIES = {
+    "sum": "; the canaries got the noise of the training, and no noise of their own",
+    "examples": "; the canaries were sampled and clipped like the other examples",
+}
+
+
 def rows(audit: "ScoreAudit") -> list[tuple[str, str]]:
     """What was claimed and what was shown, each with a label."""
     claim = audit.claim
@@ -67,44 +83,32 @@ def _judged(audit: "ScoreAudit") -> tuple[str, str]:
     if claim is None:
         wrong = f"such a statement is wrong in at most {100 * audit.beta:g} of 100 audits"
         return _shown(audit), wrong
-    return {
-        "refuted": (
-            f"the claim of ε = {claim:g} is refuted: {_at_least(audit)}",
-            "if the claim were true, so many right guesses would have a probability of at most "
-            f"{_probability(audit)}",
-        ),
-        "cannot test": (
-            f"this audit cannot test the claim of ε = {claim:g}",
-            "none of its outcomes would have refuted it, whatever the training does",
-        ),
-        "not refuted": (
-            f"the claim of ε = {claim:g} was not refuted",
-            "the audit could have refuted it and did not, but that does not prove it",
-        ),
-    }[audit.verdict()]
+    verdict, the_claim = audit.verdict(), f"the claim of ε = {claim:g}"
+    if verdict == "refuted":
+        p = audit.p_value()
+        often = f"{audit.beta:g}" if p is None else rounded_up(p)
+        why = "if the claim were true, so many right guesses would have a probability of at most"
+        return f"{the_claim} is refuted: {_at_least(audit)}", f"{why} {often}"
+    if verdict == "cannot test":
+        why = "none of its outcomes would have refuted it, whatever the training does"
+        return f"this audit cannot test {the_claim}", why
+    why = "the audit could have refuted it and did not, but that does not prove it"
+    return f"{the_claim} was not refuted", why
 
 
 def assumptions(audit: "ScoreAudit") -> dict[str, str]:
     """For each number, what must be true for it to be what its name says."""
-    sources = {
-        "none": " alone",
-        "one-way": " and from coins of canaries that the guesser had given up",
-        "list": " and from coins of canaries before them on a list that was settled before, or "
-        "on no list",
-        "full": " and from coins of canaries that the guesser was done with",
-    }[audit.counts.feedback]
-    one = {
-        "add-remove": "ε is meant for adding or removing one example",
-        "replace": "ε is meant for replacing one example by another",
-    }[audit.adjacency]
+    one = {"add-remove": "adding or removing one example"}
+    one["replace"] = "replacing one example by another"
     common = (
-        f"{one}; {coins(audit)}, and the guesses follow from the output of the training{sources}; "
-        f"{number_of_guesses(audit)}{_canaries(audit)}"
+        f"ε is meant for {one[audit.adjacency]}; {coins(audit)}, and the guesses follow from the "
+        f"output of the training{_SOURCES[audit.counts.feedback]}; "
+        f"{number_of_guesses(audit)}{'' if audit.seen is None else _OF_CANARIES[audit.seen.way]}"
     )
     fdp = f"the training has the trade-off curve of a Gaussian mechanism; {common}"
     if isnan(audit.fdp_bound):
-        fdp = "not computed: it needs a fixed number of guesses, δ > 0, independent coins and no "
-        fdp += "feedback"
+        needs = "a fixed number of guesses, δ > 0, independent coins and no feedback"
+        fdp = f"not computed: it needs {needs}"
     return {
         "bound": common,
         "pure_bound": f"a claim of ε-DP with δ = 0; {common}",
@@ -122,15 +126,6 @@ def coins(audit: "ScoreAudit") -> str:
         "independent": "each canary was included by a fair coin of its own",
         "balanced": "exactly half of the canaries, drawn at random, were included",
     }[audit.counts.coins]
-
-
-def _canaries(audit: "ScoreAudit") -> str:
-    """What must be true of oralib's own canaries."""
-    return {
-        None: "",
-        "sum": "; the canaries got the noise of the training, and no noise of their own",
-        "examples": "; the canaries were sampled and clipped like the other examples",
-    }[None if audit.seen is None else audit.seen.way]
 
 
 def number_of_guesses(audit: "ScoreAudit") -> str:
@@ -175,10 +170,8 @@ def _shown(audit: "ScoreAudit") -> str:
     if 2 * audit.v <= audit.r:
         why = "no more than half the guesses are right"
     elif audit.pure_bound > 0:
-        why = (
-            f"a run may reveal n δ = {audit.n * audit.delta:.3g} canaries outright, too many "
-            f"for so few guesses with β = {audit.test_beta:.3g}"
-        )
+        many = f"n δ = {audit.n * audit.delta:.3g} canaries outright, too many for so few guesses"
+        why = f"a run may reveal {many} with β = {audit.test_beta:.3g}"
     else:
         why = f"coins alone do as well with a probability above {audit.test_beta:.3g}"
     return f"nothing: no ε is refuted at δ = {short(audit.delta)}, since {why}"
@@ -190,19 +183,11 @@ def _power(audit: "ScoreAudit") -> str:
     best = f"even {most} right of {most} would show {rounded_down(audit.best_bound)}, not more"
     if claim is None:
         return best
-    enough = audit.right_needed()
-    if enough is not None:
+    if (enough := audit.right_needed()) is not None:
         return f"{enough:,} right of {audit.r:,} would refute ε = {claim:g}; {best}"
-    needed = audit.guesses_needed()
-    if needed is None:
+    if (needed := audit.guesses_needed()) is None:
         return f"{best}; no number of guesses could refute ε = {claim:g} in such an audit"
     return f"{best}; to refute ε = {claim:g} takes {needed:,} guesses, all of them right"
-
-
-def _probability(audit: "ScoreAudit") -> str:
-    """How often so many right guesses happen, at most, if the claim is true."""
-    p = audit.p_value()
-    return f"{audit.beta:g}" if p is None else rounded_up(p)
 
 
 def unseen(way: Way) -> str:
@@ -223,17 +208,16 @@ def unseen(way: Way) -> str:
 
 def _looks(seen: Seen) -> str:
     """Whether the training looks like the stated one, as far as the canaries saw it."""
-    steps = f"{seen.steps:,} of {seen.planned:,} planned steps were observed"
-    stated = f"σ = {seen.sigma:g} and a sample rate of {seen.sample_rate:g} in {steps}"
-    if not seen.as_stated:
-        return f"it looks unlike the stated one, {stated}: {'; '.join(seen.reasons)}"
-    if not seen.checks:
-        return f"{stated}: too few numbers to say how it looks"
-    checks = "; ".join(map(str, seen.checks))
-    return (
-        f"it looks like the stated one, {stated}: {checks}. Such checks accuse an honest training "
-        "in at most 1% of audits"
+    stated = (
+        f"with σ = {seen.sigma:g} and a sample rate of {seen.sample_rate:g} ({seen.steps:,} of "
+        f"{seen.planned:,} planned steps were observed)"
     )
+    if not seen.as_stated:
+        return f"it looks unlike the stated one {stated}: {'; '.join(seen.reasons)}"
+    if not seen.checks:
+        return f"too few numbers to say whether it looks like the stated one {stated}"
+    like = f"it looks like the stated one {stated}: {'; '.join(map(str, seen.checks))}"
+    return f"{like}. Such checks accuse an honest training in at most 1% of audits"
 
 
 def _other_bounds(audit: "ScoreAudit") -> list[tuple[str, str]]:
@@ -243,16 +227,12 @@ def _other_bounds(audit: "ScoreAudit") -> list[tuple[str, str]]:
         pure = rounded_down(audit.pure_bound)
         rows.append(("pure", f"a claim with δ = 0 needs an ε of at least {pure}"))
     if not isnan(audit.fdp_bound):
-        fdp = (
-            f"ε is at least {rounded_down(audit.fdp_bound)} at this δ, if the trade-off curve of "
-            "the training is that of a Gaussian mechanism; otherwise this is not guaranteed"
-        )
-        rows.append(("f-DP", fdp))
+        fdp = f"ε is at least {rounded_down(audit.fdp_bound)} at this δ"
+        gaussian = "the trade-off curve of the training is that of a Gaussian mechanism"
+        rows.append(("f-DP", f"{fdp}, if {gaussian}; otherwise this is not guaranteed"))
     if (ranking := audit.ranking) is not None:
-        words = (
-            f"AUROC {ranking.auroc:.3f}; {ranking.tpr_at_1_percent:.1%} of the included canaries"
-        )
-        rows.append(("ranking", f"{words} score above all but 1% of the others: not a bound"))
+        above = f"{ranking.tpr_at_1_percent:.1%} of the included canaries score above all but 1%"
+        rows.append(("ranking", f"AUROC {ranking.auroc:.3f}; {above} of the others: not a bound"))
     if audit.r:
         estimate = f"ε = {audit.estimate:.3f}, by the accuracy alone: not a bound"
         if 0 < audit.estimate < inf:
@@ -267,13 +247,9 @@ def _hints(audit: "ScoreAudit") -> list[str]:
     if audit.r and audit.rule in ("pure", "exact", "random r"):  # the others would take too long
         larger = audit.bound_of(4 * audit.v, 4 * audit.r, 4 * audit.n)
         if larger > audit.bound:
-            hints.append(
-                "four times as many canaries and guesses, at the same accuracy, would show "
-                f"{rounded_down(larger)}"
-            )
+            four = "four times as many canaries and guesses, at the same accuracy, would show"
+            hints.append(f"{four} {rounded_down(larger)}")
     if audit.delta > 0 and 0 < audit.bound < audit.pure_bound - 0.05:
-        hints.append(
-            f"δ costs {audit.pure_bound - audit.bound:.2f}, as n δ = {audit.n * audit.delta:.3g}: "
-            "fewer canaries would lose less"
-        )
+        cost = f"{audit.pure_bound - audit.bound:.2f}, as n δ = {audit.n * audit.delta:.3g}"
+        hints.append(f"δ costs {cost}: fewer canaries would lose less")
     return hints
