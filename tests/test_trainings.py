@@ -54,14 +54,17 @@ def test_what_audits_of_trainings_find(audited):
     assert len(audited) == 10 * 2 * 12 + 4 * (5 + 4)
     assert (found == audited["status"].isin(["refuted", "unlike"])).all()
     shares = found.groupby([audited["way"], audited["bug"]]).mean()
+    clipping = ["no clipping", "batch clipped as a whole", "each layer clipped alone"]
     for way in WAYS:
-        of_noise = shares[way][[bug for bug in shares[way].index if "noise" in bug]]
+        of_noise = shares[way].filter(like="noise")
         assert len(of_noise) == 5
         assert (of_noise == 1).all()
-        assert shares[way, "none"] <= 0.05
-        seen = ["no clipping", "batch clipped as a whole", "each layer clipped alone"]
-        seen.append("half the data in each batch")
-        assert (shares[way][seen] == (1 if way == "examples" else 0)).all()
+    assert (shares["examples"][[*clipping, "half the data in each batch"]] == 1).all()
+    # What canaries cannot see is accused as seldom as what is honest: here in at most 1 of 20.
+    unseen = audited["bug"].eq("none") | audited["way"].eq("sum")
+    unseen &= ~audited["bug"].str.contains("noise")
+    assert found[unseen].mean() <= 0.05
+    assert not audited["status"][unseen].eq("refuted").any()
 
 
 def test_honest_audits_are_seldom_accused():

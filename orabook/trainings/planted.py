@@ -29,30 +29,33 @@ def plan_of(way: Way) -> AuditPlan:
 
 
 def planted_bugs(ways: Iterable[Way] = WAYS, runs: int = 10, honest: int = 4) -> pd.DataFrame:
-    """Train with each bug and with none, and some honest ways more: a row for each training.
+    """Train with each bug and with none, and some honest ways more: a row for each training."""
+    with needed("torch", "opacus"):
+        from orabook.trainings import _opacus
+    played = [*product(ways, ["none", *_opacus.BUGS], ["SGD"], range(runs))]
+    played += [*product(ways, ["none"], KINDS, range(honest))]
+    played = [each for each in played if each[0] == "sum" or each[2] != "ghost"]
+    return pd.DataFrame([audited(*each) for each in tqdm(played, disable=None, leave=False)])
+
+
+def audited(way: Way, bug: str, training: str, run: int) -> dict[str, Any]:
+    """Train and audit once: a row of the table.
 
     ``z_...`` are the checks of the audit, and ``found`` is what found the bug: the bound, which
     then refutes the claim; otherwise the check that is farthest off, if one fails; or nothing.
     """
-    with needed("torch", "opacus"):
-        from orabook.trainings import _opacus
-    rows = []
-    played = [*product(ways, ["none", *_opacus.BUGS], ["SGD"], range(runs))]
-    played += [*product(ways, ["none"], KINDS, range(honest))]
-    played = [each for each in played if each[0] == "sum" or each[2] != "ghost"]
-    for way, bug, training, run in tqdm(played, disable=None, leave=False):
-        plan = plan_of(way)
-        seed = crc32(f"{way} {bug} {training} {run}".encode())
-        canaries = _opacus.train(plan, bug, training, seed)
-        audit = plan.audit(canaries.scores, canaries.included, canaries.seen)
-        seen: Any = audit.seen
-        checks = {check.name: check.z for check in seen.checks}
-        surest = max(CHECKS, key=lambda name: abs(checks[name]))
-        found = {"refuted": "bound", "unlike": surest}.get(audit.status, "nothing")
-        row = {"way": way, "bug": bug, "training": training, "run": run, "v": audit.v}
-        row |= {"guesses": audit.r, "bound": audit.bound, "status": audit.status}
-        rows.append(row | {f"z_{name}": checks[name] for name in CHECKS} | {"found": found})
-    return pd.DataFrame(rows)
+    from orabook.trainings import _opacus
+
+    plan, seed = plan_of(way), crc32(f"{way} {bug} {training} {run}".encode())
+    canaries = _opacus.train(plan, bug, training, seed)
+    audit = plan.audit(canaries.scores, canaries.included, canaries.seen)
+    seen: Any = audit.seen
+    checks = {check.name: check.z for check in seen.checks}
+    surest = max(CHECKS, key=lambda name: abs(checks[name]))
+    found = {"refuted": "bound", "unlike": surest}.get(audit.status, "nothing")
+    row = {"way": way, "bug": bug, "training": training, "run": run, "v": audit.v}
+    row |= {"guesses": audit.r, "bound": audit.bound, "status": audit.status}
+    return row | {f"z_{name}": checks[name] for name in CHECKS} | {"found": found}
 
 
 #: Small honest trainings: the claimed ε, coordinates, canaries at most, steps and sample rate.
