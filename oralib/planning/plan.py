@@ -5,8 +5,8 @@ from math import copysign, sqrt
 from typing import Any, Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import special
 
 from oralib import _check
 from oralib._text import confidence, paragraphs, short
@@ -128,8 +128,8 @@ class AuditPlan(Saved):
         variance = max(honest.trials * honest.right_se**2, of_coins)
         error = sqrt(variance * (1 + 1 / honest.trials))
         away = (v - honest.right) / error
-        tail = max(float(special.stdtr(honest.trials - 1, -abs(away))), 1e-300)
-        z = copysign(-float(special.ndtri(tail)), away)
+        tail = max(float(scipy.special.stdtr(honest.trials - 1, -abs(away))), 1e-300)
+        z = copysign(-float(scipy.special.ndtri(tail)), away)
         check = Check("guesses", v / honest.right, error / honest.right, z)
         return replace(seen, checks=(*seen.checks, check))
 

@@ -27,7 +27,7 @@ def plans_by_price(
     --------
     >>> plans = plans_by_price(5000, 2.0, 1e-5, steps=20, sample_rate=0.1, d=200, trials=0)
     >>> {share: plan.design.dpsgd.n for share, plan in plans.items() if share < 0.1}
-    {0.0: 30000, 0.01: 50, 0.05: 200}
+    {0.0: 20000, 0.01: 50, 0.05: 200}
     """
     examples, plans = _check.integer("examples", examples, 1, 10**9), {}
     for share in SHARES:
