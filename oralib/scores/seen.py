@@ -8,9 +8,9 @@ from oralib._types import WAYS, Way
 
 _MARK = "# oralib canaries: "
 
-#: A check fails beyond this many standard deviations: 1 in 400 for a normal number. There are at
-#: most four checks of a training, so an honest one is accused in at most 1% of audits.
-LIMIT = 3.0233
+#: A check fails beyond this many standard deviations: 1 in 1,000 for a normal number. There are at
+#: most four checks of a training, none exactly normal: less than 1% of honest ones are accused.
+LIMIT = 3.3
 
 #: The parts of a training, and the ways in by which canaries can see that one is wrong.
 SEES: dict[str, tuple[Way, ...]] = {
