@@ -26,6 +26,7 @@ from tqdm import tqdm
 
 import oralib
 from benchmarks import peers, reference
+from benchmarks.words import shown, time
 from orabook.place import BOOK
 from orabook.studies import simulate_training
 from oralib import accounting
@@ -313,19 +314,6 @@ def _process(*words: str) -> tuple[float, float]:
     watch = [sys.executable, "-c", _WATCH, *words]
     took, most = subprocess.check_output(watch, text=True).split()
     return float(took), int(most) * (1 if sys.platform == "darwin" else 1024) / 2**30
-
-
-def shown(number: float) -> str:
-    """Two digits: 0.12, 3.4, 29, 1,900."""
-    return f"{float(f'{number:.2g}'):,.10g}"
-
-
-def time(seconds: float) -> str:
-    """Two digits, and a unit."""
-    for unit, size in ("s", 1.0), ("ms", 1e-3):
-        if seconds >= 0.995 * size:
-            return f"{shown(seconds / size)} {unit}"
-    return f"{shown(seconds / 1e-6)} µs"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
