@@ -27,6 +27,7 @@ from tqdm import tqdm
 import oralib
 from benchmarks import peers, reference
 from benchmarks.reference import simulate_training
+from benchmarks.words import shown, time
 from orabook.place import BOOK
 from oralib import accounting
 
@@ -229,7 +230,7 @@ SAME = (
     # Both draw a number for each element and step: a compiler does not help more.
     Row(
         "the same, step by step",
-        7,
+        6,
         lambda: trial(reference.simulate_dpsgd, 10, simulate_training),
     ),
     Row("audit of DP-SGD, 32,000 elements that hop", 20, hopping),
@@ -258,8 +259,9 @@ NAIVE = (
 TOOLS = (
     Row("noise multiplier: dp-accounting alone", 2, calibration),
     Row("import: Numba and scipy.stats", 1.2, imports),
-    # Ours checks parameters, records where its numbers are from, and typesets the page as the book.
-    Row("run of a small chapter: papermill and nbconvert", 0.7, small_run),
+    # Ours checks parameters, records where its numbers are from, and typesets the page as the book,
+    # of which Sphinx takes half the time. No more than twice as long is enough.
+    Row("run of a small chapter: papermill and nbconvert", 0.5, small_run),
     # How much a second core is worth differs between machines, but not between the two.
     Row("two threads: two processes, 8000 elements", 0.85, threads),
 )
@@ -298,29 +300,20 @@ def alone() -> Iterator[tuple[str, float, float]]:
             yield f"`oralib audit` of a CSV file with {n:,} scores", *_process(*words)
 
 
+#: Run by a small process, since a child's memory begins with that of its parent.
+_WATCH = """
+import resource, subprocess, sys, time
+start = time.perf_counter()
+subprocess.run([sys.executable, *sys.argv[1:]], stdout=subprocess.DEVNULL, check=True)
+print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
 def _process(*words: str) -> tuple[float, float]:
     """Seconds, and the most memory in GiB, of Python with these arguments."""
-    start = perf_counter()
-    child = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise RuntimeError(f"{words} has failed")
-    unit = 1 if sys.platform == "darwin" else 1024
-    return perf_counter() - start, used.ru_maxrss * unit / 2**30
-
-
-def shown(number: float) -> str:
-    """Two digits: 0.12, 3.4, 29, 1,900."""
-    return f"{float(f'{number:.2g}'):,.10g}"
-
-
-def time(seconds: float) -> str:
-    """Two digits, and a unit."""
-    for unit, size in ("s", 1.0), ("ms", 1e-3):
-        if seconds >= 0.995 * size:
-            return f"{shown(seconds / size)} {unit}"
-    return f"{shown(seconds / 1e-6)} µs"
+    watch = [sys.executable, "-c", _WATCH, *words]
+    took, most = subprocess.check_output(watch, text=True).split()
+    return float(took), int(most) * (1 if sys.platform == "darwin" else 1024) / 2**30
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

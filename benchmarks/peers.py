@@ -11,6 +11,7 @@ from importlib.util import find_spec
 import numpy as np
 
 import oralib
+from benchmarks.words import shown, time
 
 DELTA = 1e-5
 
@@ -77,8 +78,8 @@ def compared(
             name,
             f"{len(counts)}, up to {counts[-1][0]:,} right of {counts[-1][1]:,} guesses",
             f"{package} {version(package.replace('_', '-'))}",
-            f"{min(took) * 1e3:.3g} to {max(took) * 1e3:.3g} ms",
-            f"{min(ours_took) * 1e3:.2g} to {max(ours_took) * 1e3:.2g} ms",
-            f"{min(ratios):.2g} to {float(f'{max(ratios):.2g}'):,.10g}",
+            f"{time(min(took))} to {time(max(took))}",
+            f"{time(min(ours_took))} to {time(max(ours_took))}",
+            f"{shown(min(ratios))} to {shown(max(ratios))}",
             f"{max(gaps, key=abs):+.0e}",
         )
