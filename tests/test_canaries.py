@@ -209,7 +209,7 @@ def looks(way, runs=1, *, noise=1.0, size=1.0, repeated=0.0, steps=CLAIM.steps):
 @pytest.mark.filterwarnings("ignore")  # that this is not the noise of the claim
 @pytest.mark.parametrize("way", WAYS)
 def test_each_look_sees_its_own_bug(way):
-    """And says by how much; an honest training fails one of three looks in 0.75% of audits."""
+    """And says by how much; an honest training fails one of three looks in 0.3% of audits."""
     for bug, seen in {
         "noise": next(looks(way, noise=0.8)),
         "gradient": next(looks(way, size=0.5)),
@@ -225,7 +225,7 @@ def test_each_look_sees_its_own_bug(way):
     (more,) = looks(way, steps=CLAIM.steps + 1)
     assert more.reasons == ("it made 31 steps, and the claim is for 30",)
     honest = [seen.as_stated for seen in looks(way, 300)]
-    assert honest.count(False) <= 7  # of 2.25 on average: more in 3 of 1,000 cases
+    assert honest.count(False) <= 5  # of 0.9 on average: more in 3 of 10,000 cases
     assert next(looks(way, steps=1)).checks[0].name == "gradient"
 
 
@@ -343,6 +343,7 @@ def test_mislabelled_examples(tmp_path):
     file = read_scores(tmp_path / "scores.csv")
     audit = audit_scores(file.values, file.coins, delta=0.0, guesses=300 - 100)
     assert audit.v == 200
+    assert {*mislabelled([5, -9], 1, seed=1).labels} < {5, -9}  # two kinds and one canary will do
     many, n = mislabelled(np.arange(21_000) % 7, 21_000, seed=1), 21_000
     assert many.included.mean() == pytest.approx(0.5, abs=2 / np.sqrt(n))  # four standard errors
     share = np.bincount((many.labels - np.arange(n)) % 7) / n  # all wrong labels are as likely

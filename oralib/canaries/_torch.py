@@ -12,12 +12,8 @@ from oralib.canaries.loop import Canaries
 with needed("torch", "opacus"):
     import opacus
     import torch
+    from opacus import optimizers
     from opacus.data_loader import DPDataLoader
-    from opacus.optimizers import (
-        DPOptimizer,
-        DPOptimizerFastGradientClipping,
-        DPPerLayerOptimizer,
-    )
     from torch import Tensor, nn
     from torch.utils.data import DataLoader, Dataset
 
@@ -25,17 +21,16 @@ with needed("torch", "opacus"):
 SOFTWARE = f"Opacus {opacus.__version__}, PyTorch {torch.__version__}"
 
 #: The optimizers that can be audited, by the way of the canaries into the training.
-OPTIMIZERS: dict[Way, tuple[type, ...]] = {
-    "sum": (DPOptimizer, DPOptimizerFastGradientClipping, DPPerLayerOptimizer),
-    "examples": (DPOptimizer,),
+OPTIMIZERS: dict[Way, tuple[str, ...]] = {
+    "sum": ("DPOptimizer", "DPOptimizerFastGradientClipping", "DPPerLayerOptimizer"),
+    "examples": ("DPOptimizer",),
 }
 
 
 def checked_optimizer(optimizer: Any, way: Way) -> float:
     """The noise multiplier of an optimizer that can be audited in this way, and is not yet."""
-    kinds = OPTIMIZERS[way]
-    if type(optimizer) not in kinds:
-        names = f"{', '.join(kind.__name__ for kind in kinds)}, for canaries with way={way!r}"
+    if type(optimizer) not in [getattr(optimizers, name) for name in OPTIMIZERS[way]]:
+        names = f"{', '.join(OPTIMIZERS[way])}, for canaries with way={way!r}"
         got = type(optimizer).__name__
         raise TypeError(f"optimizer must be one that make_private returns, {names}, got {got}")
     audited = vars(optimizer).setdefault("_audited", set())
@@ -113,10 +108,9 @@ class InTheSum:
         if self.rate is not None and self.canaries.step == 0:
             rate = self.rate * self.optimizer.accumulated_iterations
             if abs(rate / planned - 1) > 0.01:
-                raise ValueError(
-                    f"the training must sample at the rate of the plan, {planned:g}, and its "
-                    f"accountant is told {rate:g}: plan with --sample-rate {rate:g}"
-                )
+                told = f"its accountant is told {rate:g}: plan with --sample-rate {rate:g}"
+                must = f"the training must sample at the rate of the plan, {planned:g}"
+                raise ValueError(f"{must}, and {told}")
 
 
 def loader_of(data: "CanaryData", sample_rate: float) -> Any:

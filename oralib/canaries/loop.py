@@ -335,12 +335,9 @@ class Canaries:
             self._fit += log_mixtures(some, first, weight, noise) - some.size * np.log(noise)
         if self.noise_seen != 1 and not self._warned:
             self._warned = True
-            warn(
-                f"the noisy gradients look like those with {self.noise_seen:g} of the stated noise, "
-                f"sigma={self.dpsgd.sigma:g}: either the noise is wrong, or clip and batch are not "
-                "those of the training",
-                stacklevel=3,
-            )
+            seen = f"{self.noise_seen:g} of the stated noise, sigma={self.dpsgd.sigma:g}"
+            why = "either the noise is wrong, or clip and batch are not those of the training"
+            warn(f"the noisy gradients look like those with {seen}: {why}", stacklevel=3)
 
 
 def write_scores(

@@ -67,7 +67,7 @@ class OpacusAudit:
         Only for canaries as examples: your model, which must return a tensor with a row for each
         example, and your examples, tuples such as an input and a label.
     optimizer : opacus.optimizers.DPOptimizer
-        Only for canaries in the sum: what ``make_private`` or its like returned.
+        Only for canaries in the sum: the optimizer that the privacy engine returned.
     seed, public_seed : int
         As in :class:`oralib.Canaries`; for a new training.
     resume : path or None
@@ -136,37 +136,33 @@ class OpacusAudit:
 
     @property
     def growth(self) -> float:
-        """How much larger canaries make the data, each batch, and so the learning rate of SGD."""
+        """How much larger data and batches are with canaries; so must SGD's learning rate be."""
         return 1.0 if self.plan.design.way == "sum" else len(self.data) / len(self.data.data)
 
     def attach(self, model: Any, optimizer: Any, loader: Any) -> None:
         """Show each noisy gradient to canaries that are examples.
 
-        All three are those that ``make_private`` or its like returned. If the optimizer states
-        another noise multiplier than the plan, the canaries expect that noise, and there is a
-        warning if the claim does not hold for it.
+        All three are what the privacy engine returned. If the optimizer states another noise than
+        the plan, the canaries expect that, with a warning if the claim does not hold for it.
         """
         from oralib.canaries import _torch
 
         if self.plan.design.way == "sum":
             raise ValueError("attach is for canaries as examples; this plan's are in the sum")
         inner = self.model
-        if not any(module is inner for module in model.modules()):
+        if all(module is not inner for module in model.modules()):
             raise ValueError(f"model must contain that of the audit, got {type(model).__name__}")
         sigma = _torch.checked_optimizer(optimizer, "examples")
         stated = self.plan.design.dpsgd.sample_rate
         rate = getattr(loader, "sample_rate", 1 / len(loader))
         if abs(rate / stated - 1) > 0.01:
-            raise ValueError(
-                f"loader must sample at the rate of the plan, {stated:g}, got {rate:g}: give "
-                "make_private the loader of the audit, and poisson_sampling=False if that rate is "
-                "not 1 over an integer"
-            )
+            odd = "poisson_sampling=False if that rate is not 1 over an integer"
+            give = f"got {rate:g}: give make_private the loader of the audit, and {odd}"
+            raise ValueError(f"loader must sample at the rate of the plan, {stated:g}, {give}")
         if not isinstance(loader, _torch.DPDataLoader):
-            raise ValueError(
-                "loader must draw Poisson samples, as the claim assumes: use the one that "
-                f"make_private returns, with poisson_sampling=True, got {type(loader).__name__}"
-            )
+            use = "use the one that make_private returns, with poisson_sampling=True"
+            why = f"as the claim assumes: {use}, got {type(loader).__name__}"
+            raise ValueError(f"loader must draw Poisson samples, {why}")
         self._expect(sigma)
         inner.push = SIZE * float(optimizer.max_grad_norm)
         inner.loss_is_mean = optimizer.loss_reduction == "mean"
@@ -183,9 +179,7 @@ class OpacusAudit:
         certified = certified_epsilon(stated.sigma, *run, accountant="pld")
         self.canaries.expect_noise(stated.sigma)
         if certified > 1.02 * claim.epsilon:  # accountants differ a little
-            warn(
-                f"optimizer adds noise with multiplier {sigma:g}, by which the training is "
-                f"({certified:.3g}, {claim.delta:g})-DP; the claim is {claim.epsilon:g}, and the "
-                f"plan is for a noise multiplier of {planned:g}",
-                stacklevel=3,
-            )
+            by_it = f"by which the training is ({certified:.3g}, {claim.delta:g})-DP"
+            but = f"the claim is {claim.epsilon:g}, and the plan is for a noise multiplier of"
+            adds = f"optimizer adds noise with multiplier {sigma:g}"
+            warn(f"{adds}, {by_it}; {but} {planned:g}", stacklevel=3)

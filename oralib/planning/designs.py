@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from oralib._types import Way
 from oralib.bounds import Counts, epsilon_lower_bound
@@ -85,9 +85,9 @@ class Design:
         """The predicted share of audits with k guesses that refute the claim."""
         counts = Counts(0, k, self.dpsgd.n, r_fixed=True)
         need = right_needed(counts, claim.epsilon, **claim.test)
-        return (
-            0.0 if need is None else float(ndtr(self.margins(np.array([k]), np.array([need])))[0])
-        )
+        if need is None:
+            return 0.0
+        return float(scipy.special.ndtr(self.margins(np.array([k]), np.array([need])))[0])
 
     def bounds(self, k: NDArray[np.int64], claim: Claim) -> NDArray[np.float64]:
         """The predicted bounds, each between those of two whole numbers of right guesses."""

@@ -5,8 +5,8 @@ from math import copysign, sqrt
 from typing import Any, Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import special
 
 from oralib import _check
 from oralib._text import confidence, paragraphs, short
@@ -128,21 +128,18 @@ class AuditPlan(Saved):
         variance = max(honest.trials * honest.right_se**2, of_coins)
         error = sqrt(variance * (1 + 1 / honest.trials))
         away = (v - honest.right) / error
-        tail = max(float(special.stdtr(honest.trials - 1, -abs(away))), 1e-300)
-        z = copysign(-float(special.ndtri(tail)), away)
+        tail = max(float(scipy.special.stdtr(honest.trials - 1, -abs(away))), 1e-300)
+        z = copysign(-float(scipy.special.ndtri(tail)), away)
         check = Check("guesses", v / honest.right, error / honest.right, z)
         return replace(seen, checks=(*seen.checks, check))
 
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> Self:
-        design, forecast, dropping = (
-            fields["design"],
-            fields["forecast"],
-            fields["design"]["dropping"],
-        )
+        design, forecast = fields["design"], fields["forecast"]
         _check.one_of("way", design["way"], WAYS)
         design["dpsgd"] = DpSgd(**design["dpsgd"])
-        design["dropping"] = None if dropping is None else Dropping(**dropping)
+        if design["dropping"] is not None:
+            design["dropping"] = Dropping(**design["dropping"])
         forecast["outcomes"] = tuple(Outcome(**outcome) for outcome in forecast["outcomes"])
         parts = {"design": Design(**design), "forecast": Forecast(**forecast)}
         return cls(**fields | parts | {"claim": Claim(**fields["claim"])})
@@ -173,10 +170,6 @@ _WAYS_IN = {
     "training takes {}; SGD needs a learning rate as much larger, since canaries dilute the mean "
     "gradient",
 }
-_VALID = (
-    "with {} for any run that is (ε, δ)-DP, by the exact p-value: the number of guesses is fixed "
-    "in advance"
-)
 
 #: What to write into the script of a training: when, and with what, by the way in.
 _PARTS = {
@@ -220,18 +213,19 @@ def _rows(plan: AuditPlan, examples: int | None) -> list[tuple[str, str]]:
     if honest is not None:
         simulated = f"{honest.bound:.3f} ± {honest.bound_se:.3f} ({honest.trials} simulated audits)"
         bound = f"{bound.replace(', not simulated', '')}, or {simulated}"
-    best = f", which {'cannot' if plan.best <= claim.epsilon else 'would'} refute the claim of "
-    best += f"{claim.epsilon:g}"
+    able = "cannot" if plan.best <= claim.epsilon else "would"
+    best = f", which {able} refute the claim of {claim.epsilon:g}"
     if forecast.refuted is not None:
         best = f"; made to refute {claim.epsilon:g} if the noise is {forecast.noise:g} of what is "
         best += f"stated, as {forecast.refuted:.0%} of simulated audits do"
     scores = "with the scores farthest from 0, sums of log-likelihood ratios"
+    valid = "for any run that is (ε, δ)-DP, by the exact p-value: the number of guesses is fixed"
     return [
         *rows,
         ("guess", f"the {plan.guesses:,} {scores}"),
         ("expect", f"{bound}, if the training is honest"),
         ("at best", f"a bound of {plan.best:.2f}, if every guess is right{best}"),
-        ("valid", _VALID.format(confidence(claim.beta))),
+        ("valid", f"with {confidence(claim.beta)} {valid} in advance"),
     ]
 
 
@@ -256,10 +250,9 @@ def _outcomes(plan: AuditPlan) -> str:
     """The table of what to expect, if audits were simulated."""
     if not (outcomes := plan.forecast.outcomes):
         return ""
-    rows = [("bug", f"right of {plan.guesses}", "bound", "refuted")]
-    for each in outcomes:
-        right, bound = f"{each.right:.1f} ± {each.right_se:.1f}", f"{each.bound:.2f} ± "
-        refuted = f"{each.refuted:.2f} ± {each.refuted_se:.2f}"
-        rows.append((each.bug, right, f"{bound}{each.bound_se:.2f}", refuted))
+    cells = "{0.bug}|{0.right:.1f} ± {0.right_se:.1f}|{0.bound:.2f} ± {0.bound_se:.2f}|"
+    cells += "{0.refuted:.2f} ± {0.refuted_se:.2f}"
+    rows = [["bug", f"right of {plan.guesses}", "bound", "refuted"]]
+    rows += [cells.format(outcome).split("|") for outcome in outcomes]
     kinds = f"{outcomes[0].trials} simulated audits of each kind, ± standard error"
     return f"\n\nWhat to expect, from {kinds}:\n\n{table((24, 18, 16, 16), rows)}"

@@ -42,13 +42,10 @@ BUGS = {
 #: for a large bound in which both are free.
 MOST_CANARIES, FREE = 10**6, (100_000, 800_000)
 
-#: A plan to refute is made for the first of these shares of the noise at which it can refute.
+#: A plan to refute is for the first of these shares of the noise at which it can, with one of these
+#: multiples of the least number of guesses that can, and doubles its coordinates so often.
 NOISE_SHARES = (0.5, 0.35, 0.25, 0.15, 0.1, 0.05)
-
-#: Numbers of guesses to try, as multiples of the least number that can refute.
 MULTIPLES = (1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
-
-#: How often a plan to refute may double its coordinates.
 _DOUBLINGS = 4
 
 
@@ -180,14 +177,27 @@ def _plan(
 
 def find_refutation(tried: list[Design], claim: Claim, seed: int) -> tuple[Design, int, Forecast]:
     """The first of these that refutes at as much noise as can be, its guesses, and what it does."""
-    candidates = _candidates(tried, claim)
+    candidates, most = [], max(design.dpsgd.n for design in tried)
+    for design in tried:
+        n, active = design.dpsgd.n, design.active_at_the_end
+        least = guesses_needed(Counts(1, 1, n, r_fixed=True), claim.epsilon, **claim.test)
+        if least is not None and least <= active:
+            k = np.unique([min(ceil(least * multiple), active) for multiple in MULTIPLES])
+            fixed = [Counts(r, r, n, r_fixed=True) for r in k.tolist()]
+            need = np.array([right_needed(each, claim.epsilon, **claim.test) for each in fixed])
+            candidates.append(_Candidate(design, k, need))
+    if not candidates:
+        raise NoRefutationError(
+            f"refuting an epsilon of {claim.epsilon:g} takes at least {_least_guesses(claim):,} "
+            f"right guesses, and {most:,} canaries are too few, or too many for a delta of "
+            f"{claim.delta:g}"
+        )
     for noise in NOISE_SHARES:
         for candidate in _most_promising(candidates, noise):
-            k, refuted = _simulated(candidate, noise, seed)
+            guesses, refuted = _simulated(candidate, noise, seed)
             if refuted >= 0.5:
-                return candidate.design, k, Forecast(0.0, noise, refuted)
+                return candidate.design, guesses, Forecast(0.0, noise, refuted)
     dpsgd, least = candidates[0].design.dpsgd, candidates[0].k[0]
-    most = max(design.dpsgd.n for design in tried)
     enough = max(coordinates_to_refute(dpsgd, claim), 2 * dpsgd.d)
     raise NoRefutationError(
         f"no plan for {dpsgd.d:,} coordinates and at most {most:,} canaries was seen to refute an "
@@ -211,26 +221,6 @@ def _least_guesses(claim: Claim) -> int:
     """The least number of guesses that can refute a claim at δ = 0: less than at any other δ."""
     any_audit = Counts(1, 1, 1, r_fixed=True)
     return guesses_needed(any_audit, claim.epsilon, delta=0.0, beta=claim.beta) or 10**7
-
-
-def _candidates(tried: list[Design], claim: Claim) -> list[_Candidate]:
-    """The designs in which some number of guesses, all right, refutes the claim."""
-    candidates = []
-    for design in tried:
-        n, active = design.dpsgd.n, design.active_at_the_end
-        least = guesses_needed(Counts(1, 1, n, r_fixed=True), claim.epsilon, **claim.test)
-        if least is not None and least <= active:
-            k = np.unique([min(ceil(least * multiple), active) for multiple in MULTIPLES])
-            fixed = [Counts(r, r, n, r_fixed=True) for r in k.tolist()]
-            need = np.array([right_needed(each, claim.epsilon, **claim.test) for each in fixed])
-            candidates.append(_Candidate(design, k, need))
-    if not candidates:
-        few, most = _least_guesses(claim), max(design.dpsgd.n for design in tried)
-        raise NoRefutationError(
-            f"refuting an epsilon of {claim.epsilon:g} takes at least {few:,} right guesses, and "
-            f"{most:,} canaries are too few, or too many for a delta of {claim.delta:g}"
-        )
-    return candidates
 
 
 def _most_promising(candidates: list[_Candidate], noise: float) -> list[_Candidate]:

@@ -76,8 +76,7 @@ def audit_scores(
         ``coins="balanced"`` we make the pairs: each included canary is matched at random with one
         that was left out, and the pairs whose scores differ most are guessed.
     seed : int
-        The seed of the split, of the order of equal scores, and of pairs. Do not choose it by the
-        result.
+        Of the split, of the order of equal scores, and of pairs; not to be chosen by the result.
     seen : Seen or None
         What the canaries saw of the training, ``Canaries.seen``, if they made the scores.
 
@@ -201,10 +200,9 @@ def audit_guesses(
     counts = Counts(v, number, n=bits.size, game="guesses", r_fixed=guesses is not None)
     if balanced:
         if adjacency == "replace" or guesses != r:
-            raise ValueError(
-                "coins='balanced' needs scores for adjacency='replace', and otherwise the number "
-                f"of all guesses, none of them missing: got {adjacency=}, {guesses=} and {r} given"
-            )
+            needs = "scores for adjacency='replace', and otherwise the number of all guesses"
+            got = f"none of them missing: got {adjacency=}, {guesses=} and {r} given"
+            raise ValueError(f"coins='balanced' needs {needs}, {got}")
         counts = replace(counts, coins="balanced", r_in=int((taken & (right == bits)).sum()))
     audit = audit_counts(counts, delta=delta, beta=beta, claim=claim)
     audit = replace(audit, adjacency=adjacency, notes=(missing,) if r < number else ())
@@ -249,9 +247,8 @@ def _check_coins(bits: Bits, coins: Coins | None, adjacency: Adjacency) -> bool:
     _check.one_of("adjacency", adjacency, ADJACENCIES)
     if coins is not None:
         _check.one_of("coins", coins, COINS)
-    n, included = bits.size, int(bits.sum())
-    if coins == "balanced" and 2 * included != n:
-        got = f"{included:,} of {n:,} canaries"
+    if coins == "balanced" and 2 * bits.sum() != bits.size:
+        got = f"{bits.sum():,} of {bits.size:,} canaries"
         raise ValueError(f"coins='balanced' needs exactly half of the canaries included, got {got}")
     return coins == "balanced"
 

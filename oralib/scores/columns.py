@@ -113,8 +113,6 @@ def check_same_canaries(**columns: Any) -> None:
     a: Any = getattr(first, "index", None)
     b: Any = getattr(second, "index", None)
     if hasattr(a, "equals") and hasattr(b, "equals") and not (a.equals(b) or {*a}.isdisjoint(b)):
-        raise ValueError(
-            f"{one} and {two} must have the same index, "
-            f"got {_check.shown(a)} and {_check.shown(b)}; "
-            "canaries are matched by their places (to_numpy() gives columns without an index)"
-        )
+        must, got = "must have the same index", f"{_check.shown(a)} and {_check.shown(b)}"
+        why = "canaries are matched by their places (to_numpy() gives columns without an index)"
+        raise ValueError(f"{one} and {two} {must}, got {got}; {why}")

@@ -19,8 +19,7 @@ POINTS = 100
 
 def parts(n: int, share: float, seed: int) -> tuple[Ints, Ints]:
     """A random share of n canaries, and the others."""
-    order = stream(seed, "scores", "split").permutation(n)
-    aside = round(share * n)
+    order, aside = stream(seed, "scores", "split").permutation(n), round(share * n)
     if not 0 < aside < n:
         got = f"split={share:g} of {n} canaries"
         raise ValueError(f"split must leave a canary on either side, got {got}")
@@ -40,10 +39,7 @@ def matched_pairs(values: Reals, bits: Bits, seed: int) -> tuple[Reals, Bits]:
 
 
 def right_guesses(values: Reals, bits: Bits, side: Side, seed: int) -> Ints:
-    """For k = 1, 2, ... how many of the first k guesses are right; ties are broken at random.
-
-    With both sides: the highest is guessed, the lowest, the second highest, and so on.
-    """
+    """For k = 1, 2, ... how many of the first k guesses are right; ties are broken at random."""
     n = values.size
     shuffled = stream(seed, "scores", "lots").permutation(n)
     down = shuffled[np.argsort(values[shuffled], kind="stable")][::-1]
@@ -53,7 +49,7 @@ def right_guesses(values: Reals, bits: Bits, side: Side, seed: int) -> Ints:
         down = shuffled[np.argsort(-np.abs(values[shuffled]), kind="stable")]
         signs = np.where(values[down] == 0, np.arange(n) % 2 - 0.5, values[down])  # 0 is a tie too
         return np.cumsum(bits[down] == (signs > 0))
-    right = np.empty(n, dtype=bool)
+    right = np.empty(n, dtype=bool)  # the highest is guessed, the lowest, the second highest, ...
     right[0::2], right[1::2] = bits[down[: (n + 1) // 2]], ~bits[down[::-1][: n // 2]]
     return np.cumsum(right)
 

@@ -36,25 +36,19 @@ class ScoreAudit:
     delta, beta, claim : float, float, float or None
         The δ of the claim, how often a bound may fail, and the claimed ε.
     choice : str
-        How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"split"``, or ``"output"``
-        if the output determined it.
+        How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"split"``, ``"output"``.
     grid : tuple of int
         All numbers of guesses that were tried, each at β / m for m of them.
     side, adjacency : str or None, str
         As in :func:`oralib.audit_scores`; the side is None if guesses were given.
     canaries, included : int or None
-        The number of all canaries, audited or not, and of those that were included; None if only
-        counts were given.
+        How many canaries there are, audited or not, and how many are in; None for counts alone.
     ties_drawn, seed : int, int or None
         Guesses that were drawn by lot among equal scores; the seed of that and of the split.
-    ranking : Ranking or None
-        How well the scores rank the audited canaries.
-    seen : Seen or None
-        What the canaries saw of the training, if they made the scores.
-    problem : str
-        Why nothing has been shown, and all bounds are nan; empty if the audit is valid.
-    notes : tuple of str
-        What to know before you believe these numbers.
+    ranking, seen : Ranking or None, Seen or None
+        How well scores rank audited canaries; what canaries saw of the training, if they made them.
+    problem, notes : str, tuple of str
+        Why the audit is not valid and has no bounds, or empty; what to know before you believe it.
 
     Examples
     --------

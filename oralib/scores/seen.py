@@ -8,9 +8,9 @@ from oralib._types import WAYS, Way
 
 _MARK = "# oralib canaries: "
 
-#: A check fails beyond this many standard deviations: 1 in 400 for a normal number. There are at
-#: most four checks of a training, so an honest one is accused in at most 1% of audits.
-LIMIT = 3.0233
+#: A check fails beyond this many standard deviations: 1 in 1,000 for a normal number. There are at
+#: most four checks of a training, none exactly normal: less than 1% of honest ones are accused.
+LIMIT = 3.3
 
 #: The parts of a training, and the ways in by which canaries can see that one is wrong.
 SEES: dict[str, tuple[Way, ...]] = {
@@ -61,18 +61,14 @@ class Seen:
 
     Attributes
     ----------
-    way : str
-        How the canaries came into the training: ``"sum"`` or ``"examples"``.
+    way, software : str
+        How the canaries came into the training, ``"sum"`` or ``"examples"``; and its software.
     sigma, sample_rate : float
         The noise multiplier and the sample rate, as the training states them.
     steps, planned : int
         How many steps there were, and how many were planned.
-    checks : tuple of Check
-        How the gradients look beside what was stated; none before 100 numbers were seen.
-    software : str
-        The software of the training.
-    doubts : tuple of str
-        What else speaks against the stated training.
+    checks, doubts : tuple of Check, tuple of str
+        How the gradients look beside what was stated, from 100 numbers on; what else is against it.
 
     Examples
     --------

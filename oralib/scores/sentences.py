@@ -11,7 +11,6 @@ from oralib.scores.seen import SEES, Seen
 if TYPE_CHECKING:
     from oralib.scores.result import ScoreAudit
 
-
 #: What guesses follow from, beside the output of the training.
 _SOURCES = {
     "none": " alone",
@@ -79,11 +78,10 @@ def headline(audit: "ScoreAudit") -> tuple[str, str]:
 
 def _judged(audit: "ScoreAudit") -> tuple[str, str]:
     """What the guesses say of the claim."""
-    claim = audit.claim
-    if claim is None:
+    if audit.claim is None:
         wrong = f"such a statement is wrong in at most {100 * audit.beta:g} of 100 audits"
         return _shown(audit), wrong
-    verdict, the_claim = audit.verdict(), f"the claim of ε = {claim:g}"
+    verdict, the_claim = audit.verdict(), f"the claim of ε = {audit.claim:g}"
     if verdict == "refuted":
         p = audit.p_value()
         often = f"{audit.beta:g}" if p is None else rounded_up(p)
