@@ -1,14 +1,7 @@
-"""Real trainings: DP-SGD by Opacus on PyTorch, with canaries among the data.
+"""Real trainings: DP-SGD on scikit-learn's handwritten digits, with canaries and planted bugs.
 
-A canary is an ordinary example with a linear loss. Its input is 0 except for one feature, and its
-loss is a multiple of one output of a linear model. So its gradient is 0 except on one weight,
-whatever the weights are, and Opacus clips it to the clipping threshold like any other. The other
-examples are scikit-learn's handwritten digits, with their usual loss.
-
-Coins decide which canaries are included. A canary that is left out stays in the data with a loss of
-0, so that the number of examples does not depend on the coins: Opacus scales gradients by it.
-
-Opacus is not changed: sampler, clipping and noise are all audited. This needs ``make torch``.
+Most are by Opacus on PyTorch and need ``make torch``. Bugs are put into what Opacus has made;
+everything else of its sampler, clipping and noise is as it comes.
 """
 
 from orabook.trainings.leak import release_noise
