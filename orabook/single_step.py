@@ -32,21 +32,9 @@ def simulate_single_step(
 ) -> Counts:
     """Audit one full-batch step of DP-SGD, guessing where the privacy loss is at least tau.
 
-    The training run has steps=1 and sample_rate=1.
+    The training run has steps=1 and sample_rate=1; feedback and guesses are as in
+    :func:`oralib.adaptive`, within each coordinate.
 
-    Parameters
-    ----------
-    tau : float
-        The threshold on the distributional privacy loss, in [1e-6, 1000].
-    feedback : str
-        What the guesser learns as it goes through the elements of a coordinate: nothing
-        (``"none"``), the coins of the elements on which it abstained (``"one-way"``), or all coins
-        (``"full"``, the paper's adaptive auditing).
-    guesses : int or None
-        With feedback, a number of guesses fixed in advance, as in :func:`oralib.adaptive`.
-
-    Examples
-    --------
     >>> dpsgd = DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0)
     >>> counts = simulate_single_step(dpsgd, 1.0, trials=100, seed=1)
     >>> bool(abs(counts.accuracy.mean() - 0.8) < 0.02)

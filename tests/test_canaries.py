@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import nbformat
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from test_hopping import log_ratio, one_training
 
 import oralib
@@ -30,6 +30,7 @@ from oralib import (
 from oralib.canaries import Canaries, mislabelled
 from oralib.canaries._rows import Active, by_promise
 from oralib.canaries.look import Look
+from oralib.canaries.loop import SEEN_NOISE
 from oralib.dpsgd import simulate_likelihood
 from oralib.dpsgd.hopping import _Active, _sort
 from oralib.dpsgd.likelihood import beliefs, likelihood_tables, log_likelihoods
@@ -277,6 +278,25 @@ def test_the_file_makes_the_guesses_that_the_canaries_make(tmp_path):
     farthest = np.argsort(-np.abs(file.values), kind="stable")[:60]
     assert set(farthest) == set(np.flatnonzero(audit.guessed()))
     np.testing.assert_array_equal(np.sign(file.values[farthest]), audit.guessed()[farthest])
+
+
+@pytest.mark.parametrize("dropping", [None, Dropping(2.0, 1.0, 1.0, (2.0, 5.0))])
+@pytest.mark.filterwarnings("ignore:the noisy gradients look like")
+def test_noise_is_weighed_by_its_likelihood(dropping):
+    """By a naive twin: sums over how many of the canaries on a coordinate are in the batch."""
+    dpsgd = DpSgd(n=80, d=10, steps=3, sample_rate=0.5, sigma=0.7)
+    canaries, rng = Canaries(dpsgd, 5, seed=1, dropping=dropping), np.random.default_rng(1)
+    due = np.zeros(len(SEEN_NOISE))
+    for step in range(3):
+        gradient, places = rng.normal(2.0, 1.5, size=10), canaries.places(step)
+        for y, load in zip(gradient, np.bincount(places[places >= 0], minlength=10), strict=True):
+            j = np.arange(load + 1)
+            chances = stats.binom.logpmf(j, load, dpsgd.sample_rate / 2)
+            scales = dpsgd.sigma * np.array(SEEN_NOISE)[:, None]
+            due += special.logsumexp(chances + stats.norm.logpdf(y - j, scale=scales), axis=1)
+        canaries.observe(step, gradient)
+    fit, stated = canaries._fit, SEEN_NOISE.index(1.0)
+    assert fit - fit[stated] == pytest.approx(due - due[stated], rel=1e-9, abs=1e-6)
 
 
 def test_too_little_noise_is_seen_and_refuted():

@@ -25,19 +25,8 @@ def run_dpsgd(
 ) -> NDArray[np.float64]:
     """DP-SGD (Algorithm 3) on the included elements: all weights w_0, ..., w_T, one per row.
 
-    Parameters
-    ----------
-    included : array
-        Which of the n elements are in the training data.
-    rng : Generator
-        The random numbers of the batches and the noise.
-    clip, learning_rate : float
-        The clipping threshold of the gradients' norm, and how far a step goes.
-    gradient : float
-        Before clipping, the gradient of element i in coordinate i % d; it is 0 elsewhere.
+    Before clipping, the gradient of element i is ``gradient`` in coordinate i % d, and 0 elsewhere.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(1)
     >>> weights = run_dpsgd(DpSgd(n=20, d=10, steps=5, sigma=1.0), rng.random(20) < 0.5, rng)
     >>> weights.shape

@@ -27,7 +27,17 @@ FEWEST = 100
 
 
 class Look:
-    """What the noisy gradients of a training show, given the coins: see :meth:`checks`."""
+    """What the noisy gradients of a training show, given the coins; here with too little noise.
+
+    Examples
+    --------
+    >>> rng, look = np.random.default_rng(1), Look(DpSgd(n=500, d=500, steps=20, sigma=2.0))
+    >>> included = rng.integers(0, 2, 500)
+    >>> for step in range(20):
+    ...     look.add(rng.binomial(included, 0.1) + rng.normal(scale=1.8, size=500), included)
+    >>> [(check.name, check.fits) for check in look.checks()]
+    [('gradient', True), ('noise', False), ('steps', True)]
+    """
 
     def __init__(self, dpsgd: DpSgd) -> None:
         self.dpsgd, self.sums = dpsgd, np.zeros(9)
