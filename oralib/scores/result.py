@@ -195,7 +195,7 @@ class ScoreAudit:
             return float(bound) - claim
 
         level = largest_passing(excess, -700.0, -1e-9, guess=log(self.beta), precision=1e-3)
-        return min(1.0, exp(level + 1e-3) * max(1, len(self.grid)))
+        return min(1.0, exp(level + 1e-3) * self.beta / self.test_beta)
 
     def guesses_needed(self, claim: float | None = None) -> int | None:
         """How many guesses, all right, refute a claim in an audit like this; None if none do."""
