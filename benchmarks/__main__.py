@@ -287,6 +287,20 @@ def alone() -> Iterator[tuple[str, float, float]]:
     point = f"oralib.DpSgd({n}, d={n // 100}, sigma=2.422402)"
     audit = f"import oralib; oralib.simulate_dpsgd({point}, 100, trials=2, seed=1)"
     yield f"two audits of DP-SGD with {n:,} elements", *_process("-c", audit)
+    n, steps = (800, 2) if is_small() else (800_000, 100)
+    training = f"oralib.DpSgd({n}, d={n // 8}, steps={steps}, sigma=2.422402)"
+    script = f"""
+import numpy as np, oralib
+dropping = oralib.Dropping(4.0, until=0.9, bend=1.65, crowding=(3.0, 20.0))
+canaries = oralib.Canaries({training}, 50, dropping=dropping, seed=1)
+noise = np.random.default_rng(1).normal(scale=2.4, size={n // 8})
+for step in range({steps}):
+    canaries.observe(step, canaries.gradient(step) + noise)
+"""
+    yield (
+        f"{steps} steps of {n:,} canaries on {n // 8:,} weights",
+        *_process("-W", "ignore", "-c", script),
+    )
     for n in (1000,) if is_small() else (10**6, 10**7):
         with TemporaryDirectory() as folder:
             path, rng = Path(folder) / "scores.csv", np.random.default_rng(0)
