@@ -29,8 +29,8 @@ computed from --epsilon, but other accountants compute other noise
 --aim  bound (the default): the largest bound on an honest training run; refute: refute the claim if
 the noise is much smaller than stated (the plan says how much)
 --way  how canaries come into the training: sum (the default), into the clipped sum of gradients
-just before the noise, which costs nothing; examples, among your data, which costs as much as other
-examples but tests sampling and clipping, too
+just before the noise, in milliseconds a step; examples, among your data, which costs as much as
+other examples but tests sampling and clipping, too
 --black-box  for a training run that shows only its last model, by a claim and a number of canaries
 --trials  number of simulated audits, by default 40
 --seed  seed of the simulation, by default 0
