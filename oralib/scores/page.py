@@ -118,7 +118,7 @@ def _guarantors(audit: ScoreAudit) -> list[tuple[str, str]]:
     rows = {
         "Whoever drew the canaries": coins(audit),
         "Whoever ran the training": "it is the training that the claim is about, and the coins "
-        "went nowhere but into its data",
+        "decided which canaries took part, and nothing else",
         "Whoever made the scores": "they follow from the output of the training, never from the "
         "coins",
         "The auditor": f"{number_of_guesses(audit)}; and this is the only audit, not the best of "

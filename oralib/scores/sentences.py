@@ -72,7 +72,8 @@ def headline(audit: "ScoreAudit") -> tuple[str, str]:
         return "this audit is not valid: nothing has been shown", audit.problem
     if audit.seen is not None and audit.status == "unlike":
         why = "; ".join(audit.seen.reasons)
-        return "this training looks unlike the stated one", f"{why}. Find out why"
+        next_step = "Find out why before you rely on the claim"
+        return "this training looks unlike the stated one", f"{why}. {next_step}"
     return _judged(audit)
 
 
@@ -204,6 +205,9 @@ def unseen(way: Way) -> str:
     )
 
 
+_ALARMS = "Such checks accuse an honest training in at most 1% of audits"
+
+
 def _looks(seen: Seen) -> str:
     """Whether the training looks like the stated one, as far as the canaries saw it."""
     stated = (
@@ -211,11 +215,12 @@ def _looks(seen: Seen) -> str:
         f"{seen.planned:,} planned steps were observed)"
     )
     if not seen.as_stated:
-        return f"it looks unlike the stated one {stated}: {'; '.join(seen.reasons)}"
+        why = "; ".join(seen.reasons)
+        return f"it looks unlike the stated one {stated}: {why}. {_ALARMS}"
     if not seen.checks:
         return f"too few numbers to say whether it looks like the stated one {stated}"
     like = f"it looks like the stated one {stated}: {'; '.join(map(str, seen.checks))}"
-    return f"{like}. Such checks accuse an honest training in at most 1% of audits"
+    return f"{like}. {_ALARMS}"
 
 
 def _other_bounds(audit: "ScoreAudit") -> list[tuple[str, str]]:
