@@ -51,7 +51,7 @@ def test_an_audit_that_cannot_test_the_claim_does_not_let_it_stand(scores_csv):
     for claim, verdict, status in ((4, "refuted", 1), (8, "cannot test", 3)):
         found, out, err = run(*words, "--claim", claim, "--json")
         said = json.loads(out)
-        assert (found, said["verdict"], said["refuted"]) == (status, verdict, status == 1)
+        assert (found, said["status"], said["refuted"]) == (status, verdict, status == 1)
         assert said["best_bound"] == pytest.approx(4.1931, abs=1e-3)
         if status == 3:
             assert err.startswith("warning: even 200 right of 200 guesses would only show 4.192")
@@ -62,7 +62,7 @@ def test_an_audit_that_cannot_test_the_claim_does_not_let_it_stand(scores_csv):
     for other in (("--grid", "50,200"), ("--split", 0.2)):
         assert run(*words[:3], *other, "--claim", 8)[0] == 3
     found, out, err = run(*words, "--json")
-    assert (found, json.loads(out)["verdict"], err) == (0, None, "")
+    assert (found, json.loads(out)["status"], err) == (0, "no claim", "")
 
 
 def test_what_is_said_of_the_best_outcome_without_a_claim():

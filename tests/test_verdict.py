@@ -63,7 +63,7 @@ def test_no_training_that_canaries_scored_is_a_usage_error(bug, plan, tmp_path, 
         assert status in ((0,) if bug == "none" else (1, 4)), report
         assert audit.seen.as_stated == (bug == "none")
         assert ("looks unlike the stated one" in report) == (bug != "none")
-        assert "on weights of their own. They see the training's noise, steps and" in report
+        assert "on weights of their own. They test the training's noise, steps and" in report
 
 
 @pytest.mark.filterwarnings("ignore:the noisy gradients look like")

@@ -105,10 +105,12 @@ class AuditPlan(Saved):
             audit = replace(audit, seen=self._compared(audit.v, seen))
             if seen.sigma != dpsgd.sigma:
                 notes = [f"the training states σ = {seen.sigma:g}, and the plan {dpsgd.sigma:g}"]
-        if bugs := ", ".join(f"{bug.bug} {bug.refuted:.0%}" for bug in self.forecast.bugs):
+        if bugs := self.forecast.bugs:
             when = "" if seen is None or seen.steps == seen.planned else ", with all planned steps"
-            found = f"share of simulated audits by this plan{when} that refute the claim"
-            notes.append(f"{found}, for each bug: {bugs}")
+            found = f"of {bugs[0].trials} simulated audits by this plan{when}, so many refute"
+            often = sorted(bugs, key=lambda bug: -bug.refuted)
+            shares = ", ".join(f"{bug.refuted:.0%} with {bug.bug}" for bug in often)
+            notes.append(f"{found} the claim: {shares}")
         return replace(audit, notes=(audit.notes[0], *notes, *audit.notes[1:]))
 
     def _compared(self, v: int, seen: Seen) -> Seen:

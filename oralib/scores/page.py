@@ -6,7 +6,7 @@ from html import escape
 
 from oralib._text import short
 from oralib.scores.result import ScoreAudit
-from oralib.scores.sentences import coins, headline, number_of_guesses, table
+from oralib.scores.sentences import coins, headline, number_of_guesses, of_canaries, table
 
 #: What was shown: which rows, and how their sentences begin.
 _SHOWN = {"right": "Right guesses: ", "shown": "", "p-value": "The p-value of the claim is "}
@@ -53,9 +53,10 @@ def page(audit: ScoreAudit, picture: bytes | None, source: Mapping[str, str]) ->
             f"its training data. ε = {claim:g} is the strength of the promise, and smaller is "
             f"stronger; δ = {short(audit.delta)} allows for rare exceptions.",
         )
+    what = "Records" if seen is None or seen.way == "examples" else "Gradients of records"
     section(
         "What was tested",
-        "Records made for the purpose, called canaries, were put into the training or left "
+        f"{what} made for the purpose, called canaries, were put into the training or left "
         "out, each by the toss of a fair coin. From "
         f"{'its output' if seen is None else _LOOKED_AT} it was guessed which of them had been "
         "put in. The more private the run is, the closer such guesses must come to tossing a coin.",
@@ -118,7 +119,7 @@ def _guarantors(audit: ScoreAudit) -> list[tuple[str, str]]:
     rows = {
         "Whoever drew the canaries": coins(audit),
         "Whoever ran the training": "it is the training that the claim is about, and the coins "
-        "decided which canaries took part, and nothing else",
+        f"decided which canaries took part, and nothing else{of_canaries(audit)}",
         "Whoever made the scores": "they follow from the output of the training, never from the "
         "coins",
         "The auditor": f"{number_of_guesses(audit)}; and this is the only audit, not the best of "

@@ -214,8 +214,8 @@ class ScoreAudit:
         fields: dict[str, Any] = {"format": FORMAT, "claim": self.claim}
         verdict = None if self.claim is None else self.verdict()
         judged = verdict not in (None, "invalid")
-        fields |= {"verdict": verdict, "refuted": verdict == "refuted" if judged else None}
-        fields |= {"status": self.status, "reasons": [] if self.seen is None else self.seen.reasons}
+        fields |= {"status": self.status, "refuted": verdict == "refuted" if judged else None}
+        fields |= {"reasons": [] if self.seen is None else self.seen.reasons}
         if self.claim is not None:
             fields |= {"guesses_needed": self.guesses_needed(), "p_value": self.p_value()}
         names = "bound pure_bound fdp_bound estimate accuracy v r n delta beta test_beta rule"

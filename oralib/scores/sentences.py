@@ -15,15 +15,8 @@ if TYPE_CHECKING:
 _SOURCES = {
     "none": " alone",
     "one-way": " and from coins of canaries that the guesser had given up",
-    "list": " and from coins of canaries before them on a list that was settled before, or on no "
-    "list",
+    "list": " and from coins of canaries before them on a list made in advance, or on no list",
     "full": " and from coins of canaries that the guesser was done with",
-}
-
-#: What must be true of oralib's own canaries.
-_OF_CANARIES = {
-    "sum": "; the canaries got the noise of the training, and no noise of their own",
-    "examples": "; the canaries were sampled and clipped like the other examples",
 }
 
 
@@ -47,6 +40,8 @@ def rows(audit: "ScoreAudit") -> list[tuple[str, str]]:
         rows.append(("verdict", judged if audit.problem else "; ".join(_judged(audit))))
         if not audit.problem and (p := audit.p_value()) is not None:
             often = "were the claim true, so many right guesses would be at most this likely"
+            if p > audit.beta:
+                often = f"more than β = {audit.beta:g}, so no evidence against the claim"
             rows.append(("p-value", f"{rounded_up(p)}: {often}"))
     rows.append(("power", _power(audit)))
     if audit.seen is not None:
@@ -92,6 +87,8 @@ def _judged(audit: "ScoreAudit") -> tuple[str, str]:
         why = "none of its outcomes would have refuted it, whatever the training does"
         return f"this audit cannot test {the_claim}", why
     why = "the audit could have refuted it and did not, but that does not prove it"
+    if audit.status == "unlike":
+        why = "do not rely on it, though, while the training looks unlike the stated one"
     return f"{the_claim} was not refuted", why
 
 
@@ -102,7 +99,7 @@ def assumptions(audit: "ScoreAudit") -> dict[str, str]:
     common = (
         f"ε is meant for {one[audit.adjacency]}; {coins(audit)}, and the guesses follow from the "
         f"output of the training{_SOURCES[audit.counts.feedback]}; "
-        f"{number_of_guesses(audit)}{'' if audit.seen is None else _OF_CANARIES[audit.seen.way]}"
+        f"{number_of_guesses(audit)}{of_canaries(audit)}"
     )
     fdp = f"the training has the trade-off curve of a Gaussian mechanism; {common}"
     if isnan(audit.fdp_bound):
@@ -125,6 +122,15 @@ def coins(audit: "ScoreAudit") -> str:
         "independent": "each canary was included by a fair coin of its own",
         "balanced": "exactly half of the canaries, drawn at random, were included",
     }[audit.counts.coins]
+
+
+def of_canaries(audit: "ScoreAudit") -> str:
+    """What must be true of oralib's own canaries."""
+    return {
+        None: "",
+        "sum": "; the canaries got the noise of the training, and no noise of their own",
+        "examples": "; the canaries were sampled and clipped like the other examples",
+    }[None if audit.seen is None else audit.seen.way]
 
 
 def number_of_guesses(audit: "ScoreAudit") -> str:
@@ -198,10 +204,11 @@ def unseen(way: Way) -> str:
         "examples": "the canaries were examples among the others",
     }[way]
     rest = f", and nothing of its {' and '.join(blind)}" if blind else ""
+    shuffled = "" if blind else "; so may batches that are shuffled instead of sampled"
     return (
-        f"{where}, on weights of their own. They see the training's {', '.join(sees[:-1])} and "
+        f"{where}, on weights of their own. They test the training's {', '.join(sees[:-1])} and "
         f"{sees[-1]}{rest}. A bug that affects only other weights, or only other examples, stays "
-        "unseen; so may batches that are shuffled instead of sampled"
+        f"unseen{shuffled}"
     )
 
 
@@ -210,10 +217,9 @@ _ALARMS = "Such checks accuse an honest training in at most 1% of audits"
 
 def _looks(seen: Seen) -> str:
     """Whether the training looks like the stated one, as far as the canaries saw it."""
-    stated = (
-        f"with σ = {seen.sigma:g} and a sample rate of {seen.sample_rate:g} ({seen.steps:,} of "
-        f"{seen.planned:,} planned steps were observed)"
-    )
+    rate = f" and a sample rate of {seen.sample_rate:g}" if seen.way == "examples" else ""
+    observed = f"({seen.steps:,} of {seen.planned:,} planned steps were observed)"
+    stated = f"with σ = {seen.sigma:g}{rate} {observed}"
     if not seen.as_stated:
         why = "; ".join(seen.reasons)
         return f"it looks unlike the stated one {stated}: {why}. {_ALARMS}"
