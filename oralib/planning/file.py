@@ -60,7 +60,7 @@ class Saved:
     def _audit(self, scores: ArrayLike, included: ArrayLike, **fixed: Any) -> ScoreAudit:
         audit = audit_scores(scores, included, **fixed)
         note = f"claim, side and number of guesses were fixed in a plan, digest {self.digest}; "
-        note += "who knew the digest before the training knows that they were not changed"
+        note += "whoever knew the digest before the training knows that they were not changed"
         return replace(audit, notes=(note, *audit.notes))
 
 

@@ -107,10 +107,10 @@ class AuditPlan(Saved):
                 notes = [f"the training states σ = {seen.sigma:g}, and the plan {dpsgd.sigma:g}"]
         if bugs := self.forecast.bugs:
             when = "" if seen is None or seen.steps == seen.planned else ", with all planned steps"
-            found = f"of {bugs[0].trials} simulated audits by this plan{when}, so many refute"
+            found = f"simulated audits by this plan, {bugs[0].trials} for each bug{when}, refute"
             often = sorted(bugs, key=lambda bug: -bug.refuted)
             shares = ", ".join(f"{bug.refuted:.0%} with {bug.bug}" for bug in often)
-            notes.append(f"{found} the claim: {shares}")
+            notes.append(f"{found} the claim so often: {shares}")
         return replace(audit, notes=(audit.notes[0], *notes, *audit.notes[1:]))
 
     def _compared(self, v: int, seen: Seen) -> Seen:

@@ -39,10 +39,12 @@ def rows(audit: "ScoreAudit") -> list[tuple[str, str]]:
         judged = "none: the claim cannot be judged by this audit, which is not valid"
         rows.append(("verdict", judged if audit.problem else "; ".join(_judged(audit))))
         if not audit.problem and (p := audit.p_value()) is not None:
-            often = "were the claim true, so many right guesses would be at most this likely"
+            often = ": were the claim true, so many right guesses would be at most this likely"
             if p > audit.beta:
-                often = f"more than β = {audit.beta:g}, so no evidence against the claim"
-            rows.append(("p-value", f"{rounded_up(p)}: {often}"))
+                often = (
+                    f", above β = {audit.beta:g}: such guesses are no evidence against the claim"
+                )
+            rows.append(("p-value", rounded_up(p) + often))
     rows.append(("power", _power(audit)))
     if audit.seen is not None:
         rows += [("training", _looks(audit.seen)), ("unseen", unseen(audit.seen.way))]
