@@ -2,52 +2,13 @@
 
 import argparse
 import sys
-from typing import Any
 
 from oralib._types import AIMS, WAYS
+from oralib.accounting import ACCOUNTANTS
 from oralib.commands.common import Commands, path
 from oralib.planning import plan_audit, plan_black_box, plans_by_price
 from oralib.planning.price import price_table
 from oralib.planning.search import NoRefutationError
-
-#: The options, and what --help says of each.
-OPTIONS = """
---epsilon  the claimed ε; by default computed from --sigma
---delta  the claimed δ
---d  coordinates for the canaries: weights that you add to the model for them, not the size of your
-model; by default as many as are of use
---steps  the number of steps
---sample-rate  the probability that an element is in a batch
---beta  how often the bound may fail, by default 0.05
---canaries  use at most this many canaries, by default 150 d but at most a million; as examples
-(--way examples) they make the training longer
---examples  how many examples your training has: also print what 0 to 50%% more computation would
-show, in both ways
---sigma  the noise multiplier of the training, for Opacus optimizer.noise_multiplier; by default
-computed from --epsilon, but other accountants compute other noise
---accountant  which accountant converts between ε and noise, by default rdp
---aim  bound (the default): the largest bound on an honest training run; refute: refute the claim if
-the noise is much smaller than stated (the plan says how much)
---way  how canaries come into the training: sum (the default), into the clipped sum of gradients
-just before the noise, in milliseconds a step; examples, among your data, which costs as much as
-other examples but tests sampling and clipping, too
---black-box  for a training run that shows only its last model, by a claim and a number of canaries
---trials  number of simulated audits, by default 40
---seed  seed of the simulation, by default 0
---out  write the plan into this file, for oralib audit --plan
-"""
-
-#: How they are read, if not as integers.
-KINDS: dict[str, dict[str, Any]] = {
-    **{name: {"type": float} for name in ("epsilon", "sample-rate", "beta", "sigma")},
-    **{name: {"type": int, "metavar": "N"} for name in ("canaries", "examples")},
-    "delta": {"type": float, "required": True},
-    "accountant": {"choices": ("rdp", "pld")},
-    "aim": {"choices": AIMS},
-    "way": {"choices": WAYS},
-    "black-box": {"action": "store_true"},
-    "out": {"type": path, "metavar": "PLAN.json"},
-}
 
 
 def add(commands: Commands) -> None:
@@ -58,9 +19,40 @@ def add(commands: Commands) -> None:
         description="How to audit a training run with DP-SGD: how many canaries, where, how many "
         "guesses, and the bound to expect.",
     )
-    for option in OPTIONS.split("\n--")[1:]:
-        name, words = option.split(maxsplit=1)
-        parser.add_argument(f"--{name}", help=words, **KINDS.get(name, {"type": int}))
+    option = parser.add_argument
+    option("--epsilon", type=float, help="the claimed ε; by default computed from --sigma")
+    option("--delta", type=float, required=True, help="the claimed δ")
+    d = "coordinates for the canaries: weights that you add to the model for them, not the size "
+    d += "of your model; by default as many as are of use"
+    option("--d", type=int, help=d)
+    option("--steps", type=int, help="the number of steps")
+    rate = "the probability that an element is in a batch"
+    option("--sample-rate", type=float, help=rate)
+    option("--beta", type=float, help="how often the bound may fail, by default 0.05")
+    canaries = "use at most this many canaries, by default 150 d but at most a million; as "
+    canaries += "examples (--way examples) they make the training longer"
+    option("--canaries", type=int, metavar="N", help=canaries)
+    examples = "how many examples your training has: also print what 0 to 50%% more computation "
+    examples += "would show, in both ways"
+    option("--examples", type=int, metavar="N", help=examples)
+    sigma = "the noise multiplier of the training, for Opacus optimizer.noise_multiplier; by "
+    sigma += "default computed from --epsilon, but other accountants compute other noise"
+    option("--sigma", type=float, help=sigma)
+    accountant = "which accountant converts between ε and noise, by default rdp"
+    option("--accountant", choices=ACCOUNTANTS, help=accountant)
+    aim = "bound (the default): the largest bound on an honest training run; refute: refute the "
+    aim += "claim if the noise is much smaller than stated (the plan says how much)"
+    option("--aim", choices=AIMS, help=aim)
+    way = "how canaries come into the training: sum (the default), into the clipped sum of "
+    way += "gradients just before the noise, in milliseconds a step; examples, among your data, "
+    way += "which costs as much as other examples but tests sampling and clipping, too"
+    option("--way", choices=WAYS, help=way)
+    last = "for a training run that shows only its last model, by a claim and a number of canaries"
+    option("--black-box", action="store_true", help=last)
+    option("--trials", type=int, help="number of simulated audits, by default 40")
+    option("--seed", type=int, help="seed of the simulation, by default 0")
+    out = "write the plan into this file, for oralib audit --plan"
+    option("--out", type=path, metavar="PLAN.json", help=out)
     parser.set_defaults(command=run)
 
 

@@ -252,9 +252,10 @@ def _outcomes(plan: AuditPlan) -> str:
     """The table of what to expect, if audits were simulated."""
     if not (outcomes := plan.forecast.outcomes):
         return ""
-    cells = "{0.bug}|{0.right:.1f} ± {0.right_se:.1f}|{0.bound:.2f} ± {0.bound_se:.2f}|"
-    cells += "{0.refuted:.2f} ± {0.refuted_se:.2f}"
     rows = [["bug", f"right of {plan.guesses}", "bound", "refuted"]]
-    rows += [cells.format(outcome).split("|") for outcome in outcomes]
+    for each in outcomes:
+        right = f"{each.right:.1f} ± {each.right_se:.1f}"
+        bound = f"{each.bound:.2f} ± {each.bound_se:.2f}"
+        rows.append([each.bug, right, bound, f"{each.refuted:.2f} ± {each.refuted_se:.2f}"])
     kinds = f"{outcomes[0].trials} simulated audits of each kind, ± standard error"
     return f"\n\nWhat to expect, from {kinds}:\n\n{table((24, 18, 16, 16), rows)}"
