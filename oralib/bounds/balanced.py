@@ -1,8 +1,8 @@
 """A bound for coins that balance: exactly half of the elements were included.
 
 Such coins depend on each other, and the other bounds are false for them. Here the right guesses are
-flipped one after the other, "included" and "left out" in turn, and each flip changes the size of
-the set by one. The chapter *Which bound may I use?* has the theorem.
+flipped one after the other, "included" and "left out" in proportion to how many guesses say so, and
+each flip changes the size of the set by one. *Which bound may I use?* has the theorem.
 """
 
 from functools import lru_cache
