@@ -257,9 +257,9 @@ def constant_sets(reason: str = "local", block: Function = Count, limit: float =
 @explained("D-dp-sgd-in-detail#prop-detail-equal")
 @each(equal)
 def equal_pairs(equal_allowed: float = 1.0, different: float = 0.875) -> Cases:
-    """Pairs of two equal elements change the picture: with one live pair in each set of
-    Count-in-Sets, the live elements are revealed, E*_2 = 1 at n = 4, s = 2, compared with 7/8 for
-    different elements in every pair.
+    """Pairs of two equal elements change the picture: if each set of Count-in-Sets has one pair of
+    two different elements, their coins are revealed, E*_2 = 1 at n = 4, s = 2, compared with 7/8
+    if all pairs have different elements.
     """
     for s, sets in ((2, 2), (3, 2), (2, 3)):
         counts = SampledChannel.of(channel(CountInSets(s), s * sets))

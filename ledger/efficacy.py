@@ -30,7 +30,7 @@ def _chain(name: str, lowest: float, factors: Sequence[float]) -> Any:
     table = all_tables()[name]
     values = [lowest, table.ac_ddp, p(table.ddp), p(table.epsilon)]
     for step, (low, high) in enumerate(pairwise(values)):
-        yield f"{name}, stage {step + 1}", low, factors[step] * high
+        yield f"{name}, inequality {step + 1}", low, factors[step] * high
 
 
 @statement("thm:optimal-efficacy-without-abstentions", "Theorems 5.1 and C.1")

@@ -73,11 +73,11 @@ def best_table(n: int, outputs: list[Any], wins: Function, epsilon: float, delta
 
 
 def _formula(
-    v: int, r: int, epsilon: float, budget: float, tail: float = 1.0, price: float = 1.0
+    v: int, r: int, epsilon: float, budget: float, tail: float = 1.0, leak: float = 1.0
 ) -> float:
     """1 - (1 - f)(1 - nδ/B)+ as the formula says, with factors to vary its parts."""
     luck, least = _f_and_b(v, r, epsilon)
-    return _p_value_from(tail * luck, price * budget / least)
+    return _p_value_from(tail * luck, leak * budget / least)
 
 
 def _f_and_b(v: int, r: int, epsilon: float) -> tuple[float, float]:
@@ -108,18 +108,18 @@ def _cases_of_fixed_r() -> list[tuple[int, int, int, float, float]]:
 @explained("exact-bound#thm-exact-fixed")
 @remark("The linear program runs over all tables of up to four elements, not over a class of laws.")
 @each(equal, 1e-6)
-def exact_p_value(tail: float = 1.0, price: float = 1.0) -> Cases:
+def exact_p_value(tail: float = 1.0, leak: float = 1.0) -> Cases:
     """For r guesses fixed in advance, the largest P[V ≥ v] of all (ε, δ)-DP mechanisms and guessers
     without or with one-way feedback is 1 − (1 − f) max(0, 1 − nδ/B), with f = P[W ≥ v]
     and B = v P[W = v] / P[W ≥ v] for W ~ Bin(r, p(ε)).
     """
     for n, r, v, epsilon, delta in _cases_of_fixed_r():
-        value = _formula(v, r, epsilon, n * delta, tail, price)
+        value = _formula(v, r, epsilon, n * delta, tail, leak)
         name = f"n = {n}, v = {v}, r = {r}"
         yield name, value, _best_mechanism(n, r, v, epsilon, delta)
     for v, r, epsilon, delta, n in ((75, 100, 0.5, 1e-4, 1000), (8, 10, 0.0, 0.01, 40)):
         own = p_value(v, r, epsilon, delta=delta, n=n, method="exact")
-        yield f"({v}, {r})", _formula(v, r, epsilon, n * delta, tail, price), own
+        yield f"({v}, {r})", _formula(v, r, epsilon, n * delta, tail, leak), own
 
 
 @cache
@@ -156,11 +156,10 @@ def _best_with_feedback(
     "lists, and all guesses that use the feedback."
 )
 @each(equal, 1e-6)
-def list_is_no_feedback(tail: float = 1.0, price: float = 1.0, stops: bool = False) -> Cases:
-    """If the guesser goes to the end of a list of elements that the output has settled, full
-    feedback can do no more than no feedback: the largest P[V ≥ c_R] is the same as without
-    feedback, 1 − (1 − f) max(0, 1 − nδ/B) with the largest f and the least B over all
-    lengths.
+def list_is_no_feedback(tail: float = 1.0, leak: float = 1.0, stops: bool = False) -> Cases:
+    """If the guesser guesses on every element of a list that the output has fixed, full feedback
+    can do no more than no feedback: the largest P[V ≥ c_R] is the same as without feedback,
+    1 − (1 − f) max(0, 1 − nδ/B) with the largest f and the least B over all lengths.
     """
     for c, epsilon, delta in (
         ((1, 2, 2), 0.0, 0.02),
@@ -171,7 +170,7 @@ def list_is_no_feedback(tail: float = 1.0, price: float = 1.0, stops: bool = Fal
         ((1, 2, 3), 0.3, 0.05),
     ):
         lucks, prices = zip(*_all_f_and_b(c, epsilon), strict=True)
-        value = _p_value_from(tail * max(lucks), price * len(c) * delta / min(prices))
+        value = _p_value_from(tail * max(lucks), leak * len(c) * delta / min(prices))
         name = f"c = {', '.join(str(v) if v < 9 else 'never' for v in c)}"
         yield name, value, _best_with_feedback(c, epsilon, delta, stops)
 
@@ -272,7 +271,7 @@ def _random_thresholds() -> list[tuple[tuple[int, ...], float, float]]:
 @ours("ours:random-number-of-guesses", "This book", "linear program")
 @explained("exact-bound#thm-exact-random")
 @mutants(replaced("joined", the_worst_r_alone=False))
-def random_number_of_guesses(tail: float = 1.0, price: float = 1.0, joined: bool = True) -> Finding:
+def random_number_of_guesses(tail: float = 1.0, leak: float = 1.0, joined: bool = True) -> Finding:
     """For a random number of guesses without or with one-way feedback, the worst case of V ≥ c_R
     takes the largest f and the least B over all r, which may be those of different r.
     """
@@ -281,7 +280,7 @@ def random_number_of_guesses(tail: float = 1.0, price: float = 1.0, joined: bool
         pairs = _all_f_and_b(c, epsilon)
         if joined and pairs:
             pairs = [(max(luck for luck, _ in pairs), min(least for _, least in pairs))]
-        return max((_p_value_from(tail * x, price * budget / y) for x, y in pairs), default=0.0)
+        return max((_p_value_from(tail * x, leak * budget / y) for x, y in pairs), default=0.0)
 
     def cases() -> Any:
         for c, epsilon, delta in _random_thresholds():
@@ -428,11 +427,11 @@ def _budget_cases() -> list[tuple[int, int, float, float, float]]:
 @explained("exact-bound#prop-exact-budget")
 @mutants(replaced("size", one_less="k − 1"))
 @each(equal, 1e-6)
-def fixed_budget(tail: float = 1.0, price: float = 1.0, size: str = "k") -> Cases:
+def fixed_budget(tail: float = 1.0, leak: float = 1.0, size: str = "k") -> Cases:
     """With at most k guesses without or with one-way feedback, and missing ones counted as
     wrong, the exact p-value of (v, k) is again the worst case.
     """
     for v, k, epsilon, delta, largest in _budget_cases():
         r = k if size == "k" else max(v, k - 1)
-        value = _formula(v, r, epsilon, 3 * delta, tail, price)
+        value = _formula(v, r, epsilon, 3 * delta, tail, leak)
         yield f"v = {v}, k = {k}", value, largest

@@ -235,16 +235,16 @@ def _lead(*least: int, most: int = 1) -> Payoffs:
 
 @ours("ours:full-feedback-and-delta", "This book", "linear program")
 @explained("valid-adaptive-auditing#prop-valid-delta")
-@mutants(varied("factor", up=WEAKER), replaced("luck", at_the_last_guess="last"))
+@mutants(varied("factor", up=WEAKER), replaced("met", at_the_last_guess="last"))
 @each(at_most, 1e-7)
-def full_feedback_and_delta(factor: float = 1.0, luck: str = "ever") -> Cases:
+def full_feedback_and_delta(factor: float = 1.0, met: str = "ever") -> Cases:
     """With full feedback on n elements of an (ε, δ)-DP mechanism, a rule rejects with probability
     at most n δ (1 − p(ε)) above the chance that independent guesses of accuracy p(ε) ever meet it.
     """
     for least, growth in product(((1, 1, 2, 2), (1, 1, 3, 3), (1, 2, 2, 3)), (1.0, 1.5, 4.0)):
         rule, q = _lead(*least), growth / (1 + growth)
         last = tuple((0,) * (r + 1) for r in range(3)) + rule[3:]
-        chance = _of_walk(rule if luck == "ever" else last, q)
+        chance = _of_walk(rule if met == "ever" else last, q)
         for j, wins in enumerate(_payoffs(3, rule, False)):
             name = f"rule {least[1:]}, e^ε = {growth:g}, guesser {j}"
             yield name, _most_per_leak(tuple(wins), chance, growth), factor * (1 - q)
@@ -255,7 +255,7 @@ def full_feedback_and_delta(factor: float = 1.0, luck: str = "ever") -> Cases:
 @mutants(varied("factor", up=WEAKER), replaced("missing", not_counted="not counted"))
 @each(at_most, 1e-7)
 def settled_order(factor: float = 1.0, missing: str = "wrong") -> Cases:
-    """With full feedback, an order settled before the first guess and at most k guesses, missing
+    """With full feedback, an order fixed before the first guess and at most k guesses, missing
     ones counted as wrong, no (ε, δ)-DP mechanism makes v right guesses more likely than the exact
     p-value of (v, k), even if the guesser may skip elements.
     """
@@ -293,8 +293,8 @@ def _constants(line: tuple[int, ...], q: float, weight: float = 1.0) -> tuple[fl
 
 @ours("ours:meeting-a-line", "This book", "linear program")
 @explained("valid-adaptive-auditing#thm-valid-certified")
-@mutants(replaced("luck", at_the_last_guess="last"))
-def meeting_a_line(factor: float = 1.0, weight: float = 1.0, luck: str = "ever") -> Finding:
+@mutants(replaced("met", at_the_last_guess="last"))
+def meeting_a_line(factor: float = 1.0, weight: float = 1.0, met: str = "ever") -> Finding:
     """With full feedback on n elements of an (ε, δ)-DP mechanism, in any order and free to stop,
     the right guesses meet a line with probability at most f + c n δ. Here f is the chance that
     independent guesses of accuracy p(ε) meet it, and c is found backwards from the last guess. For
@@ -305,7 +305,7 @@ def meeting_a_line(factor: float = 1.0, weight: float = 1.0, luck: str = "ever")
     for line, growth in product(lines, (1.0, 2.0)):
         q = growth / (1 + growth)
         f, c = _constants(line, q, weight)
-        f = f if luck == "ever" else _constants((len(line),) * (len(line) - 1) + line[-1:], q)[0]
+        f = f if met == "ever" else _constants((len(line),) * (len(line) - 1) + line[-1:], q)[0]
         most = [_most_per_leak(tuple(wins), f, growth) for wins in _payoffs(3, _lead(*line), False)]
         name = f"line {line}, e^ε = {growth:g}"
         limits += [(f"{name}, guesser {j}", worst, factor * c) for j, worst in enumerate(most)]
@@ -315,8 +315,8 @@ def meeting_a_line(factor: float = 1.0, weight: float = 1.0, luck: str = "ever")
 
 @ours("ours:any-order", "This book", "closed form")
 @explained("valid-adaptive-auditing#thm-valid-any-order")
-@mutants(varied("price", 2), varied("weight", 2), replaced("rises", reversed=-1))
-def any_order(price: float = 1.0, weight: float = 1.0, rises: int = 1) -> Finding:
+@mutants(varied("leak", 2), varied("weight", 2), replaced("rises", reversed=-1))
+def any_order(leak: float = 1.0, weight: float = 1.0, rises: int = 1) -> Finding:
     """With k guesses in any order and full feedback, the p-value that the library takes is
     f + c n δ, where f = P[Bin(k, p(ε)) ≥ v] and c is found backwards from the last guess. It is at
     least the exact one, equal to it for v = 1 and v = k, and does not fall as ε grows.
@@ -330,7 +330,7 @@ def any_order(price: float = 1.0, weight: float = 1.0, rises: int = 1) -> Findin
         for i, level in enumerate(levels):
             name = f"{v} of {k}, n δ = {leaks:g}, ε = {level:.2f}"
             f, c = _constants((v,) * (k + 1), float(p(level)), weight)
-            dues.append((name, found[i], min(f + price * c * leaks, 1.0)))
+            dues.append((name, found[i], min(f + leak * c * leaks, 1.0)))
             floors.append((f"{name}: exact", exact[i], found[i]))
             if v in (1, k):
                 dues.append((f"{name}: exact", found[i], exact[i]))

@@ -23,8 +23,8 @@ from oralib.games import one_run_law
 from oralib.mechanisms import AllOrNothing, NameAndShame, Xor
 
 
-def _strict_stages(table: Channel) -> tuple[bool, ...]:
-    """Which stages of the chain from the efficacy to p(ε) are strict."""
+def _strict_inequalities(table: Channel) -> tuple[bool, ...]:
+    """Which inequalities of the chain from the efficacy to p(ε) are strict."""
     chain = [table.ae_ac_ddp, table.ac_ddp, p(table.ddp), p(table.epsilon)]
     return tuple(bool(b - a > 1e-9) for a, b in pairwise(chain))
 
@@ -41,12 +41,12 @@ def _strict_stages(table: Channel) -> tuple[bool, ...]:
 )
 def each_gap_has_its_example(examples: tuple[str, ...] = ("NAS", "AON", "XOR")) -> Finding:
     """Three gaps: few exposed elements (NAS), rare bad outputs (AON), interference (XOR); each
-    example loses at its own stage of the chain and at no other.
+    example makes its own inequality of the chain strict, and no other.
     """
     answers = {}
     for place, name in enumerate(examples):
-        strict = _strict_stages(all_tables()[f"{name} n=3"])
-        answers[f"{name} at stage {place + 1}"] = (True, strict == tuple(np.eye(3)[place] == 1))
+        strict = _strict_inequalities(all_tables()[f"{name} n=3"])
+        answers[f"{name}: inequality {place + 1}"] = (True, strict == tuple(np.eye(3)[place] == 1))
     return same_answers(answers)
 
 

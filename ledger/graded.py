@@ -46,19 +46,19 @@ def _luck_and_leak(w: Any, s: int, q: float, width: int | None) -> tuple[float, 
 
 @ours("ours:graded-guesses", "This book", "linear program")
 @explained("how-much-can-one-run-show#thm-much-graded")
-@mutants(varied("luck", 2, up=WEAKER), varied("leak", 2, up=WEAKER), replaced("width", one_point=1))
+@mutants(varied("tail", 2, up=WEAKER), varied("leak", 2, up=WEAKER), replaced("width", one_point=1))
 @remark("The linear program is over all tables. It reaches the bound, but not in the last case.")
 @each(at_most, 1e-7)
-def graded_guesses(luck: float = 1.0, leak: float = 1.0, width: int | None = None) -> Cases:
+def graded_guesses(tail: float = 1.0, leak: float = 1.0, width: int | None = None) -> Cases:
     """Let right guesses count w_j points, numbers and weights fixed in advance. Without feedback
     P[S ≥ s] ≤ P[W ≥ s] + nδ max h, with h = (1 − q) times the integral over a from 0 to 1 of
     P[s − w_j ≤ S_rest(a) < s], W the points of independent guesses with q = p(ε), and S_rest(a)
-    those of the others, each drawn anew with probability 1 − a.
+    those of the others, each drawn again with probability 1 − a.
     """
     for (n, weights, s), (epsilon, delta) in product(
         ((2, (2, 1), 1), (2, (2, 1), 2), (4, (2, 1), 2), (3, (3, 3, 2), 5), (3, (2, 1, 1), 3)),
         ((0.0, 0.03), (0.5, 0.02)),
     ):
         x, h = _luck_and_leak(np.array(weights), s, p(epsilon), width)
-        limit, name = luck * x + leak * n * delta * h, f"n = {n}, weights {weights}, s = {s}"
+        limit, name = tail * x + leak * n * delta * h, f"n = {n}, weights {weights}, s = {s}"
         yield name, _best(n, weights, s, epsilon, delta), limit
