@@ -10,6 +10,9 @@ PYTEST := $(BIN)/python -m pytest --nbval --nbval-kernel-startup-timeout 300 --n
 # Bytecode is compiled once and kept, so that later starts are fast.
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
+# Where a process runs on every core, more threads in each only wait for each other.
+book test check: export OMP_NUM_THREADS := 1
+book test check: export OPENBLAS_NUM_THREADS := 1
 # Files in user site-packages or on PYTHONPATH must not shadow the locked versions.
 export PYTHONNOUSERSITE := 1
 unexport PYTHONPATH
