@@ -104,7 +104,8 @@ def references(axes: Axes, levels: Mapping[str, float] | None, upright: bool = F
     own = {label: _of(label, REFERENCES) for label in levels or {}}
     free = cycle([dashes for dashes in DASHES[1:] if dashes not in own.values()])
     for label, value in (levels or {}).items():
-        look = DASHED | {"label": label, "linestyle": own[label] or next(free)}
+        shown = f"{label}, {value:.4g}" if upright else label
+        look = DASHED | {"label": shown, "linestyle": own[label] or next(free)}
         (axes.axvline if upright else axes.axhline)(value, **look)
         note(axes, series=label, **{"x" if upright else "y": [value]})
 
