@@ -8,6 +8,7 @@ import pydoc
 import warnings
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import pairwise
 
 import nbformat
 import numpy as np
@@ -108,6 +109,10 @@ def test_scores_step_by_step_are_those_of_the_whole_table(way):
     places, gradients = [], []
     for step in range(CLAIM.steps):
         places.append(audit.places(step))
+        if way == "drop":  # in each step those of most promise are in the first bands
+            sizes = np.minimum(np.abs(audit.scores) * 1024, 8191).astype(int)
+            bands = [sizes[places[-1] // 10 == band] for band in range(10)]
+            assert all(one.min() >= other.max() for one, other in pairwise(bands))
         gradients.append(step_of(audit, rng))
         audit.observe(step, gradients[-1])
     if way == "stay":
@@ -243,18 +248,30 @@ def test_a_look_by_hand():
     pull = m * error / variance
     assert gradient.z == pytest.approx(pull.sum() / np.sqrt((pull**2).sum()))
     assert gradient.share == pytest.approx((m * y / variance).sum() / (0.3 * m**2 / variance).sum())
+    assert gradient.error == pytest.approx((gradient.share - 1) / gradient.z)
     assert noise.share**2 == pytest.approx((error**2 - 0.21 * m).mean() / 0.7**2)
     moments = [stats.binom(k, 0.3).stats("k") * stats.binom(k, 0.3).var() ** 2 for k in (1, 2)]
     of_squares = np.array([0, *moments])[m] + 2 * variance**2
     shape = variance.sum() ** 2 / of_squares.sum()
     p = stats.gamma(shape, scale=variance.sum() / shape).cdf((error**2).sum())
     assert stats.norm.cdf(noise.z) == pytest.approx(p, abs=2e-3)
+    of_mean = np.sqrt(of_squares.sum()) / m.size  # and a square is off by twice its root's error
+    assert noise.error == pytest.approx(of_mean / 0.7**2 / 2)
     look.add(y[0], m[0])
     steps, scaled = look.checks()[2], error / np.sqrt(variance)
     products = scaled[0] * scaled[1]
     assert steps.share == pytest.approx(products.mean())
+    assert steps.error == pytest.approx(steps.share / steps.z)
     twice = np.sqrt(2)  # each product of a pair is there two times
     assert steps.z == pytest.approx(twice * products.sum() / np.sqrt((products**2).sum()))
+
+
+@pytest.mark.parametrize("coin", [0, 1])
+def test_a_look_at_gradients_needs_only_an_included_canary(coin):
+    """However large the noise is."""
+    look = Look(DpSgd(100, 100, 1, 0.3, sigma=50.0))
+    look.add(np.random.default_rng(1).normal(scale=50.0, size=100), np.full(100, coin))
+    assert [check.name for check in look.checks()] == ["gradient", "noise"][1 - coin :]
 
 
 def test_canaries_that_are_sampled_here():
@@ -307,6 +324,9 @@ def test_too_little_noise_is_seen_and_refuted():
         audit = trained(claim, 350, 1, noise=0.1)
     assert audit.noise_seen == 0.1
     assert audit.counts().v >= 345
+    for share in (0.75, 0.5, 0.35, 0.25, 0.15, 0.05, 0.02, 0.01, 2, 5, 20, 100):
+        with pytest.warns(UserWarning, match=f"look like those with {share} of the stated noise"):
+            assert trained(claim, 350, 1, noise=share).noise_seen == share
     with pytest.warns(UserWarning, match="or clip and batch are not those of the training"):
         Canaries(claim, 9, seed=1).observe(0, np.random.default_rng(1).normal(size=400) * 400)
 
@@ -319,8 +339,11 @@ def test_units_and_scores_before_the_last_step(tmp_path):
         one.observe(step, gradient)
         other.observe(step, gradient * 0.5 / 64, clip=0.5, batch=64)
     np.testing.assert_allclose(one.scores, other.scores)
-    with pytest.warns(UserWarning, match=f"only 3 of {CLAIM.steps} planned steps were observed"):
+    with pytest.warns(
+        UserWarning, match=f"only 3 of {CLAIM.steps} planned steps were observed"
+    ) as said:
         one.write_scores(tmp_path / "scores.csv")
+    assert said[0].filename == __file__  # it points at the line that asked
 
 
 @pytest.mark.filterwarnings("ignore")  # there is no noise at all
@@ -407,8 +430,12 @@ def in_the_sum(mode, *, bug=None, physical=None, batches=8, steps=SMALL.steps, s
         how |= {"criterion": loss, "grad_sample_mode": "ghost"}
     elif mode == "per_layer":
         how |= {"max_grad_norm": [0.5] * 4, "clipping": "per_layer"}
+    elif mode == "summed":
+        how |= {"loss_reduction": "sum"}
     private = PrivacyEngine().make_private(**how)
     (model, optimizer, *rest), loader = private[:-1], private[-1]
+    if mode == "summed":  # and no accountant is told of the steps
+        optimizer.attach_step_hook(None)
     loss = rest[0] if rest else loss
     plan = planned(SMALL, 40, way="sum")
     audit = OpacusAudit(plan, optimizer=optimizer, seed=seed)  # this line, and one at the end
@@ -435,7 +462,7 @@ def test_canaries_in_the_sum_of_any_clipping():
     """Honest trainings look so, whatever clips; bugs of the noise are seen."""
     import torch
 
-    for mode in ("hooks", "ghost", "per_layer"):
+    for mode in ("hooks", "ghost", "per_layer", "summed"):
         for physical in (None, 11):
             audit = in_the_sum(mode, physical=physical)
             assert (audit.seen.reasons, audit.seen.steps) == ((), SMALL.steps)
@@ -533,8 +560,9 @@ def test_the_gradients_of_canaries_and_of_data(tmp_path):
     from oralib.canaries.opacus import OpacusAudit
 
     data = [(torch.ones(3), 0)]
-    whole = OpacusAudit(planned(SMALL, 40), nn.Linear(3, 2), data, seed=1)
+    whole = OpacusAudit(planned(SMALL, 40), nn.Linear(3, 2), data, seed=2)
     inner, audit = whole.model, whole.canaries
+    assert audit.included[:2].tolist() == [True, False]
     assert whole.growth == len(whole.data) == SMALL.n + 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -557,8 +585,9 @@ def test_the_gradients_of_canaries_and_of_data(tmp_path):
         whole.attach(model, plain, [])
     with pytest.raises(TypeError, match="optimizer must be one that make_private returns"):
         OpacusAudit(planned(SMALL, 40, way="sum"), optimizer=plain, seed=1)
-    with pytest.raises(ValueError, match="give optimizer=, and neither model nor data"):
-        OpacusAudit(planned(SMALL, 40, way="sum"), nn.Linear(3, 2), data, seed=1)
+    for given in ((), (nn.Linear(3, 2), data)):
+        with pytest.raises(ValueError, match="give optimizer=, and neither model nor data"):
+            OpacusAudit(planned(SMALL, 40, way="sum"), *given, seed=1)
     with pytest.raises(ValueError, match="give model and data, and no optimizer"):
         OpacusAudit(planned(SMALL, 40), optimizer=plain, seed=1)
     with pytest.raises(ValueError, match="model must contain that of the audit, got Linear"):
@@ -590,6 +619,7 @@ def test_what_attach_expects_of_noise_and_batches():
         engine = PrivacyEngine()
         private = engine.make_private(module=audit.model, optimizer=optimizer, **how, **options)
         audit.attach(*private)
+        assert audit.model.push == 3 * how["max_grad_norm"]
         if twice:
             audit.attach(*private)
         return audit.canaries.seen.sigma

@@ -225,10 +225,18 @@ TRAININGS = [
     (lambda: CANARIES.gradient(0, [True]), "sampled must be a boolean vector of length n=4"),
     (lambda: CANARIES.observe(1, [0.0, 0.0]), "step must be 0, the next one, got step=1"),
     (lambda: CANARIES.observe(0, [0.0]), r"gradient must have a number for each of 2 .* \(1,\)"),
-    (lambda: CANARIES.observe(0, [np.nan, 0.0]), "gradient must lie in .* got gradient=nan at ind"),
-    (lambda: CANARIES.observe(0, [0.0, 0.0], batch=0), "batch must lie in"),
+    (
+        lambda: CANARIES.observe(0, [np.nan, 0.0]),
+        r"gradient must lie in \[-1e\+12, 1e\+12\], got gradient=nan at ind",
+    ),
+    (lambda: CANARIES.observe(0, [0.0, 0.0], batch=0), r"batch must lie in \[1e-12, 1e\+12\], got"),
+    (lambda: CANARIES.observe(0, [0.0, 0.0], clip=0), r"clip must lie in \[1e-12, 1e\+12\], got"),
     (lambda: CANARIES.write_scores("nowhere.csv"), "there are no scores yet"),
     (lambda: mislabelled([1, 1], 1, seed=1), "labels must be a vector with two kinds of labels"),
+    (
+        lambda: mislabelled([0, 1], 1, seed=1).write_scores("nowhere.csv", [np.inf]),
+        r"losses must lie in \[-1e\+300, 1e\+300\], got losses=inf",
+    ),
 ]
 
 
