@@ -30,7 +30,7 @@ def valid_bound(feedback: Feedback, r_fixed: bool, delta: float) -> str:
     except ValueError as refusal:
         if not str(refusal).startswith("no bound is valid"):
             raise
-        return "no valid bound exists"
+        return "no valid bound above 0"
 
 
 def table() -> pd.DataFrame:

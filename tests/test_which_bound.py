@@ -21,7 +21,7 @@ def test_every_audit_is_in_exactly_one_row_with_the_bound_of_the_library():
             and which_bound.NUMBER[r_fixed] in row[1].split(" or ")
         ]
         counts = oralib.Counts(75, 100, n=1000, r_fixed=r_fixed, feedback=feedback)
-        if row[place] == "no valid bound exists":
+        if row[place] == "no valid bound above 0":
             with pytest.raises(ValueError, match="no bound is valid"):
                 oralib.valid_rule(counts, delta)
         else:

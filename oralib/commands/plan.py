@@ -44,7 +44,7 @@ def add(commands: Commands) -> None:
     aim += "claim if the noise is much smaller than stated (the plan says how much)"
     option("--aim", choices=AIMS, help=aim)
     way = "how canaries come into the training: sum (the default), into the clipped sum of "
-    way += "gradients just before the noise, in milliseconds a step; examples, among your data, "
+    way += "gradients just before the noise (milliseconds per step); examples, among your data, "
     way += "which costs as much as other examples but tests sampling and clipping, too"
     option("--way", choices=WAYS, help=way)
     last = "for a training run that shows only its last model, by a claim and a number of canaries"

@@ -59,8 +59,8 @@ class Saved:
 
     def _audit(self, scores: ArrayLike, included: ArrayLike, **fixed: Any) -> ScoreAudit:
         audit = audit_scores(scores, included, **fixed)
-        note = f"claim, side and number of guesses were fixed in a plan, digest {self.digest}; "
-        note += "whoever knew the digest before the training knows that they were not changed"
+        note = "the claim, which scores to guess and the number of guesses were fixed in a plan, "
+        note += f"digest {self.digest}; whoever knew it before the training knows that they stayed"
         return replace(audit, notes=(note, *audit.notes))
 
 

@@ -110,7 +110,7 @@ class AuditPlan(Saved):
             found = f"simulated audits by this plan, {bugs[0].trials} for each bug{when}, refute"
             often = sorted(bugs, key=lambda bug: -bug.refuted)
             shares = ", ".join(f"{bug.refuted:.0%} with {bug.bug}" for bug in often)
-            notes.append(f"{found} the claim so often: {shares}")
+            notes.append(f"{found} the claim this often: {shares}")
         return replace(audit, notes=(audit.notes[0], *notes, *audit.notes[1:]))
 
     def _compared(self, v: int, seen: Seen) -> Seen:
@@ -166,8 +166,8 @@ _WORDS = (
     "coordinate, and 0 elsewhere."
 )
 _WAYS_IN = {
-    "sum": "the clipped sum of gradients, just before the training's own noise, in milliseconds a "
-    "step. Bugs in sampling and clipping are not seen; --way examples sees them",
+    "sum": "the clipped sum of gradients, just before the training's own noise; this costs some "
+    "milliseconds per step. Bugs in sampling and clipping are not seen; --way examples sees them",
     "examples": "{:,} examples among yours, so that sampling and clipping are tested, too. The "
     "training takes {}; SGD needs a learning rate as much larger, since canaries dilute the mean "
     "gradient",

@@ -56,5 +56,5 @@ def price_table(plans: dict[float, AuditPlan]) -> str:
         rows.append(row)
     return f"""{table([13, 9, 7, *(len(name) + 2 for name in bugs)], rows)}
 
-Bounds are predicted for an honest training; a bug has the share of audits that
-refute the claim then, simulated or predicted (? takes too long to simulate)."""
+Bounds are predicted for an honest training run. Under each bug is the share of
+audits that would refute the claim, simulated or predicted (? = too slow)."""

@@ -32,7 +32,7 @@ def rows(audit: "ScoreAudit") -> list[tuple[str, str]]:
         rows.append(("canaries", f"{audit.canaries:,}, of which {audit.included:,} were included"))
     rows.append(("guesses", _guesses(audit)))
     if audit.r:  # 199,999 of 200,000 are not 100%
-        share = f"{10_000 * audit.v // audit.r / 100:g}%"
+        share = f"{min(round(10_000 * audit.v / audit.r), 10_000 - (audit.v < audit.r)) / 100:g}%"
         rows.append(("right", f"{audit.v:,} of {audit.r:,}, or {share}"))
     rows.append(("shown", _shown(audit)))
     if claim is not None:
@@ -70,7 +70,7 @@ def headline(audit: "ScoreAudit") -> tuple[str, str]:
     if audit.seen is not None and audit.status == "unlike":
         why = "; ".join(audit.seen.reasons)
         next_step = "Find out why before you rely on the claim"
-        return "this training looks unlike the stated one", f"{why}. {next_step}"
+        return "this training run looks unlike the stated one", f"{why}. {next_step}"
     return _judged(audit)
 
 
@@ -205,7 +205,7 @@ def unseen(way: Way) -> str:
         "sum": "the canaries were added to the clipped sum, just before the noise",
         "examples": "the canaries were examples among the others",
     }[way]
-    rest = f", and nothing of its {' and '.join(blind)}" if blind else ""
+    rest = f", but not its {' and '.join(blind)}" if blind else ""
     shuffled = "" if blind else "; so may batches that are shuffled instead of sampled"
     return (
         f"{where}, on weights of their own. They test the training's {', '.join(sees[:-1])} and "
@@ -214,7 +214,7 @@ def unseen(way: Way) -> str:
     )
 
 
-_ALARMS = "Such checks accuse an honest training in at most 1% of audits"
+_ALARMS = "Such checks accuse an honest training run in at most 1% of audits"
 
 
 def _looks(seen: Seen) -> str:
