@@ -237,7 +237,7 @@ def estimates_and_bounds_stay_below(privacy_level: float = 1.0, guesses: int = 1
 
 @statement("prop:validity-implies-asymptotic-validity", "Proposition A.14", "counterexample")
 @correction(
-    "If the number of guesses tends to infinity; one guess of LRR_1 is right with probability "
+    "If the number of guesses tends to infinity; one guess on LRR_1 is right with probability "
     "p(1) for every n, and its estimate is then infinite.",
     guesses=None,
 )

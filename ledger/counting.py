@@ -121,7 +121,7 @@ def symmetric_algorithms(
 @statement("lemma:privacy-loss-of-count", "Lemma D.4")
 @each(equal)
 def loss_of_count(two: float = 2.0, rate: float = 1.0) -> Cases:
-    """The size of the loss of Count is at least a where the output is at least n (e^a − 1)/(2 (e^a
+    """The absolute loss of Count is at least a where the output is at least n (e^a − 1)/(2 (e^a
     + 1)) away from its mean.
     """
     for n, a in product((1, 4, 12, 51, 200, 1001), (0.05, 0.2, 0.4, 1.0, 2.5)):
@@ -258,8 +258,8 @@ def constant_sets(reason: str = "local", block: Function = Count, limit: float =
 @each(equal)
 def equal_pairs(equal_allowed: float = 1.0, different: float = 0.875) -> Cases:
     """Pairs of two equal elements change the picture: if each set of Count-in-Sets has one pair of
-    two different elements, their coins are revealed, E*_2 = 1 at n = 4, s = 2, compared with 7/8
-    if all pairs have different elements.
+    two different elements, their coins are revealed, and E*_2 = 1 at n = 4, s = 2, compared with
+    7/8 if all pairs have different elements.
     """
     for s, sets in ((2, 2), (3, 2), (2, 3)):
         counts = SampledChannel.of(channel(CountInSets(s), s * sets))

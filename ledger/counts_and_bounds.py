@@ -135,7 +135,7 @@ def bound_rarely_exceeds(
     failure_probability: float = 1.0, bound: Function = epsilon_lower_bound
 ) -> Cases:
     """A valid auditor's bound exceeds the privacy level with probability at most β; the bound ε'
-    does so for randomized response, the estimate does not.
+    meets this for randomized response, the estimate does not.
     """
     for epsilon, n in product((0.0, 0.5, 1.0, 2.0), (1, 7, 20, 60)):
         v = np.arange(n + 1)
