@@ -146,8 +146,8 @@ PLAYS = re.compile(r"\btrials\b|\*\*game\b|experiments\.|one_run\(|range\(200\)|
 @pytest.mark.parametrize(
     ("name", "least"),
     [
-        *(("02-preliminaries", 15), ("03-problem-setting", 8), ("04-the-gaps", 10)),
-        *(("05-efficacy", 15), ("B-gaps-in-detail", 10), ("C-efficacy-in-detail", 13)),
+        *(("02-preliminaries", 12), ("03-problem-setting", 8), ("04-the-gaps", 10)),
+        *(("05-efficacy", 12), ("B-gaps-in-detail", 10), ("C-efficacy-in-detail", 13)),
     ],
 )
 def test_exact_chapters_show_the_same(monkeypatch, name, least):

@@ -18,16 +18,16 @@ EXAMPLE = {"honest": 57.4, "without noise": 73.2, "without privacy": 99.5}
 
 #: What a plan says.
 _ROWS = {
-    "claim": "({plan.epsilon:g}, {delta})-DP, by the last model, {sure}",
+    "claim": "({plan.epsilon:g}, {delta})-DP, tested on the last model, {sure}",
     "canaries": "{plan.canaries:,} examples, by oralib.canaries.mislabelled(labels, "
     "{plan.canaries}, seed=...)",
-    "guess": "the {high:,} least losses as included, {low:,} largest as left out",
+    "guess": "the {high:,} with the smallest losses as included, the {low:,} largest as left out",
     "at best": "{plan.best:.2f} if all are right; {plan.most:.2f} with {plan.canaries:,} guesses",
     "refute": "{refute}",
     "expect": "at most {plan.right:.1f} right of {plan.guesses:,} on average if the claim is true, "
     "for a bound of {shown:.2f}, and often far fewer",
-    "example": "a network that learned handwritten digits, with a claim of 2: right of 100 among "
-    "501 mislabelled ones, means of 20 runs: {seen}",
+    "example": "a network for handwritten digits, claim 2, 501 mislabelled digits: on average over "
+    "20 runs, so many of 100 guesses are right: {seen}",
 }
 
 

@@ -17,7 +17,7 @@ FORMAT = 2
 
 #: The end of every plan in words.
 AFTERWARDS = """\
-Save the plan (--out plan.json) before the training. After it
+Save the plan (--out plan.json) before the training. After the training, run:
 
 oralib audit scores.csv --plan plan.json --out audit"""
 
@@ -60,7 +60,7 @@ class Saved:
     def _audit(self, scores: ArrayLike, included: ArrayLike, **fixed: Any) -> ScoreAudit:
         audit = audit_scores(scores, included, **fixed)
         note = "the claim, which scores to guess and the number of guesses were fixed in a plan, "
-        note += f"digest {self.digest}; whoever knew it before the training knows that they stayed"
+        note += f"digest {self.digest}; anyone who had it before the training can check that"
         return replace(audit, notes=(note, *audit.notes))
 
 

@@ -166,8 +166,9 @@ _WORDS = (
     "coordinate, and 0 elsewhere."
 )
 _WAYS_IN = {
-    "sum": "the clipped sum of gradients, just before the training's own noise; this costs some "
-    "milliseconds per step. Bugs in sampling and clipping are not seen; --way examples sees them",
+    "sum": "the clipped sum of gradients, just before the training's own noise; this costs a few "
+    "milliseconds per step. Bugs in sampling and clipping stay unseen; to find them, use "
+    "--way examples",
     "examples": "{:,} examples among yours, so that sampling and clipping are tested, too. The "
     "training takes {}; SGD needs a learning rate as much larger, since canaries dilute the mean "
     "gradient",
@@ -209,7 +210,7 @@ def _rows(plan: AuditPlan, examples: int | None) -> list[tuple[str, str]]:
         active, steps = design.dropping.active(dpsgd), dpsgd.steps
         quarters = sorted({0, steps // 4, steps // 2, 3 * steps // 4, steps - 1})
         falls = ", ".join(f"{active[t]:,} in step {t + 1}" for t in quarters)
-        shared = "undecided canaries share coordinates with more others than promising ones"
+        shared = "undecided canaries share coordinates with more others than promising ones do"
         rows += [("drop", f"those with scores nearest to 0; active: {falls}; {shared}")]
     bound = f"a bound of about {forecast.predicted:.2f} (predicted, not simulated)"
     if honest is not None:
@@ -220,7 +221,7 @@ def _rows(plan: AuditPlan, examples: int | None) -> list[tuple[str, str]]:
     if forecast.refuted is not None:
         best = f"; made to refute {claim.epsilon:g} if the noise is {forecast.noise:g} of what is "
         best += f"stated, as {forecast.refuted:.0%} of simulated audits do"
-    scores = "with the scores farthest from 0, sums of log-likelihood ratios"
+    scores = "with scores farthest from 0 (a score is a sum of log-likelihood ratios)"
     valid = "for any run that is (ε, δ)-DP, by the exact p-value: the number of guesses is fixed"
     return [
         *rows,

@@ -48,10 +48,10 @@ class Check:
     def __str__(self) -> str:
         share = f"{self.share:.3g} ± {self.error:.1g}"
         return {
-            "gradient": f"canaries add {share} of what they should",
-            "noise": f"its noise is {share} of the stated",
-            "steps": f"neighbouring steps are correlated by {share}",
-            "guesses": f"right guesses are {share} of those that the plan expects",
+            "gradient": f"canaries add {share} times what they should",
+            "noise": f"its noise is {share} times the stated noise",
+            "steps": f"the correlation of neighbouring steps is {share}",
+            "guesses": f"there are {share} times as many right guesses as the plan expects",
         }[self.name] + f" (z = {self.z:.1f})"
 
 
