@@ -372,7 +372,7 @@ def test_the_canaries_of_a_plan():
     audit = Canaries.from_plan(plan, seed=1)
     assert (audit.dpsgd, audit.guesses) == (plan.design.dpsgd, plan.guesses)
     assert audit.way == plan.design.way == "sum"
-    assert f"the {plan.guesses} with the scores farthest from 0" in str(plan)
+    assert f"the {plan.guesses} with scores farthest from 0" in str(plan)
 
 
 def test_mislabelled_examples(tmp_path):
