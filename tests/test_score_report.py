@@ -184,7 +184,7 @@ def test_scores_farthest_from_0():
     ]
     assert [audit.v for audit in audits] == [1, 2, 2, 3, 4, 4]
     said = " ".join(str(audits[0]).split())
-    assert "farthest from 0: included if positive, else left out" in said
+    assert "farthest from 0 (positive: included, negative: left out)" in said
     # Equal distances, and zeros, are a matter of lots.
     equal = [1, -1, 1, -1, 1, 0.5]
     assert audit_scores(equal, included, delta=0.0, guesses=3, side="farthest").ties_drawn == 3

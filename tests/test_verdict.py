@@ -15,6 +15,7 @@ from oralib.canaries.loop import write_scores
 from oralib.planning import expected_outcomes
 from oralib.planning.search import BUGS
 from oralib.scores.file import read_scores
+from oralib.scores.page import page
 from oralib.scores.seen import Seen
 
 #: Share of the stated noise, size of a canary's gradient, share of the stated sample rate.
@@ -63,6 +64,7 @@ def test_no_training_that_canaries_scored_is_a_usage_error(bug, plan, tmp_path, 
         assert status in ((0,) if bug == "none" else (1, 4)), report
         assert audit.seen.as_stated == (bug == "none")
         assert ("looks unlike the stated one" in report) == (bug != "none")
+        assert ("do not rely on it, though" in report) == (status == 4)
         assert "on weights of their own. They test the training's noise, steps and" in report
 
 
@@ -110,6 +112,20 @@ def test_what_the_canaries_saw_is_in_the_file_and_in_the_report(plan, tmp_path, 
     file.write_text("\n".join(lines))
     with pytest.raises(ValueError, match="comment of the canaries is damaged"):
         read_scores(file)
+
+
+def test_sampling_is_spoken_of_only_where_it_was_seen(plan):
+    """And whoever ran the training vouches for what only they can know."""
+    canaries = scored(plan, 1)
+    vouch = {"sum": "no noise of their own", "examples": "sampled and clipped like the other"}
+    for way, words in vouch.items():
+        seen = replace(canaries.seen, way=way)
+        audit = plan.audit(canaries.scores, canaries.included, seen)
+        said, own = dict(audit.rows()), way == "examples"
+        assert ("sample rate" in said["training"], "shuffled" in said["unseen"]) == (own, own)
+        html = page(audit, None, {})
+        assert words in html.partition("Whoever ran the training")[2].partition("</td>")[0]
+        assert ("Gradients of records" in html) == (not own)
 
 
 @pytest.mark.filterwarnings("ignore:the noisy gradients look like")

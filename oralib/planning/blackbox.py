@@ -27,7 +27,7 @@ _ROWS = {
     "expect": "at most {plan.right:.1f} right of {plan.guesses:,} on average if the claim is true, "
     "for a bound of {shown:.2f}, and often far fewer",
     "example": "a network for handwritten digits, claim 2, 501 mislabelled digits: on average over "
-    "20 runs, so many of 100 guesses are right: {seen}",
+    "20 runs, this many of 100 guesses are right: {seen}",
 }
 
 

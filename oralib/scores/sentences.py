@@ -152,7 +152,7 @@ def _guesses(audit: "ScoreAudit") -> str:
         "both": f": the {(r + 1) // 2:,} with the highest scores as included, "
         f"the {r // 2:,} with the lowest as left out",
         "included": ": those with the highest scores, all as included",
-        "farthest": ": those with scores farthest from 0: included if positive, else left out",
+        "farthest": ": those with scores farthest from 0 (positive: included, negative: left out)",
     }[audit.side]
     who = "output" if audit.counts.feedback == "none" else "guesser"
     why = {
