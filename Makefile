@@ -34,7 +34,7 @@ lab: $(READY) # the chapters in JupyterLab, on this machine only, with a secret 
 test: $(READY) # the tests that need neither a browser nor PyTorch; the chapters beside their outputs
 	$(PYTEST) -m "not slow and not browser and not torch"
 check: $(READY) # what must pass before a change lands: the book is built without PyTorch, as for most
-	$(MAKE) --jobs=1 lint book
+	$(MAKE) --jobs=2 lint book
 	$(MAKE) --jobs=2 pdf torch
 	$(MAKE) --jobs=1 test
 	ORALIB_REQUIRE_BROWSER=1 ORALIB_REQUIRE_TORCH=1 $(PYTEST) -m "slow or browser or torch"

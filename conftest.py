@@ -17,9 +17,14 @@ collect_ignore += ["oralib/canaries/_torch.py", "orabook/trainings/_opacus.py"]
 collect_ignore += ["orabook/trainings/tf_privacy.py"]
 
 
+#: Of the slow tests these take longest. They begin first, so that no worker waits at the end.
+LONGEST = ("test_rendered", "test_any_order", "test_parameters")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark the cells of chapters with real trainings, which nbval collects without any marker."""
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
     trained = {path for path in stored_outputs.BOOK.glob("*.ipynb") if stored_outputs.extras(path)}
     for item in items:
         if item.path in trained:
