@@ -65,6 +65,7 @@ def test_no_training_that_canaries_scored_is_a_usage_error(bug, plan, tmp_path, 
         assert audit.seen.as_stated == (bug == "none")
         assert ("looks unlike the stated one" in report) == (bug != "none")
         assert ("do not rely on it, though" in report) == (status == 4)
+        assert ("too large to refute the claim" in report) == (status != 1)
         assert "on weights of their own. They test the training's noise, steps and" in report
 
 

@@ -41,9 +41,7 @@ def rows(audit: "ScoreAudit") -> list[tuple[str, str]]:
         if not audit.problem and (p := audit.p_value()) is not None:
             often = ": were the claim true, so many right guesses would be at most this likely"
             if p > audit.beta:
-                often = (
-                    f", above β = {audit.beta:g}: such guesses are no evidence against the claim"
-                )
+                often = f", above β = {audit.beta:g}: too large to refute the claim"
             rows.append(("p-value", rounded_up(p) + often))
     rows.append(("power", _power(audit)))
     if audit.seen is not None:
