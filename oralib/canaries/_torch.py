@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from inspect import getclosurevars
-from math import ceil, sqrt
-from typing import Any
+from math import sqrt
+from typing import Any, cast
 
 from oralib._extra import needed
 from oralib._types import Way
+from oralib.canaries._data import CanaryData, batch_size, differ, divisor, gradients_in
 from oralib.canaries.loop import Canaries
 
 with needed("torch", "opacus"):
@@ -15,7 +16,7 @@ with needed("torch", "opacus"):
     from opacus import optimizers
     from opacus.data_loader import DPDataLoader
     from torch import Tensor, nn
-    from torch.utils.data import DataLoader, Dataset
+    from torch.utils.data import DataLoader
 
 #: The software of a training, for its report.
 SOFTWARE = f"Opacus {opacus.__version__}, PyTorch {torch.__version__}"
@@ -54,13 +55,10 @@ def show_gradients(optimizer: Any, canaries: Canaries, weights: list[Tensor]) ->
 
 def _observe(optimizer: Any, canaries: Canaries, weights: list[Tensor]) -> None:
     """Show what the noisy gradients of one or two tensors say together, with the noise of one."""
-    batch = 1.0
-    if optimizer.loss_reduction == "mean":
-        batch = optimizer.expected_batch_size * optimizer.accumulated_iterations
     each = [w.grad.detach().double().flatten() for w in weights if w.grad is not None]
     gradient = (sum(each) / sqrt(len(weights))).cpu().numpy()
     clip = float(optimizer.max_grad_norm)
-    canaries.observe(canaries.step, gradient, clip=clip, batch=batch)
+    canaries.observe(canaries.step, gradient, clip=clip, batch=divisor(optimizer))
 
 
 class InTheSum:
@@ -107,18 +105,18 @@ class InTheSum:
         planned = self.canaries.dpsgd.sample_rate
         if self.rate is not None and self.canaries.step == 0:
             rate = self.rate * self.optimizer.accumulated_iterations
-            if abs(rate / planned - 1) > 0.01:
+            if differ(rate, planned):
                 told = f"its accountant is told {rate:g}: plan with --sample-rate {rate:g}"
                 must = f"the training must sample at the rate of the plan, {planned:g}"
                 raise ValueError(f"{must}, and {told}")
 
 
-def loader_of(data: "CanaryData", sample_rate: float) -> Any:
+def loader_of(data: CanaryData, sample_rate: float) -> Any:
     """Batches of the data at this rate."""
-    batches = round(1 / sample_rate)
-    if abs(batches * sample_rate - 1) > 0.01:  # Opacus would make it 1 over an integer
-        return DPDataLoader(data, sample_rate=sample_rate)
-    return DataLoader(data, batch_size=ceil(len(data) / batches))
+    size = batch_size(len(data), sample_rate)
+    if size is None:  # Opacus would make the rate 1 over an integer
+        return DPDataLoader(cast(Any, data), sample_rate=sample_rate)
+    return DataLoader(cast(Any, data), batch_size=size)
 
 
 class WithCanaries(nn.Module):
@@ -127,7 +125,6 @@ class WithCanaries(nn.Module):
     def __init__(self, model: nn.Module, canaries: Canaries) -> None:
         super().__init__()
         self.model, self.canaries = model, canaries
-        self.included = torch.tensor(canaries.included)
         # In two tensors, each with half of a canary's gradient: together they are clipped to one
         # threshold, but to more by a training that gives each tensor a threshold of its own.
         halves = [nn.Embedding(canaries.dpsgd.used_coordinates, 1) for _ in range(2)]
@@ -145,17 +142,13 @@ class WithCanaries(nn.Module):
         outputs = self.model(inputs)
         if not isinstance(outputs, Tensor):
             raise TypeError(f"model must return a tensor, got {type(outputs).__name__}")
-        number = torch.as_tensor(who, dtype=torch.long, device="cpu")
-        canaries = self.canaries
-        where = torch.from_numpy(canaries.places(canaries.step))[number.clamp(min=0)]
-        included = (number >= 0) & self.included[number.clamp(min=0)]
-        divided = max(len(number), 1) if self.loss_is_mean else 1
-        size = self.push * (included & (where >= 0)) / divided
+        number = torch.as_tensor(who, dtype=torch.long, device="cpu").numpy()
+        where, size = gradients_in(self.canaries, number, self.push, self.loss_is_mean)
+        place = torch.from_numpy(where).to(outputs.device)
         first, second = self.coordinates
-        place = where.clamp(min=0).to(outputs.device)
         at = first(place) + second(place)
-        is_canary = (number >= 0).to(outputs.device)
-        return _Gradients.apply(outputs, at, is_canary, size.to(outputs.device, at.dtype))
+        is_canary = torch.from_numpy(number >= 0).to(outputs.device)
+        return _Gradients.apply(outputs, at, is_canary, torch.from_numpy(size).to(at))
 
 
 class _Gradients(torch.autograd.Function):
@@ -171,22 +164,3 @@ class _Gradients(torch.autograd.Function):
         is_canary, size = ctx.saved_tensors
         own = gradient.masked_fill(is_canary.view(-1, *[1] * (gradient.dim() - 1)), 0.0)
         return own, size[:, None], None, None
-
-
-class CanaryData(Dataset[Any]):
-    """Examples, and after them n canaries, as ``OpacusAudit`` says."""
-
-    def __init__(self, data: Any, n: int) -> None:
-        self.data, self.n, self.filler = data, n, _entries(data[0])
-
-    def __len__(self) -> int:
-        return len(self.data) + self.n
-
-    def __getitem__(self, index: int) -> tuple[Any, ...]:
-        if index >= len(self.data):
-            return (*self.filler, index - len(self.data))
-        return (*_entries(self.data[index]), -1)
-
-
-def _entries(example: Any) -> tuple[Any, ...]:
-    return tuple(example) if isinstance(example, tuple | list) else (example,)

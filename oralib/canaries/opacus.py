@@ -47,6 +47,7 @@ from typing import Any
 from warnings import warn
 
 from oralib.accounting import SIGMA_RANGE, certified_epsilon
+from oralib.canaries._data import CanaryData, differ
 from oralib.canaries.loop import Canaries
 from oralib.planning import AuditPlan
 
@@ -121,7 +122,7 @@ class OpacusAudit:
             why = f"{what}, and attach() takes the optimizer"
             raise ValueError(f"give model and data, and no optimizer: {why}")
         self.model = _torch.WithCanaries(model, self.canaries)
-        self.data = _torch.CanaryData(data, self.plan.design.dpsgd.n)
+        self.data = CanaryData(data, self.plan.design.dpsgd.n)
         self.loader = _torch.loader_of(self.data, self.plan.design.dpsgd.sample_rate)
 
     def _check_plan(self, resume: Any) -> None:
@@ -155,7 +156,7 @@ class OpacusAudit:
         sigma = _torch.checked_optimizer(optimizer, "examples")
         stated = self.plan.design.dpsgd.sample_rate
         rate = getattr(loader, "sample_rate", 1 / len(loader))
-        if abs(rate / stated - 1) > 0.01:
+        if differ(rate, stated):
             odd = "poisson_sampling=False if that rate is not 1 over an integer"
             give = f"got {rate:g}: give make_private the loader of the audit, and {odd}"
             raise ValueError(f"loader must sample at the rate of the plan, {stated:g}, {give}")
@@ -172,7 +173,7 @@ class OpacusAudit:
     def _expect(self, sigma: float) -> None:
         """Let the canaries expect the noise that the optimizer states, if it fits the claim."""
         claim, planned = self.plan.claim, self.plan.design.dpsgd.sigma
-        if abs(sigma / planned - 1) <= 0.01:
+        if not differ(sigma, planned):
             return
         stated = replace(self.plan.design.dpsgd, sigma=max(sigma, SIGMA_RANGE[0]))
         run = claim.delta, stated.steps, stated.sample_rate
