@@ -56,7 +56,7 @@ def taken_guesses(
     trials: int = 200,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Figures 1 and 5: DP-SGD against the fraction k/n of taken guesses, column ``x``.
+    """Figures 1 and 5: DP-SGD against the fraction k/n of elements guessed, column ``x``.
 
     Examples
     --------

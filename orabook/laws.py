@@ -1,4 +1,4 @@
-"""Exact laws of the counts (V, R) of audits too large for a table, where structure gives them.
+"""Exact laws of the counts (V, R) of audits that are too large for a table.
 
 Their mean bounds are the exact curves around which the simulated points of the experiments scatter.
 """
@@ -86,7 +86,7 @@ def local_laplace_law(epsilon: float, n: int) -> Law:
 
 
 def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
-    """Count-in-Sets with threshold τ = ∞, where every taken guess is right (Appendix E.3).
+    """Count-in-Sets with threshold τ = ∞, where every guess is right (Appendix E.3).
 
     Without feedback a set is guessed whole if all its elements agree. With feedback, one-way or
     full, the elements of a set are guessed that come after the last one that differs from its

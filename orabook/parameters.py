@@ -43,7 +43,7 @@ PARAMETERS: Mapping[str, Callable[[str, Any], Any]] = {
     "delta": _real(1e-12, 0.5),  # δ of (ε, δ)-differential privacy
     "epsilon": _real(0.1, 30),  # privacy level ε, in nats
     "epsilons": _reals(0.1, 30),  # several privacy levels ε, in nats
-    "fractions": _reals(1e-6, 1),  # fractions k/n of taken guesses
+    "fractions": _reals(1e-6, 1),  # fractions k/n of elements guessed
     "k": _integer(1, 10**6),  # number of guesses
     "n": _integer(1, 10**7),  # number of elements
     "p": _real(0.001, 0.999),  # how often All-or-Nothing releases its input

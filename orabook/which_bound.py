@@ -19,7 +19,7 @@ NAMES = {
     "balanced": "balanced bound",
 }
 TOLD = dict(zip(FEEDBACKS, ("nothing", "one-way", "list", "full", "all other coins"), strict=True))
-NUMBER = {True: "fixed in advance", False: "determined by the output"}
+NUMBER = {True: "fixed in advance", False: "not fixed in advance"}
 
 
 def valid_bound(feedback: Feedback, r_fixed: bool, delta: float) -> str:
@@ -48,6 +48,9 @@ def table() -> pd.DataFrame:
         *most, last = words
         said = f"{', '.join(most)} or {last}" if most else last
         rows.setdefault((said, *bounds), []).append(NUMBER[r_fixed])
-    lines = [(said, " or ".join(numbers), *bounds) for (said, *bounds), numbers in rows.items()]
+    lines = [
+        (said, numbers[0] + " or not" * (len(numbers) - 1), *bounds)
+        for (said, *bounds), numbers in rows.items()
+    ]
     heads = ["the guesser was told", "number of guesses", "for δ = 0", "for δ > 0"]
     return pd.DataFrame(lines, columns=heads)

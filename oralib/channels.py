@@ -1,4 +1,4 @@
-"""The exact side: a mechanism on few elements is a table P[output | s], from which all follows."""
+"""Exact tables: on few elements a mechanism is P[output | s], and all else follows from that."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,7 +127,7 @@ class Channel:
         return float(snap(self.probability @ self.guess_accuracy.mean(axis=1)))
 
     def optimal_efficacy(self, k: int | None = None) -> float:
-        """The best E[V/R] of any guesser that takes at least k guesses, by default all n.
+        """The best E[V/R] of any guesser that makes at least k guesses, by default all n.
 
         It averages the k best accuracies of each output (the paper's AE-AC-DDP with k guesses).
         """

@@ -122,7 +122,7 @@ def adaptive(
         ``"full"`` reveals every sign, as the paper's AORA does. Then the number of guesses may
         depend on earlier successes, and ε'(v, r) is not a bound.
     guesses : int or None
-        A number of guesses fixed in advance. Guessing ends there, and guesses that were not taken
+        A number of guesses fixed in advance. Guessing ends there, and guesses that were not made
         count as wrong, which makes the bounds valid again: with full feedback as on a ``"list"``.
 
     Examples

@@ -18,7 +18,7 @@ from oralib._types import Array
 class Guesser(Protocol):
     """Anything that turns losses, shape (..., n), into guesses of that shape: 1, -1 or 0 (none).
 
-    A guesser that always takes the same number of guesses has a method ``fixed_number(n)`` that
+    A guesser that always makes the same number of guesses has a method ``fixed_number(n)`` that
     returns it. Without this method, or if it returns None, the output is taken to decide.
 
     >>> class Bold:
@@ -45,7 +45,7 @@ def fixed_number(guesser: Guesser, n: int) -> int | None:
 
 @dataclass(frozen=True)
 class ThresholdGuesser:
-    """Guess every element whose loss is at least tau in size, and abstain on the others.
+    """Guess every element whose loss is at least tau in absolute value, and no others.
 
     ``tau=0`` guesses all elements, ``tau=inf`` only those that the output gives away. The guess is
     minus the sign of the loss, and 1 if it is 0.
@@ -70,7 +70,7 @@ class ThresholdGuesser:
 
 @dataclass(frozen=True)
 class TopGuesser:
-    """Guess exactly the k elements whose losses are largest in size; among equals, the first ones.
+    """Guess exactly the k elements with the largest absolute losses; among equals, the first.
 
     Among all guessers with k guesses this one has the largest mean accuracy (Theorem 5.2).
 

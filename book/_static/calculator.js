@@ -508,7 +508,7 @@
     {
       name: "number",
       legend: "The number of guesses r was",
-      options: { fixed: "fixed in advance", output: "determined by the output" },
+      options: { fixed: "fixed in advance", output: "not fixed in advance" },
     },
     {
       name: "feedback",

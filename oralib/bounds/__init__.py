@@ -1,4 +1,4 @@
-"""From counts to ε: v right of r taken guesses give a lower bound on the privacy level."""
+"""From counts to ε: v right guesses out of r give a lower bound on the privacy level."""
 
 from oralib.bounds.anytime import adaptive_failure_probability, epsilon_lower_bound_anytime
 from oralib.bounds.approximate import (

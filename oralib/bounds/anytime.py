@@ -36,7 +36,7 @@ _TIE = 1e-12
 def adaptive_failure_probability(
     epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: str | Bound = "pure"
 ) -> Any:
-    """W_n(ε, β): at worst, how often a bound can exceed ε if guessing may stop at a success.
+    """W_n(ε, β): how often, in the worst case, a bound exceeds ε if guessing may stop at will.
 
     It is the probability that a walk with n independent steps, each a success with probability
     p(ε), ever meets counts (v, r) whose bound exceeds ε. ε-randomized response attains it.

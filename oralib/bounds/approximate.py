@@ -1,4 +1,4 @@
-"""From counts to ε: v right of r taken guesses give a lower bound on the privacy level.
+"""From counts to ε: v right guesses out of r give a lower bound on the privacy level.
 
 Arguments are always (v, r), as scalars or as arrays that broadcast together. For δ > 0 there are
 four rules: three methods of :func:`p_value`, for r fixed in advance, and
@@ -61,7 +61,7 @@ def p_value(
     n: ArrayLike | None = None,
     method: str = "steinke",
 ) -> Any:
-    """At most how likely v or more of r guesses are right if the mechanism is (ε, δ)-DP.
+    """An upper limit on P[v or more of r guesses are right] if the mechanism is (ε, δ)-DP.
 
     For δ = 0 this is f = P[W >= v], W ~ Bin(r, p(ε)), valid without feedback or with one-way
     feedback. For δ > 0 the number of guesses r must be fixed in advance, missing ones count as
@@ -77,13 +77,13 @@ def p_value(
     Parameters
     ----------
     v, r : int or array
-        How many guesses were right, and how many were taken, 0 <= v <= r.
+        How many guesses were right, and how many were made, 0 <= v <= r.
     epsilon : float or array
         The hypothetical privacy level, >= 0.
     delta : float or array
         The δ of (ε, δ)-DP, in [0, 1].
     n : int or array, optional
-        The number of elements, taken and abstained, at least r; needed if δ > 0.
+        The number of elements, guessed or not, at least r; needed if δ > 0.
     method : str
         ``"steinke"``, ``"exact"`` or ``"any order"``; the same for δ = 0.
 
@@ -113,7 +113,7 @@ def epsilon_lower_bound(
     n: ArrayLike | None = None,
     method: str = "steinke",
 ) -> Any:
-    """The paper's ε'_β(v, r), without or with one-way feedback; for δ > 0 r must be fixed before.
+    """The paper's ε'_β(v, r), for at most one-way feedback; for δ > 0 r must be fixed in advance.
 
     It is the largest ε whose :func:`p_value` is at most β, also after rounding, or 0 if none is.
     With probability 1 - β such an audit returns no more than the true privacy level. For δ > 0,

@@ -1,8 +1,9 @@
 """A bound for coins that balance: exactly half of the elements were included.
 
-Such coins depend on each other, and the other bounds are false for them. Here the right guesses are
-flipped one after the other, "included" and "left out" in proportion to how many guesses say so, and
-each flip changes the size of the set by one. *Which bound may I use?* has the theorem.
+Such coins depend on each other, so the other bounds do not hold. Here the coins of right guesses
+are flipped one after the other, those guessed "included" and those guessed "left out" in proportion
+to their numbers, and each flip changes the size of the included set by one. The theorem is in the
+chapter *Which bound may I use?*.
 """
 
 from functools import lru_cache
@@ -23,7 +24,7 @@ LARGEST = 100.0
 
 
 def balanced_p_value(v: int, r: int, n: int, epsilon: float, delta: float, *, r_in: int) -> float:
-    """At most how likely v or more of r guesses are right, r_in of them "included".
+    """An upper limit on P[v or more of r guesses are right], where r_in say "included".
 
     It holds for (ε, δ)-DP for adding or removing one element, if exactly half of n are included,
     both kinds of guesses are fixed in number before the audit, and there is no feedback.

@@ -1,10 +1,10 @@
-"""How often right guesses meet a line, if the guesser is told each coin and chooses as it goes.
+"""How often the number of right guesses meets a line, if the guesser is told each coin.
 
 For δ = 0 each guess, whatever came before it, is right with probability at most q = p(ε), and the
-number of right guesses is at most a random walk. For δ > 0 it can meet a line with probability at
-most f + c n δ: f belongs to the walk, and c is found backwards, from what a guess can gain at each
-place. Both the p-value for any order and the bound for audits that stop when they like are of this
-kind. The chapter *Making adaptive auditing valid* has the proof.
+number of right guesses is at most a random walk. For δ > 0 it meets a line with probability at
+most f + c n δ: f is the probability that the walk meets the line, and c is found backwards, from
+what a leak can gain at each guess. The p-value for any order and the bound for audits that may stop
+at will both come from this. The chapter *Making adaptive auditing valid* has the proof.
 """
 
 from math import ceil, floor, sqrt

@@ -60,7 +60,7 @@ _NO_LINES = np.empty((0, 2))
 
 
 def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike) -> Any:
-    """The ε at which μ-GDP, as a Gaussian mechanism with noise 1 / μ has it, is (ε, δ)-DP.
+    """The least ε for which a Gaussian mechanism with noise 1 / μ, which is μ-GDP, is (ε, δ)-DP.
 
     It solves δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), lowered by a factor of 1 - 10^-11 so that it is
     never too large. It is inf at δ = 0, unless μ is 0. Here μ is at most 10^6.

@@ -1,11 +1,11 @@
 """Counts of independent scores: an ε that holds if no element depends on the others.
 
 All elements behave alike and independently, with the trade-off curve of μ-GDP, and the r most
-confident guesses are taken. Let C be the probability of a confidence above the highest one that is
-not taken, Beta(r + 1, n - r), or 1 if all are taken. Given C, a guess is right with a probability
-of at most q(C) = a / C, where a = P[N > t - μ/2], b = P[N > t + μ/2] and a + b = C. So the p-value
-of v right guesses is E[P[Bin(r, q(C)) >= v]], and the bound is the ε at δ of the largest μ whose
-p-value is at most β. The chapter *What an assumption buys* has the proof.
+confident guesses are made. Let C be the probability of a confidence above the highest one that is
+not guessed: it is Beta(r + 1, n - r), or 1 if all are guessed. Given C, a guess is right with
+probability at most q(C) = a / C, where a = P[N > t - μ/2], b = P[N > t + μ/2] and a + b = C. So the
+p-value of v right guesses is E[P[Bin(r, q(C)) >= v]], and the bound is the ε at δ of the largest μ
+whose p-value is at most β. The chapter *What an assumption buys* has the proof.
 
 The mean over C is computed by the trapezoidal rule, over z, with C at its quantile Φ(z).
 
@@ -41,7 +41,7 @@ def epsilon_lower_bound_independent(
     """A lower bound on ε at δ for scores that are independent, with Gaussian trade-off curves.
 
     With probability 1 - β it does not exceed the ε at δ of Gaussian noise on each element by
-    itself, if the r most confident of n guesses were taken, r fixed in advance. Where elements
+    itself, if the r most confident of n guesses were made, r fixed in advance. Where elements
     share anything it is *not* guaranteed, even if the mechanism as a whole is exactly μ-GDP; for
     that case use :func:`oralib.epsilon_lower_bound_fdp`, which has the same parameters. At δ = 0 it
     is 0 or inf, and for β below 10^-15 always 0.

@@ -20,7 +20,7 @@ def p(epsilon: ArrayLike) -> Any:
 
 
 def p_inv(accuracy: ArrayLike) -> Any:
-    """The inverse of :func:`p`, ln(a / (1 - a)): the ε at which this is the accuracy.
+    """The inverse of :func:`p`, ln(a / (1 - a)): the ε for which p(ε) = a.
 
     >>> round(p_inv(0.75), 6)
     1.098612

@@ -4,10 +4,10 @@
 feedback             number of guesses   ε-DP (δ = 0)                 (ε, δ)-DP
 ===================  ==================  ===========================  =============================
 none, one-way, list  fixed in advance    ε'(v, r)                     the exact p-value of (v, r)
-none, one-way        set by the output   ε'(v, r)                     the p-value for any r
+none, one-way        not fixed           ε'(v, r)                     the p-value for any r
 full                 fixed in advance    ε'(v, r)                     the p-value for any order
-full, list           set by the output   the anytime bound of (v, r)  the same with a certificate
-all others           any                 none: it is not valid        none: it is not valid
+full, list           not fixed           the anytime bound of (v, r)  the same with a certificate
+all others           any                 no valid bound above 0       no valid bound above 0
 ===================  ==================  ===========================  =============================
 
 All of these are for independent fair coins. If exactly half of the elements were included, there is
@@ -43,18 +43,18 @@ class Counts:
     Attributes
     ----------
     v, r : int or array
-        How many guesses were right, and how many were taken; arrays have one entry per trial.
+        How many guesses were right, and how many were made; arrays have one entry per trial.
     n : int
         The number of elements, guessed or not, or of rounds of a classic audit.
     game : str
         What was played.
     r_fixed : bool
-        Whether the number of guesses was fixed before the audit: no more are taken, and missing
+        Whether the number of guesses was fixed before the audit: no more are made, and missing
         ones count as wrong. It is not fixed just because it happens to be the same in all trials.
     feedback : str
         What the guesser was told as it went: ``"none"``, ``"one-way"`` (the signs of elements that
         it abstained on), ``"full"`` (also of those it guessed), ``"list"`` (the same, with their
-        order settled before the first guess) or ``"all others"`` (all signs but that of the guess).
+        order fixed before the first guess) or ``"all others"`` (all signs but that of the guess).
     coins : str
         How the elements were chosen: ``"independent"`` fair coins, as in all games here, or
         ``"balanced"``, exactly half of them included, which makes coins depend on each other.
@@ -111,7 +111,7 @@ class Counts:
 
     @property
     def accuracy(self) -> Any:
-        """v / r for each trial; nan where no guess was taken."""
+        """v / r for each trial; nan where no guess was made."""
         with np.errstate(invalid="ignore"):
             return np.divide(self.v, self.r)
 
@@ -159,7 +159,7 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> Rule:
 def valid_lower_bound(
     counts: Counts, *, beta: float = 0.05, delta: float = 0.0, expected: int | None = None
 ) -> Any:
-    """For each trial, a lower bound on ε that is valid for the way the audit was set up.
+    """For each trial, a lower bound on ε that is valid for an audit set up in this way.
 
     With probability 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where the library has
     no such bound, it raises a ValueError that says so. For scalar counts it is a float.

@@ -27,10 +27,12 @@ FEWEST = 100
 
 
 class Look:
-    """What the noisy gradients of a training show, given the coins; here with too little noise.
+    """What the noisy gradients of a training run show, given the coins.
 
     Examples
     --------
+    The noise multiplier is stated as 2, but is 1.8:
+
     >>> rng, look = np.random.default_rng(1), Look(DpSgd(n=500, d=500, steps=20, sigma=2.0))
     >>> included = rng.integers(0, 2, 500)
     >>> for step in range(20):

@@ -55,7 +55,7 @@ class Canaries:
     guesses : int
         The number of guesses, fixed in advance.
     seed : int
-        The seed of the coins. Keep it, and secret from all that acts during the training.
+        The seed of the coins. Keep it, and keep it secret from all that acts in the training.
     dropping : Dropping or None
         How canaries are dropped and crowded; None if they all stay active.
     hop : bool
@@ -64,8 +64,8 @@ class Canaries:
     public_seed : int
         The seed of the public random numbers that place the canaries.
     way : str
-        How they come into the training: ``"sum"``, into the clipped sum of its gradients, just
-        before its noise; or ``"examples"``, as examples among its data. The report says which.
+        How they enter the training: ``"sum"``, in the clipped sum of its gradients, just before
+        its noise; or ``"examples"``, as examples among its data. The report says which.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Canaries:
 
     @property
     def dpsgd(self) -> DpSgd:
-        """The training as it is stated."""
+        """The training as stated."""
         return self._look.dpsgd
 
     @property
@@ -152,7 +152,7 @@ class Canaries:
         Parameters
         ----------
         step : int
-            The next one. In steps beyond the planned ones the gradient is 0.
+            The next step. In steps beyond those planned the gradient is 0.
         sampled : array or None
             Which canaries are in the batch, if they are examples of your training; those left out
             by their coins add 0. By default they are sampled here, at the stated rate.
@@ -170,15 +170,15 @@ class Canaries:
     def observe(
         self, step: int, gradient: ArrayLike, *, clip: float = 1.0, batch: float = 1.0
     ) -> None:
-        """Take in the noisy gradient of a step, and decide who is where in the next one.
+        """Score the canaries by the noisy gradient of a step, and place them for the next step.
 
         Parameters
         ----------
         step : int
-            The steps are 0, 1, ..., each once. One beyond those planned breaks the claim.
+            Steps are 0, 1, ..., each observed once. A step beyond those planned breaks the claim.
         gradient : array
-            The noisy gradient, a number for each coordinate (so not the change of the weights,
-            which has the other sign). If your own data use these weights too, subtract what they
+            The noisy gradient, a number for each coordinate (not the change of the weights, which
+            has the opposite sign). If your own data use these weights too, subtract what they
             add on average.
         clip : float
             The clipping threshold.
@@ -219,9 +219,9 @@ class Canaries:
                 self._active = by_promise(self._active, wanted)
 
     def guessed(self) -> NDArray[np.int64]:
-        """For each canary 1 for included, -1 for left out, 0 for no guess.
+        """The guess for each canary: 1 for included, -1 for left out, 0 for no guess.
 
-        Active canaries with the scores farthest from 0 are guessed, the first of equal ones.
+        The active canaries with scores farthest from 0 are guessed; among equals, the first.
         """
         who, score, _ = self._active
         order = np.argsort(-np.abs(score), kind="stable")[: self.guesses]
@@ -303,7 +303,7 @@ class Canaries:
         return Seen(self.way, *stated, self._look.checks(), self.software)
 
     def expect_noise(self, sigma: float) -> None:
-        """Take this noise multiplier for the stated one, before the first step."""
+        """Replace the stated noise multiplier, before the first step."""
         self._look = Look(replace(self.dpsgd, sigma=sigma))
 
     def _now(self, step: int) -> int:

@@ -4,7 +4,7 @@ Each of the n elements is a gradient that is zero except on one coordinate. The 
 decide which elements are included, the model trains on them alone, and the auditor sees all its
 weights. With n <= d every element has its own coordinate; with n > d each coordinate has n / d.
 
-All simulated audits take the training run ``dpsgd`` and play ``trials`` independent audits with the
+Every function here plays ``trials`` independent audits of the training run ``dpsgd``, with the
 random numbers of ``seed``; the number of ``guesses`` is fixed in advance.
 """
 

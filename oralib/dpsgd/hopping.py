@@ -2,11 +2,11 @@
 
 A canary that stays on one coordinate meets the same neighbours in every step, and the variance that
 they add to its sum grows like T². A canary that hops, to a coordinate that is drawn afresh and
-published in each step, meets others nearly every time, and the variance grows like T.
+published in each step, meets different ones nearly every time, and the variance grows like T.
 
 Dropping: a canary that looks undecided gets a zero gradient from then on. Crowding: undecided
-canaries share their coordinates with many, promising ones with few. All this is a function of
-earlier outputs and public random numbers, never of coins, so that the bounds stay valid; the
+canaries share their coordinates with many others, promising ones with few. All this depends on
+earlier outputs and public random numbers, never on coins, so the bounds stay valid; the
 chapter *How much can one run show?* has the proof.
 """
 

@@ -8,8 +8,8 @@ for one canary the posterior mean of m / s. From the sum,
 and from the T steps, each y_t = Bin(m, sample rate) + σ Z: the likelihoods multiply. The steps
 contain the sum, so they say at least as much.
 
-With one-way feedback the guesser is shown the coin of the least promising element, again and again,
-until only k are left, and guesses those.
+With one-way feedback the guesser skips the least promising element and is shown its coin, again and
+again, until only k elements are left; it guesses those.
 """
 
 from collections.abc import Sequence

@@ -1,21 +1,21 @@
 """A plan for an audit of DP-SGD in one run: how many canaries, where, how many guesses.
 
-The plan is made before the audit, from what is public about the training, so it costs no validity.
-It is found by predicting many audits (:mod:`oralib.dpsgd.prediction`), a heuristic, and then tried
-on simulated audits, which say what to expect of an honest training run and of some with bugs.
+The plan is made before the audit, from what is public about the training, so the audit stays valid.
+A heuristic (:mod:`oralib.dpsgd.prediction`) predicts many audits and chooses the plan. Simulated
+audits then say what to expect of an honest training run, and of some with bugs.
 
-**What is searched, and why.** Designs have from one canary on every other coordinate to 150 on
-each, of which all are left in the end, or one, two or four, by a schedule that did best in the
-paper's setting. Whether more canaries help depends on ε, so all are predicted, for 50 to 5,000
-guesses, and the largest predicted bound wins. Canaries alone on coordinates of their
-own show most. So, unless it is given, there is a coordinate for each, up to 100,000.
+**What is searched, and why.** Designs range from one canary on every other coordinate to 150 on
+each. At the end all canaries are still active, or only one, two or four per coordinate, by the
+schedule that did best in the paper's setting. Whether more canaries help depends on ε, so all these
+designs are predicted, with 50 to 5,000 guesses, and the largest predicted bound wins. Canaries that
+are alone on their coordinates show most. So by default each has its own, up to 100,000 coordinates.
 
-To refute a claim takes a number of guesses, all right, that follows from the bound. With more of
-them a few may be wrong, but each is less sure: so up to five times as many are tried. Predictions
-choose four designs, and simulated audits decide. The noise goes down from half of what is stated to
-the first share at which half of the audits refute. The number of coordinates, if it is left open,
-begins with five for each guess that is needed, and is doubled until nine of ten audits refute, for
-most bugs.
+To refute a claim, the audit needs at least a certain number of guesses, all of them right. With
+more guesses a few may be wrong, but each is less sure, so up to five times that number is tried.
+Predictions choose four designs, and simulated audits choose among these. They assume half of the
+stated noise or, if that is too much, the largest share with which half of the audits refute. If the
+number of coordinates is left open, it starts at five for each guess needed, and is doubled until
+nine of ten audits refute the claim for most bugs.
 """
 
 from oralib.planning.blackbox import plan_black_box

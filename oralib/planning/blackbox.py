@@ -33,7 +33,7 @@ _ROWS = {
 
 @dataclass(frozen=True)
 class BlackBoxPlan(Saved):
-    """A plan by :func:`plan_black_box`; ``str()`` of it says what to do and what to hope for.
+    """A plan by :func:`plan_black_box`; ``str()`` of it says what to do and what to expect.
 
     With all guesses right it shows ``best``, and with all canaries guessed and right ``most``. To
     refute the claim ``needed`` of the guesses must be right, or ``least`` guesses, all of them

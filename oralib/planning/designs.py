@@ -37,13 +37,13 @@ class Claim:
 
     @property
     def test(self) -> dict[str, Any]:
-        """What the bounds have to know of it."""
+        """What the bounds need to know about it."""
         return {"delta": self.delta, "beta": self.beta}
 
 
 @dataclass(frozen=True)
 class Design:
-    """A training with canaries, how they are dropped (None if not), and their way into it.
+    """A training run with canaries, how they are dropped (None if not), and how they enter it.
 
     Examples
     --------
@@ -61,23 +61,23 @@ class Design:
         return self.dpsgd.n if self.dropping is None else int(self.dropping.active(self.dpsgd)[-1])
 
     def affordable(self, trials: int) -> int:
-        """How many of these trials can be simulated in a short time; 0 rather than 1."""
+        """How many of these trials can be simulated in a short time: 0, or at least 2."""
         dpsgd, dropping = self.dpsgd, self.dropping
         moves = dpsgd.n * dpsgd.steps if dropping is None else float(dropping.active(dpsgd).sum())
         trials = min(trials, int(_MOVES / moves))
         return trials if trials > 1 else 0
 
     def with_noise(self, share: float) -> "Design":
-        """The same with this share of the stated noise."""
+        """The same design with this share of the stated noise."""
         sigma = max(self.dpsgd.sigma * share, 1e-3)
         return replace(self, dpsgd=replace(self.dpsgd, sigma=sigma))
 
     def growth(self, examples: int) -> float:
-        """How many times as long a training with this many examples of its own takes."""
+        """How many times as long canaries make a training run with this many examples."""
         return 1.0 if self.way == "sum" else 1 + self.dpsgd.n / examples
 
     def margins(self, k: NDArray[np.int64], need: NDArray[np.int64]) -> NDArray[np.float64]:
-        """How far right guesses are above what is needed, predicted, in standard deviations."""
+        """By how many standard deviations right guesses exceed what is needed, as predicted."""
         p = predicted_accuracy(self.dpsgd, k, self.dropping)
         return np.asarray((k * p - need + 0.5) / np.sqrt(k * p * (1 - p) + 0.25))
 
@@ -90,7 +90,7 @@ class Design:
         return float(scipy.special.ndtr(self.margins(np.array([k]), np.array([need])))[0])
 
     def bounds(self, k: NDArray[np.int64], claim: Claim) -> NDArray[np.float64]:
-        """The predicted bounds, each between those of two whole numbers of right guesses."""
+        """The predicted bounds, interpolated between whole numbers of right guesses."""
         right = predicted_accuracy(self.dpsgd, k, self.dropping) * k
         floor = np.minimum(right.astype(np.int64), k - 1)
         given: dict[str, Any] = {**claim.test, "n": self.dpsgd.n, "method": "exact"}

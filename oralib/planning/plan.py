@@ -45,7 +45,8 @@ class Outcome:
 class Forecast:
     """What to expect of audits by a plan: the predicted bound, and simulated outcomes, if any.
 
-    A plan to refute is for a share ``noise`` of the stated noise, and ``refuted`` of audits do so.
+    A plan to refute assumes the share ``noise`` of the stated noise; then the share ``refuted`` of
+    audits refutes the claim.
 
     Examples
     --------
@@ -89,7 +90,7 @@ class AuditPlan(Saved):
     forecast: Forecast
 
     def audit(self, scores: ArrayLike, included: ArrayLike, seen: Seen | None = None) -> ScoreAudit:
-        """The audit by this plan of what :class:`oralib.Canaries` scored, tossed and saw."""
+        """Audit scores and coins by this plan, and what :class:`oralib.Canaries` saw, if it did."""
         dpsgd, claim = self.design.dpsgd, self.claim
         if np.size(scores) != dpsgd.n or (seen is not None and seen.planned != dpsgd.steps):
             steps = "" if seen is None else f" of {seen.planned:,} steps"

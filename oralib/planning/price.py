@@ -16,12 +16,12 @@ SHARES = (0.0, 0.01, 0.05, 0.1, 0.5)
 def plans_by_price(
     examples: int, epsilon: float | None, delta: float, *, trials: int = 10, **options: Any
 ) -> dict[float, AuditPlan]:
-    """Plans for a large bound, by how much longer they make a training with so many examples.
+    """Plans for a large bound, each under the share by which it makes the training run longer.
 
-    At 0 canaries go into the sum of gradients. At 0.01, 0.05, 0.1 and 0.5 they are that share of
-    your ``examples``; a share of less than one canary is left out. Where ``trials`` simulated
-    audits of each kind take long there are fewer, or only predictions. Further options are those of
-    :func:`oralib.plan_audit`, without ``aim``, ``way`` and ``canaries``.
+    At share 0 the canaries go into the sum of gradients. At 0.01, 0.05, 0.1 and 0.5 they are
+    examples, that share of your ``examples``; shares of less than one canary are left out. Where
+    ``trials`` simulated audits of each kind take too long there are fewer, or only predictions.
+    Other options are those of :func:`oralib.plan_audit`, without ``aim``, ``way`` and ``canaries``.
 
     Examples
     --------

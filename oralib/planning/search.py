@@ -84,8 +84,8 @@ def plan_audit(
     epsilon, delta, beta : float
         The claim, and how often the bound may fail; if ε is None it is computed from the noise.
     d : int or None
-        Weights that the audit adds for the canaries. By default enough to refute the claim for
-        most bugs, if that is the aim; for a large bound one for each canary, at most 100,000, with
+        How many weights the audit adds for the canaries. By default, if the aim is to refute,
+        enough for most bugs; for a large bound one for each canary, at most 100,000, with
         800,000 canaries if their number is free, too.
     steps, sample_rate, sigma : int, float, float or None
         The training, as in :class:`oralib.DpSgd`; by default the noise is computed from the claim.
@@ -142,7 +142,7 @@ def plan_audit(
 def _plan(
     training: DpSgd, claim: Claim, most: int | None, d: int | None, aim: Aim, way: Way, seed: int
 ) -> AuditPlan:
-    """The best plan with at most so many canaries and on so many coordinates, if they are given."""
+    """The best plan with at most this many canaries and coordinates, where they are given."""
     if d is None and aim == "refute":  # doubled until nine of ten audits refute, for most bugs
         d = coordinates_to_refute(training, claim)
         for left in reversed(range(_DOUBLINGS + 1)):
@@ -176,7 +176,7 @@ def _plan(
 
 
 def find_refutation(tried: list[Design], claim: Claim, seed: int) -> tuple[Design, int, Forecast]:
-    """The first of these that refutes at as much noise as can be, its guesses, and what it does."""
+    """The design that refutes at the largest share of the noise, its guesses, and how often."""
     candidates, most = [], max(design.dpsgd.n for design in tried)
     for design in tried:
         n, active = design.dpsgd.n, design.active_at_the_end
@@ -207,7 +207,7 @@ def find_refutation(tried: list[Design], claim: Claim, seed: int) -> tuple[Desig
 
 
 def coordinates_to_refute(training: DpSgd, claim: Claim) -> int:
-    """How many coordinates to begin with: five in a batch for each guess that it takes.
+    """How many coordinates to begin with: five in a batch for each guess that is needed.
 
     Half as many refuted a claim of 8 with very little noise, but never one without clipping.
     """
@@ -226,7 +226,7 @@ def _least_guesses(claim: Claim) -> int:
 def _most_promising(candidates: list[_Candidate], noise: float) -> list[_Candidate]:
     """The three with the largest predicted margins, and one more in which canaries are alone.
 
-    Predictions are too kind to canaries that share a coordinate; to simulate one takes seconds.
+    Predictions are too kind to canaries that share a coordinate; simulating a design takes seconds.
     """
     margins = [float(each.design.with_noise(noise).margins(*each[1:]).max()) for each in candidates]
     order = sorted(range(len(candidates)), key=lambda i: -margins[i])

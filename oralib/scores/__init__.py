@@ -12,7 +12,7 @@ number of guesses              what it is                              bound for
 ``grid=(50, 100, 200)``        each of m, fixed before scores were     the exact p-value at β / m
                                seen
 ``split=0.2``                  chosen on a random fifth of the         the p-value for any r at
-                               canaries; the others are audited        β, their number as n
+                               canaries; the others are audited        β, with n of the others
 =============================  ======================================  =========================
 
 The largest bound over many numbers of guesses, without a correction, is not a bound.
@@ -24,14 +24,13 @@ difference. For δ > 0 the exact p-value needs a fixed number.
 
 **Coins that balance.** If exactly half of the canaries are included by arrangement, their coins
 depend on each other, and the bounds above are false. ``coins="balanced"`` gives one that is not.
-Where 40 or more canaries balance, the audit asks which of the two it was.
+If exactly half of 40 or more canaries are in, the audit asks whether that was arranged.
 
-**What is not covered.** The scores may depend on the coins only through the output of the training,
-and the seed, the number of guesses and the sign of the scores must not be chosen by looking at the
-result.
+**What is not checked.** Scores may depend on the coins only through the output of the training,
+and nobody may choose the seed, the number of guesses or the sign of the scores by the result.
 
-**What an audit could have seen.** At best all guesses are right. The bound for that is the most
-that the audit could have shown, and a claim above it is not tested.
+**What an audit could have shown.** At best all guesses are right. The bound for that outcome is the
+most that the audit could have shown, and a claim above it is not tested.
 """
 
 from oralib.scores.audit import audit_counts, audit_guesses, audit_scores

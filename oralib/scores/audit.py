@@ -39,7 +39,7 @@ def audit_scores(
 ) -> ScoreAudit:
     """Audit a training run by the scores of its canaries; only their order matters.
 
-    The audit is not valid, and a warning says why, if the coins are too unlikely for fair ones, or
+    The audit is not valid, and a warning says why, if fair coins would hardly be so uneven, or
     if so few guesses are right that the scores must have the wrong sign (both by exact binomial
     tests at 0.001), or if exactly half of 40 or more canaries were included and ``coins`` does not
     say why, or if each canary seems to be listed twice. It has no bounds then: they are nan.
@@ -55,10 +55,11 @@ def audit_scores(
     guesses : int or None
         The number of guesses, if it was fixed before scores were seen.
     split : float or None
-        Without such a number, the share of the canaries, drawn at random, on which it is chosen,
-        by default 0.2; the others are audited.
+        If the number was not fixed: the share of the canaries, drawn at random, on which it is
+        chosen, by default 0.2; the others are audited.
     grid : sequence of int or None
-        Several numbers of guesses, fixed before scores were seen, each of m tested at β / m.
+        Several numbers of guesses, fixed before scores were seen; if there are m, each is tested at
+        β / m.
     side : str
         ``"both"``: half the guesses, on the highest scores, say "included", and the others, on the
         lowest, "left out"; ``"included"``: all say "included"; ``"farthest"``: those farthest from
@@ -76,7 +77,7 @@ def audit_scores(
         ``coins="balanced"`` we make the pairs: each included canary is matched at random with one
         that was left out, and the pairs whose scores differ most are guessed.
     seed : int
-        Of the split, of the order of equal scores, and of pairs; not to be chosen by the result.
+        The seed of the split, of the order of equal scores, and of pairs; fixed before the result.
     seen : Seen or None
         What the canaries saw of the training, ``Canaries.seen``, if they made the scores.
 

@@ -38,7 +38,7 @@ class ScoreAudit:
     choice : str
         How the number of guesses was chosen: ``"fixed"``, ``"grid"``, ``"split"``, ``"output"``.
     grid : tuple of int
-        All numbers of guesses that were tried, each at β / m for m of them.
+        All numbers of guesses that were tried; if there are m, each was tested at β / m.
     side, adjacency : str or None, str
         As in :func:`oralib.audit_scores`; the side is None if guesses were given.
     canaries, included : int or None
@@ -94,7 +94,7 @@ class ScoreAudit:
 
     @property
     def test_beta(self) -> float:
-        """How often each test may fail: β, or β / m with m numbers of guesses."""
+        """How often each test may fail: β, or β / m if m numbers of guesses were tried."""
         return self.beta / max(1, len(self.grid))
 
     @property
@@ -108,7 +108,7 @@ class ScoreAudit:
 
     @cached_property
     def bound(self) -> float:
-        """With probability 1 - β it does not exceed the ε of an (ε, δ)-DP training run."""
+        """A lower bound on ε at this δ, which exceeds the true ε with probability at most β."""
         return nan if self.problem else self.bound_of(self.v, self.r, self.n)
 
     @cached_property
@@ -118,7 +118,7 @@ class ScoreAudit:
 
     @cached_property
     def fdp_bound(self) -> float:
-        """The same for a Gaussian trade-off curve; nan where ``assumptions`` says not computed."""
+        """The same for a Gaussian trade-off curve; nan if ``assumptions`` says: not computed."""
         counts = self.counts
         plain = counts.feedback == "none" and counts.coins == "independent"
         if self.problem or not (plain and counts.r_fixed and self.delta > 0):
@@ -155,7 +155,7 @@ class ScoreAudit:
 
     @property
     def assumptions(self) -> dict[str, str]:
-        """For each number, what must be true for it to be what its name says."""
+        """For each number in the report, what must hold for it to be valid."""
         return sentences.assumptions(self)
 
     def refutes(self, claim: float | None = None) -> bool:
@@ -177,7 +177,7 @@ class ScoreAudit:
 
     @property
     def status(self) -> str:
-        """The verdict, or ``"no claim"``; ``"unlike"`` if not refuted, but looks are against it."""
+        """The verdict, or ``"no claim"``; ``"unlike"`` if not refuted, but a check failed."""
         status = "invalid" if self.problem else "no claim"
         if self.claim is not None:
             status = self.verdict()
@@ -185,7 +185,7 @@ class ScoreAudit:
         return "unlike" if unlike and status not in ("refuted", "invalid") else status
 
     def p_value(self, claim: float | None = None) -> float | None:
-        """The least β at which a claim would have been refuted; None where that takes long."""
+        """The least β at which a claim would have been refuted; None if that takes too long."""
         claim = self._claim(claim)
         if self.problem or self.rule not in ("pure", "exact", "random r"):
             return None
@@ -198,7 +198,7 @@ class ScoreAudit:
         return min(1.0, exp(level + 1e-3) * self.beta / self.test_beta)
 
     def guesses_needed(self, claim: float | None = None) -> int | None:
-        """How many guesses, all right, refute a claim in an audit like this; None if none do."""
+        """How many guesses, all right, refute a claim in such an audit; None if no number does."""
         return guesses_needed(self.counts, self._claim(claim), **self._test)
 
     def right_needed(self, claim: float | None = None) -> int | None:
@@ -210,7 +210,7 @@ class ScoreAudit:
         return float(valid_lower_bound(like(self.counts, v, r, n), **self._test))
 
     def as_dict(self) -> dict[str, Any]:
-        """What report.json holds; what is not a number is None, or 'inf'."""
+        """What report.json contains; numbers that are nan become None, and infinite ones 'inf'."""
         fields: dict[str, Any] = {"format": FORMAT, "claim": self.claim}
         verdict = None if self.claim is None else self.verdict()
         judged = verdict not in (None, "invalid")

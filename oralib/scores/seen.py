@@ -24,7 +24,7 @@ SEES: dict[str, tuple[Way, ...]] = {
 
 @dataclass(frozen=True)
 class Check:
-    """One look at a training: a number as a share of what was stated, and how far off it is.
+    """One check of a training run: a number as a share of what was stated, and how far off it is.
 
     ``name`` is ``"gradient"``, ``"noise"``, ``"steps"`` or ``"guesses"``, ``share`` is what was
     seen, ``error`` its standard error, and ``z`` nearly standard normal if all is as stated.
@@ -42,7 +42,7 @@ class Check:
 
     @property
     def fits(self) -> bool:
-        """Whether an honest training could look so."""
+        """Whether an honest training run could look like this."""
         return abs(self.z) <= LIMIT
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Seen:
-    """What :class:`oralib.Canaries` saw of a training run, beside their scores.
+    """What :class:`oralib.Canaries` saw of a training run, besides their scores.
 
     Attributes
     ----------

@@ -93,7 +93,7 @@ def _judged(audit: "ScoreAudit") -> tuple[str, str]:
 
 
 def assumptions(audit: "ScoreAudit") -> dict[str, str]:
-    """For each number, what must be true for it to be what its name says."""
+    """For each number in the report, what must hold for it to be valid."""
     one = {"add-remove": "adding or removing one example"}
     one["replace"] = "replacing one example by another"
     common = (
