@@ -2,8 +2,8 @@
 
 Each returns a data frame with a row for each point of its grid. Every point has its own random
 stream, so adding a point changes no other. The defaults are the paper's own parameters; where it
-has none (grids, the n of Figure 4) they are ours. :func:`summarise` makes such rows of any counts.
-:func:`improvement_ladder` goes from an audit of DP-SGD in the paper to ours.
+has none (grids, the n of Figure 4) they are ours. :func:`summarise` turns any counts into such
+rows. :func:`improvement_ladder` leads from an audit of DP-SGD in the paper to ours.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -253,16 +253,16 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
     """From an audit of DP-SGD at (2, 1e-5) in the paper to ours, one change at a time.
 
     The training is the paper's throughout: 1000 coordinates, 100 steps, sample rate 0.1. So is the
-    access: the auditor makes the gradients of its elements, and sees the noisy gradient of every
-    step. Up to ``"all steps"`` only what it makes of these changes, and not the audited run; from
-    ``"hopping"`` on also the gradients, and then their number. Dropping and crowding pay only where
-    there are many elements, so that the number rises in two steps.
+    access: the auditor sets the gradients of its elements, and sees the noisy gradient of every
+    step. Up to ``"all steps"`` only the analysis changes, not the audited run. From ``"hopping"``
+    on, the elements' gradients and then their number change. Dropping and crowding pay off only
+    with many elements, so that number is raised twice.
 
-    There is a row for each rung: ``change`` says what is new, and earlier changes stay. There are
-    ``n`` elements and ``k`` guesses, fixed in advance. The guesser ``sees`` the sum of all steps or
-    each of them. ``bound`` is the mean bound by ``rule``, the p-value of Steinke, Nasr and
-    Jagielski or the exact one, and ``steinke`` that by the former, of ``trials`` audits; rungs that
-    differ in the rule have the same audits. Columns that end in ``_se`` are standard errors.
+    There is a row for each ``change``, and earlier changes stay. There are ``n`` elements and ``k``
+    guesses, fixed in advance. The guesser ``sees`` the sum of all steps, or each of them. Over
+    ``trials`` audits, ``bound`` is the mean bound by ``rule``, the p-value of Steinke, Nasr and
+    Jagielski or the exact one, and ``steinke`` the mean bound by the former. Rows that differ only
+    in the rule share their audits. Columns that end in ``_se`` are standard errors.
 
     Examples
     --------
