@@ -119,8 +119,8 @@ def _one_run_of_count(guesser: str) -> Counts:
 @explained("02-preliminaries#paper-algorithm-1")
 @mutants(replaced("feedback", full="full"))
 def one_run_counts(coin: float = 0.5, feedback: Feedback = "none") -> Finding:
-    """The one-run auditor flips n fair coins, runs M once, and counts right and taken guesses of a
-    guesser that sees the output alone.
+    """The one-run auditor flips n fair coins, runs M once, and counts how many guesses a guesser
+    that sees only the output makes, and how many are right.
     """
     table = channel(Count(), 4)
     ones = (table.signs > 0).sum(axis=1)

@@ -237,9 +237,7 @@ _NO_DIRECTION = (
 @mutants(replaced("effect", none=False), replaced("direction", falls_with_ε=-1))
 @remark(_NO_DIRECTION)
 def figure_of_guesses_by_epsilon(effect: bool = True, direction: int = 1) -> Finding:
-    """For several ε, the number of taken guesses of 5000 elements has an effect on the mean
-    bound.
-    """
+    """For several ε, the number of guesses on 5000 elements affects the mean bound."""
     return _has_effect(_by_epsilon("guesses"), effect, direction)
 
 

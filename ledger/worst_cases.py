@@ -147,7 +147,7 @@ def best_mean(channel: Channel, value: ArrayLike, *, feedback: str = "none") -> 
     Parameters
     ----------
     value : array
-        Entry [v, r] is what v right of r taken guesses are worth, shape (n + 1, n + 1).
+        Entry [v, r] is what v right of r guesses are worth, shape (n + 1, n + 1).
     feedback : str
         ``"none"`` (one-run auditing), ``"one-way"`` or ``"full"``.
 

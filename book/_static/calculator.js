@@ -493,7 +493,7 @@
 
   const NUMBERS = [
     { name: "v", label: "right guesses", symbol: "v" },
-    { name: "r", label: "guesses taken", symbol: "r" },
+    { name: "r", label: "guesses", symbol: "r" },
     { name: "n", label: "elements", symbol: "n" },
     { name: "delta", label: "of the claim", symbol: "δ" },
     { name: "beta", label: "failure probability", symbol: "β" },

@@ -90,7 +90,7 @@ class AuditPlan(Saved):
     forecast: Forecast
 
     def audit(self, scores: ArrayLike, included: ArrayLike, seen: Seen | None = None) -> ScoreAudit:
-        """Audit scores and coins by this plan, and what :class:`oralib.Canaries` saw, if it did."""
+        """Audit scores and coins by this plan; ``seen`` is what the canaries saw, if known."""
         dpsgd, claim = self.design.dpsgd, self.claim
         if np.size(scores) != dpsgd.n or (seen is not None and seen.planned != dpsgd.steps):
             steps = "" if seen is None else f" of {seen.planned:,} steps"

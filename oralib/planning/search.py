@@ -92,13 +92,13 @@ def plan_audit(
     canaries : int or None
         The largest number of canaries that can be used; by default 150 d, at most a million.
     accountant : str
-        Who computes it, ``"rdp"`` or ``"pld"`` as in :func:`oralib.certified_epsilon`.
+        The one that computes it, ``"rdp"`` or ``"pld"``, as in :func:`oralib.certified_epsilon`.
     aim : str
         ``"bound"``, the largest bound for an honest run; or ``"refute"``, to refute the claim
-        if the noise is half of what is stated, or the largest share below that which will do.
+        if half of the stated noise was added or, where no plan can, the largest smaller share.
     way : str
-        How canaries come into the training, as in :class:`oralib.Canaries`: ``"sum"`` costs
-        nothing; ``"examples"`` cost as much as other examples, but test sampling and clipping too.
+        How canaries enter the training, as in :class:`oralib.Canaries`: ``"sum"`` costs nothing;
+        ``"examples"`` cost as much as other examples, but test sampling and clipping too.
     trials, seed : int
         Simulated audits of each kind, to say what to expect; with fewer than two there are none.
 

@@ -62,7 +62,7 @@ class Seen:
     Attributes
     ----------
     way, software : str
-        How the canaries came into the training, ``"sum"`` or ``"examples"``; and its software.
+        How the canaries entered the training, ``"sum"`` or ``"examples"``; and its software.
     sigma, sample_rate : float
         The noise multiplier and the sample rate, as the training states them.
     steps, planned : int
