@@ -98,6 +98,21 @@ def test_targets_and_files_that_are_named_exist():
     assert all(f'"{python}"' in workflows for python in promised)
 
 
+def test_the_table_of_tests_names_modules_that_exist():
+    text, named = (ROOT / "CONTRIBUTING.md").read_text(), 0
+    for modules in re.findall(r"^\| .* \| (.*) \| .*`test_", text, re.MULTILINE):
+        package = ""
+        for name in re.findall(r"`([\w.]+)`", modules):
+            if name.startswith("."):
+                name = package + name
+            elif name.split(".")[0] not in ("orabook", "ledger", "benchmarks", "oralib"):
+                name = f"oralib.{name}"
+            package, path = name.rpartition(".")[0], ROOT.joinpath(*name.split("."))
+            assert path.is_dir() or path.with_suffix(".py").exists(), name
+            named += 1
+    assert named > 60
+
+
 def test_citation_has_version_and_paper():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     entry = json.loads((ROOT / ".zenodo.json").read_text())
