@@ -168,7 +168,7 @@ def adaptive_dpsgd(
     """Figure 3: one full-batch step of DP-SGD, with feedback or without, against n/d (``x``).
 
     Column ``feedback``: ``none`` is the paper's ORA, ``full`` its AORA, ``one-way`` reveals the
-    coins of abstained elements only. Column ``bound`` is what the paper plots, with δ > 0 and a
+    coins of skipped elements only. Column ``bound`` is what the paper plots, with δ > 0 and a
     number of guesses that depends on the output, which the theorem behind it does not cover.
     ``valid`` is proved for the audit; for ``full`` it is the certified anytime bound, up to
     20,000 elements: with more, certificates take seconds, and nearly every audit needs its own.

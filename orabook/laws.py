@@ -89,8 +89,7 @@ def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
     """Count-in-Sets with threshold τ = ∞, where every guess is right (Appendix E.3).
 
     Without feedback a set is guessed whole if all its elements agree. With feedback, one-way or
-    full, the elements of a set are guessed that come after the last one that differs from its
-    successors, or all of them if there is no such element.
+    full, the last run of equal signs in each set is guessed.
 
     Examples
     --------

@@ -30,7 +30,7 @@ Choice: TypeAlias = Literal["fixed", "grid", "split", "output"]
 Aim: TypeAlias = Literal["bound", "refute"]
 AIMS: tuple[Aim, ...] = get_args(Aim)
 
-#: How canaries come into a training: into the clipped sum of its gradients, just before its noise;
+#: How canaries enter a training: in the sum of its clipped gradients, just before its noise;
 #: or as examples among its data.
 Way: TypeAlias = Literal["sum", "examples"]
 WAYS: tuple[Way, ...] = get_args(Way)

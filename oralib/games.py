@@ -118,12 +118,12 @@ def adaptive(
     guesser : ThresholdGuesser
         Decides on each element by itself, from its loss given the signs revealed so far.
     feedback : str
-        ``"one-way"`` reveals the signs of abstained elements only, which keeps the bounds valid;
+        ``"one-way"`` reveals the signs of skipped elements only, which keeps the bounds valid;
         ``"full"`` reveals every sign, as the paper's AORA does. Then the number of guesses may
         depend on earlier successes, and ε'(v, r) is not a bound.
     guesses : int or None
         A number of guesses fixed in advance. Guessing ends there, and guesses that were not made
-        count as wrong, which makes the bounds valid again: with full feedback as on a ``"list"``.
+        count as wrong, which makes the bounds valid again: those for the feedback ``"list"``.
 
     Examples
     --------

@@ -33,7 +33,7 @@ class Guesser(Protocol):
 
 
 def fixed_number(guesser: Guesser, n: int) -> int | None:
-    """How many of n elements a guesser guesses whatever the output is; None if it depends on it.
+    """How many of n elements a guesser guesses; None if the output decides.
 
     >>> fixed_number(TopGuesser(3), 10), fixed_number(ThresholdGuesser(1.0), 10)
     (3, None)

@@ -165,7 +165,7 @@ def ranking(
     ``others``, {label: {row: value}}, are further values of the same rows, and ``references``,
     {label: x}, levels to draw as dashed lines.
     """
-    _, axes = draw.picture(width=7.0, height=1.3 + 0.45 * len(values))
+    _, axes = draw.picture(width=5.4, height=1.3 + 0.45 * len(values))
     places = {row: -place for place, row in enumerate(values)}
     draw.references(axes, references, upright=True)
     label = "mean bound, ± 2 s.e."

@@ -81,8 +81,8 @@ def adaptive_failure_probability(
 def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike = 0.05) -> Any:
     """A lower bound on ε for any adaptive audit of a pure-DP mechanism, whenever it stopped.
 
-    With probability 1 - β it never exceeds the true privacy level, even if the guesser saw each
-    outcome and stopped where it liked. It is the largest ε whose e-process
+    With probability at least 1 - β it never exceeds the true privacy level, even if the guesser saw
+    each outcome and stopped where it liked. It is the largest ε whose e-process
 
         M = ∫ (q/p)^v ((1-q)/(1-p))^(r-v) dq / (1-p),   q from p = p(ε) to 1,
 

@@ -1,7 +1,7 @@
 """From counts to ε: v right guesses out of r give a lower bound on the privacy level.
 
-Arguments are always (v, r), as scalars or as arrays that broadcast together. For δ > 0 there are
-four rules: three methods of :func:`p_value`, for r fixed in advance, and
+Arguments are always (v, r), as scalars or as arrays that broadcast together. For δ > 0 this
+module has four rules: three methods of :func:`p_value`, for r fixed in advance, and
 :func:`epsilon_lower_bound_random_r`, where r may depend on the output. The chapter *The exact
 (ε, δ) bound* has the theorems.
 
@@ -63,12 +63,12 @@ def p_value(
 ) -> Any:
     """An upper limit on P[v or more of r guesses are right] if the mechanism is (ε, δ)-DP.
 
-    For δ = 0 this is f = P[W >= v], W ~ Bin(r, p(ε)), valid without feedback or with one-way
-    feedback. For δ > 0 the number of guesses r must be fixed in advance, missing ones count as
-    wrong, and
+    For δ = 0 this is f = P[W >= v], W ~ Bin(r, p(ε)), valid with at most one-way feedback, or if r
+    was fixed in advance. For δ > 0 the number of guesses r must be fixed in advance, missing ones
+    count as wrong, and
 
     - ``method="steinke"`` is f + 2 n δ max_i P[v > W >= v - i] / i, capped at 1, as in the paper's
-      experiments: a theorem where it is below 1/2;
+      experiments: proved where it is at most 1/2;
     - ``method="exact"`` is 1 - (1 - f) max(0, 1 - n δ / B) with B = v P[W = v] / f: exactly the
       probability that the worst mechanism and guesser reach;
     - ``method="any order"`` also holds with full feedback, for r up to 200,000. It is the exact one
@@ -113,10 +113,10 @@ def epsilon_lower_bound(
     n: ArrayLike | None = None,
     method: str = "steinke",
 ) -> Any:
-    """The paper's ε'_β(v, r), for at most one-way feedback; for δ > 0 r must be fixed in advance.
+    """The paper's ε'_β(v, r); if δ > 0, or with full feedback, r must be fixed in advance.
 
-    It is the largest ε whose :func:`p_value` is at most β, also after rounding, or 0 if none is.
-    With probability 1 - β such an audit returns no more than the true privacy level. For δ > 0,
+    It is the largest ε whose :func:`p_value` is at most β, rounding errors included, or 0 if none
+    is. It exceeds the true privacy level with probability at most β. For δ > 0,
     ``method="steinke"`` is valid for β <= 1/2, and ``method="exact"`` is never worse there.
 
     Parameters
@@ -155,9 +155,9 @@ def epsilon_lower_bound_random_r(
 
     It holds for audits without feedback or with one-way feedback. It is the largest ε whose p-value
 
-        1 - (1 - f) max(0, 1 - n δ / max(b, log f / log p(ε))),   f as in :func:`p_value`,
+        1 - (1 - f) max(0, 1 - n δ / max(b, log f / log p(ε))),   f, B as in :func:`p_value`,
 
-    is at most β, where counts whose B is below b have the p-value 1. Any b that is fixed before the
+    is at most β; counts with B < b have the p-value 1. Any b that is fixed before the
     audit is valid; it is planned from n δ, β and the expected number of guesses.
 
     Parameters

@@ -1,8 +1,8 @@
 """A bound for coins that balance: exactly half of the elements were included.
 
-Such coins depend on each other, so the other bounds do not hold. Here the coins of right guesses
-are flipped one after the other, those guessed "included" and those guessed "left out" in proportion
-to their numbers, and each flip changes the size of the included set by one. The theorem is in the
+Such coins depend on each other, so the other bounds do not hold. The proof flips the coins of right
+guesses one after the other, those guessed "included" and those guessed "left out" in proportion to
+their numbers, and each flip changes the size of the included set by one. The theorem is in the
 chapter *Which bound may I use?*.
 """
 

@@ -11,16 +11,17 @@ averages keep the inequality:
 
     b(i - 1) >= g(a(i)),   a(i) = E[V; V >= i] / n,   b(i) = E[r - V; V >= i] / n.
 
-**The recursion.** Among all laws with P[V >= v] = β, one has the least total mass: it puts β on v,
-and then, going down, on i = v - 1, ..., 0 just what the inequality demands. That is
+**The recursion.** Among all measures that have mass β on V >= v and satisfy the inequality, one has
+the least total mass: it puts β on v, and then, going down, on i = v - 1, ..., 0 just what the
+inequality demands. That is
 
     a = β v / n,  b = β (r - v) / n,  then for each i:
     b' = max(b, g(a)),  a' = a + (b' - b) i / (r - i),
 
-because mass on i adds to a and b in the ratio i : r - i. (Any other law stays ahead of it: if it is
-ahead by D_a >= 0 in a and by D_b in b, then D_a >= D_b i / (r - i) at every i, since its additional
-mass lies no lower.) All mass together is 1, so a + b ends at r / n: if the recursion ends above it,
-f is rejected. Once b stops growing, it never grows again. The bound is the ε at δ of the least
+because mass on i adds to a and b in the ratio i : r - i. (Any other such measure stays ahead: if by
+D_a >= 0 in a and by D_b in b, then D_a >= D_b i / (r - i) at every i, since its additional mass
+lies at i or above.) A law has mass 1, so a + b ends at r / n: if the recursion ends above that, f
+is rejected. Once b stops growing, it never grows again. The bound is the ε at δ of the least
 private curve of a family, here that of Gaussian mechanisms, that is rejected. It is not guaranteed
 for a mechanism outside the family.
 
@@ -77,9 +78,9 @@ def epsilon_lower_bound_fdp(
 ) -> Any:
     """A lower bound on ε at δ for a mechanism with the trade-off curve of Gaussian noise.
 
-    With probability 1 - β it does not exceed the ε at δ of a Gaussian mechanism, if the number of
-    guesses was fixed in advance and the guesser had no feedback. For another mechanism it only says
-    that no Gaussian curve up to this ε describes it; it is *not* guaranteed to bound the
+    With probability at least 1 - β it does not exceed the ε at δ of a Gaussian mechanism, if the
+    number of guesses was fixed in advance and the guesser had no feedback. For another mechanism it
+    only says that no Gaussian curve up to this ε describes it; it is *not* guaranteed to bound the
     mechanism's ε. At δ = 0 it is 0 or inf.
 
     Parameters

@@ -40,8 +40,8 @@ def epsilon_lower_bound_independent(
 ) -> Any:
     """A lower bound on ε at δ for scores that are independent, with Gaussian trade-off curves.
 
-    With probability 1 - β it does not exceed the ε at δ of Gaussian noise on each element by
-    itself, if the r most confident of n guesses were made, r fixed in advance. Where elements
+    With probability at least 1 - β it does not exceed the ε at δ of Gaussian noise on each element
+    by itself, if the r most confident of n guesses were made, r fixed in advance. Where elements
     share anything it is *not* guaranteed, even if the mechanism as a whole is exactly μ-GDP; for
     that case use :func:`oralib.epsilon_lower_bound_fdp`, which has the same parameters. At δ = 0 it
     is 0 or inf, and for β below 10^-15 always 0.

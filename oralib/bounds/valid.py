@@ -6,14 +6,14 @@ feedback             number of guesses   ε-DP (δ = 0)                 (ε, δ)
 none, one-way, list  fixed in advance    ε'(v, r)                     the exact p-value of (v, r)
 none, one-way        not fixed           ε'(v, r)                     the p-value for any r
 full                 fixed in advance    ε'(v, r)                     the p-value for any order
-full, list           not fixed           the anytime bound of (v, r)  the same with a certificate
+full, list           not fixed           the anytime bound of (v, r)  the same, certified
 all others           any                 no valid bound above 0       no valid bound above 0
 ===================  ==================  ===========================  =============================
 
 All of these are for independent fair coins. If exactly half of the elements were included, there is
-a bound for a fixed number of guesses without feedback, :mod:`oralib.bounds.balanced`. (ε, δ)-DP is
-meant for adding or removing one element. If the claim is about replacing one record by another, the
-elements must be pairs, of which a coin includes one.
+a bound for a fixed number of guesses without feedback, :mod:`oralib.bounds.balanced`. Here (ε,
+δ)-DP refers to adding or removing one element. If the claim is about replacing one record by
+another, the elements must be pairs, of which a coin includes one.
 """
 
 from dataclasses import dataclass, fields
@@ -123,7 +123,7 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> Rule:
       with that method;
     - ``"random r"``: :func:`oralib.epsilon_lower_bound_random_r`;
     - ``"anytime"``: :func:`oralib.epsilon_lower_bound_anytime`; ``"anytime certified"`` for δ > 0,
-      with three digits after the point, and a certificate for each value that is reported;
+      a multiple of 0.001 for which a computation has checked how often the bound can fail;
     - ``"balanced"``: :mod:`oralib.bounds.balanced`.
 
     The table above says which is for what. Where the library has none, it raises a ValueError.
@@ -161,8 +161,8 @@ def valid_lower_bound(
 ) -> Any:
     """For each trial, a lower bound on ε that is valid for an audit set up in this way.
 
-    With probability 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where the library has
-    no such bound, it raises a ValueError that says so. For scalar counts it is a float.
+    With probability at least 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where the
+    library has no such bound, it raises a ValueError that says so. For scalar counts it is a float.
 
     Parameters
     ----------

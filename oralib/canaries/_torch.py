@@ -62,7 +62,7 @@ def _observe(optimizer: Any, canaries: Canaries, weights: list[Tensor]) -> None:
 
 
 class InTheSum:
-    """Canaries whose gradients join the clipped sums, just before Opacus adds its noise.
+    """Canaries whose gradients join the sums of clipped gradients, just before Opacus's noise.
 
     Their weight is among those of the optimizer only while noise is added and the sum is divided,
     so that neither clipping nor the optimizer's own step, state or schedules know about it.

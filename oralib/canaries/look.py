@@ -2,8 +2,8 @@
 
 A lower bound on ε claims a lot, and so needs a lot of evidence. These checks ask less: whether the
 gradients are those of the stated training. Given the coins, the noisy gradient of a coordinate in a
-step has the mean q m and the variance σ² + q (1 - q) m, where m of its canaries are included, and
-the steps are independent. So three things can be looked at:
+step has the mean q m and the variance σ² + q (1 - q) m, where q is the sample rate and m of its
+canaries are included, and the steps are independent. So three things can be checked:
 
 - gradient: do included canaries add what they should, q clipping thresholds a step?
 - noise: is there as much as there should be?

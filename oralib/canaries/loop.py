@@ -64,7 +64,7 @@ class Canaries:
     public_seed : int
         The seed of the public random numbers that place the canaries.
     way : str
-        How they enter the training: ``"sum"``, in the clipped sum of its gradients, just before
+        How they enter the training: ``"sum"``, in the sum of its clipped gradients, just before
         its noise; or ``"examples"``, as examples among its data. The report says which.
 
     Attributes
@@ -288,8 +288,8 @@ class Canaries:
     def noise_seen(self) -> float:
         """The noise that the gradients show, as a share of the stated one.
 
-        It is 1.0 unless they clearly show another. If it is less, scores use it: with the stated
-        noise, a run with a tenth of that noise would look as if no canary were included.
+        It is 1.0 unless they clearly show another; no coin is used. If it is less, scores use it:
+        with the stated noise, a tenth of that noise would look as if no canary were included.
         """
         best = int(np.argmax(self._fit))
         evidence = self._fit[best] - self._fit[SEEN_NOISE.index(1.0)]

@@ -43,7 +43,7 @@ def add(commands: Commands) -> None:
     aim = "bound (the default): the largest bound on an honest training run; refute: refute the "
     aim += "claim if the noise is much smaller than stated (the plan says how much)"
     option("--aim", choices=AIMS, help=aim)
-    way = "how canaries enter the training: sum (the default), in the clipped sum of "
+    way = "how canaries enter the training: sum (the default), in the sum of clipped "
     way += "gradients just before the noise (milliseconds per step); examples, among your data, "
     way += "which costs as much as other examples but tests sampling and clipping, too"
     option("--way", choices=WAYS, help=way)

@@ -4,8 +4,8 @@ Each of the n elements is a gradient that is zero except on one coordinate. The 
 decide which elements are included, the model trains on them alone, and the auditor sees all its
 weights. With n <= d every element has its own coordinate; with n > d each coordinate has n / d.
 
-Every function here plays ``trials`` independent audits of the training run ``dpsgd``, with the
-random numbers of ``seed``; the number of ``guesses`` is fixed in advance.
+Every function ``simulate_...`` plays ``trials`` independent audits of the training run ``dpsgd``,
+with the random numbers of ``seed``; the number of ``guesses`` is fixed in advance.
 """
 
 from oralib.dpsgd.hopping import simulate_hopping

@@ -1,12 +1,12 @@
 """The most likely guess for canaries that stay on their coordinates, from sums or from all steps.
 
-A coordinate has s canaries, m of them included. Its noisy gradients give a likelihood for m, and
-for one canary the posterior mean of m / s. From the sum,
+A coordinate has s canaries, m of them included. Its noisy gradients give a likelihood for m;
+then each canary is included with probability E[m / s]. The likelihood is that of the sum,
 
     y = N + σ √T Z,   N ~ Bin(m T, sample rate),
 
-and from the T steps, each y_t = Bin(m, sample rate) + σ Z: the likelihoods multiply. The steps
-contain the sum, so they say at least as much.
+or the product of those of the T steps, each y_t = Bin(m, sample rate) + σ Z. The steps determine
+the sum, so they say at least as much.
 
 With one-way feedback the guesser skips the least promising element and is shown its coin, again and
 again, until only k elements are left; it guesses those.

@@ -21,8 +21,8 @@ MOST_STEPS = 10**6
 class DpSgd:
     """A training run of DP-SGD on n Dirac canaries in d dimensions.
 
-    In each step the sum of the gradients in the batch, of norm 1 in units of the clipping
-    threshold, gets normal noise in each coordinate. Element i has its gradient on coordinate i % d.
+    In each step the gradients in the batch, each of norm 1 in units of the clipping threshold, are
+    added up, and each coordinate gets normal noise. Element i has its gradient on coordinate i % d.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class DpSgd:
     steps : int
         The number of steps, T.
     sample_rate : float
-        How likely an included element is in the batch of a step, in (0, 1].
+        The probability that an included element is in the batch of a step, in (0, 1].
     sigma : float
         The noise multiplier: the noise's standard deviation over the clipping threshold.
 
@@ -79,7 +79,7 @@ class DpSgd:
 
     @property
     def used_coordinates(self) -> int:
-        """The number of coordinates that any element uses."""
+        """The number of coordinates that elements use."""
         return min(self.n, self.d)
 
 
@@ -129,7 +129,8 @@ class Dropping:
     def loads(self, dpsgd: DpSgd) -> NDArray[np.int64]:
         """How many canaries share a coordinate: a row for each step, a column for each band.
 
-        The first band is that of the most promising ones; in the first step all loads are equal.
+        Canaries are divided into bands by the size of their scores, the most promising ones first;
+        in the first step all loads are equal.
         """
         return loads_and_widths(dpsgd, self)[0]
 

@@ -5,10 +5,12 @@ A heuristic (:mod:`oralib.dpsgd.prediction`) predicts many audits and chooses th
 audits then say what to expect of an honest training run, and of some with bugs.
 
 **What is searched, and why.** Designs range from one canary on every other coordinate to 150 on
-each. At the end all canaries are still active, or only one, two or four per coordinate, by the
-schedule that did best in the paper's setting. Whether more canaries help depends on ε, so all these
-designs are predicted, with 50 to 5,000 guesses, and the largest predicted bound wins. Canaries that
-are alone on their coordinates show most. So by default each has its own, up to 100,000 coordinates.
+each. Canaries all stay to the end, or are dropped until one, two or four per coordinate are left,
+by the schedule that did best in the paper's setting. Whether more canaries help depends on ε, so
+all these designs are predicted, with 50 to 5,000 guesses, and the largest predicted bound wins.
+Canaries that are alone on their coordinates show most, so by default there are as many coordinates
+as canaries, up to 100,000; if the number of canaries is free, too, 800,000 canaries on 100,000
+coordinates.
 
 To refute a claim, the audit needs at least a certain number of guesses, all of them right. With
 more guesses a few may be wrong, but each is less sure, so up to five times that number is tried.

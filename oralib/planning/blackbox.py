@@ -90,10 +90,10 @@ def plan_black_box(
     *,
     beta: float = 0.05,
 ) -> BlackBoxPlan:
-    """Plan the audit of a claim by the last model alone. Nothing is simulated.
+    """Plan an audit that sees only the last model. Nothing is simulated.
 
-    By default a fifth of the canaries are guessed, or twice the least number that can refute the
-    claim if that is more, so that a guess may be wrong; but no more than there are canaries.
+    By default a fifth of the canaries are guessed. If twice the least number that can refute the
+    claim is more, that many are, so that a guess may be wrong, as far as there are canaries.
 
     Examples
     --------

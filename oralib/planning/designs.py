@@ -73,7 +73,7 @@ class Design:
         return replace(self, dpsgd=replace(self.dpsgd, sigma=sigma))
 
     def growth(self, examples: int) -> float:
-        """How many times as long canaries make a training run with this many examples."""
+        """The factor by which canaries lengthen a training run with this many examples."""
         return 1.0 if self.way == "sum" else 1 + self.dpsgd.n / examples
 
     def margins(self, k: NDArray[np.int64], need: NDArray[np.int64]) -> NDArray[np.float64]:

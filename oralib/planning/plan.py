@@ -167,7 +167,7 @@ _WORDS = (
     "coordinate, and 0 elsewhere."
 )
 _WAYS_IN = {
-    "sum": "the clipped sum of gradients, just before the training's own noise; this costs a few "
+    "sum": "the sum of clipped gradients, just before the training's own noise; this costs a few "
     "milliseconds per step. Bugs in sampling and clipping stay unseen; to find them, use "
     "--way examples",
     "examples": "{:,} examples among yours, so that sampling and clipping are tested, too. The "

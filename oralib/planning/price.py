@@ -16,7 +16,7 @@ SHARES = (0.0, 0.01, 0.05, 0.1, 0.5)
 def plans_by_price(
     examples: int, epsilon: float | None, delta: float, *, trials: int = 10, **options: Any
 ) -> dict[float, AuditPlan]:
-    """Plans for a large bound, each under the share by which it makes the training run longer.
+    """Plans for a large bound, keyed by the share by which each lengthens the training run.
 
     At share 0 the canaries go into the sum of gradients. At 0.01, 0.05, 0.1 and 0.5 they are
     examples, that share of your ``examples``; shares of less than one canary are left out. Where

@@ -85,17 +85,17 @@ def plan_audit(
         The claim, and how often the bound may fail; if ε is None it is computed from the noise.
     d : int or None
         How many weights the audit adds for the canaries. By default, if the aim is to refute,
-        enough for most bugs; for a large bound one for each canary, at most 100,000, with
-        800,000 canaries if their number is free, too.
+        enough for most bugs; for a large bound one for each canary, at most 100,000, or 100,000
+        weights for 800,000 canaries if their number is free, too.
     steps, sample_rate, sigma : int, float, float or None
         The training, as in :class:`oralib.DpSgd`; by default the noise is computed from the claim.
     canaries : int or None
         The largest number of canaries that can be used; by default 150 d, at most a million.
     accountant : str
-        The one that computes it, ``"rdp"`` or ``"pld"``, as in :func:`oralib.certified_epsilon`.
+        Which one computes the noise or ε, ``"rdp"`` or ``"pld"``: :func:`oralib.certified_epsilon`.
     aim : str
         ``"bound"``, the largest bound for an honest run; or ``"refute"``, to refute the claim
-        if half of the stated noise was added or, where no plan can, the largest smaller share.
+        if half of the stated noise was added, or the largest smaller share for which a plan can.
     way : str
         How canaries enter the training, as in :class:`oralib.Canaries`: ``"sum"`` costs nothing;
         ``"examples"`` cost as much as other examples, but test sampling and clipping too.
@@ -252,9 +252,9 @@ def _simulated(candidate: _Candidate, noise: float, seed: int) -> tuple[int, flo
 def expected_outcomes(plan: AuditPlan, *, trials: int = 20, seed: int = 0) -> tuple[Outcome, ...]:
     """What an audit with this plan would show for an honest training run, and for some with bugs.
 
-    Only bugs that canaries can see by their way into the training are listed. The guesser sees from
-    the gradients how much noise there is, as :class:`oralib.Canaries` does. Without clipping a
-    canary's gradient is three times as large. Trials that would take too long are left out.
+    Only bugs that canaries can see, given how they enter the training, are listed. The guesser sees
+    from the gradients how much noise there is, as :class:`oralib.Canaries` does. For missing
+    clipping we simulate gradients three times as large. Trials that take too long are left out.
 
     Examples
     --------

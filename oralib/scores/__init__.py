@@ -12,7 +12,7 @@ number of guesses              what it is                              bound for
 ``grid=(50, 100, 200)``        each of m, fixed before scores were     the exact p-value at β / m
                                seen
 ``split=0.2``                  chosen on a random fifth of the         the p-value for any r at
-                               canaries; the others are audited        β, with n of the others
+                               canaries; the others, n, are audited    β and n
 =============================  ======================================  =========================
 
 The largest bound over many numbers of guesses, without a correction, is not a bound.

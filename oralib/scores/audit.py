@@ -37,7 +37,7 @@ def audit_scores(
     seed: int = 0,
     seen: Seen | None = None,
 ) -> ScoreAudit:
-    """Audit a training run by the scores of its canaries; only their order matters.
+    """Audit a training run by the scores of its canaries.
 
     The audit is not valid, and a warning says why, if fair coins would hardly be so uneven, or
     if so few guesses are right that the scores must have the wrong sign (both by exact binomial

@@ -103,7 +103,7 @@ def _training(audit: ScoreAudit) -> list[tuple[str, str]]:
     rows.append(("sample rate", f"{seen.sample_rate:g}, as the training states it"))
     rows.append(("noise", f"σ = {seen.sigma:g} clipping thresholds, as the training states it"))
     way = {
-        "sum": "added to the clipped sum of gradients, just before the noise",
+        "sum": "added to the sum of clipped gradients, just before the noise",
         "examples": "examples among those of the training",
     }[seen.way]
     return [*rows, ("canaries", way), ("software", seen.software or "not recorded")]

@@ -46,7 +46,7 @@ class ScoreAudit:
     ties_drawn, seed : int, int or None
         Guesses that were drawn by lot among equal scores; the seed of that and of the split.
     ranking, seen : Ranking or None, Seen or None
-        How well scores rank audited canaries; what canaries saw of the training, if they made them.
+        How well scores rank audited canaries; what the canaries saw, if they made the scores.
     problem, notes : str, tuple of str
         Why the audit is not valid and has no bounds, or empty; what to know before you believe it.
 
@@ -103,7 +103,7 @@ class ScoreAudit:
 
     @property
     def rule(self) -> Rule:
-        """The p-value behind the bound, as :func:`oralib.valid_rule` names it."""
+        """The rule behind the bound, as :func:`oralib.valid_rule` names it."""
         return valid_rule(self.counts, self.delta)
 
     @cached_property

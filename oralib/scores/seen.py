@@ -68,7 +68,7 @@ class Seen:
     steps, planned : int
         How many steps there were, and how many were planned.
     checks, doubts : tuple of Check, tuple of str
-        How the gradients look beside what was stated, from 100 numbers on; what else is against it.
+        How the gradients compare with what was stated, given 100 numbers; other reasons for doubt.
 
     Examples
     --------

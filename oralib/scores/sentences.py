@@ -200,7 +200,7 @@ def unseen(way: Way) -> str:
     blind = [part for part, ways in SEES.items() if way not in ways]
     sees = [part for part in SEES if part not in blind]
     where = {
-        "sum": "the canaries were added to the clipped sum, just before the noise",
+        "sum": "the canaries were added to the sum of clipped gradients, just before the noise",
         "examples": "the canaries were examples among the others",
     }[way]
     rest = f", but not its {' and '.join(blind)}" if blind else ""
