@@ -48,9 +48,6 @@ def table() -> pd.DataFrame:
         *most, last = words
         said = f"{', '.join(most)} or {last}" if most else last
         rows.setdefault((said, *bounds), []).append(NUMBER[r_fixed])
-    lines = [
-        (said, numbers[0] + " or not" * (len(numbers) - 1), *bounds)
-        for (said, *bounds), numbers in rows.items()
-    ]
+    lines = [(said, " or ".join(numbers), *bounds) for (said, *bounds), numbers in rows.items()]
     heads = ["the guesser was told", "number of guesses", "for δ = 0", "for δ > 0"]
     return pd.DataFrame(lines, columns=heads)
