@@ -393,6 +393,8 @@ def test_mislabelled_examples(tmp_path):
     assert share == pytest.approx([0, *[1 / 6] * 6], abs=1.5 / np.sqrt(n))
     with pytest.raises(ValueError, match="losses must have a number for each of 300 canaries"):
         canaries.write_scores(tmp_path / "scores.csv", [1.0])
+    with pytest.raises(ValueError, match="labels must be at least -9007199254740992"):
+        mislabelled([-(2**53) - 1, 0], 1, seed=1)
 
 
 # ---------------------------------------------------------------------------------- with Opacus

@@ -23,13 +23,6 @@ def batch_size(examples: int, sample_rate: float) -> int | None:
     return None if differ(batches * sample_rate, 1) else ceil(examples / batches)
 
 
-def divisor(optimizer: Any) -> float:
-    """By what Opacus divides the noisy sum of a step."""
-    if optimizer.loss_reduction != "mean":
-        return 1.0
-    return float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
-
-
 def gradients_in(
     canaries: Canaries, who: Array, push: float, loss_is_mean: bool
 ) -> tuple[Array, Array]:

@@ -1,13 +1,11 @@
 """The parts of :mod:`oralib.canaries.opacus` that need PyTorch and Opacus."""
 
-from collections.abc import Callable
-from inspect import getclosurevars
-from math import sqrt
 from typing import Any, cast
 
 from oralib._extra import needed
 from oralib._types import Way
-from oralib.canaries._data import CanaryData, batch_size, differ, divisor, gradients_in
+from oralib.canaries._data import CanaryData, batch_size, gradients_in
+from oralib.canaries._steps import Weight
 from oralib.canaries.loop import Canaries
 
 with needed("torch", "opacus"):
@@ -41,74 +39,19 @@ def checked_optimizer(optimizer: Any, way: Way) -> float:
     return float(optimizer.noise_multiplier)
 
 
-def show_gradients(optimizer: Any, canaries: Canaries, weights: list[Tensor]) -> None:
-    """Show the noisy gradient of each step to canaries that are examples."""
-    before = optimizer.step_hook
-
-    def hook(stepping: Any) -> None:
-        if before is not None:  # the accountant of the privacy engine
-            before(stepping)
-        _observe(stepping, canaries, weights)
-
-    optimizer.attach_step_hook(hook)
+def weight_of(tensor: nn.Parameter) -> Weight:
+    """How numbers go into this tensor, and come out of one like it."""
+    return Weight(
+        tensor,
+        lambda array: torch.from_numpy(array).to(tensor),
+        lambda gradient: gradient.detach().double().flatten().cpu().numpy(),
+    )
 
 
-def _observe(optimizer: Any, canaries: Canaries, weights: list[Tensor]) -> None:
-    """Show what the noisy gradients of one or two tensors say together, with the noise of one."""
-    each = [w.grad.detach().double().flatten() for w in weights if w.grad is not None]
-    gradient = (sum(each) / sqrt(len(weights))).cpu().numpy()
-    clip = float(optimizer.max_grad_norm)
-    canaries.observe(canaries.step, gradient, clip=clip, batch=divisor(optimizer))
-
-
-class InTheSum:
-    """Canaries whose gradients join the sums of clipped gradients, just before Opacus's noise.
-
-    Their weight is among those of the optimizer only while noise is added and the sum is divided,
-    so that neither clipping nor the optimizer's own step, state or schedules know about it.
-    """
-
-    def __init__(self, optimizer: Any, canaries: Canaries) -> None:
-        like = optimizer.params[0]
-        zeros = torch.zeros(canaries.dpsgd.used_coordinates, dtype=like.dtype, device=like.device)
-        self.optimizer, self.canaries, self.weight = optimizer, canaries, nn.Parameter(zeros)
-        self.pre_step, self.add_noise = optimizer.pre_step, optimizer.add_noise
-        optimizer.pre_step, optimizer.add_noise = self._step, self._noise
-        # What the accountant of the privacy engine is told; None if there is no accountant.
-        told = getclosurevars(hook).nonlocals if callable(hook := optimizer.step_hook) else {}
-        self.rate = told.get("sample_rate")
-
-    def _step(self, closure: Callable[[], float] | None = None) -> Any:
-        group = self.optimizer.param_groups[-1]["params"]
-        try:
-            done = self.pre_step(closure)
-            if self.weight.grad is not None:
-                _observe(self.optimizer, self.canaries, [self.weight])
-        finally:
-            if group and group[-1] is self.weight:
-                group.pop()
-            self.weight.grad = None
-        return done
-
-    def _noise(self) -> None:
-        optimizer, canaries, weight = self.optimizer, self.canaries, self.weight
-        self._check_rate()
-        added = torch.from_numpy(canaries.gradient(canaries.step)) * optimizer.max_grad_norm
-        weight.summed_grad = added.to(weight)
-        # Opacus counts the batches of a step by the gradients of each weight.
-        weight.grad_sample = getattr(optimizer.params[0], "grad_sample", None)
-        optimizer.param_groups[-1]["params"].append(weight)
-        self.add_noise()
-
-    def _check_rate(self) -> None:
-        """Canaries are sampled at the rate of the plan, so the training must have it, too."""
-        planned = self.canaries.dpsgd.sample_rate
-        if self.rate is not None and self.canaries.step == 0:
-            rate = self.rate * self.optimizer.accumulated_iterations
-            if differ(rate, planned):
-                told = f"its accountant is told {rate:g}: plan with --sample-rate {rate:g}"
-                must = f"the training must sample at the rate of the plan, {planned:g}"
-                raise ValueError(f"{must}, and {told}")
+def new_weight(optimizer: Any, size: int) -> Weight:
+    """A weight of this size, like those of the optimizer."""
+    like = optimizer.params[0]
+    return weight_of(nn.Parameter(torch.zeros(size, dtype=like.dtype, device=like.device)))
 
 
 def loader_of(data: CanaryData, sample_rate: float) -> Any:

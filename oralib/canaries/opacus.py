@@ -48,6 +48,7 @@ from warnings import warn
 
 from oralib.accounting import SIGMA_RANGE, certified_epsilon
 from oralib.canaries._data import CanaryData, differ
+from oralib.canaries._steps import InTheSum, show_gradients
 from oralib.canaries.loop import Canaries
 from oralib.planning import AuditPlan
 
@@ -115,7 +116,8 @@ class OpacusAudit:
                 where = "the canaries of this plan go into the sum (way='sum')"
                 raise ValueError(f"give optimizer=, and neither model nor data: {where}")
             self._expect(_torch.checked_optimizer(optimizer, "sum"))
-            _torch.InTheSum(optimizer, self.canaries)
+            weight = _torch.new_weight(optimizer, self.canaries.dpsgd.used_coordinates)
+            InTheSum(optimizer, self.canaries, weight)
             return
         if model is None or data is None or optimizer is not None:
             what = "the canaries of this plan are examples (way='examples')"
@@ -167,8 +169,8 @@ class OpacusAudit:
         self._expect(sigma)
         inner.push = SIZE * float(optimizer.max_grad_norm)
         inner.loss_is_mean = optimizer.loss_reduction == "mean"
-        weights = [half.weight for half in inner.coordinates]
-        _torch.show_gradients(optimizer, self.canaries, weights)
+        weights = [_torch.weight_of(half.weight) for half in inner.coordinates]
+        show_gradients(optimizer, self.canaries, weights)
 
     def _expect(self, sigma: float) -> None:
         """Let the canaries expect the noise that the optimizer states, if it fits the claim."""
