@@ -140,6 +140,54 @@ def test_predicted_refutations_are_those_of_simulated_audits():
     assert predicted.endswith("unseen")
 
 
+def test_what_is_searched():
+    """A plan is found again with the same numbers, on every machine and in every release."""
+    guesses = "50 70 100 150 200 250 300 350 400 500 600 800 1000 1500 2000 3000 5000"
+    assert guesses.split() == [str(k) for k in search.GUESSES]
+    assert (search.MOST_CANARIES, search.FREE) == (1_000_000, (100_000, 800_000))
+    assert search.NOISE_SHARES == (0.5, 0.35, 0.25, 0.15, 0.1, 0.05)
+    assert search.MULTIPLES == (1, 1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 2, 3, 5)
+    assert planning.price.SHARES == (0, 0.01, 0.05, 0.1, 0.5)
+    training, schedule = DpSgd(n=1, d=2000, sigma=1.0), (0.9, 1.65, (3, 20))
+    loads = {s: min(s, 8) for s in (2, 4, 8, 16, 24, 32, 48, 64, 100, 150)}
+    expected = [(n, None) for n in (2000, 1000)]
+    for s, most in loads.items():
+        kinds = [None, *(Dropping(final, *schedule) for final in (1, 2, 4) if final < most)]
+        expected += [(2000 * s, dropping) for dropping in kinds]
+    tried = [(each.dpsgd.n, each.dropping) for each in designs(training, 300_000, "sum")]
+    assert tried == expected
+    assert tried[:-4] == [
+        (each.dpsgd.n, each.dropping) for each in designs(training, 299_999, "sum")
+    ]
+    assert [each.dpsgd.n for each in designs(replace(training, d=1999), 1, "sum")] == [1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "allowed"),
+    [
+        ({"epsilon": 0}, r"\(0, 1000\]"),
+        ({"epsilon": 1000.5}, r"\(0, 1000\]"),
+        ({"delta": 0}, r"\(0, 1\)"),
+        ({"delta": 1}, r"\(0, 1\)"),
+        ({"steps": 0}, r"\[1, 1000000\]"),
+        ({"sample_rate": 1.05e-12}, None),
+        ({"sample_rate": 0.9e-12}, r"\[1e-12, 1\]"),
+        ({"sample_rate": 1.5}, r"\[1e-12, 1\]"),
+        ({"trials": 10**6 + 1}, r"\[0, 1000000\]"),
+        ({"d": 10**8 + 1}, r"\[1, 100000000\]"),
+        ({"canaries": 0}, "be at least 1"),
+    ],
+)
+def test_the_limits_of_a_plan(wrong, allowed):
+    given = {"epsilon": 2.0, "delta": 1e-5, "d": 1, "steps": 1, "sample_rate": 0.2, "trials": 0}
+    if allowed is None:
+        assert plan_audit(**given | wrong).guesses == 1
+        return
+    (name,) = wrong
+    with pytest.raises(ValueError, match=rf"{name} must (lie in )?{allowed}"):
+        plan_audit(**given | wrong)
+
+
 @pytest.mark.parametrize(
     "wrong", ["epsilon=-1", "d=0", "d=100000001", "steps=-5", "steps=1000001", "beta=1"]
 )
