@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from oralib import AuditPlan, Canaries, audit_scores, plan_audit
 from oralib.__main__ import main
 from oralib.canaries.loop import write_scores
-from oralib.planning import expected_outcomes
+from oralib.planning import Forecast, Outcome, expected_outcomes
 from oralib.planning.search import BUGS
 from oralib.scores.file import read_scores
 from oralib.scores.page import page
@@ -245,3 +246,20 @@ def test_whatever_a_plan_file_says_is_under_its_digest(plan, tmp_path):
         path.write_text(words)
         with pytest.raises(ValueError, match=r"path must be a file by oralib plan, got .*: "):
             AuditPlan.load(path)
+
+
+def test_right_guesses_compared_with_those_of_simulated_audits(plan):
+    """By Student's law of one more audit like those, or by that of coins if all agreed."""
+    dpsgd, k = plan.design.dpsgd, plan.guesses
+    seen = Seen("sum", dpsgd.sigma, dpsgd.sample_rate, dpsgd.steps, dpsgd.steps)
+    coins = k * (0.6 * k + 1) / (k + 2) * (1 - (0.6 * k + 1) / (k + 2))
+    for right_se, variance in ((0.1 * k, 4 * (0.1 * k) ** 2), (0.0, coins)):
+        honest = Outcome("none", 0.6 * k, right_se, 0.5, 0.1, 0.0, 0.0, trials=4)
+        compared = replace(plan, forecast=Forecast(0.5, outcomes=(honest,)))._compared(k, seen)
+        check, error = compared.checks[-1], np.sqrt(variance * 1.25)
+        assert (check.share, check.error) == pytest.approx((1 / 0.6, error / (0.6 * k)))
+        assert stats.norm.sf(check.z) == pytest.approx(stats.t.sf(0.4 * k / error, 3))
+    for often, doubted in ((0.5, False), (0.49, True)):
+        bugs = tuple(replace(honest, bug=f"{x}", refuted=x) for x in (0.1, often))
+        said = str(replace(plan, forecast=Forecast(0.5, outcomes=bugs)))
+        assert ("This plan cannot test a claim of 1" in said) == doubted
