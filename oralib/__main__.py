@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="oralib" if Path(sys.argv[0]).stem == "oralib" else "python -m oralib",
-        description="Audit a training of your own.",
+        description="Audit a training run of your own.",
     )
     parser.add_argument("--version", action="version", version=f"oralib {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")

@@ -18,12 +18,12 @@ inequality demands. That is
     a = β v / n,  b = β (r - v) / n,  then for each i:
     b' = max(b, g(a)),  a' = a + (b' - b) i / (r - i),
 
-because mass on i adds to a and b in the ratio i : r - i. (Any other such measure stays ahead: if by
-D_a >= 0 in a and by D_b in b, then D_a >= D_b i / (r - i) at every i, since its additional mass
-lies at i or above.) A law has mass 1, so a + b ends at r / n: if the recursion ends above that, f
-is rejected. Once b stops growing, it never grows again. The bound is the ε at δ of the least
-private curve of a family, here that of Gaussian mechanisms, that is rejected. It is not guaranteed
-for a mechanism outside the family.
+because mass on i adds to a and b in the ratio i : r - i. (Any other such measure has an a larger by
+some D_a >= 0 and a b that differs by some D_b, with D_a >= D_b i / (r - i) at every i, since its
+additional mass lies at i or above.) A law has mass 1, so a + b ends at r / n: if the recursion ends
+above that, f is rejected. Once b stops growing, it never grows again. The bound is the ε at δ of
+the least private curve of a family, here that of Gaussian mechanisms, that is rejected. It is not
+guaranteed for a mechanism outside the family.
 
 See Mahloujifar, Melis and Chaudhuri, "Auditing f-Differential Privacy in One Run", ICML 2025.
 Dong, Roth and Su, "Gaussian Differential Privacy", JRSS B 2022.

@@ -1,4 +1,4 @@
-"""Examples and canaries in one training: their batches, and the gradients that canaries ask for.
+"""Examples and canaries in one training run: their batches, and the gradients of canaries.
 
 Nothing here needs PyTorch; :mod:`oralib.canaries._torch` does the rest of a training with Opacus.
 """

@@ -45,7 +45,7 @@ class Mislabelled:
     def write_scores(self, path: str | os.PathLike[str], losses: ArrayLike) -> None:
         """Write a file for ``oralib audit``: a score is minus the loss.
 
-        These are the losses of the trained model on all canaries, with their wrong labels.
+        The losses are those of the trained model on all canaries, with their wrong labels.
         """
         loss = _check.reals("losses", losses, -1e300, 1e300)
         if loss.shape != self.rows.shape:

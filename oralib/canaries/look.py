@@ -1,4 +1,4 @@
-"""Does a training look like the stated one? Running sums over its noisy gradients.
+"""Does a training run look like the stated one? Running sums over its noisy gradients.
 
 A lower bound on ε claims a lot, and so needs a lot of evidence. These checks ask less: whether the
 gradients are those of the stated training. Given the coins, the noisy gradient of a coordinate in a

@@ -46,7 +46,7 @@ Where = str | os.PathLike[str]
 
 
 class Canaries:
-    """The canaries of one training: who is included, where they are, and how they look so far.
+    """The canaries of one training run: which are included, where they are, and their scores.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Canaries:
     guesses : int
         The number of guesses, fixed in advance.
     seed : int
-        The seed of the coins. Keep it, and keep it secret from all that acts in the training.
+        The seed of the coins. Keep it, and hide it from all code that takes part in the training.
     dropping : Dropping or None
         How canaries are dropped and crowded; None if they all stay active.
     hop : bool
@@ -238,8 +238,8 @@ class Canaries:
         """Write a file with the columns id, score, included, for ``oralib audit``.
 
         Its first line, a comment, says what the canaries saw of the training.
-        ``--side farthest --guesses K`` makes the same guesses as :meth:`guessed` does, since the
-        score of a canary that was dropped is 0.
+        ``--side farthest --guesses K`` makes the same guesses as :meth:`guessed` does, unless
+        scores are equal, since the score of a canary that was dropped is 0.
         """
         if self.step == 0:
             raise ValueError("there are no scores yet: observe has not been called")
@@ -289,7 +289,7 @@ class Canaries:
         """The noise that the gradients show, as a share of the stated one.
 
         It is 1.0 unless they clearly show another; no coin is used. If it is less, scores use it:
-        with the stated noise, a tenth of that noise would look as if no canary were included.
+        if they assumed the stated noise where there is a tenth, no canary would look included.
         """
         best = int(np.argmax(self._fit))
         evidence = self._fit[best] - self._fit[SEEN_NOISE.index(1.0)]

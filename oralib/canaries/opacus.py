@@ -33,7 +33,7 @@ the loss is, so that Opacus clips it to one threshold in all. That of any other 
 stays in the data, whose number must not depend on coins. Ghost clipping and clipping by layers are
 not supported in this way.
 
-**Probes.** Both ways can audit one training. Canaries in the sum give the bound; about
+**Probes.** Both ways can audit one training run. Canaries in the sum give the bound; about
 200 as examples (``oralib plan --way examples --canaries 200 --d 2``) give no bound to speak of, but
 their mean gradient shows whether sampling and clipping are as stated, at hardly a cost.
 

@@ -1,10 +1,11 @@
 """What an audit with hopping canaries will show, predicted without simulating it.
 
 A heuristic, for planning only: no bound rests on it. With many canaries each score is nearly a
-Brownian motion, whose speed is the information in a step: the sum of both divergences between the
-laws of its coordinate with and without it. So the absolute scores have a density that spreads from
-0, faster where coordinates are less crowded. The prediction follows this density from step to step
-through dropping and crowding, and reads off how often the k surest guesses are right.
+Brownian motion, whose speed is the information in a step: the sum of both Kullback-Leibler
+divergences between the laws of the canary's coordinate with and without it. So the absolute scores
+have a density that spreads from 0, faster where coordinates are less crowded. The prediction
+follows this density from step to step through dropping and crowding, and reads off how often the k
+surest guesses are right.
 """
 
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""What is trained: a run of DP-SGD on Dirac canaries, and which of them it drops on its way."""
+"""The training: a run of DP-SGD on Dirac canaries, and which of them are dropped."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Self

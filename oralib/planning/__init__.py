@@ -9,15 +9,15 @@ each. Canaries all stay to the end, or are dropped until one, two or four per co
 by the schedule that did best in the paper's setting. Whether more canaries help depends on ε, so
 all these designs are predicted, with 50 to 5,000 guesses, and the largest predicted bound wins.
 Canaries that are alone on their coordinates show most, so by default there are as many coordinates
-as canaries, up to 100,000; if the number of canaries is free, too, 800,000 canaries on 100,000
-coordinates.
+as canaries, up to 100,000. If the number of canaries is not given either, there are 800,000 on
+100,000 coordinates.
 
 To refute a claim, the audit needs at least a certain number of guesses, all of them right. With
 more guesses a few may be wrong, but each is less sure, so up to five times that number is tried.
 Predictions choose four designs, and simulated audits choose among these. They assume half of the
-stated noise or, if that is too much, the largest share with which half of the audits refute. If the
-number of coordinates is left open, it starts at five for each guess needed, and is doubled until
-nine of ten audits refute the claim for most bugs.
+stated noise or, if too few audits refute the claim then, the largest share with which half do. If
+the number of coordinates is left open, it starts at five for each guess needed, and is doubled
+until nine of ten audits refute the claim for most bugs.
 """
 
 from oralib.planning.blackbox import plan_black_box

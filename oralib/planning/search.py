@@ -85,8 +85,8 @@ def plan_audit(
         The claim, and how often the bound may fail; if ε is None it is computed from the noise.
     d : int or None
         How many weights the audit adds for the canaries. By default, if the aim is to refute,
-        enough for most bugs; for a large bound one for each canary, at most 100,000, or 100,000
-        weights for 800,000 canaries if their number is free, too.
+        enough for most bugs; for a large bound one for each canary, at most 100,000; if
+        ``canaries`` is not given either, 100,000 for 800,000 canaries.
     steps, sample_rate, sigma : int, float, float or None
         The training, as in :class:`oralib.DpSgd`; by default the noise is computed from the claim.
     canaries : int or None
@@ -95,7 +95,7 @@ def plan_audit(
         Which one computes the noise or ε, ``"rdp"`` or ``"pld"``: :func:`oralib.certified_epsilon`.
     aim : str
         ``"bound"``, the largest bound for an honest run; or ``"refute"``, to refute the claim
-        if half of the stated noise was added, or the largest smaller share for which a plan can.
+        if half of the stated noise was added or, where no plan can do that, as much as one can.
     way : str
         How canaries enter the training, as in :class:`oralib.Canaries`: ``"sum"`` costs nothing;
         ``"examples"`` cost as much as other examples, but test sampling and clipping too.

@@ -1,4 +1,4 @@
-"""An audit of a finished training: scores or guesses of canaries in, bounds on ε out.
+"""An audit of a finished training run: scores or guesses of canaries in, bounds on ε out.
 
 A separate fair coin decided whether each canary was included, the training was run once, and each
 canary has a score that is high if it seems to have been included. Some of the canaries are guessed

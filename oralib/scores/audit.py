@@ -1,4 +1,4 @@
-"""From scores, guesses or counts of one training to a bound on ε."""
+"""From scores, guesses or counts of one training run to a bound on ε."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -71,7 +71,7 @@ def audit_scores(
         ``"balanced"``: exactly half of the canaries, drawn at random, were included. Then the
         number of guesses must be fixed, by ``guesses`` or ``grid``, and the bound is smaller.
     adjacency : str
-        What the claim protects: ``"add-remove"``, a training with or without one example, or
+        Which change the claim covers: ``"add-remove"``, one example added or removed, or
         ``"replace"``, one example replaced by another. For the latter each row must be a pair, of
         which a coin included one (the score is high if it seems to have been the first). With
         ``coins="balanced"`` we make the pairs: each included canary is matched at random with one

@@ -72,7 +72,7 @@ def page(audit: ScoreAudit, picture: bytes | None, source: Mapping[str, str]) ->
         "What it could not have seen",
         *([] if audit.status == "refuted" else [f"In this audit, {says['power']}."]),
         *([] if seen is None else [_sentence(says["unseen"])]),
-        "An audit looks at one training, through the canaries, scores and guesses that were "
+        "An audit looks at one training run, through the canaries, scores and guesses that were "
         "chosen. A training that leaks in another way, or only about other records, passes it. "
         "That a claim is not refuted never proves it.",
     )

@@ -26,8 +26,9 @@ SEES: dict[str, tuple[Way, ...]] = {
 class Check:
     """One check of a training run: a number as a share of what was stated, and how far off it is.
 
-    ``name`` is ``"gradient"``, ``"noise"``, ``"steps"`` or ``"guesses"``, ``share`` is what was
-    seen, ``error`` its standard error, and ``z`` nearly standard normal if all is as stated.
+    ``name`` is ``"gradient"``, ``"noise"``, ``"steps"`` or, beside what a plan expects,
+    ``"guesses"``; ``share`` is what was seen, ``error`` its standard error, and ``z`` nearly
+    standard normal if all is as stated.
 
     Examples
     --------
@@ -68,7 +69,7 @@ class Seen:
     steps, planned : int
         How many steps there were, and how many were planned.
     checks, doubts : tuple of Check, tuple of str
-        How the gradients compare with what was stated, given 100 numbers; other reasons for doubt.
+        How the gradients compare with what was stated, from 100 values on; other reasons for doubt.
 
     Examples
     --------
