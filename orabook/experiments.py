@@ -260,8 +260,8 @@ def improvement_ladder(*, trials: int = 200, seed: int = 0) -> pd.DataFrame:
 
     There is a row for each ``change``, and earlier changes stay. There are ``n`` elements and ``k``
     guesses, fixed in advance. The guesser ``sees`` the sum of all steps, or each of them. Over
-    ``trials`` audits, ``bound`` is the mean bound by ``rule``, the p-value of Steinke, Nasr and
-    Jagielski or the exact one, and ``steinke`` the mean bound by the former. Rows that differ only
+    ``trials`` audits, ``steinke`` is the mean bound by the p-value of Steinke, Nasr and Jagielski,
+    and ``bound`` by that or the exact one, as ``rule`` says. Rows that differ only
     in the rule share their audits. Columns that end in ``_se`` are standard errors.
 
     Examples

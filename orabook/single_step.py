@@ -30,10 +30,10 @@ def simulate_single_step(
     trials: int = 1,
     seed: int,
 ) -> Counts:
-    """Audit one full-batch step of DP-SGD, guessing where the privacy loss is at least tau.
+    """Audit one full-batch step of DP-SGD, guessing where the absolute loss is at least tau.
 
-    The training run has steps=1 and sample_rate=1; feedback and guesses are as in
-    :func:`oralib.adaptive`, within each coordinate.
+    The training run has steps=1 and sample_rate=1; feedback (within each coordinate) and
+    guesses are as in :func:`oralib.adaptive`.
 
     >>> dpsgd = DpSgd(n=4000, steps=1, sample_rate=1.0, sigma=1.0)
     >>> counts = simulate_single_step(dpsgd, 1.0, trials=100, seed=1)

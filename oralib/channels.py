@@ -141,7 +141,7 @@ class Channel:
         return _check.read_only(snap(difference.sum(axis=0) / 2))
 
     def conditional_loss(self, output: int, known: Signs, index: int) -> float:
-        """ℓ_i(o) for a row, given known signs of others (0: unknown); nan if it is impossible."""
+        """ℓ_i(o) for a row, given known signs of others (0: unknown); nan if these rule it out."""
         others = np.delete(np.arange(self.n), index)
         agree = ((known[others] == 0) | (known[others] == self.signs[:, others])).all(axis=1)
         weight = np.where(agree, self.table[output], 0.0)

@@ -123,7 +123,7 @@ def adaptive(
         depend on earlier successes, and ε'(v, r) is not a bound.
     guesses : int or None
         A number of guesses fixed in advance. Guessing ends there, and guesses that were not made
-        count as wrong, which makes the bounds valid again: those for the feedback ``"list"``.
+        count as wrong, so with full feedback the bounds for the feedback ``"list"`` are valid.
 
     Examples
     --------

@@ -51,8 +51,8 @@ def adaptive_failure_probability(
         The failure probability that the bound is made for, in (0, 1).
     bound : str or function
         ``"pure"`` for ``epsilon_lower_bound(v, r, beta=beta)``, ``"anytime"`` for
-        ``epsilon_lower_bound_anytime(v, r, beta=beta)``, or a function (v, r) -> bound of arrays
-        that does not decrease in v.
+        ``epsilon_lower_bound_anytime(v, r, beta=beta)``, or a function of arrays v and r whose
+        values do not decrease in v.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
     """A lower bound on ε for any adaptive audit of a pure-DP mechanism, whenever it stopped.
 
     With probability at least 1 - β it never exceeds the true privacy level, even if the guesser saw
-    each outcome and stopped where it liked. It is the largest ε whose e-process
+    each outcome and stopped where it liked. It is the largest ε for which
 
         M = ∫ (q/p)^v ((1-q)/(1-p))^(r-v) dq / (1-p),   q from p = p(ε) to 1,
 

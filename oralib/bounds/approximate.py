@@ -115,8 +115,8 @@ def epsilon_lower_bound(
 ) -> Any:
     """The paper's ε'_β(v, r); if δ > 0, or with full feedback, r must be fixed in advance.
 
-    It is the largest ε whose :func:`p_value` is at most β, rounding errors included, or 0 if none
-    is. It exceeds the true privacy level with probability at most β. For δ > 0,
+    It is the largest ε whose :func:`p_value`, with its rounding errors, is at most β, or 0 if there
+    is none. It exceeds the true privacy level with probability at most β. For δ > 0,
     ``method="steinke"`` is valid for β <= 1/2, and ``method="exact"`` is never worse there.
 
     Parameters

@@ -40,7 +40,7 @@ def bound_assuming(
         ``"dp"``, :func:`oralib.valid_lower_bound`; ``"gaussian"``,
         :func:`oralib.epsilon_lower_bound_fdp`; ``"independent"``,
         :func:`oralib.epsilon_lower_bound_independent`; or ``"normal"``: the ε of the lower
-        confidence limit of μ, the gap between the two groups' mean scores in standard deviations.
+        confidence limit of μ, by how many standard deviations included canaries score higher.
     counts : Counts
         Those of one audit; except for ``"dp"``, r must have been fixed in advance, without
         feedback.

@@ -2,8 +2,7 @@
 
 Such coins depend on each other, so the other bounds do not hold. The proof flips the coins of right
 guesses one after the other, those guessed "included" and those guessed "left out" in proportion to
-their numbers, and each flip changes the size of the included set by one. The theorem is in the
-chapter *Which bound may I use?*.
+their numbers, and each flip changes the size of the included set by one.
 """
 
 from functools import lru_cache

@@ -1,8 +1,8 @@
 """Counts and a whole trade-off curve: an ε that holds if the mechanism has such a curve.
 
-**What is tested.** A mechanism is f-DP if, whatever the other elements are, an event of probability
-x under "element i is in" has a probability of at least g(x) = f(1 - x) under "element i is out",
-and the other way round; g is convex and increasing. For μ-GDP it is Φ(Φ⁻¹(x) - μ).
+**What is tested.** A mechanism is f-DP, for a curve f of an attacker's two error rates, if whatever
+the others are, an event of probability x under "element i is in" has at least g(x) = f(1 - x) under
+"element i is out", and vice versa; g is convex and increasing. For μ-GDP it is Φ(Φ⁻¹(x) - μ).
 
 **What f-DP says about counts.** Let r of n elements be guessed, r fixed in advance, and V of them
 correctly. Pick an element at random and turn its coin over: in outputs where it was guessed
@@ -22,7 +22,7 @@ because mass on i adds to a and b in the ratio i : r - i. (Any other such measur
 some D_a >= 0 and a b that differs by some D_b, with D_a >= D_b i / (r - i) at every i, since its
 additional mass lies at i or above.) A law has mass 1, so a + b ends at r / n: if the recursion ends
 above that, f is rejected. Once b stops growing, it never grows again. The bound is the ε at δ of
-the least private curve of a family, here that of Gaussian mechanisms, that is rejected. It is not
+the least private rejected curve of a family, here that of Gaussian mechanisms. It is not
 guaranteed for a mechanism outside the family.
 
 See Mahloujifar, Melis and Chaudhuri, "Auditing f-Differential Privacy in One Run", ICML 2025.
@@ -79,9 +79,9 @@ def epsilon_lower_bound_fdp(
     """A lower bound on ε at δ for a mechanism with the trade-off curve of Gaussian noise.
 
     With probability at least 1 - β it does not exceed the ε at δ of a Gaussian mechanism, if the
-    number of guesses was fixed in advance and the guesser had no feedback. For another mechanism it
-    only says that no Gaussian curve up to this ε describes it; it is *not* guaranteed to bound the
-    mechanism's ε. At δ = 0 it is 0 or inf.
+    number of guesses was fixed in advance and the guesser had no feedback. For another mechanism
+    the bound only says that no Gaussian curve up to this ε fits; it is *not* guaranteed to bound
+    the mechanism's ε. At δ = 0 it is 0 or inf.
 
     Parameters
     ----------

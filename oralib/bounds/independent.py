@@ -1,11 +1,11 @@
 """Counts of independent scores: an ε that holds if no element depends on the others.
 
 All elements behave alike and independently, with the trade-off curve of μ-GDP, and the r most
-confident guesses are made. Let C be the probability of a confidence above the highest one that is
+confident guesses are made. Let C be the probability that a confidence exceeds the highest one
 not guessed: it is Beta(r + 1, n - r), or 1 if all are guessed. Given C, a guess is right with
-probability at most q(C) = a / C, where a = P[N > t - μ/2], b = P[N > t + μ/2] and a + b = C. So the
-p-value of v right guesses is E[P[Bin(r, q(C)) >= v]], and the bound is the ε at δ of the largest μ
-whose p-value is at most β. The chapter *What an assumption buys* has the proof.
+probability at most q(C) = a / C, where a = P[N > t - μ/2], b = P[N > t + μ/2], a + b = C, N
+standard normal. The p-value of v right guesses is E[P[Bin(r, q(C)) >= v]]; the bound is the ε at
+δ of the largest μ whose p-value is at most β. The chapter *What an assumption buys* has the proof.
 
 The mean over C is computed by the trapezoidal rule, over z, with C at its quantile Φ(z).
 

@@ -7,7 +7,7 @@ none, one-way, list  fixed in advance    ε'(v, r)                     the exact
 none, one-way        not fixed           ε'(v, r)                     the p-value for any r
 full                 fixed in advance    ε'(v, r)                     the p-value for any order
 full, list           not fixed           the anytime bound of (v, r)  the same, certified
-all others           any                 no valid bound above 0       no valid bound above 0
+"all others"         any                 no valid bound above 0       no valid bound above 0
 ===================  ==================  ===========================  =============================
 
 All of these are for independent fair coins. If exactly half of the elements were included, there is
@@ -117,7 +117,7 @@ class Counts:
 
 
 def valid_rule(counts: Counts, delta: float = 0.0) -> Rule:
-    """The rule whose bound is proved for an audit that was set up like this one.
+    """The rule whose bound is proved for the way the audit was set up.
 
     - ``"pure"``, ``"exact"`` and ``"any order"``: :func:`oralib.epsilon_lower_bound`, for δ > 0
       with that method;
@@ -159,7 +159,7 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> Rule:
 def valid_lower_bound(
     counts: Counts, *, beta: float = 0.05, delta: float = 0.0, expected: int | None = None
 ) -> Any:
-    """For each trial, a lower bound on ε that is valid for an audit set up in this way.
+    """For each trial, a lower bound on ε that is valid for the way the audit was set up.
 
     With probability at least 1 - β it does not exceed the ε of an (ε, δ)-DP mechanism. Where the
     library has no such bound, it raises a ValueError that says so. For scalar counts it is a float.

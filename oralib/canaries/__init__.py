@@ -2,8 +2,8 @@
 
 A *canary* is an example that was made for the audit. Its gradient is the clipping threshold on one
 *coordinate*, a weight whose noisy gradient the auditor sees, and 0 elsewhere. A separate fair coin
-decides whether each canary is included. In each step the loop asks where the canaries are, adds the
-gradients of those that are included and in the batch, and shows the noisy gradient:
+decides whether each canary is included. In each step the loop adds the gradients of the
+canaries that are included and in the batch, and shows them the noisy gradient:
 
 >>> import numpy as np
 >>> from oralib import DpSgd

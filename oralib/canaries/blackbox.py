@@ -62,7 +62,7 @@ def mislabelled(labels: ArrayLike, n: int, *, seed: int) -> Mislabelled:
     Parameters
     ----------
     labels : array
-        The labels of all your examples, integers of at least two kinds.
+        The labels of all your examples, integers, at least two of them different.
     seed : int
         The seed of the choice, the labels and the coins. Keep it.
 

@@ -51,7 +51,7 @@ class Look:
         self.sums += _sums(y, ones, self.last, self.dpsgd.sample_rate, self.dpsgd.sigma**2)
 
     def checks(self) -> tuple[Check, ...]:
-        """How the gradients look beside what was stated."""
+        """How the gradients compare with what was stated."""
         numbers, squares, variance, of_squares, *sums = self.sums.tolist()
         pull, pull_squared, weight, products, products_squared = sums
         if numbers < FEWEST:

@@ -238,8 +238,8 @@ class Canaries:
         """Write a file with the columns id, score, included, for ``oralib audit``.
 
         Its first line, a comment, says what the canaries saw of the training.
-        ``--side farthest --guesses K`` makes the same guesses as :meth:`guessed` does, unless
-        scores are equal, since the score of a canary that was dropped is 0.
+        Since dropped canaries have the score 0, ``--side farthest --guesses K`` makes the same
+        guesses as :meth:`guessed`, unless scores are equal.
         """
         if self.step == 0:
             raise ValueError("there are no scores yet: observe has not been called")
@@ -249,7 +249,7 @@ class Canaries:
         write_scores(path, range(self.dpsgd.n), self.scores, self.included, self.seen)
 
     def save(self, path: Where) -> None:
-        """Write everything needed to resume, with the coins; an earlier file is replaced at once.
+        """Write everything needed to resume, with the coins; replaces an earlier file atomically.
 
         Save it whenever you save the model, so that both are of the same step.
         """
@@ -266,7 +266,7 @@ class Canaries:
 
     @classmethod
     def load(cls, path: Where) -> "Canaries":
-        """The canaries of a file by :meth:`save`."""
+        """The canaries in a file that :meth:`save` wrote."""
         source = _check.path("path", path)
         try:
             with source.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
@@ -289,7 +289,7 @@ class Canaries:
         """The noise that the gradients show, as a share of the stated one.
 
         It is 1.0 unless they clearly show another; no coin is used. If it is less, scores use it:
-        if they assumed the stated noise where there is a tenth, no canary would look included.
+        if they assumed the stated noise when only a tenth was added, no canary would look included.
         """
         best = int(np.argmax(self._fit))
         evidence = self._fit[best] - self._fit[SEEN_NOISE.index(1.0)]

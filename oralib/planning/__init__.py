@@ -1,8 +1,8 @@
 """A plan for an audit of DP-SGD in one run: how many canaries, where, how many guesses.
 
 The plan is made before the audit, from what is public about the training, so the audit stays valid.
-A heuristic (:mod:`oralib.dpsgd.prediction`) predicts many audits and chooses the plan. Simulated
-audits then say what to expect of an honest training run, and of some with bugs.
+A heuristic (:mod:`oralib.dpsgd.prediction`) predicts many audits, to choose the plan from.
+Simulated audits then say what to expect of an honest training run, and of some with bugs.
 
 **What is searched, and why.** Designs range from one canary on every other coordinate to 150 on
 each. Canaries all stay to the end, or are dropped until one, two or four per coordinate are left,
@@ -15,9 +15,9 @@ as canaries, up to 100,000. If the number of canaries is not given either, there
 To refute a claim, the audit needs at least a certain number of guesses, all of them right. With
 more guesses a few may be wrong, but each is less sure, so up to five times that number is tried.
 Predictions choose four designs, and simulated audits choose among these. They assume half of the
-stated noise or, if too few audits refute the claim then, the largest share with which half do. If
-the number of coordinates is left open, it starts at five for each guess needed, and is doubled
-until nine of ten audits refute the claim for most bugs.
+stated noise or, if too few audits then refute the claim, the largest share of it at which half of
+them do. If the number of coordinates is left open, it starts at five for each guess needed, and is
+doubled until nine of ten audits refute the claim for most bugs.
 """
 
 from oralib.planning.blackbox import plan_black_box

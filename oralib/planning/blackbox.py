@@ -92,8 +92,8 @@ def plan_black_box(
 ) -> BlackBoxPlan:
     """Plan an audit that sees only the last model. Nothing is simulated.
 
-    By default a fifth of the canaries are guessed. If they are enough to refute the claim, at least
-    twice the number needed are guessed, or all of them, so that some guesses may be wrong.
+    By default a fifth of the canaries are guessed. If there are enough to refute the claim, at
+    least twice the number needed are guessed, or all of them, so that some guesses may be wrong.
 
     Examples
     --------

@@ -59,7 +59,7 @@ class Saved:
 
     def _audit(self, scores: ArrayLike, included: ArrayLike, **fixed: Any) -> ScoreAudit:
         audit = audit_scores(scores, included, **fixed)
-        note = "the claim, which scores to guess and the number of guesses were fixed in a plan, "
+        note = "the claim, the number of guesses and which scores to guess were fixed in a plan, "
         note += f"digest {self.digest}; anyone who had it before the training can check that"
         return replace(audit, notes=(note, *audit.notes))
 

@@ -21,7 +21,7 @@ from oralib.scores import Check, ScoreAudit, Seen
 
 @dataclass(frozen=True)
 class Outcome:
-    """What simulated audits of a training run with a bug show; the bug is "none" if it is honest.
+    """What simulated audits of a training run with a bug show; an honest run has the bug "none".
 
     Right guesses, bound, and the share of audits that refute the claim: means and their errors.
 
@@ -45,8 +45,8 @@ class Outcome:
 class Forecast:
     """What to expect of audits by a plan: the predicted bound, and simulated outcomes, if any.
 
-    A plan to refute assumes the share ``noise`` of the stated noise; then the share ``refuted`` of
-    audits refutes the claim.
+    For a plan to refute, ``noise`` is the assumed share of the stated noise, and ``refuted`` the
+    share of audits that then refute the claim.
 
     Examples
     --------

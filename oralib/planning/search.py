@@ -95,10 +95,10 @@ def plan_audit(
         Which one computes the noise or ε, ``"rdp"`` or ``"pld"``: :func:`oralib.certified_epsilon`.
     aim : str
         ``"bound"``, the largest bound for an honest run; or ``"refute"``, to refute the claim
-        if half of the stated noise was added or, where no plan can do that, as much as one can.
+        if half of the stated noise was added or, where no plan can do that, a smaller share of it.
     way : str
-        How canaries enter the training, as in :class:`oralib.Canaries`: ``"sum"`` costs nothing;
-        ``"examples"`` cost as much as other examples, but test sampling and clipping too.
+        How canaries enter the training, as in :class:`oralib.Canaries`: ``"sum"`` costs a few
+        ms per step; ``"examples"`` cost as much as others, but test sampling and clipping too.
     trials, seed : int
         Simulated audits of each kind, to say what to expect; with fewer than two there are none.
 

@@ -23,7 +23,7 @@ all scores, so the number of guesses chosen on them depends on the output. For Î
 difference. For Î´ > 0 the exact p-value needs a fixed number.
 
 **Coins that balance.** If exactly half of the canaries are included by arrangement, their coins
-depend on each other, and the bounds above are false. ``coins="balanced"`` gives one that is not.
+depend on each other, and the bounds above are not valid. ``coins="balanced"`` gives one that is.
 If exactly half of 40 or more canaries are in, the audit asks whether that was arranged.
 
 **What is not checked.** Scores may depend on the coins only through the output of the training,

@@ -62,8 +62,8 @@ def audit_scores(
         β / m.
     side : str
         ``"both"``: half the guesses, on the highest scores, say "included", and the others, on the
-        lowest, "left out"; ``"included"``: all say "included"; ``"farthest"``: those farthest from
-        0 say "included" where the score is positive, as suits log-likelihood ratios.
+        lowest, "left out"; ``"included"``: all say "included"; ``"farthest"``: those on scores
+        farthest from 0, "included" if the score is positive, as suits log-likelihood ratios.
     claim : float or None
         The claimed ε. A split chooses a number of guesses that could refute it.
     coins : str or None
@@ -177,7 +177,7 @@ def audit_guesses(
         The number of guesses, if it was fixed before the training; missing ones count as wrong.
         Without it the number may depend on the output, and the bound allows for that.
     claim, coins, adjacency : float or None, str or None, str
-        As in :func:`audit_scores`; guesses are not matched to pairs. With balanced coins no guess
+        As in :func:`audit_scores`, but no pairs are made here. With balanced coins no guess
         may be missing, and how many say "included" must have been fixed, too.
 
     Examples

@@ -26,7 +26,7 @@ SEES: dict[str, tuple[Way, ...]] = {
 class Check:
     """One check of a training run: a number as a share of what was stated, and how far off it is.
 
-    ``name`` is ``"gradient"``, ``"noise"``, ``"steps"`` or, beside what a plan expects,
+    ``name`` is ``"gradient"``, ``"noise"``, ``"steps"`` or, compared with a plan,
     ``"guesses"``; ``share`` is what was seen, ``error`` its standard error, and ``z`` nearly
     standard normal if all is as stated.
 
@@ -69,7 +69,7 @@ class Seen:
     steps, planned : int
         How many steps there were, and how many were planned.
     checks, doubts : tuple of Check, tuple of str
-        How the gradients compare with what was stated, from 100 values on; other reasons for doubt.
+        How gradients, 100 values or more, compare with what was stated; other reasons for doubt.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Seen:
 
     @classmethod
     def of_comment(cls, line: str) -> "Seen | None":
-        """What such a line says; None if it is another line."""
+        """What such a line says; None for any other line."""
         if not line.startswith(_MARK):
             return None
         try:
