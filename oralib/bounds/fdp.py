@@ -1,8 +1,8 @@
-"""Counts and a whole trade-off curve: an ε that holds if the mechanism has such a curve.
+"""Counts and a trade-off curve f (an attacker's two error rates): an ε that holds if f does.
 
-**What is tested.** A mechanism is f-DP, for a curve f of an attacker's two error rates, if whatever
-the others are, an event of probability x under "element i is in" has at least g(x) = f(1 - x) under
-"element i is out", and vice versa; g is convex and increasing. For μ-GDP it is Φ(Φ⁻¹(x) - μ).
+**What is tested.** A mechanism is f-DP if, whatever the other elements are, an event of probability
+x under "element i is in" has a probability of at least g(x) = f(1 - x) under "element i is out",
+and the other way round; g is convex and increasing. For μ-GDP it is Φ(Φ⁻¹(x) - μ).
 
 **What f-DP says about counts.** Let r of n elements be guessed, r fixed in advance, and V of them
 correctly. Pick an element at random and turn its coin over: in outputs where it was guessed

@@ -1,7 +1,7 @@
 """A plan for an audit of DP-SGD in one run: how many canaries, where, how many guesses.
 
 The plan is made before the audit, from what is public about the training, so the audit stays valid.
-A heuristic (:mod:`oralib.dpsgd.prediction`) predicts many audits, to choose the plan from.
+A heuristic (:mod:`oralib.dpsgd.prediction`) predicts many audits to choose the plan from.
 Simulated audits then say what to expect of an honest training run, and of some with bugs.
 
 **What is searched, and why.** Designs range from one canary on every other coordinate to 150 on
