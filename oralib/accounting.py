@@ -1,6 +1,6 @@
 """Accountants: how much noise a training run with DP-SGD needs, and which ε its noise gives.
 
-There are two, from dp-accounting, for Poisson-sampled batches and for adding or removing one
+There are two, from dp-accounting, each for Poisson-sampled batches and for adding or removing one
 element: ``"rdp"``, which follows Rényi divergences, as the paper does; and ``"pld"``, which follows
 the law of the privacy loss itself, and is exact except for a discretization error on the safe side,
 of less than 0.001 (more at an ε of a hundred and above).

@@ -1,4 +1,4 @@
-"""Exact tables: on few elements a mechanism is P[output | s], and all else follows from that."""
+"""Exact tables: on few elements a mechanism is a table P[output | s]; all else follows from it."""
 
 from dataclasses import dataclass
 from functools import cached_property

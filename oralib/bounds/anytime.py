@@ -1,8 +1,8 @@
 """Bounds that hold whenever guessing stops, even if that depends on which guesses were right.
 
 Each guess, whatever came before it, is right with probability at most p(ε). So (v, r) is dominated
-by a random walk, and a bound fails at most as often as the walk ever crosses the line where the
-bound exceeds ε. The chapter *Making adaptive auditing valid* has the proofs.
+by a random walk, and a bound fails at most with the probability that the walk crosses the line
+where the bound exceeds ε. The chapter *Making adaptive auditing valid* has the proofs.
 
 See Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence
 sequences", Annals of Statistics 2021.
@@ -79,7 +79,7 @@ def adaptive_failure_probability(
 
 
 def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike = 0.05) -> Any:
-    """A lower bound on ε for any adaptive audit of a pure-DP mechanism, whenever it stopped.
+    """A lower bound on ε for any adaptive audit of a pure-DP mechanism, whenever guessing stops.
 
     With probability at least 1 - β it never exceeds the true privacy level, even if the guesser saw
     each outcome and stopped where it liked. It is the largest ε for which

@@ -40,7 +40,7 @@ def bound_assuming(
         ``"dp"``, :func:`oralib.valid_lower_bound`; ``"gaussian"``,
         :func:`oralib.epsilon_lower_bound_fdp`; ``"independent"``,
         :func:`oralib.epsilon_lower_bound_independent`; or ``"normal"``: the ε of the lower
-        confidence limit of μ, by how many standard deviations included canaries score higher.
+        confidence limit of μ, which is how many standard deviations higher included canaries score.
     counts : Counts
         Those of one audit; except for ``"dp"``, r must have been fixed in advance, without
         feedback.

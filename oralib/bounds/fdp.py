@@ -1,4 +1,4 @@
-"""Counts and a trade-off curve f (an attacker's two error rates): an ε that holds if f does.
+"""Counts and a trade-off curve f (an attacker's two error rates): an ε that holds under f-DP.
 
 **What is tested.** A mechanism is f-DP if, whatever the other elements are, an event of probability
 x under "element i is in" has a probability of at least g(x) = f(1 - x) under "element i is out",

@@ -2,7 +2,7 @@
 
 All elements behave alike and independently, with the trade-off curve of μ-GDP, and the r most
 confident guesses are made. Let C be the probability that a confidence exceeds the highest one
-not guessed: it is Beta(r + 1, n - r), or 1 if all are guessed. Given C, a guess is right with
+without a guess: it is Beta(r + 1, n - r), or 1 if all are guessed. Given C, a guess is right with
 probability at most q(C) = a / C, where a = P[N > t - μ/2], b = P[N > t + μ/2], a + b = C, N
 standard normal. The p-value of v right guesses is E[P[Bin(r, q(C)) >= v]]; the bound is the ε at
 δ of the largest μ whose p-value is at most β. The chapter *What an assumption buys* has the proof.

@@ -1,9 +1,9 @@
 """Canaries for your own training loop: coins, places, scores, and a file for ``oralib audit``.
 
-A *canary* is an example that was made for the audit. Its gradient is the clipping threshold on one
+A *canary* is an example made for the audit. Its gradient is the clipping threshold on one
 *coordinate*, a weight whose noisy gradient the auditor sees, and 0 elsewhere. A separate fair coin
 decides whether each canary is included. In each step the loop adds the gradients of the
-canaries that are included and in the batch, and shows them the noisy gradient:
+canaries that are included and in the batch, and passes the noisy gradient to ``observe``:
 
 >>> import numpy as np
 >>> from oralib import DpSgd

@@ -286,9 +286,9 @@ class Canaries:
 
     @property
     def noise_seen(self) -> float:
-        """The noise that the gradients show, as a share of the stated one.
+        """The noise that the gradients show, as a share of the stated noise.
 
-        It is 1.0 unless they clearly show another; no coin is used. If it is less, scores use it:
+        It is 1.0 unless they clearly show otherwise; no coin is used. If it is less, scores use it:
         if they assumed the stated noise when only a tenth was added, no canary would look included.
         """
         best = int(np.argmax(self._fit))

@@ -4,10 +4,10 @@ A canary that stays on one coordinate meets the same neighbours in every step, a
 they add to its sum grows like T². A canary that hops, to a coordinate that is drawn afresh and
 published in each step, meets different ones nearly every time, and the variance grows like T.
 
-Dropping: a canary that looks undecided gets a zero gradient from then on. Crowding: undecided
-canaries share their coordinates with many others, promising ones with few. All this depends on
-earlier outputs and public random numbers, never on coins, so the bounds stay valid; the
-chapter *How much can one run show?* has the proof.
+Dropping: a canary that looks undecided (its score is near 0) gets a zero gradient from then on.
+Crowding: undecided canaries share their coordinates with many others, promising ones with few. All
+this depends on earlier outputs and public random numbers, never on coins, so the bounds stay valid;
+the chapter *How much can one run show?* has the proof.
 """
 
 from collections.abc import Sequence

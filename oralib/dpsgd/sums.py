@@ -27,7 +27,7 @@ _LEAST_LOG_PROBABILITY = log(1e-25)
 
 
 def simulate_dpsgd(dpsgd: DpSgd, guesses: int, *, trials: int = 1, seed: int) -> Counts:
-    """Audit DP-SGD: half of the guesses are 1, for the highest scores, half -1 for the lowest.
+    """Audit DP-SGD: half the guesses are 1, for the highest scores, and half -1, for the lowest.
 
     If their number is odd, the highest get one more. The score of an element is the sum of all
     noisy gradients of its coordinate.

@@ -92,8 +92,8 @@ def plan_black_box(
 ) -> BlackBoxPlan:
     """Plan an audit that sees only the last model. Nothing is simulated.
 
-    By default a fifth of the canaries are guessed. If there are enough to refute the claim, at
-    least twice the number needed are guessed, or all of them, so that some guesses may be wrong.
+    By default a fifth of the canaries are guessed. If guessing all of them could refute the
+    claim, at least twice as many as needed are guessed, or all, so that some guesses may be wrong.
 
     Examples
     --------

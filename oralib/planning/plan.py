@@ -45,8 +45,8 @@ class Outcome:
 class Forecast:
     """What to expect of audits by a plan: the predicted bound, and simulated outcomes, if any.
 
-    For a plan to refute, ``noise`` is the assumed share of the stated noise, and ``refuted`` the
-    share of audits that then refute the claim.
+    If the aim is to refute, ``noise`` is the assumed share of the stated noise, and ``refuted``
+    the share of audits that then refute the claim.
 
     Examples
     --------

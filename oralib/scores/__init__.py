@@ -1,7 +1,7 @@
 """An audit of a finished training run: scores or guesses of canaries in, bounds on ε out.
 
 A separate fair coin decided whether each canary was included, the training was run once, and each
-canary has a score that is high if it seems to have been included. Some of the canaries are guessed
+canary has a score that is high if it seems to have been included. Some canaries are guessed
 from their scores alone; their coins say how many of the guesses are right. What that proves depends
 on how the number of guesses was chosen:
 

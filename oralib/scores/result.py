@@ -118,7 +118,7 @@ class ScoreAudit:
 
     @cached_property
     def fdp_bound(self) -> float:
-        """The same for a Gaussian trade-off curve; nan if ``assumptions`` says: not computed."""
+        """The same for a Gaussian trade-off curve; nan if not computed (see ``assumptions``)."""
         counts = self.counts
         plain = counts.feedback == "none" and counts.coins == "independent"
         if self.problem or not (plain and counts.r_fixed and self.delta > 0):
@@ -165,8 +165,8 @@ class ScoreAudit:
     def verdict(self, claim: float | None = None) -> str:
         """``"refuted"``, ``"not refuted"``, ``"cannot test"`` or ``"invalid"``.
 
-        The claim is that of the audit, or another. The audit cannot test a claim if no outcome of
-        it could have refuted the claim. It is invalid if there is a ``problem``.
+        The claim is that of the audit unless another is given. The audit cannot test a claim if
+        no outcome of it could have refuted the claim. It is invalid if there is a ``problem``.
         """
         claim = self._claim(claim)
         if self.problem:

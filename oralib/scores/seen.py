@@ -69,7 +69,7 @@ class Seen:
     steps, planned : int
         How many steps there were, and how many were planned.
     checks, doubts : tuple of Check, tuple of str
-        How gradients, 100 values or more, compare with what was stated; other reasons for doubt.
+        How gradients, if 100 or more, compare with what was stated; other reasons for doubt.
 
     Examples
     --------
