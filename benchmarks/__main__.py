@@ -244,7 +244,7 @@ NAIVE = (
         lambda: one_bound(reference.epsilon_lower_bound, COUNTS, 5),
     ),
     Row(
-        "each of 10,000 (ε, δ) bounds, by a loop over its windows",
+        "each of 10,000 (ε, δ) bounds, by a loop over its terms",
         200,
         lambda: many_bounds(loops, (0.1, 0.5)),
     ),

@@ -138,6 +138,7 @@ def test_predicted_refutations_are_those_of_simulated_audits():
     found = [outcome.refuted for outcome in plan.forecast.outcomes[1:]]
     assert shares[1:] == pytest.approx(found, abs=0.3)  # the first is how much longer it takes
     assert predicted.endswith("unseen")
+    assert plan.design.refuting(2, plan.claim) == 0  # not even if both are right
 
 
 def test_what_is_searched():
