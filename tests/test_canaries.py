@@ -196,7 +196,7 @@ def test_a_training_that_was_killed_goes_on(way, tmp_path):
     foreign = (b"nothing", b"", whole[: len(whole) // 2], (tmp_path / "array.npy").read_bytes())
     for content in foreign:
         (tmp_path / "other").write_bytes(content)
-        with pytest.raises(ValueError, match=r"path must be a file by save, got .*: it is cut off"):
+        with pytest.raises(ValueError, match=r"path must be a file from save, got .*: it is cut"):
             Canaries.load(tmp_path / "other")
 
 

@@ -480,7 +480,7 @@ def test_a_plan_for_the_last_model_says_what_its_audit_can_do(epsilon, tmp_path,
     path = tmp_path / "plan.json"
     plan.save(path)
     assert BlackBoxPlan.load(path) == plan
-    with pytest.raises(ValueError, match=r"by AuditPlan.save, got .* a BlackBoxPlan"):
+    with pytest.raises(ValueError, match=r"from AuditPlan.save, got .* a BlackBoxPlan"):
         AuditPlan.load(path)
     for one_too_few in (0, 1):
         coins = np.arange(n) > n // 2

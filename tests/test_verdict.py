@@ -244,7 +244,7 @@ def test_whatever_a_plan_file_says_is_under_its_digest(plan, tmp_path):
             AuditPlan.load(path)
     for words in ("null", "5", "{}", "[1]", '"format"', ""):
         path.write_text(words)
-        with pytest.raises(ValueError, match=r"path must be a file by oralib plan, got .*: "):
+        with pytest.raises(ValueError, match=r"path must be a file from oralib plan, got .*: "):
             AuditPlan.load(path)
 
 

@@ -274,7 +274,7 @@ class Canaries:
                 fit, likelihood, sums, last, *active = (file[name] for name in _ARRAYS)
         except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
             why = "it is cut off, or another program wrote it"
-            raise ValueError(f"path must be a file by save, got {path}: {why}") from error
+            raise ValueError(f"path must be a file from save, got {path}: {why}") from error
         if setting["dropping"] is not None:
             setting["dropping"] = Dropping(**setting["dropping"])
         step = setting.pop("step")

@@ -73,7 +73,7 @@ class OpacusAudit:
     seed, public_seed : int
         As in :class:`oralib.Canaries`; for a new training.
     resume : path or None
-        In place of a seed, a file by ``canaries.save``, to go on with the canaries as they were.
+        In place of a seed, a file from ``canaries.save``, to go on with the canaries as they were.
 
     Attributes
     ----------

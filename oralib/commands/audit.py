@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
     )
     option = parser.add_argument
     option("file", type=path, metavar="FILE", help="a CSV file, gzipped or not, or Parquet")
-    plan = "a file by oralib plan --out, in which δ, β, the claim, the number of guesses and the "
+    plan = "a file from oralib plan --out, in which δ, β, the claim, the number of guesses and the "
     plan += "side were fixed before the training"
     option("--plan", type=path, metavar="PLAN.json", help=plan)
     option("--delta", type=float, help="the δ of the claim; needed without --plan")

@@ -38,7 +38,7 @@ class Saved:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The plan in a file by :meth:`save`; a ValueError if somebody has changed it."""
+        """The plan in a file that :meth:`save` wrote; a ValueError if somebody has changed it."""
         try:
             fields = dict(json.loads(_check.path("path", path).read_text(encoding="utf-8")))
             if (number := fields.pop("format")) != FORMAT:
@@ -46,11 +46,11 @@ class Saved:
             digest, kind = fields.pop("digest"), fields.pop("kind")
             plan = {each.__name__: each for each in Saved.__subclasses__()}[kind]._of(fields)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"path must be a file by oralib plan, got {path}: {error}") from None
+            raise ValueError(f"path must be a file from oralib plan, got {path}: {error}") from None
         if plan.digest != digest:
             raise ValueError(f"path must be a plan as it was saved, got {path}, which was changed")
         if not isinstance(plan, cls):
-            raise ValueError(f"path must be a file by {cls.__name__}.save, got {path}, a {kind}")
+            raise ValueError(f"path must be a file from {cls.__name__}.save, got {path}, a {kind}")
         return plan
 
     @classmethod
