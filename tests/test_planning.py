@@ -139,6 +139,9 @@ def test_predicted_refutations_are_those_of_simulated_audits():
     assert shares[1:] == pytest.approx(found, abs=0.3)  # the first is how much longer it takes
     assert predicted.endswith("unseen")
     assert plan.design.refuting(2, plan.claim) == 0  # not even if both are right
+    two = expected_outcomes(plan, trials=2)
+    assert two == expected_outcomes(plan, trials=2, seed=0)
+    assert two[0].trials == 2
 
 
 def test_what_is_searched():
