@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from inspect import signature
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -140,8 +141,12 @@ def test_predicted_refutations_are_those_of_simulated_audits():
     assert predicted.endswith("unseen")
     assert plan.design.refuting(2, plan.claim) == 0  # not even if both are right
     two = expected_outcomes(plan, trials=2)
-    assert two == expected_outcomes(plan, trials=2, seed=0)
-    assert two[0].trials == 2
+    assert (two, two[0].trials) == (expected_outcomes(plan, trials=2, seed=0), 2)
+    share = predicted_accuracy(plan.design.dpsgd, np.array([100]), plan.design.dropping)[0]
+    for epsilon in (0.8, 1.2, 1.6):
+        need = right_needed(Counts(0, 100, 5000, r_fixed=True), epsilon, **plan.claim.test)
+        predicted = plan.design.refuting(100, replace(plan.claim, epsilon=epsilon))
+        assert predicted == pytest.approx(stats.binom.sf(need - 1, 100, share), abs=0.02)
 
 
 def test_what_is_searched():
@@ -166,30 +171,16 @@ def test_what_is_searched():
     assert [each.dpsgd.n for each in designs(replace(training, d=1999), 1, "sum")] == [1]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "allowed"),
-    [
-        ({"epsilon": 0}, r"\(0, 1000\]"),
-        ({"epsilon": 1000.5}, r"\(0, 1000\]"),
-        ({"delta": 0}, r"\(0, 1\)"),
-        ({"delta": 1}, r"\(0, 1\)"),
-        ({"steps": 0}, r"\[1, 1000000\]"),
-        ({"sample_rate": 1.05e-12}, None),
-        ({"sample_rate": 0.9e-12}, r"\[1e-12, 1\]"),
-        ({"sample_rate": 1.5}, r"\[1e-12, 1\]"),
-        ({"trials": 10**6 + 1}, r"\[0, 1000000\]"),
-        ({"d": 10**8 + 1}, r"\[1, 100000000\]"),
-        ({"canaries": 0}, "be at least 1"),
-    ],
-)
-def test_the_limits_of_a_plan(wrong, allowed):
+def test_the_limits_of_a_plan():
     given = {"epsilon": 2.0, "delta": 1e-5, "d": 1, "steps": 1, "sample_rate": 0.2, "trials": 0}
-    if allowed is None:
-        assert plan_audit(**given | wrong).guesses == 1
-        return
-    (name,) = wrong
-    with pytest.raises(ValueError, match=rf"{name} must (lie in )?{allowed}"):
-        plan_audit(**given | wrong)
+    limits = {"epsilon": (r"\(0, 1000\]", 0, 1000.5), "delta": (r"\(0, 1\)", 0, 1)}
+    limits |= {"steps": (r"\[1, 1000000\]", 0), "sample_rate": (r"\[1e-12, 1\]", 0.9e-12, 1.5)}
+    limits |= {"trials": (r"\[0, 1000000\]", 10**6 + 1), "d": (r"\[1, 100000000\]", 10**8 + 1)}
+    for name, (allowed, *wrong) in {**limits, "canaries": ("be at least 1", 0)}.items():
+        for value in wrong:
+            with pytest.raises(ValueError, match=rf"{name} must (lie in )?{allowed}"):
+                plan_audit(**given | {name: value})
+    assert plan_audit(**given | {"sample_rate": 1.05e-12}).guesses == 1
 
 
 @pytest.mark.parametrize(
@@ -348,6 +339,23 @@ def test_coordinates_to_begin_with():
         assert exact * (1 - 1e-9) <= found == float(f"{found:.2g}") <= 1.1 * exact + 1
 
 
+def test_coordinates_are_doubled_until_nine_of_ten_audits_refute_for_most_bugs(monkeypatch):
+    def found(training, claim, most, d, *rest):
+        tried.append(d)
+        if (shares := bugs.pop(0)) is None:
+            raise search.NoRefutationError("no plan")
+        return [SimpleNamespace(refuted=share) for share in (0.0, *shares)]
+
+    plan, given = search._plan, (TRAINING, CLAIM, None, None, "refute", "sum", 0)
+    monkeypatch.setattr(search, "_plan", found)
+    monkeypatch.setattr(search, "expected_outcomes", lambda outcomes, **_: outcomes)
+    first = search.coordinates_to_refute(TRAINING, CLAIM)
+    for shares in ([None, (0.9, 0.89), (0.9, 0.9, 0.1)], [*[(0.0, 0.0)] * 4, (0.8, 0.8)]):
+        tried, bugs = [], shares.copy()
+        plan(*given)
+        assert tried == [first * 2**i for i in range(len(shares))]
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("noise", [1.0, 0.5, 0.35])
 def test_bugs_are_what_their_names_say(noise, way, monkeypatch):
@@ -474,6 +482,7 @@ def test_a_plan_for_the_last_model_says_what_its_audit_can_do(epsilon, tmp_path,
         r = plan.least - fewer
         assert plan_black_box(epsilon, 1e-5, max(n, r), r).needed == needed
     assert plan_black_box(epsilon, 1e-5, n, 1).guesses == 1
+    assert plan_black_box(0.5, 0.0, least := plan_black_box(0.5, 0.0, n).least).guesses == least
     given = ["--black-box", f"--epsilon={epsilon}", "--delta=1e-5", "--canaries=501"]
     assert main(["plan", *given]) == 0
     said = capsys.readouterr().out
