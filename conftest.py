@@ -1,9 +1,14 @@
 """What all tests share."""
 
+import os
+
 import pytest
 from hypothesis import settings
 
 from orabook.extensions import stored_outputs
+
+# As `orabook.trainings` does: PyTorch draws the same normal numbers on every processor.
+os.environ.setdefault("ATEN_CPU_CAPABILITY", "default")
 
 # How many examples Hypothesis tries; `pytest --hypothesis-profile more` tries more of them.
 settings.register_profile("few", deadline=None, max_examples=40)
