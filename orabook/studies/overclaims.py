@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special, stats
 
 from oralib.bounds import (
     epsilon_lower_bound,
@@ -46,7 +46,7 @@ class SharedLaw:
     def tail(self, v: ArrayLike, r: int) -> Any:
         """P[V >= v] for r guesses."""
         below = np.asarray(v)[..., None] - self.sure - 1
-        return float_if_single(stats.binom.sf(below, r - self.sure, self.q) @ self.weights)
+        return float_if_single(special.bdtrc(below, r - self.sure, self.q) @ self.weights)
 
 
 def common_size(mu: float, groups: int = 1) -> SharedLaw:

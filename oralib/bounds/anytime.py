@@ -8,7 +8,6 @@ See Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymp
 sequences", Annals of Statistics 2021.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 from math import ceil, floor, inf, log
 from typing import Any
@@ -23,8 +22,6 @@ from oralib._types import Array
 from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.crossing import crossing_constants
 
-Bound = Callable[[Array, Array], Any]
-
 #: This many guesses take seconds.
 LARGEST_WALK = 10**6
 #: Places that the walk reaches more rarely are dropped: all together they stay far below 1e-12.
@@ -34,7 +31,7 @@ _TIE = 1e-12
 
 
 def adaptive_failure_probability(
-    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: str | Bound = "pure"
+    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: str = "pure"
 ) -> Any:
     """W_n(ε, β): how often, in the worst case, a bound exceeds ε if guessing may stop at will.
 
@@ -49,10 +46,9 @@ def adaptive_failure_probability(
         The number of elements, up to 10^6.
     beta : float
         The failure probability that the bound is made for, in (0, 1).
-    bound : str or function
-        ``"pure"`` for ``epsilon_lower_bound(v, r, beta=beta)``, ``"anytime"`` for
-        ``epsilon_lower_bound_anytime(v, r, beta=beta)``, or a function of arrays v and r whose
-        values do not decrease in v.
+    bound : str
+        ``"pure"`` for ``epsilon_lower_bound(v, r, beta=beta)``, or ``"anytime"`` for
+        ``epsilon_lower_bound_anytime(v, r, beta=beta)``.
 
     Examples
     --------
@@ -64,17 +60,12 @@ def adaptive_failure_probability(
     epsilon = _check.real("epsilon", epsilon, 0)
     sizes = _check.integers("n", n, 0, LARGEST_WALK)
     beta, _ = _check.beta_and_delta(beta)
-    if not callable(bound):
-        _check.one_of("bound", bound, ("pure", "anytime"))
+    _check.one_of("bound", bound, ("pure", "anytime"))
     if epsilon == inf or not sizes.size:
         return float_if_single(np.zeros(sizes.shape))
-    most, above = int(sizes.max()), epsilon + _TIE * (1 + epsilon)
-    if callable(bound):
-        line = _line_of(bound, most, above)
-    elif bound == "anytime":
-        line = _line(most, above, beta, True)
-    else:
-        line = _line(most, epsilon, beta, False)
+    anytime = bound == "anytime"
+    reached = epsilon + _TIE * (1 + epsilon) if anytime else epsilon
+    line = _line(int(sizes.max()), reached, beta, anytime)
     return float_if_single(_crossing(line, epsilon)[sizes])
 
 
@@ -153,22 +144,6 @@ def _shift(steps: Array, n_delta: float, beta: float) -> NDArray[np.int64]:
 def _level(n_delta: float, beta: float) -> float:
     """What is left of β."""
     return beta - min(n_delta / 4, beta / 20)
-
-
-def _line_of(bound: Bound, n: int, epsilon: float) -> NDArray[np.int64]:
-    """For r = 0, ..., n the least v whose bound exceeds ε, by bisection; r + 1 if none does."""
-    r = np.arange(n + 1)
-    low, high = np.full(n + 1, -1), r + 1  # the bound exceeds ε at high, not at low
-    while (high - low > 1).any():
-        middle = np.clip((low + high) // 2, 0, r)
-        try:
-            values = np.asarray(bound(middle, r), dtype=float)
-        except TypeError as error:
-            raise TypeError(f"bound must be a function of (v, r), got {bound!r}: {error}") from None
-        exceeds = values > epsilon
-        high = np.where(exceeds, np.minimum(middle, high), high)
-        low = np.where(exceeds, low, np.maximum(middle, low))
-    return high
 
 
 @jit

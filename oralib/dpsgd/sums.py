@@ -132,7 +132,9 @@ def _right_at_both_ends(score: Array, included: Array, s: int, k: int, rng: Gene
     # Whole coordinates are taken from both ends of the order; at most two only in part.
     first, last = min(low // s, d - 1), max(d - 1 - high // s, 0)
     # Selection instead of sorting: the order within the three parts between them does not matter.
-    order = np.argpartition(score, np.array([first, last]))
+    order = np.arange(d)
+    _select(score, order, first, 0)
+    _select(score, order, last, first)
     right = 0
     for j in range(d - high // s, d):
         right += included[order[j]]
@@ -145,3 +147,19 @@ def _right_at_both_ends(score: Array, included: Array, s: int, k: int, rng: Gene
         return right + drawn + low - ones_among(low, ones - drawn, s - high, rng)
     right += ones_among(high, ones, s, rng)
     return right + low - ones_among(low, included[order[first]], s, rng)
+
+
+@jit
+def _select(score: Array, order: Array, place: int, low: int) -> None:
+    """Sort ``order`` by score from ``low`` on, as far as ``place`` can tell (Hoare's selection)."""
+    high = order.size - 1  # by hand: Numba compiles argpartition for as long as a whole audit
+    while low < high:
+        pivot, middle = score[order[high]], low  # scores come in no order, so any will do
+        for i in range(low, high):
+            if score[order[i]] < pivot:
+                order[i], order[middle] = order[middle], order[i]
+                middle += 1
+        order[middle], order[high] = order[high], order[middle]
+        if middle == place:
+            break
+        low, high = (low, middle - 1) if place < middle else (middle + 1, high)

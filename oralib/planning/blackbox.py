@@ -108,11 +108,8 @@ def plan_black_box(
     every = Counts(n, n, n, r_fixed=True)
     least = guesses_needed(every, epsilon, **test)
     twice = 2 * least if least is not None and least <= n else 0
-    k = (
-        min(n, max(1, n // 5, twice))
-        if guesses is None
-        else _check.integer("guesses", guesses, 1, n)
-    )
+    k = min(n, max(1, n // 5, twice))
+    k = k if guesses is None else _check.integer("guesses", guesses, 1, n)
     some = Counts(k, k, n, r_fixed=True)
     best, most = (valid_lower_bound(counts, **test) for counts in (some, every))
     needed = right_needed(some, epsilon, **test)

@@ -288,10 +288,8 @@ def _with_coins(
             "bound fail twice as often: then halve β)"
         )
     elif balanced and coins != "balanced":
-        notes = (
-            "exactly half the canaries were included, by chance and not by arrangement",
-            *notes,
-        )
+        happened = "exactly half the canaries were included, by chance and not by arrangement"
+        notes = (happened, *notes)
     if problem:
         warn(problem, stacklevel=3)
     return replace(audit, problem=problem, notes=notes)

@@ -158,10 +158,6 @@ class ScoreAudit:
         """For each number in the report, what must hold for it to be valid."""
         return sentences.assumptions(self)
 
-    def refutes(self, claim: float | None = None) -> bool:
-        """Whether a claim of (ε, δ)-DP is refuted with confidence 1 - β."""
-        return self.verdict(claim) == "refuted"
-
     def verdict(self, claim: float | None = None) -> str:
         """``"refuted"``, ``"not refuted"``, ``"cannot test"`` or ``"invalid"``.
 
