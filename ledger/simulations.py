@@ -22,7 +22,7 @@ from orabook.single_step import simulate_single_step
 from orabook.studies.isolated import confidence
 from oralib import Counts, DpSgd, epsilon_lower_bound, simulate_dpsgd
 from oralib._rounding import first_largest
-from oralib._types import Feedback
+from oralib._types import Feedback, PValue
 from oralib.dpsgd import simulate_likelihood
 
 #: Why Monte Carlo rows let small changes pass.
@@ -307,7 +307,7 @@ def _dpsgd_counts(n: int, k: int) -> Counts:
 
 
 @cache
-def _share_left(n: int, k: int, method: str = "steinke") -> tuple[float, float]:
+def _share_left(n: int, k: int, method: PValue = "steinke") -> tuple[float, float]:
     """The share of the bound for δ = 0 that is left with δ = 1e-5, and its standard error."""
     counts = _dpsgd_counts(n, k)
     pure = epsilon_lower_bound(counts.v, counts.r)

@@ -13,7 +13,7 @@ from scipy import special
 from orabook.single_step import guess_distances
 from oralib import DpSgd, _check
 from oralib._binomial import log_pmfs
-from oralib._types import PLAYED
+from oralib._types import PLAYED, Feedback, PValue
 from oralib.bounds import epsilon_lower_bound
 
 __all__ = ["Law", "count_in_sets_law", "local_laplace_law", "mean_bound"]
@@ -53,7 +53,7 @@ class Law:
 
 
 def mean_bound(
-    law: Law, *, beta: float = 0.05, delta: float = 0.0, method: str = "steinke"
+    law: Law, *, beta: float = 0.05, delta: float = 0.0, method: PValue = "steinke"
 ) -> float:
     """The exact mean of the bound ε'_β(V, R), over all outcomes.
 
@@ -85,7 +85,7 @@ def local_laplace_law(epsilon: float, n: int) -> Law:
     return law_of(v, np.full(v.size, n), np.exp(log_pmfs(v, n, accuracy)), n)
 
 
-def count_in_sets_law(s: int, sets: int, feedback: str = "none") -> Law:
+def count_in_sets_law(s: int, sets: int, feedback: Feedback = "none") -> Law:
     """Count-in-Sets with threshold τ = ∞, where every guess is right (Appendix E.3).
 
     Without feedback a set is guessed whole if all its elements agree. With feedback, one-way or

@@ -15,6 +15,18 @@ PLAYED: tuple[Feedback, ...] = ("none", "one-way", "full")
 Coins: TypeAlias = Literal["independent", "balanced"]
 COINS: tuple[Coins, ...] = get_args(Coins)
 
+#: p-values for a number of guesses fixed in advance, as :func:`oralib.p_value` explains.
+PValue: TypeAlias = Literal["steinke", "exact", "any order"]
+P_VALUES: tuple[PValue, ...] = get_args(PValue)
+
+#: Accountants, as :mod:`oralib.accounting` explains, the default first.
+Accountant: TypeAlias = Literal["rdp", "pld"]
+ACCOUNTANTS: tuple[Accountant, ...] = get_args(Accountant)
+
+#: What a guesser may look at: the sum of the noisy gradients of a coordinate, or all of them.
+View: TypeAlias = Literal["sum", "steps"]
+VIEWS: tuple[View, ...] = get_args(View)
+
 #: Which scores are guessed, as :func:`oralib.audit_scores` explains.
 Side: TypeAlias = Literal["both", "included", "farthest"]
 SIDES: tuple[Side, ...] = get_args(Side)

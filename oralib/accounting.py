@@ -15,16 +15,14 @@ from typing import Any
 
 from oralib import _check
 from oralib._solve import largest_passing
-
-#: The accountants, the default first.
-ACCOUNTANTS = ("rdp", "pld")
+from oralib._types import ACCOUNTANTS, Accountant
 
 #: The smallest and the largest noise multiplier of a training run.
 SIGMA_RANGE = 1e-3, 1e6
 
 
 def noise_multiplier(
-    epsilon: float, delta: float, steps: int, sample_rate: float, *, accountant: str = "rdp"
+    epsilon: float, delta: float, steps: int, sample_rate: float, *, accountant: Accountant = "rdp"
 ) -> float:
     """The smallest noise multiplier for which an accountant certifies DP-SGD as (ε, δ)-DP.
 
@@ -40,7 +38,7 @@ def noise_multiplier(
 
 @lru_cache(maxsize=1024)
 def _noise_multiplier(
-    epsilon: float, delta: float, steps: int, sample_rate: float, accountant: str
+    epsilon: float, delta: float, steps: int, sample_rate: float, accountant: Accountant
 ) -> float:
     run = delta, steps, sample_rate, accountant
 
@@ -71,7 +69,7 @@ def _noise_multiplier(
 
 
 def certified_epsilon(
-    sigma: float, delta: float, steps: int, sample_rate: float, *, accountant: str = "rdp"
+    sigma: float, delta: float, steps: int, sample_rate: float, *, accountant: Accountant = "rdp"
 ) -> float:
     """The ε for which an accountant certifies DP-SGD with a noise multiplier σ as (ε, δ)-DP.
 
@@ -103,7 +101,7 @@ def certified_epsilon(
 
 
 def _checked(
-    delta: float, steps: int, sample_rate: float, accountant: str
+    delta: float, steps: int, sample_rate: float, accountant: Accountant
 ) -> tuple[float, int, float, str]:
     _check.one_of("accountant", accountant, ACCOUNTANTS)
     least, interval = (1e-12, "[)") if accountant == "pld" else (0, "()")
@@ -116,7 +114,9 @@ def _checked(
 
 
 @lru_cache(maxsize=256)
-def _spent(sigma: float, delta: float, steps: int, sample_rate: float, accountant: str) -> float:
+def _spent(
+    sigma: float, delta: float, steps: int, sample_rate: float, accountant: Accountant
+) -> float:
     """The ε of a training; nan if an accountant sees only rounding errors."""
     from dp_accounting import pld, rdp
 

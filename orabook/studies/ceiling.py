@@ -17,9 +17,10 @@ from orabook.laws import Law, law_of, likely_counts, mean_bound
 from orabook.studies.isolated import confidence
 from oralib import DpSgd, _check
 from oralib._binomial import log_pmfs
+from oralib._types import PValue, View
 
 
-def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | None = None) -> Law:
+def isolated_law(dpsgd: DpSgd, k: int, *, sees: View = "steps", counts: int | None = None) -> Law:
     """DP-SGD with a coordinate for each element, and k guesses at those of largest |Λ|.
 
     No guesser with k guesses that sees no more than this has stochastically more right guesses;
@@ -58,8 +59,8 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: str = "steps", counts: int | Non
 def isolated_ceiling(
     sizes: Iterable[int],
     *,
-    sees: Iterable[str] = ("sum", "steps"),
-    rules: Iterable[str] = ("steinke", "exact"),
+    sees: Iterable[View] = ("sum", "steps"),
+    rules: Iterable[PValue] = ("steinke", "exact"),
     epsilon: float = 2.0,
     delta: float = 1e-5,
     steps: int = 100,
@@ -86,7 +87,7 @@ def isolated_ceiling(
 
 
 def best_guesses(
-    dpsgd: DpSgd, seen: str, rule: str, beta: float, delta: float
+    dpsgd: DpSgd, seen: View, rule: PValue, beta: float, delta: float
 ) -> tuple[int, float]:
     """The best number of guesses on a grid, and its mean bound."""
     grid = np.unique(np.round(1.05 ** np.arange(0, log(dpsgd.n) / log(1.05) + 1)).astype(int))
@@ -113,6 +114,6 @@ def best_guesses(
 
 
 @lru_cache(maxsize=1024)
-def _isolated_law(dpsgd: DpSgd, guesses: int, seen: str) -> Law:
+def _isolated_law(dpsgd: DpSgd, guesses: int, seen: View) -> Law:
     """Computed once for all rules."""
     return isolated_law(dpsgd, guesses, sees=seen, counts=80)

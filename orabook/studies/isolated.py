@@ -29,7 +29,7 @@ import scipy
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib.dpsgd.likelihood import VIEWS
+from oralib._types import VIEWS, View
 from oralib.dpsgd.setting import DpSgd
 
 Reals = NDArray[Any]  # of doubles
@@ -79,7 +79,7 @@ class Confidence:
         return np.asarray(level)
 
 
-def confidence(dpsgd: DpSgd, sees: str = "steps") -> Confidence:
+def confidence(dpsgd: DpSgd, sees: View = "steps") -> Confidence:
     """How sure the best guesser can be of an element that has its own coordinate.
 
     For how many elements in a million can it be surer than 9 to 1?
@@ -108,7 +108,7 @@ def confidence(dpsgd: DpSgd, sees: str = "steps") -> Confidence:
 
 
 @lru_cache(maxsize=64)
-def _confidence(steps: int, rate: float, sigma: float, sees: str) -> Confidence:
+def _confidence(steps: int, rate: float, sigma: float, sees: View) -> Confidence:
     if steps == 1 or rate == 1:  # the sum of a full batch is sufficient, so both are the same
         sees = "sum"
     tails = _sum_tails if sees == "sum" else _step_tails
@@ -120,7 +120,9 @@ def _confidence(steps: int, rate: float, sigma: float, sees: str) -> Confidence:
     return Confidence(*_check.read_only((level, right, wrong)))
 
 
-def isolated_limit(dpsgd: DpSgd, *, sees: str = "steps", beta: float = 0.05, delta: float) -> float:
+def isolated_limit(
+    dpsgd: DpSgd, *, sees: View = "steps", beta: float = 0.05, delta: float
+) -> float:
     """The limit of the best guesser's exact (ε, δ) bound with more and more isolated elements.
 
     With v right and w wrong guesses among n elements, all of them many, the exact p-value is at

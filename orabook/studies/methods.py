@@ -106,8 +106,5 @@ def bound_map(
     return pd.DataFrame(rows)
 
 
-_MAPPED_GAMES: dict[str, Callable[..., Counts]] = {
-    "staying": simulate_dpsgd,
-    "one-way": _ONE_WAY,
-    "hopping": simulate_hopping,
-}
+_MAPPED_GAMES: dict[str, Callable[..., Counts]] = {"staying": simulate_dpsgd}
+_MAPPED_GAMES |= {"one-way": _ONE_WAY, "hopping": simulate_hopping}

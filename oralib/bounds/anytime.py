@@ -10,7 +10,7 @@ sequences", Annals of Statistics 2021.
 
 from functools import lru_cache
 from math import ceil, floor, inf, log
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,7 @@ _TIE = 1e-12
 
 
 def adaptive_failure_probability(
-    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: str = "pure"
+    epsilon: float, n: ArrayLike, beta: float = 0.05, *, bound: Literal["pure", "anytime"] = "pure"
 ) -> Any:
     """W_n(ε, β): how often, in the worst case, a bound exceeds ε if guessing may stop at will.
 

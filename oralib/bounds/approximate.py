@@ -21,12 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 from oralib import _check
 from oralib._binomial import best_window, log_pmf, odds, pmf, tail, tail_and_pmf
 from oralib._jit import jit
-from oralib._types import Array
+from oralib._types import P_VALUES, Array, PValue
 from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.crossing import LARGEST_WALK, any_order_p_value
 
 #: The p-values: those of :func:`p_value`, then that of :func:`epsilon_lower_bound_random_r`.
-P_VALUES = ("steinke", "exact", "any order", "random r")
+RULES = (*P_VALUES, "random r")
 #: Their numbers, by which kernels know them.
 STEINKE, EXACT, ANY_ORDER, RANDOM_R = range(4)
 #: If nobody says how many guesses to expect, the bound for an open number is made for this many.
@@ -59,7 +59,7 @@ def p_value(
     *,
     delta: ArrayLike = 0.0,
     n: ArrayLike | None = None,
-    method: str = "steinke",
+    method: PValue = "steinke",
 ) -> Any:
     """An upper limit on P[v or more of r guesses are right] if the mechanism is (ε, δ)-DP.
 
@@ -95,7 +95,7 @@ def p_value(
     0.007542
     """
     epsilon, delta = _check.reals("epsilon", epsilon, 0), _check.reals("delta", delta, 0, 1)
-    rule = P_VALUES.index(_check.one_of("method", method, P_VALUES[:RANDOM_R]))
+    rule = RULES.index(_check.one_of("method", method, P_VALUES))
     n, most = _number_of_elements(n, r, delta), _most_guesses(rule, delta)
     shape, (v, r, n, delta, epsilon) = flat_counts(
         v, r, most=most, n=n, delta=delta, epsilon=epsilon
@@ -111,7 +111,7 @@ def epsilon_lower_bound(
     beta: ArrayLike = 0.05,
     delta: ArrayLike = 0.0,
     n: ArrayLike | None = None,
-    method: str = "steinke",
+    method: PValue = "steinke",
 ) -> Any:
     """The paper's ε'_β(v, r); if δ > 0, or with full feedback, r must be fixed in advance.
 
@@ -136,7 +136,7 @@ def epsilon_lower_bound(
     0.695126
     """
     beta, delta = _check.betas_and_deltas(beta, delta)
-    rule = P_VALUES.index(_check.one_of("method", method, P_VALUES[:RANDOM_R]))
+    rule = RULES.index(_check.one_of("method", method, P_VALUES))
     n, most = _number_of_elements(n, r, delta), _most_guesses(rule, delta)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, most=most, n=n, delta=delta, beta=beta)
     return float_if_single(lower_bounds(v, r, beta, n * delta, rule).reshape(shape))

@@ -197,7 +197,7 @@ def valid_lower_bound(
     else:
         if rule == "any order" and r.size:
             _check.integer("r", r[0], 0, LARGEST_WALK)
-        number = approximate.EXACT if rule == "pure" else approximate.P_VALUES.index(rule)
+        number = approximate.EXACT if rule == "pure" else approximate.RULES.index(rule)
         each, leaks = np.full(v.size, beta), np.full(v.size, n * delta)
         least_b = None
         if rule == "random r":

@@ -24,21 +24,18 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._jit import jit
-from oralib._types import Array, Feedback
+from oralib._types import VIEWS, Array, Feedback, View
 from oralib.bounds import Counts
 from oralib.dpsgd.play import play_audits
 from oralib.dpsgd.ratios import POINTS, interpolate, log_mixture, log_weights
 from oralib.dpsgd.setting import DpSgd
-
-#: What a guesser may look at: the sum of the noisy gradients of a coordinate, or all of them.
-VIEWS = ("sum", "steps")
 
 
 def simulate_likelihood(
     dpsgd: DpSgd,
     guesses: int,
     *,
-    sees: str = "steps",
+    sees: View = "steps",
     feedback: Feedback = "none",
     trials: int = 1,
     seed: int,
@@ -67,7 +64,7 @@ def simulate_likelihood(
 
 
 def likelihood_counts(
-    dpsgd: DpSgd, guesses: Sequence[int], *, sees: str, feedback: Feedback, trials: int, seed: int
+    dpsgd: DpSgd, guesses: Sequence[int], *, sees: View, feedback: Feedback, trials: int, seed: int
 ) -> list[Counts]:
     """Like :func:`simulate_likelihood`, for several numbers of guesses, the largest first."""
     # A sum is one step with T draws of each element, and with the noise of T steps.

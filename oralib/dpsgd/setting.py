@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
+from oralib._types import Accountant
 from oralib.accounting import SIGMA_RANGE, noise_multiplier
 
 #: Coordinates are crowded in this many bands of equal width.
@@ -61,7 +62,7 @@ class DpSgd:
 
     @classmethod
     def calibrated(
-        cls, epsilon: float, delta: float, *, accountant: str = "rdp", **setting: Any
+        cls, epsilon: float, delta: float, *, accountant: Accountant = "rdp", **setting: Any
     ) -> Self:
         """A training run with the noise of an (ε, δ) claim, by :func:`oralib.noise_multiplier`.
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from oralib import _check
 from oralib._rounding import first_largest
-from oralib._types import AIMS, WAYS, Aim, Way
-from oralib.accounting import ACCOUNTANTS, certified_epsilon, noise_multiplier
+from oralib._types import ACCOUNTANTS, AIMS, WAYS, Accountant, Aim, Way
+from oralib.accounting import certified_epsilon, noise_multiplier
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.bounds.refuting import guesses_needed, right_needed
 from oralib.dpsgd import DpSgd
@@ -71,7 +71,7 @@ def plan_audit(
     beta: float = 0.05,
     canaries: int | None = None,
     sigma: float | None = None,
-    accountant: str = "rdp",
+    accountant: Accountant = "rdp",
     aim: Aim = "bound",
     way: Way = "sum",
     trials: int = 40,
@@ -288,7 +288,10 @@ def _less(noise: float) -> str:
 
 
 def _claimed(
-    epsilon: float | None, sigma: float | None, accountant: str, run: tuple[float, int, float]
+    epsilon: float | None,
+    sigma: float | None,
+    accountant: Accountant,
+    run: tuple[float, int, float],
 ) -> tuple[float, float]:
     """The ε of a claim and the noise, of which one may be missing, for a δ, steps and a rate."""
     if epsilon is not None:
