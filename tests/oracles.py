@@ -17,6 +17,12 @@ def binomial_pmf(k, r, epsilon):
     return mp.binomial(r, k) * q**k * (1 - q) ** (r - k)
 
 
+def _exp_log_pmf(k, r, q):
+    """P[Bin(r, q) = k] by logarithms, for large r."""
+    log_ways = mp.loggamma(r + 1) - mp.loggamma(k + 1) - mp.loggamma(r - k + 1)
+    return mp.exp(log_ways + k * mp.log(q) + (r - k) * mp.log(1 - q))
+
+
 @cache
 def binomial_tail(k, r, epsilon):
     """P[Bin(r, p(epsilon)) >= k] to about 40 digits: the terms from the largest down."""
@@ -25,20 +31,13 @@ def binomial_tail(k, r, epsilon):
     q = 1 / (1 + mp.exp(-mp.mpf(epsilon)))
     if k <= r * q:
         return 1 - binomial_tail(r - k + 1, r, -mp.mpf(epsilon))
-    odds = q / (1 - q)
-    log_first = (
-        mp.loggamma(r + 1)
-        - mp.loggamma(k + 1)
-        - mp.loggamma(r - k + 1)
-        + k * mp.log(q)
-        + (r - k) * mp.log(1 - q)
-    )
+    odds, first = q / (1 - q), _exp_log_pmf(k, r, q)
     term = total = mp.mpf(1)
     while k < r and term > total * mp.mpf(10) ** -30:
         term *= odds * (r - k) / (k + 1)
         total += term
         k += 1
-    return mp.exp(log_first) * total
+    return first * total
 
 
 def steinke_p_value(v, r, epsilon, delta, n):
@@ -54,14 +53,7 @@ def exact_p_value(v, r, epsilon, delta, n):
     """The exact (ε, δ) p-value to about 30 digits, by its formula."""
     q = 1 / (1 + mp.exp(-mp.mpf(epsilon)))
     f = binomial_tail(v, r, epsilon)
-    log_w = (
-        mp.loggamma(r + 1)
-        - mp.loggamma(v + 1)
-        - mp.loggamma(r - v + 1)
-        + v * mp.log(q)
-        + (r - v) * mp.log(1 - q)
-    )
-    x = n * mp.mpf(delta) * f / (v * mp.exp(log_w))
+    x = n * mp.mpf(delta) * f / (v * _exp_log_pmf(v, r, q))
     return 1 - (1 - f) * max(0, 1 - x) if x > f else f + min(x, 1) * (1 - f)
 
 

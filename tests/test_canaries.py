@@ -486,9 +486,7 @@ def test_canaries_in_the_sum_of_any_clipping():
     assert in_the_sum("ghost", bug=less_noise).status == "unlike"
     assert "neighbouring steps" in str(in_the_sum("hooks", bug=repeats).seen.reasons)
     assert "it made 32 steps" in str(in_the_sum("hooks", steps=32).seen.reasons)
-    with pytest.raises(
-        ValueError, match=r"rate of the plan, 0\.125, and its accountant is told 0\.2"
-    ):
+    with pytest.raises(ValueError, match=r"rate of the plan, 0\.125, and .* is told 0\.2"):
         in_the_sum("hooks", batches=5)
 
 
@@ -642,9 +640,7 @@ def test_what_attach_expects_of_noise_and_batches():
             attached(SMALL.sigma, twice=True)
         odd = replace(SMALL, sample_rate=0.3)
         assert attached(odd.sigma, odd, poisson_sampling=False) == odd.sigma
-        with pytest.raises(
-            ValueError, match=r"rate of the plan, 0\.3, got 0\.33.*poisson_sampling"
-        ):
+        with pytest.raises(ValueError, match=r"the plan, 0\.3, got 0\.33.*poisson_sampling"):
             attached(odd.sigma, odd)
 
 

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from selenium.webdriver.common.keys import Keys
 from test_dpsgd import same_law
+from test_drawings import contrast
 from test_rendered import HTML, NEEDS_BROWSER, REQUIRED, ROOT, browser
 
 import oralib
 from orabook.builder import data
-from orabook.experiments import REPORTED
 from orabook.extensions import explorer
 
 TABLE = pd.read_csv(explorer.TABLE)
@@ -63,13 +63,6 @@ def test_the_numbers_are_those_of_this_library(way):
     again = data.explored(2.0, 2, way, trials=data.FIRST)
     kept = POINTS.loc[way].loc[2.0].loc[2]
     assert again["first"].tolist() == pytest.approx(kept["first"].tolist(), abs=1e-4)
-
-
-@pytest.mark.parametrize("x", REPORTED)
-def test_the_numbers_are_near_what_the_paper_reports(x):
-    mean, error = REPORTED[x]
-    row = POINTS.loc[("staying", 2.0, x, 100)]
-    assert abs(row["bound"] - mean) < 3 * np.hypot(row["bound_se"], error)
 
 
 # ----------------------------------------------------------------------------------- a bare page
@@ -167,13 +160,6 @@ def test_sliders_by_the_keyboard(page):
     assert_shown(page, "staying", 2.0, 8, 100)
 
 
-def luminance(colour):
-    """Of an sRGB colour, as in WCAG."""
-    channel = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(channel <= 0.04045, channel / 12.92, ((channel + 0.055) / 1.055) ** 2.4)
-    return linear @ [0.2126, 0.7152, 0.0722]
-
-
 @needs_browser
 def test_curves_stand_out_from_their_box_in_both_themes(page):
     boxes = re.findall(r"--house-box: (#\w{6})", (ROOT / "book/_static/house.css").read_text())
@@ -183,8 +169,7 @@ def test_curves_stand_out_from_their_box_in_both_themes(page):
     assert all(opacity == 1 for _, opacity in shown)  # else they would be mixed with the box
     for box in boxes:
         for colour, _ in shown:
-            dark, light = sorted(map(luminance, (box, colour)))
-            assert (light + 0.05) / (dark + 0.05) >= 3, (box, colour)
+            assert contrast(box, colour) >= 3, (box, colour)
     assert len(boxes) == 2
 
 
@@ -321,14 +306,3 @@ def test_the_rendered_page_works_from_a_file(browser):
     browser.get(CHAPTER.as_uri())
     press(browser, "Next step")
     assert state(browser) == "coins"
-
-
-@needs_page
-def test_a_picture_on_paper(browser):
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    try:
-        browser.get(PAGE.as_uri())
-        assert not find(browser, ".explorer").is_displayed()
-        assert find(browser, "#fig-explorer-elements img").is_displayed()
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

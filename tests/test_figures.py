@@ -133,16 +133,9 @@ def test_numbers_of_bars_and_cells():
     assert values == [[1, "one", 0.8, 1.2], [2, "two"]]
 
 
-TABLE = pd.DataFrame(
-    {
-        "kind": ["b", "a", "b", "a", "c"],
-        "x": [1, 1, 2, 2, 1],
-        "trials": [800] * 5,
-        "bound": [0.1, 0.2, 0.3, 0.4, np.nan],
-        "bound_se": [0.01, 0.02, 0.03, 0.04, 0.05],
-        "guesses": [5, 6, 7, 8, 9],
-    }
-)
+TABLE = pd.DataFrame({"kind": [*"babac"], "x": [1, 1, 2, 2, 1], "guesses": range(5, 10)})
+TABLE["bound"], TABLE["bound_se"] = [0.1, 0.2, 0.3, 0.4, np.nan], np.arange(1, 6) / 100
+TABLE["trials"] = 800
 
 
 def listed(curves):

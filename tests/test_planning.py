@@ -219,12 +219,6 @@ def test_a_long_training_is_planned_in_stages():
 
 
 @pytest.mark.slow
-def test_a_claim_that_is_out_of_reach_is_said_to_be():
-    setting = {"d": 1000, "steps": 50, "sample_rate": 0.1, "trials": 0}
-    with pytest.raises(ValueError, match=r"^d must be larger: .* refute an epsilon of 8"):
-        plan_audit(8.0, 1e-5, aim="refute", **setting | {"d": 100})
-
-
 @pytest.mark.parametrize("typed", [{"canaries": 1000}, {"d": 50}, {"d": 500, "canaries": 300}])
 def test_too_few_canaries_to_refute_are_named_and_what_they_still_see(typed, capsys):
     setting = {"epsilon": 8, "delta": 1e-5, "steps": 50, "sample_rate": 0.1, "aim": "refute"}
@@ -236,10 +230,7 @@ def test_too_few_canaries_to_refute_are_named_and_what_they_still_see(typed, cap
     assert error.endswith(f"expect a bound of {still:.2f}, and checks of noise, steps, accountant")
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "d", "steps"),
-    [(1.0, 1000, 50), (4.0, 220, 100), (8.0, 12_000, 100)],
-)
+@pytest.mark.parametrize(("epsilon", "d", "steps"), [(1.0, 1000, 50), (4.0, 220, 100)])
 @pytest.mark.slow
 def test_a_plan_to_refute_is_seen_to_refute(epsilon, d, steps):
     """Predictions praise two canaries per coordinate there; simulated audits know better."""
@@ -257,10 +248,8 @@ def test_a_plan_that_cannot_test_its_claim_names_one_that_can(capsys):
     how = {"steps": 20, "sample_rate": 0.1, "trials": 2}
     first, *_, command = str(plan_audit(8.0, 1e-5, d=50, **how)).split("\n\n")[:2]
     assert first.startswith("This plan cannot test a claim of 8:\nat best it shows")
-    assert (
-        main([*shlex.split(command.replace("\\\n", ""))[1:], "--trials", "0", "--canaries", "300"])
-        == 2
-    )
+    words = shlex.split(command.replace("\\\n", ""))[1:]
+    assert main([*words, "--trials", "0", "--canaries", "300"]) == 2
     assert "too few" in capsys.readouterr().err
 
 
@@ -462,11 +451,6 @@ def test_fewer_canaries_than_coordinates():
     plan = plan_audit(2.0, 1e-5, d=10**6, steps=20, sample_rate=0.1, canaries=300, trials=0)
     assert (plan.design.dpsgd.n, plan.design.dpsgd.d) == (300, 10**6)
     assert "300 of 1,000,000 coordinates are used" in " ".join(str(plan).split())
-
-
-def test_a_plan_does_not_round_its_confidence_up():
-    plan = plan_audit(2.0, 1e-5, d=2, steps=1, sample_rate=1.0, beta=1e-9, trials=0)
-    assert "confidence 1 - 1e-9 for" in " ".join(str(plan).split())
 
 
 @pytest.mark.parametrize("epsilon", [2.0, 4.0, 8.0])

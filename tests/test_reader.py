@@ -9,6 +9,9 @@ import re
 
 import pytest
 from bs4 import BeautifulSoup
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 from test_rendered import HTML, NEEDS_BOOK, address, browser, open_page, pages
 
 pytestmark = NEEDS_BOOK
@@ -17,26 +20,18 @@ __all__ = ["address", "browser"]  # fixtures
 
 
 def wait_for(browser, condition, seconds=60):
-    from selenium.webdriver.support.ui import WebDriverWait
-
     return WebDriverWait(browser, seconds).until(condition)
 
 
 def find(browser, selector):
-    from selenium.webdriver.common.by import By
-
-    return browser.find_elements(By.CSS_SELECTOR, selector)
+    return browser.find_elements("css selector", selector)
 
 
 def press(browser, *keys):
-    from selenium.webdriver.common.action_chains import ActionChains
-
     ActionChains(browser).send_keys(*keys).perform()
 
 
 def test_a_word_is_searched_and_a_hit_opened(browser, address):
-    from selenium.webdriver.common.keys import Keys
-
     browser.set_window_size(1300, 1000)
     open_page(browser, f"{address}/book/index.html")
     button = next(x for x in find(browser, "button.search-button-field") if x.is_displayed())
@@ -90,8 +85,6 @@ FOCUS = (
 
 def test_the_keyboard_is_enough(browser, address):
     """From the landing page to the first chapter, and into a folded cell."""
-    from selenium.webdriver.common.keys import Keys
-
     browser.set_window_size(1300, 1000)
     open_page(browser, f"{address}/book/index.html")
     press(browser, Keys.TAB)

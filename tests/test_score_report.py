@@ -9,22 +9,19 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from scipy import stats
 from test_scores import gaussian, run, written
 
-from oralib import (
-    Canaries,
-    Counts,
-    DpSgd,
-    audit_counts,
-    audit_guesses,
-    audit_scores,
-    valid_lower_bound,
-)
+import oralib
+from oralib import Canaries, Counts, DpSgd, audit_counts, audit_guesses, audit_scores
 from oralib._streams import stream
+from oralib.bounds import epsilon_lower_bound_random_r as random_r
+from oralib.bounds import valid_lower_bound
 from oralib.commands.common import sign_of_life
-from oralib.scores import UNFAIR
-from oralib.scores.guessing import LEAST_GUESSES, right_guesses
+from oralib.scores import UNFAIR, Check, Seen
+from oralib.scores.guessing import LEAST_GUESSES, best_number, right_guesses, spread_numbers
+from oralib.scores.picture import guess_picture, score_picture
 
 # ------------------------------------------------------------------------------------------ power
 
@@ -82,6 +79,25 @@ def test_a_stronger_audit_is_the_same_one_four_times_as_large(fixed):
     assert hint.startswith("four times as many canaries and guesses, at the same accuracy, would")
     shown = float(hint.rpartition(" ")[2])
     assert shown <= larger.bound < shown + 0.001
+
+
+def test_numbers_in_sentences():
+    many = audit_counts(Counts(170, 200, n=40_000, r_fixed=True), delta=1e-4)
+    assert "as n δ = 4: fewer canaries would lose less" in str(many).replace("\n          ", " ")
+    assert f"δ costs {many.pure_bound - many.bound:.2f}, as" in many.rows()[-1][1]
+    blind = audit_scores(*gaussian(400, shift=0.1), delta=0.0, grid=(100, 200))
+    assert blind.p_value(2.0) == 1.0  # and not that of one test, doubled
+
+
+def test_what_is_said_without_enough_steps():
+    scores, coins = gaussian(100)
+    check = Check("noise", 1.01, 0.02, 0.5)
+    says = {(): "too few numbers to say", (check,): "it looks like the stated one"}
+    for checks, said in says.items():
+        seen = Seen("sum", 1.0, 0.1, 5, 50, checks)
+        text = dict(audit_scores(scores, coins, delta=0.0, guesses=20, seen=seen).rows())
+        assert text["training"].startswith(said)
+        assert ("its noise is 1.01" in text["training"]) == bool(checks)
 
 
 # -------------------------------------------------------------------------------- what is not valid
@@ -163,6 +179,28 @@ def test_a_split_chooses_what_could_refute_the_claim():
     assert (few.n, few.r) == (24, 24)
 
 
+@pytest.mark.parametrize("claim", [None, 1.5, 50.0])
+@pytest.mark.parametrize(("shift", "n"), [(1.0, 400), (0.0, 400), (1.5, 25)])
+def test_the_number_that_is_chosen(claim, shift, n):
+    """The largest bound at Wilson's lower limit of the accuracy, as SciPy has it."""
+    right, level = right_guesses(*gaussian(120, shift), "both", 0), {"delta": 1e-5, "beta": 0.05}
+    options, one_error = [], 2 * stats.norm.cdf(1) - 1
+    for k in spread_numbers(120).tolist():
+        low = stats.binomtest(int(right[k - 1]), k).proportion_ci(one_error, "wilson").low
+        taken = min(max(round(k * n / 120), 1), n)
+        z = (right[k - 1] / k - 0.5) * np.sqrt(k)
+        options.append([random_r(int(low * taken), taken, n=n, **level), z, taken])
+    able = [claim is not None and random_r(k, k, n=n, **level) > claim for *_, k in options]
+    for option, can in zip(options, able, strict=True):
+        if not (can if any(able) else option[2] >= min(LEAST_GUESSES, n)):
+            option[0] = -1.0
+    promise, _, taken = max(reversed(options), key=lambda option: option[:2])
+    chosen, why = best_number(right, n, **level, claim=claim)
+    assert (chosen, f"promised {promise:.2f}" in why) == (taken, True)
+    left_out = f"so few that even all right could not refute ε = {claim:g} were" if claim else "?"
+    assert (left_out in why) == (any(able) > all(able))
+
+
 def test_the_choice_does_not_know_the_canaries_that_are_audited():
     scores, included = gaussian(1001, shift=1.0, seed=5)
     rest = stream(3, "scores", "split").permutation(1001)[200:]
@@ -197,6 +235,54 @@ def test_scores_farthest_from_0():
     assert abs(np.mean(right) - 50.5) < 3
     assert np.std(right) > 2
     assert right_guesses(np.zeros(100), np.full(100, True), "farthest", 1)[-1] == 50
+
+
+# -------------------------------------------------------------------------------------- pictures
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The last figure that was saved: its curves by label, and the figure."""
+    saved = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **how: saved.append(figure))
+
+    def last():
+        (axes,), (legend,) = saved[-1].axes, saved[-1].legends
+        assert axes.get_ylim()[0] == 0
+        assert [name for name, x in axes.spines.items() if x.get_visible()] == ["left", "bottom"]
+        assert (legend._ncols, legend.get_frame_on()) == (2, False)
+        assert axes.get_ylim()[1] > max(line.get_ydata()[-1] for line in axes.lines)
+        return {line.get_label(): np.transpose(line.get_xydata()).tolist() for line in axes.lines}
+
+    return last
+
+
+@pytest.mark.parametrize("side", ["both", "included", "farthest"])
+def test_the_picture_of_scores(drawn, side):
+    scores, coins = gaussian(300)
+    scores, given = scores.round(1), {"delta": 1e-5, "claim": 0.5, "side": side, "seed": 3}
+    for how, tried in (({"guesses": 60}, None), ({"grid": (20, 60)}, [20, 60])):
+        audit = audit_scores(scores, coins, **given, **how)
+        score_picture(audit, scores, coins)
+        k, bounds = drawn()["only exploration: not valid"]
+        right = right_guesses(scores, coins, side, 3)[np.array(k, dtype=int) - 1]
+        exact = oralib.epsilon_lower_bound(right, k, n=300, delta=1e-5, method="exact")
+        assert bounds == exact.tolist()
+        assert drawn().get("tried, with a correction", [None])[0] == tried
+        label = f"valid: {np.floor(audit.bound * 1000) / 1000:.3f}, {audit.r} guesses"
+        assert drawn()[label] == [[audit.r], [audit.bound]]
+        assert drawn()["claimed ε = 0.5"][1] == [0.5, 0.5]
+
+
+def test_the_picture_of_guesses(drawn):
+    audit = audit_counts(Counts(80, 100, n=400, r_fixed=True), delta=1e-5)
+    guess_picture(audit)
+    betas, bounds = drawn()["had another β been fixed in advance"]
+    assert (betas[0], betas[-1]) == pytest.approx((0.001, 0.5))
+    assert bounds == [valid_lower_bound(audit.counts, beta=b, delta=1e-5) for b in betas]
+    assert drawn()["by the accuracy alone: not a bound"][1] == [audit.estimate] * 2
+    (valid,) = (curve for label, curve in drawn().items() if "80 of 100 right" in label)
+    assert valid == [[0.05], [audit.bound]]
 
 
 # ----------------------------------------------------------------------------- for somebody else

@@ -640,8 +640,6 @@ def test_truth_values_are_not_signs():
         *(truth > 0, (truth > 0).tolist(), (truth > 0).astype(object)),
         [True, False, nan, nan] * 50,  # in an array they would become 1, 0 and nan
     ):
-        with pytest.raises(
-            ValueError, match=r"guessed must be 1, -1, or 0 or nan .* True or False"
-        ):
+        with pytest.raises(ValueError, match=r"must be 1, -1, or 0 or nan .* True or False"):
             audit_guesses(guessed, truth, delta=0.0)
         assert audit_guesses(guessed, truth > 0, **HOW).r in (100, 200)
