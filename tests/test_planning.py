@@ -128,7 +128,8 @@ def test_what_more_computation_shows(capsys):
     assert price_table(plans) in said
     assert "takes 1.02 times as long as with your 40,000" in " ".join(said.split())
     assert max(map(len, said.splitlines())) <= 80
-    assert list(plans_by_price(50, 1.0, 1e-5, trials=0, **setting)) == [0, 0.05, 0.1, 0.5]
+    small = plans_by_price(50, 1.0, 1e-5, trials=2, **setting)
+    assert (list(small), small[0.5].forecast.honest.trials) == ([0, 0.05, 0.1, 0.5], 2)
 
 
 def test_predicted_refutations_are_those_of_simulated_audits():
@@ -165,9 +166,8 @@ def test_what_is_searched():
         expected += [(2000 * s, dropping) for dropping in kinds]
     tried = [(each.dpsgd.n, each.dropping) for each in designs(training, 300_000, "sum")]
     assert tried == expected
-    assert tried[:-4] == [
-        (each.dpsgd.n, each.dropping) for each in designs(training, 299_999, "sum")
-    ]
+    fewer = [(each.dpsgd.n, each.dropping) for each in designs(training, 299_999, "sum")]
+    assert tried[:-4] == fewer
     assert [each.dpsgd.n for each in designs(replace(training, d=1999), 1, "sum")] == [1]
 
 
@@ -181,16 +181,6 @@ def test_the_limits_of_a_plan():
             with pytest.raises(ValueError, match=rf"{name} must (lie in )?{allowed}"):
                 plan_audit(**given | {name: value})
     assert plan_audit(**given | {"sample_rate": 1.05e-12}).guesses == 1
-
-
-@pytest.mark.parametrize(
-    "wrong", ["epsilon=-1", "d=0", "d=100000001", "steps=-5", "steps=1000001", "beta=1"]
-)
-def test_impossible_plans(wrong, capsys):
-    given = "--d=50 --steps=10 --sample-rate=0.2 --delta=1e-5 --epsilon=4"
-    assert main(["plan", *given.split(), f"--{wrong}"]) == 2
-    name = wrong.partition("=")[0].replace("-", "_")
-    assert f"{name} must lie in" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("steps", "sigma"), [(1, 1e-3), (20, 0.09), (1001, 0.3)])
@@ -218,7 +208,6 @@ def test_a_long_training_is_planned_in_stages():
     np.testing.assert_allclose(ratio, 1, atol=0.03)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("typed", [{"canaries": 1000}, {"d": 50}, {"d": 500, "canaries": 300}])
 def test_too_few_canaries_to_refute_are_named_and_what_they_still_see(typed, capsys):
     setting = {"epsilon": 8, "delta": 1e-5, "steps": 50, "sample_rate": 0.1, "aim": "refute"}
@@ -319,6 +308,13 @@ def test_a_plan_to_refute_has_the_most_noise_where_half_refute(d, canaries, reac
     assert [how[-1] for how in told[:8:2]][: d // 10] in ([10], [16_000, 16_000, 8000, 1000])
 
 
+def test_what_takes_too_long_is_simulated_if_nothing_else_can_refute(monkeypatch):
+    assert [Design(TRAINING, None).affordable(trials) for trials in (1, 2)] == [0, 2]
+    monkeypatch.setattr(Design, "affordable", lambda *_: 0)
+    able = search._Candidate(Design(TRAINING, None), np.array([50]), np.array([1]))
+    assert search._most_promising([able], 0.5) == [able]
+
+
 def test_coordinates_to_begin_with():
     """Five for each guess that it takes, of canaries that come into a batch, to two digits."""
     for epsilon, steps, rate in product((0.5, 2.0, 8.0), (1, 20, 1000), (0.01, 0.1, 1.0)):
@@ -326,6 +322,8 @@ def test_coordinates_to_begin_with():
         training = replace(TRAINING, steps=steps, sample_rate=rate)
         found = search.coordinates_to_refute(training, replace(CLAIM, epsilon=epsilon))
         assert exact * (1 - 1e-9) <= found == float(f"{found:.2g}") <= 1.1 * exact + 1
+    endless = replace(TRAINING, steps=10**4), replace(CLAIM, epsilon=100.0)
+    assert search.coordinates_to_refute(*endless) == 5 * 10**7
 
 
 def test_coordinates_are_doubled_until_nine_of_ten_audits_refute_for_most_bugs(monkeypatch):
@@ -408,6 +406,9 @@ def test_a_plan_that_cannot_test_its_claim_says_so():
         said = str(AuditPlan(claim, Design(TRAINING, None), 50, forecast))
         assert said.startswith("This plan cannot test") == (share != 0.5)
         assert ("which cannot refute" in said) == (share == 1)
+    for n in (100, 200):
+        said = str(AuditPlan(CLAIM, Design(replace(TRAINING, n=n), None), 50, Forecast(0.5)))
+        assert ("drawn again in each step" in said) == (n == 200)
 
 
 def test_a_predicted_bound_lies_between_those_of_whole_numbers(monkeypatch):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from zoo import SMALL, ZOO
 
 from orabook.studies import SampledChannel
-from oralib import Channel, CountInSets, Xor, channel
+from oralib import Channel, Xor, channel
 
 
 def random_sampled(seed, size, n, outputs=3):
@@ -99,9 +99,3 @@ def test_pairs_choose_from_the_universe():
         d = ((0, 2)[int(s[0] > 0)], (1, 0)[int(s[1] > 0)])
         assert np.allclose(chosen.table[:, k], table[:, d[0], d[1]])
     assert chosen.epsilon <= sampled.epsilon + 1e-12
-
-
-def test_equal_pairs_of_count_in_sets():
-    counts = SampledChannel.of(channel(CountInSets(2), 4))
-    assert counts.restricted([(0, 1)] * 4).optimal_efficacy(2) == pytest.approx(7 / 8)
-    assert counts.restricted([(0, 1), (1, 1)] * 2).optimal_efficacy(2) == pytest.approx(1)
