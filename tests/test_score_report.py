@@ -217,21 +217,17 @@ def test_the_choice_does_not_know_the_canaries_that_are_audited():
 def test_scores_farthest_from_0():
     included = [1, 0, 1, 0, 1, 0]
     scores = [0.5, -3, -2, 0.1, 4, -0.2]
-    audits = [
-        audit_scores(scores, included, delta=0.0, guesses=k, side="farthest") for k in range(1, 7)
-    ]
+    how = {"delta": 0.0, "side": "farthest"}
+    audits = [audit_scores(scores, included, guesses=k, **how) for k in range(1, 7)]
     assert [audit.v for audit in audits] == [1, 2, 2, 3, 4, 4]
     said = " ".join(str(audits[0]).split())
     assert "farthest from 0 (positive: included, negative: left out)" in said
     # Equal distances, and zeros, are a matter of lots.
     equal = [1, -1, 1, -1, 1, 0.5]
-    assert audit_scores(equal, included, delta=0.0, guesses=3, side="farthest").ties_drawn == 3
+    assert audit_scores(equal, included, guesses=3, **how).ties_drawn == 3
     coins, zeros = np.arange(101) < 51, np.zeros(101)
     zeros[:2] = 1, -1
-    right = [
-        audit_scores(zeros, coins, delta=0.0, guesses=101, side="farthest", seed=seed).v
-        for seed in range(100)
-    ]
+    right = [audit_scores(zeros, coins, guesses=101, seed=s, **how).v for s in range(100)]
     assert abs(np.mean(right) - 50.5) < 3
     assert np.std(right) > 2
     assert right_guesses(np.zeros(100), np.full(100, True), "farthest", 1)[-1] == 50

@@ -112,10 +112,8 @@ def test_a_grid_is_the_best_of_its_numbers_at_the_corrected_level(side):
     scores, included = gaussian()
     grid = (400, 30, 100, 1999)
     audit = audit_scores(scores, included, delta=1e-6, grid=grid, side=side)
-    each = [
-        audit_scores(scores, included, delta=1e-6, beta=0.05 / 4, guesses=k, side=side)
-        for k in grid
-    ]
+    how = {"delta": 1e-6, "beta": 0.05 / 4, "side": side}
+    each = [audit_scores(scores, included, guesses=k, **how) for k in grid]
     best = max(each, key=lambda one: one.bound)
     assert best.bound > 0
     same = ("bound", "pure_bound", "fdp_bound", "v", "r", "accuracy")

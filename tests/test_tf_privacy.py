@@ -40,7 +40,6 @@ def test_coins_are_fair_and_scores_know_them(table):
         warnings.simplefilter("error")  # which odd coins would give
         audit = oralib.audit_scores(table["score"], table["included"], guesses=200, delta=1e-5)
     assert audit.coins_p_value > scores.UNFAIR
-    assert audit.plausible_coins
     assert 1 < audit.bound < 8
     shuffled = np.random.default_rng(1).permutation(table["score"])
     assert oralib.audit_scores(shuffled, table["included"], guesses=200, delta=1e-5).bound < 0.5

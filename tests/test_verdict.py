@@ -171,18 +171,15 @@ def test_rankings_are_those_of_all_pairs():
     audit = audit_scores(scores, included, delta=1e-5, guesses=50)
     pairs = scores[included][:, None] - scores[~included]
     assert audit.ranking.auroc == pytest.approx(((pairs > 0) + (pairs == 0) / 2).mean())
-    reached = [
-        (scores[included] > cut).mean()
-        for cut in scores
-        if (scores[~included] > cut).mean() <= 0.01
-    ]
-    assert audit.ranking.tpr_at_1_percent == pytest.approx(max(reached))
+    cuts = (cut for cut in scores if (scores[~included] > cut).mean() <= 0.01)
+    reached = max((scores[included] > cut).mean() for cut in cuts)
+    assert audit.ranking.tpr_at_1_percent == pytest.approx(reached)
 
 
 def test_coins_cannot_be_changed(plan):
-    audit = Canaries.from_plan(plan, seed=1)
+    canaries = Canaries.from_plan(plan, seed=1)
     with pytest.raises(ValueError, match="read-only"):
-        audit.included[0] = True
+        canaries.included[0] = True
 
 
 def test_a_gzipped_file_is_read(plan, tmp_path):
