@@ -20,7 +20,7 @@ from oralib.bounds import epsilon_lower_bound_random_r as random_r
 from oralib.bounds import valid_lower_bound
 from oralib.commands.common import sign_of_life
 from oralib.scores import UNFAIR, Check, Seen
-from oralib.scores.guessing import LEAST_GUESSES, best_number, right_guesses, spread_numbers
+from oralib.scores.guessing import LEAST_GUESSES, best_number, right_guesses
 from oralib.scores.picture import guess_picture, score_picture
 
 # ------------------------------------------------------------------------------------------ power
@@ -185,7 +185,7 @@ def test_the_number_that_is_chosen(claim, shift, n):
     """The largest bound at Wilson's lower limit of the accuracy, as SciPy has it."""
     right, level = right_guesses(*gaussian(120, shift), "both", 0), {"delta": 1e-5, "beta": 0.05}
     options, one_error = [], 2 * stats.norm.cdf(1) - 1
-    for k in spread_numbers(120).tolist():
+    for k in sorted({round(x) for x in np.geomspace(1, 120, 100)}):
         low = stats.binomtest(int(right[k - 1]), k).proportion_ci(one_error, "wilson").low
         taken = min(max(round(k * n / 120), 1), n)
         z = (right[k - 1] / k - 0.5) * np.sqrt(k)
