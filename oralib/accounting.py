@@ -102,7 +102,7 @@ def certified_epsilon(
 
 def _checked(
     delta: float, steps: int, sample_rate: float, accountant: Accountant
-) -> tuple[float, int, float, str]:
+) -> tuple[float, int, float, Accountant]:
     _check.one_of("accountant", accountant, ACCOUNTANTS)
     least, interval = (1e-12, "[)") if accountant == "pld" else (0, "()")
     return (

@@ -107,7 +107,10 @@ def _audits(plan: _Tables, ks: NDArray[np.int64], size: int, rng: Generator) -> 
     v = np.empty((size, ks.size), dtype=np.int64)
     for trial in range(size):
         canaries = _hop(plan, rng)
-        best = np.argsort(-np.abs(canaries.score), kind="stable")[: ks[0]]
+        certainty = np.abs(canaries.score)
+        least = np.partition(certainty, -ks[0])[-ks[0]]
+        best = np.flatnonzero(certainty >= least)
+        best = best[np.argsort(-certainty[best], kind="stable")[: ks[0]]]  # the first of equal ones
         right = np.cumsum((canaries.score[best] > 0) == canaries.coin[best])
         v[trial] = right[ks - 1]
     return v
