@@ -151,7 +151,7 @@ def _one_step(ratio: int) -> DpSgd:
 
 @cache
 def _adaptive_dpsgd(ratios: Sequence[int], feedback: Feedback, trials: int) -> pd.DataFrame:
-    """The rows of :func:`experiments.adaptive_dpsgd`, without the certificates of full feedback."""
+    """Bounds as in :func:`experiments.adaptive_dpsgd`, but no certificates of full feedback."""
     rows = []
     for ratio in ratios:
         counts = simulate_single_step(

@@ -15,7 +15,8 @@ PLAYED: tuple[Feedback, ...] = ("none", "one-way", "full")
 Coins: TypeAlias = Literal["independent", "balanced"]
 COINS: tuple[Coins, ...] = get_args(Coins)
 
-#: p-values for a number of guesses fixed in advance, as :func:`oralib.p_value` explains.
+#: p-values for a number of guesses fixed in advance, as :func:`oralib.p_value` explains; in the
+#: order of their numbers in :mod:`oralib.bounds.approximate`.
 PValue: TypeAlias = Literal["steinke", "exact", "any order"]
 P_VALUES: tuple[PValue, ...] = get_args(PValue)
 

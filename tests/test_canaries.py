@@ -43,11 +43,7 @@ missing = pytest.mark.skipif(not TORCH, reason="PyTorch and Opacus are not insta
 
 CLAIM = DpSgd(n=800, d=100, steps=30, sample_rate=0.1, sigma=0.8)
 DROPPING = Dropping(2, 0.9, 1.65, (3, 20))
-WAYS = {
-    "hop": {},
-    "stay": {"hop": False},
-    "drop": {"dropping": DROPPING},
-}
+WAYS = {"hop": {}, "stay": {"hop": False}, "drop": {"dropping": DROPPING}}
 
 
 def step_of(audit, rng, noise=1.0):

@@ -17,6 +17,7 @@ from test_rendered import HTML, NEEDS_BROWSER, REQUIRED, ROOT, browser
 
 import oralib
 from orabook.builder import data
+from orabook.experiments import REPORTED
 from orabook.extensions import explorer
 
 TABLE = pd.read_csv(explorer.TABLE)
@@ -50,6 +51,9 @@ def test_every_position_of_the_sliders_has_its_numbers():
     assert (TABLE["trials"] == TABLE["method"].map(trials)).all()
     assert TABLE["accuracy"].between(0.5, 1).all()
     assert (TABLE["bound"] + 3 * TABLE["bound_se"] < TABLE["epsilon"]).all()
+    for x, (mean, error) in REPORTED.items():  # near what the paper reports
+        row = POINTS.loc[("staying", 2.0, x, 100)]
+        assert abs(row["bound"] - mean) < 3 * np.hypot(row["bound_se"], error)
     assert explorer.TABLE.stat().st_size < 80_000
     told = explorer.table()  # on the page
     for (method, epsilon, x, k), row in POINTS.iterrows():

@@ -174,7 +174,8 @@ def test_every_parameter_of_a_chapter_is_among_its_smallest_sizes_or_kept():
         (asked,) = [c.source for c in cells if "parameters" in c.metadata.get("tags", [])] or [""]
         small = (given for name, given in SMALLEST.items() if name.split()[0] == path.stem)
         left = set(re.findall(r"^(\w+): ", asked, re.MULTILINE)).difference({"seed"}, *small)
-        assert left == kept.get(path.stem, set()), path.stem
+        assert left == kept.pop(path.stem, set()), path.stem
+    assert not kept
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,6 @@ def test_too_few_canaries_to_refute_are_named_and_what_they_still_see(typed, cap
 @pytest.mark.parametrize(("epsilon", "d", "steps"), [(1.0, 1000, 50), (4.0, 220, 100)])
 @pytest.mark.slow
 def test_a_plan_to_refute_is_seen_to_refute(epsilon, d, steps):
-    """Predictions praise two canaries per coordinate there; simulated audits know better."""
     plan = plan_audit(epsilon, 1e-5, d=d, steps=steps, sample_rate=0.1, aim="refute", trials=0)
     assert plan.forecast.refuted >= 0.5
     outcomes = {outcome.bug: outcome for outcome in expected_outcomes(plan, trials=20, seed=1)}
@@ -407,7 +406,9 @@ def test_a_plan_that_cannot_test_its_claim_says_so():
         assert said.startswith("This plan cannot test") == (share != 0.5)
         assert ("which cannot refute" in said) == (share == 1)
     for n in (100, 200):
-        said = str(AuditPlan(CLAIM, Design(replace(TRAINING, n=n), None), 50, Forecast(0.5)))
+        sure = replace(CLAIM, beta=1e-9)
+        said = str(AuditPlan(sure, Design(replace(TRAINING, n=n), None), 50, Forecast(0.5)))
+        assert "confidence 1 - 1e-9 for" in " ".join(said.split())
         assert ("drawn again in each step" in said) == (n == 200)
 
 

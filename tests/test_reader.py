@@ -65,8 +65,9 @@ def test_a_chapter_is_printed_without_its_surroundings(browser, address):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         assert find(browser, "article")[0].is_displayed()
-        for around in (".bd-sidebar-primary", ".bd-header-article", ".copybtn", ".figure-data"):
-            assert not [x for x in find(browser, around) if x.is_displayed()], around
+        around = ".bd-sidebar-primary .bd-header-article .copybtn .figure-data .gap-game"
+        for each in around.split():
+            assert not [x for x in find(browser, each) if x.is_displayed()], each
         printed = browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27})
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

@@ -3,12 +3,12 @@
 import json
 import re
 import time
-from html.parser import HTMLParser
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 from matplotlib.figure import Figure
 from scipy import stats
 from test_scores import gaussian, run, written
@@ -199,6 +199,7 @@ def test_the_number_that_is_chosen(claim, shift, n):
     assert (chosen, f"promised {promise:.2f}" in why) == (taken, True)
     left_out = f"so few that even all right could not refute ε = {claim:g} were" if claim else "?"
     assert (left_out in why) == (any(able) > all(able))
+    assert (f"fewer than {LEAST_GUESSES} were not considered" in why) == (not any(able))
 
 
 def test_the_choice_does_not_know_the_canaries_that_are_audited():
@@ -256,14 +257,15 @@ def drawn(monkeypatch):
 @pytest.mark.parametrize("side", ["both", "included", "farthest"])
 def test_the_picture_of_scores(drawn, side):
     scores, coins = gaussian(300)
-    scores, given = scores.round(1), {"delta": 1e-5, "claim": 0.5, "side": side, "seed": 3}
+    scores, level = scores.round(1), {"delta": 1e-5, "beta": 0.1}
+    given = {**level, "claim": 0.5, "side": side, "seed": 3}
     for how, tried in (({"guesses": 60}, None), ({"grid": (20, 60)}, [20, 60])):
         audit = audit_scores(scores, coins, **given, **how)
         score_picture(audit, scores, coins)
         k, bounds = drawn()["only exploration: not valid"]
         right = right_guesses(scores, coins, side, 3)[np.array(k, dtype=int) - 1]
-        exact = oralib.epsilon_lower_bound(right, k, n=300, delta=1e-5, method="exact")
-        assert bounds == exact.tolist()
+        exact = oralib.epsilon_lower_bound(right, k, n=300, method="exact", **level)
+        assert (k[0], k[-1], len(k) > 50, bounds) == (1, 300, True, exact.tolist())
         assert drawn().get("tried, with a correction", [None])[0] == tried
         label = f"valid: {np.floor(audit.bound * 1000) / 1000:.3f}, {audit.r} guesses"
         assert drawn()[label] == [[audit.r], [audit.bound]]
@@ -284,17 +286,10 @@ def test_the_picture_of_guesses(drawn):
 # ----------------------------------------------------------------------------- for somebody else
 
 
-class _Text(HTMLParser):
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.words = [], []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-
-    def handle_data(self, data):
-        self.words.append(data)
+def read(file):
+    """A page and its words."""
+    page = BeautifulSoup(file.read_text(), "html.parser")
+    return page, " ".join(page.get_text().split())
 
 
 def test_a_page_for_somebody_else(scores_csv, tmp_path):
@@ -307,19 +302,18 @@ def test_a_page_for_somebody_else(scores_csv, tmp_path):
     ):
         out = tmp_path / f"report {len(claim)} {headline[:11]}"
         run(odd, "--delta", 1e-5, "--guesses", 200, *claim, "--out", out)
-        html = (out / "report.html").read_text()
-        read = _Text(html)
-        text = " ".join("".join(read.words).split())
+        (html, text), raw = read(out / "report.html"), (out / "report.html").read_text()
         assert headline in text
+        assert "\N{GREEK CAPITAL LETTER EPSILON}" not in text
         titles = ["What was tested", "What was shown", "What it could not have seen", "vouch for"]
         assert ("In this audit, even" in text) == ("is refuted" not in headline)
         for title in titles + ["What was claimed"] * len(claim[:1]):
             assert title in text
-        (image,) = (attributes for tag, attributes in read.tags if tag == "img")
+        (image,) = html.find_all("img")
         assert image["src"].startswith("data:image/png;base64,")
         assert image["alt"]
-        assert not re.search(r"(src|href)=.?(http|//)|@import|url\(", html)  # nothing from outside
-        assert ("meta", {"charset": "utf-8"}) in read.tags
+        assert not re.search(r"(src|href)=.?(http|//)|@import|url\(", raw)  # nothing from outside
+        assert html.meta["charset"] == "utf-8"
         assert "<b>&.csv" in text
         assert (out / "report.txt").read_text().startswith("claim" if claim else "canaries")
         assert json.loads((out / "report.json").read_text())["best_bound"] > 4
@@ -334,7 +328,7 @@ def test_a_page_about_an_audit_that_is_not_valid(tmp_path):
     assert list(tmp_path.iterdir()) == [path]  # so that the same command works again
     assert run(*words)[0] == 2
     assert not (out / "figure.png").exists()
-    text = " ".join("".join(_Text((out / "report.html").read_text()).words).split())
+    _, text = read(out / "report.html")
     assert "This audit is not valid: nothing has been shown. Higher scores must mean" in text
 
 

@@ -134,7 +134,8 @@ def _right_at_both_ends(score: Array, included: Array, s: int, k: int, rng: Gene
     # Selection instead of sorting: the order within the three parts between them does not matter.
     order = np.arange(d)
     _select(score, order, first, 0)
-    _select(score, order, last, first)
+    if last > first:
+        _select(score, order, last, first)
     right = 0
     for j in range(d - high // s, d):
         right += included[order[j]]
@@ -154,7 +155,7 @@ def _select(score: Array, order: Array, place: int, low: int) -> None:
     """Sort ``order`` by score from ``low`` on, as far as ``place`` can tell (Hoare's selection)."""
     high = order.size - 1  # by hand: Numba compiles argpartition for as long as a whole audit
     while low < high:
-        pivot, middle = score[order[high]], low  # scores come in no order, so any will do
+        pivot, middle = score[order[high]], low  # any will do: there is no order, and no tie
         for i in range(low, high):
             if score[order[i]] < pivot:
                 order[i], order[middle] = order[middle], order[i]
