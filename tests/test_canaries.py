@@ -46,19 +46,20 @@ DROPPING = Dropping(2, 0.9, 1.65, (3, 20))
 WAYS = {"hop": {}, "stay": {"hop": False}, "drop": {"dropping": DROPPING}}
 
 
-def step_of(audit, rng, noise=1.0):
+def step_of(canaries, rng, noise=1.0):
     """The noisy gradient of a step of an honest training, or of one with less noise."""
-    dpsgd = audit.dpsgd
+    dpsgd = canaries.dpsgd
     sampled = rng.random(dpsgd.n) < dpsgd.sample_rate
     added = rng.normal(scale=noise * dpsgd.sigma, size=dpsgd.used_coordinates)
-    return audit.gradient(audit.step, sampled) + added
+    return canaries.gradient(canaries.step, sampled) + added
 
 
 def trained(dpsgd, k, seed, noise=1.0, **how):
-    audit, rng = Canaries(dpsgd, k, seed=seed, public_seed=seed, **how), np.random.default_rng(seed)
+    canaries = Canaries(dpsgd, k, seed=seed, public_seed=seed, **how)
+    rng = np.random.default_rng(seed)
     for step in range(dpsgd.steps):
-        audit.observe(step, step_of(audit, rng, noise))
-    return audit
+        canaries.observe(step, step_of(canaries, rng, noise))
+    return canaries
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -79,8 +80,7 @@ def test_scores_have_the_law_of_the_simulation():
     That mean follows how many are included in all, which differs from run to run.
     """
     dpsgd = DpSgd(n=600, d=30, steps=20, sample_rate=0.2, sigma=1.0)
-    audits = [trained(dpsgd, 1, seed) for seed in range(30)]
-    loop = [(audit.included, audit.scores) for audit in audits]
+    loop = [(each.included, each.scores) for each in (trained(dpsgd, 1, s) for s in range(30))]
     played = [one_training(dpsgd, None, seed) for seed in range(30)]
     mine, theirs = (
         np.concatenate([(scores - scores.mean())[included] for included, scores in runs])
@@ -101,16 +101,16 @@ def naive_scores(dpsgd, gradients, places):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_scores_step_by_step_are_those_of_the_whole_table(way):
-    audit, rng = Canaries(CLAIM, 60, seed=3, **WAYS[way]), np.random.default_rng(3)
+    canaries, rng = Canaries(CLAIM, 60, seed=3, **WAYS[way]), np.random.default_rng(3)
     places, gradients = [], []
     for step in range(CLAIM.steps):
-        places.append(audit.places(step))
+        places.append(canaries.places(step))
         if way == "drop":  # in each step those of most promise are in the first bands
-            sizes = np.minimum(np.abs(audit.scores) * 1024, 8191).astype(int)
+            sizes = np.minimum(np.abs(canaries.scores) * 1024, 8191).astype(int)
             bands = [sizes[places[-1] // 10 == band] for band in range(10)]
             assert all(one.min() >= other.max() for one, other in pairwise(bands))
-        gradients.append(step_of(audit, rng))
-        audit.observe(step, gradients[-1])
+        gradients.append(step_of(canaries, rng))
+        canaries.observe(step, gradients[-1])
     if way == "stay":
         tables = likelihood_tables(CLAIM.per_coordinate, 1, CLAIM.sample_rate, CLAIM.sigma)
         whole = beliefs(log_likelihoods(np.array(gradients), tables), tables.factorials)
@@ -118,8 +118,8 @@ def test_scores_step_by_step_are_those_of_the_whole_table(way):
     else:
         whole = naive_scores(CLAIM, gradients, places)
     active = places[-1] >= 0
-    np.testing.assert_allclose(audit.scores[active], whole[active], atol=2e-3)
-    assert (audit.scores[~active] == 0).all()
+    np.testing.assert_allclose(canaries.scores[active], whole[active], atol=2e-3)
+    assert (canaries.scores[~active] == 0).all()
     if way == "drop":  # each row of the places has the loads of the schedule
         loads = DROPPING.loads(CLAIM)
         for row, load in zip(places, loads, strict=True):
@@ -162,13 +162,13 @@ def test_the_bound_covers_a_mechanism_that_is_just_as_private_as_claimed():
     over = 0
     rng = np.random.default_rng(1)
     for seed in range(runs):
-        audit = Canaries(DpSgd(n, n, 1, 1.0, sigma=0.5), 100, seed=seed)
-        where = audit.places(0)
-        told = audit.included ^ (rng.random(n) > 1 / (1 + np.exp(-epsilon)))
+        canaries = Canaries(DpSgd(n, n, 1, 1.0, sigma=0.5), 100, seed=seed)
+        where = canaries.places(0)
+        told = canaries.included ^ (rng.random(n) > 1 / (1 + np.exp(-epsilon)))
         shown = np.empty(n)
         shown[where] = np.where(told, 1.0, -1.0) * (0.5 + rng.random(n))
-        audit.observe(0, shown)
-        over += valid_lower_bound(audit.counts(), beta=0.05) > epsilon
+        canaries.observe(0, shown)
+        over += valid_lower_bound(canaries.counts(), beta=0.05) > epsilon
     assert 0.005 * runs < over <= 0.05 * runs + 3 * np.sqrt(0.05 * 0.95 * runs)
 
 
@@ -176,18 +176,18 @@ def test_the_bound_covers_a_mechanism_that_is_just_as_private_as_claimed():
 def test_a_training_that_was_killed_goes_on(way, tmp_path):
     """Saved and loaded again and again: as if it had never ended."""
     rng, again = np.random.default_rng(2), np.random.default_rng(2)
-    audit = Canaries(CLAIM, 60, seed=9, **WAYS[way])
-    audit.save(tmp_path / "audit")
+    canaries = Canaries(CLAIM, 60, seed=9, **WAYS[way])
+    canaries.save(tmp_path / "canaries")
     for step in range(CLAIM.steps):
-        audit.observe(step, step_of(audit, rng))
-        revived = Canaries.load(tmp_path / "audit")
+        canaries.observe(step, step_of(canaries, rng))
+        revived = Canaries.load(tmp_path / "canaries")
         revived.observe(step, step_of(revived, again))
-        revived.save(tmp_path / "audit")
-    np.testing.assert_array_equal(audit.scores, revived.scores)
-    np.testing.assert_array_equal(audit.guessed(), revived.guessed())
-    np.testing.assert_array_equal(audit.included, revived.included)
-    assert [path.name for path in tmp_path.iterdir()] == ["audit"]
-    whole = (tmp_path / "audit").read_bytes()
+        revived.save(tmp_path / "canaries")
+    np.testing.assert_array_equal(canaries.scores, revived.scores)
+    np.testing.assert_array_equal(canaries.guessed(), revived.guessed())
+    np.testing.assert_array_equal(canaries.included, revived.included)
+    assert [path.name for path in tmp_path.iterdir()] == ["canaries"]
+    whole = (tmp_path / "canaries").read_bytes()
     np.save(tmp_path / "array.npy", np.zeros(3))
     foreign = (b"nothing", b"", whole[: len(whole) // 2], (tmp_path / "array.npy").read_bytes())
     for content in foreign:
@@ -199,13 +199,13 @@ def test_a_training_that_was_killed_goes_on(way, tmp_path):
 def looks(way, runs=1, *, noise=1.0, size=1.0, repeated=0.0, steps=CLAIM.steps):
     """How trainings look: with this share of the noise, of the gradients, of the last noise."""
     for seed in range(runs):
-        audit, rng = Canaries(CLAIM, 60, seed=seed, **WAYS[way]), np.random.default_rng(seed)
+        canaries, rng = Canaries(CLAIM, 60, seed=seed, **WAYS[way]), np.random.default_rng(seed)
         last = rng.normal(scale=noise * CLAIM.sigma, size=CLAIM.d)
         for step in range(steps):
             fresh = rng.normal(scale=noise * CLAIM.sigma, size=CLAIM.d)
             last = repeated * last + np.sqrt(1 - repeated**2) * fresh
-            audit.observe(step, size * audit.gradient(step) + last)
-        yield audit.seen
+            canaries.observe(step, size * canaries.gradient(step) + last)
+        yield canaries.seen
 
 
 @pytest.mark.filterwarnings("ignore")  # that this is not the noise of the claim
@@ -284,13 +284,13 @@ def test_canaries_that_are_sampled_here():
 
 
 def test_the_file_makes_the_guesses_that_the_canaries_make(tmp_path):
-    audit = trained(CLAIM, 60, 4, dropping=DROPPING)
-    audit.write_scores(tmp_path / "scores.csv")
+    canaries = trained(CLAIM, 60, 4, dropping=DROPPING)
+    canaries.write_scores(tmp_path / "scores.csv")
     file = read_scores(tmp_path / "scores.csv")
-    np.testing.assert_array_equal(file.coins, audit.included)
+    np.testing.assert_array_equal(file.coins, canaries.included)
     farthest = np.argsort(-np.abs(file.values), kind="stable")[:60]
-    assert set(farthest) == set(np.flatnonzero(audit.guessed()))
-    np.testing.assert_array_equal(np.sign(file.values[farthest]), audit.guessed()[farthest])
+    assert set(farthest) == set(np.flatnonzero(canaries.guessed()))
+    np.testing.assert_array_equal(np.sign(file.values[farthest]), canaries.guessed()[farthest])
 
 
 @pytest.mark.parametrize("dropping", [None, Dropping(2.0, 1.0, 1.0, (2.0, 5.0))])
@@ -317,9 +317,9 @@ def test_too_little_noise_is_seen_and_refuted():
     claim = DpSgd(n=400, d=400, steps=40, sample_rate=0.2, sigma=2.0)
     assert all(trained(claim, 350, seed).noise_seen == 1 for seed in range(10))
     with pytest.warns(UserWarning, match=r"look like those with 0\.1 of the stated noise"):
-        audit = trained(claim, 350, 1, noise=0.1)
-    assert audit.noise_seen == 0.1
-    assert audit.counts().v >= 345
+        canaries = trained(claim, 350, 1, noise=0.1)
+    assert canaries.noise_seen == 0.1
+    assert canaries.counts().v >= 345
     for share in (0.75, 0.5, 0.35, 0.25, 0.15, 0.05, 0.02, 0.01, 2, 5, 20, 100):
         with pytest.warns(UserWarning, match=f"look like those with {share} of the stated noise"):
             assert trained(claim, 350, 1, noise=share).noise_seen == share
@@ -344,13 +344,13 @@ def test_units_and_scores_before_the_last_step(tmp_path):
 
 @pytest.mark.filterwarnings("ignore")  # there is no noise at all
 def test_no_step_is_observed_twice_nor_one_too_many():
-    audit, flat = Canaries(CLAIM, 60, seed=1), np.zeros(100)
+    canaries, flat = Canaries(CLAIM, 60, seed=1), np.zeros(100)
     with pytest.raises(ValueError, match="gradient must lie in"):
-        audit.observe(0, flat * np.nan)
-    assert audit.step == 0
-    audit.observe(0, flat)
+        canaries.observe(0, flat * np.nan)
+    assert canaries.step == 0
+    canaries.observe(0, flat)
     with pytest.raises(ValueError, match="step must be 1, the next one, got step=0"):
-        audit.observe(0, flat)
+        canaries.observe(0, flat)
     done = trained(CLAIM, 60, 1)
     before = done.scores
     with pytest.raises(ValueError, match="step must be less than 30, as planned, got step=30"):
@@ -365,9 +365,9 @@ def test_no_step_is_observed_twice_nor_one_too_many():
 
 def test_the_canaries_of_a_plan():
     plan = plan_audit(2.0, 1e-5, d=100, steps=20, sample_rate=0.1, trials=0)
-    audit = Canaries.from_plan(plan, seed=1)
-    assert (audit.dpsgd, audit.guesses) == (plan.design.dpsgd, plan.guesses)
-    assert audit.way == plan.design.way == "sum"
+    canaries = Canaries.from_plan(plan, seed=1)
+    assert (canaries.dpsgd, canaries.guesses) == (plan.design.dpsgd, plan.guesses)
+    assert canaries.way == plan.design.way == "sum"
     assert f"the {plan.guesses} with scores farthest from 0" in str(plan)
 
 
