@@ -58,21 +58,22 @@ def add(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Print the plan, and a table of what an audit would show with and without bugs."""
     given = {name: value for name, value in vars(chosen).items() if value is not None}
-    out, examples = given.pop("out", None), given.pop("examples", None)
+    out = given.pop("out", None)
     del given["command"]
     if given.pop("black_box"):
         if "epsilon" not in given:
             raise ValueError("--epsilon must be given with --black-box")
-        if examples is not None:
-            raise ValueError("--examples must be left out with --black-box, which costs nothing")
-        used = ("epsilon", "delta", "canaries", "beta")
-        black_box = plan_black_box(**{name: given[name] for name in used if name in given})
+        odd = [name for name in given if name not in ("epsilon", "delta", "canaries", "beta")]
+        if odd:
+            raise ValueError(f"--{odd[0].replace('_', '-')} must be left out with --black-box")
+        black_box = plan_black_box(**given)
         if out is not None:
             black_box.save(out)
         print(black_box)
         return 0
     if "steps" not in given or "sample_rate" not in given:
         raise ValueError("--steps and --sample-rate must be given, unless with --black-box")
+    examples = given.pop("examples", None)
     words = "Looking for a plan and simulating audits: seconds to minutes, more in the first run, "
     print(f"{words}which compiles.", file=sys.stderr, flush=True)
     given.setdefault("epsilon", None)

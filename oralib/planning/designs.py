@@ -9,6 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from oralib._types import Way
+from oralib.accounting import certified_epsilon
 from oralib.bounds import Counts, epsilon_lower_bound
 from oralib.bounds.refuting import right_needed
 from oralib.dpsgd import DpSgd, Dropping
@@ -39,6 +40,12 @@ class Claim:
     def test(self) -> dict[str, Any]:
         """What the bounds need to know about it."""
         return {"delta": self.delta, "beta": self.beta}
+
+    def exceeded(self, sigma: float, steps: int, sample_rate: float) -> float | None:
+        """The ε of a training with this noise, if it is more than is claimed."""
+        # Accountants differ a little, so the tightest that we have judges, with some room.
+        epsilon = certified_epsilon(sigma, self.delta, steps, sample_rate, accountant="pld")
+        return epsilon if epsilon > 1.02 * self.epsilon else None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from oralib import _check
 from oralib._text import confidence, paragraphs, short
 from oralib._types import WAYS
-from oralib.accounting import certified_epsilon
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
 from oralib.planning.designs import Claim, Design
@@ -118,11 +117,10 @@ class AuditPlan(Saved):
         """What was seen, with its noise and the right guesses compared with what the plan says."""
         honest, claim = self.forecast.honest, self.claim
         if abs(seen.sigma / self.design.dpsgd.sigma - 1) > 0.01:
-            run = claim.delta, seen.planned, seen.sample_rate
-            certified = certified_epsilon(seen.sigma, *run, accountant="pld")
-            if certified <= 1.02 * claim.epsilon:  # accountants differ a little
+            epsilon = claim.exceeded(seen.sigma, seen.planned, seen.sample_rate)
+            if epsilon is None:
                 return seen
-            doubt = f"its σ = {seen.sigma:g} gives ε = {certified:.3g}, more than is claimed"
+            doubt = f"its σ = {seen.sigma:g} gives ε = {epsilon:.3g}, more than is claimed"
             return replace(seen, doubts=(*seen.doubts, doubt))
         if honest is None or seen.steps != seen.planned:
             return seen

@@ -115,8 +115,8 @@ def plan_audit(
     _check.one_of("accountant", accountant, ACCOUNTANTS)
     _check.one_of("aim", aim, AIMS)
     _check.one_of("way", way, WAYS)
-    epsilon, sigma = _claimed(epsilon, sigma, accountant, (delta, steps, sample_rate))
-    claim, training = Claim(epsilon, delta, beta), DpSgd(1, 1, steps, sample_rate, sigma=sigma)
+    claim, sigma = _claimed(epsilon, sigma, beta, accountant, (delta, steps, sample_rate))
+    training = DpSgd(1, 1, steps, sample_rate, sigma=sigma)
     canaries = None if canaries is None else _check.integer("canaries", canaries, 1)
     d = None if d is None else _check.integer("d", d, 1, 10**8)
     try:
@@ -290,25 +290,23 @@ def _less(noise: float) -> str:
 def _claimed(
     epsilon: float | None,
     sigma: float | None,
+    beta: float,
     accountant: Accountant,
     run: tuple[float, int, float],
-) -> tuple[float, float]:
-    """The ε of a claim and the noise, of which one may be missing, for a δ, steps and a rate."""
-    if epsilon is not None:
-        epsilon = _check.real("epsilon", epsilon, 0, 1000, interval="(]")
-    if sigma is None:
-        if epsilon is None:
-            raise ValueError("epsilon or sigma must be given, got neither")
-        return epsilon, noise_multiplier(epsilon, *run, accountant=accountant)
+) -> tuple[Claim, float]:
+    """The claim and the noise, if ε or the noise may be missing, for a δ, steps and a rate."""
+    delta, steps, sample_rate = run
     if epsilon is None:
-        return certified_epsilon(sigma, *run, accountant=accountant), sigma
-    # Accountants differ a little, so the tightest that we have judges, with some room.
-    certified = certified_epsilon(sigma, *run, accountant="pld")
-    if certified > 1.02 * epsilon:
-        delta, steps, sample_rate = run
+        if sigma is None:
+            raise ValueError("epsilon or sigma must be given, got neither")
+        return Claim(certified_epsilon(sigma, *run, accountant=accountant), delta, beta), sigma
+    claim = Claim(_check.real("epsilon", epsilon, 0, 1000, interval="(]"), delta, beta)
+    if sigma is None:
+        return claim, noise_multiplier(claim.epsilon, *run, accountant=accountant)
+    if (certified := claim.exceeded(sigma, steps, sample_rate)) is not None:
         raise ValueError(
             f"epsilon and sigma must fit together: {sigma=:g}, {steps=}, {sample_rate=:g} and "
             f"{delta=:g} give an epsilon of {certified:.3f} by the tightest accountant here, got "
             f"{epsilon=:g}; leave out sigma or epsilon, or correct it"
         )
-    return epsilon, sigma
+    return claim, sigma
