@@ -126,20 +126,16 @@ def multiple(name: str, value: int, of: int, meaning: str) -> None:
     if value % of:
         below = value - value % of
         nearest = f"{below} and {below + of}" if below else f"{of}"
-        raise ValueError(
-            f"{name} must be a multiple of {of} ({meaning}), "
-            f"got {name}={value} (nearest: {nearest})"
-        )
+        got = f"{name}={value} (nearest: {nearest})"
+        raise ValueError(f"{name} must be a multiple of {of} ({meaning}), got {got}")
 
 
 def at_most(name: str, value: NDArray[Any], limit_name: str, limit: NDArray[Any]) -> None:
     """``value`` must not exceed ``limit``, element by element; both have the same shape."""
     if (value > limit).any():
         where, place = _first(value > limit)
-        raise ValueError(
-            f"{name} must be at most {limit_name}, "
-            f"got {name}={value[where]} and {limit_name}={limit[where]}{place}"
-        )
+        got = f"{name}={value[where]} and {limit_name}={limit[where]}{place}"
+        raise ValueError(f"{name} must be at most {limit_name}, got {got}")
 
 
 def broadcast(**arguments: NDArray[Any]) -> list[NDArray[Any]]:

@@ -220,10 +220,8 @@ def guesses_at(guesser: Guesser, loss: Any, signs: Any = None) -> Signs:
         )
     guesses = np.asarray(guesser.guess(loss))
     if guesses.shape != loss.shape:
-        raise ValueError(
-            "guesser must make a guess, or none, for each loss, "
-            f"got shape {guesses.shape} for losses of shape {loss.shape}"
-        )
+        got = f"shape {guesses.shape} for losses of shape {loss.shape}"
+        raise ValueError(f"guesser must make a guess, or none, for each loss, got {got}")
     if guesses.dtype == bool or not ((guesses == 0) | (np.abs(guesses) == 1)).all():
         # No truth values either: is False no guess, or a guess of -1?
         got = "True or False" if guesses.dtype == bool else "another value from it"

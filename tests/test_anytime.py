@@ -108,9 +108,6 @@ def test_edges_of_the_worst_case():
     assert (np.diff(rising) >= 0).all()
 
 
-# ---------------------------------------------------------------------- the anytime bound
-
-
 def e_value(v, r, epsilon):
     """The e-process by integration to 30 digits."""
     with mp.workdps(30):

@@ -61,9 +61,6 @@ def test_normal_scores_fail_as_often_as_they_may():
     assert abs(share - 0.05) < 4 * np.sqrt(0.05 * 0.95 / audits)
 
 
-# --------------------------------------------------------------------------- where they fail
-
-
 @pytest.mark.parametrize("mu", [0.3, 0.5, 2.0])
 def test_one_size_is_exactly_gaussian(mu):
     """The output says of an element what (|Y|, its sign) says: its δ at each ε is that of μ-GDP."""

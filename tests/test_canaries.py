@@ -393,8 +393,6 @@ def test_mislabelled_examples(tmp_path):
         mislabelled([-(2**53) - 1, 0], 1, seed=1)
 
 
-# ---------------------------------------------------------------------------------- with Opacus
-
 SMALL = DpSgd(n=480, d=60, steps=24, sample_rate=0.125, sigma=0.6)
 
 

@@ -130,9 +130,6 @@ def test_delta_is_the_worst_event(parameters, epsilon):
     assert table.delta(epsilon) == pytest.approx(worst, abs=1e-12)
 
 
-# ------------------------------------------------------------- guesses as outputs, given the others
-
-
 @given(random_tables)
 def test_success_given_others_by_words(parameters):
     table = random_channel(*parameters)

@@ -157,9 +157,6 @@ def test_checked_values_are_stored():
     assert repr(LocalRandomizedResponse(np.int64(1))) == "LocalRandomizedResponse(epsilon=1.0)"
 
 
-# --------------------------------------------------------- a response that turns into fair coins
-
-
 def muting_by_words(rate, line, n):
     """The table, output by output and dataset by dataset."""
     truth = 1 / (1 + np.exp(-rate))
@@ -197,9 +194,6 @@ def test_sets_of_unequal_size():
     alone = NoisyCountInSets(2, 1.0)
     output = np.array([1.3, 0.4])
     assert np.allclose(noisy.privacy_loss(output, 5)[3:], alone.privacy_loss(output[1:], 2))
-
-
-# ------------------------------------------------------------------------- extremal responses
 
 
 def test_outputs_of_the_extremal_response():

@@ -14,10 +14,12 @@ from test_canaries import SMALL, planned
 import oralib.canaries
 from oralib.accounting import SIGMA_RANGE
 from oralib.canaries import Canaries
-from oralib.canaries._data import CanaryData, batch_size, differ, gradients_in
+from oralib.canaries._data import CanaryData, batch_size, gradients_in
 from oralib.canaries._steps import Weight, divisor
 from oralib.canaries.loop import SEEN_NOISE
 from oralib.canaries.opacus import OpacusAudit
+from oralib.dpsgd import Dropping
+from oralib.dpsgd.setting import differ
 
 
 class PoissonLoader(list):
@@ -191,14 +193,23 @@ def test_going_on_with_a_file(tmp_path):
     first.canaries.save(file)
     again = OpacusAudit(plan, optimizer=Optimizer(1.1 * SMALL.sigma), resume=file)
     assert (again.canaries.included == first.canaries.included).all()
-    for seed, resume in ((3, file), (None, None)):
+    for seed, public_seed, resume in ((3, 0, file), (None, 0, None), (None, 7, file)):
         with pytest.raises(ValueError, match="give one of seed and resume"):
-            OpacusAudit(plan, optimizer=Optimizer(), seed=seed, resume=resume)
-    fewer = replace(SMALL, n=60)
-    others = (planned(SMALL, 21, way="sum"), planned(fewer, 40, way="sum"), planned(SMALL, 40))
-    for other in others:
+            OpacusAudit(plan, None, None, seed=seed, public_seed=public_seed, resume=resume)
+    first.canaries.observe(0, SMALL.sigma * np.linspace(-2, 2, SMALL.d))
+    first.canaries.save(file)
+    again = OpacusAudit(plan, optimizer=Optimizer(1.1 * SMALL.sigma), resume=file)
+    np.testing.assert_array_equal(again.canaries._look.sums, first.canaries._look.sums)
+    with pytest.raises(ValueError, match=r"optimizer must have noise multiplier .* steps before"):
+        OpacusAudit(plan, optimizer=Optimizer(), resume=file)
+    dropped = replace(plan, design=replace(plan.design, dropping=Dropping(1.0)))
+    stay = tmp_path / "stay.npz"
+    Canaries(SMALL, 40, seed=1, hop=False).save(stay)
+    fewer = planned(replace(SMALL, n=60), 40, way="sum")
+    others = [(other, file) for other in (planned(SMALL, 21, way="sum"), fewer, planned(SMALL, 40))]
+    for other, path in [*others, (dropped, file), (plan, stay)]:
         with pytest.raises(ValueError, match="resume must be a file of canaries of this plan"):
-            OpacusAudit(other, optimizer=Optimizer(), resume=file)
+            OpacusAudit(other, optimizer=Optimizer(), resume=path)
 
 
 def test_canaries_after_the_examples():

@@ -91,8 +91,6 @@ def test_files_of_the_book_are_found_where_the_package_is_installed(tmp_path, mo
         (home / "data" / "a.csv").unlink()
 
 
-# ------------------------------------------------------- chapters at the ends of their ranges
-
 #: The least work that the parameters of a chapter allow: the smallest sizes, with the others at an
 #: end of their ranges; and some values between, after a space.
 SMALLEST = {
@@ -205,6 +203,5 @@ def test_what_a_chapter_cannot_take_is_refused_in_its_set_up(chapter, given, mes
         pass
     with pytest.raises(ValueError, match=message):
         next(cells)
-    if chapter != "05-efficacy":  # whose rule for n and d comes after its checks
-        with pytest.raises(ValueError, match=message):
-            runs.check_parameters(runs.find_chapter(chapter), given)
+    with pytest.raises(ValueError, match=message):
+        runs.check_parameters(runs.find_chapter(chapter), given)

@@ -73,9 +73,6 @@ def test_what_would_be_cut_off_is_found(tmp_path):
     assert [round(float(x) / 72 * 25.4) for x in sheet.mediabox[2:]] in ([210, 297], [216, 279])
 
 
-# ---------------------------------------------------------------------- the file of `make pdf`
-
-
 @pytest.fixture(scope="module")
 def printed():
     if not pdf.PDF.exists():

@@ -157,9 +157,6 @@ def test_a_policy_that_keeps_to_its_coordinates_is_below_all_prices(sigma):
     assert 1000 * value == pytest.approx(right - used @ prices - guesses * guess, abs=1e-7)
 
 
-# ------------------------------------------------------------------ canaries that meet again
-
-
 def exact_odds(dpsgd, places, y):
     """The log-odds of each coin, by enumeration of all coins."""
     coins = (np.arange(2**dpsgd.n)[:, None] >> np.arange(dpsgd.n)) % 2

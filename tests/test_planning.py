@@ -214,7 +214,7 @@ def test_too_few_canaries_to_refute_are_named_and_what_they_still_see(typed, cap
     words = [f"--{name.replace('_', '-')}={value}" for name, value in {**setting, **typed}.items()]
     assert main(["plan", *words]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith(f"error: --{list(typed)[-1]} must be larger: refuting an epsilon of 8")
+    assert error.startswith(f"error: {list(typed)[-1]} must be larger: refuting an epsilon of 8")
     still = plan_audit(**setting | typed | {"aim": "bound"}, trials=0).forecast.predicted
     assert error.endswith(f"expect a bound of {still:.2f}, and checks of noise, steps, accountant")
 
@@ -487,6 +487,8 @@ def test_a_plan_for_the_last_model_says_what_its_audit_can_do(epsilon, tmp_path,
         status = 3 if plan.needed is None else 1 - one_too_few
         assert main(["audit", str(tmp_path / "scores.csv"), "--plan", str(path)]) == status
         assert capsys.readouterr().out == f"{plan.audit(np.arange(n), coins)}\n"
+    balanced = np.arange(500) % 7, np.arange(500) // 2 % 2 == 0  # by chance, as each has a coin
+    assert not plan_black_box(epsilon, 1e-5, 500).audit(*balanced).problem
     with pytest.raises(ValueError, match="those of 501 examples by the last model, as planned"):
         plan.audit(np.arange(9), np.arange(9) % 2)
 
@@ -494,8 +496,8 @@ def test_a_plan_for_the_last_model_says_what_its_audit_can_do(epsilon, tmp_path,
 def test_the_most_right_guesses_of_a_true_claim_are_those_of_a_mechanism():
     """Randomized response that shows a coin with probability δ and says so: a guess of each."""
     plan = plan_black_box(1.0, 0.2, 30, 30)
-    e = np.exp(plan.epsilon)
-    told = 30 * (plan.delta + (1 - plan.delta) * e / (1 + e))
+    e, delta = np.exp(plan.claim.epsilon), plan.claim.delta
+    told = 30 * (delta + (1 - delta) * e / (1 + e))
     assert plan.right == pytest.approx(told)
 
 

@@ -94,9 +94,6 @@ def test_results_keep_their_order():
     assert list(results_of(notebook).items()) == [("z", 1), ("a", 2), ("m", math.inf)]
 
 
-# -------------------------------------------------------------------------- numbers in prose
-
-
 def test_expressions_are_found():
     for text, found in {
         "One {eval}`x`, two {eval}`y + 1`, and one {eval}`x`.": ["x", "y + 1"],
@@ -115,9 +112,6 @@ def test_values_are_filled_in():
     values = {"x": "0.62", "a + b": "3", "word": "<b>*_`"}
     words = "{eval}`x`, {eval}`a +\nb`, ``{eval}`x` ``, {eval}`word`"
     assert prose.filled(words, values) == r"0.62, 3, ``{eval}`x` ``, \<b\>\*\_\`"
-
-
-# ---------------------------------------------------------------- chapters executed in place
 
 
 def write_notebook(path, *cells):

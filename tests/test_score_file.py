@@ -118,8 +118,6 @@ def test_parquet_files(tmp_path, monkeypatch):
             read_scores(path)
 
 
-# ---------------------------------------------------------------------------------------- fuzzing
-
 ONCE = settings(
     deadline=None,
     max_examples=100,

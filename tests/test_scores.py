@@ -83,6 +83,9 @@ def test_an_audit_means_its_counts():
         assert audit.best_bound == valid_lower_bound(Counts(most, most, n, **how), **level), name
         said, even = " ".join(str(audit).split()), f"even {most} right of {most} would show"
         assert f"{even} {rounded_down(audit.best_bound)}" in said
+        assert f"needs an ε of at least {rounded_down(audit.pure_bound)}" in said
+        plain = how.get("r_fixed") and how.get("feedback", "none") == "none" and "coins" not in how
+        assert math.isnan(audit.fdp_bound) != plain, name
         assert ("δ costs" in said) == (audit.bound < audit.pure_bound - 0.05)
         assert ("for each pair a fair coin of its own" in said) == (name == "pairs")
         half = f"the {math.ceil(r / 2)} with the highest scores as included, the {r // 2} with"
@@ -444,8 +447,9 @@ def test_a_bound_of_zero_has_its_reason():
     assert 200 < luck.v < 215
     assert "coins alone do as well" in str(luck)
     scores, included = gaussian(400, shift=3.0)
-    blind = str(audit_counts(Counts(49, 100, n=400), delta=0.0))
-    assert "no more than half the guesses are right" in " ".join(blind.split())
+    for v in (49, 50, 51):
+        blind = " ".join(str(audit_counts(Counts(v, 100, n=400), delta=0.0)).split())
+        assert ("no more than half the guesses are right" in blind) == (v <= 50)
     away = " ".join(str(audit_scores(scores, included, delta=0.01, guesses=20)).split())
     assert "may reveal n δ = 4 canaries outright" in away
 
@@ -612,7 +616,7 @@ def test_neither_confidence_nor_accuracy_is_rounded_to_certainty():
     for beta, said in ((0.05, "95% confidence"), (1e-9, "confidence 1 - 1e-9")):
         text = " ".join(audit_counts(counts, delta=0.0, beta=beta).report(0.1).split())
         assert text.count(said) == 2
-    for v, words in ((199_999, "99.99%"), (200_000, "100%"), (0, "0%")):
+    for v, words in ((199_999, "99.99%"), (200_000, "100%"), (0, "0%"), (150_002, "75%")):
         counts = Counts(v, 200_000, n=200_000, r_fixed=True)
         assert f"{v:,} of 200,000, or {words}" in str(audit_counts(counts, delta=0.0))
 

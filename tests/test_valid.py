@@ -182,9 +182,6 @@ def test_kinds_of_feedback_are_judged_by_other_audits_than_those_that_chose():
     assert fixed["any_order"] < fixed["valid"]
 
 
-# ------------------------------------------------------------- not from how the data happen to look
-
-
 def test_trials_whose_numbers_coincide_are_not_fixed():
     """Xor-in-Pairs: with one-way feedback all trials take n / 2 guesses."""
     counts = adaptive(XorInPairs(), ThresholdGuesser(np.inf), 60, trials=20, seed=1)

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from oralib import AuditPlan, Canaries, audit_scores, plan_audit
+from oralib import AuditPlan, Canaries, audit_scores, certified_epsilon, plan_audit
 from oralib.__main__ import main
 from oralib.canaries.loop import write_scores
 from oralib.planning import Forecast, Outcome, expected_outcomes
 from oralib.planning.search import BUGS
+from oralib.scores.columns import are_listed_twice
 from oralib.scores.file import read_scores
 from oralib.scores.page import page
 from oralib.scores.seen import Seen
@@ -34,13 +35,13 @@ def plan():
 
 def scored(plan, seed, noise=1.0, norm=1.0, rate=1.0, steps=None):
     """The canaries of a training run in NumPy."""
-    audit, rng = Canaries.from_plan(plan, seed=seed), np.random.default_rng(seed)
+    canaries, rng = Canaries.from_plan(plan, seed=seed), np.random.default_rng(seed)
     dpsgd = plan.design.dpsgd
     for step in range(steps or dpsgd.steps):
         batch = rng.random(dpsgd.n) < rate * dpsgd.sample_rate
         added = rng.normal(scale=noise * dpsgd.sigma, size=dpsgd.used_coordinates)
-        audit.observe(step, norm * audit.gradient(step, batch) + added)
-    return audit
+        canaries.observe(step, norm * canaries.gradient(step, batch) + added)
+    return canaries
 
 
 def command_of(plan, file):
@@ -106,14 +107,18 @@ def test_what_the_canaries_saw_is_in_the_file_and_in_the_report(plan, tmp_path, 
     assert main([*command_of(plan, file), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["seen"]["steps"] == 12
     lines = file.read_text().splitlines()
+    mark, comment = lines[0][: lines[0].index("{")], lines[0][lines[0].index("{") :]
     lines[4] = "x,1.0,2"
     file.write_text("\n".join(lines))
     with pytest.raises(ValueError, match="line 5, column included"):
         read_scores(file)
-    lines[0] = lines[0].replace("}", "")
-    file.write_text("\n".join(lines))
-    with pytest.raises(ValueError, match="comment of the canaries is damaged"):
-        read_scores(file)
+    check = {"name": "noise", "share": 1.0, "error": 0.1, "z": 0.0}
+    odd = [{"checks": [check | part]} for part in ({"name": "x"}, {"z": "x"}, {"share": None})]
+    for part in ({"planned": "x"}, {"sigma": None}, {"way": "x"}, {"doubts": [1]}, *odd, {"x": 1}):
+        lines[0] = mark + json.dumps(json.loads(comment) | part)
+        file.write_text("\n".join(lines))
+        with pytest.raises(ValueError, match="comment of the canaries is damaged"):
+            read_scores(file)
 
 
 def test_sampling_is_spoken_of_only_where_it_was_seen(plan):
@@ -159,9 +164,14 @@ def test_canaries_that_are_listed_twice_are_seen():
     with pytest.warns(UserWarning, match="listed twice"):
         audit = audit_scores(np.tile(scores, 2), np.tile(included, 2), **how)
     assert audit.verdict(1.0) == "invalid"
-    # A leak of every coin, or scores with few values, are something else.
+    # A leak of every coin, scores with few values, or ties with both coins are something else.
+    ties = np.tile(scores[:150], 2)
     for values in (included.astype(float), np.round(scores), np.repeat(scores[:150], 2)):
         assert not audit_scores(values, included, **how).problem
+    for both in (1, 2):
+        coins = np.tile(included[:150], 2)
+        coins[:both] ^= True
+        assert are_listed_twice(ties, coins) == (both == 1)
 
 
 def test_rankings_are_those_of_all_pairs():
@@ -220,8 +230,11 @@ def test_a_plan_audits_as_its_file_and_its_command_do(plan, tmp_path, capsys):
     ]
     assert plan.digest in str(audit)
     assert "a tenth of the noise" in " ".join(str(audit).split())
-    assert main([*words, "--guesses", "9"]) == 2
-    assert "--guesses must be left out" in capsys.readouterr().err
+    for option, value in (("--guesses", "9"), ("--adjacency", "replace")):
+        assert main([*words, option, value]) == 2
+        assert f"{option} must be left out" in capsys.readouterr().err
+    with pytest.raises(TypeError, match="seen must be like"):
+        plan.audit(canaries.scores, canaries.included, "x")
     with pytest.raises(ValueError, match=r"those of the plan's .* canaries and 20 steps, got 10"):
         plan.audit(np.arange(10.0), np.arange(10) % 3 == 0)
     with pytest.raises(ValueError, match="of 21 steps"):
@@ -239,10 +252,22 @@ def test_whatever_a_plan_file_says_is_under_its_digest(plan, tmp_path):
         path.write_text(f"{text[: number.start(1)]}1{text[number.start(1) :]}")
         with pytest.raises(ValueError, match=r"which was changed|got .*plan.json: "):
             AuditPlan.load(path)
-    for words in ("null", "5", "{}", "[1]", '"format"', ""):
+    for words in ("null", "5", "{}", "[1]", '"format"', "", "[" * 10**5):
         path.write_text(words)
-        with pytest.raises(ValueError, match=r"path must be a file from oralib plan, got .*: "):
+        with pytest.raises(ValueError, match=r"path must be a file from oralib plan, got .*: [^']"):
             AuditPlan.load(path)
+
+
+def test_a_plan_has_the_noise_and_the_prediction_of_its_claim(plan):
+    dpsgd, (predicted,) = (
+        plan.design.dpsgd,
+        plan.design.bounds(np.array([plan.guesses]), plan.claim),
+    )
+    less, enough = (certified_epsilon(dpsgd.sigma - x, 1e-5, 20, 0.1) for x in (2e-6, 0.0))
+    assert enough <= plan.claim.epsilon < less
+    assert plan.forecast.predicted == predicted
+    with pytest.raises(ValueError, match="examples must lie in"):
+        plan.text(0)
 
 
 def test_right_guesses_compared_with_those_of_simulated_audits(plan):

@@ -3,7 +3,7 @@
 Where an assumption is wrong, its bound may claim too much.
 """
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy
@@ -15,7 +15,8 @@ from oralib.bounds.independent import epsilon_lower_bound_independent
 from oralib.bounds.valid import Counts, valid_lower_bound
 
 #: What each bound is for, from the weakest assumption to the strongest.
-ASSUMPTIONS = {
+Assumption: TypeAlias = Literal["dp", "gaussian", "independent", "normal"]
+ASSUMPTIONS: dict[Assumption, str] = {
     "dp": "any (ε, δ)-DP mechanism",
     "gaussian": "mechanisms with the trade-off curve of Gaussian noise",
     "independent": "Gaussian noise on each element by itself, independently",
@@ -24,7 +25,7 @@ ASSUMPTIONS = {
 
 
 def bound_assuming(
-    assumption: str,
+    assumption: Assumption,
     counts: Counts,
     *,
     delta: float,
@@ -59,7 +60,7 @@ def bound_assuming(
     0.93 for mechanisms with the trade-off curve of Gaussian noise
     1.19 for Gaussian noise on each element by itself, independently
     """
-    assumption = _check.one_of("assumption", assumption, tuple(ASSUMPTIONS))
+    _check.one_of("assumption", assumption, tuple(ASSUMPTIONS))
     _check.instance("counts", counts, Counts, "Counts(74, 100, n=1000, r_fixed=True)")
     beta, delta = _check.beta_and_delta(beta, delta)
     if counts.trials != 1:

@@ -82,7 +82,7 @@ def _shares_above(r: int, n: int) -> Array:
 
 @jit
 def _right_and_wrong(c: float, mu: float) -> tuple[float, float]:
-    """(a, b) with a + b = c, b = g(a): Newton's method for the threshold t, in a bracket."""
+    """(a, b) with a + b = c, b = g(a): Newton's method in a bracket, for use in a kernel."""
     m = 0.5 * mu
     low = t = max(0.0, m + upper_quantile(c)) if c < 1 else 0.0
     high = m + upper_quantile(0.5 * c)

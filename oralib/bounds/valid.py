@@ -86,10 +86,8 @@ class Counts:
             raise ValueError(f"v and r must have one entry per trial, got shape {shape}")
         r_fixed = _check.truth("r_fixed", self.r_fixed)
         if r_fixed and v.size and (r != r[0]).any():
-            raise ValueError(
-                "r must be the same in all trials if it was fixed in advance, "
-                f"got r={r[0]} and r={r[r != r[0]][0]}"
-            )
+            got = f"r={r[0]} and r={r[r != r[0]][0]}"
+            raise ValueError(f"r must be the same in all trials if fixed in advance, got {got}")
         feedback = _check.one_of("feedback", self.feedback, FEEDBACKS)
         if _check.one_of("coins", self.coins, COINS) == "balanced":
             _check.store(self, r_in=_balanced_r_in(n, r, self.r_in))
@@ -143,10 +141,8 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> Rule:
             )
         return "balanced"
     if counts.feedback == "all others":
-        raise ValueError(
-            "no bound is valid for a guesser who knows all other elements, "
-            f"got counts of the game {counts.game!r}"
-        )
+        got = f"counts of the game {counts.game!r}"
+        raise ValueError(f"no bound is valid for a guesser who knows all other elements, got {got}")
     if counts.feedback in ("full", "list") and not counts.r_fixed:
         return "anytime certified" if delta > 0 else "anytime"
     if delta == 0:

@@ -10,11 +10,7 @@ import numpy as np
 
 from oralib._types import Array
 from oralib.canaries.loop import Canaries
-
-
-def differ(stated: float, planned: float) -> bool:
-    """Whether two rates or noise multipliers are further apart than rounding explains."""
-    return abs(stated / planned - 1) > 0.01
+from oralib.dpsgd.setting import differ
 
 
 def batch_size(examples: int, sample_rate: float) -> int | None:

@@ -6,8 +6,8 @@ from math import sqrt
 from typing import Any, NamedTuple
 
 from oralib._types import Array
-from oralib.canaries._data import differ
 from oralib.canaries.loop import Canaries
+from oralib.dpsgd.setting import differ
 
 
 class Weight(NamedTuple):

@@ -49,15 +49,13 @@ class Mislabelled:
         """
         loss = _check.reals("losses", losses, -1e300, 1e300)
         if loss.shape != self.rows.shape:
-            raise ValueError(
-                f"losses must have a number for each of {self.rows.size} canaries, "
-                f"got shape {loss.shape}"
-            )
+            each = f"each of {self.rows.size} canaries"
+            raise ValueError(f"losses must have a number for {each}, got shape {loss.shape}")
         write_scores(path, self.rows.tolist(), -loss, self.included)
 
 
-def mislabelled(labels: ArrayLike, n: int, *, seed: int) -> Mislabelled:
-    """Choose n examples, give each a wrong label, and toss a coin for each.
+def mislabelled(labels: ArrayLike, canaries: int, *, seed: int) -> Mislabelled:
+    """Choose this many examples, give each a wrong label, and toss a coin for each.
 
     Parameters
     ----------
@@ -76,11 +74,9 @@ def mislabelled(labels: ArrayLike, n: int, *, seed: int) -> Mislabelled:
     truth = _check.integers("labels", labels, -(2**53))
     kinds = np.unique(truth)
     if truth.ndim != 1 or kinds.size < 2:
-        raise ValueError(
-            f"labels must be a vector with two kinds of labels or more, got shape {truth.shape} "
-            f"and {kinds.size} kinds"
-        )
-    n = _check.integer("n", n, 1, truth.size)
+        got = f"got shape {truth.shape} and {kinds.size} kinds"
+        raise ValueError(f"labels must be a vector with two kinds of labels or more, {got}")
+    n = _check.integer("canaries", canaries, 1, truth.size)
     rng = stream(_check.seed(seed), "canaries", "mislabelled")
     rows = np.sort(rng.permutation(truth.size)[:n])
     now = np.searchsorted(kinds, truth[rows])

@@ -103,8 +103,11 @@ class OpacusAudit:
         from oralib.canaries import _torch  # here, as it takes seconds and not everybody has it
 
         self.plan = plan if isinstance(plan, AuditPlan) else AuditPlan.load(plan)
-        if (seed is None) == (resume is None):
-            raise ValueError(f"give one of seed and resume, got {seed=} and {resume=}")
+        if (seed is None) == (resume is None) or (resume is not None and public_seed):
+            got = f"{seed=}, {public_seed=} and {resume=}"
+            raise ValueError(
+                f"give one of seed and resume, and no public_seed to resume, got {got}"
+            )
         if resume is not None:
             self.canaries = Canaries.load(resume)
             self._check_plan(resume)
@@ -128,14 +131,15 @@ class OpacusAudit:
         self.loader = _torch.loader_of(self.data, self.plan.design.dpsgd.sample_rate)
 
     def _check_plan(self, resume: Any) -> None:
-        """The canaries that go on must be those of the plan; their noise may be the optimizer's."""
-        canaries, design = self.canaries, self.plan.design
-        planned = replace(design.dpsgd, sigma=canaries.dpsgd.sigma), design.dropping, design.way
-        going_on = canaries.dpsgd, canaries.dropping, canaries.way
-        if (*going_on, canaries.guesses) != (*planned, self.plan.guesses):
-            got = f"{canaries.dpsgd}, {canaries.dropping}, way={canaries.way!r}"
-            got = f"{resume} with {got} and {canaries.guesses} guesses"
-            raise ValueError(f"resume must be a file of canaries of this plan, got {got}")
+        """The canaries that go on must be those of the plan; the optimizer tells their noise."""
+        names = ("guesses", "dropping", "hop", "way")
+        got, planned = (
+            {name: getattr(each, name) for name in names} | {"dpsgd": replace(each.dpsgd, sigma=1)}
+            for each in (self.canaries, Canaries.from_plan(self.plan, seed=0))
+        )
+        if got != planned:
+            why = f"of canaries of this plan, {planned}, got {resume}, with {got}"
+            raise ValueError(f"resume must be a file {why}")
 
     @property
     def growth(self) -> float:
@@ -173,12 +177,19 @@ class OpacusAudit:
         show_gradients(optimizer, self.canaries, weights)
 
     def _expect(self, sigma: float) -> None:
-        """Let the canaries expect the noise that the optimizer states, if it fits the claim."""
-        claim, planned = self.plan.claim, self.plan.design.dpsgd
-        if not differ(sigma, planned.sigma):
+        """Let the canaries expect the noise that the optimizer states; warn if it breaks the claim.
+
+        Canaries that go on have compared gradients with the noise stated before, so it must stay.
+        """
+        claim, planned, canaries = self.plan.claim, self.plan.design.dpsgd, self.canaries
+        stated = max(sigma, SIGMA_RANGE[0]) if differ(sigma, planned.sigma) else planned.sigma
+        if canaries.step == 0:
+            canaries.expect_noise(stated)
+        elif differ(stated, before := canaries.dpsgd.sigma):
+            why = f"must have noise multiplier {before:g} as in the steps before, got {sigma:g}"
+            raise ValueError(f"optimizer {why}")
+        if stated == planned.sigma:
             return
-        stated = max(sigma, SIGMA_RANGE[0])
-        self.canaries.expect_noise(stated)
         epsilon = claim.exceeded(stated, planned.steps, planned.sample_rate)
         if epsilon is not None:
             by_it = f"by which the training is ({epsilon:.3g}, {claim.delta:g})-DP"

@@ -13,7 +13,7 @@ from typing import Any
 from oralib import __version__, audit_guesses, audit_scores
 from oralib._text import rounded_down
 from oralib._types import ADJACENCIES, COINS, SIDES
-from oralib.bounds.assumptions import ASSUMPTIONS, bound_assuming
+from oralib.bounds.assumptions import ASSUMPTIONS, Assumption, bound_assuming
 from oralib.commands.common import Commands, path, sign_of_life
 from oralib.planning.file import load_plan
 from oralib.scores import ScoreAudit
@@ -45,15 +45,13 @@ def add(commands: Commands) -> None:
     )
     option = parser.add_argument
     option("file", type=path, metavar="FILE", help="a CSV file, gzipped or not, or Parquet")
-    plan = "a file from oralib plan --out, in which δ, β, the claim, the number of guesses and the "
-    plan += "side were fixed before the training"
+    plan = "a file from oralib plan --out, which fixed claim, guesses and side before the training"
     option("--plan", type=path, metavar="PLAN.json", help=plan)
     option("--delta", type=float, help="the δ of the claim; needed without --plan")
     option("--beta", type=float, help="how often the bound may fail, by default 0.05")
     number = parser.add_mutually_exclusive_group().add_argument
     number("--guesses", type=int, metavar="K", help="the number of guesses, fixed in advance")
-    split = "choose the number of guesses on this share of the canaries and audit the others; "
-    split += "the default, with a share of 0.2"
+    split = "choose the number on this share of the canaries, by default 0.2; audit the others"
     number("--split", type=float, metavar="SHARE", help=split)
     several = "several numbers of guesses, fixed in advance, each tested at β / m"
     number("--grid", type=_numbers, metavar="K,K,...", help=several)
@@ -66,10 +64,9 @@ def add(commands: Commands) -> None:
     option("--coins", choices=COINS, help=balanced)
     protects = "what the claim protects: one example added or removed (the default), or replaced"
     option("--adjacency", choices=ADJACENCIES, help=protects)
-    assume = "also print the bound under an assumption stronger than (ε, δ)-DP: the trade-off "
-    assume += "curve of Gaussian noise (gaussian), independent Gaussian noise on each canary "
-    assume += "(independent), or independent normal scores (normal); --claim is not judged by it; "
-    assume += "needs --guesses"
+    assume = "also print the bound under a stronger assumption, by which no claim is judged: the "
+    assume += "trade-off curve of Gaussian noise (gaussian), independent Gaussian noise on each "
+    assume += "canary (independent), or independent normal scores (normal); needs --guesses"
     option("--assume", choices=ASSUMPTIONS, help=assume)
     option("--json", action="store_true", help="print the result as JSON")
     folder = "a new folder for report.html, report.txt, report.json, figure.png and the plan"
@@ -144,7 +141,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _audit_by_plan(file: ScoreFile, chosen: argparse.Namespace) -> ScoreAudit:
     """All that the plan has fixed is left out of the command."""
-    for name in ("delta", "beta", "claim", "guesses", "side", "split", "grid", "seed", "coins"):
+    fixed = "delta", "beta", "claim", "guesses", "side", "split", "grid", "seed", "coins"
+    for name in (*fixed, "adjacency"):
         if getattr(chosen, name) is not None:
             raise ValueError(f"--{name} must be left out with --plan, which has fixed it")
     if file.kind != "score":
@@ -170,7 +168,7 @@ def _given(chosen: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(chosen, name)) is not None}
 
 
-def _bound_assuming(file: ScoreFile, audit: ScoreAudit, assume: str) -> dict[str, Any]:
+def _bound_assuming(file: ScoreFile, audit: ScoreAudit, assume: Assumption) -> dict[str, Any]:
     """The bound under a stronger assumption, and the assumption in words."""
     if audit.choice != "fixed" or file.kind == "guess":
         raise ValueError("--assume needs scores, and a number of guesses: give --guesses")

@@ -1,7 +1,6 @@
 """A plan for a training run that shows only its last model: what its audit can show, and refute."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +9,7 @@ from oralib import _check
 from oralib._text import confidence, paragraphs, short
 from oralib.bounds import Counts, p, valid_lower_bound
 from oralib.bounds.refuting import guesses_needed, right_needed
+from oralib.planning.designs import Claim
 from oralib.planning.file import AFTERWARDS, Saved
 from oralib.scores import ScoreAudit, Seen
 
@@ -18,7 +18,7 @@ EXAMPLE = {"honest": 57.4, "without noise": 73.2, "without privacy": 99.5}
 
 #: What a plan says.
 _ROWS = {
-    "claim": "({plan.epsilon:g}, {delta})-DP, tested on the last model, {sure}",
+    "claim": "({plan.claim.epsilon:g}, {delta})-DP, tested on the last model, {sure}",
     "canaries": "{plan.canaries:,} examples, by oralib.canaries.mislabelled(labels, "
     "{plan.canaries}, seed=...)",
     "guess": "the {high:,} with the smallest losses as included, the {low:,} largest as left out",
@@ -40,9 +40,7 @@ class BlackBoxPlan(Saved):
     right; None where no number will do.
     """
 
-    epsilon: float
-    delta: float
-    beta: float
+    claim: Claim
     canaries: int
     guesses: int
     best: float
@@ -58,15 +56,14 @@ class BlackBoxPlan(Saved):
                 f"scores must be those of {self.canaries:,} examples by the last model, as "
                 f"planned, got {np.size(scores):,} scores{kind}"
             )
-        fixed = {"delta": self.delta, "beta": self.beta, "claim": self.epsilon, "side": "both"}
-        return self._audit(scores, included, guesses=self.guesses, **fixed)
+        return self._audit(scores, included, side="both")
 
     @property
     def right(self) -> float:
         """The most right guesses, on average, of a training run for which the claim is true."""
         # P(guessed right) is at most e^ε P(guessed wrong) + δ; add this up over all canaries.
-        right = float(p(self.epsilon))
-        return min(right * self.guesses + (1 - right) * self.delta * self.canaries, self.guesses)
+        right, leaks = float(p(self.claim.epsilon)), self.claim.delta * self.canaries
+        return min(right * self.guesses + (1 - right) * leaks, self.guesses)
 
     def __str__(self) -> str:
         k, usual = self.guesses, Counts(int(self.right), self.guesses, self.canaries, r_fixed=True)
@@ -74,8 +71,8 @@ class BlackBoxPlan(Saved):
         if self.needed is None:
             least = "" if self.least is None else f": that takes {self.least:,}, all right"
             refute = f"{k:,} guesses can never refute the claim{least}"
-        shown = valid_lower_bound(usual, delta=self.delta, beta=self.beta)
-        words = {"delta": short(self.delta), "sure": confidence(self.beta), "refute": refute}
+        shown, claim = valid_lower_bound(usual, **self.claim.test), self.claim
+        words = {"delta": short(claim.delta), "sure": confidence(claim.beta), "refute": refute}
         words["seen"] = ", ".join(f"{right:g} {kind}" for kind, right in EXAMPLE.items())
         numbers = {"plan": self, "low": k // 2, "high": k - k // 2, "shown": shown}
         rows = ((label, text.format(**numbers, **words)) for label, text in _ROWS.items())
@@ -104,13 +101,12 @@ def plan_black_box(
     epsilon = _check.real("epsilon", epsilon, 0, 1000)
     n = _check.integer("canaries", canaries, 1, 10**9)
     beta, delta = _check.beta_and_delta(beta, delta)
-    test: dict[str, Any] = {"delta": delta, "beta": beta}
-    every = Counts(n, n, n, r_fixed=True)
-    least = guesses_needed(every, epsilon, **test)
+    claim, every = Claim(epsilon, delta, beta), Counts(n, n, n, r_fixed=True)
+    least = guesses_needed(every, epsilon, **claim.test)
     twice = 2 * least if least is not None and least <= n else 0
     k = min(n, max(1, n // 5, twice))
     k = k if guesses is None else _check.integer("guesses", guesses, 1, n)
     some = Counts(k, k, n, r_fixed=True)
-    best, most = (valid_lower_bound(counts, **test) for counts in (some, every))
-    needed = right_needed(some, epsilon, **test)
-    return BlackBoxPlan(epsilon, delta, beta, n, k, best, most, needed, least)
+    best, most = (valid_lower_bound(counts, **claim.test) for counts in (some, every))
+    needed = right_needed(some, epsilon, **claim.test)
+    return BlackBoxPlan(claim, n, k, best, most, needed, least)

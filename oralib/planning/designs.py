@@ -83,25 +83,25 @@ class Design:
         """The factor by which canaries lengthen a training run with this many examples."""
         return 1.0 if self.way == "sum" else 1 + self.dpsgd.n / examples
 
-    def margins(self, k: NDArray[np.int64], need: NDArray[np.int64]) -> NDArray[np.float64]:
+    def margins(self, guesses: NDArray[np.int64], need: NDArray[np.int64]) -> NDArray[np.float64]:
         """By how many standard deviations right guesses exceed what is needed, as predicted."""
-        p = predicted_accuracy(self.dpsgd, k, self.dropping)
-        return np.asarray((k * p - need + 0.5) / np.sqrt(k * p * (1 - p) + 0.25))
+        p = predicted_accuracy(self.dpsgd, guesses, self.dropping)
+        return np.asarray((guesses * p - need + 0.5) / np.sqrt(guesses * p * (1 - p) + 0.25))
 
-    def refuting(self, k: int, claim: Claim) -> float:
-        """The predicted share of audits with k guesses that refute the claim."""
-        counts = Counts(0, k, self.dpsgd.n, r_fixed=True)
+    def refuting(self, guesses: int, claim: Claim) -> float:
+        """The predicted share of audits with so many guesses that refute the claim."""
+        counts = Counts(0, guesses, self.dpsgd.n, r_fixed=True)
         need = right_needed(counts, claim.epsilon, **claim.test)
         if need is None:
             return 0.0
-        return float(scipy.special.ndtr(self.margins(np.array([k]), np.array([need])))[0])
+        return float(scipy.special.ndtr(self.margins(np.array([guesses]), np.array([need])))[0])
 
-    def bounds(self, k: NDArray[np.int64], claim: Claim) -> NDArray[np.float64]:
+    def bounds(self, guesses: NDArray[np.int64], claim: Claim) -> NDArray[np.float64]:
         """The predicted bounds, interpolated between whole numbers of right guesses."""
-        right = predicted_accuracy(self.dpsgd, k, self.dropping) * k
-        floor = np.minimum(right.astype(np.int64), k - 1)
-        given: dict[str, Any] = {**claim.test, "n": self.dpsgd.n, "method": "exact"}
-        low, high = (np.asarray(epsilon_lower_bound(v, k, **given)) for v in (floor, floor + 1))
+        right = predicted_accuracy(self.dpsgd, guesses, self.dropping) * guesses
+        floor = np.minimum(right.astype(np.int64), guesses - 1)
+        how: dict[str, Any] = {**claim.test, "n": self.dpsgd.n, "method": "exact"}
+        low, high = (np.asarray(epsilon_lower_bound(v, guesses, **how)) for v in (floor, floor + 1))
         return low + (right - floor) * (high - low)
 
 

@@ -10,10 +10,11 @@ from typing import Any, Self, cast
 from numpy.typing import ArrayLike
 
 from oralib import _check
+from oralib.planning.designs import Claim
 from oralib.scores import ScoreAudit, audit_scores
 
 #: The format of plan.json.
-FORMAT = 2
+FORMAT = 3
 
 #: The end of every plan in words.
 AFTERWARDS = """\
@@ -25,6 +26,9 @@ oralib audit scores.csv --plan plan.json --out audit"""
 class Saved:
     """What every kind of plan, a dataclass, does with its digest, its file and its audit."""
 
+    claim: Claim
+    guesses: int
+
     @property
     def digest(self) -> str:
         """Twelve digits that change with whatever the plan fixes or forecasts."""
@@ -34,18 +38,24 @@ class Saved:
         """Write the plan into a JSON file, for ``oralib audit --plan``."""
         fields = {"format": FORMAT, "kind": type(self).__name__, **asdict(cast(Any, self))}
         text = json.dumps({**fields, "digest": self.digest}, indent=1, allow_nan=False)
-        _check.path("path", path).write_text(f"{text}\n", encoding="utf-8")
+        target = _check.path("path", path)
+        partial = target.with_name(f"{target.name}.partial")  # a full disk harms no earlier plan
+        partial.write_text(f"{text}\n", encoding="utf-8")
+        partial.replace(target)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The plan in a file that :meth:`save` wrote; a ValueError if somebody has changed it."""
         try:
-            fields = dict(json.loads(_check.path("path", path).read_text(encoding="utf-8")))
+            fields = json.loads(_check.path("path", path).read_text(encoding="utf-8"))
+            if not isinstance(fields, dict) or "format" not in fields:
+                raise ValueError("it is not a plan")
             if (number := fields.pop("format")) != FORMAT:
                 raise ValueError(f"its format is {number!r}, and this oralib reads {FORMAT}")
             digest, kind = fields.pop("digest"), fields.pop("kind")
+            fields["claim"] = Claim(**fields["claim"])
             plan = {each.__name__: each for each in Saved.__subclasses__()}[kind]._of(fields)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"path must be a file from oralib plan, got {path}: {error}") from None
         if plan.digest != digest:
             raise ValueError(f"path must be a plan as it was saved, got {path}, which was changed")
@@ -57,7 +67,9 @@ class Saved:
     def _of(cls, fields: dict[str, Any]) -> Self:
         return cls(**fields)
 
-    def _audit(self, scores: ArrayLike, included: ArrayLike, **fixed: Any) -> ScoreAudit:
+    def _audit(self, scores: ArrayLike, included: ArrayLike, **how: Any) -> ScoreAudit:
+        fixed: dict[str, Any] = {"claim": self.claim.epsilon, "guesses": self.guesses}
+        fixed |= {"coins": "independent", **self.claim.test, **how}
         audit = audit_scores(scores, included, **fixed)
         note = "the claim, the number of guesses and which scores to guess were fixed in a plan, "
         note += f"digest {self.digest}; anyone who had it before the training can check that"

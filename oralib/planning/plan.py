@@ -13,6 +13,7 @@ from oralib._text import confidence, paragraphs, short
 from oralib._types import WAYS
 from oralib.bounds import Counts, valid_lower_bound
 from oralib.dpsgd import DpSgd, Dropping
+from oralib.dpsgd.setting import differ
 from oralib.planning.designs import Claim, Design
 from oralib.planning.file import AFTERWARDS, Saved, table
 from oralib.scores import Check, ScoreAudit, Seen
@@ -90,15 +91,16 @@ class AuditPlan(Saved):
 
     def audit(self, scores: ArrayLike, included: ArrayLike, seen: Seen | None = None) -> ScoreAudit:
         """Audit scores and coins by this plan; ``seen`` is what the canaries saw, if known."""
-        dpsgd, claim = self.design.dpsgd, self.claim
+        dpsgd = self.design.dpsgd
+        if seen is not None:
+            _check.instance("seen", seen, Seen, "Canaries(...).seen")
         if np.size(scores) != dpsgd.n or (seen is not None and seen.planned != dpsgd.steps):
             steps = "" if seen is None else f" of {seen.planned:,} steps"
             raise ValueError(
                 f"scores must be those of the plan's {dpsgd.n:,} canaries and {dpsgd.steps:,} "
                 f"steps, got {np.size(scores):,} scores{steps}"
             )
-        fixed = {"claim": claim.epsilon, "guesses": self.guesses, "side": "farthest", "seen": seen}
-        audit, notes = self._audit(scores, included, **claim.test, **fixed), []
+        audit, notes = self._audit(scores, included, side="farthest", seen=seen), []
         if seen is None:
             notes = ["what the canaries saw of the training is missing"]
         else:
@@ -116,7 +118,7 @@ class AuditPlan(Saved):
     def _compared(self, v: int, seen: Seen) -> Seen:
         """What was seen, with its noise and the right guesses compared with what the plan says."""
         honest, claim = self.forecast.honest, self.claim
-        if abs(seen.sigma / self.design.dpsgd.sigma - 1) > 0.01:
+        if differ(seen.sigma, self.design.dpsgd.sigma):
             epsilon = claim.exceeded(seen.sigma, seen.planned, seen.sample_rate)
             if epsilon is None:
                 return seen
@@ -143,7 +145,7 @@ class AuditPlan(Saved):
             design["dropping"] = Dropping(**design["dropping"])
         forecast["outcomes"] = tuple(Outcome(**outcome) for outcome in forecast["outcomes"])
         parts = {"design": Design(**design), "forecast": Forecast(**forecast)}
-        return cls(**fields | parts | {"claim": Claim(**fields["claim"])})
+        return cls(**fields | parts)
 
     @property
     def best(self) -> float:
@@ -166,8 +168,7 @@ _WORDS = (
 )
 _WAYS_IN = {
     "sum": "the sum of clipped gradients, just before the training's own noise; this costs a few "
-    "milliseconds per step. Bugs in sampling and clipping stay unseen; to find them, use "
-    "--way examples",
+    "milliseconds per step. Bugs in sampling and clipping show with --way examples only",
     "examples": "{:,} examples among yours, so that sampling and clipping are tested, too. The "
     "training takes {}; SGD needs a learning rate as much larger, since canaries dilute the mean "
     "gradient",
@@ -195,6 +196,7 @@ def _rows(plan: AuditPlan, examples: int | None) -> list[tuple[str, str]]:
     dpsgd, n, s = design.dpsgd, design.dpsgd.n, design.dpsgd.per_coordinate
     times = f"(N + {n:,})/N times as long, where N is the number of your own examples"
     if examples is not None:
+        examples = _check.integer("examples", examples, 1, 10**9)
         times = f"{design.growth(examples):.3g} times as long as with your {examples:,} alone"
     claimed = f"({claim.epsilon:g}, {short(claim.delta)})-DP: noise multiplier {dpsgd.sigma:.4f}"
     many = f"{n:,}, {s} per coordinate, each included by a fair coin of its own"
@@ -256,6 +258,6 @@ def _outcomes(plan: AuditPlan) -> str:
     for each in outcomes:
         right = f"{each.right:.1f} ± {each.right_se:.1f}"
         bound = f"{each.bound:.2f} ± {each.bound_se:.2f}"
-        rows.append([each.bug, right, bound, f"{each.refuted:.2f} ± {each.refuted_se:.2f}"])
+        rows.append([each.bug, right, bound, f"{each.refuted:.0%} ± {each.refuted_se:.0%}"])
     kinds = f"{outcomes[0].trials} simulated audits of each kind, ± standard error"
     return f"\n\nWhat to expect, from {kinds}:\n\n{table((24, 18, 16, 16), rows)}"

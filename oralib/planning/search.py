@@ -189,8 +189,7 @@ def find_refutation(tried: list[Design], claim: Claim, seed: int) -> tuple[Desig
     if not candidates:
         raise NoRefutationError(
             f"refuting an epsilon of {claim.epsilon:g} takes at least {_least_guesses(claim):,} "
-            f"right guesses, and {most:,} canaries are too few, or too many for a delta of "
-            f"{claim.delta:g}"
+            f"guesses, all right, and {most:,} canaries are too few, or too many for its delta"
         )
     for noise in NOISE_SHARES:
         for candidate in _most_promising(candidates, noise):

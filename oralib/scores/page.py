@@ -120,8 +120,7 @@ def _guarantors(audit: ScoreAudit) -> list[tuple[str, str]]:
         "Whoever drew the canaries": coins(audit),
         "Whoever ran the training": "it is the training that the claim is about, and the coins "
         f"decided which canaries took part, and nothing else{of_canaries(audit)}",
-        "Whoever made the scores": "they follow from the output of the training, never from the "
-        "coins",
+        "Whoever made the scores": "they follow from the output of the training, never from coins",
         "The auditor": f"{number_of_guesses(audit)}; and this is the only audit, not the best of "
         "several",
     }
