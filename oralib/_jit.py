@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import platformdirs
 from numba.core.caching import FunctionCache
 
@@ -54,6 +55,7 @@ def _is_one_audit() -> bool:
 # One audit calls a kernel once or twice, in which Python is faster than a compiler.
 if _is_one_audit():
     _NUMBA.DISABLE_JIT = True
+    np.seterr(all="ignore")  # as in machine code
 
 _FOLDER = _cache_folder()
 

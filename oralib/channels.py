@@ -41,9 +41,7 @@ class Channel:
     def __post_init__(self) -> None:
         table = _check.reals("table", self.table, 0, 1 + 1e-9)
         if table.ndim != 2 or table.shape[1] & (table.shape[1] - 1) or table.shape[1] < 2:
-            raise ValueError(
-                f"table must have one row per output and 2^n columns, got shape {table.shape}"
-            )
+            raise ValueError(f"table must have a row per output, 2^n columns, got {table.shape}")
         total = table.sum(axis=0)
         if not np.allclose(total, 1, rtol=0, atol=1e-9):
             worst = np.abs(total - 1).argmax()

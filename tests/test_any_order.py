@@ -314,9 +314,7 @@ def three_of_five():
     guess, as every element is needed for five: it only makes the set smaller.
     """
     one = sum(1 << s for s in range(32) if s & 1)
-    right, wrong = (
-        strategies(5, (needed,) * 5, skips=False, unseen=range(1, 5)) for needed in (2, 3)
-    )
+    right, wrong = (strategies(5, (k,) * 5, skips=False, unseen=range(1, 5)) for k in (2, 3))
     assert len(right) == len(wrong) == 2288
     first = [sum(1 << s for s in np.flatnonzero(wins).tolist()) for wins in classes(right, 5)]
     assert len(first) == 11

@@ -11,6 +11,7 @@ from test_scores import run, written
 
 from oralib import Counts, audit_guesses, audit_scores, valid_lower_bound
 from oralib.bounds.balanced import balanced_p_value
+from oralib.bounds.refuting import like
 from oralib.scores import guessing
 
 
@@ -99,6 +100,7 @@ def test_audits_of_balanced_coins(tmp_path):
         assert run(path, "--delta", 1e-5, *words)[0] == 1
     guessed = audit_guesses(scores > 0.5, included, delta=0.0, guesses=400, **coins)
     assert guessed.counts.r_in == (scores > 0.5).sum()
+    assert like(Counts(30, 51, 400, coins="balanced", r_in=26), 100, 100, 400).r_in == 50
     for function, fewer, arguments, message in (
         (audit_scores, 0, {"split": 0.2}, "needs guesses or grid"),
         (audit_scores, 0, {"guesses": 80, "side": "farthest"}, "side 'both' or 'included'"),

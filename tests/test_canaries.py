@@ -31,7 +31,7 @@ from oralib import (
 from oralib.canaries import Canaries, mislabelled
 from oralib.canaries._rows import Active, by_promise
 from oralib.canaries.look import Look
-from oralib.canaries.loop import SEEN_NOISE
+from oralib.canaries.loop import _ARRAYS, SEEN_NOISE
 from oralib.dpsgd import simulate_likelihood
 from oralib.dpsgd.hopping import _Active, _sort
 from oralib.dpsgd.likelihood import beliefs, likelihood_tables, log_likelihoods
@@ -189,7 +189,9 @@ def test_a_training_that_was_killed_goes_on(way, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["canaries"]
     whole = (tmp_path / "canaries").read_bytes()
     np.save(tmp_path / "array.npy", np.zeros(3))
-    foreign = (b"nothing", b"", whole[: len(whole) // 2], (tmp_path / "array.npy").read_bytes())
+    np.savez(tmp_path / "other.npz", setting="{}", **dict.fromkeys(_ARRAYS, np.zeros(3)))
+    strange = [(tmp_path / name).read_bytes() for name in ("array.npy", "other.npz")]
+    foreign = (b"nothing", b"", whole[: len(whole) // 2], *strange)
     for content in foreign:
         (tmp_path / "other").write_bytes(content)
         with pytest.raises(ValueError, match=r"path must be a file from save, got .*: it is cut"):

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_scores import gaussian, run, written
 
 import oralib
 
@@ -68,6 +69,14 @@ def test_an_edit_in_a_called_kernel_is_noticed(package, tmp_path):
 def test_where_nothing_can_be_written_all_is_compiled(package, tmp_path):
     (tmp_path / "file").write_text("")
     assert calling(package, tmp_path / "file" / "below") == (30, False)
+
+
+def test_one_audit_compiles_nothing_and_prints_the_same_without_a_warning(tmp_path):
+    path = written(tmp_path / "scores.csv", *gaussian(200_000, shift=0.0))
+    words = (str(path), "--delta", "1e-5", "--claim", "0.1", "--json")
+    line, env = [sys.executable, "-m", "oralib", "audit", *words], {"PYTHONWARNINGS": "error"}
+    done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, **env})
+    assert (done.returncode, done.stdout, done.stderr) == run(*words)
 
 
 def test_what_a_kernel_uses_is_in_a_file_with_kernels():

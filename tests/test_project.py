@@ -201,9 +201,7 @@ def test_data_walks_one_way():
         assert not (ROOT / "oralib" / f"{name}.py").exists() or name not in imported, name
 
 
-SOURCES = {
-    str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "oralib").rglob("*.py")
-}
+SOURCES = {str(f.relative_to(ROOT)): f.read_text() for f in (ROOT / "oralib").rglob("*.py")}
 
 
 def test_no_module_of_the_library_is_long():

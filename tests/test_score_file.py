@@ -97,13 +97,11 @@ def test_parquet_files(tmp_path, monkeypatch):
     assert status == 2
     assert err.endswith("is a Parquet file, which needs a package: pip install pyarrow\n")
     # As pandas would read it: the package itself is not among ours.
-    frame = pd.DataFrame(
-        {"score": [0.5, -1.25, 3], "included": [True, False, True], "id": [1, 2, 3]}
-    )
+    frame = pd.DataFrame({"score": [0.5, -1.5, 3], "included": [True, False, True], "id": range(3)})
     for column in (frame["included"], [1, 0, 1], [1.0, 0.0, 1.0], ["yes", "no", "yes"]):
         monkeypatch.setattr(pd, "read_parquet", lambda *_, c=column, **__: frame.assign(included=c))
         read = read_scores(path)
-        assert read.values.tolist() == [0.5, -1.25, 3.0]
+        assert read.values.tolist() == [0.5, -1.5, 3.0]
         assert read.coins.tolist() == [1.0, 0.0, 1.0]
     for odd, message in (
         (frame.assign(score=[0.5, None, 3]), "row 2, column score: '' is not a finite number"),

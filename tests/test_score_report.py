@@ -18,7 +18,7 @@ from oralib import Canaries, Counts, DpSgd, audit_counts, audit_guesses, audit_s
 from oralib._streams import stream
 from oralib.bounds import epsilon_lower_bound_random_r as random_r
 from oralib.bounds import valid_lower_bound
-from oralib.commands.common import sign_of_life
+from oralib.commands.common import clock
 from oralib.scores import UNFAIR, Check, Seen
 from oralib.scores.guessing import LEAST_GUESSES, best_number, right_guesses
 from oralib.scores.picture import guess_picture, score_picture
@@ -407,9 +407,10 @@ def test_tensors_and_columns_of_pandas_are_as_good_as_arrays():
         assert audit_guesses(pd.Series(guesses, dtype=dtype), included, delta=0.0) == expected
 
 
-def test_a_sign_of_life(monkeypatch, capsys):
-    for is_terminal in (True, False):
+def test_the_clock_of_an_audit(monkeypatch, capsys):
+    for is_terminal, waited in ((True, 1.5), (True, 0.1), (False, 1.5)):
         monkeypatch.setattr("sys.stderr.isatty", lambda is_terminal=is_terminal: is_terminal)
-        with sign_of_life("reading ...", after=0.01):
-            time.sleep(0.3)
-        assert capsys.readouterr() == ("", "reading ...\n" * is_terminal)
+        with clock("reading {a}", after=0.4):
+            time.sleep(waited)
+        out, shown = capsys.readouterr()
+        assert (out, "reading {a}: 00:0" in shown) == ("", is_terminal and waited > 1)

@@ -88,9 +88,7 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
     return float_if_single(anytime_bounds(v, r, beta).reshape(shape))
 
 
-def free_to_stop_bounds(
-    v: Array, r: Array, n: int, delta: float, beta: float
-) -> NDArray[np.float64]:
+def free_to_stop_bounds(v: Array, r: Array, n: int, delta: float, beta: float) -> Array:
     """Bounds for (ε, δ)-DP of guessers with full feedback who stop when they like.
 
     For δ > 0 a few of the right guesses are taken away (``_shift``), and β is a little smaller. The

@@ -44,7 +44,7 @@ from oralib._types import Array
 from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.approximate import EXACT, lower_bounds
 
-_SQRT_2, _SQRT_2_PI = sqrt(2), sqrt(2 * pi)
+_SQRT_2, _SQRT_2_PI, _R_0 = sqrt(2), sqrt(2 * pi), sqrt(pi / 2)
 #: This many guesses take seconds, at worst.
 LARGEST_R = 10**8
 #: The recursion ends once it has passed this multiple of its goal.
@@ -201,11 +201,11 @@ def _excess_log_delta(t: Array, mu: Array, log_delta: Array) -> Array:
     neither large ε nor tiny δ lose digits.
     """
 
-    def mills(x: Array) -> Array:
-        return scipy.special.erfcx(x / _SQRT_2) * (_SQRT_2_PI / 2)
+    def mills(x: Array) -> Array:  # over R(0), a factor by which it could overflow
+        return np.asarray(scipy.special.erfcx(x / _SQRT_2))
 
     # For t << 0 Mills's ratio is too large for a double, and the quotient next to 0. For a small μ
     # the quotient is nearly 1, and its logarithm is the slope of log R, which is t - 1 / R(t).
     middle, quotient = t + mu / 2, np.maximum(mills(t + mu) / mills(t), _LEAST_PROBABILITY)
-    log_quotient = np.where(mu < 1e-5, mu * (middle - 1 / mills(middle)), np.log(quotient))
+    log_quotient = np.where(mu < 1e-5, mu * (middle - 1 / _R_0 / mills(middle)), np.log(quotient))
     return scipy.special.log_ndtr(-t) + np.log(-np.expm1(log_quotient)) - log_delta

@@ -14,8 +14,9 @@ _MOST_GUESSES = 10**12
 def like(counts: Counts, v: int, r: int, n: int) -> Counts:
     """Other counts of an audit that was set up like this one."""
     r_in = counts.r_in
-    if r_in is not None:  # the same share of the guesses, rounded up
-        r_in = -(-r * r_in // max(counts.r, 1))
+    if r_in is not None:  # half of them, or the same share, rounded up
+        half = 0 <= 2 * r_in - counts.r <= 1
+        r_in = -(-r // 2) if half else -(-r * r_in // max(counts.r, 1))
     return replace(counts, v=v, r=r, n=n, r_in=r_in)
 
 

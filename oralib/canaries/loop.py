@@ -272,13 +272,13 @@ class Canaries:
             with source.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 setting = json.loads(str(file["setting"]))
                 fit, likelihood, sums, last, *active = (file[name] for name in _ARRAYS)
+            if setting["dropping"] is not None:
+                setting["dropping"] = Dropping(**setting["dropping"])
+            step = setting.pop("step")
+            canaries = cls(DpSgd(**setting.pop("dpsgd")), **setting)
         except (ValueError, KeyError, EOFError, TypeError, BadZipFile) as error:
             why = "it is cut off, or another program wrote it"
             raise ValueError(f"path must be a file from save, got {path}: {why}") from error
-        if setting["dropping"] is not None:
-            setting["dropping"] = Dropping(**setting["dropping"])
-        step = setting.pop("step")
-        canaries = cls(DpSgd(**setting.pop("dpsgd")), **setting)
         canaries.step, canaries._active = step, Active(*active)
         canaries._fit, canaries._likelihood = fit, likelihood
         canaries._look.sums, canaries._look.last = sums, last

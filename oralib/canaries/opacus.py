@@ -105,9 +105,7 @@ class OpacusAudit:
         self.plan = plan if isinstance(plan, AuditPlan) else AuditPlan.load(plan)
         if (seed is None) == (resume is None) or (resume is not None and public_seed):
             got = f"{seed=}, {public_seed=} and {resume=}"
-            raise ValueError(
-                f"give one of seed and resume, and no public_seed to resume, got {got}"
-            )
+            raise ValueError(f"give one of seed and resume, no public_seed to resume, got {got}")
         if resume is not None:
             self.canaries = Canaries.load(resume)
             self._check_plan(resume)

@@ -14,7 +14,7 @@ from oralib import __version__, audit_guesses, audit_scores
 from oralib._text import rounded_down
 from oralib._types import ADJACENCIES, COINS, SIDES
 from oralib.bounds.assumptions import ASSUMPTIONS, Assumption, bound_assuming
-from oralib.commands.common import Commands, path, sign_of_life
+from oralib.commands.common import Commands, clock, path
 from oralib.planning.file import load_plan
 from oralib.scores import ScoreAudit
 from oralib.scores.columns import ScoreFile
@@ -93,7 +93,7 @@ def run(chosen: argparse.Namespace) -> int:
         raise ValueError("--delta or --plan must be given, got neither")
     if chosen.out is not None and os.path.lexists(chosen.out):
         raise ValueError(f"{chosen.out} exists; give another folder")
-    with sign_of_life(f"reading {chosen.file}, and auditing its canaries ..."):
+    with clock(f"reading {chosen.file}, and auditing its canaries"):
         file = read_scores(chosen.file)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the report says the same

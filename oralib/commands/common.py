@@ -7,8 +7,10 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Timer
+from threading import Event, Thread
 from typing import NoReturn, TypeAlias
+
+from tqdm import tqdm
 
 #: What ``ArgumentParser.add_subparsers`` returns, to which a command adds its parser.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -23,16 +25,22 @@ def path(word: str) -> Path:
 
 
 @contextmanager
-def sign_of_life(words: str, after: float = 2.0) -> Iterator[None]:
-    """A line on stderr, if that is a terminal, for whoever has waited for two seconds."""
-    timer = Timer(after, print, [words], {"file": sys.stderr, "flush": True})
-    timer.daemon = True
-    if sys.stderr.isatty():
-        timer.start()
+def clock(words: str, after: float = 2.0) -> Iterator[None]:
+    """The time so far on stderr, if that is a terminal, for whoever has waited for two seconds."""
+    over, form = Event(), "{desc}: {elapsed}"  # as words may have braces, too
+
+    def tick() -> None:
+        with tqdm(desc=words, bar_format=form, delay=after, disable=None, leave=False) as bar:
+            while not over.wait(after / 4):
+                bar.update()
+
+    thread = Thread(target=tick, daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        timer.cancel()
+        over.set()
+        thread.join()
 
 
 def run_command(chosen: argparse.Namespace, *, trouble: int) -> int:

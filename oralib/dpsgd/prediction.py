@@ -47,11 +47,9 @@ def predicted_accuracy(
     density[0] = dpsgd.n
     for load, pace in zip(loads.repeat(rounds, 0), speed.repeat(rounds, 0), strict=True):
         above = np.cumsum(density[::-1])[::-1] - density  # how many have a larger score
-        ends = np.cumsum(load * widths)
+        ends = np.r_[0, np.cumsum(load * widths)][:, None]
         # The speed at each size of score: the average over the bands in which its canaries lie.
-        shares = np.diff(
-            np.clip(np.concatenate([[0], ends])[:, None], above, above + density), axis=0
-        )
+        shares = np.diff(np.clip(ends, above, above + density), axis=0)
         moved = (pace / width**2) @ shares
         rises, falls = moved * up, moved * down
         rises[0], falls[0] = moved[0], 0.0  # a score of size 0 can only grow

@@ -109,9 +109,7 @@ def _log_ratios(
     return ratio, density
 
 
-def log_ratios(
-    y: NDArray[np.float64], load: int, sample_rate: float, sigma: float
-) -> NDArray[np.float64]:
+def log_ratios(y: Array, load: int, sample_rate: float, sigma: float) -> Array:
     """What noisy gradients of coordinates with ``load`` canaries say about one of them."""
     low, step, values, _ = ratio_table(load, sample_rate, sigma)
     return np.asarray(_interpolate_all(values, low, step, y))

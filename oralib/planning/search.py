@@ -86,7 +86,7 @@ def plan_audit(
     d : int or None
         How many weights the audit adds for the canaries. By default, if the aim is to refute,
         enough for most bugs; for a large bound one for each canary, at most 100,000; if
-        ``canaries`` is not given either, 100,000 for 800,000 canaries.
+        ``canaries`` is not given either, 100,000 for 800,000 canaries (as examples: an error).
     steps, sample_rate, sigma : int, float, float or None
         The training, as in :class:`oralib.DpSgd`; by default the noise is computed from the claim.
     canaries : int or None

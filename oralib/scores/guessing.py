@@ -118,7 +118,7 @@ def best_number(
     promises = np.where(excluded, -1.0, promised(careful * taken))
     # Where nothing can be shown, the number whose guesses look least like coins.
     best = np.lexsort(((accuracy - 0.5) * np.sqrt(k), promises))[-1]
-    seen = f"on the {right.size} canaries set aside, {taken[best]:,} guesses looked best"
+    seen = f"on the {right.size:,} canaries set aside, {taken[best]:,} guesses looked best"
     return int(taken[best]), f"{seen}: they promised {promises[best]:.2f}{why}"
 
 
