@@ -119,5 +119,6 @@ def test_the_command_line_prints_the_assumption_beside_the_number(tmp_path, caps
         said = capsys.readouterr().out
         bounds.append(float(said.partition(f"assuming  {sentence}: ε is at least ")[2].split()[0]))
     assert bounds == sorted(bounds)
-    assert main([*words, "--assume", "normal"]) == 2
-    assert "--assume needs scores, and a number of guesses" in capsys.readouterr().err
+    for other in ([], ["--guesses", "100", "--delta", "0"]):
+        assert main([*words, "--assume", "normal", *other]) == 2
+        assert "--assume needs scores, a number of guesses (" in capsys.readouterr().err

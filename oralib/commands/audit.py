@@ -170,8 +170,8 @@ def _given(chosen: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 def _bound_assuming(file: ScoreFile, audit: ScoreAudit, assume: Assumption) -> dict[str, Any]:
     """The bound under a stronger assumption, and the assumption in words."""
-    if audit.choice != "fixed" or file.kind == "guess":
-        raise ValueError("--assume needs scores, and a number of guesses: give --guesses")
+    if audit.choice != "fixed" or file.kind == "guess" or not audit.delta:
+        raise ValueError("--assume needs scores, a number of guesses (--guesses), and a delta > 0")
     data: dict[str, Any] = {"scores": file.values, "included": file.coins == 1}
     data |= {"delta": audit.delta, "beta": audit.beta}
     bound, words = bound_assuming(assume, audit.counts, **data)
