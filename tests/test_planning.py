@@ -148,6 +148,9 @@ def test_predicted_refutations_are_those_of_simulated_audits():
         need = right_needed(Counts(0, 100, 5000, r_fixed=True), epsilon, **plan.claim.test)
         predicted = plan.design.refuting(100, replace(plan.claim, epsilon=epsilon))
         assert predicted == pytest.approx(stats.binom.sf(need - 1, 100, share), abs=0.02)
+    plan = plan_audit(1.0, 1e-5, d=1000, steps=20, sample_rate=0.1, aim="refute", trials=2)
+    refuted = {outcome.bug: outcome.refuted for outcome in plan.forecast.outcomes}
+    assert plan.forecast.refuted == refuted[f"{plan.forecast.noise} of the noise"]
 
 
 def test_what_is_searched():
@@ -360,9 +363,7 @@ def test_bugs_are_what_their_names_say(noise, way, monkeypatch):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    ("dropping", "beta"), [(None, 0.05), (Dropping(2.0, crowding=(3, 9)), 0.1)]
-)
+@pytest.mark.parametrize(("dropping", "beta"), [(None, 0.05), (Dropping(2, crowding=(3, 9)), 0.1)])
 def test_the_script_of_a_plan_makes_its_canaries(dropping, beta, way, tmp_path, monkeypatch):
     """It runs with a class in the place of OpacusAudit, and its command audits what it wrote."""
     design = Design(replace(TRAINING, n=1600 if dropping else 100), dropping, way)
@@ -438,9 +439,8 @@ def test_claims_by_their_noise_and_by_another_accountant():
     setting = {"d": 50, "steps": 20, "sample_rate": 0.1, "trials": 0}
     plan = plan_audit(None, 1e-5, sigma=1.5, accountant="pld", **setting)
     assert plan.design.dpsgd.sigma == 1.5
-    assert plan.claim.epsilon == pytest.approx(
-        certified_epsilon(1.5, 1e-5, 20, 0.1, accountant="pld")
-    )
+    certified = certified_epsilon(1.5, 1e-5, 20, 0.1, accountant="pld")
+    assert plan.claim.epsilon == pytest.approx(certified)
     back = plan_audit(plan.claim.epsilon, 1e-5, accountant="pld", **setting)
     assert back.design.dpsgd.sigma == pytest.approx(1.5, abs=2e-6)
     assert plan_audit(9.0, 1e-5, sigma=1.5, **setting).claim.epsilon == 9.0
@@ -459,7 +459,7 @@ def test_fewer_canaries_than_coordinates():
 def test_a_plan_for_the_last_model_says_what_its_audit_can_do(epsilon, tmp_path, capsys):
     """The line is where the bound of that many right guesses is; its command draws it there."""
     plan = plan_black_box(epsilon, 1e-5, 501)
-    n, k = plan.canaries, plan.guesses
+    n, k, low = plan.canaries, plan.guesses, plan.guesses // 2
     counts = Counts(np.arange(k + 1), np.full(k + 1, k), n, r_fixed=True)
     bounds = valid_lower_bound(counts, delta=1e-5)
     assert plan.needed == next(iter(np.flatnonzero(bounds > epsilon)), None)
@@ -473,7 +473,7 @@ def test_a_plan_for_the_last_model_says_what_its_audit_can_do(epsilon, tmp_path,
     said = capsys.readouterr().out
     assert said == f"{plan}\n"
     assert max(map(len, said.splitlines())) <= 80
-    for words in (f"at most {plan.right:.1f} right of {k}", f"the {k // 2} largest"):
+    for words in (f"{plan.right:.1f} right of {k}", f"the {low} largest", f"the {k - low} with"):
         assert words in said
     plan.save(path := tmp_path / "plan.json")
     assert BlackBoxPlan.load(path) == plan
