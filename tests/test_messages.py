@@ -150,7 +150,7 @@ MECHANISMS = [
     (lambda: SelfMutingResponse(1.0, ()), "line must be a sequence of thresholds"),
     (lambda: MUTING.check_size(3), r"n must lie in \[1, 2\]"),
     (lambda: MUTING.conditional_loss(np.ones(2), np.zeros(2), 1), "hold all signs before index"),
-    (lambda: Channel(np.ones((2, 3)) / 2), r"2\^n columns, got shape \(2, 3\)"),
+    (lambda: Channel(np.ones((2, 3)) / 2), r"2\^n columns, got \(2, 3\)"),
     (lambda: Channel(np.ones((2, 4)) / 3), "sum to 1, got a sum of 0.6666"),
     (lambda: Channel(np.array([[2.0, 1], [-1, 0]])), "table must lie in"),
     (lambda: Channel(np.ones((1, 2)), ["a", "b"]), "outputs must be one entry per row"),
