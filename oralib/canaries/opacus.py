@@ -47,9 +47,10 @@ from typing import Any
 from warnings import warn
 
 from oralib.accounting import SIGMA_RANGE
-from oralib.canaries._data import CanaryData, differ
+from oralib.canaries._data import CanaryData
 from oralib.canaries._steps import InTheSum, show_gradients
 from oralib.canaries.loop import Canaries
+from oralib.dpsgd.setting import differ
 from oralib.planning import AuditPlan
 
 __all__ = ["OpacusAudit"]

@@ -55,7 +55,7 @@ class Saved:
             digest, kind = fields.pop("digest"), fields.pop("kind")
             fields["claim"] = Claim(**fields["claim"])
             plan = {each.__name__: each for each in Saved.__subclasses__()}[kind]._of(fields)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"path must be a file from oralib plan, got {path}: {error}") from None
         if plan.digest != digest:
             raise ValueError(f"path must be a plan as it was saved, got {path}, which was changed")

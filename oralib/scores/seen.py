@@ -119,7 +119,6 @@ class Seen:
             _check.integers("steps", [seen.steps, seen.planned])
             numbers = [x for check in checks for x in (check.share, check.error, check.z)]
             _check.reals("numbers", [seen.sigma, seen.sample_rate, *numbers])
-            "".join([seen.software, *seen.doubts, *map(str, checks)])  # an error for other types
         except (ValueError, TypeError, KeyError, AttributeError):
             raise ValueError(", line 1: the comment of the canaries is damaged") from None
         return seen
