@@ -1,13 +1,13 @@
 """Parameters of chapters: values, types, ranges and unknown names."""
 
-import ast
 import re
 from pathlib import Path
 
 import nbformat
 import pytest
+import reruns
 
-from orabook import figures, place, prose, runs, tables
+from orabook import figures, place, runs, tables
 from orabook.extensions import stored_outputs
 from orabook.parameters import at_most, check
 
@@ -122,27 +122,18 @@ SMALLEST = {
 
 
 def played(chapter, given):
-    """Run the cells of a chapter with these values: a generator that stops after each of them.
+    """Run the cells of a chapter: a generator that stops after each of them.
 
     Numbers in prose are computed and pictures drawn, as in a notebook.
     """
-    space = {}
-    for cell in nbformat.read(place.BOOK / f"{chapter}.ipynb", 4).cells:
-        if cell.cell_type != "code":
-            for expression in prose.expressions(cell.source):
-                said = str(eval(expression, space))
-                assert not re.search(r"\bnan\b", said), (expression, said)
-            continue
-        body = ast.parse(cell.source).body
-        last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
-        exec(compile(ast.Module(body, []), chapter, "exec"), space)
-        shown = eval(compile(ast.Expression(last.value), chapter, "eval"), space) if last else None
-        if isinstance(shown, figures.Picture):
-            shown.draw_without_rendering()
-        elif isinstance(shown, tables.Shown):
-            shown._repr_html_()
-        if "parameters" in cell.metadata.get("tags", []):
-            space |= given
+    for cell, _, seen in reruns.played(chapter, given):
+        for source, shown in seen:
+            if isinstance(shown, figures.Picture):
+                shown.draw_without_rendering()
+            elif isinstance(shown, tables.Shown):
+                shown._repr_html_()
+            elif cell.cell_type != "code":
+                assert not re.search(r"\bnan\b", shown), (source, shown)
         yield cell
 
 

@@ -1,0 +1,158 @@
+"""A chapter run with other parameters shows nothing of its own setting without saying so."""
+
+import json
+import shutil
+
+import nbformat
+import pytest
+from reruns import kept, outputs
+
+from orabook import place
+from orabook.extensions import stored_outputs
+
+#: Small sizes that stay, a change of the privacy level, and a change of all the rest.
+RUNS = {
+    "01-introduction": ({"trials": 5}, {"epsilon": 3}, {"beta": 0.1}),
+    "02-preliminaries": ({"trials": 50}, {"epsilon": 3}, {"k": 80, "delta": 1e-3, "beta": 0.1}),
+    "03-problem-setting": ({"trials": 5}, {"epsilon": 3}, {"p": 0.7, "beta": 0.1}),
+    "04-the-gaps": ({}, {"epsilon": 1}, {"n": 3, "p": 0.4}),
+    "05-efficacy": (
+        {"trials": 5},
+        {"epsilon": 1},
+        {"n": 3000, "d": 600, "steps": 50, "p": 0.4, "delta": 1e-6, "beta": 0.1},
+    ),
+    "06-dp-sgd": (
+        {"trials": 20, "ratios": [1, 2, 5]},
+        {"epsilon": 4},
+        {"d": 400, "k": 40, "steps": 50, "delta": 1e-6, "beta": 0.1, "tau": 1.5},
+    ),
+    "07-conclusions": ({"trials": 5}, {"epsilon": 1}, {"n": 3, "beta": 0.1}),
+    "A-guessing-based-auditing": ({"trials": 20}, {"epsilon": 2}, {"n": 6, "beta": 0.1}),
+    "B-gaps-in-detail": ({"trials": 5}, {"epsilon": 1}, {"n": 6, "p": 0.4, "beta": 0.1}),
+    "C-efficacy-in-detail": (
+        {"trials": 5},
+        {"epsilon": 2, "epsilons": [0.7, 1.5, 3]},
+        {"n": 5000, "p": 0.4, "beta": 0.1},
+    ),
+    "D-dp-sgd-in-detail": (
+        {"trials": 5},
+        {"epsilons": [1.5, 3]},
+        {"n": 2400, "d": 400, "k": 40, "delta": 1e-6},
+    ),
+    "E-adaptive-auditing": (
+        {"trials": 5},
+        {"epsilon": 2},
+        {"n": 600, "sets": 60, "sizes": [2, 3, 4], "beta": 0.1},
+    ),
+    "a-leak-that-one-run-cannot-see": ({"trials": 4}, {"beta": 0.1}),
+    "auditing-a-real-training": ({}, {"epsilon": 3}, {"k": 150, "delta": 1e-6, "beta": 0.1}),
+    "exact-bound": ({}, {"delta": 1e-6}, {"n": 30_000, "beta": 0.1}),
+    "how-much-can-one-run-show": (
+        {"trials": 3, "steps": 50},
+        {"epsilon": 4},
+        {"d": 200, "delta": 1e-6, "sample_rate": 0.2},
+    ),
+    "other-packages": ({"trials": 50}, {"k": 150}, {"delta": 1e-6, "beta": 0.1}),
+    "plan-your-audit": (
+        {"trials": 3, "steps": 50},
+        {"epsilon": 4},
+        {"d": 200, "delta": 1e-6, "sample_rate": 0.2},
+    ),
+    "questions": ({"trials": 100}, {"epsilon": 3}, {"n": 1000, "k": 100, "delta": 1e-6}),
+    "running": (
+        {"trials": 5},
+        {"epsilon": 4},
+        {"d": 400, "k": 40, "steps": 50, "ratio": 4, "delta": 1e-6, "beta": 0.1},
+    ),
+    "valid-adaptive-auditing": (
+        {"trials": 3, "ratios": [1, 5]},
+        {"epsilon": 2, "epsilons": [1.5, 3]},
+        {"n": 600, "d": 600, "beta": 0.1},
+    ),
+    "what-an-assumption-buys": ({}, {"n": 800}, {"k": 80, "delta": 1e-6, "beta": 0.1}),
+}
+
+#: What stays, by words of its source: how the page labels it, and why it stays. The label stands in
+#: the output, in its caption, or in the paragraph of a number.
+KEPT: dict[str, list[tuple[str, str, str]]] = {
+    "01-introduction": [],
+    "02-preliminaries": [],
+    "03-problem-setting": [],
+    "04-the-gaps": [],
+    "05-efficacy": [],
+    "06-dp-sgd": [],
+    "07-conclusions": [],
+    "A-guessing-based-auditing": [],
+    "B-gaps-in-detail": [],
+    "C-efficacy-in-detail": [],
+    "D-dp-sgd-in-detail": [],
+    "E-adaptive-auditing": [],
+    "a-leak-that-one-run-cannot-see": [],
+    "auditing-a-real-training": [],
+    "exact-bound": [],
+    "how-much-can-one-run-show": [],
+    "other-packages": [],
+    "plan-your-audit": [],
+    "questions": [],
+    "running": [],
+    "valid-adaptive-auditing": [],
+    "what-an-assumption-buys": [],
+}
+
+
+def unlabelled(chapter):
+    """The outputs of a chapter that stay and do not say of which setting they are."""
+    sizes, *changes = RUNS[chapter]
+    stays = kept([outputs(chapter, sizes | change) for change in ({}, *changes)])
+    left = []
+    used = set()
+    for output in stays:
+        reasons = [entry for entry in KEPT[chapter] if entry[0] in output.source]
+        used |= set(reasons)
+        if not any(label in output.beside for _, label, _ in reasons):
+            left.append(str(output))
+    assert used == set(KEPT[chapter]), f"not needed: {set(KEPT[chapter]) - used}"
+    return left
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", RUNS)
+@pytest.mark.filterwarnings("ignore")  # such as those about means of few audits
+def test_what_stays_in_a_rerun_is_labelled(chapter):
+    if missing := stored_outputs.missing(place.BOOK / f"{chapter}.ipynb"):
+        pytest.skip(f"needs {', '.join(missing)}")
+    assert not (left := unlabelled(chapter)), "\n- ".join(["", *left])
+
+
+def test_every_chapter_with_parameters_is_run_again():
+    tagged = {
+        path.stem
+        for path in place.BOOK.glob("*.ipynb")
+        if any(
+            "parameters" in cell.metadata.get("tags", []) for cell in nbformat.read(path, 4).cells
+        )
+    }
+    assert tagged == set(RUNS)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_committed_table_without_label_is_found(tmp_path, monkeypatch):
+    """Planted in a copy of a chapter, without and with its label."""
+    book = tmp_path / "book"
+    shutil.copytree(place.BOOK, book, ignore=shutil.ignore_patterns("_static"))
+    path = book / "04-the-gaps.ipynb"
+    notebook = nbformat.read(path, 4)
+    source = (
+        "import pandas as pd\nfrom orabook import tables\nfrom orabook.place import book_file\n"
+        'tables.show(pd.read_csv(book_file("data/best-bounds.csv")))'
+    )
+    caption = nbformat.v4.new_markdown_cell("Computed for ε = 2.")
+    notebook.cells += [nbformat.v4.new_code_cell(source), caption]
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    monkeypatch.setattr(place, "BOOK", book)
+    (left,) = unlabelled("04-the-gaps")
+    assert "best-bounds.csv" in left
+    entry = ("data/best-bounds.csv", "Computed for ε = 2", "a committed table")
+    monkeypatch.setitem(KEPT, "04-the-gaps", [*KEPT["04-the-gaps"], entry])
+    assert unlabelled("04-the-gaps") == []
