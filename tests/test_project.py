@@ -1,6 +1,7 @@
 """The ground: files that must agree with each other, and promises of the README."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -137,10 +138,31 @@ def test_what_only_the_owner_knows_is_asked_in_one_place():
     assert [name for name, text in texts.items() if asked.search(text)] in (["CONTRIBUTING.md"], [])
 
 
+WORKFLOWS = {path.name: path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml")}
+
+
 def test_actions_are_pinned_by_commit():
-    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
-        for used in re.findall(r"uses: (.+)", path.read_text()):
-            assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", used), (path.name, used)
+    used = [(name, use) for name, x in WORKFLOWS.items() for use in re.findall(r"uses: (.+)", x)]
+    assert len(used) > 5
+    for name, use in used:
+        assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", use), (name, use)
+
+
+def test_a_workflow_runs_what_must_pass():
+    assert "run: bash .ci/run" in WORKFLOWS["checks.yml"]
+    assert (ROOT / ".ci" / "run").read_text().endswith("\nmake check\n")
+
+
+def test_containers_install_the_lock_and_this_repository():
+    """Binder reads its own folder; a development container has the environment of `make`."""
+    asked = (ROOT / ".binder" / "requirements.txt").read_text()
+    assert "\n--requirement ../requirements.lock\n" in asked
+    assert "--no-deps --no-build-isolation --editable ." in (ROOT / ".binder/postBuild").read_text()
+    assert os.access(ROOT / ".binder" / "postBuild", os.X_OK)
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    assert container["postCreateCommand"] == "make .venv/ready"
+    assert container["remoteEnv"]["PATH"].startswith("${containerWorkspaceFolder}/.venv/bin:")
+    assert (ROOT / ".devcontainer" / container["build"]["dockerfile"]).is_file()
 
 
 def test_readme_quotes_the_ladder():
