@@ -150,11 +150,21 @@ def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
 
     The mean of pmf(v - 1), pmf(v - 2), ... rises while the next probability exceeds it and falls
     from then on, since the binomial law is unimodal. So the best window starts at the mode or
-    below, at a place that bisection finds.
+    below. A short window is added up, the start of a long one is found by bisection.
     """
     mode = floor((r + 1) * q)
+    first = pmf(v - 1, r, q, qc)
     if v - 1 <= mode:
-        return v - 1, pmf(v - 1, r, q, qc)
+        return v - 1, first
+    if first > 1e-290 and v - mode + 4 * sqrt(r * q * qc) < 4096:
+        start, term, mass = v - 1, first, first
+        while start > 0:
+            term *= start * qc / ((r - start + 1) * q)
+            if term * (v - start) <= mass:
+                break
+            mass += term
+            start -= 1
+        return start, mass / (v - start)
     beyond = tail(v, r, q, qc)
     # Invariant: the window from `high` can still gain by growing, the window from `low` cannot. The
     # search is written out, since a kernel that takes a function cannot be cached.
@@ -174,8 +184,7 @@ def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
         return low, (whole - beyond) / (v - low)
     # The difference of two close tails loses digits, so add up the terms of the short window. Far
     # above the mode these would be too small for a double, but there the tails are not close.
-    term = pmf(v - 1, r, q, qc)
-    mass = term
+    term = mass = first
     for j in range(v - 1, low, -1):
         term *= j * qc / ((r - j + 1) * q)
         mass += term
