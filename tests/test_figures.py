@@ -53,6 +53,7 @@ PICTURES = {
     "ranking": lambda: figures.ranking(
         {"one": (1.0, 0.1), "two": (2.0, np.nan)},
         "x",
+        groups={"few": ["one"], "many": ["two"]},
         others={"more": {"one": 1.5}},
         references={"a": 1, "b": 2},
     ),
