@@ -11,7 +11,6 @@ from orabook.studies.methods import METHODS
 from oralib import DpSgd, certified_epsilon, epsilon_lower_bound, plan_audit, simulate_dpsgd
 from oralib.planning import Claim, Design
 
-
 #: Audits that look for better numbers of canaries and guesses, apart from those of the tables.
 PILOT = {"trials": 64, "seed": 1}
 
