@@ -92,7 +92,10 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ("twice", "Sets of $2\\log_2n$ elements", "the same"),
         ("best_on_count(", "for two and three", "the same"),
     ],
-    "E-adaptive-auditing": [],
+    "E-adaptive-auditing": [
+        ("guess_certain).sum", "Exact tables agree", "a theorem at small sizes"),
+        ("means.iloc[-1", "For sets of ten", "the same"),
+    ],
     "a-leak-that-one-run-cannot-see": [],
     "auditing-a-real-training": [],
     "exact-bound": [],
