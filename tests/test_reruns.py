@@ -117,7 +117,11 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
     "plan-your-audit": [],
     "questions": [],
     "running": [],
-    "valid-adaptive-auditing": [],
+    "valid-adaptive-auditing": [
+        ("ways_of_feedback", "here for δ = 0", "a drawing of the rules"),
+        ("muting", "The mechanism publishes the signs one by one", "an example without parameters"),
+        ("oralib.p(1.0)", "$p(1)=$", "an exercise at ε = 1"),
+    ],
     "what-an-assumption-buys": [],
 }
 

@@ -165,6 +165,10 @@ def _tell_parameters(notebook: Any, chapter: Chapter, parameters: Mapping[str, A
             "judge, see for yourself whether they still hold.\n:::"
         )
         notebook.cells.insert(0, nbformat.v4.new_markdown_cell(text))
+        for cell in notebook.cells:  # who hears a picture must not be told of another one
+            image = cell.metadata.get("mystnb", {}).get("image", {})
+            if "alt" in image:
+                image["alt"] = f"With the chapter's own parameters: {image['alt']}"
 
 
 # ------------------------------------------------------------------------------- where it is from
