@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from orabook.laws import mean_bound, sums_law
 from orabook.single_step import simulate_single_step
 from oralib import DpSgd, Dropping, _check, simulate_dpsgd, simulate_hopping
 from oralib._types import PLAYED
@@ -139,6 +140,32 @@ def elements_by_epsilon(
     [1.0, 4.0]
     """
     return _by_epsilon(elements_per_coordinate, epsilons, ratios, trials=trials, **setting)
+
+
+def exact_elements_by_epsilon(
+    ratios: Iterable[float] = ELEMENTS_PER_COORDINATE,
+    *,
+    k: int = 100,
+    epsilons: Iterable[float] = EPSILONS,
+    delta: float = 1e-5,
+    d: int = 1000,
+) -> pd.DataFrame:
+    """Figure 8 without simulation: the exact means of ``bound`` and ``valid``.
+
+    >>> exact_elements_by_epsilon([8], epsilons=[2.0])[["x", "bound", "valid"]].round(3)
+         x  bound  valid
+    0  8.0  0.605  0.622
+    """
+    rows = []
+    numbers = dict.fromkeys(elements_of(ratios, d))
+    points = product(reals_of("epsilons", epsilons, 0, inf, "()"), numbers)
+    for epsilon, n in _with_bar(list(points)):
+        law = sums_law(DpSgd.calibrated(epsilon, delta, n=n, d=d), k)
+        row = {"epsilon": epsilon, "x": n / d, "n": n, "k": k}
+        row["bound"] = mean_bound(law, delta=delta)
+        row["valid"] = mean_bound(law, delta=delta, method="exact")
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def _by_epsilon(

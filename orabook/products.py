@@ -92,6 +92,11 @@ def prepare(notebook: Any) -> None:
         made = nbformat.from_dict({NOTE: {"made": "banner"}})
         banner = nbformat.v4.new_markdown_cell(text, id="oralib-banner", metadata=made)
         notebook.cells.insert(0, banner)
+        for cell in notebook.cells:  # who hears a picture must not be told of another one
+            image = cell.metadata.get("mystnb", {}).get("image", {})
+            if "alt" in image:
+                cell.metadata[NOTE] = {"alt": image["alt"]}
+                image["alt"] = f"With the chapter's own parameters: {image['alt']}"
 
 
 def restore(notebook: Any) -> None:
@@ -101,6 +106,8 @@ def restore(notebook: Any) -> None:
     for cell, note in zip(notebook.cells, notes, strict=True):
         cell.metadata.pop(VALUES, None)
         cell.source = note.get("template", cell.source)
+        if "alt" in note:
+            cell.metadata["mystnb"]["image"]["alt"] = note["alt"]
     made = [bool(note.get("made")) for note in notes]
     notebook.cells = [
         cell for cell, is_made in zip(notebook.cells, made, strict=True) if not is_made

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 import oralib
 from orabook import laws
-from orabook.laws import count_in_sets_law, local_laplace_law, mean_bound
+from orabook.laws import count_in_sets_law, local_laplace_law, mean_bound, sums_law
 from orabook.single_step import simulate_single_step
 from orabook.studies import single_step_law
 from oralib import DpSgd, ThresholdGuesser, channel
@@ -101,3 +102,35 @@ def test_a_law_of_ones_own():
     law = laws.Law([3, 4], [4, 4], [0.5, 0.5], 10)
     bounds = oralib.epsilon_lower_bound([3, 4], 4)
     assert mean_bound(law) == pytest.approx(bounds.mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n", "k"), [(40, 40), (100, 21), (300, 50), (900, 7), (900, 60), (300, 1)]
+)
+def test_sums_are_as_simulated(n, k):
+    """Coordinates guessed whole and in part, one end alone, and with no coordinate in between."""
+    dpsgd = DpSgd.calibrated(4.0, 1e-5, n=n, d=100)
+    law = sums_law(dpsgd, k)
+    assert law.probability.sum() == pytest.approx(1, abs=1e-9)
+    v, trials = oralib.simulate_dpsgd(dpsgd, k, trials=20_000, seed=4).v, 20_000
+    mean = law.probability @ law.v
+    spread = (law.probability @ (law.v - mean) ** 2) ** 0.5
+    assert v.mean() == pytest.approx(mean, abs=4.5 * spread / trials**0.5)
+    assert v.std() == pytest.approx(spread, rel=0.03)
+    assert (v >= mean + spread).mean() == pytest.approx(
+        law.probability[law.v >= mean + spread].sum(), abs=4.5 * 0.5 / trials**0.5
+    )
+
+
+def test_sums_of_two_coordinates():
+    """Two elements alone on their coordinates: guessed right if only the first is larger."""
+    dpsgd = DpSgd(n=2, d=2, steps=1, sample_rate=1.0, sigma=2.0)
+    right = float(special.ndtr(1 / (2.0 * 2**0.5)))
+    law = sums_law(dpsgd, 2)
+    # equal coins: one is right; different coins: both or none
+    np.testing.assert_allclose(law.probability, [(1 - right) / 2, 0.5, right / 2], atol=2e-4)
+
+
+def test_sums_guessed_from_both_ends_are_refused():
+    with pytest.raises(ValueError, match="no coordinate is guessed from both ends, got guesses=3"):
+        sums_law(DpSgd(n=3, d=1, sigma=1.0), 3)

@@ -24,7 +24,10 @@ RUNS = {
     "06-dp-sgd": (
         {"trials": 20, "ratios": [1, 2, 5]},
         {"epsilon": 4},
-        {"d": 400, "k": 40, "steps": 50, "delta": 1e-6, "beta": 0.1, "tau": 1.5},
+        {
+            **{"d": 400, "k": 40, "steps": 50, "delta": 1e-6, "beta": 0.1, "tau": 1.5},
+            "ratios": [0.5, 1, 3],
+        },
     ),
     "07-conclusions": ({"trials": 5}, {"epsilon": 1}, {"n": 3, "beta": 0.1}),
     "A-guessing-based-auditing": ({"trials": 20}, {"epsilon": 2}, {"n": 6, "beta": 0.1}),
@@ -111,7 +114,17 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ("np.array([3, 1])", "for the first element", "losses in the exercise"),
         ("smallest.optimal_efficacy", "with probability 0.9 on", "the mechanism it describes"),
     ],
-    "06-dp-sgd": [],
+    "06-dp-sgd": [
+        ("of_six", "With six elements", "an example without parameters"),
+        ("quoted[", "the paper's setting", "audits that the paper quotes"),
+        ("cost[", "in the paper's setting", "the same audits"),
+        ("½, blind guessing", "½, blind guessing", "a level that belongs to every setting"),
+        ("staying[", "In the paper's setting", "committed audits"),
+        ("one_way[", "In the paper's setting", "committed audits"),
+        ("room", "the paper's setting", "beside committed audits"),
+        ("story", "In this set of four elements", "an example without parameters"),
+        ("MOST_CERTIFIED", "takes too long", "a limit of the library"),
+    ],
     "07-conclusions": [
         ("int(unaided.index[", "Among the powers of two", "the same for every β that we tried"),
     ],
@@ -128,8 +141,17 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ("many = np.unique(", "Name and Shame", "a mechanism without parameters"),
         ("2 * np.sqrt(2) - 2", "It depends only slightly on", "the least over all ε"),
     ],
-    "D-dp-sgd-in-detail": [],
-    "E-adaptive-auditing": [],
+    "D-dp-sgd-in-detail": [
+        ("studies.run_dpsgd", "Here four coordinates", "an example of eight elements"),
+        ("count[", "Exact computation agrees", "a theorem at small sizes"),
+        ("best_set", "shows this limit", "a theorem, without parameters"),
+        ("twice", "Sets of $2\\log_2n$ elements", "the same"),
+        ("best_on_count(", "for two and three", "the same"),
+    ],
+    "E-adaptive-auditing": [
+        ("guess_certain).sum", "Exact tables agree", "a theorem at small sizes"),
+        ("means.iloc[-1", "For sets of ten", "the same"),
+    ],
     "a-leak-that-one-run-cannot-see": [],
     "auditing-a-real-training": [],
     "exact-bound": [],
@@ -155,7 +177,11 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
     "plan-your-audit": [],
     "questions": [],
     "running": [],
-    "valid-adaptive-auditing": [],
+    "valid-adaptive-auditing": [
+        ("ways_of_feedback", "here for δ = 0", "a drawing of the rules"),
+        ("muting", "The mechanism publishes the signs one by one", "an example without parameters"),
+        ("oralib.p(1.0)", "$p(1)=$", "an exercise at ε = 1"),
+    ],
     "what-an-assumption-buys": [],
 }
 

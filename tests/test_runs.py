@@ -44,7 +44,10 @@ def small(tmp_path):
     cells = [
         markdown("# A chapter\n\n:::{prf:theorem} Squares\n:label: thm-a\nAre positive.\n:::"),
         code(PARAMETERS, metadata={"tags": ["parameters"]}),
-        code("from orabook import results\ny = x * x + n"),
+        code(
+            "from orabook import results\ny = x * x + n",
+            metadata={"mystnb": {"image": {"alt": "The square is 1."}}},
+        ),
         markdown("![a picture](beside.png)"),
         markdown('The square is {eval}`y`, or {eval}`f"{y:.2f} ± {n}"`, by $y = x^2 + n$.'),
         markdown("The word is {eval}`word`."),
@@ -141,8 +144,11 @@ def test_a_run_leaves_a_folder_with_notebook_results_and_page(small, capsys, mon
     assert {"seed", "sources", "python", "inputs", "commit"} <= set(record["provenance"])
     assert record["provenance"]["packages"]["numpy"] == np.__version__
     assert (out / "results.csv").read_text() == "name,value\nsquare,11.0\ninfinite,inf\n"
-    sources = [cell.source for cell in nbformat.read(out / "notebook.ipynb", 4).cells]
+    notebook = nbformat.read(out / "notebook.ipynb", 4)
+    sources = [cell.source for cell in notebook.cells]
     assert "The square is 11.0, or 11.00 ± 2, by $y = x^2 + n$." in sources
+    said = [cell.metadata.mystnb.image.alt for cell in notebook.cells if "mystnb" in cell.metadata]
+    assert said == ["With the chapter's own parameters: The square is 1."]
     html = BeautifulSoup((out / "page.html").read_text(), "html.parser")
     words = " ".join(html.article.get_text().split())
     assert "Theorem 1 (Squares)" in words
