@@ -24,7 +24,7 @@ def small(tmp_path):
         code("x: float = 2.0  # a number\nn: int = 3", metadata={"tags": ["parameters"]}),
         code("y = x * n"),
         markdown("The product is {eval}`f'{y:.1f}'`, by ``{eval}`y` ``, see {doc}`which-bound`."),
-        code("y"),
+        code("y", metadata={"mystnb": {"image": {"alt": "The product is 6."}}}),
         markdown("And [{eval}`[n, 'a_b']`]."),
     ]
     notebook = nbformat.v4.new_notebook(cells=cells)
@@ -70,6 +70,10 @@ def test_a_product_has_text_and_is_renewed(small):
     assert "Here `n` is 5 instead of 3." in banner
     assert product.startswith("The product is 10.0, by")
     assert last == r"And [\[5, 'a\_b'\]]."
+    alt = [
+        c.metadata.mystnb.image.alt for c in nbformat.read(again, 4).cells if "mystnb" in c.metadata
+    ]
+    assert alt == ["With the chapter's own parameters: The product is 6."]
     ids = [cell.id for cell in nbformat.read(again, 4).cells]
     assert (ids.count("oralib-guard"), ids.count("oralib-banner")) == (1, 1)
     assert runs.find_chapter(again).digest == runs.find_chapter(small).digest
