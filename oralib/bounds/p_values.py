@@ -1,0 +1,106 @@
+"""The p-value of a hypothesis, for every audit that has a bound.
+
+A hypothesis is an ε and two numbers, D_in and D_out: no event is more likely than e^ε times its
+probability if one element changes sides, plus D_in if the element goes out or D_out if it comes in.
+For (ε, δ)-DP both are δ. Its p-value is valid for any mechanism for which the hypothesis is true:
+with probability at most α it is at most α, for every α.
+
+The p-value must not depend on what came out. So b* and the right guesses that are taken away, where
+the number of guesses is open, are computed from the plan of the audit alone: n, β, the hypothesis
+and what was expected.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from oralib import _check
+from oralib._types import Array
+from oralib.bounds import approximate
+from oralib.bounds._arguments import for_distinct_rows, one_by_one
+from oralib.bounds.anytime import free_to_stop_p_values
+from oralib.bounds.balanced import balanced_p_value
+from oralib.bounds.crossing import LARGEST_WALK
+from oralib.bounds.valid import Counts, Expected, leaks, pilot_of, valid_rule
+
+
+def valid_p_value(
+    counts: Counts,
+    epsilon: float,
+    *,
+    delta: float = 0.0,
+    beta: float = 0.05,
+    expected: Expected = None,
+) -> Any:
+    """For each trial, a p-value of (ε, δ)-DP that is valid for the way the audit was set up.
+
+    If the mechanism is (ε, δ)-DP, it is at most α with probability at most α, for every α. Where
+    :func:`oralib.valid_lower_bound` exceeds ε, it is at most β, up to a certificate if guessing
+    stops at will: then let one of the two decide, and say before which.
+
+    Parameters
+    ----------
+    counts : Counts
+        As in :func:`oralib.valid_lower_bound`.
+    epsilon : float
+        The ε of the hypothesis, at least 0.
+    delta, expected
+        As in :func:`oralib.valid_lower_bound`.
+    beta : float
+        What the audit was planned for, in (0, 1). It matters only if r was not fixed in advance.
+
+    Examples
+    --------
+    >>> round(valid_p_value(Counts(112, 120, n=4000, r_fixed=True), 2.0, delta=1e-5), 4)
+    0.044
+    >>> round(valid_p_value(Counts(112, 120, n=4000, feedback="full"), 1.5, delta=1e-5), 4)
+    0.0041
+    """
+    _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000)")
+    epsilon = _check.real("epsilon", epsilon, 0, interval="[)")
+    beta, delta = _check.beta_and_delta(beta, delta)
+    values = p_values(counts, epsilon, delta, delta, beta=beta, expected=expected)
+    return values if np.ndim(counts.v) else float(values[0])
+
+
+def p_values(
+    counts: Counts,
+    epsilon: float,
+    d_in: float,
+    d_out: float,
+    *,
+    beta: float,
+    expected: Expected = None,
+    planned: float | None = None,
+) -> Array:
+    """The p-values of a hypothesis, for checked arguments.
+
+    ``planned`` is what all elements may leak in the hypothesis that b* and the right guesses to
+    take away were made for, if that is another one.
+    """
+    n_delta = leaks(counts, d_in, d_out)
+    planned = n_delta if planned is None else planned
+    rule = valid_rule(counts, max(d_in, d_out) if n_delta > 0 else 0.0)
+    v, r, n = np.atleast_1d(counts.v), np.atleast_1d(counts.r), counts.n
+    if rule == "balanced":
+        deltas, r_in = (d_in, d_out), counts.r_in or 0
+
+        @one_by_one
+        def balanced(v: int, r: int) -> float:
+            return balanced_p_value(v, r, n, epsilon, deltas, r_in=r_in)
+
+        return for_distinct_rows(balanced, v, r)
+    if rule in ("anytime", "anytime certified"):
+        if rule == "anytime certified":
+            _check.integer("n", n, 0, LARGEST_WALK)
+        return free_to_stop_p_values(v, r, n, epsilon, n_delta, planned, beta)
+    if rule == "any order" and r.size:
+        _check.integer("r", r[0], 0, LARGEST_WALK)
+    number = approximate.EXACT if rule == "pure" else approximate.RULES.index(rule)
+    least_b = np.zeros(v.size)
+    if rule == "random r":
+        of_plan = np.full(v.size, n), np.full(v.size, planned), np.full(v.size, beta)
+        least_b = approximate.planned_b(*of_plan, pilot_of(counts, expected))
+    return approximate.p_values(
+        v, r, np.full(v.size, epsilon), np.full(v.size, n_delta), number, least_b
+    )
