@@ -118,7 +118,7 @@ def free_to_stop_bounds(v: Array, r: Array, n: int, n_delta: float, beta: float)
 
 
 def free_to_stop_p_values(
-    v: Array, r: Array, n: int, epsilon: float, n_delta: float, planned: float, beta: float
+    v: Array, r: Array, n: int, epsilon: Array, n_delta: Array, planned: Array, beta: float
 ) -> Array:
     """P-values of (ε, δ)-DP for guessers with full feedback who stop when they like.
 
@@ -128,7 +128,7 @@ def free_to_stop_p_values(
     """
 
     @one_by_one
-    def p_value(v: int, r: int) -> float:
+    def p_value(v: int, r: int, epsilon: float, n_delta: float, planned: float) -> float:
         discounts = _shift(np.arange(n + 1), planned, beta) if n_delta > 0 else np.zeros(n + 1, int)
         fewer = v - int(discounts[r])
         if 2 * fewer <= r + 1 or epsilon > log(fewer / (r + 1 - fewer)):
@@ -141,7 +141,7 @@ def free_to_stop_p_values(
         f, c = crossing_constants(line, epsilon)
         return min(1.0, f + c * n_delta)
 
-    return for_distinct_rows(p_value, v, r)
+    return for_distinct_rows(p_value, v, r, epsilon, n_delta, planned)
 
 
 @lru_cache(maxsize=4096)

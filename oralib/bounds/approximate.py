@@ -103,7 +103,7 @@ def p_value(
     shape, (v, r, n, delta, epsilon) = flat_counts(
         v, r, most=most, n=n, delta=delta, epsilon=epsilon
     )
-    values = p_values(v, r, epsilon, n * delta, rule, np.zeros(v.size))
+    values = _p_values(v, r, epsilon, n * delta, rule, np.zeros(v.size))
     return float_if_single(values.reshape(shape))
 
 
@@ -353,7 +353,7 @@ def _lower_bound(
 
 
 @jit
-def p_values(
+def _p_values(
     v: Array, r: Array, epsilon: Array, n_delta: Array, rule: int, least_b: Array
 ) -> Array:
     out = np.empty(v.size)

@@ -13,6 +13,7 @@ and what was expected.
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from oralib import _check
 from oralib._types import Array
@@ -65,42 +66,44 @@ def valid_p_value(
 
 def p_values(
     counts: Counts,
-    epsilon: float,
-    d_in: float,
-    d_out: float,
+    epsilon: ArrayLike,
+    d_in: ArrayLike,
+    d_out: ArrayLike,
     *,
     beta: float,
     expected: Expected = None,
     planned: float | None = None,
 ) -> Array:
-    """The p-values of a hypothesis, for checked arguments.
+    """P-values for checked arguments: of many hypotheses, or for many counts.
 
     ``planned`` is what all elements may leak in the hypothesis that b* and the right guesses to
     take away were made for, if that is another one.
     """
-    n_delta = leaks(counts, d_in, d_out)
-    planned = n_delta if planned is None else planned
-    rule = valid_rule(counts, max(d_in, d_out) if n_delta > 0 else 0.0)
-    v, r, n = np.atleast_1d(counts.v), np.atleast_1d(counts.r), counts.n
+    v, r, *hypothesis = np.broadcast_arrays(
+        np.atleast_1d(counts.v), counts.r, *(np.asarray(x, float) for x in (epsilon, d_in, d_out))
+    )
+    columns = [column.flatten() for column in (v, r, *hypothesis)]
+    v, r, each_epsilon, each_in, each_out = columns
+    n, n_delta = counts.n, leaks(counts, each_in, each_out)
+    rule = valid_rule(counts, 1.0 if n_delta.any() else 0.0)
     if rule == "balanced":
-        deltas, r_in = (d_in, d_out), counts.r_in or 0
+        r_in = counts.r_in or 0
 
         @one_by_one
-        def balanced(v: int, r: int) -> float:
-            return balanced_p_value(v, r, n, epsilon, deltas, r_in=r_in)
+        def balanced(v: int, r: int, epsilon: float, d_in: float, d_out: float) -> float:
+            return balanced_p_value(v, r, n, epsilon, (d_in, d_out), r_in=r_in)
 
-        return for_distinct_rows(balanced, v, r)
+        return for_distinct_rows(balanced, *columns)
+    of_plan = n_delta if planned is None else np.full(v.size, planned)
     if rule in ("anytime", "anytime certified"):
         if rule == "anytime certified":
             _check.integer("n", n, 0, LARGEST_WALK)
-        return free_to_stop_p_values(v, r, n, epsilon, n_delta, planned, beta)
+        return free_to_stop_p_values(v, r, n, each_epsilon, n_delta, of_plan, beta)
     if rule == "any order" and r.size:
         _check.integer("r", r[0], 0, LARGEST_WALK)
     number = approximate.EXACT if rule == "pure" else approximate.RULES.index(rule)
     least_b = np.zeros(v.size)
     if rule == "random r":
-        of_plan = np.full(v.size, n), np.full(v.size, planned), np.full(v.size, beta)
-        least_b = approximate.planned_b(*of_plan, pilot_of(counts, expected))
-    return approximate.p_values(
-        v, r, np.full(v.size, epsilon), np.full(v.size, n_delta), number, least_b
-    )
+        sizes, betas = np.full(v.size, n), np.full(v.size, beta)
+        least_b = approximate.planned_b(sizes, of_plan, betas, pilot_of(counts, expected))
+    return np.asarray(approximate._p_values(v, r, each_epsilon, n_delta, number, least_b))

@@ -130,7 +130,7 @@ class Counts:
             return np.divide(self.v, self.r)
 
 
-def leaks(counts: Counts, d_in: float, d_out: float) -> float:
+def leaks(counts: Counts, d_in: Any, d_out: Any) -> Any:
     """What all elements together may leak to right guesses: n δ in the bounds for (ε, δ)-DP.
 
     The two arguments are the δ of (ε, δ)-DP in either direction, "in" against "out" and the other
