@@ -237,7 +237,7 @@ def pilot_of(counts: Counts, expected: Expected) -> tuple[int, int] | int | None
     if not isinstance(expected, Counts):
         return _check.integer("expected", expected, 1, max(counts.n, 1))
     share = counts.n / max(expected.n, 1)
-    r = round(share * float(np.mean(expected.r)))
+    r = max(1, round(share * float(np.mean(expected.r))))
     return min(r, round(share * float(np.mean(expected.v)))), r
 
 
