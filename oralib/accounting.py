@@ -134,7 +134,7 @@ def _spent(
 
 
 def coarseness(sigma: float, sample_rate: float, steps: int) -> float:
-    """The factor, 1 or more, by which the losses of a step, and of all, are too many for a table."""
+    """The factor, 1 or more, by which losses of a step, or of all, are too many for a table."""
     spread = sqrt(sample_rate * (1 - sample_rate) * steps) * max(0.0, 0.5 / sigma**2 - 2)
     together = max(spread, sample_rate * sqrt(steps) / sigma)
     return max(1.0, 1 / sigma**2 / 16, together / 16)

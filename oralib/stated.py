@@ -240,10 +240,16 @@ class TrainingTest:
 
     def _counts(self, r: int) -> Counts:
         """No right guesses, in an audit as planned."""
-        fixed = self.guesses is not None
-        r = self.guesses or r
-        set_up = {"side": self.side, "feedback": self.feedback, "coins": self.coins}
-        return Counts(0, r, n=self.n, r_fixed=fixed, r_in=self.r_in, **set_up)
+        return Counts(
+            0,
+            self.guesses or r,
+            n=self.n,
+            r_fixed=self.guesses is not None,
+            side=self.side,
+            feedback=self.feedback,
+            coins=self.coins,
+            r_in=self.r_in,
+        )
 
     def _check(self, counts: Counts) -> None:
         _check.instance("counts", counts, Counts, "Counts(75, 100, n=1000, r_fixed=True)")
@@ -251,7 +257,7 @@ class TrainingTest:
             raise ValueError(f"counts must be those of one audit, got {counts.trials} audits")
         planned = self._counts(int(np.squeeze(counts.r)))
         for name in ("n", "r_fixed", "r", "side", "feedback", "coins", "r_in"):
-            due, got = getattr(planned, name), np.squeeze(getattr(counts, name))[()]
+            due, got = getattr(planned, name), np.squeeze(getattr(counts, name)).item()
             if got != due:
                 raise ValueError(f"counts must be as planned, with {name}={due!r}, got {got!r}")
 

@@ -157,9 +157,7 @@ def coarse_profile(
     return _on_the_safe_side(grid, _by_pld(parts, grid, 16))
 
 
-def _on_the_safe_side(
-    epsilon: NDArray[np.float64], both: list[NDArray[np.float64]]
-) -> Profile:
+def _on_the_safe_side(epsilon: NDArray[np.float64], both: list[NDArray[np.float64]]) -> Profile:
     return Profile(epsilon, *(np.clip(each + _MARGIN, 0, 1) for each in both))
 
 

@@ -1,7 +1,7 @@
 """A ceiling of the mean bound of any audit with a fixed number of guesses, by a linear program.
 
-Let p_v be the probability of v right guesses of k. For any placement, crowding and decoding, without
-feedback or with one-way feedback, and for every ε,
+Let p_v be the probability of v right guesses of k. For any placement, crowding and decoding, with
+no or one-way feedback, and for every ε,
 
     Σ_v (v p_v - e^ε (k - v + 1) p_{v-1})₊ <= n D(ε),
 
@@ -45,12 +45,9 @@ def ceiling_of_means(
     right, wrong = confidence(dpsgd).at(grid)
     leaks = dpsgd.n * (right - np.exp(grid) * wrong)
     v = np.arange(lowest, k + 1)
-    worth = epsilon_lower_bound(v, k, beta=beta, delta=delta, n=dpsgd.n, method="exact")
-    below = 0.0
-    if lowest:
-        how = {"beta": beta, "delta": delta, "n": dpsgd.n, "method": "exact"}
-        below = epsilon_lower_bound(lowest - 1, k, **how)
-    return largest_mean(np.append(worth, below), v, k, np.exp(grid), leaks)
+    counts = np.append(v, max(lowest - 1, 0))
+    worth = epsilon_lower_bound(counts, k, beta=beta, delta=delta, n=dpsgd.n, method="exact")
+    return largest_mean(worth, v, k, np.exp(grid), leaks)
 
 
 def largest_mean(

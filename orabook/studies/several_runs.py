@@ -72,13 +72,10 @@ def runs_or_pooled(
     return row | {"pooled_k": k, "pooled": pooled}
 
 
-def _mean_of_least(
-    dpsgd: DpSgd, k: int, m: int, beta: float, delta: float, side: Said
-) -> float:
+def _mean_of_least(dpsgd: DpSgd, k: int, m: int, beta: float, delta: float, side: Said) -> float:
     """The mean of the least of m bounds at ``beta``, whose counts are independent."""
     law = isolated_law(dpsgd, k, counts=200, side=side)
     leak = delta if side == "both" else delta / 2
-    how = {"beta": beta, "delta": leak, "n": dpsgd.n, "method": "exact"}
-    bounds = epsilon_lower_bound(law.v, law.r, **how)
+    bounds = epsilon_lower_bound(law.v, law.r, beta=beta, delta=leak, n=dpsgd.n, method="exact")
     above = np.append(np.cumsum(law.probability[::-1])[::-1], 0.0) ** m
     return float(bounds @ (above[:-1] - above[1:]))

@@ -54,10 +54,17 @@ def found_by_counts(
         setup = Counts(0, k, n=n, r_fixed=True)
         needed_claim = right_needed(setup, epsilon, delta=delta, beta=beta)
         law = law_of_right(training, n, k, share=share, scores=scored)
-        row = {"n": n, "k": k, "share": share, "scores": scored, "mean": law.probability @ law.v}
+        row: dict[str, object] = {
+            "n": n,
+            "k": k,
+            "share": share,
+            "scores": scored,
+            "mean": law.probability @ law.v,
+        }
         row |= {"needed_claim": np.nan if needed_claim is None else float(needed_claim)}
         row |= {"found_claim": _reached(law, needed_claim), "needed": test.needed}
-        rows.append(row | {"found": _reached(law, test.needed), "epsilon": test.epsilon})
+        row |= {"found": _reached(law, test.needed), "epsilon": test.epsilon}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -89,9 +96,7 @@ def _confidence(training: Training, share: float, assumed: float) -> Confidence:
     return Confidence(level[kept], np.log(right[kept]), np.log(wrong[kept]))
 
 
-def _score_tails(
-    training: Training, share: float, assumed: float
-) -> tuple[Reals, list[Reals]]:
+def _score_tails(training: Training, share: float, assumed: float) -> tuple[Reals, list[Reals]]:
     """Scores, and how often those of included and excluded canaries are larger.
 
     The score is a sum over the steps: its law is a power of that of one step, by Fourier transform.

@@ -91,7 +91,7 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
 def free_to_stop_bounds(v: Array, r: Array, n: int, n_delta: float, beta: float) -> Array:
     """Bounds for (ε, δ)-DP of guessers with full feedback who stop when they like.
 
-    If n δ > 0 a few of the right guesses are taken away (``_shift``), and β is a little smaller. The
+    If n δ > 0, some right guesses are taken away (``_shift``), and β is a little smaller. The
     anytime bound of what is left is rounded down to a multiple of 0.001, and reported only if it
     has a certificate: right guesses of an (ε, δ)-DP mechanism meet the line of that bound with
     probability at most β. Otherwise the next smaller one is tried.

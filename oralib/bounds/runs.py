@@ -53,8 +53,9 @@ def lower_bound_of_runs(
     parts = _parts(runs)
     beta, delta = _check.beta_and_delta(beta, delta)
     each = _level(parts, beta, delta)
-    how = {"beta": each, "delta": delta, "expected": expected}
-    return min(float(valid_lower_bound(part, **how)) for part in parts)
+    return min(
+        float(valid_lower_bound(part, beta=each, delta=delta, expected=expected)) for part in parts
+    )
 
 
 def p_value_of_runs(
@@ -76,8 +77,10 @@ def p_value_of_runs(
     parts = _parts(runs)
     beta, delta = _check.beta_and_delta(beta, delta)
     each = _level(parts, beta, delta)
-    how = {"beta": each, "delta": delta, "expected": expected}
-    largest = max(float(valid_p_value(part, epsilon, **how)) for part in parts)
+    largest = max(
+        float(valid_p_value(part, epsilon, beta=each, delta=delta, expected=expected))
+        for part in parts
+    )
     return float(largest ** len(parts))
 
 
