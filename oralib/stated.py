@@ -60,7 +60,7 @@ class TrainingVerdict:
     >>> test = TrainingTest(Training(2.422402, 0.1, 100), n=4000, guesses=120)
     >>> verdict = test.judge(Counts(99, 120, n=4000, r_fixed=True))
     >>> verdict.refuted, verdict.needed, round(verdict.noise, 2)
-    (False, 104, 1.12)
+    (False, 104, 1.18)
     """
 
     v: int
@@ -117,7 +117,7 @@ class TrainingTest:
     >>> stated = Training(sigma=2.422402, sample_rate=0.1, steps=100)
     >>> test = TrainingTest(stated, n=4000, guesses=120)
     >>> test.needed, round(test.epsilon, 3)
-    (104, 1.2)
+    (104, 1.3)
     >>> TrainingTest(stated, n=4000, guesses=120, side="in").needed
     103
     """
@@ -133,6 +133,8 @@ class TrainingTest:
     expected: Expected = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.claim, Profile):
+            stretches_of(self.claim, "claim")
         beta, _ = _check.beta_and_delta(self.beta)
         n = _check.integer("n", self.n, 1)
         guesses = self.guesses
@@ -141,7 +143,9 @@ class TrainingTest:
         elif self.expected is None:
             raise ValueError("expected must be given if guesses is None, got expected=None")
         _check.store(self, beta=beta, n=n, guesses=guesses)
-        valid_rule(self._counts(0), 1.0)  # an error if there is none
+        design = self._counts(0)
+        valid_rule(design, 1.0)  # an error if there is none
+        pilot_of(design, self.expected)
 
     @cached_property
     def profile(self) -> Profile:

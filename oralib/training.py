@@ -86,7 +86,7 @@ class Profile:
     --------
     >>> claim = Profile.of(Training(2.422402, 0.1, 100), [1.0, 1.3])
     >>> claim.d_in.round(6).tolist(), claim.d_out.round(6).tolist()
-    ([0.003042, 0.000476], [0.001455, 0.000113])
+    ([0.003042, 0.000476], [0.001456, 0.000113])
     """
 
     epsilon: Any
@@ -128,13 +128,13 @@ class Profile:
         return _profile(stretches, tuple(grid.tolist()), accountant)
 
 
-def stretches_of(training: Stretches) -> tuple[Training, ...]:
-    """The stretches of a training."""
-    parts = (training,) if isinstance(training, Training) else tuple(training)
+def stretches_of(training: Stretches, name: str = "training") -> tuple[Training, ...]:
+    """The stretches of a training, checked; ``name`` is for messages."""
+    parts = tuple(training) if isinstance(training, list | tuple) else (training,)
     for part in parts:
-        _check.instance("training", part, Training, "Training(2.4224, 0.1, 100)")
+        _check.instance(name, part, Training, "Training(2.4224, 0.1, 100), or a list of such")
     if not parts:
-        raise ValueError("training must have at least one stretch, got none")
+        raise ValueError(f"{name} must have at least one stretch, got none")
     return parts
 
 

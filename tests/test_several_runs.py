@@ -1,4 +1,4 @@
-"""What one run can show, and several: the mixture that limits all bounds, powers of β, a ceiling."""
+"""What one run can show, and several: a mixture that limits all bounds, powers of β, a ceiling."""
 
 from math import exp, inf
 
@@ -154,6 +154,8 @@ def test_runs_that_have_no_common_bound():
             function([])
         with pytest.raises(TypeError, match="runs must be like"):
             function([75, 100])
+        with pytest.raises(TypeError, match="runs must be Counts or a list of Counts, got runs=75"):
+            function(75)
     fixed = [Counts(75, 100, n=1000, r_fixed=True, feedback="full")] * 12
     assert lower_bound_of_runs(fixed, delta=1e-5) > 0.8
 

@@ -45,7 +45,7 @@ def found_by_counts(
 
     >>> table = found_by_counts(Training(2.422402, 0.1, 100), [(1000, 150)], shares=[0.5])
     >>> table[["scores", "needed_claim", "needed", "found"]].round(2).to_numpy().tolist()
-    [['true noise', 140.0, 123, 0.97], ['stated noise', 140.0, 123, 0.28]]
+    [['true noise', 139.0, 123, 0.95], ['stated noise', 139.0, 123, 0.24]]
     """
     rows = []
     for (n, k), share, scored in product(designs, shares, scores):

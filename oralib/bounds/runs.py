@@ -86,8 +86,10 @@ def p_value_of_runs(
 
 def _parts(runs: Counts | Sequence[Counts]) -> list[Counts]:
     """The counts of each run by itself."""
+    if not isinstance(runs, Counts | list | tuple):
+        raise TypeError(f"runs must be Counts or a list of Counts, got runs={runs!r}")
     parts: list[Counts] = []
-    for each in [runs] if isinstance(runs, Counts) else list(runs):
+    for each in [runs] if isinstance(runs, Counts) else runs:
         _check.instance("runs", each, Counts, "[Counts(75, 100, n=1000, r_fixed=True), ...]")
         if isinstance(each.v, int):
             parts.append(each)
