@@ -1,5 +1,6 @@
 """The claim of a training at all ε, against laws found otherwise; and tests of it by counts."""
 
+import json
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +19,10 @@ from oralib import (
     TrainingTest,
     TrainingVerdict,
     certified_epsilon,
+    stated,
 )
+from oralib.bounds.p_values import p_values
+from oralib.bounds.refuting import right_needed
 from oralib.dpsgd import simulate_likelihood
 from oralib.stated import _least_passing
 from oralib.training import EPSILONS, coarse_profile
@@ -51,9 +55,7 @@ def test_both_directions_are_known():
         assert (getattr(found, name) > due).all()
 
 
-@pytest.mark.parametrize(
-    "training", [STATED, Training(4.277612, 0.1, 100), Training(1.2, 0.02, 400)]
-)
+@pytest.mark.parametrize("training", [STATED, Training(4.277612, 0.1, 100), Training(1.2, 0.1, 30)])
 def test_profiles_are_above_the_exact_law(training):
     dpsgd = DpSgd(9, 9, training.steps, training.sample_rate, sigma=training.sigma)
     grid = np.array([0.2, 0.5, 1.0, 1.5])
@@ -213,11 +215,16 @@ def test_the_least_that_passes():
     assert _least_passing(lambda share: True) == 1 / 64
 
 
-def test_a_file_that_could_refute_nothing():
-    """TensorFlow Privacy's: 179 of 200 right among 2,000, one training with ε = 10.6."""
-    test = TrainingTest(STATED, n=2000, guesses=200)
-    assert test.needed is not None
-    assert test.judge(fixed(200, 200, 2000)).refuted
+def test_a_file_whose_claim_nothing_could_refute():
+    """TensorFlow Privacy's, with ε = 8: for (ε, δ) alone no outcome is enough."""
+    made = json.loads((data.FOLDER / "tf-privacy.json").read_text())
+    claim = Training(made["sigma"], made["sample_rate"], made["steps"])
+    test = TrainingTest(claim, n=2000, guesses=200)
+    assert right_needed(fixed(0, 200, 2000), 8.0, delta=1e-5, beta=0.05) is None
+    assert test.needed == 200
+    verdict = test.judge(fixed(179, 200, 2000))
+    assert not verdict.refuted
+    assert verdict.noise == pytest.approx(1.8, abs=0.02)
 
 
 # ---------------------------------------------------------------------- an open number of guesses
@@ -237,6 +244,23 @@ def test_a_plan_for_an_open_number_chooses_before():
     assert max(smaller) <= 1
     with pytest.raises(ValueError, match="expected must be given if guesses is None"):
         TrainingTest(STATED, n=4000)
+
+
+def test_all_shares_of_the_noise_have_one_plan(monkeypatch):
+    """The same ε′ and b*, so that what refutes a share of the noise refutes all larger ones."""
+    test = TrainingTest(STATED, n=4000, expected=Counts(100, 120, n=4000))
+    planned, tested = 4000 * (test.d_in + test.d_out) / 2, []
+
+    def recorded(counts, epsilon, d_in, d_out, **how):
+        tested.append((epsilon, how.get("planned", planned)))
+        return p_values(counts, epsilon, d_in, d_out, **how)
+
+    epsilon = test.epsilon
+    monkeypatch.setattr(stated, "p_values", recorded)
+    assert test.judge(Counts(106, 120, n=4000)).noise < 1
+    assert len(tested) > 5
+    assert {point for point, _ in tested} == {epsilon}
+    assert [leak for _, leak in tested] == pytest.approx([planned] * len(tested))
 
 
 def test_an_open_number_is_not_refuted_too_often():
