@@ -55,7 +55,7 @@ def test_both_directions_are_known():
         assert (getattr(found, name) > due).all()
 
 
-@pytest.mark.parametrize("training", [STATED, Training(4.277612, 0.1, 100), Training(1.2, 0.1, 30)])
+@pytest.mark.parametrize("training", [STATED, Training(4.277612, 0.1, 100), Training(3.0, 0.2, 40)])
 def test_profiles_are_above_the_exact_law(training):
     dpsgd = DpSgd(9, 9, training.steps, training.sample_rate, sigma=training.sigma)
     grid = np.array([0.2, 0.5, 1.0, 1.5])
@@ -252,7 +252,7 @@ def test_all_shares_of_the_noise_have_one_plan(monkeypatch):
     planned, tested = 4000 * (test.d_in + test.d_out) / 2, []
 
     def recorded(counts, epsilon, d_in, d_out, **how):
-        tested.append((epsilon, how.get("planned", planned)))
+        tested.append((epsilon, how.get("planned", 4000 * (d_in + d_out) / 2)))
         return p_values(counts, epsilon, d_in, d_out, **how)
 
     epsilon = test.epsilon
