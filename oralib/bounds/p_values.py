@@ -106,4 +106,7 @@ def p_values(
     if rule == "random r":
         sizes, betas = np.full(v.size, n), np.full(v.size, beta)
         least_b = approximate.planned_b(sizes, of_plan, betas, pilot_of(counts, expected))
+    if v.size == 1:  # in plain Python, which needs no compiler
+        row = (int(v[0]), int(r[0]), float(each_epsilon[0]), float(n_delta[0]))
+        return np.array([min(approximate._p_value(*row, number, float(least_b[0]))[0], 1.0)])
     return np.asarray(approximate._p_values(v, r, each_epsilon, n_delta, number, least_b))
