@@ -29,10 +29,13 @@ from oralib.bounds import (
     epsilon_lower_bound_fdp,
     epsilon_lower_bound_independent,
     epsilon_lower_bound_random_r,
+    lower_bound_of_runs,
     p,
     p_inv,
     p_value,
+    p_value_of_runs,
     valid_lower_bound,
+    valid_p_value,
     valid_rule,
 )
 from oralib.canaries import Canaries
@@ -54,6 +57,8 @@ from oralib.mechanisms import (
 )
 from oralib.planning import AuditPlan, plan_audit
 from oralib.scores import audit_counts, audit_guesses, audit_scores
+from oralib.stated import TrainingTest, TrainingVerdict
+from oralib.training import Profile, Training
 
 # Audits of a training of your own.
 __all__ = ["AuditPlan", "Canaries", "audit_counts", "audit_guesses", "audit_scores"]
@@ -62,7 +67,10 @@ __all__ += ["certified_epsilon", "noise_multiplier", "plan_audit"]
 __all__ += ["Counts", "adaptive_failure_probability", "epsilon_estimate", "epsilon_lower_bound"]
 __all__ += ["epsilon_lower_bound_anytime", "epsilon_lower_bound_fdp"]
 __all__ += ["epsilon_lower_bound_independent", "epsilon_lower_bound_random_r"]
-__all__ += ["p", "p_inv", "p_value", "valid_lower_bound", "valid_rule"]
+__all__ += ["lower_bound_of_runs", "p", "p_inv", "p_value", "p_value_of_runs"]
+__all__ += ["valid_lower_bound", "valid_p_value", "valid_rule"]
+# Is it the stated training?
+__all__ += ["Profile", "Training", "TrainingTest", "TrainingVerdict"]
 # Mechanisms of the paper.
 __all__ += ["AllOrNothing", "Count", "CountInSets", "LocalLaplace", "LocalRandomizedResponse"]
 __all__ += ["NameAndShame", "NoisyCountInSets", "Xor", "XorInPairs", "XorRandomizedResponse"]

@@ -15,6 +15,10 @@ PLAYED: tuple[Feedback, ...] = ("none", "one-way", "full")
 Coins: TypeAlias = Literal["independent", "balanced"]
 COINS: tuple[Coins, ...] = get_args(Coins)
 
+#: What guesses may say, as :class:`oralib.Counts` explains.
+Said: TypeAlias = Literal["both", "in", "out"]
+SAID: tuple[Said, ...] = get_args(Said)
+
 #: p-values for a number of guesses fixed in advance, as :func:`oralib.p_value` explains; in the
 #: order of their numbers in :mod:`oralib.bounds.approximate`.
 PValue: TypeAlias = Literal["steinke", "exact", "any order"]

@@ -120,23 +120,27 @@ def _spent(
     """The ε of a training; nan if an accountant sees only rounding errors."""
     from dp_accounting import pld, rdp
 
-    with _quiet_accountant():
+    with quiet_accountant():
         if accountant == "rdp":
-            spent = rdp.RdpAccountant().compose(_event(sigma, steps, sample_rate))
+            spent = rdp.RdpAccountant().compose(event(sigma, steps, sample_rate))
             # Where they make a divergence negative, it takes ε to be 0, whatever δ is. With a δ as
             # small as this, it never does so for another reason.
             return float(spent.get_epsilon(delta)) if spent.get_epsilon(1e-300) > 0 else nan
         if sample_rate == 1:  # the same as one step with less noise
             steps, sigma = 1, sigma / sqrt(steps)
-        # The losses of a step, and of all of them, have to fit into tables.
-        spread = sqrt(sample_rate * (1 - sample_rate) * steps) * max(0.0, 0.5 / sigma**2 - 2)
-        together = max(spread, sample_rate * sqrt(steps) / sigma)
-        interval = 1e-4 * max(1.0, 1 / sigma**2 / 16, together / 16)
+        interval = 1e-4 * coarseness(sigma, sample_rate, steps)
         table = pld.PLDAccountant(value_discretization_interval=interval)
-        return float(table.compose(_event(sigma, steps, sample_rate)).get_epsilon(delta))
+        return float(table.compose(event(sigma, steps, sample_rate)).get_epsilon(delta))
 
 
-def _event(sigma: float, steps: int, sample_rate: float) -> Any:
+def coarseness(sigma: float, sample_rate: float, steps: int) -> float:
+    """The factor, 1 or more, by which losses of a step, or of all, are too many for a table."""
+    spread = sqrt(sample_rate * (1 - sample_rate) * steps) * max(0.0, 0.5 / sigma**2 - 2)
+    together = max(spread, sample_rate * sqrt(steps) / sigma)
+    return max(1.0, 1 / sigma**2 / 16, together / 16)
+
+
+def event(sigma: float, steps: int, sample_rate: float) -> Any:
     """The training as a dp-accounting event."""
     import dp_accounting  # here, because it takes a second to import and few need it
 
@@ -146,7 +150,7 @@ def _event(sigma: float, steps: int, sample_rate: float) -> Any:
 
 
 @contextmanager
-def _quiet_accountant() -> Iterator[None]:
+def quiet_accountant() -> Iterator[None]:
     """Silence warnings about orders that are left out: the result is still an upper bound."""
     logger = logging.getLogger("absl")
 

@@ -18,6 +18,7 @@ from oralib.scores import guessing
 def worst(v, r, n, epsilon, delta, r_in):
     """max P[V >= v] over all (ε, δ)-DP mechanisms, whose outputs are guesses.
 
+    Of two numbers δ the first is for elements that go out, the second for those that come in.
     By symmetry P[output | s] depends on how many of the elements guessed "included", guessed "left
     out" and not guessed are in s: the states. Then come their excesses over their neighbours.
     """
@@ -36,7 +37,7 @@ def worst(v, r, n, epsilon, delta, r_in):
     return -optimize.linprog(
         [-(2 * sum(x) == n and x[0] + sizes[1] - x[1] >= v) for x in states] + [0] * len(flips),
         A_ub=np.block([[rows, -np.eye(len(flips))], [np.zeros((2 * n + 2, len(states))), budgets]]),
-        b_ub=[0] * len(flips) + [delta] * (2 * n + 2),
+        b_ub=[0] * len(flips) + [*np.broadcast_to(delta, 2)] * (n + 1),
         A_eq=[[sum(x) == k for x in states] + [0] * len(flips) for k in range(n + 1)],
         b_eq=np.ones(n + 1),
     ).fun

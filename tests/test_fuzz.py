@@ -66,16 +66,22 @@ CALLS = {
     "CountInSets": {"s": 2},
     "Counts": {
         **{"v": 5, "r": 9, "n": 20, "game": "mine", "r_fixed": True, "feedback": "none"},
-        **{"coins": "independent", "r_in": None},
+        **{"coins": "independent", "r_in": None, "side": "both"},
     },
     "DpSgd": {"n": 4, "d": 2, "steps": 3, "sample_rate": 0.5, "sigma": 1.0},
     "Dropping": {"final": 2.0, "until": 0.5, "bend": 1.0, "crowding": (1.0, 2.0)},
     "LocalLaplace": {"epsilon": 1.0},
     "LocalRandomizedResponse": {"epsilon": 1.0},
     "NameAndShame": {},
+    "Profile": {"epsilon": [0.5, 1.0], "d_in": [0.2, 0.1], "d_out": [0.1, 0.05]},
     "NoisyCountInSets": {"s": 2, "sigma": 1.0},
     "ThresholdGuesser": {"tau": 1.0},
     "TopGuesser": {"k": 1},
+    "Training": {"sigma": 1.0, "sample_rate": 0.1, "steps": 3},
+    "TrainingTest": {
+        **{"claim": oralib.Training(1.0, 0.1, 3), "n": 20, "guesses": 5, "beta": 0.1},
+        **{"side": "in", "feedback": "none", "coins": "independent", "r_in": None, "expected": 5},
+    },
     "Xor": {},
     "XorInPairs": {},
     "XorRandomizedResponse": {"epsilon": 1.0},
@@ -116,6 +122,9 @@ CALLS = {
     "epsilon_lower_bound_random_r": {
         **{"v": 5, "r": 9, "beta": 0.1, "delta": 0.01, "n": 20, "expected": 7},
     },
+    "lower_bound_of_runs": {
+        **{"runs": [oralib.Counts(5, 9, n=20)], "beta": 0.1, "delta": 0.01, "expected": 7},
+    },
     "noise_multiplier": {
         **{"epsilon": 2.0, "delta": 1e-5, "steps": 1, "sample_rate": 1.0, "accountant": "rdp"},
     },
@@ -123,6 +132,10 @@ CALLS = {
     "p": {"epsilon": 1.0},
     "p_inv": {"accuracy": 0.7},
     "p_value": {"v": 5, "r": 9, "epsilon": 0.5, "delta": 0.01, "n": 20, "method": "exact"},
+    "p_value_of_runs": {
+        **{"runs": oralib.Counts([5, 6], 9, n=20), "epsilon": 0.5, "beta": 0.1, "delta": 0.01},
+        **{"expected": 7},
+    },
     "plan_audit": {
         **{"epsilon": 2.0, "delta": 1e-5, "d": 4, "steps": 2, "sample_rate": 0.5, "beta": 0.1},
         **{"canaries": 8, "trials": 2, "seed": 1},
@@ -134,6 +147,10 @@ CALLS = {
     },
     "valid_lower_bound": {
         **{"counts": oralib.Counts(5, 9, n=20), "beta": 0.1, "delta": 0.01, "expected": 7},
+    },
+    "valid_p_value": {
+        **{"counts": oralib.Counts(5, 9, n=20), "epsilon": 0.5, "beta": 0.1, "delta": 0.01},
+        **{"expected": 7},
     },
     "valid_rule": {"counts": oralib.Counts(5, 9, n=20), "delta": 0.01},
 }
@@ -216,7 +233,7 @@ HOMES = {
 }
 
 #: What functions return, and nobody builds; and a table.
-NOT_CALLED = {"AuditPlan", "ScoreAudit", "Law", "Outcome", "REPORTED"}
+NOT_CALLED = {"AuditPlan", "ScoreAudit", "Law", "Outcome", "REPORTED", "TrainingVerdict"}
 NOT_CALLED |= {"Claim", "Design", "Forecast", "DiscreteMechanism", "Mechanism", "Signs"}
 NOT_CALLED |= {"expected_outcomes", "plans_by_price"}  # simulates for seconds
 

@@ -14,13 +14,20 @@ import scipy
 from tqdm import tqdm
 
 from orabook.laws import Law, law_of, likely_counts, mean_bound
-from orabook.studies.isolated import confidence
+from orabook.studies.isolated import Confidence, confidence
 from oralib import DpSgd, _check
 from oralib._binomial import log_pmfs
-from oralib._types import PValue, View
+from oralib._types import PValue, Said, View
 
 
-def isolated_law(dpsgd: DpSgd, k: int, *, sees: View = "steps", counts: int | None = None) -> Law:
+def isolated_law(
+    dpsgd: DpSgd,
+    k: int,
+    *,
+    sees: View = "steps",
+    counts: int | None = None,
+    side: Said = "both",
+) -> Law:
     """DP-SGD with a coordinate for each element, and k guesses at those of largest |Λ|.
 
     No guesser with k guesses that sees no more than this has stochastically more right guesses;
@@ -33,12 +40,19 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: View = "steps", counts: int | No
     >>> round(float(law.probability @ law.v), 2)
     70.91
     """
-    elements = confidence(dpsgd, sees)
-    k = _check.integer("k", k, 1, dpsgd.n)
+    return law_of_surest(confidence(dpsgd, sees, side=side), dpsgd.n, k, counts=counts)
+
+
+def law_of_surest(elements: Confidence, n: int, k: int, *, counts: int | None = None) -> Law:
+    """The law of right guesses at the k surest of n elements, all alike and independent."""
+    k = _check.integer("k", k, 1, n)
+    most = float(np.exp(elements.log_right[0]) + np.exp(elements.log_wrong[0]))
+    if k > 0.9 * most * n and most < 0.99:
+        raise ValueError(f"k must be well below n · {most:.2f}, got k={k} and n={n}")
     # The tail probability of the k-th largest, at the nodes of a Gaussian quadrature.
     nodes, weights = np.polynomial.hermite_e.hermegauss(20 if k > 40 else 60)
     weights /= weights.sum()
-    shape = (k, dpsgd.n - k + 1)
+    shape = (k, n - k + 1)
     share = np.where(
         nodes < 0,
         scipy.special.betaincinv(*shape, scipy.special.ndtr(nodes)),
@@ -53,7 +67,7 @@ def isolated_law(dpsgd: DpSgd, k: int, *, sees: View = "steps", counts: int | No
     # Of the k - 1 others, v - 1 are right if the last one is, and otherwise v.
     others = [np.exp(log_pmfs(v - right, k - 1, accuracy[:, None])) for right in (0, 1)]
     probability = weights @ (others[0] * (1 - last)[:, None] + others[1] * last[:, None])
-    return law_of(v, np.full(v.size, k), np.minimum(stride * probability, 1.0), dpsgd.n)
+    return law_of(v, np.full(v.size, k), np.minimum(stride * probability, 1.0), n)
 
 
 def isolated_ceiling(
@@ -87,17 +101,18 @@ def isolated_ceiling(
 
 
 def best_guesses(
-    dpsgd: DpSgd, seen: View, rule: PValue, beta: float, delta: float
+    dpsgd: DpSgd, seen: View, rule: PValue, beta: float, delta: float, side: Said = "both"
 ) -> tuple[int, float]:
     """The best number of guesses on a grid, and its mean bound."""
+    leak = delta if side == "both" else delta / 2
     grid = np.unique(np.round(1.05 ** np.arange(0, log(dpsgd.n) / log(1.05) + 1)).astype(int))
     grid = grid[grid <= dpsgd.n]
     found: dict[int, float] = {}
 
     def mean(i: int) -> float:
         if i not in found:
-            law = _isolated_law(dpsgd, int(grid[i]), seen)
-            found[i] = mean_bound(law, beta=beta, delta=delta, method=rule)
+            law = _isolated_law(dpsgd, int(grid[i]), seen, side)
+            found[i] = mean_bound(law, beta=beta, delta=leak, method=rule)
         return found[i]
 
     # Go up the grid in long steps until the bound is well below its best; then search around that.
@@ -114,6 +129,6 @@ def best_guesses(
 
 
 @lru_cache(maxsize=1024)
-def _isolated_law(dpsgd: DpSgd, guesses: int, seen: View) -> Law:
+def _isolated_law(dpsgd: DpSgd, guesses: int, seen: View, side: Said) -> Law:
     """Computed once for all rules."""
-    return isolated_law(dpsgd, guesses, sees=seen, counts=80)
+    return isolated_law(dpsgd, guesses, sees=seen, counts=80, side=side)

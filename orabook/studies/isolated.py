@@ -11,7 +11,8 @@ all steps it is the sum over the steps of log(1 - q + q exp((2 y_t - 1) / (2 σ�
 
 *The k elements of largest |Λ| are the best to guess,* for every bound that rises with v: given all
 outputs the coins are independent, so any k guesses are right independently, with probabilities that
-are, in order, at most the k largest p(|Λ|).
+are, in order, at most the k largest p(|Λ|). If all guesses must say "in", or "out", the same holds
+for Λ, or -Λ, in place of |Λ|.
 
 Given the k-th largest |Λ|, those above it are independent draws of the law above it, so V is
 binomial, of k - 1 guesses, plus one coin; and the tail probability of the k-th largest is a beta
@@ -29,7 +30,7 @@ import scipy
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib._types import VIEWS, View
+from oralib._types import SAID, VIEWS, Said, View
 from oralib.dpsgd.setting import DpSgd
 
 Reals = NDArray[Any]  # of doubles
@@ -50,7 +51,7 @@ class Confidence:
     """How sure a guess at an isolated element can be: the law of |Λ|, and its sign's errors.
 
     At each level, from 0 up, the logarithms of the probability that |Λ| exceeds it and the best
-    guess is right, or wrong.
+    guess is right, or wrong. If all guesses say "in", or "out", Λ or -Λ stands for |Λ|.
     """
 
     level: Reals
@@ -79,7 +80,7 @@ class Confidence:
         return np.asarray(level)
 
 
-def confidence(dpsgd: DpSgd, sees: View = "steps") -> Confidence:
+def confidence(dpsgd: DpSgd, sees: View = "steps", *, side: Said = "both") -> Confidence:
     """How sure the best guesser can be of an element that has its own coordinate.
 
     For how many elements in a million can it be surer than 9 to 1?
@@ -90,6 +91,7 @@ def confidence(dpsgd: DpSgd, sees: View = "steps") -> Confidence:
     1.9
     """
     _check.one_of("sees", sees, VIEWS)
+    _check.one_of("side", side, SAID)
     if dpsgd.n > dpsgd.d:
         raise ValueError(
             "dpsgd must have a coordinate for each element, n <= d, "
@@ -104,11 +106,11 @@ def confidence(dpsgd: DpSgd, sees: View = "steps") -> Confidence:
             f"and sigma be at least {_LEAST_SIGMA:g}, "
             f"got steps={dpsgd.steps}, sample_rate={dpsgd.sample_rate:g} and sigma={dpsgd.sigma:g}"
         )
-    return _confidence(dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma, sees)
+    return _confidence(dpsgd.steps, dpsgd.sample_rate, dpsgd.sigma, sees, side)
 
 
 @lru_cache(maxsize=64)
-def _confidence(steps: int, rate: float, sigma: float, sees: View) -> Confidence:
+def _confidence(steps: int, rate: float, sigma: float, sees: View, side: Said) -> Confidence:
     if steps == 1 or rate == 1:  # the sum of a full batch is sufficient, so both are the same
         sees = "sum"
     tails = _sum_tails if sees == "sum" else _step_tails
@@ -116,12 +118,22 @@ def _confidence(steps: int, rate: float, sigma: float, sees: View) -> Confidence
     # P[Λ > level] and P[Λ < -level], each for included (1) and excluded (0).
     above1, above0, below0, below1 = logs
     half = log(2)
-    right, wrong = np.logaddexp(above1, below0) - half, np.logaddexp(above0, below1) - half
-    return Confidence(*_check.read_only((level, right, wrong)))
+    right, wrong = {
+        "both": (np.logaddexp(above1, below0) - half, np.logaddexp(above0, below1) - half),
+        "in": (above1 - half, above0 - half),
+        "out": (below0 - half, below1 - half),
+    }[side]
+    some = np.isfinite(right + wrong)  # -Λ ends early: nobody can be sure of being left out
+    return Confidence(*_check.read_only((level[some], right[some], wrong[some])))
 
 
 def isolated_limit(
-    dpsgd: DpSgd, *, sees: View = "steps", beta: float = 0.05, delta: float
+    dpsgd: DpSgd,
+    *,
+    sees: View = "steps",
+    beta: float = 0.05,
+    delta: float,
+    side: Said = "both",
 ) -> float:
     """The limit of the best guesser's exact (ε, δ) bound with more and more isolated elements.
 
@@ -131,14 +143,17 @@ def isolated_limit(
 
         P[|Λ| > ε, right] - e^ε P[|Λ| > ε, wrong] = δ / β.
 
+    If all guesses say "in", or "out", δ / 2 stands for δ.
+
     >>> round(isolated_limit(DpSgd(n=1000, sigma=2.4224), delta=1e-5), 3)
     1.353
     """
-    law = confidence(dpsgd, sees)
+    law = confidence(dpsgd, sees, side=side)
+    leak = delta if side == "both" else delta / 2
 
     def excess(epsilon: float) -> float:
         right, wrong, _ = law._splines
-        return float(np.exp(right(epsilon)) - np.exp(epsilon + wrong(epsilon))) - delta / beta
+        return float(np.exp(right(epsilon)) - np.exp(epsilon + wrong(epsilon))) - leak / beta
 
     if excess(0.0) <= 0:
         return 0.0

@@ -88,17 +88,17 @@ def epsilon_lower_bound_anytime(v: ArrayLike, r: ArrayLike, *, beta: ArrayLike =
     return float_if_single(anytime_bounds(v, r, beta).reshape(shape))
 
 
-def free_to_stop_bounds(v: Array, r: Array, n: int, delta: float, beta: float) -> Array:
+def free_to_stop_bounds(v: Array, r: Array, n: int, n_delta: float, beta: float) -> Array:
     """Bounds for (ε, δ)-DP of guessers with full feedback who stop when they like.
 
-    For δ > 0 a few of the right guesses are taken away (``_shift``), and β is a little smaller. The
+    If n δ > 0, some right guesses are taken away (``_shift``), and β is a little smaller. The
     anytime bound of what is left is rounded down to a multiple of 0.001, and reported only if it
     has a certificate: right guesses of an (ε, δ)-DP mechanism meet the line of that bound with
     probability at most β. Otherwise the next smaller one is tried.
     """
-    if delta == 0:
+    if n_delta == 0:
         return anytime_bounds(v, r, np.full(v.size, beta))
-    n_delta, steps = n * delta, np.arange(r.max(initial=0) + 1)
+    steps = np.arange(r.max(initial=0) + 1)
     fewer = np.maximum(v - _shift(steps, n_delta, beta)[r], 0)
     bounds = anytime_bounds(fewer, r, np.full(v.size, _level(n_delta, beta)))
 
@@ -115,6 +115,33 @@ def free_to_stop_bounds(v: Array, r: Array, n: int, delta: float, beta: float) -
         return 0.0
 
     return for_distinct_rows(certified, bounds)
+
+
+def free_to_stop_p_values(
+    v: Array, r: Array, n: int, epsilon: Array, n_delta: Array, planned: Array, beta: float
+) -> Array:
+    """P-values of (ε, δ)-DP for guessers with full feedback who stop when they like.
+
+    As many right guesses are taken away as for a bound with ``planned`` for n δ. What is left is
+    significant at the level 1 / M, and so are the counts on a line. The p-value is the limit on how
+    often right guesses meet that line, or for δ = 0 the level itself, which is at least that.
+    """
+
+    @one_by_one
+    def p_value(v: int, r: int, epsilon: float, n_delta: float, planned: float) -> float:
+        discounts = _shift(np.arange(n + 1), planned, beta) if n_delta > 0 else np.zeros(n + 1, int)
+        fewer = v - int(discounts[r])
+        if 2 * fewer <= r + 1 or epsilon > log(fewer / (r + 1 - fewer)):
+            return 1.0
+        level = float(np.exp(-_log_e_value(fewer, r, epsilon)))
+        if level >= 1 or n_delta == 0:
+            return min(level, 1.0)
+        # A little more, so that rounding does not put these counts below their own line.
+        line = _line(n, epsilon, level * (1 + 1e-9), True) + discounts
+        f, c = crossing_constants(line, epsilon)
+        return min(1.0, f + c * n_delta)
+
+    return for_distinct_rows(p_value, v, r, epsilon, n_delta, planned)
 
 
 @lru_cache(maxsize=4096)

@@ -31,6 +31,9 @@ RULES = (*P_VALUES, "random r")
 STEINKE, EXACT, ANY_ORDER, RANDOM_R = range(4)
 #: If nobody says how many guesses to expect, the bound for an open number is made for this many.
 _EXPECTED = 60
+#: The b that are tried for counts of a pilot, as shares of the one that would be best if exactly
+#: these counts came again.
+_SHARES = np.geomspace(0.25, 1.1, 12)
 
 #: No success probability that a double can hold has log-odds below this.
 _LEAST_LOG_ODDS = -745.0
@@ -152,7 +155,7 @@ def epsilon_lower_bound_random_r(
     beta: ArrayLike = 0.05,
     delta: ArrayLike,
     n: ArrayLike,
-    expected: int | None = None,
+    expected: int | tuple[int, int] | None = None,
 ) -> Any:
     """A lower bound on ε for δ > 0, valid also if the number of guesses depends on the output.
 
@@ -161,15 +164,16 @@ def epsilon_lower_bound_random_r(
         1 - (1 - f) max(0, 1 - n δ / max(b, log f / log p(ε))),   f, B as in :func:`p_value`,
 
     is at most β; counts with B < b have the p-value 1. Any b that is fixed before the
-    audit is valid; it is planned from n δ, β and the expected number of guesses.
+    audit is valid; it is planned from n δ, β and what is expected.
 
     Parameters
     ----------
     v, r, delta, n, beta
         As in :func:`p_value` and :func:`epsilon_lower_bound`.
-    expected : int, optional
-        How many guesses are expected, from a simulation or a pilot run, never from the audit
-        itself. If unknown, 60.
+    expected : int or (int, int), optional
+        How many guesses are expected, or better how many right ones and how many, from a simulation
+        or a pilot run, never from the audit itself. By default b is made for 60 guesses, and it is
+        at least n δ / (0.6 β) instead of n δ / (0.8 β): larger, in case there are more.
 
     Examples
     --------
@@ -177,6 +181,9 @@ def epsilon_lower_bound_random_r(
     0.886749
     >>> round(epsilon_lower_bound_random_r(203, 268, delta=1e-5, n=20_000, expected=268), 6)
     0.887294
+    >>> pilot = 210, 275
+    >>> round(epsilon_lower_bound_random_r(203, 268, delta=1e-5, n=20_000, expected=pilot), 6)
+    0.892122
     """
     beta, delta = _check.betas_and_deltas(beta, delta)
     n = _check.integers("n", n)
@@ -185,11 +192,20 @@ def epsilon_lower_bound_random_r(
     return float_if_single(lower_bounds(v, r, beta, n * delta, RANDOM_R, least_b).reshape(shape))
 
 
-def planned_b(n: Array, n_delta: Array, beta: Array, expected: int | None) -> Array:
+def planned_b(
+    n: Array, n_delta: Array, beta: Array, expected: int | tuple[int, int] | None
+) -> Array:
     """The b of :func:`epsilon_lower_bound_random_r`, for flat and checked arrays.
 
-    It is made for half of the expected guesses, since there may be fewer of them.
+    It is made for counts near those that are expected. If only their number is, it is made for half
+    of it, since there may be fewer.
     """
+    if isinstance(expected, tuple):
+        right = _check.integer("expected right guesses", expected[0])
+        expected = _check.integer("expected", expected[1], 1)
+        if right > expected / 2:
+            pilots = np.full(n.shape, right), np.full(n.shape, expected)
+            return for_distinct_rows(_best_b, *pilots, n_delta, beta)
     if expected is not None:
         expected = _check.integer("expected", expected, 1)
         _check.at_most("expected", np.full(n.shape, expected), "n", n)
@@ -205,6 +221,30 @@ def _b_at_zero(r: int, beta: float) -> float:
     """B at ε = 0 of the least of r coins that are too many right ones at level β, or of all."""
     least = bisect_left(range(1, r), True, key=lambda v: tail(v, r, 0.5, 0.5) <= beta) + 1
     return float(least / tail_and_pmf(least, r, 0.5, 0.5)[2])
+
+
+@one_by_one
+def _best_b(v: int, r: int, n_delta: float, beta: float) -> float:
+    """The b with the largest mean bound for nine counts around those of a pilot, of a few b.
+
+    For the very counts of the pilot, B at their exact bound would be best.
+    """
+    nodes = np.array([-1.0, 0.0, 1.0]) * sqrt(3)  # a Gaussian quadrature
+    weights = np.outer([1, 4, 1], [1, 4, 1]).ravel()
+    accuracy = (v + 0.5) / (r + 1)
+    some_r = np.maximum(np.rint(r + nodes * sqrt(r)), 1).repeat(3)
+    spread = np.sqrt(some_r * accuracy * (1 - accuracy))
+    some_v = np.clip(np.rint(some_r * accuracy + np.tile(nodes, 3) * spread), 0, some_r)
+    same = np.ones(9)
+    counts = some_v.astype(np.int64), some_r.astype(np.int64), same * beta, same * n_delta
+    pilot = np.array([v]), np.array([r]), np.array([beta]), np.array([n_delta])
+    bound = float(lower_bounds(*pilot, EXACT)[0])
+    largest = v / tail_and_pmf(v, r, *odds(bound))[2]
+
+    def mean(b: float) -> float:
+        return float(weights @ lower_bounds(*counts, RANDOM_R, same * b))
+
+    return max((share * largest for share in _SHARES), key=mean)
 
 
 def lower_bounds(

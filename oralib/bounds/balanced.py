@@ -22,11 +22,14 @@ _LARGEST_LOG = 600.0
 LARGEST = 100.0
 
 
-def balanced_p_value(v: int, r: int, n: int, epsilon: float, delta: float, *, r_in: int) -> float:
+def balanced_p_value(
+    v: int, r: int, n: int, epsilon: float, delta: float | tuple[float, float], *, r_in: int
+) -> float:
     """An upper limit on P[v or more of r guesses are right], where r_in say "included".
 
     It holds for (ε, δ)-DP for adding or removing one element, if exactly half of n are included,
-    both kinds of guesses are fixed in number before the audit, and there is no feedback.
+    both kinds of guesses are fixed in number before the audit, and there is no feedback. Of two
+    numbers δ the first is for "in" against "out", the second for the other direction.
 
     >>> round(balanced_p_value(75, 100, 1000, 0.5, 1e-5, r_in=50), 6)
     0.032205
@@ -34,11 +37,12 @@ def balanced_p_value(v: int, r: int, n: int, epsilon: float, delta: float, *, r_
     v = min(v, min(r_in, n // 2) + min(r - r_in, n // 2))  # more cannot be right
     if v == 0:
         return 1.0
-    log_main, log_leak = _flips(v, r, n, r_in)
+    log_main, log_leak, side = _flips(v, r, n, r_in)
     t = np.arange(log_main.size)
     main, leak = t * epsilon + log_main, t[:-1] * epsilon + log_leak
-    leaks = np.cumsum(np.append(0.0, np.exp(np.minimum(leak, _LARGEST_LOG))))
-    return float(min(1.0, (np.exp(np.minimum(main, _LARGEST_LOG)) + delta * leaks).min()))
+    deltas = np.broadcast_to(delta, 2)[side]  # of an element that is in, or out, before its flip
+    leaks = np.cumsum(np.append(0.0, deltas * np.exp(np.minimum(leak, _LARGEST_LOG))))
+    return float(min(1.0, (np.exp(np.minimum(main, _LARGEST_LOG)) + leaks).min()))
 
 
 def balanced_bounds(
@@ -58,8 +62,10 @@ def balanced_bounds(
 
 
 @lru_cache(maxsize=64)
-def _flips(v: int, r: int, n: int, r_in: int) -> tuple[Array, Array]:
+def _flips(v: int, r: int, n: int, r_in: int) -> tuple[Array, Array, NDArray[np.int64]]:
     """Logarithms, up to ε, of the main term after t flips and of the leak of each flip.
+
+    Then for each flip whether the guess was "included" (0) or "left out" (1).
 
     Right guesses are flipped in an order that does not depend on how many of either kind are right.
     With a right "included" and b right "left out", a + b = v, a flip of one of x right guesses of
@@ -73,14 +79,16 @@ def _flips(v: int, r: int, n: int, r_in: int) -> tuple[Array, Array]:
     flipped, cost, included = [0, 0], np.zeros(a.size), n // 2
     main: list[float] = [0.0]
     leak: list[float] = []
+    sides: list[int] = []
     while True:
         side = int(flipped[0] * sizes[1] > flipped[1] * sizes[0])  # in proportion to the sizes
         if flipped[side] >= most[side]:
-            return np.array(main), np.array(leak)
+            return np.array(main), np.array(leak), np.array(sides, dtype=np.int64)
         x = right[side] - flipped[side]
         exposed = n - included if side else included
         leak.append(np.log(exposed) + (cost - np.log(x)).max() + _log_choose(n, included))
         cost = cost + np.log((sizes[side] - x + 1) / x)
+        sides.append(side)
         flipped[side] += 1
         included += 1 if side else -1
         main.append(cost.max() + _log_choose(n, included))

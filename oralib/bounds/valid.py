@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oralib import _check
-from oralib._types import COINS, FEEDBACKS, Coins, Feedback
+from oralib._types import COINS, FEEDBACKS, SAID, Coins, Feedback, Said
 from oralib.bounds import approximate
 from oralib.bounds._arguments import flat_counts
 from oralib.bounds.anytime import free_to_stop_bounds
@@ -34,6 +34,10 @@ from oralib.bounds.crossing import LARGEST_WALK
 Rule: TypeAlias = Literal[
     "pure", "exact", "any order", "random r", "anytime", "anytime certified", "balanced"
 ]
+
+
+#: What may be expected of an audit in which the output decides the number of guesses.
+Expected: TypeAlias = "Counts | int | None"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +64,10 @@ class Counts:
         ``"balanced"``, exactly half of them included, which makes coins depend on each other.
     r_in : int or None
         How many of the r guesses say "included", fixed before the audit; for balanced coins only.
+    side : str
+        ``"in"`` if all guesses say "included", also where a score is low, and this was fixed before
+        the audit; ``"out"`` if all say "left out"; otherwise ``"both"``. Half of δ is then enough,
+        so that bounds are larger. For independent coins only.
 
     Examples
     --------
@@ -68,6 +76,9 @@ class Counts:
     >>> counts = Counts(75, 100, n=1000, r_fixed=True)
     >>> round(valid_lower_bound(counts, delta=1e-4), 3)
     0.695
+    >>> one_sided = Counts(75, 100, n=1000, r_fixed=True, side="in")
+    >>> round(valid_lower_bound(one_sided, delta=1e-4), 3)
+    0.699
     """
 
     v: Any
@@ -78,6 +89,7 @@ class Counts:
     feedback: Feedback = "none"
     coins: Coins = "independent"
     r_in: int | None = None
+    side: Said = "both"
 
     def __post_init__(self) -> None:
         n = _check.integer("n", self.n, 0)
@@ -89,7 +101,11 @@ class Counts:
             got = f"r={r[0]} and r={r[r != r[0]][0]}"
             raise ValueError(f"r must be the same in all trials if fixed in advance, got {got}")
         feedback = _check.one_of("feedback", self.feedback, FEEDBACKS)
+        _check.one_of("side", self.side, SAID)
         if _check.one_of("coins", self.coins, COINS) == "balanced":
+            if self.side != "both":
+                got = f"side={self.side!r} and coins='balanced'"
+                raise ValueError(f"side is for independent coins; give r_in instead, got {got}")
             _check.store(self, r_in=_balanced_r_in(n, r, self.r_in))
         elif self.r_in is not None:
             raise ValueError(f"r_in is for balanced coins only, got r_in={self.r_in}")
@@ -112,6 +128,17 @@ class Counts:
         """v / r for each trial; nan where no guess was made."""
         with np.errstate(invalid="ignore"):
             return np.divide(self.v, self.r)
+
+
+def leaks(counts: Counts, d_in: Any, d_out: Any) -> Any:
+    """What all elements together may leak to right guesses: n δ in the bounds for (ε, δ)-DP.
+
+    The two arguments are the δ of (ε, δ)-DP in either direction, "in" against "out" and the other
+    way round. A right guess "in" leaks as much as the first allows, for half of the coins; a right
+    guess "out" leaks as much as the second. This is for independent coins.
+    """
+    of_side = {"both": d_in + d_out, "in": d_in, "out": d_out}
+    return counts.n * (of_side[counts.side] / 2)
 
 
 def valid_rule(counts: Counts, delta: float = 0.0) -> Rule:
@@ -153,7 +180,7 @@ def valid_rule(counts: Counts, delta: float = 0.0) -> Rule:
 
 
 def valid_lower_bound(
-    counts: Counts, *, beta: float = 0.05, delta: float = 0.0, expected: int | None = None
+    counts: Counts, *, beta: float = 0.05, delta: float = 0.0, expected: Expected = None
 ) -> Any:
     """For each trial, a lower bound on ε that is valid for the way the audit was set up.
 
@@ -168,9 +195,10 @@ def valid_lower_bound(
         How often the bound may fail, in (0, 1).
     delta : float
         The δ of (ε, δ)-DP, in [0, 1].
-    expected : int, optional
-        How many guesses are expected if r was not fixed in advance, as in
-        :func:`oralib.epsilon_lower_bound_random_r`.
+    expected : Counts or int, optional
+        If r was not fixed in advance: the counts of a pilot run, or of trials of a simulation, or
+        just how many guesses are expected. Never those of the audit itself. The bound is valid
+        whatever is expected, and large if it comes true; by default it is made for 60 guesses.
 
     Examples
     --------
@@ -181,25 +209,36 @@ def valid_lower_bound(
     """
     beta, delta = _check.beta_and_delta(beta, delta)
     rule = valid_rule(counts, delta)
-    if expected is not None:
-        expected = _check.integer("expected", expected, 1, max(counts.n, 1))
+    pilot = pilot_of(counts, expected)
+    n_delta = leaks(counts, delta, delta)
     v, r, n = np.atleast_1d(counts.v), np.atleast_1d(counts.r), counts.n
     if rule in ("anytime", "anytime certified"):
         if rule == "anytime certified":
             _check.integer("n", n, 0, LARGEST_WALK)
-        bounds = free_to_stop_bounds(v, r, n, delta, beta)
+        bounds = free_to_stop_bounds(v, r, n, n_delta, beta)
     elif rule == "balanced":
         bounds = balanced_bounds(v, r, n, counts.r_in or 0, delta, beta)
     else:
         if rule == "any order" and r.size:
             _check.integer("r", r[0], 0, LARGEST_WALK)
         number = approximate.EXACT if rule == "pure" else approximate.RULES.index(rule)
-        each, leaks = np.full(v.size, beta), np.full(v.size, n * delta)
+        each, together = np.full(v.size, beta), np.full(v.size, n_delta)
         least_b = None
         if rule == "random r":
-            least_b = approximate.planned_b(np.full(v.size, n), leaks, each, expected)
-        bounds = approximate.lower_bounds(v, r, each, leaks, number, least_b)
+            least_b = approximate.planned_b(np.full(v.size, n), together, each, pilot)
+        bounds = approximate.lower_bounds(v, r, each, together, number, least_b)
     return bounds if np.ndim(counts.v) else float(bounds[0])
+
+
+def pilot_of(counts: Counts, expected: Expected) -> tuple[int, int] | int | None:
+    """The counts (v, r) that are expected, of as many elements as were audited, or only r."""
+    if expected is None:
+        return None
+    if not isinstance(expected, Counts):
+        return _check.integer("expected", expected, 1, max(counts.n, 1))
+    share = counts.n / max(expected.n, 1)
+    r = max(1, round(share * float(np.mean(expected.r))))
+    return min(r, round(share * float(np.mean(expected.v)))), r
 
 
 def _balanced_r_in(n: int, r: NDArray[np.int64], r_in: int | None) -> int:

@@ -1,0 +1,81 @@
+"""What one run can show at most with power near 1, and what several runs can.
+
+A mechanism may be (ε, δ)-DP and yet be this training in a share δ / D(ε) of its runs, and print the
+same text in all others. A bound that is valid for it exceeds ε in at most a share β D(ε) / δ of the
+runs of the training itself. So no bound of one run exceeds, in nearly every run, the ε with D(ε) =
+δ / β; isolated elements with guesses "in" reach it as n grows. For m runs it is δ / β^(1/m).
+"""
+
+from collections.abc import Iterable
+from math import inf, log
+
+import numpy as np
+import pandas as pd
+
+from orabook.studies.ceiling import best_guesses, isolated_law
+from orabook.studies.isolated import isolated_limit
+from oralib import DpSgd, epsilon_lower_bound
+from oralib._types import Said
+
+
+def limits_of_runs(
+    dpsgd: DpSgd,
+    numbers: Iterable[float] = (1, 2, 3, 4, 10, inf),
+    *,
+    beta: float = 0.05,
+    delta: float = 1e-5,
+) -> pd.DataFrame:
+    """The limit of nearly every audit of m runs, a row for each of these numbers.
+
+    Column ``beta`` is that of each run, β^(1/m); ``limit`` the ε with D(ε) = δ / β^(1/m).
+
+    >>> limits_of_runs(DpSgd(n=1000, sigma=2.422402)).round(3).to_dict("list")["limit"]
+    [1.426, 1.628, 1.692, 1.723, 1.779, 1.815]
+    """
+    rows = []
+    for m in numbers:
+        each = beta ** (1 / m)
+        rows.append({"m": m, "beta": each, "limit": largest_limit(dpsgd, each, delta)})
+    return pd.DataFrame(rows)
+
+
+def largest_limit(dpsgd: DpSgd, beta: float, delta: float) -> float:
+    """The ε with D(ε) = δ / β, for the larger of the two directions."""
+    return max(isolated_limit(dpsgd, beta=beta, delta=delta, side=side) for side in ("in", "out"))
+
+
+def runs_or_pooled(
+    n: int,
+    m: int,
+    *,
+    sigma: float,
+    side: Said = "both",
+    beta: float = 0.05,
+    delta: float = 1e-5,
+) -> dict[str, float]:
+    """The mean of the least of m bounds, each of n isolated elements, and that of all as one run.
+
+    The training is that of the paper, of 100 steps, and the scores use its true noise. Each has its
+    best number of guesses.
+
+    >>> runs_or_pooled(20_000, 2, sigma=2.422402)["pooled"] > 1.05
+    True
+    """
+    run = DpSgd(n, n, sigma=sigma)
+    together = DpSgd(m * n, m * n, sigma=sigma)
+    each = beta ** (1 / m)
+    start, _ = best_guesses(run, "steps", "exact", each, delta, side)
+    grid = np.unique(np.round(start * np.exp(np.linspace(-1, 1, 9) * log(4))).astype(int))
+    means = [_mean_of_least(run, int(k), m, each, delta, side) for k in grid if k < n / 4]
+    k, pooled = best_guesses(together, "steps", "exact", beta, delta, side)
+    row = {"n": n, "m": m, "k": int(grid[int(np.argmax(means))]), "least": max(means)}
+    return row | {"pooled_k": k, "pooled": pooled}
+
+
+def _mean_of_least(dpsgd: DpSgd, k: int, m: int, beta: float, delta: float, side: Said) -> float:
+    """The mean of the least of m bounds at ``beta``, whose counts are independent."""
+    law = isolated_law(dpsgd, k, counts=200, side=side)
+    leak = delta if side == "both" else delta / 2
+    bounds = epsilon_lower_bound(law.v, law.r, beta=beta, delta=leak, n=dpsgd.n, method="exact")
+    above = np.append(np.cumsum(law.probability[::-1])[::-1], 0.0) ** m
+    return float(bounds @ (above[:-1] - above[1:]))
