@@ -89,7 +89,22 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
     "E-adaptive-auditing": [],
     "a-leak-that-one-run-cannot-see": [],
     "auditing-a-real-training": [],
-    "exact-bound": [],
+    "exact-bound": [
+        ("idea_of_the_exact_bound", "worst mechanism uses all of δ", "a drawing of the idea"),
+        (
+            "tables.show(judged",
+            "with an $\\varepsilon$ and a $\\delta$ of their own",
+            "small cases",
+        ),
+        ('f"{large:.3f}"', "at $\\delta=10^{-5}$ and $\\beta=0.05$", "an example with numbers"),
+        ('f"{ten:.3f}"', "at $\\delta=10^{-5}$ and $\\beta=0.05$", "the same example"),
+        (
+            "of_seven = p_value",
+            "$\\delta=10^{-4}$, $\\varepsilon=0$ and $\\beta=0.05$",
+            "a counterexample",
+        ),
+        ('f"{fails:.4f}"', "more than this $\\beta=0.05$", "the counterexample"),
+    ],
     "how-much-can-one-run-show": [],
     "other-packages": [],
     "plan-your-audit": [],
