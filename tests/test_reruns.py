@@ -56,9 +56,13 @@ RUNS = {
     "plan-your-audit": (
         {"trials": 3, "steps": 50},
         {"epsilon": 4},
-        {"d": 200, "delta": 1e-6, "sample_rate": 0.2},
+        {"d": 200, "delta": 1e-6, "sample_rate": 0.2, "beta": 0.1},
     ),
-    "questions": ({"trials": 100}, {"epsilon": 3}, {"n": 1000, "k": 100, "delta": 1e-6}),
+    "questions": (
+        {"trials": 100},
+        {"epsilon": 3},
+        {"n": 1000, "k": 100, "delta": 1e-6, "beta": 0.1},
+    ),
     "running": (
         {"trials": 5},
         {"epsilon": 4},
@@ -118,9 +122,25 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
     ],
     "how-much-can-one-run-show": [],
     "other-packages": [],
-    "plan-your-audit": [],
-    "questions": [],
-    "running": [],
+    "plan-your-audit": [
+        ("ladder.", "In the paper's setting", "a committed table"),
+        ("sees = {", "part of the training", "what each way can see"),
+        ("price", "We measured", "measured elsewhere"),
+        ("100 * (rows", "as measured on two networks", "the same measurement"),
+        ("figures.heatmap(maps", "in the paper's setting", "a committed table"),
+        ("to_refute", "To refute a claim of 8", "an example"),
+    ],
+    "questions": [
+        ("blank.guesses_needed", "The last column is for 95% confidence", "what ε means, at δ = 0"),
+    ],
+    "running": [
+        ("grid.read_text", "at ε = 2", "a grid file"),
+        ("figures.heatmap", "here at ε = 2", "a committed table"),
+        ("best['", "for $\\varepsilon = 2$", "the same table"),
+        ("k == 100", "for $\\varepsilon = 2$", "the same table"),
+        ("figure_8[", "points of the new $\\varepsilon$", "another grid file"),
+        ("plane['run_valid']", "At $\\varepsilon = 2$", "the same table"),
+    ],
     "valid-adaptive-auditing": [],
     "what-an-assumption-buys": [
         ("claims['independent'][4]", "with $\\beta=0.05$", "a committed table"),
