@@ -103,7 +103,22 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ("big_size:,", "a million weights", "the same formula"),
         ("expected_batch(m, 10)", "For 101 to 109", "an exercise"),
     ],
-    "auditing-a-real-training": [],
+    "auditing-a-real-training": [
+        ("plan.forecast.noise", "The plan aims", "computed: the same at these claims"),
+        ("as many as before", "gradients in a step, here", "what each way tests"),
+        ("made['n']", "The file has", "a committed file"),
+        ("tf_audit.best_bound <=", "to refute that", "a word that two numbers choose"),
+        ("by_score.round", "claim of 2 refuted", "committed trainings"),
+        ("repeats", "training runs of each kind", "committed trainings"),
+        ("figures.dots(", "for a claim of 2", "committed trainings"),
+        ("runs", "for a claim of $\\varepsilon=2$", "committed trainings"),
+        ("runs", "*Drawn with replacement*", "committed trainings"),
+        ("seen_in", "*Drawn with replacement*", "committed trainings"),
+        ("honest", "for the same claim", "committed trainings"),
+        ("simulations", "with five designs", "committed simulations"),
+        ("accused_se", "with five designs", "committed simulations"),
+        ("4.0", "p(4)^r", "an exercise"),
+    ],
     "exact-bound": [
         ("idea_of_the_exact_bound", "worst mechanism uses all of δ", "a drawing of the idea"),
         (
