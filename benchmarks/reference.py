@@ -1,11 +1,11 @@
 """Plain implementations, as a researcher would write them with NumPy and SciPy.
 
-They are correct (tests compare them with oralib) and make sensible use of vectorisation; what
-they lack is a better algorithm and a compiler.
+They are correct (tests compare them with oralib) and make sensible use of vectorisation. Those
+whose names end with ``_twin`` have our algorithm; what they lack is a compiler.
 """
 
 from functools import partial
-from math import ceil
+from math import ceil, exp, floor, inf, log, sqrt
 
 import dp_accounting
 import numpy as np
@@ -66,6 +66,62 @@ def epsilon_lower_bound_brentq(v, r, delta, n, beta=0.05):
     while excess(high) <= 0:
         high *= 2
     return optimize.brentq(excess, 0.0 if high == 1 else high / 2, high, xtol=1e-10)
+
+
+def log_pmf(k, r, q):
+    """log P[Bin(r, q) = k]."""
+    choose = special.gammaln(r + 1) - special.gammaln(k + 1) - special.gammaln(r - k + 1)
+    return choose + special.xlogy(k, q) + special.xlog1py(r - k, -q)
+
+
+def best_window(v, r, q):
+    """(start, mean) of the window [start, v) with the largest mean probability, by bisection."""
+    beyond = special.bdtrc(v - 1, r, q)
+
+    def grows(start):
+        mean = (special.bdtrc(start - 1, r, q) - beyond) / (v - start)
+        return exp(log_pmf(start - 1, r, q)) > mean
+
+    high = min(v - 1, floor((r + 1) * q) + 1)
+    low, step = max(high - 1, 0), int(sqrt(r * q * (1 - q))) + 1
+    while low > 0 and grows(low):
+        high, low, step = low, max(low - step, 0), 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        if grows(middle):
+            high = middle
+        else:
+            low = middle
+    below = special.bdtrc(low - 1, r, q) if low > 0 else 1.0
+    return low, (below - beyond) / (v - low)
+
+
+def p_value_twin(v, r, epsilon, delta, n):
+    """The p-value of Steinke et al. and its derivative, from its best window alone."""
+    q = special.expit(epsilon)
+    start, mean = best_window(v, r, q)
+    slope = v * exp(log_pmf(v, r, q))
+    of_start = start * exp(log_pmf(start, r, q)) - slope
+    slope = (1 - q) * (slope + 2 * n * delta / (v - start) * of_start)
+    return special.bdtrc(v - 1, r, q) + 2 * n * delta * mean, slope
+
+
+def epsilon_lower_bound_twin(v, r, delta, n, beta=0.05):
+    """The largest ε whose p-value is at most beta, by Newton's method inside a bracket."""
+    if v == 0 or p_value_twin(v, r, 0.0, delta, n)[0] > beta:
+        return 0.0
+    low, high = 0.0, -log(np.expm1(-log(beta) / r)) + 1e-9
+    x = log((v + 0.5) / (r - v + 0.5)) - 1.6 * sqrt(1 / (v + 0.5) + 1 / (r - v + 0.5))
+    for _ in range(100):
+        if not low < x < high:
+            x = (low + high) / 2
+        value, slope = p_value_twin(v, r, x, delta, n)
+        low, high = (low, x) if value > beta else (x, high)
+        step = value * log(beta / value) / slope if value > 0 and slope > 0 else inf
+        x += step
+        if abs(step) < 1e-12 * (1 + abs(x)):
+            break
+    return x
 
 
 def rejects_gdp(v, r, n, beta, mu):
@@ -165,6 +221,29 @@ def adaptive_failure_probability(epsilon, n, beta):
         over = stats.binom.sf(np.arange(r + 1) - 1, r, q) < beta
         met += inside[over].sum()
         inside[over] = 0
+    return met
+
+
+def adaptive_failure_probability_twin(epsilon, n, beta):
+    """The same, with the line where the bound fails found once, and the walk cut off where it is.
+
+    Places that the walk hardly reaches are left out.
+    """
+    q = 1 / (1 + np.exp(-epsilon))
+    line = stats.binom.isf(beta, np.arange(n + 1), q).astype(int) + 1
+    line[stats.binom.sf(line - 1, np.arange(n + 1), q) >= beta] += 1
+    inside, low, met = np.ones(1), 0, 0.0  # the chances of v = low, low + 1, ...
+    for r in range(1, n + 1):
+        moved = np.empty(inside.size + 1)
+        moved[:-1] = (1 - q) * inside
+        moved[-1] = 0.0
+        moved[1:] += q * inside
+        kept = max(line[r] - low, 0)
+        if kept < moved.size:
+            met += moved[kept:].sum()
+            moved = moved[:kept]
+        skipped = int(np.argmax(moved >= 1e-25)) if moved.size else 0
+        inside, low = moved[skipped:], low + skipped
     return met
 
 

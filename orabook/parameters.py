@@ -13,13 +13,13 @@ from typing import Any
 
 from oralib import _check
 
-__all__ = ["PARAMETERS", "at_most", "check", "did_you_mean"]
+__all__ = ["PARAMETERS", "at_most", "check", "did_you_mean", "evenly"]
 
 
 def _list_of(convert: Callable[[str, Any], Any], name: str, value: Any) -> list[Any]:
     if not isinstance(value, list | tuple) or not value:
         raise TypeError(f"{name} must be a list with at least one entry, got {name}={value!r}")
-    entries = [convert(name, entry) for entry in value]
+    entries = [convert(f"{name}[{place}]", entry) for place, entry in enumerate(value)]
     if len(set(entries)) < len(entries):
         raise ValueError(f"{name} must hold no number twice, got {name}={value!r}")
     return entries
@@ -97,12 +97,31 @@ def check(namespace: MutableMapping[str, Any], **limits: tuple[float, float]) ->
     namespace["_parameters_checked"] = True
 
 
-def at_most(name: str, value: float, limit_name: str, limit: float) -> None:
+def at_most(name: str, value: int, limit_name: str, limit: int) -> None:
     """Refuse a parameter that is too large for the others, before any work."""
     if value > limit:
         raise ValueError(
-            f"{name} must be at most {limit_name}, got {name}={value:g} and {limit_name}={limit:g}"
+            f"{name} must be at most {limit_name} = {limit}, got {name}={value}; "
+            f"add -p {name}={limit}"
         )
+
+
+def evenly(name: str, value: float | list[float], d: int, *, per: int = 1) -> None:
+    """Refuse elements that d coordinates cannot share evenly, before any work.
+
+    There are ``value`` times ``per`` of them: a ratio n/d has ``per=d``. Up to d may be alone.
+    """
+    for entry in value if isinstance(value, list) else [value]:
+        n = max(1, round(entry * per))
+        if n > d and n % d:
+            less = n // d * d // per
+            more = less + d // per
+            advice = f"add -p {name}={less} or -p {name}={more}"
+            raise ValueError(
+                f"{name} must give every coordinate equally many elements once there are more "
+                f"elements than coordinates, got {name}={entry}: n={n} elements with d={d}; "
+                + (f"give {less} or {more} instead" if isinstance(value, list) else advice)
+            )
 
 
 def did_you_mean(name: str, known: Iterable[str], words: str) -> str:

@@ -1,8 +1,9 @@
 """Numbers in prose: a markdown cell may say {eval}`f"{bound:.3f}"`.
 
-When a run reaches the cell, its kernel evaluates the expression, and the value is left in the
-metadata of the cell, where jupyterlab-myst looks for it. The committed chapters have no values
-there: papermill copies the metadata of cells, and would show them beside other parameters.
+When an execution reaches the cell, its kernel evaluates the expression. The product of a run has
+the value as text in the place of the expression (``orabook.products``). While a chapter is executed
+in place, the value is in the metadata of the cell, where jupyterlab-myst keeps it too. Committed
+chapters have no values there: papermill copies them, and would show them beside other parameters.
 """
 
 import ast

@@ -3,12 +3,12 @@
 The success probability is given by its log-odds ε, q = p(ε), so that q and 1 - q are both exact.
 """
 
-from math import exp, floor, log, log1p, pi, sqrt
+from math import exp, floor, inf, log, log1p, pi, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oralib._jit import jit
+from oralib._jit import formula, jit
 from oralib._types import Array
 
 _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
@@ -22,7 +22,7 @@ def log_pmfs(k: ArrayLike, r: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
     return flat.reshape(k.shape)
 
 
-@jit
+@formula
 def odds(epsilon: float) -> tuple[float, float]:
     """(q, 1 - q) for the log-odds ε, each to full relative precision."""
     if epsilon >= 0:
@@ -32,7 +32,7 @@ def odds(epsilon: float) -> tuple[float, float]:
     return small / (1 + small), 1 / (1 + small)
 
 
-@jit
+@formula
 def _stirling_error(k: int) -> float:
     """log k! minus Stirling's formula, for k >= 1."""
     if k < 16:
@@ -44,7 +44,7 @@ def _stirling_error(k: int) -> float:
     return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - 1 / 1188 / k2) / k2) / k2) / k2) / k
 
 
-@jit
+@formula
 def deviance(x: float, mean: float) -> float:
     """x log(x / mean) + mean - x without cancellation (Loader, 2000)."""
     gap = x - mean
@@ -63,13 +63,13 @@ def deviance(x: float, mean: float) -> float:
         j += 1
 
 
-@jit
+@formula
 def log_pmf(k: int, r: int, q: float, qc: float) -> float:
     """log P[Bin(r, q) = k] by Loader's saddle-point expansion; qc = 1 - q."""
-    if k < 0 or k > r:
-        return -float("inf")
+    if k < 0 or k > r or (q == 0 and k > 0) or (qc == 0 and k < r):
+        return -inf
     if r == 0:
-        return 0.0  # also for q = 1, where the next line would multiply 0 by infinity
+        return 0.0
     if k == 0:
         return r * (log1p(-q) if q < 0.5 else log(qc))
     if k == r:
@@ -79,13 +79,13 @@ def log_pmf(k: int, r: int, q: float, qc: float) -> float:
     return at_mean - deviance(k, r * q) - deviance(r - k, r * qc)
 
 
-@jit
+@formula
 def pmf(k: int, r: int, q: float, qc: float) -> float:
     """P[Bin(r, q) = k]."""
     return exp(log_pmf(k, r, q, qc))
 
 
-@jit
+@formula
 def tail_over_pmf(k: int, r: int, q: float, qc: float) -> float:
     """P[Bin(r, q) >= k] / P[Bin(r, q) = k] for k above the mean."""
     if r * q * qc < 1e4:
@@ -118,7 +118,7 @@ def tail_over_pmf(k: int, r: int, q: float, qc: float) -> float:
     return value * qc
 
 
-@jit
+@formula
 def tail(k: int, r: int, q: float, qc: float) -> float:
     """P[Bin(r, q) >= k]."""
     if k <= 0:
@@ -130,7 +130,7 @@ def tail(k: int, r: int, q: float, qc: float) -> float:
     return 1 - pmf(k - 1, r, q, qc) * tail_over_pmf(r - k + 1, r, qc, q)
 
 
-@jit
+@formula
 def tail_and_pmf(k: int, r: int, q: float, qc: float) -> tuple[float, float, float]:
     """(f, w, f / w) with f = P[Bin(r, q) >= k] and w = P[Bin(r, q) = k], for k >= 1.
 
@@ -141,20 +141,30 @@ def tail_and_pmf(k: int, r: int, q: float, qc: float) -> tuple[float, float, flo
         ratio = tail_over_pmf(k, r, q, qc)
         return w * ratio, w, ratio
     f = tail(k, r, q, qc)
-    return f, w, f / w
+    return f, w, f / w if w > 0 else inf
 
 
-@jit
+@formula
 def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
     """(start, mean) of the window of counts [start, v) with the largest mean probability.
 
     The mean of pmf(v - 1), pmf(v - 2), ... rises while the next probability exceeds it and falls
     from then on, since the binomial law is unimodal. So the best window starts at the mode or
-    below, at a place that bisection finds.
+    below. A short window is added up, the start of a long one is found by bisection.
     """
     mode = floor((r + 1) * q)
+    first = pmf(v - 1, r, q, qc)
     if v - 1 <= mode:
-        return v - 1, pmf(v - 1, r, q, qc)
+        return v - 1, first
+    if first > 1e-290 and v - mode + 4 * sqrt(r * q * qc) < 4096:
+        start, term, mass = v - 1, first, first
+        while start > 0:
+            term *= start * qc / ((r - start + 1) * q)
+            if term * (v - start) <= mass:
+                break
+            mass += term
+            start -= 1
+        return start, mass / (v - start)
     beyond = tail(v, r, q, qc)
     # Invariant: the window from `high` can still gain by growing, the window from `low` cannot. The
     # search is written out, since a kernel that takes a function cannot be cached.
@@ -174,15 +184,14 @@ def best_window(v: int, r: int, q: float, qc: float) -> tuple[int, float]:
         return low, (whole - beyond) / (v - low)
     # The difference of two close tails loses digits, so add up the terms of the short window. Far
     # above the mode these would be too small for a double, but there the tails are not close.
-    term = pmf(v - 1, r, q, qc)
-    mass = term
+    term = mass = first
     for j in range(v - 1, low, -1):
         term *= j * qc / ((r - j + 1) * q)
         mass += term
     return low, mass / (v - low)
 
 
-@jit
+@formula
 def _window_grows(start: int, v: int, r: int, q: float, qc: float, beyond: float) -> bool:
     mean = (tail(start, r, q, qc) - beyond) / (v - start)
     return pmf(start - 1, r, q, qc) > mean

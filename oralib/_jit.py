@@ -1,76 +1,133 @@
-"""The one decorator of every compiled kernel, and a kernel cache that is never stale.
+"""The two decorators of compiled code, and a cache of machine code that is never stale.
 
-Numba looks only at the file that defines a kernel, not at the files of the kernels it calls, and
-would keep using the old code of those. So the machine code is kept in a folder whose name is a
-digest of all sources that hold kernels: below ``NUMBA_CACHE_DIR``, or else in the user's own
-cache folder. Cached code is run as it is, so the folder is closed to other users. Where it cannot
-be created, every process compiles for itself. Old folders are not removed.
+A *formula* is a function of numbers: Python runs it as it is, and kernels compile it with
+themselves. A *kernel* is a loop, compiled on its first call; Numba is loaded only then. So what
+calls no kernel, such as the bound of a single count, waits for no compiler.
+
+Numba looks only at the file that defines a kernel, not at the files of what it calls, and would
+keep using the old code of those. So the machine code is kept in a folder whose name is a digest of
+all sources that are compiled: below ``NUMBA_CACHE_DIR``, or else in the user's own cache folder.
+Cached code is run as it is, so the folder is used only if it belongs to the user and nobody else
+may write to it. Otherwise every process compiles for itself. Old folders are not removed.
 """
 
 import contextlib
-import sys
+import os
+import stat
 from collections.abc import Callable
+from functools import cache, update_wrapper
 from hashlib import sha256
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from threading import RLock
+from typing import Any, TypeVar
 
-import numba
-import numpy as np
-import platformdirs
-from numba.core.caching import FunctionCache
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = Path(__file__).parent
-_NUMBA: Any = numba.config
+#: Sources with one of these lines are compiled.
+_MARKS = (b"\n@jit\n", b"\n@formula\n")
+#: One thread at a time prepares kernels.
+_LOCK = RLock()
+#: Formulas that Numba does not know yet.
+_formulas: list[Callable[..., Any]] = []
 
 
-def _digest() -> str:
-    """A digest of Numba's version and all sources with kernels, which hold their constants too."""
-    digest = sha256(numba.__version__.encode())
-    for source in sorted(_PACKAGE.rglob("[!.]*.py")):
-        content = source.read_bytes()
-        if b"\n@jit\n" in content:
-            name = source.relative_to(_PACKAGE).as_posix()
-            digest.update(f"\0{name}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:16]
+def formula(function: Function) -> Function:
+    """Let kernels call a function of numbers, which stays as it is for Python."""
+    _formulas.append(function)
+    return function
 
 
-def _cache_folder() -> Path | None:
-    """Where the machine code of exactly these sources is kept; None if it cannot be kept."""
-    with contextlib.suppress(OSError, RuntimeError):  # for a user without a home or a name
-        place = Path(_NUMBA.CACHE_DIR or platformdirs.user_cache_path()).absolute() / "oralib"
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = place / f"kernels-{_digest()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        return folder
-    return None
+class Kernel:
+    """A function that is compiled on its first call; another process loads its machine code.
+
+    ``plain`` is the function in Python.
+    """
+
+    def __init__(self, plain: Callable[..., Any]) -> None:
+        update_wrapper(self, plain)
+        self.plain = plain
+        self._compiled: Any = None
+
+    def __call__(self, *values: Any) -> Any:
+        """Run the machine code."""
+        return (self._compiled or self.compiled)(*values)
+
+    @property
+    def compiled(self) -> Any:
+        """Numba's function."""
+        with _LOCK:
+            if self._compiled is None:
+                self._compiled = _compiled(self.plain)
+        return self._compiled
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type that Numba gives to its function, so that kernels can call each other."""
+        return self.compiled._numba_type_
 
 
-def _is_one_audit() -> bool:
-    """Whether this process is ``oralib audit`` or ``python -m oralib audit``."""
-    words = [Path(word).stem for word in sys.orig_argv[1:4]]
-    return any(pair == ("oralib", "audit") for pair in pairwise(words))
-
-
-# One audit calls a kernel once or twice, in which Python is faster than a compiler.
-if _is_one_audit():
-    _NUMBA.DISABLE_JIT = True
-    np.seterr(all="ignore")  # as in machine code
-
-_FOLDER = _cache_folder()
-
-
-def jit(kernel: Callable[..., Any]) -> Any:
-    """Compile a kernel on its first call; another process loads its machine code.
+def jit(function: Callable[..., Any]) -> Any:
+    """Make a kernel of a function.
 
     With ``nogil`` blocks of trials run on several cores from plain Python threads. A division by
     zero is inf or nan, as in the formulas. ``fastmath`` stays off: kernels rely on infinities and
     on the order of additions.
     """
-    compiled: Any = numba.njit(nogil=True, error_model="numpy")(kernel)
-    if _FOLDER is not None and not _NUMBA.DISABLE_JIT:
-        before, _NUMBA.CACHE_DIR = _NUMBA.CACHE_DIR, str(_FOLDER)  # where a new cache looks
+    return Kernel(function)
+
+
+def _compiled(function: Callable[..., Any]) -> Any:
+    import numba  # here, because it is slow to import
+    from numba.core.caching import FunctionCache
+
+    while _formulas:
+        numba.extending.register_jitable(error_model="numpy")(_formulas.pop())
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    config: Any = numba.config
+    folder = _cache_folder()
+    if folder is not None and not config.DISABLE_JIT:
+        before = config.CACHE_DIR
+        config.CACHE_DIR = str(folder)  # where a new cache looks
         with contextlib.suppress(RuntimeError):  # if the folder cannot be written
-            compiled._cache = FunctionCache(kernel)
-        _NUMBA.CACHE_DIR = before
+            compiled._cache = FunctionCache(function)
+        config.CACHE_DIR = before
     return compiled
+
+
+@cache
+def _cache_folder() -> Path | None:
+    """Where the machine code of exactly these sources is kept; None if it cannot be kept."""
+    import numba
+    import platformdirs
+
+    config: Any = numba.config
+    with contextlib.suppress(OSError, RuntimeError):  # for a user without a home or a name
+        place = Path(config.CACHE_DIR or platformdirs.user_cache_path()).absolute() / "oralib"
+        folder = place / f"kernels-{_digest(numba.__version__)}"
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_closed(place):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if _is_closed(folder):
+                return folder
+    return None
+
+
+def _is_closed(folder: Path) -> bool:
+    """Whether this is a folder of the user, not a link, to which nobody else may write."""
+    if not hasattr(os, "geteuid"):  # Windows, where every user has a cache folder
+        return True
+    found = os.lstat(folder)
+    mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return mine and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _digest(numba_version: str) -> str:
+    """A digest of Numba's version and all compiled sources, which hold their constants too."""
+    digest = sha256(numba_version.encode())
+    for source in sorted(_PACKAGE.rglob("[!.]*.py")):
+        content = source.read_bytes()
+        if any(mark in content for mark in _MARKS):
+            name = source.relative_to(_PACKAGE).as_posix()
+            digest.update(f"\0{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:16]

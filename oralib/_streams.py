@@ -11,7 +11,6 @@ from hashlib import sha256
 from itertools import islice
 from typing import Any
 
-import numba
 import numpy as np
 from tqdm import tqdm
 
@@ -51,6 +50,8 @@ def play(
     ``block(size, stream)`` plays ``size`` trials, at most ``largest``, and returns arrays of that
     length. They are joined in order: the first trials are the same however many are requested.
     """
+    import numba  # here, because it is slow to import
+
     trials, seed = _check.integer("trials", trials, 1, 10**8), _check.seed(seed)
     sizes = [min(largest, trials - start) for start in range(0, trials, largest)]
     streams = (stream(seed, *key, index) for index in range(len(sizes)))

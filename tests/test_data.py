@@ -8,8 +8,11 @@ from orabook.builder import data
 from orabook.experiments import REPORTED, improvement_ladder
 from orabook.studies.graded import find_grades
 from orabook.studies.methods import METHODS
-from oralib import certified_epsilon, plan_audit
+from oralib import DpSgd, certified_epsilon, epsilon_lower_bound, plan_audit, simulate_dpsgd
 from oralib.planning import Claim, Design
+
+#: Audits that look for better numbers of canaries and guesses, apart from those of the tables.
+PILOT = {"trials": 64, "seed": 1}
 
 
 def read(name):
@@ -52,13 +55,33 @@ def test_the_ladder_is_that_of_this_library():
 
 def test_free_weights_show_more_up_to_the_ceiling():
     table = read("free-weights").set_index("change")
-    designs = table[["n", "k", "trials"]].itertuples(index=False, name=None)
-    assert [*designs] == [(n, k, trials) for n, k, _, trials in data.FREE.values()]
-    (one_each, many), errors = table["bound"], table["bound_se"]
+    designs = table[["n", "k", "sees", "places", "rule", "trials"]].itertuples(index=False)
+    assert [*map(tuple, designs)] == [audit[:6] for audit in data.FREE.values()]
+    errors = table["bound_se"]
+    control, _, one_each, many = table["bound"]
     # With a weight for each canary it is the ceiling.
-    assert abs(one_each - table["ceiling"].iloc[0]) < 3 * errors.iloc[0]
-    assert read("ladder")["bound"].max() + 4 * errors.max() < one_each < many - 4 * errors.max()
-    assert many < table["ceiling"].iloc[1]
+    assert abs(one_each - table["ceiling"]["free weights"]) < 3 * errors["free weights"]
+    assert read("ladder")["bound"].max() + 4 * errors.max() < control
+    assert control + 4 * errors.max() < one_each < many - 4 * errors.max()
+    assert many < table["ceiling"].iloc[-1]
+
+
+@pytest.mark.slow
+def test_the_control_is_the_papers_audit_at_its_best():
+    """Its guesses are those of the best guesser of sums; one canary a weight is the best number."""
+    table = read("free-weights").set_index("change")
+    control = data.FREE["control"]
+    ladder = read("ladder").set_index("change")
+    assert control[2:5] == tuple(ladder.loc["as in the paper", ["sees", "places", "rule"]])
+    best = studies.isolated_ceiling([data.FREE_D], sees=["sum"], rules=["steinke"]).iloc[0]
+    assert control.k == best["k"]
+    assert table["bound"]["control"] == pytest.approx(best["bound"], abs=0.012)
+    assert table["bound"]["control"] < best["bound"] + 3 * table["bound_se"]["control"]
+    for n, guesses in ((data.FREE_D // 2, (500, 700)), (2 * data.FREE_D, (1500, 2000, 3000))):
+        for k in guesses:
+            counts = simulate_dpsgd(DpSgd.calibrated(2.0, 1e-5, n=n, d=data.FREE_D), k, **PILOT)
+            bounds = epsilon_lower_bound(counts.v, counts.r, n=n, delta=1e-5, method="steinke")
+            assert bounds.mean() < table["bound"]["control"] + 3 * data.standard_error(bounds)
 
 
 @pytest.mark.slow
@@ -70,9 +93,9 @@ def test_free_weights_are_those_of_this_library():
 def test_no_random_numbers_chose_the_plan_on_free_weights():
     run = dict(steps=100, sample_rate=0.1, canaries=800_000, trials=0)
     plan = plan_audit(2.0, 1e-5, d=data.FREE_D, **run)
-    assert (plan.design.dpsgd.n, plan.guesses, plan.design.dropping) == data.FREE[
-        "800,000 canaries"
-    ][:3]
+    audit = data.FREE["800,000 canaries"]
+    assert (plan.design.dpsgd.n, plan.guesses) == (audit.n, audit.k)
+    assert plan.design.dropping == audit.play.keywords["dropping"]
 
 
 def test_the_trainings_of_the_benchmark_are_those_that_we_audit():

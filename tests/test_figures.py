@@ -53,6 +53,7 @@ PICTURES = {
     "ranking": lambda: figures.ranking(
         {"one": (1.0, 0.1), "two": (2.0, np.nan)},
         "x",
+        groups={"few": ["one"], "many": ["two"]},
         others={"more": {"one": 1.5}},
         references={"a": 1, "b": 2},
     ),
@@ -129,8 +130,11 @@ def test_numbers_of_bars_and_cells():
     assert rows(PICTURES["mass"](), series="b") == [[0, 0.1], [1, 0.9]]
     cells = [[1, 5, 1], [2, 5], [1, 9, 2], [2, 9, 3]]
     assert rows(PICTURES["heatmap"](), panel="q") == cells
-    values = rows(PICTURES["ranking"](), series="mean bound, ± 2 s.e.")
-    assert values == [[1, "one", 0.8, 1.2], [2, "two"]]
+    grouped = PICTURES["ranking"]()
+    assert rows(grouped, series="few") == [[1, "one", 0.8, 1.2]]
+    assert rows(grouped, series="many") == [[2, "two"]]
+    plain = figures.ranking({"one": (1.0, 0.1), "two": (2.0, 0.1)}, "x")
+    assert rows(plain, series="mean bound, ± 2 s.e.")[0] == [1, "one", 0.8, 1.2]
 
 
 TABLE = pd.DataFrame({"kind": [*"babac"], "x": [1, 1, 2, 2, 1], "guesses": range(5, 10)})

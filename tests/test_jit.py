@@ -1,7 +1,7 @@
-"""Cached kernels: forgotten when a source with kernels changes, closed to others, never needed.
+"""Kernels are compiled for many counts only, and cached in a folder that is closed to others.
 
-New processes, with a home of their own, use a small package: the real decorator, and two kernels in
-two files.
+Some tests start new processes with a small package: the real decorators, and a kernel in one file
+that calls a kernel and a formula in another.
 """
 
 import ast
@@ -9,28 +9,38 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
 from test_scores import gaussian, run, written
 
 import oralib
+from oralib import _jit
+from oralib.bounds import clopper_pearson_lower
+from oralib.bounds import epsilon_lower_bound_independent as independent
 
-#: A kernel that is called by one in another file.
-CALLED = """from oralib._jit import jit
+CALLED = """from oralib._jit import formula, jit
+
+@formula
+def one_more(x):
+    return x + 1
 
 @jit
 def called(x):
-    return x + 1
+    return one_more(x)
 """
 CALLING = """from oralib._jit import jit
-from oralib.called import called
+from oralib.called import called, one_more
 
 @jit
 def calling(x):
-    return 10 * called(x)
+    return 10 * called(x) + 0 * one_more(x)
 """
-ASK = "import oralib.calling as module; print(module.calling(2), *module.calling.stats.cache_hits)"
+ASK = """import oralib.calling as module
+print(module.calling(2), *module.calling.compiled.stats.cache_hits)"""
 
 
 @pytest.fixture
@@ -66,17 +76,134 @@ def test_an_edit_in_a_called_kernel_is_noticed(package, tmp_path):
     assert {path.suffix for path in package.iterdir() if path.is_file()} == {".py"}
 
 
-def test_where_nothing_can_be_written_all_is_compiled(package, tmp_path):
+def test_unwritable_cache_compiles(package, tmp_path):
     (tmp_path / "file").write_text("")
     assert calling(package, tmp_path / "file" / "below") == (30, False)
 
 
-def test_one_audit_compiles_nothing_and_prints_the_same_without_a_warning(tmp_path):
+@pytest.mark.slow
+def test_open_cache_is_not_used(package, tmp_path):
+    """Machine code that others may have put there is not run."""
+    place = tmp_path / "cache"
+    assert calling(package, place) == (30, False)
+    (place / "oralib").chmod(0o777)
+    assert calling(package, place) == (30, False)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A folder for caches, and a function that asks for the kernels' folder in it."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    return tmp_path / "oralib", _jit._cache_folder.__wrapped__
+
+
+def test_cache_folder_is_closed(cache):
+    place, folder = cache
+    found = folder()
+    assert found.parent == place
+    assert {path.stat().st_mode & 0o777 for path in (place, found)} == {0o700}
+    for path in (place, found):
+        for mode in (0o720, 0o702, 0o770, 0o777):
+            path.chmod(mode)
+            assert folder() is None
+        path.chmod(0o755)  # others may read
+        assert folder() == found
+
+
+def test_cache_folder_belongs_to_the_user(cache, monkeypatch):
+    place, folder = cache
+    assert folder() is not None
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    assert folder() is None
+    monkeypatch.undo()
+    assert _jit._is_closed(place)
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_cache_folder_is_no_link(cache, inner):
+    place, folder = cache
+    path = folder() if inner else place
+    folder()
+    path.rename(path.parent / "elsewhere")
+    path.symlink_to(path.parent / "elsewhere")
+    assert folder() is None
+
+
+#: What follows "import oralib", for single counts and one audit.
+SINGLE = (
+    "oralib.epsilon_lower_bound(160, 210)",
+    "oralib.p_value(160, 210, 0.5)",
+    "oralib.epsilon_lower_bound_fdp(160, 210, n=1000, delta=1e-5)",
+    "oralib.epsilon_lower_bound_independent(160, 210, n=1000, delta=1e-5)",
+    "oralib.valid_lower_bound(oralib.Counts(160, 210, n=1000, r_fixed=True), delta=1e-5)",
+    "oralib.valid_lower_bound(oralib.Counts(160, 210, n=1000), delta=1e-5)",
+    "oralib.valid_lower_bound(oralib.Counts(160, 210, n=1000, feedback='full'))",
+)
+
+
+def test_single_counts_load_no_compiler():
+    script = "\n".join(["import sys, oralib", *SINGLE, "print('numba' in sys.modules)"])
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True)
+    assert (done.stdout.strip(), done.stderr) == (b"False", b"")
+
+
+def test_audit_loads_no_compiler(tmp_path):
+    """It prints the same as in a process with compiled kernels, and no warning."""
     path = written(tmp_path / "scores.csv", *gaussian(200_000, shift=0.0))
     words = (str(path), "--delta", "1e-5", "--claim", "0.1", "--json")
-    line, env = [sys.executable, "-m", "oralib", "audit", *words], {"PYTHONWARNINGS": "error"}
-    done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, **env})
-    assert (done.returncode, done.stdout, done.stderr) == run(*words)
+    env = {**os.environ, "PYTHONWARNINGS": "error", "PYTHONPROFILEIMPORTTIME": "1"}
+    line = [sys.executable, "-m", "oralib", "audit", *words]
+    done = subprocess.run(line, capture_output=True, text=True, env=env)
+    loaded = {text.split("|")[-1].strip() for text in done.stderr.splitlines()}
+    assert "oralib.bounds" in loaded
+    assert "numba" not in loaded
+    others = [text for text in done.stderr.splitlines() if not text.startswith("import time:")]
+    assert (done.returncode, done.stdout, "".join(f"{x}\n" for x in others)) == run(*words)
+
+
+#: Counts, and how often a bound may fail: small, large, and at the edges.
+COUNTS = [
+    (v, r)
+    for r in (1, 2, 7, 100, 1000, 99_999, 10**6, 10**9)
+    for v in sorted({0, 1, r // 2, r // 2 + 1, 3 * r // 4, r - 1, r})
+    if v <= r
+]
+BETAS = (5e-324, 1e-30, 0.05, 0.5, 1 - 1e-16)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-300, 1e-5, 1.0])
+def test_plain_equals_compiled(delta):
+    """One count takes the plain path, several take the compiled one: to the last bit."""
+    v, r, beta = (np.array(x) for x in zip(*((*c, b) for c in COUNTS for b in BETAS), strict=True))
+    n = 2 * r + 1
+    epsilon = np.resize([0.0, 1e-9, 0.3, 2.0, 40.0, 800.0, np.inf], v.size)
+    small, every = r <= 1000, slice(None, None, 7)
+    bounds = {
+        "steinke": (small, lambda **x: oralib.epsilon_lower_bound(**x)),
+        "exact": (r > 0, lambda **x: oralib.epsilon_lower_bound(**x, method="exact")),
+        "random r": (r > 0, lambda **x: oralib.epsilon_lower_bound_random_r(**x)),
+        "f-DP": (small, lambda **x: oralib.epsilon_lower_bound_fdp(**x)),
+        "independent": (small & (beta > 1e-9), lambda **x: independent(**x)),
+    }
+    for name, (chosen, bound) in bounds.items():
+        given = {"v": v, "r": r, "n": n, "beta": beta}
+        given = {key: column[chosen][every] for key, column in given.items()}
+        _check_rows(name, partial(bound, delta=delta), given)
+    for method in ("steinke", "exact"):
+        given = {"v": v, "r": r, "n": n, "epsilon": epsilon}
+        _check_rows(method, partial(oralib.p_value, delta=delta, method=method), given)
+    if delta == 0:
+        given = {"v": v, "r": r, "beta": beta}
+        _check_rows("anytime", oralib.epsilon_lower_bound_anytime, given)
+        _check_rows("accuracy", clopper_pearson_lower, given)
+
+
+def _check_rows(name, function, columns):
+    compiled = function(**columns)
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    for row, expected in zip(rows, compiled, strict=True):
+        assert function(**dict(zip(columns, row, strict=True))) == expected, (name, row)
 
 
 def test_what_a_kernel_uses_is_in_a_file_with_kernels():
@@ -86,7 +213,11 @@ def test_what_a_kernel_uses_is_in_a_file_with_kernels():
         ".".join(path.relative_to(package.parent).with_suffix("").parts): path.read_text()
         for path in package.rglob("*.py")
     }
-    kernels = {name: ast.parse(text) for name, text in sources.items() if "\n@jit\n" in text}
+    kernels = {
+        name: ast.parse(text)
+        for name, text in sources.items()
+        if "\n@jit\n" in text or "\n@formula\n" in text
+    }
     assert len(kernels) > 10
     for name, module in kernels.items():
         origin = {
@@ -96,7 +227,8 @@ def test_what_a_kernel_uses_is_in_a_file_with_kernels():
             for alias in node.names
         }
         for node in module.body:
-            if isinstance(node, ast.FunctionDef) and "jit" in map(ast.unparse, node.decorator_list):
+            marks = set(map(ast.unparse, getattr(node, "decorator_list", ())))
+            if isinstance(node, ast.FunctionDef) and marks & {"jit", "formula"}:
                 inside = [part for line in node.body for part in ast.walk(line)]
                 used = {part.id for part in inside if isinstance(part, ast.Name)}
                 elsewhere = {word for word in used if origin.get(word, "").startswith("oralib")}

@@ -9,7 +9,7 @@ import reruns
 
 from orabook import figures, place, runs, tables
 from orabook.extensions import stored_outputs
-from orabook.parameters import at_most, check
+from orabook.parameters import at_most, check, evenly
 
 
 def checked(values, *names, **limits):
@@ -36,9 +36,29 @@ def test_a_chapter_may_take_less():
 
 
 def test_a_parameter_too_large_for_the_others():
-    at_most("k", 4, "the fewest elements", 4)
-    with pytest.raises(ValueError, match="k must be at most the fewest elements, got k=5 and the"):
-        at_most("k", 5, "the fewest elements", 4)
+    at_most("k", 4, "d / 10", 4)
+    said = "k must be at most d / 10 = 4, got k=5; add -p k=4"
+    with pytest.raises(ValueError, match=said):
+        at_most("k", 5, "d / 10", 4)
+
+
+def test_elements_that_coordinates_cannot_share_evenly():
+    for n, d, per in [
+        (1, 4, 1),
+        (3, 4, 1),
+        (8, 4, 1),
+        (0.001, 10, 10),
+        (0.75, 10, 10),
+        (3, 10, 10),
+    ]:
+        evenly("n", n, d, per=per)
+    for value, per, said in [
+        (2500, 1, "got n=2500: n=2500 elements with d=1000; add -p n=2000 or -p n=3000"),
+        (2.5, 1000, "got n=2.5: n=2500 elements with d=1000; add -p n=2 or -p n=3"),
+        ([1, 2.5], 1000, "got n=2.5: n=2500 elements with d=1000; give 2 or 3 instead"),
+    ]:
+        with pytest.raises(ValueError, match=f"n must give every coordinate .*{said}"):
+            evenly("n", value, 1000, per=per)
 
 
 def test_what_a_notebook_defines_is_no_parameter():
@@ -61,8 +81,11 @@ def test_bad_parameters():
     ):
         with pytest.raises(error, match=message):
             checked({**fine, **changed}, "epsilon", "trials")
-    for value in ([], 3, "abc", [1, "x"], [0]):
-        with pytest.raises((TypeError, ValueError), match="epsilons must"):
+    for value in ([], 3, "abc"):
+        with pytest.raises(TypeError, match="epsilons must be a list"):
+            checked({"epsilons": value})
+    for value in ([1, "x"], [2, 0]):
+        with pytest.raises((TypeError, ValueError), match=r"epsilons\[1\] must"):
             checked({"epsilons": value})
 
 
@@ -174,17 +197,21 @@ def test_every_parameter_of_a_chapter_is_among_its_smallest_sizes_or_kept():
         ("04-the-gaps", {"epsilom": 3}, "epsilom is not a parameter of .*epsilon"),
         ("B-gaps-in-detail", {"n": 12}, r"n must lie in \[2, 11\] in this chapter"),
         ("valid-adaptive-auditing", {"ratios": [2, 2]}, "ratios must hold no number twice"),
-        ("05-efficacy", {"n": 1001}, "n must be a multiple of 1000"),
-        ("06-dp-sgd", {"ratios": [1, 2.5]}, "n must be a multiple of 1000"),
-        ("06-dp-sgd", {"k": 200}, "k must be at most the fewest elements"),
-        ("D-dp-sgd-in-detail", {"k": 101}, "k must be at most d / 10"),
+        ("05-efficacy", {"n": 1001}, "; add -p n=1000 or -p n=2000"),
+        ("06-dp-sgd", {"ratios": [1, 2.5]}, "got ratios=2.5: .*; give 2 or 3 instead"),
+        (
+            "06-dp-sgd",
+            {"d": 200},
+            "k must be at most d times the smallest ratio = 20.*; add -p k=20",
+        ),
+        ("D-dp-sgd-in-detail", {"k": 101}, "k must be at most d / 10 = 100, got k=101"),
         ("exact-bound", {"n": 199}, r"n must lie in \[200"),
         ("how-much-can-one-run-show", {"steps": 19}, r"steps must lie in \[20, 1000\]"),
         ("plan-your-audit", {"d": 9}, r"d must lie in \[10, 10000\]"),
-        ("questions", {"n": 100}, "k must be at most n, got k=200 and n=100"),
-        ("running", {"ratio": 0.01}, "k must be at most n, got k=100 and n=10"),
+        ("questions", {"n": 100}, "k must be at most n = 100, got k=200"),
+        ("running", {"ratio": 0.01}, "k must be at most ratio times d = 10, got k=100"),
         ("valid-adaptive-auditing", {"ratios": [201]}, r"ratios must lie in \[1, 200\]"),
-        ("what-an-assumption-buys", {"n": 50}, "k must be at most n"),
+        ("what-an-assumption-buys", {"n": 50}, "k must be at most n = 50, got k=100; add -p k=50"),
     ],
 )
 def test_what_a_chapter_cannot_take_is_refused_in_its_set_up(chapter, given, message):

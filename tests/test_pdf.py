@@ -73,6 +73,20 @@ def test_what_would_be_cut_off_is_found(tmp_path):
     assert [round(float(x) / 72 * 25.4) for x in sheet.mediabox[2:]] in ([210, 297], [216, 279])
 
 
+def test_pdf_is_offered_once_on_the_first_page(tmp_path):
+    (tmp_path / "downloads").mkdir()
+    (tmp_path / "book").mkdir()
+    first = tmp_path / "book" / "index.html"
+    first.write_text('<article><div class="run admonition"><p>Run it.</p></div></article>')
+    made = tmp_path / "whole.pdf"
+    made.write_bytes(b"x" * 2_600_000)
+    for pages in (140, 141):
+        pdf.offer(made, tmp_path, pages)
+    (link,) = soup(first.read_text()).select("p.whole-book")
+    assert link.get_text().endswith("141 sheets, 3 MB.")
+    assert (first.parent / link.a["href"]).read_bytes() == made.read_bytes()
+
+
 @pytest.fixture(scope="module")
 def printed():
     if not pdf.PDF.exists():

@@ -180,6 +180,8 @@ def test_page(browser, address, page):
         assert counts["mute"] == 0
         assert counts["wide"] <= 1  # nothing sticks out sideways, on a phone neither
         assert browser.execute_script(TOO_WIDE) == []
+    described = browser.find_elements("css selector", "meta[name=description]")
+    assert [len(x.get_attribute("content")) > 20 for x in described] == [True]
     errors = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
     assert not errors
 

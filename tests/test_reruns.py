@@ -12,7 +12,7 @@ from orabook.extensions import stored_outputs
 
 #: Small sizes that stay, a change of the privacy level, and a change of all the rest.
 RUNS = {
-    "01-introduction": ({"trials": 5}, {"epsilon": 3}, {"beta": 0.1}),
+    "01-introduction": ({"trials": 5}, {"epsilon": 0.2}, {"beta": 0.1}),
     "02-preliminaries": ({"trials": 50}, {"epsilon": 3}, {"k": 80, "delta": 1e-3, "beta": 0.1}),
     "03-problem-setting": ({"trials": 5}, {"epsilon": 3}, {"p": 0.7, "beta": 0.1}),
     "04-the-gaps": ({}, {"epsilon": 1}, {"n": 3, "p": 0.4}),
@@ -50,7 +50,7 @@ RUNS = {
     "how-much-can-one-run-show": (
         {"trials": 3, "steps": 50},
         {"epsilon": 4},
-        {"d": 200, "delta": 1e-6, "sample_rate": 0.2},
+        {"d": 200, "steps": 40, "delta": 1e-6, "sample_rate": 0.2},
     ),
     "other-packages": ({"trials": 50}, {"k": 150}, {"delta": 1e-6, "beta": 0.1}),
     "plan-your-audit": (
@@ -79,16 +79,59 @@ RUNS = {
 #: What stays, by words of its source: how the page labels it, and why it stays. The label stands in
 #: the output, in its caption, or in the paragraph of a number.
 KEPT: dict[str, list[tuple[str, str, str]]] = {
-    "01-introduction": [],
-    "02-preliminaries": [],
-    "03-problem-setting": [],
-    "04-the-gaps": [],
-    "05-efficacy": [],
+    "01-introduction": [
+        ("drawings.one_run_game()", "A one-run audit: many coins", "a drawing of the game"),
+    ],
+    "02-preliminaries": [
+        ("figures.outputs(count)", "A count without noise", "a mechanism without parameters"),
+        ("oralib.p(levels_tried)", "privacy level ε</th>", "levels in the table's first column"),
+        ("lambda D: D", "all eight guesses are right", "a mechanism without parameters"),
+        ("audit(*play)", "two groups of four people", "a mechanism without parameters"),
+        ('shares["exact"]', "probabilities of $(V, R)$", "the game above"),
+    ],
+    "03-problem-setting": [
+        ("epsilon_estimate(2, 5)", "2 right guesses out of 5", "an example"),
+        ("lower_bound(1, 2, beta=0.99)", "1 right guess out of 2", "an example"),
+        ("left_out:.3f", "An abstention shows nothing", "who guesses has seen the data"),
+    ],
+    "04-the-gaps": [
+        ("drawings.three_gaps()", "Three reasons why a guesser", "a drawing"),
+        ("nas_bounds = ", "over all $k$ up to 200", "depends on k alone"),
+        ('"Name and Shame": (sizes, nas_bounds)', "With few guesses", "depends on k alone"),
+        ("ends = experiments.summarise(played)", "at $p = \\frac14$", "the game of the web page"),
+        ("channel(oralib.Count(), ", "three elements to", "sizes that the paragraph names"),
+    ],
+    "05-efficacy": [
+        ('losses[f"others {others}"]', "for the first person", "a count of three coins"),
+        ('rules = {"as printed"', "= \\frac34", "randomized response at this accuracy"),
+        ("kinds.insert(0", "Here are the accuracies", "two households"),
+        ("@ kinds[", "most exposed person", "two households"),
+        ("k=[k for _, k in rows]", "Making fewer guesses closes", "most rows have no parameter"),
+        ('"exactly two"', "Name and Shame with $k = 2$", "a mechanism without parameters"),
+        ('some["95% bound', "95% bound on ε", "an example"),
+        ('curves_of(sweep, "x", "efficacy")', "½, blind guessing", "always ½"),
+        ("def cis_2", "of 8,000 elements", "an example"),
+        ("figures.stacked(curves", "Name and Shame", "exposes one element in every run"),
+        ("np.array([3, 1])", "for the first element", "losses in the exercise"),
+        ("smallest.optimal_efficacy", "with probability 0.9 on", "the mechanism it describes"),
+    ],
     "06-dp-sgd": [],
-    "07-conclusions": [],
-    "A-guessing-based-auditing": [],
+    "07-conclusions": [
+        ("int(unaided.index[", "Among the powers of two", "the same for every β that we tried"),
+    ],
+    "A-guessing-based-auditing": [
+        ('{"this audit": (wrong, here)', "LRR with $\\varepsilon=4$", "an example"),
+        ("marginal_failure", "The 95% bound fails", "the same example"),
+        ("oralib.bounds.clopper_pearson_lower(1, 2, 0.99)", "$\\beta=0.99$", "an example"),
+        ("lasting_price(1, 0.", "nats at $\\beta=0.1$", "two values of β that are named"),
+    ],
     "B-gaps-in-detail": [],
-    "C-efficacy-in-detail": [],
+    "C-efficacy-in-detail": [
+        ("levels, erased = ", "Mechanisms with the same privacy level", "ε is on the axis"),
+        ("success_given_others", "On Count with four elements", "no parameter"),
+        ("many = np.unique(", "Name and Shame", "a mechanism without parameters"),
+        ("2 * np.sqrt(2) - 2", "It depends only slightly on", "the least over all ε"),
+    ],
     "D-dp-sgd-in-detail": [],
     "E-adaptive-auditing": [],
     "a-leak-that-one-run-cannot-see": [
@@ -135,7 +178,24 @@ KEPT: dict[str, list[tuple[str, str, str]]] = {
         ),
         ('f"{fails:.4f}"', "more than this $\\beta=0.05$", "the counterexample"),
     ],
-    "how-much-can-one-run-show": [],
+    "how-much-can-one-run-show": [
+        ("ladder", "paper's setting", "committed audits"),
+        ("reported", "paper's setting", "the paper's own numbers"),
+        ("free", "paper's setting", "committed audits"),
+        ("shown(", "paper's setting", "committed audits"),
+        ("added", "paper's setting", "differences between committed audits"),
+        ("hopping_canaries", "Canaries that hop keep meeting", "a drawing of the idea"),
+        ("risen", "paper's setting", "committed audits"),
+        ("lost", "paper's setting", "shares of a distance between committed bounds"),
+        ("staying", "paper's setting", "a committed bound"),
+        ("best", "paper's setting", "committed audits"),
+        ("roomy", "paper's setting", "beside a committed bound"),
+        ("paper_limit", "paper's setting", "beside a committed bound"),
+        ("graded", "paper's setting", "committed audits"),
+        ("as_bound", "paper's setting", "beside committed audits"),
+        ("decoding", "At the noise for ε = 8", "a committed table"),
+        ("right[", "At $", "a committed table, at the ε and q that the sentence names"),
+    ],
     "other-packages": [],
     "plan-your-audit": [
         ("ladder.", "In the paper's setting", "a committed table"),

@@ -1,5 +1,6 @@
 """The contract of runs and sweeps, sentence by sentence."""
 
+import errno
 import json
 import os
 import re
@@ -18,7 +19,7 @@ from bs4 import BeautifulSoup
 
 from orabook import prose, runs
 from orabook.__main__ import main
-from orabook.builder import downloads
+from orabook.builder import downloads, links, page
 from orabook.runs import run, sweep
 
 ROOT = Path(__file__).parent.parent
@@ -47,6 +48,10 @@ def small(tmp_path):
         markdown("![a picture](beside.png)"),
         markdown('The square is {eval}`y`, or {eval}`f"{y:.2f} ± {n}"`, by $y = x^2 + n$.'),
         markdown("The word is {eval}`word`."),
+        markdown(
+            "See {doc}`which-bound`, {doc}`it <exact-bound>`, {prf:ref}`thm-a`, "
+            "{prf:ref}`thm-valid-worst`, {numref}`fig-intro-game` and [that](which-bound.ipynb)."
+        ),
         code(last),
     ]
     notebook = nbformat.v4.new_notebook(cells=cells)
@@ -87,6 +92,8 @@ def test_what_does_not_fit_is_refused_before_any_work(small):
         ("n", "1.5", r"n must be an integer, got n=1.5"),
         ("x", "one", r"x must be a number, got x='one'"),
         ("numbers", 3, r"numbers must be a list such as 1,2,3, got numbers=3"),
+        ("numbers", "{1: 2}", r"numbers must be a list such as 1,2,3, got numbers=\{1: 2\}"),
+        ("numbers", "1: 2", r"numbers must be a list such as 1,2,3, got numbers=\[\{1: 2\}\]"),
         ("seed", -1, r"seed must be at least 0, got seed=-1"),
     ]:
         with pytest.raises(ValueError, match=said):
@@ -134,19 +141,22 @@ def test_a_run_leaves_a_folder_with_notebook_results_and_page(small, capsys, mon
     assert {"seed", "sources", "python", "inputs", "commit"} <= set(record["provenance"])
     assert record["provenance"]["packages"]["numpy"] == np.__version__
     assert (out / "results.csv").read_text() == "name,value\nsquare,11.0\ninfinite,inf\n"
-    notebook = nbformat.read(out / "notebook.ipynb", 4)
-    values = [prose.values_in(cell) for cell in notebook.cells]
-    assert {"y": "11.0", 'f"{y:.2f} ± {n}"': "11.00 ± 2"} in values
-    page = (out / "page.html").read_text()
-    html = BeautifulSoup(page, "html.parser")
+    sources = [cell.source for cell in nbformat.read(out / "notebook.ipynb", 4).cells]
+    assert "The square is 11.0, or 11.00 ± 2, by $y = x^2 + n$." in sources
+    html = BeautifulSoup((out / "page.html").read_text(), "html.parser")
     words = " ".join(html.article.get_text().split())
     assert "Theorem 1 (Squares)" in words
     assert "The square is 11.0, or 11.00 ± 2" in words
-    assert "Run with other parameters Here x is 3.0 instead of 1.0; word is" in words
+    assert "Run with other parameters. Here x is 3.0 instead of 1.0; word is" in words
     assert "The word is a`<b>*bold*</b>." in words
     assert words.count("a`<b>*bold*</b>") == 3  # also at the top and in the cell of parameters
+    assert (
+        "See Which bound may I use?, it, Theorem 1, Theorem “Worst case of full feedback” in "
+        "Making adaptive auditing valid, Fig. 2 in 1. Introduction and that."
+    ) in words
     assert html.title.string == "A chapter"
     assert not html.select("[src^=http], link[href]")  # all of it is in the file
+    assert not html.select("article a[href]:not([href^='#'])")
     assert html.select_one("img[alt='a picture']")["src"].startswith("data:image/png;base64,")
 
 
@@ -184,10 +194,6 @@ def test_the_commit_is_that_of_our_own_repository(tmp_path, monkeypatch):
 
 
 def test_nothing_is_overwritten(small, monkeypatch):
-    def executed(notebook, *_, **__):  # without a kernel
-        notebook.metadata["papermill"] = nbformat.NotebookNode()
-        return notebook
-
     monkeypatch.setattr(run.papermill, "execute_notebook", executed)
     chapter, out = runs.find_chapter(small), small.parent / "out"
     out.mkdir()
@@ -209,6 +215,65 @@ def test_a_run_that_fails_says_why_and_leaves_its_notebook(small, capsys):
     (failed,) = small.parent.glob("out-failed-*")
     assert "cannot do" in (failed / "notebook.ipynb").read_text()
     assert not list(small.parent.glob(".out*"))
+
+
+def executed(notebook, *_, **__):
+    """A notebook as papermill returns it, without a kernel."""
+    notebook.metadata["papermill"] = nbformat.NotebookNode()
+    return notebook
+
+
+def test_a_run_without_its_page_fails_and_leaves_results(small, capsys, monkeypatch):
+    """As on a full disk."""
+    monkeypatch.setattr(run.papermill, "execute_notebook", executed)
+    monkeypatch.setattr(run, "BOOK", small.parent / "book")
+    small.with_name("_config.yml").touch()
+    failing = small.with_name("python")
+    failing.write_text("#!/bin/sh\necho warning\necho 'OSError: [Errno 28] full' >&2\nexit 1\n")
+    failing.chmod(0o755)
+    monkeypatch.setattr(run.sys, "executable", str(failing))
+    out = small.parent / "out"
+    assert main(["run", str(small), "--out", str(out)]) == 1
+    said = f"the page could not be made: OSError: [Errno 28] full (the results are in {out})"
+    assert f"small failed: {said}" in capsys.readouterr().err
+    assert {path.name for path in out.iterdir()} == {
+        "notebook.ipynb",
+        "results.csv",
+        "results.json",
+    }
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    def fill(path, text, **_):
+        path.write_bytes(text[:2].encode())
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    page.write_page("a page", tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == "a page"
+    (tmp_path / "page.html").unlink()
+    monkeypatch.setattr(Path, "write_text", fill)
+    with pytest.raises(OSError, match="No space left"):
+        page.write_page("a page", tmp_path / "page.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_reference_to_another_page_has_words():
+    told = links.book_at(ROOT)
+    seen = 0
+    for path in (ROOT / "book").glob("*.ipynb"):
+        cells = nbformat.read(path, 4).cells
+        prose = [cell.source for cell in cells if cell.cell_type == "markdown"]
+        own = {label for text in prose for label in links.labels_in(text)}
+        for text in prose:
+            left = re.findall(
+                r"\{(doc|ref|numref|prf:ref)\}`(?:[^`<]*<)?([^`>]+)",
+                links.in_words(text, told, own),
+            )
+            assert {target for _, target in left} <= own, path.stem
+            seen += len(left)
+    assert seen > 50
+    for words in told.labels.values():
+        assert "{" not in re.sub(r"\$.*?\$", "", words), words
 
 
 def test_what_was_edited_meanwhile_does_not_land(small, monkeypatch):

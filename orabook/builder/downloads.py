@@ -15,7 +15,8 @@ from orabook.place import ROOT
 
 #: What belongs to the project, at the top.
 PROJECT = (
-    *(".ci", ".github", ".gitignore", ".jupyter", ".pre-commit-config.yaml", ".zenodo.json"),
+    *(".binder", ".ci", ".devcontainer", ".github", ".gitignore", ".jupyter"),
+    *(".pre-commit-config.yaml", ".zenodo.json"),
     *("CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE"),
     *("LICENSE-CC-BY-4.0", "Makefile", "README.md", "_config.yml", "_toc.yml", "benchmarks"),
     *("book", "conftest.py", "environment.yml", "ledger", "orabook", "oralib", "pyproject.toml"),

@@ -1,7 +1,7 @@
 """The page of a run: ``python -m orabook.builder.page NOTEBOOK PAGE FOLDER``.
 
 Sphinx makes it with the settings of the book, from an executed notebook with its numbers in prose
-filled in; nothing is executed. It is one HTML file that needs no network. Links to other chapters
+as text; nothing is executed. It is one HTML file that needs no network. Links to other chapters
 become plain words. Pictures that the notebook mentions are taken from the folder.
 """
 
@@ -11,17 +11,21 @@ import sys
 import tempfile
 from html import escape
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import nbformat
 from bs4 import BeautifulSoup
 from jupyter_book.config import get_final_config
 from sphinx.application import Sphinx
 
+from orabook.builder.links import book_at, in_words, labels_in
 from orabook.extensions.captions import move_captions
 from orabook.place import BOOK
-from orabook.prose import filled, values_in
 
 _REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```"
+
+#: Of our own extensions only the one for the paper's numbers; the others are about whole books.
+_OURS = ("orabook.extensions.paper_statements",)
 
 #: All style sheets except those for icons, whose fonts would have to be included.
 _SHEETS = "link[rel=stylesheet]:not([href*=fontawesome])"
@@ -40,9 +44,11 @@ body {{ max-width: 52rem; margin: 2rem auto; padding: 0 1rem }}
 
 def page_of(notebook: nbformat.NotebookNode, beside: Path) -> str:
     book = BOOK.resolve()  # it may be below the current folder, which Sphinx changes
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            cell.source = filled(cell.source, values_in(cell))
+    told = book_at(book.parent)
+    prose = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+    own = {label for cell in prose for label in labels_in(cell.source)}
+    for cell in prose:
+        cell.source = in_words(cell.source, told, own)
     move_captions(notebook.cells)
     notebook.cells.append(nbformat.v4.new_markdown_cell(_REFERENCES))
     settings, _ = get_final_config(
@@ -50,7 +56,7 @@ def page_of(notebook: nbformat.NotebookNode, beside: Path) -> str:
     )
     left_out = ("orabook.", "sphinx_external_toc")
     settings |= {
-        "extensions": [x for x in settings["extensions"] if not x.startswith(left_out)],
+        "extensions": [*(x for x in settings["extensions"] if not x.startswith(left_out)), *_OURS],
         **{"root_doc": "page", "nb_execution_mode": "off", "suppress_warnings": ["*"]},
         **{"html_static_path": [str(book / "_static")], "html_js_files": []},
         **{"html_favicon": "", "bibtex_bibfiles": [str(book / "references.bib")]},
@@ -70,6 +76,9 @@ def page_of(notebook: nbformat.NotebookNode, beside: Path) -> str:
         article = made.select_one("article")
         for link in article.select(".headerlink"):
             link.decompose()
+        for link in article.select('a[href]:not([href^="#"])'):
+            if not urlsplit(link["href"]).scheme:  # a page or a file that is not beside this one
+                link.unwrap()
         for image in article.select("img[src]"):
             place = out / image["src"]
             place = place if place.exists() else beside / image["src"]
@@ -84,6 +93,23 @@ def page_of(notebook: nbformat.NotebookNode, beside: Path) -> str:
         )
 
 
-if __name__ == "__main__":
+def write_page(text: str, target: Path) -> None:
+    """Write a page whole or not at all: the disk may be full."""
+    unfinished = target.with_name(f".{target.name}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def main() -> None:
     source, target, beside = map(Path, sys.argv[1:])
-    target.write_text(page_of(nbformat.read(source, 4), beside), encoding="utf-8")
+    try:
+        write_page(page_of(nbformat.read(source, 4), beside), target)
+    except Exception as error:  # from Sphinx or the disk
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    main()

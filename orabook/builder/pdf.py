@@ -265,7 +265,26 @@ def main() -> None:
     for sheet, stamp in zip(writer.pages, numbers.pages, strict=True):
         sheet.merge_page(stamp)
     writer.write(PDF)
+    offer(PDF, HTML, len(writer.pages))
     print(f"{PDF.relative_to(ROOT)}: {len(writer.pages)} sheets")
+
+
+def offer(pdf: Path, html: Path, pages: int) -> None:
+    """Put the PDF into the built book, and a link to it on the first page.
+
+    ``make book`` alone makes no PDF, so only this step writes the link; a second time it renews it.
+    """
+    shutil.copy(pdf, html / "downloads" / pdf.name)
+    first = html / "book" / "index.html"
+    page = BeautifulSoup(first.read_text(encoding="utf-8"), "html.parser")
+    for old in page.select("p.whole-book"):
+        old.decompose()
+    size = pdf.stat().st_size / 1e6
+    link = f'<a href="../downloads/{pdf.name}">one PDF</a>'
+    words = f"The whole book as {link}, without what needs a screen: {pages} sheets, {size:.0f} MB."
+    box = page.select_one("div.admonition.run")
+    box.append(BeautifulSoup(f'<p class="whole-book">{words}</p>', "html.parser"))
+    first.write_text(str(page), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Repairs of what other extensions and the theme write, for the eye and for screen readers."""
 
 import re
+from html import escape, unescape
 from pathlib import Path
 
 from bs4 import BeautifulSoup
@@ -114,9 +115,44 @@ def say(heading):
     return f'{heading[1]}<span class="visually-hidden">{words}: </span>{heading[2]}'
 
 
+#: The most characters of a description that search engines show.
+DESCRIPTION = 160
+
+
+def description_of(body: str) -> str:
+    """The beginning of a page's first full paragraph in plain words, cut between two words.
+
+    >>> page = "<p>Short.</p><p>An <b>audit</b> tests a promise from outside, in one run.</p>"
+    >>> description_of(page)
+    'An audit tests a promise from outside, in one run.'
+    """
+    for paragraph in re.findall(r"<p>(.*?)</p>", body, re.DOTALL):
+        text = " ".join(re.sub(r"[\\](?:[()]|(?=[a-z]))|[{}$]", "", _words(paragraph)).split())
+        if len(text) >= 50:
+            break
+    else:
+        return ""
+    if len(text) > DESCRIPTION:
+        text = text[: DESCRIPTION - 1].rpartition(" ")[0] + "…"
+    return text
+
+
+def _words(html: str) -> str:
+    return unescape(re.sub(r"<[^>]*>", "", html))
+
+
+def describe(app, pagename, templatename, context, doctree):
+    """Give every page a description, for search engines and previews of links."""
+    text = description_of(context.get("body", "")) or f"A page of {app.config.project}."
+    context["metatags"] = (
+        f'{context.get("metatags", "")}<meta name="description" content="{escape(text)}" />'
+    )
+
+
 def setup(app):
     app.connect("doctree-resolved", keep_punctuation)
     app.connect("doctree-resolved", improve_tables)
     app.connect("doctree-resolved", drop_repeated_ids)
+    app.connect("html-page-context", describe)
     app.connect("build-finished", repair_pages)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,6 @@
 """Pictures of any numbers: curves, panels of them, rankings, maps, dots and tiles."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from orabook.figures import draw
 from orabook.figures.data import note, note_cells
-from orabook.figures.style import BLUE, RED, Curve, Picture, in_house_style, ink_on
+from orabook.figures.style import GREY, RED, Curve, Picture, in_house_style, ink_on
 from orabook.tables import HEADS
 from oralib._rounding import first_largest
 
@@ -157,33 +157,40 @@ def ranking(
     values: Mapping[str, tuple[float, float]],
     xlabel: str,
     *,
+    groups: Mapping[str, Collection[str]] | None = None,
     others: Mapping[str, Mapping[str, float]] | None = None,
     references: Mapping[str, float] | None = None,
 ) -> Picture:
     """One value with its standard error per row, {row: (value, error)}, the first row on top.
 
+    ``groups``, {label: rows}, follow each other and have a colour each, with a line between them.
     ``others``, {label: {row: value}}, are further values of the same rows, and ``references``,
     {label: x}, levels to draw as dashed lines.
     """
     _, axes = draw.picture(width=5.4, height=1.3 + 0.45 * len(values))
     places = {row: -place for place, row in enumerate(values)}
     draw.references(axes, references, upright=True)
-    label = "mean bound, ± 2 s.e."
-    looks = draw.looks([label, *(others or {})])
+    if groups is None:
+        groups = {"mean bound, ± 2 s.e.": list(values)}
+    looks = draw.looks([*groups, *(others or {})])
     for other, extra in (others or {}).items():
         colour, _, marker = looks[other]
         style: Any = {"color": colour, "marker": marker, "markerfacecolor": "white", "label": other}
         axes.plot(list(extra.values()), [places[row] for row in extra], linestyle="none", **style)
         note(axes, series=other, x=list(extra.values()), y=list(extra))
-    heights = list(places.values())
-    x, error = np.array(list(values.values()), dtype=float).T
-    axes.errorbar(x, heights, xerr=2 * error, fmt="o", color=BLUE, capsize=3, label=label)
-    note(axes, series=label, x=x, y=list(values), low=x - 2 * error, high=x + 2 * error)
-    above: Any = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center", "color": BLUE}
+    above: Any = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
     above["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # over lines
-    for value, height in zip(x, heights, strict=True):
-        axes.annotate(f"{value:.2f}", (value, height), **above)
-    axes.set_yticks(heights, list(places))
+    for label, rows in groups.items():
+        colour, _, marker = looks[label]
+        heights = [places[row] for row in rows]
+        x, error = np.array([values[row] for row in rows], dtype=float).T
+        axes.errorbar(x, heights, xerr=2 * error, fmt=marker, color=colour, capsize=3, label=label)
+        note(axes, series=label, x=x, y=list(rows), low=x - 2 * error, high=x + 2 * error)
+        for value, height in zip(x, heights, strict=True):
+            axes.annotate(f"{value:.2f}", (value, height), color=colour, **above)
+        if min(heights) > -len(values) + 1:
+            axes.axhline(min(heights) - 0.35, color=GREY, linewidth=0.8)
+    axes.set_yticks(list(places.values()), list(places))
     axes.grid(visible=False, axis="y")
     axes.set(xlim=(0, None), ylim=(-len(values) + 0.4, 0.75))
     return draw.finish(axes, xlabel, "", spare=2)

@@ -20,6 +20,7 @@ import yaml
 
 from orabook.parameters import PARAMETERS, did_you_mean
 from orabook.place import BOOK
+from orabook.products import restore
 from orabook.results import results_of
 from oralib import _check
 
@@ -97,6 +98,12 @@ def _read(path: Path) -> Chapter:
             allowed = ", ".join(_FITS)
             raise ValueError(f"{path}: {name} must have a type ({allowed}), got {entry.type}")
     results = tuple(results_of(notebook))
+    restore(notebook)  # it may be the product of an earlier run, whose parameters are not its own
+    notebook.cells = [
+        cell
+        for cell in notebook.cells
+        if "injected-parameters" not in cell.metadata.get("tags", [])
+    ]
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -126,13 +133,18 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _is_list(value: Any) -> bool:
+    is_list = isinstance(value, list | tuple)
+    return is_list and not any(isinstance(entry, Mapping) for entry in value)
+
+
 #: The types that a parameter may have: what fits, what to ask for, and how to convert it.
 _FITS: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
     "int": (lambda value: _is_number(value) and value % 1 == 0, "an integer", int),
     "float": (_is_number, "a number", float),
     "bool": (lambda value: isinstance(value, bool), "true or false", bool),
     "str": (lambda value: isinstance(value, str), "a word", str),
-    "list": (lambda value: isinstance(value, list | tuple), "a list such as 1,2,3", list),
+    "list": (_is_list, "a list such as 1,2,3", list),
 }
 
 
@@ -186,7 +198,7 @@ def _converted(declared: Declaration, value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, str) and kind != "str":
-        is_bare = kind == "list" and not value.lstrip().startswith("[")
+        is_bare = kind == "list" and not value.lstrip().startswith(("[", "{"))
         with suppress(yaml.YAMLError):  # the error below names the text
             value = yaml.load(f"[{value}]" if is_bare else value, Loader)
     fits, wanted, convert = _FITS[kind]
@@ -195,6 +207,9 @@ def _converted(declared: Declaration, value: Any) -> Any:
     value = convert(value)
     try:
         json.dumps(value)  # papermill and results.json can write it
+    except TypeError:
+        raise ValueError(f"{name} must be {wanted} of plain values, got {value!r}") from None
+    try:
         return PARAMETERS[name](name, value) if name in PARAMETERS else value
     except TypeError as error:
-        raise ValueError(f"{name}: {error}") from None
+        raise ValueError(str(error)) from None

@@ -20,14 +20,13 @@ import papermill
 from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
-from papermill.clientwrap import PapermillNotebookClient
-from papermill.engines import NBClientEngine, papermill_engines
+from papermill.engines import papermill_engines
 
 import orabook
 import oralib
 from orabook.builder.downloads import ask_git
 from orabook.place import BOOK
-from orabook.prose import escaped, fill_in
+from orabook.products import ProductEngine
 from orabook.results import as_json, results_of
 from orabook.runs.chapters import Chapter, check_parameters
 from orabook.runs.folders import appearing, check_new
@@ -38,7 +37,9 @@ NUMERIC = ("numpy", "scipy", "numba", "pandas", "matplotlib", "dp-accounting")
 
 
 class RunFailed(Exception):
-    """A chapter stopped with an error; the message says which, and where its notebook is."""
+    """A chapter stopped with an error, or only its page could not be made; the message says where
+    its notebook is.
+    """
 
 
 class _Kernel(AsyncKernelManager):
@@ -47,19 +48,8 @@ class _Kernel(AsyncKernelManager):
         return KernelSpec(**get_kernel_dict(["--log-level=ERROR"]))
 
 
-class _Client(PapermillNotebookClient):
-    def execute_cell(self, cell: Any, cell_index: int, **kw: Any) -> Any:
-        fill_in(self, cell)  # the numbers in prose, once the kernel has got there
-        return super().execute_cell(cell, cell_index, **kw)
-
-
-class _Engine(NBClientEngine):
-    @classmethod
-    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **kw: Any) -> Any:
-        return _Client(nb_man, kernel_manager_class=_Kernel, startup_timeout=120).execute()
-
-
-papermill_engines.register("oralib", _Engine)
+# papermill knows the engine by the entry point too, if the package was installed since.
+papermill_engines.register("oralib", ProductEngine)
 
 
 def run_chapter(
@@ -77,8 +67,8 @@ def run_chapter(
     The parameters that are given are checked before anything starts. The folder is new, by default
     in ``runs/``, and appears when it is complete; with ``force`` one that has its name is renamed
     first. If the chapter fails, its notebook is in a folder of this name with ``-failed-`` and the
-    time. A page takes some seconds, and needs the sources of the book. The digests of the inputs
-    are stored with the results.
+    time. A page takes some seconds, and needs the sources of the book; a run without its page
+    fails, but leaves its results. The digests of the inputs are stored with the results.
     """
     parameters = check_parameters(chapter, given)
     commit = ask_git("describe", "--always", "--dirty", "--abbrev=40").strip() or "unknown"
@@ -94,6 +84,7 @@ def run_chapter(
         os.rename(folder, _aside(folder, "old"))
     check_new(folder)
     began = time.time()
+    has_page = True
     with appearing(folder) as written:
         path = written.absolute() / "notebook.ipynb"
         try:
@@ -104,6 +95,8 @@ def run_chapter(
                 engine_name="oralib",
                 cwd=str(chapter.path.parent),
                 kernel_name="python3",
+                kernel_manager_class=_Kernel,
+                start_timeout=120,
                 progress_bar={"disable": None, "leave": False} if progress else False,
             )
             if origin_of(chapter, inputs) != origin:  # it is unknown which of the two it has read
@@ -115,7 +108,6 @@ def run_chapter(
             said = " ".join(str(getattr(error, "evalue", error)).split())
             raise RunFailed(f"{name}: {said} (see {failed})") from None
         notebook.metadata.papermill.update(input_path=chapter.path.name, output_path="")
-        _tell_parameters(notebook, chapter, parameters)
         nbformat.write(notebook, path)
         results = results_of(notebook)
         record = {
@@ -138,33 +130,17 @@ def run_chapter(
         if page and (BOOK.parent / "_config.yml").exists() and find_spec("jupyter_book"):
             paths = (str(path), str(path.with_name("page.html")), str(chapter.path.parent))
             command = [sys.executable, "-m", "orabook.builder.page", *paths]
-            if subprocess.run(command).returncode:  # the results are there anyway
-                print(f"the page of {chapter.name} could not be made", file=sys.stderr)
+            made = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+            has_page = not made.returncode
+    if not has_page:
+        said = made.stderr.strip().rpartition("\n")[2]
+        raise RunFailed(f"the page could not be made: {said} (the results are in {folder})")
     return folder, {**record, "results": results}
 
 
 def _aside(folder: Path, word: str) -> Path:
     """A free name beside a folder."""
     return folder.with_name(f"{folder.name}-{word}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
-
-
-def _tell_parameters(notebook: Any, chapter: Chapter, parameters: Mapping[str, Any]) -> None:
-    """Say at the top which parameters are not the chapter's own: its text was written for those."""
-
-    def shown(value: Any) -> str:
-        return escaped(json.dumps(value, ensure_ascii=False)[:60])
-
-    own = check_parameters(chapter, {})
-    changed = [name for name in own if parameters[name] != own[name]]
-    here = [f"`{x}` is {shown(parameters[x])} instead of {shown(own[x])}" for x in changed]
-    if here:
-        text = (
-            ":::{admonition} Run with other parameters\n:class: warning\n"
-            f"Here {'; '.join(here)}. Numbers, tables and pictures are of this run. The words "
-            "around them were written for the chapter's own parameters: where they compare and "
-            "judge, see for yourself whether they still hold.\n:::"
-        )
-        notebook.cells.insert(0, nbformat.v4.new_markdown_cell(text))
 
 
 # ------------------------------------------------------------------------------- where it is from

@@ -9,7 +9,7 @@ sequences", Annals of Statistics 2021.
 """
 
 from functools import lru_cache
-from math import ceil, floor, inf, log
+from math import ceil, floor, inf, log, log1p
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._binomial import log_pmf, odds, tail, tail_over_pmf
-from oralib._jit import jit
+from oralib._jit import formula, jit
 from oralib._types import Array
 from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.crossing import crossing_constants
@@ -189,16 +189,16 @@ def _crossing(line: Array, epsilon: float) -> Array:
     return met
 
 
-@jit
+@formula
 def _log_e_value(v: int, r: int, epsilon: float) -> float:
     """log M: the integral is P[Bin(r + 1, p) <= v] / ((r + 1 - v) P[Bin(r + 1, p) = v])."""
     q, qc = odds(epsilon)
     if v <= (r + 1) * q:  # the ratio itself, where the law function is small
         return log(tail_over_pmf(r + 1 - v, r + 1, qc, q) / (r + 1 - v))
-    return np.log1p(-tail(v + 1, r + 1, q, qc)) - log(r + 1 - v) - log_pmf(v, r + 1, q, qc)
+    return log1p(-tail(v + 1, r + 1, q, qc)) - log(r + 1 - v) - log_pmf(v, r + 1, q, qc)
 
 
-@jit
+@formula
 def _anytime_reaches(v: int, r: int, epsilon: float, beta: float) -> bool:
     """Whether M >= 1/β and p(ε) <= v / (r + 1), where M falls; the latter follows for β < 1/e."""
     if 2 * v <= r + 1 or epsilon > log(v / (r + 1 - v)):
@@ -206,22 +206,35 @@ def _anytime_reaches(v: int, r: int, epsilon: float, beta: float) -> bool:
     return _log_e_value(v, r, epsilon) >= -log(beta)
 
 
-@jit
 def anytime_bounds(v: Array, r: Array, beta: Array) -> Array:
     """The largest ε that the anytime bound reaches, or 0, for flat and checked counts.
 
-    The bisection is written out, since a kernel that takes a function cannot be cached.
+    That of a single count is computed in plain Python, which needs no compiler.
     """
-    out = np.zeros(v.size)
+    if v.size == 1:
+        return np.array([_anytime_bound(v.item(), r.item(), beta.item())])
+    return np.asarray(_anytime_bounds(v, r, beta))
+
+
+@jit
+def _anytime_bounds(v: Array, r: Array, beta: Array) -> Array:
+    out = np.empty(v.size)
     for i in range(v.size):
-        if not _anytime_reaches(v[i], r[i], 0.0, beta[i]):
-            continue
-        high = log(v[i] / (r[i] + 1 - v[i]))
-        out[i] = high if _anytime_reaches(v[i], r[i], high, beta[i]) else 0.0
-        while high - out[i] >= 1e-14 * (1 + out[i]):
-            middle = 0.5 * (out[i] + high)
-            if _anytime_reaches(v[i], r[i], middle, beta[i]):
-                out[i] = middle
-            else:
-                high = middle
+        out[i] = _anytime_bound(v[i], r[i], beta[i])
     return out
+
+
+@formula
+def _anytime_bound(v: int, r: int, beta: float) -> float:
+    """The bisection is written out, since a kernel that takes a function cannot be cached."""
+    if not _anytime_reaches(v, r, 0.0, beta):
+        return 0.0
+    high = log(v / (r + 1 - v))
+    low = high if _anytime_reaches(v, r, high, beta) else 0.0
+    while high - low >= 1e-14 * (1 + low):
+        middle = 0.5 * (low + high)
+        if _anytime_reaches(v, r, middle, beta):
+            low = middle
+        else:
+            high = middle
+    return low

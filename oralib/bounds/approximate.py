@@ -10,8 +10,8 @@ Run", NeurIPS 2023.
 """
 
 from bisect import bisect_left
-from functools import partial
-from math import inf, log
+from functools import cache, partial
+from math import expm1, inf, log, log1p, sqrt
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._binomial import best_window, log_pmf, odds, pmf, tail, tail_and_pmf
-from oralib._jit import jit
+from oralib._jit import formula, jit
 from oralib._types import P_VALUES, Array, PValue
 from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
 from oralib.bounds.crossing import LARGEST_WALK, any_order_p_value
@@ -47,7 +47,7 @@ def clopper_pearson_lower(v: ArrayLike, r: ArrayLike, beta: ArrayLike = 0.05) ->
     beta, _ = _check.betas_and_deltas(beta)
     shape, (v, r, beta) = flat_counts(v, r, beta=beta)
     zeros = np.zeros(v.size)
-    log_odds = _lower_bounds(EXACT, _LEAST_LOG_ODDS, v, r, beta, zeros, zeros)
+    log_odds = _bounds(EXACT, _LEAST_LOG_ODDS, v, r, beta, zeros, zeros)
     accuracy = np.where(v > 0, scipy.special.expit(log_odds), 0.0)
     return float_if_single(accuracy.reshape(shape))
 
@@ -100,8 +100,11 @@ def p_value(
     shape, (v, r, n, delta, epsilon) = flat_counts(
         v, r, most=most, n=n, delta=delta, epsilon=epsilon
     )
+    if not shape:  # without a compiler, as in _bounds
+        value, _ = _p_value(v.item(), r.item(), epsilon.item(), (n * delta).item(), rule, 0.0)
+        return min(value, 1.0)
     values = _p_values(v, r, epsilon, n * delta, rule, np.zeros(v.size))
-    return float_if_single(values.reshape(shape))
+    return values.reshape(shape)
 
 
 def epsilon_lower_bound(
@@ -197,6 +200,7 @@ def planned_b(n: Array, n_delta: Array, beta: Array, expected: int | None) -> Ar
 
 
 @one_by_one
+@cache
 def _b_at_zero(r: int, beta: float) -> float:
     """B at ε = 0 of the least of r coins that are too many right ones at level β, or of all."""
     least = bisect_left(range(1, r), True, key=lambda v: tail(v, r, 0.5, 0.5) <= beta) + 1
@@ -208,8 +212,14 @@ def lower_bounds(
 ) -> NDArray[np.float64]:
     """The largest ε whose p-value is at most β, or 0, for flat and checked counts."""
     least_b = np.zeros(v.size) if least_b is None else least_b
-    kernel = partial(_lower_bounds, rule, 0.0)
-    return for_distinct_rows(kernel, v, r, beta, n_delta, least_b)
+    return for_distinct_rows(partial(_bounds, rule, 0.0), v, r, beta, n_delta, least_b)
+
+
+def _bounds(rule: int, least: float, *columns: Array) -> Array:
+    """The bound of each count; that of a single one in plain Python, which needs no compiler."""
+    if columns[0].size == 1:
+        return np.array([_lower_bound(rule, least, *(column.item() for column in columns))])
+    return np.asarray(_lower_bounds(rule, least, *columns))
 
 
 def _most_guesses(rule: int, delta: Array) -> int:
@@ -229,7 +239,7 @@ def _number_of_elements(n: ArrayLike | None, r: ArrayLike, delta: Array) -> Arra
     return _check.integers("r", r)
 
 
-@jit
+@formula
 def _p_value(
     v: int, r: int, epsilon: float, n_delta: float, rule: int, least_b: float
 ) -> tuple[float, float]:
@@ -257,7 +267,7 @@ def _p_value(
     if rule == RANDOM_R:
         if b < least_b:
             return 1.0, 0.0
-        log_q = log(q) if q < 0.5 else np.log1p(-qc)
+        log_q = log(q) if q < 0.5 else log1p(-qc)
         # f may be too small for a double, its logarithm never is.
         log_f = log(f) if f > 1e-300 else log_pmf(v, r, q, qc) + log(ratio)
         b_slope, b = (qc * b / log_q - log_f * qc / log_q**2, log_f / log_q)
@@ -269,7 +279,7 @@ def _p_value(
     return f + x * (1 - f), slope * qc * (1 - x) - x * b_slope / b * (1 - f)
 
 
-@jit
+@formula
 def _lower_bound(
     rule: int, least: float, v: int, r: int, beta: float, n_delta: float, least_b: float
 ) -> float:
@@ -284,8 +294,9 @@ def _lower_bound(
         return least
     low = least
     # The bound for r right of r guesses without δ, a closed form, exceeds that for any other count.
-    high = -log(np.expm1(-log(beta) / r)) + 1e-9
-    x = log((v + 0.5) / (r - v + 0.5)) - 1.6 * np.sqrt(1 / (v + 0.5) + 1 / (r - v + 0.5))
+    y = -log(beta) / r
+    high = 1e-9 - y - log(-expm1(-y))
+    x = log((v + 0.5) / (r - v + 0.5)) - 1.6 * sqrt(1 / (v + 0.5) + 1 / (r - v + 0.5))
     rounds = 0
     while high - low > 1e-15 * (1 + abs(low)):
         rounds += 1

@@ -29,6 +29,8 @@ See Mahloujifar, Melis and Chaudhuri, "Auditing f-Differential Privacy in One Ru
 Dong, Roth and Su, "Gaussian Differential Privacy", JRSS B 2022.
 """
 
+from collections.abc import Callable
+from functools import partial
 from math import erfc, exp, inf, log, pi, sqrt
 from typing import Any
 
@@ -38,7 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oralib import _check
 from oralib._binomial import odds
-from oralib._jit import jit
+from oralib._jit import formula, jit
 from oralib._solve import largest_passing
 from oralib._types import Array
 from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
@@ -47,6 +49,8 @@ from oralib.bounds.approximate import EXACT, lower_bounds
 _SQRT_2, _SQRT_2_PI, _R_0 = sqrt(2), sqrt(2 * pi), sqrt(pi / 2)
 #: This many guesses take seconds, at worst.
 LARGEST_R = 10**8
+#: In plain Python this many guesses take a second, at worst.
+_LARGEST_PLAIN_R = 10**6
 #: The recursion ends once it has passed this multiple of its goal.
 _SURPLUS = 8.0
 #: A probability below this has lost digits, so nothing is claimed.
@@ -136,7 +140,7 @@ def reach(v: int, r: int, n: int, beta: float, mu: float, lines: Array) -> float
     return log((a + b) / goal)
 
 
-@jit
+@formula
 def upper_quantile(x: float) -> float:
     """z with P[N > z] = x to full precision."""
     small = max(x if x < 0.5 else 1 - x, _LEAST_PROBABILITY)
@@ -155,11 +159,15 @@ def largest_mus(v: Array, r: Array, n: Array, beta: Array) -> NDArray[np.float64
     """The largest μ that is rejected, or 0, for flat and checked counts."""
     # Fair coins have μ = 0, so their binomial law must be rejected first.
     pure_bounds = lower_bounds(v, r, beta, np.zeros(v.size), EXACT)
-    return for_distinct_rows(_largest_mu, v, r, n, beta, pure_bounds)
+    # That of a single count is computed in plain Python, which needs no compiler.
+    recursion = reach.plain if v.size == 1 and r[0] <= _LARGEST_PLAIN_R else reach
+    largest_mu = one_by_one(partial(_largest_mu, recursion))
+    return for_distinct_rows(largest_mu, v, r, n, beta, pure_bounds)
 
 
-@one_by_one
-def _largest_mu(v: int, r: int, n: int, beta: float, pure_bound: float) -> float:
+def _largest_mu(
+    recursion: Callable[..., float], v: int, r: int, n: int, beta: float, pure_bound: float
+) -> float:
     if pure_bound == 0:
         return 0.0
     # Start with the curve through the accuracy that ε-DP must have.
@@ -171,7 +179,7 @@ def _largest_mu(v: int, r: int, n: int, beta: float, pure_bound: float) -> float
         most, guess = most * (1 - MU_MARGIN), min(guess, 0.9 * most)
 
     def excess(mu: float) -> float:
-        return _LEAST_REACH - float(reach(v, r, n, beta, mu, _NO_LINES))
+        return _LEAST_REACH - float(recursion(v, r, n, beta, mu, _NO_LINES))
 
     mu = largest_passing(excess, 0.0, most, guess=guess, precision=MU_PRECISION)
     return mu * (1 - MU_MARGIN)

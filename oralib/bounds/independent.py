@@ -12,7 +12,8 @@ The mean over C is computed by the trapezoidal rule, over z, with C at its quant
 See Xiang, Wang, Xiao, Tian, Wang, "Tight Privacy Audit in One Run", 2025. The code is our own.
 """
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from math import erfc, exp, log, pi, sqrt
 from typing import Any
 
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from oralib import _check
 from oralib._binomial import tail
-from oralib._jit import jit
+from oralib._jit import formula, jit
 from oralib._solve import largest_passing
 from oralib._types import Array
 from oralib.bounds._arguments import flat_counts, float_if_single, for_distinct_rows, one_by_one
@@ -51,12 +52,13 @@ def epsilon_lower_bound_independent(
     """
     n, (beta, delta) = _check.integers("n", n), _check.betas_and_deltas(beta, delta)
     shape, (v, r, n, delta, beta) = flat_counts(v, r, most=LARGEST_R, n=n, delta=delta, beta=beta)
-    mu = for_distinct_rows(_largest_mu, v, r, n, beta)
+    # That of a single count is computed in plain Python, which needs no compiler.
+    p_value = _independent_p_value.plain if v.size == 1 else _independent_p_value
+    mu = for_distinct_rows(one_by_one(partial(_largest_mu, p_value)), v, r, n, beta)
     return float_if_single(epsilon_of_mu(mu, delta).reshape(shape))
 
 
-@one_by_one
-def _largest_mu(v: int, r: int, n: int, beta: float) -> float:
+def _largest_mu(p_value: Callable[..., float], v: int, r: int, n: int, beta: float) -> float:
     """The largest rejected μ, or 0."""
     if 2 * v <= r:
         return 0.0
@@ -64,7 +66,7 @@ def _largest_mu(v: int, r: int, n: int, beta: float) -> float:
 
     def excess(mu: float) -> float:
         """Nearly a straight line."""
-        return sqrt(-log(beta)) - sqrt(-log(_independent_p_value(v, r, shares, mu)))
+        return sqrt(-log(beta)) - sqrt(-log(p_value(v, r, shares, mu)))
 
     mu = largest_passing(excess, 0.0, _LARGEST_MU, guess=1.0, precision=MU_PRECISION)
     return mu * (1 - MU_MARGIN)
@@ -80,7 +82,7 @@ def _shares_above(r: int, n: int) -> Array:
     return np.where(_POINTS < 0, low, high)
 
 
-@jit
+@formula
 def _right_and_wrong(c: float, mu: float) -> tuple[float, float]:
     """(a, b) with a + b = c, b = g(a): Newton's method in a bracket, for use in a kernel."""
     m = 0.5 * mu
@@ -101,6 +103,6 @@ def _independent_p_value(v: int, r: int, shares: Array, mu: float) -> float:
     """E[P[Bin(r, q(C)) >= v]], with C at each of the points in ``shares``."""
     total = _OUTSIDE
     for i in range(shares.size):
-        a, b = _right_and_wrong(shares[i], mu)
+        a, b = _right_and_wrong(float(shares[i]), mu)
         total += _WEIGHTS[i] * tail(v, r, a / (a + b), b / (a + b))
     return min(total, 1.0)

@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
     option("--beta", type=float, help="how often the bound may fail, by default 0.05")
     canaries = "use at most this many canaries, by default 150 d but at most a million"
     option("--canaries", type=int, metavar="N", help=canaries)
-    examples = "the number of your examples: also print what 0 to 50%% more computation would show"
+    examples = "the number of your examples: also print what more canaries among them would show"
     option("--examples", type=int, metavar="N", help=examples)
     sigma = "the noise multiplier, for Opacus optimizer.noise_multiplier; by default from --epsilon"
     option("--sigma", type=float, help=sigma)
@@ -77,6 +77,6 @@ def run(chosen: argparse.Namespace) -> int:
     if examples is not None:
         others = ("aim", "way", "canaries", "trials")
         options = {name: value for name, value in given.items() if name not in others}
-        print(f"\nWhat more computation shows, with {examples:,} examples of your own:\n")
+        print(f"\nWhat more canaries show, with {examples:,} examples of your own:\n")
         print(price_table(plans_by_price(examples, **options)))
     return 0

@@ -80,7 +80,7 @@ class Design:
         return replace(self, dpsgd=replace(self.dpsgd, sigma=sigma))
 
     def growth(self, examples: int) -> float:
-        """The factor by which canaries lengthen a training run with this many examples."""
+        """How many times as many examples a training run has with the canaries."""
         return 1.0 if self.way == "sum" else 1 + self.dpsgd.n / examples
 
     def margins(self, guesses: NDArray[np.int64], need: NDArray[np.int64]) -> NDArray[np.float64]:

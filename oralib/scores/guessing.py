@@ -1,5 +1,6 @@
 """From scores to guesses: whose coins are guessed, how many, and how many guesses are right."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -84,9 +85,14 @@ def ranking(values: Reals, bits: Bits) -> Ranking | None:
 
 
 def exact_bounds(right: Ints, k: Ints, test_beta: float, delta: float) -> Reals:
-    """The bound for each number of guesses, each fixed in advance."""
-    n, v = right.size, right[k - 1]
-    return np.asarray(epsilon_lower_bound(v, k, beta=test_beta, delta=delta, n=n, method="exact"))
+    """The bound for each number of guesses, each fixed in advance.
+
+    One by one they need no kernel, which takes longer to load than a hundred bounds take.
+    """
+    bound = partial(epsilon_lower_bound, beta=test_beta, delta=delta, n=right.size, method="exact")
+    return np.array(
+        [bound(*count) for count in zip(right[k - 1].tolist(), k.tolist(), strict=True)]
+    )
 
 
 def best_number(
@@ -105,8 +111,10 @@ def best_number(
     taken = np.clip(np.rint(k * (n / right.size)).astype(np.int64), 1, n)
 
     def promised(right: Reals) -> Reals:
+        """One by one, as in exact_bounds."""
+        bound = partial(epsilon_lower_bound_random_r, beta=beta, delta=delta, n=n)
         v = np.floor(right).astype(np.int64)
-        return np.asarray(epsilon_lower_bound_random_r(v, taken, beta=beta, delta=delta, n=n))
+        return np.array([bound(*count) for count in zip(v.tolist(), taken.tolist(), strict=True)])
 
     excluded = taken < min(LEAST_GUESSES, n)
     why = f"; fewer than {LEAST_GUESSES} were not considered" if excluded.any() else ""
