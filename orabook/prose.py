@@ -2,7 +2,8 @@
 
 When a run reaches the cell, its kernel evaluates the expression, and the value is left in the
 metadata of the cell, where jupyterlab-myst looks for it. The committed chapters have no values
-there: papermill copies the metadata of cells, and would show them beside other parameters.
+there, as papermill copies the metadata of cells and would show them beside other parameters: their
+values are in the metadata of the notebook (``orabook.builder.execute``).
 """
 
 import ast
