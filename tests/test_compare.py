@@ -14,6 +14,7 @@ from PIL import Image
 from orabook import drawings, figures
 from orabook.builder import compare, execute
 from orabook.drawings.pen import Page
+from orabook.extensions import stored_outputs
 from orabook.extensions.stored_outputs import NUMBERS
 from orabook.figures.data import with_data
 from orabook.place import BOOK, ROOT
@@ -81,6 +82,17 @@ def test_another_word_or_shape_of_a_drawing_is_noticed():
     for other in (drawn(words="9 right"), drawn(colour=figures.ORANGE), drawn(radius=0.52)):
         (said,) = compare.pictures_differ([drawn()], [other])
         assert said.startswith("the picture looks different: ")
+
+
+def test_drawings_of_real_trainings_are_those_committed():
+    """Their chapters are executed, and compared, only where PyTorch is."""
+    chapters = [path for path in BOOK.glob("*.ipynb") if stored_outputs.extras(path)]
+    cells = [cell for path in chapters for cell in nbformat.read(path, 4).cells]
+    shown = [cell for cell in cells if cell.source.startswith("drawings.")]
+    assert shown
+    for cell in shown:
+        now = getattr(drawings, cell.source.removeprefix("drawings.").removesuffix("()"))()
+        assert compare.pictures_differ(compare.pictures(cell.outputs), [now._repr_png_()[0]]) == []
 
 
 def chapter(*cells, **metadata):

@@ -121,6 +121,13 @@ def test_numbers_of_panels_and_of_curves_that_share_an_entry_of_the_legend():
     np.testing.assert_allclose(shown, levels().query("epsilon == 2")[["n", "valid"]])
 
 
+def test_numbers_of_dots():
+    """They are counted, and the picture itself says what one dot is."""
+    picture = PICTURES["dots"]()
+    assert list(picture.table()) == ["panel", "series", "training runs", "y"]
+    assert rows(picture, panel="left", y="two") == [["a", 2], ["b", 1]]
+
+
 def test_numbers_of_bars_and_cells():
     channel = oralib.channel(oralib.NameAndShame(), 4)
     picture = figures.gap_chain({"shame": channel}, k=[4])
