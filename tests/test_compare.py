@@ -32,7 +32,8 @@ def repainted(change):
     """The picture of the curve with its own table and other pixels."""
     picture = figures.lines({"bound": ([1, 2, 3], [1, 2, 3])}, "x", "y")
     pixels = np.asarray(Image.open(BytesIO(picture._repr_png_()[0])).convert("RGB"))
-    return with_data(Image.fromarray(change(pixels).astype(np.uint8)), picture.table())
+    image = Image.fromarray(change(pixels).astype(np.uint8)).quantize(128, dither=0)
+    return with_data(image, picture.table())
 
 
 def test_what_processors_may_do_to_a_picture():

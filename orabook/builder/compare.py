@@ -102,8 +102,8 @@ def _outside(one: Any, other: Any) -> Any:
     """The pixels unlike all of another picture that are next to them."""
     around = (3, 3, 1)
     low, high = ndimage.minimum_filter(other, around), ndimage.maximum_filter(other, around)
-    shades = one.astype(int)
-    return (shades < low.astype(int) - SHADES) | (shades > high.astype(int) + SHADES)
+    shades = one.astype(np.int16)
+    return (shades < low.astype(np.int16) - SHADES) | (shades > high.astype(np.int16) + SHADES)
 
 
 def numbers_differ(committed: dict[str, str], now: dict[str, Any]) -> list[str]:
