@@ -228,6 +228,17 @@ def test_points_at_one_x_have_bands_of_their_own_and_whole_numbers_are_carried_w
     assert data_in(picture._repr_png_()[0]).split()[1:] == ["a,1,0.333333", "a,1048576,2"]
 
 
+def test_a_sweep_over_a_wide_range_has_a_logarithmic_axis():
+    for k, scale in (
+        ([1, 10, 30], "log"),
+        ([1, 10, 29], "linear"),
+        ([0, 10, 30], "linear"),
+        ([1, 30], "linear"),
+    ):
+        picture = figures.swept(pd.DataFrame({"k": k, "bound": k}), ["k"])
+        assert picture.axes[0].get_xscale() == scale
+
+
 def test_a_sweep_is_drawn_as_curves_or_as_a_map_if_there_are_numbers():
     plane = pd.DataFrame({"k": [1, 2] * 6, "n": np.repeat(range(6), 2), "bound": range(12)})
     assert figures.swept(plane, ["k", "n"]).axes[0].images
