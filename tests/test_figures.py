@@ -232,6 +232,12 @@ def test_points_at_one_x_have_bands_of_their_own_and_whole_numbers_are_carried_w
     assert data_in(picture._repr_png_()[0]).split()[1:] == ["a,1,0.333333", "a,1048576,2"]
 
 
+def test_numbers_of_things_have_whole_ticks():
+    for xlabel, whole in (("number of bits", True), ("ε", False)):
+        axes = figures.lines({"a": ([0, 1, 2], [0, 1, 2])}, xlabel, "y").axes[0]
+        assert all(tick.is_integer() for tick in axes.get_xticks()) == whole
+
+
 def test_a_sweep_over_a_wide_range_has_a_logarithmic_axis():
     for k, scale in (
         ([1, 10, 30], "log"),

@@ -30,10 +30,11 @@ def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
     if log_x and np.isfinite(axes.dataLim.minposx):  # there is something to show
         axes.set_xscale("log")
         _log_ticks(axes.xaxis, *axes.get_xlim(), room=2000)
-    elif axes.get_xlim()[1] > 1e4 and isinstance(
-        axes.xaxis.get_major_locator(), ticker.AutoLocator
-    ):
-        axes.xaxis.set_major_formatter("{x:,.0f}")
+    elif isinstance(axes.xaxis.get_major_locator(), ticker.AutoLocator):
+        if axes.get_xlim()[1] > 1e4:
+            axes.xaxis.set_major_formatter("{x:,.0f}")
+        if xlabel.startswith("number of"):  # no ticks between whole numbers
+            axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
 
