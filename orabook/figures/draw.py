@@ -34,7 +34,7 @@ def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
         if axes.get_xlim()[1] > 1e4:
             axes.xaxis.set_major_formatter("{x:,.0f}")
         if xlabel.startswith("number of"):  # no ticks between whole numbers
-            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.locator_params(axis="x", integer=True)
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
 
