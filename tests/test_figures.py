@@ -257,3 +257,13 @@ def test_a_sweep_is_drawn_as_curves_or_as_a_map_if_there_are_numbers():
     assert rows(few, series="n = 0") == [[1, 0], [2, 1]]  # in the order of k
     assert figures.swept(plane.assign(bound=np.nan), ["k", "n"]) is None
     assert figures.swept(plane.assign(bound="many"), ["k", "n"]) is None
+
+
+def test_a_legend_with_long_labels_has_one_column():
+    """So that no label is cut off."""
+    for label, columns in (("short", 2), ("a label of many words " * 2, 1)):
+        picture = figures.ranking({"row": (1.0, 0.1)}, "ε", references={label: 1.2, "other": 1.4})
+        (legend,) = picture.legends
+        assert legend._ncols == columns
+        picture.draw_without_rendering()
+        assert legend.get_window_extent().width < picture.bbox.width
