@@ -10,6 +10,7 @@ from orabook.studies.isolated import Confidence, confidence, isolated_limit
 from orabook.studies.methods import best_bounds, bound_map
 from orabook.studies.overclaims import common_size, overclaims
 from orabook.studies.placement import placement_ceiling
+from orabook.studies.published import audits_like_published, best_threshold_bounds
 from orabook.studies.several_runs import limits_of_runs, runs_or_pooled
 from orabook.studies.stated_noise import found_by_counts
 from orabook.studies.subsampled import epsilon_lower_bound_subsampled
@@ -22,4 +23,5 @@ __all__ += ["bound_map", "common_size", "confidence", "epsilon_lower_bound_subsa
 __all__ += ["feedback_at_its_best", "isolated_ceiling", "isolated_law", "isolated_limit"]
 __all__ += ["joint_decoding", "overclaims", "placement_ceiling", "probably_approximately_rr"]
 __all__ += ["ceiling_of_means", "found_by_counts", "limits_of_runs", "runs_or_pooled"]
+__all__ += ["audits_like_published", "best_threshold_bounds"]
 __all__ += ["run_dpsgd", "single_step_law", "stop_or_oppose_law", "success_given_others"]
