@@ -31,7 +31,7 @@ lab: $(READY) # the chapters in JupyterLab, on this machine only, with a secret 
 	JUPYTER_CONFIG_PATH="$(CURDIR)/.jupyter" $(BIN)/jupyter-lab --ServerApp.ip=127.0.0.1 \
 	    --ServerApp.root_dir=book
 
-test: $(READY) # the tests that need neither a browser nor PyTorch; the chapters beside their outputs
+test: $(READY) # tests without browser or PyTorch; chapters must show what is committed, figures too
 	$(PYTEST) -m "not slow and not browser and not torch"
 check: $(READY) # what must pass before a change lands: the book is built without PyTorch, as for most
 	$(MAKE) --jobs=2 lint book

@@ -34,3 +34,14 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path in trained:
             item.add_marker("torch")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """After nbval has compared a cell: its pictures, and the numbers in the prose below it."""
+    result = yield
+    if type(item).__name__ == "IPyNbCell":
+        from orabook.builder import compare  # the library is tested without Matplotlib, too
+
+        compare.check_cell(item)
+    return result

@@ -10,6 +10,7 @@ import pytest
 
 from orabook.builder.contents import contents
 from orabook.extensions.captions import move_captions
+from orabook.extensions.stored_outputs import NUMBERS
 from orabook.parameters import PARAMETERS
 from orabook.prose import VALUES, expressions
 from orabook.results import results_of
@@ -72,6 +73,15 @@ def test_outputs_are_there(path):
     assert len(outputs) >= (3 if path in STORIES else 1)
     assert not [o for o in outputs if o.output_type == "error"]
     assert not [o for o in outputs if o.output_type == "stream" and o.name == "stderr"]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=ids)
+def test_every_number_in_prose_is_there(path):
+    """One that is not would be compared with nothing."""
+    notebook = nbformat.read(path, 4)
+    prose = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    asked = {expression for words in prose for expression in expressions(words)}
+    assert set(notebook.metadata[NUMBERS]) == asked
 
 
 @pytest.mark.parametrize("path", [*STORIES, LEDGER], ids=ids)

@@ -3,8 +3,10 @@
 Those with PyTorch are skipped where it is missing, unless ORALIB_REQUIRE_TORCH is set.
 """
 
+import contextlib
 import os
 import pydoc
+import re
 import warnings
 from dataclasses import replace
 from importlib.util import find_spec
@@ -595,6 +597,29 @@ def test_the_gradients_of_canaries_and_of_data(tmp_path):
     for plan, seed in ((whole.plan, 9), (planned(SMALL, 21), None), (fewer, None)):
         with pytest.raises(ValueError, match=r"give one of seed and|resume must be a file of cana"):
             OpacusAudit(plan, nn.Linear(3, 2), data, seed=seed, resume=tmp_path / "canaries.npz")
+
+
+@pytest.mark.torch
+@missing
+def test_which_optimizers_of_opacus_are_taken():
+    """Those that the documentation names, of as many as it says that there are."""
+    from opacus import optimizers
+
+    from oralib.canaries import _torch, opacus
+
+    kinds = [kind for kind in vars(optimizers).values() if isinstance(kind, type)]
+    taken = {"sum": [], "examples": []}
+    for way, names in taken.items():
+        for kind in kinds:
+            stand_in = object.__new__(kind)
+            stand_in.noise_multiplier = 1.0
+            with contextlib.suppress(TypeError):
+                _torch.checked_optimizer(stand_in, way)
+                names.append(kind.__name__)
+    paragraph = opacus.__doc__.split("Of the eight optimizers")[1]
+    assert len(kinds) == 8
+    assert sorted(re.findall(r"``(\w+)``", paragraph)) == sorted(taken["sum"])
+    assert taken["examples"] == ["DPOptimizer"]
 
 
 @pytest.mark.torch

@@ -122,6 +122,13 @@ def test_numbers_of_panels_and_of_curves_that_share_an_entry_of_the_legend():
     np.testing.assert_allclose(shown, levels().query("epsilon == 2")[["n", "valid"]])
 
 
+def test_numbers_of_dots():
+    """They are counted, and the picture itself says what one dot is."""
+    picture = PICTURES["dots"]()
+    assert list(picture.table()) == ["panel", "series", "training runs", "y"]
+    assert rows(picture, panel="left", y="two") == [["a", 2], ["b", 1]]
+
+
 def test_numbers_of_bars_and_cells():
     channel = oralib.channel(oralib.NameAndShame(), 4)
     picture = figures.gap_chain({"shame": channel}, k=[4])
@@ -223,6 +230,17 @@ def test_points_at_one_x_have_bands_of_their_own_and_whole_numbers_are_carried_w
     assert np.allclose(twice["high"], [1.1, 2.2, 3.3])
     picture = figures.lines({"a": ([1, 1048576], [1 / 3, 2])}, "n", "y")
     assert data_in(picture._repr_png_()[0]).split()[1:] == ["a,1,0.333333", "a,1048576,2"]
+
+
+def test_a_sweep_over_a_wide_range_has_a_logarithmic_axis():
+    for k, scale in (
+        ([1, 10, 30], "log"),
+        ([1, 10, 29], "linear"),
+        ([0, 10, 30], "linear"),
+        ([1, 30], "linear"),
+    ):
+        picture = figures.swept(pd.DataFrame({"k": k, "bound": k}), ["k"])
+        assert picture.axes[0].get_xscale() == scale
 
 
 def test_a_sweep_is_drawn_as_curves_or_as_a_map_if_there_are_numbers():

@@ -129,7 +129,7 @@ SMALLEST = {
     "C-efficacy-in-detail": {"trials": 2, "n": 1, "p": 0.999, "epsilons": [0.1], "beta": 1e-9},
     "D-dp-sgd-in-detail": {"trials": 2, "n": 1, "d": 1, "k": 1, "epsilons": [0.1], "delta": 1e-12},
     "E-adaptive-auditing": {"trials": 2, "n": 1, "sets": 1, "sizes": [1], "beta": 1e-9},
-    "exact-bound": {"n": 200, "beta": 0.999},
+    "exact-bound": {"n": 200, "beta": 0.5},
     "questions": {"trials": 100, "n": 20, "k": 20, "epsilon": 0.1, "delta": 0.5, "beta": 1e-9},
     "running": {"trials": 2, "k": 1, "d": 1, "steps": 1, "ratio": 0.001, "delta": 0.5},
     "valid-adaptive-auditing": {"trials": 2, "n": 1, "d": 1, "beta": 1e-9},

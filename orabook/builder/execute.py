@@ -1,8 +1,8 @@
 """Execute the chapters in place, all or some: ``python -m orabook.builder.execute 04-the-gaps``.
 
 Only what belongs in a commit is kept: outputs, execution counts and tags, but no timings. Numbers
-in prose are kept where a chapter may have to be shown without an execution (``stored_outputs``).
-Without names, the picture of the README is redrawn too.
+in prose are kept in the metadata of the notebook, so that they can be compared (``compare``), and
+shown without an execution (``stored_outputs``). The picture of the README is one of a chapter.
 """
 
 import sys
@@ -12,9 +12,8 @@ import nbformat
 from nbclient import NotebookClient
 from tqdm import tqdm
 
-from orabook import experiments, figures
+from orabook.builder import compare
 from orabook.builder.contents import contents
-from orabook.experiments import REPORTED
 from orabook.extensions import stored_outputs
 from orabook.place import BOOK, ROOT
 from orabook.prose import VALUES, evaluate, fill_in, text_of, values_in
@@ -40,8 +39,7 @@ def execute(path: Path) -> None:
     for cell in notebook.cells:
         numbers |= values_in(cell)
         cell.metadata.pop(VALUES, None)
-    stored = {stored_outputs.NUMBERS: numbers} if stored_outputs.extras(path) else {}
-    notebook.metadata = nbformat.from_dict(METADATA | stored)
+    notebook.metadata = nbformat.from_dict(METADATA | {stored_outputs.NUMBERS: numbers})
     path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
 
 
@@ -58,20 +56,12 @@ def check_unchanged(client: NotebookClient, notebook: nbformat.NotebookNode) -> 
             )
 
 
-def draw_readme_picture() -> None:
-    """The paper's Figure 2, with the two means that it quotes and the bands of its 200 audits."""
-    ratios = (*(0.1, 0.2, 0.3, 0.5, 0.7), *range(1, 9), *(10, 12, 16, 24, 32, 48, 64))
-    table = experiments.elements_per_coordinate(ratios, trials=10_000)
-    picture = figures.lines(
-        figures.curves_of(table, "x", ["bound", "estimation"], audits=200),
-        "elements per coordinate n/d",
-        "privacy level ε (nats)",
-        points={"quoted in the paper": (list(REPORTED), *zip(*REPORTED.values(), strict=True))},
-        references={"certified ε": 2.0},
-        log_x=True,
-        ylim=(0, None),
-    )
-    picture.savefig(BOOK / "figure-2.png", dpi=144)
+def readme_picture() -> bytes:
+    """The PNG of the paper's Figure 2, as chapter 6 shows it."""
+    cells = nbformat.read(BOOK / "06-dp-sgd.ipynb", 4).cells
+    below = next(i for i, x in enumerate(cells) if ":label: fig-dpsgd-tradeoff\n" in x.source)
+    (picture,) = compare.pictures(cells[below - 1].outputs)
+    return picture
 
 
 def main() -> None:
@@ -90,8 +80,7 @@ def main() -> None:
             execute(chapters[name])
         except Exception as error:  # from the chapter, its kernel or the disk
             sys.exit(f"{name} failed: {str(error) or type(error).__name__}")
-    if not sys.argv[1:]:
-        draw_readme_picture()
+    (BOOK / "figure-2.png").write_bytes(readme_picture())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ NEEDS = {
     "torch": ("from orabook.trainings", ("torch", "opacus", "sklearn")),
     "jax": ("from jax_privacy", ("jax", "jax_privacy")),
 }
-#: Where the numbers in prose are, in the metadata of such a chapter.
+#: Where the numbers in prose are, in the metadata of a chapter.
 NUMBERS = "numbers_in_prose"
 
 

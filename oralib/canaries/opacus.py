@@ -1,7 +1,7 @@
 """Canaries in a training run with PyTorch and Opacus: two lines of your script, or nine.
 
-**In the sum** (plans with ``way="sum"``). Two lines, whatever the model, the data and the clipping
-are, per layer and ghost clipping among them:
+**In the sum** (plans with ``way="sum"``). Two lines, whatever the model and the data are, with flat
+clipping, clipping by layers or ghost clipping:
 
 >>> audit = OpacusAudit("plan.json", optimizer=optimizer, seed=1)  # doctest: +SKIP
 >>> audit.canaries.write_scores("scores.csv")  # doctest: +SKIP
@@ -37,8 +37,11 @@ not supported in this way.
 200 as examples (``oralib plan --way examples --canaries 200 --d 2``) give no bound to speak of, but
 their mean gradient shows whether sampling and clipping are as stated, at hardly a cost.
 
-The training must have as many steps as the plan. Any optimizer will do, since the audit reads noisy
-gradients, not weights.
+The training must have as many steps as the plan. Any optimizer of PyTorch will do, since the audit
+reads noisy gradients, not weights. Of the eight optimizers of Opacus 1.6 that may wrap it, canaries
+in the sum take three: ``DPOptimizer``, ``DPPerLayerOptimizer`` and
+``DPOptimizerFastGradientClipping``. Canaries as examples take only the first. All others, for
+adaptive clipping and for distributed training, are refused.
 """
 
 import os
