@@ -1,23 +1,27 @@
 """What isolated canaries show of trainings like those of a published comparison.
 
 dpsgd-auditbench has audited CIFAR-10, with 5,000 canaries on a weight each and one training for
-each ε. Its numbers are in ``book/data/auditbench-cifar10.csv``. Here the noise follows from its
-certified ε, and the law of the count is known, because nothing else is on the weight of a canary.
+each ε. Its numbers, of ``fig/bootstrap/auditing_comparison_final.csv`` at commit 4967fe4 of
+https://github.com/stoneboat/dpsgd-auditbench, are in ``book/data/auditbench-cifar10.csv``.
+
+Here the noise follows from its certified ε, and the law of the count is known, because nothing else
+is on the weight of a canary.
 """
 
 from bisect import bisect_left
 from math import nan, sqrt
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orabook.laws import Law
-from orabook.studies.ceiling import best_guesses, isolated_law
+from orabook.studies.ceiling import best_guesses
+from orabook.studies.stated_noise import Scores, law_of_right
 from oralib import Counts, DpSgd, Training, TrainingTest, epsilon_lower_bound, noise_multiplier
 from oralib.bounds.refuting import right_needed
 
-#: Its scripts set 2,500 steps and a rate of about a twelfth. Its certified ε fit 2,400 steps; since
-#: the noise follows from them, that changes no bound here by more than 0.003.
+#: Its scripts set 2,500 steps and a rate of a twelfth. Its certified ε fit 2,400 of these steps, at
+#: which it saves scores. The noise here follows from them, so no bound would change by over 0.003.
 STEPS, SAMPLE_RATE, DELTA = 2500, 0.083, 1e-5
 BETA = 0.05
 #: Shares of the stated noise, in hundredths, are found with at least this probability.
@@ -30,9 +34,13 @@ def audits_like_published(certified: float, n: int) -> dict[str, float]:
     """What n isolated canaries show of a training with this certified ε; scores see all steps.
 
     ``bound`` is the mean of the exact bound at the best number of guesses ``k``, and ``bound_in``
-    that of the bound for guesses that all say "in". ``noise`` is the largest share of the stated
-    noise that refutes the stated training with probability 1/2 or more, at the best number of
-    guesses, ``noise_claim`` the one that refutes (ε, δ)-DP. Scores use the true noise.
+    that of the bound for guesses that all say "in".
+
+    ``noise`` is the largest share of the stated noise that refutes the stated training with
+    probability 1/2 or more, at the best number of guesses, ``k_noise``, which tests it at
+    ``epsilon_noise``; ``noise_claim`` is the one that refutes (ε, δ)-DP. Scores use the true noise.
+    With those that use the stated noise the test finds that share with probability
+    ``found_stated``, at the number of guesses that is best for them.
 
     >>> row = audits_like_published(7.788, 5000)
     >>> row["k"], round(row["bound"], 2), round(row["bound_in"], 2)
@@ -44,30 +52,35 @@ def audits_like_published(certified: float, n: int) -> dict[str, float]:
     k_in, bound_in = best_guesses(dpsgd, "steps", "exact", BETA, DELTA, "in")
     row: dict[str, float] = {"certified": certified, "n": n, "sigma": sigma}
     row |= {"k": k, "bound": bound, "k_in": k_in, "bound_in": bound_in}
-    designs = np.unique(np.geomspace(20, n // 2, 40).astype(int)).tolist()
     stated = Training(sigma, SAMPLE_RATE, STEPS)
-    by_training = {k: TrainingTest(stated, n=n, guesses=k, beta=BETA).needed for k in designs}
+    designs = np.unique(np.geomspace(20, n // 2, 40).astype(int)).tolist()
+    tests = {k: TrainingTest(stated, n=n, guesses=k, beta=BETA) for k in designs}
+    by_training = {k: test.needed for k, test in tests.items()}
     by_claim = {
         k: right_needed(Counts(0, k, n=n, r_fixed=True), certified, delta=DELTA, beta=BETA)
         for k in designs
     }
-    return row | {
-        "noise": largest_share_found(dpsgd, by_training),
-        "noise_claim": largest_share_found(dpsgd, by_claim),
-    }
+    noise = largest_share_found(stated, n, by_training)
+    k_noise, _ = best_power(stated, n, noise, by_training)
+    row |= {"noise": noise, "k_noise": k_noise, "epsilon_noise": tests[k_noise].epsilon}
+    row["found_stated"] = best_power(stated, n, noise, by_training, scores="stated noise")[1]
+    return row | {"noise_claim": largest_share_found(stated, n, by_claim)}
 
 
-def largest_share_found(dpsgd: DpSgd, needed: dict[int, int | None]) -> float:
+#: The right guesses that refute a claim, by the number of guesses; None if all are too few.
+Needed: TypeAlias = dict[int, int | None]
+
+
+def largest_share_found(stated: Training, n: int, needed: Needed) -> float:
     """Search for the largest share of the noise, in hundredths, that some number of guesses finds.
 
-    ``needed`` has the right guesses that refute, for each number of guesses; None if all are too
-    few. NaN if they always are.
+    NaN if no number of right guesses refutes the claim.
     """
     if not any(needed.values()):
         return nan
 
     def missed(hundredths: int) -> bool:
-        return power(dpsgd, hundredths / 100, needed) < POWER
+        return best_power(stated, n, hundredths / 100, needed)[1] < POWER
 
     tried = range(LEAST_SHARE, 101)  # less noise is easier to find
     found = bisect_left(tried, True, key=missed)
@@ -76,18 +89,17 @@ def largest_share_found(dpsgd: DpSgd, needed: dict[int, int | None]) -> float:
     return tried[found - 1] / 100
 
 
-def power(dpsgd: DpSgd, share: float, needed: dict[int, int | None]) -> float:
-    """How often a training with so much of the noise is refuted, at the best number of guesses."""
-    run = dpsgd.n, dpsgd.d, dpsgd.steps, dpsgd.sample_rate
-    less_noisy = DpSgd(*run, sigma=share * dpsgd.sigma)
-
-    def found(law: Law, right: int) -> float:
-        return float(law.probability[law.v >= right].sum())
-
-    return max(
-        (found(isolated_law(less_noisy, k), v) for k, v in needed.items() if v is not None),
-        default=0.0,
-    )
+def best_power(
+    stated: Training, n: int, share: float, needed: Needed, *, scores: Scores = "true noise"
+) -> tuple[int, float]:
+    """The best number of guesses, and how often it refutes a training with this share of noise."""
+    power = {}
+    for k, right in needed.items():
+        if right is not None:
+            law = law_of_right(stated, n, k, share=share, scores=scores)
+            power[k] = float(law.probability[law.v >= right].sum())
+    best = max(power, key=lambda k: power[k])
+    return best, power[best]
 
 
 def best_threshold_bounds(
@@ -110,7 +122,7 @@ def best_threshold_bounds(
         included = rng.random(n) < 0.5
         drawn = rng.binomial(STEPS, SAMPLE_RATE, n)
         scores = included * drawn + rng.normal(0, sigma * sqrt(STEPS), n)
-        right = np.cumsum(included[np.argsort(-scores)])
+        right = included[np.argsort(-scores)].cumsum(dtype=np.int64)
         bounds[i] = _largest_bound(right, guesses)
     return bounds
 
