@@ -1,13 +1,25 @@
 """The tables that chapters read are those of this library."""
 
+from itertools import product
+
 import pandas as pd
 import pytest
 
 from orabook import studies
 from orabook.builder import data
 from orabook.experiments import REPORTED, improvement_ladder
+from orabook.laws import mean_bound
+from orabook.studies import published as published_study
 from orabook.studies.methods import METHODS
-from oralib import DpSgd, certified_epsilon, epsilon_lower_bound, plan_audit, simulate_dpsgd
+from orabook.studies.stated_noise import law_of_right
+from oralib import (
+    DpSgd,
+    Training,
+    certified_epsilon,
+    epsilon_lower_bound,
+    plan_audit,
+    simulate_dpsgd,
+)
 
 #: Audits that look for better numbers of canaries and guesses, apart from those of the tables.
 PILOT = {"trials": 64, "seed": 1}
@@ -115,6 +127,42 @@ def test_no_audit_is_above_its_ceiling():
     again = data.ceilings(data.CEILINGS[1:2])
     assert again.iloc[0].tolist() == pytest.approx(read("ceilings").iloc[1].tolist(), abs=1e-5)
     assert again["ceiling"][0] == pytest.approx(0.85797, abs=2e-4)
+
+
+def test_published_audits_are_of_the_stated_trainings():
+    table = read("published-audits")
+    published = read("auditbench-cifar10").set_index("certified")
+    designs = [*product(published.index, data.PUBLISHED_SIZES)]
+    assert [*zip(table["certified"], table["n"], strict=True)] == designs
+    for row in table.itertuples():
+        stated = Training(row.sigma, published_study.SAMPLE_RATE, published_study.STEPS)
+        run = stated.steps, stated.sample_rate
+        again = certified_epsilon(row.sigma, 1e-5, *run, accountant="pld")
+        assert again == pytest.approx(row.certified, abs=1e-4)
+        # The law of the count by other means.
+        law = law_of_right(stated, row.n, row.k)
+        assert mean_bound(law, delta=1e-5, method="exact") == pytest.approx(row.bound, abs=1e-4)
+    assert (table["bound_in"] < table["bound"]).all()
+    assert (table["bound"] < table["certified"]).all()
+    assert (table["noise"] >= table["noise_claim"].fillna(0)).all()
+    assert (table["found_stated"] < 0.5).all()
+
+
+def test_best_thresholds_are_like_the_published_ones():
+    """Each of the four published audits is as far from the mean as an audit may be."""
+    table = read("published-audits").dropna(subset="trials").set_index("certified")
+    scatter = table["any_threshold_se"] * table["trials"] ** 0.5
+    apart = read("auditbench-cifar10").set_index("certified")["steinke"] - table["any_threshold"]
+    assert (apart.abs() < 2 * scatter).all()
+
+
+@pytest.mark.slow
+def test_published_audits_are_those_of_this_library():
+    row = read("published-audits").query("certified == 7.788 and n == 5000").iloc[0]
+    again = studies.audits_like_published(7.788, 5000)
+    assert again == pytest.approx(row[[*again]].to_dict(), abs=1e-6, nan_ok=True)
+    bounds = studies.best_threshold_bounds(7.788, 5000, trials=data.FIRST, seed=0)
+    assert bounds.mean() == pytest.approx(row["first"], abs=1e-6)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from orabook.studies.feedback import feedback_at_its_best
 from orabook.studies.isolated import Confidence, confidence, isolated_limit
 from orabook.studies.methods import best_bounds, bound_map
 from orabook.studies.overclaims import common_size, overclaims
+from orabook.studies.published import audits_like_published, best_threshold_bounds
 from orabook.studies.several_runs import (
     largest_capped_mean,
     limits_of_runs,
@@ -26,4 +27,5 @@ __all__ += ["feedback_at_its_best", "isolated_ceiling", "isolated_law", "isolate
 __all__ += ["overclaims", "probably_approximately_rr"]
 __all__ += ["ceiling_of_means", "found_by_counts", "largest_capped_mean", "limits_of_runs"]
 __all__ += ["profile_of", "runs_or_pooled"]
+__all__ += ["audits_like_published", "best_threshold_bounds"]
 __all__ += ["run_dpsgd", "single_step_law", "stop_or_oppose_law", "success_given_others"]
