@@ -1,0 +1,1 @@
+"""The neighbour test: how far what is released moves if one example is taken out."""

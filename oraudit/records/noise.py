@@ -1,0 +1,141 @@
+"""What is kept of the noise of each step: a few sums for each tensor, and a sample.
+
+The noise of a step is what was added to the clipped sum, noisy minus clipped. Everything is in
+units of the standard deviation that the accountant was told, so if all is well the noise consists
+of independent standard normal numbers. The numbers stay where the tensors are until the training has ended: nothing waits for a device.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oraudit.records.arrays import namespace
+
+__all__ = ["SAMPLE", "Noise", "NoiseRecord"]
+
+#: The most numbers of one step that are kept: 8 kB as single-precision numbers.
+SAMPLE = 2048
+
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The noise of T steps on K tensors, as numbers that tests can read.
+
+    Attributes
+    ----------
+    sizes
+        How many numbers each tensor has, K of them.
+    squares
+        Sum of squares of the noise in each step and tensor, T x K.
+    products
+        Sum of noise times clipped sum, T x K.
+    sums
+        Sum of squares of the clipped sum, T x K.
+    largest
+        The largest absolute number of the noise, T x K.
+    sample
+        Numbers of the noise at places that stay the same, T x at most ``SAMPLE``.
+    owners
+        The tensor of each place of the sample.
+    rounding
+        How far rounding may have moved a number of the sample in each step, T.
+    """
+
+    sizes: NDArray[np.int64]
+    squares: Reals
+    products: Reals
+    sums: Reals
+    largest: Reals
+    sample: NDArray[np.float32]
+    owners: NDArray[np.int64]
+    rounding: Reals
+
+    @property
+    def steps(self) -> int:
+        return len(self.squares)
+
+    @property
+    def share(self) -> float:
+        """The size of all noise as a share of what was told: the root of the mean square."""
+        return float(np.sqrt(self.squares.sum() / (self.sizes.sum() * self.steps)))
+
+
+class NoiseRecord:
+    """Keeps a few numbers of each step's noise, where its tensors are."""
+
+    def __init__(self) -> None:
+        self._sizes: list[int] = []
+        self._places: list[slice] = []
+        self._kept: list[tuple[Any, ...]] = []
+
+    def add(self, clipped: Sequence[Any], noisy: Sequence[Any], deviation: float) -> None:
+        """Note a step: the sum before and after the noise, and the told deviation of the noise."""
+        if not self._sizes:
+            self._sizes = [int(np.prod(each.shape)) for each in clipped]
+            self._places = _places(self._sizes)
+        unit = deviation if deviation > 0 else 1.0
+        xp = namespace(clipped[0])
+        squares = []
+        products = []
+        sums = []
+        largest = []
+        sample = []
+        magnitude = []
+        for before, after, places in zip(clipped, noisy, self._places, strict=True):
+            before = before.reshape(-1)
+            noise = (after.reshape(-1) - before) / unit
+            before = before / unit
+            squares.append(_dot(noise, noise))
+            products.append(_dot(noise, before))
+            sums.append(_dot(before, before))
+            largest.append(abs(noise).max() if len(noise) else xp.zeros(()))
+            part = noise[places]
+            sample.append(part)
+            magnitude.append(abs(before[places]) + abs(part))
+        precision = xp.finfo(clipped[0].dtype).eps
+        rounding = precision * xp.concatenate(magnitude).max()
+        numbers = [xp.stack(each) for each in (squares, products, sums, largest)]
+        self._kept.append((*numbers, xp.concatenate(sample), rounding))
+
+    def finished(self) -> Noise:
+        """All steps together, in the memory of this process."""
+        columns = [np.stack([_local(step[i]) for step in self._kept]) for i in range(6)]
+        squares, products, sums, largest, sample, rounding = columns
+        counts = [
+            len(range(size)[places]) for size, places in zip(self._sizes, self._places, strict=True)
+        ]
+        return Noise(
+            sizes=np.array(self._sizes),
+            squares=squares.astype(float),
+            products=products.astype(float),
+            sums=sums.astype(float),
+            largest=largest.astype(float),
+            sample=sample.astype(np.float32),
+            owners=np.repeat(np.arange(len(counts)), counts),
+            rounding=rounding.astype(float),
+        )
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def _places(sizes: Sequence[int]) -> list[slice]:
+    """Where the sample of each tensor is taken: evenly, each tensor an equal share at the most."""
+    room = max(SAMPLE // len(sizes), 1)
+    return [slice(0, None, max(-(-size // room), 1)) for size in sizes]
+
+
+def _dot(left: Any, right: Any) -> Any:
+    xp = namespace(left)
+    if xp is np:
+        return np.dot(left.astype(float), right.astype(float))
+    return xp.dot(left, right)
+
+
+def _local(array: Any) -> NDArray[Any]:
+    return array if namespace(array) is np else array.detach().cpu().numpy()

@@ -1,0 +1,52 @@
+"""The result of an audit: a verdict, what was found, and the text that says so."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oraudit.checks import findings
+from oraudit.findings import Finding, Status, verdict
+from oraudit.records import Seen
+from oraudit.report.lines import report_lines
+
+__all__ = ["EXIT", "Result", "judge"]
+
+#: The exit status of a command for each verdict; 2 is a usage error, as of every command.
+EXIT: dict[Status, int] = {"passed": 0, "failed": 1, "cannot tell": 3}
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of an audit; ``str`` of it is the report.
+
+    Attributes
+    ----------
+    status
+        "passed", "failed" or "cannot tell".
+    findings
+        What is not as the accountant was told, causes before their consequences.
+    text
+        The report.
+    """
+
+    status: Status
+    findings: tuple[Finding, ...]
+    text: str
+
+    def check(self) -> None:
+        """Return only if the audit passed; otherwise raise AssertionError with the report."""
+        if self.status != "passed":
+            raise AssertionError(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def judge(seen: Seen, *, unlooked: Sequence[str] = (), allow: Sequence[str] = ()) -> Result:
+    """Hold what was seen against what was told.
+
+    ``unlooked`` is what the way in could not look at, and ``allow`` the names of findings that are
+    post-processing and meant; they stay in the report.
+    """
+    found = tuple(findings(seen))
+    status = verdict(found, steps_seen=seen.steps, allow=allow)
+    return Result(status, found, "\n".join(report_lines(status, seen, found, unlooked)))
