@@ -1,7 +1,7 @@
 """What is held against what the accountant was told, a file for each check.
 
-A check is a function of what was :class:`~oraudit.records.Seen` and returns what it finds. Their order
-is that of causes: what comes first explains what comes later.
+A check is a function of what was :class:`~oraudit.records.Seen` and returns what it finds. Their
+order is that of causes: what comes first explains what comes later.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,8 @@
 
 The noise of a step is what was added to the clipped sum, noisy minus clipped. Everything is in
 units of the standard deviation that the accountant was told, so if all is well the noise consists
-of independent standard normal numbers. The numbers stay where the tensors are until the training has ended: nothing waits for a device.
+of independent standard normal numbers. They stay where the tensors are until the training has
+ended: nothing waits for a device.
 """
 
 from collections.abc import Sequence
