@@ -6,7 +6,23 @@ order is that of causes: what comes first explains what comes later.
 
 from collections.abc import Callable
 
-from oraudit.checks import clipped_sum, noise_size
+from oraudit.checks import (
+    accountant,
+    batch_rate,
+    claim,
+    clipped_sum,
+    empty_batches,
+    no_noise_told,
+    noise_follows_sum,
+    noise_law,
+    noise_reuse,
+    noise_size,
+    noise_values,
+    poisson_batches,
+    private_steps,
+    seeds,
+    sum_in_noise,
+)
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
@@ -14,8 +30,21 @@ __all__ = ["CHECKS", "findings"]
 
 #: All checks, causes before their consequences.
 CHECKS: tuple[Callable[[Seen], list[Finding]], ...] = (
+    no_noise_told.check,
+    accountant.check,
     clipped_sum.check,
+    private_steps.check,
+    noise_follows_sum.check,
+    sum_in_noise.check,
+    noise_reuse.check,
     noise_size.check,
+    noise_values.check,
+    noise_law.check,
+    seeds.check,
+    poisson_batches.check,
+    empty_batches.check,
+    batch_rate.check,
+    claim.check,
 )
 
 

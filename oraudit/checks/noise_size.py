@@ -1,8 +1,8 @@
 """The noise has the size that the accountant was told: in all steps and tensors, and in each.
 
-Formula: sums of squares of (noisy - clipped) / (σ C), which are χ² with as many degrees of freedom
-as there are numbers. Limit: the exact two-sided p-value, below the share of this check, by
-Bonferroni over steps, tensors, their pairs, and all together.
+Formula: sums of squares of (noisy - clipped) / (σ C), which are χ² with as many degrees of
+freedom as there are numbers. Limit: the exact two-sided p-value, below the share of this check,
+by Bonferroni over steps, tensors, their pairs, and all together.
 
 The first name that explains the rest is given: some steps, some tensors, all noise, or one pair.
 """

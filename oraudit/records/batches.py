@@ -1,7 +1,7 @@
 """What is kept of the batches: their sizes, and a fingerprint of each example.
 
-Fingerprints tell which examples come again. They are random sums of an input's numbers: equal for
-equal inputs, and as good as never equal for others. No example can be recovered from them.
+Fingerprints tell which examples come again. They are random sums of an input's numbers: equal
+for equal inputs, and as good as never equal for others. No example can be recovered from them.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """What is kept of the noise of each step: a few sums for each tensor, and a sample.
 
 The noise of a step is what was added to the clipped sum, noisy minus clipped. Everything is in
-units of the standard deviation that the accountant was told, so if all is well the noise consists
-of independent standard normal numbers. They stay where the tensors are until the training has
-ended: nothing waits for a device.
+units of the standard deviation that the accountant was told, so if all is well the noise
+consists of independent standard normal numbers. They stay where the tensors are until the
+training has ended: nothing waits for a device.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,12 @@ from oraudit.records.arrays import namespace
 
 __all__ = ["SAMPLE", "Noise", "NoiseRecord"]
 
-#: The most numbers of one step that are kept: 8 kB as single-precision numbers.
-SAMPLE = 2048
+#: The most numbers of one step that are kept, evenly spread: 6 kB as single-precision numbers.
+SAMPLE = 1536
+
+#: The most numbers that are kept of the beginnings of tensors, 2 kB a step; and of one tensor.
+HEADS = 512
+HEAD = 64
 
 Reals = NDArray[np.float64]
 
@@ -43,6 +47,9 @@ class Noise:
         Numbers of the noise at places that stay the same, T x at most ``SAMPLE``.
     owners
         The tensor of each place of the sample.
+    heads
+        The first numbers of each tensor, T x K x at most ``HEAD``; NaN beyond its end. Two tensors
+        that get the same noise have the same beginning, whatever their sizes.
     rounding
         How far rounding may have moved a number of the sample in each step, T.
     """
@@ -54,6 +61,7 @@ class Noise:
     largest: Reals
     sample: NDArray[np.float32]
     owners: NDArray[np.int64]
+    heads: NDArray[np.float32]
     rounding: Reals
 
     @property
@@ -72,6 +80,7 @@ class NoiseRecord:
     def __init__(self) -> None:
         self._sizes: list[int] = []
         self._places: list[slice] = []
+        self._head = HEAD
         self._kept: list[tuple[Any, ...]] = []
 
     def add(self, clipped: Sequence[Any], noisy: Sequence[Any], deviation: float) -> None:
@@ -79,6 +88,7 @@ class NoiseRecord:
         if not self._sizes:
             self._sizes = [int(np.prod(each.shape)) for each in clipped]
             self._places = _places(self._sizes)
+            self._head = min(HEAD, max(HEADS // len(self._sizes), 1))
         unit = deviation if deviation > 0 else 1.0
         xp = namespace(clipped[0])
         squares = []
@@ -86,6 +96,7 @@ class NoiseRecord:
         sums = []
         largest = []
         sample = []
+        heads = []
         magnitude = []
         for before, after, places in zip(clipped, noisy, self._places, strict=True):
             before = before.reshape(-1)
@@ -95,18 +106,24 @@ class NoiseRecord:
             products.append(_dot(noise, before))
             sums.append(_dot(before, before))
             largest.append(abs(noise).max() if len(noise) else xp.zeros(()))
+            heads.append(noise[: self._head])
             part = noise[places]
             sample.append(part)
             magnitude.append(abs(before[places]) + abs(part))
         precision = xp.finfo(clipped[0].dtype).eps
         rounding = precision * xp.concatenate(magnitude).max()
         numbers = [xp.stack(each) for each in (squares, products, sums, largest)]
-        self._kept.append((*numbers, xp.concatenate(sample), rounding))
+        self._kept.append((*numbers, xp.concatenate(sample), rounding, xp.concatenate(heads)))
 
     def finished(self) -> Noise:
         """All steps together, in the memory of this process."""
-        columns = [np.stack([_local(step[i]) for step in self._kept]) for i in range(6)]
-        squares, products, sums, largest, sample, rounding = columns
+        columns = [np.stack([_local(step[i]) for step in self._kept]) for i in range(7)]
+        squares, products, sums, largest, sample, rounding, beginnings = columns
+        lengths = [min(size, self._head) for size in self._sizes]
+        heads = np.full((len(self._kept), len(lengths), self._head), np.nan, np.float32)
+        ends = np.cumsum(lengths)
+        for tensor, (end, length) in enumerate(zip(ends, lengths, strict=True)):
+            heads[:, tensor, :length] = beginnings[:, end - length : end]
         counts = [
             len(range(size)[places]) for size, places in zip(self._sizes, self._places, strict=True)
         ]
@@ -118,6 +135,7 @@ class NoiseRecord:
             largest=largest.astype(float),
             sample=sample.astype(np.float32),
             owners=np.repeat(np.arange(len(counts)), counts),
+            heads=heads,
             rounding=rounding.astype(float),
         )
 

@@ -1,7 +1,7 @@
 """All that an audit keeps of a training: what was told, what was seen, what could not be seen.
 
-A way in writes into a :class:`Record` while the training runs; checks read the :class:`Seen` that
-it becomes at the end. A way in knows no check, and a check no framework.
+A way in writes into a :class:`Record` while the training runs; checks read the :class:`Seen`
+that it becomes at the end. A way in knows no check, and a check no framework.
 """
 
 from collections.abc import Sequence

@@ -4,9 +4,10 @@
 >>> train(model, optimizer, loader)  # doctest: +SKIP
 >>> audit.result().check()  # doctest: +SKIP
 
-An optimizer of Opacus clips and sums (``clip_and_accumulate``), adds noise (``add_noise``), tells the
-accountant (its step hook), and lets the optimizer that it wraps move the weights. The audit looks
-between these calls. It changes none of their results, and :meth:`OpacusAudit.detach` takes it off.
+An optimizer of Opacus clips and sums (``clip_and_accumulate``), adds noise (``add_noise``),
+tells the accountant (its step hook), and lets the optimizer that it wraps move the weights. The
+audit looks between these calls. It changes none of their results, and :meth:`OpacusAudit.detach`
+takes it off.
 """
 
 import inspect
