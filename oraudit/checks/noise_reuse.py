@@ -53,7 +53,7 @@ def _places(seen: Seen) -> Finding | None:
     """Compare the beginning of each tensor at each step with each other one."""
     assert seen.noise is not None
     heads = seen.noise.heads
-    steps, tensors, length = heads.shape
+    length = heads.shape[2]
     long_enough = np.flatnonzero(~np.isnan(heads[0]).any(1))
     if length < FEWEST_NUMBERS or not len(long_enough):
         return None
@@ -78,7 +78,7 @@ def _tensors(seen: Seen) -> Finding | None:
     """Compare each tensor with each other one, over all steps."""
     assert seen.noise is not None
     heads = seen.noise.heads
-    _, tensors, length = heads.shape
+    tensors = heads.shape[1]
     lengths = (~np.isnan(heads[0])).sum(1)
     pairs = tensors * (tensors - 1) // 2
     worst: tuple[float, int, int, float] = (1.0, 0, 0, 0.0)

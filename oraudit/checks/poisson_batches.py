@@ -6,6 +6,8 @@ of binomial numbers, a binomial law, and a gamma law. Whatever fails, the ε of 
 not for these batches, and nobody can say on which side of it they are.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
@@ -104,7 +106,7 @@ def _overlap(seen: Seen, rates: NDArray[np.float64], examples: int) -> tuple[flo
     equal = drawn - sum(map(len, unique))
     if equal > MOST_EQUAL * drawn:
         return 1.0, 1.0
-    shared = sum(len(np.intersect1d(a, b)) for a, b in zip(unique, unique[1:], strict=False))
+    shared = sum(len(np.intersect1d(a, b)) for a, b in pairwise(unique))
     pairs = rates[:-1] * rates[1:]
     expected = float(examples * pairs.sum())
     if expected < FEWEST_SHARED:
