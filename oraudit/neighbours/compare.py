@@ -70,7 +70,7 @@ class Trial(Protocol):
         """
 
     def explained(self, name: str) -> str:
-        """Why something may differ that is not released: noise of its own; "" if nothing says so."""
+        """Why something may differ beside the release, such as noise of its own; or ""."""
 
 
 @dataclass
@@ -140,7 +140,7 @@ def compare(
 ) -> NeighbourResult:
     """Compare a batch of ``size`` examples with neighbours of it.
 
-    ``scale`` is what the released sum was divided by; ``tries`` the most examples taken out in turn.
+    ``scale`` is what the released sum was divided by, and ``tries`` the most examples to take out.
     """
     everyone = np.arange(size)
     whole = trial.run(everyone)
