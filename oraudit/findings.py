@@ -32,6 +32,8 @@ class Finding:
         What was measured, its standard error, and the limit that it passed; None if it is exact.
     allowed_by
         What to pass as ``allow=`` if this is post-processing that is meant; else "".
+    undecided
+        Whether nothing can be told from this, as where the training took the audit off its chain.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Finding:
     error: float | None = None
     limit: float | None = None
     allowed_by: str = ""
+    undecided: bool = False
 
     @property
     def status(self) -> Status:
@@ -49,7 +52,7 @@ class Finding:
 
         What is safer than told fails no training, and what may be post-processing accuses nobody.
         """
-        if self.allowed_by:
+        if self.allowed_by or self.undecided:
             return CANNOT_TELL
         return PASSED if self.side == "safer" else FAILED
 

@@ -8,10 +8,18 @@ from collections.abc import Callable
 
 from oraudit.checks import (
     accountant,
+    apart_clip,
     batch_rate,
+    chain,
     claim,
     clipped_sum,
+    dependent_examples,
+    earlier_trainings,
     empty_batches,
+    follows_batch,
+    ghost_norms,
+    gradient_scale,
+    layer_rules,
     no_noise_told,
     noise_follows_sum,
     noise_law,
@@ -22,6 +30,7 @@ from oraudit.checks import (
     private_steps,
     seeds,
     sum_in_noise,
+    thrown_away,
 )
 from oraudit.findings import Finding
 from oraudit.records import Seen
@@ -32,8 +41,15 @@ __all__ = ["CHECKS", "findings"]
 CHECKS: tuple[Callable[[Seen], list[Finding]], ...] = (
     no_noise_told.check,
     accountant.check,
+    earlier_trainings.check,
+    dependent_examples.check,
+    apart_clip.check,
+    ghost_norms.check,
     clipped_sum.check,
+    layer_rules.check,
     private_steps.check,
+    gradient_scale.check,
+    follows_batch.check,
     noise_follows_sum.check,
     sum_in_noise.check,
     noise_reuse.check,
@@ -45,6 +61,8 @@ CHECKS: tuple[Callable[[Seen], list[Finding]], ...] = (
     empty_batches.check,
     batch_rate.check,
     claim.check,
+    thrown_away.check,
+    chain.check,
 )
 
 

@@ -2,7 +2,7 @@
 
 Exact: what the way in saw of weights, buffers and parameters between and beside the private
 steps. What may be post-processing of earlier releases is not accused: averages, projections,
-best weights.
+best weights; and a buffer, unless it is a running statistic of the batches, as BatchNorm's.
 """
 
 from oraudit.findings import Finding
@@ -12,6 +12,12 @@ NAME = "private-steps"
 
 #: What to pass as ``allow=`` where weights are changed between steps on purpose.
 OUTSIDE = "weights-outside"
+
+#: What to pass as ``allow=`` where a buffer changes that holds nothing of the data.
+BUFFERS = "buffers-outside"
+
+#: The buffers in which layers keep statistics of batches.
+STATISTICS = ("running_mean", "running_var")
 
 
 def check(seen: Seen) -> list[Finding]:
@@ -27,9 +33,17 @@ def check(seen: Seen) -> list[Finding]:
     if loose := seen.of_kind("unprivate-parameter"):
         text = f"{_named(loose)} changes, and no private optimizer has it: it gets no noise"
         found.append(Finding(NAME, text, "less private", step=loose[0].step))
-    if buffers := seen.of_kind("buffer-changed"):
-        text = f"the buffer {_named(buffers)} changes, not by a private step: it gets no noise"
-        found.append(Finding(NAME, text, "less private", step=buffers[0].step))
+    buffers = seen.of_kind("buffer-changed")
+    statistics = [event for event in buffers if event.what.endswith(STATISTICS)]
+    if statistics:
+        text = f"the buffer {_named(statistics)} changes, not by a private step: it gets no noise"
+        found.append(Finding(NAME, text, "less private", step=statistics[0].step))
+    elif buffers:
+        text = (
+            f"the buffer {_named(buffers)} changes, not by a private step; if it holds nothing of "
+            f"the data but what private steps released, pass allow=({BUFFERS!r},)"
+        )
+        found.append(Finding(BUFFERS, text, "side unknown", allowed_by=BUFFERS))
     if outside := seen.of_kind("outside-step"):
         text = (
             "weights change between private steps; if that is post-processing (an average, a "

@@ -49,20 +49,35 @@ class Look:
         return self.error <= self.tolerance
 
 
-def look_at(step: int, gradients: Sequence[Any], added: Sequence[Any], clip: float) -> Look:
-    """Hold what was added to the sum against the gradients of the examples, clipped at ``clip``."""
-    factors = clip_factors(gradients, clip)
-    xp = namespace(factors)
-    norms = example_norms(gradients)
-    wanted = weighted_sum(gradients, factors)
+def look_at(
+    step: int, gradients: Sequence[Any], added: Sequence[Any], clip: float | Sequence[float]
+) -> Look:
+    """Hold what was added to the sum against the gradients of the examples, clipped at ``clip``.
+
+    With a clip for each tensor, each is clipped by itself, and C is the norm of all clips.
+    """
+    if isinstance(clip, int | float):
+        factors = [clip_factors(gradients, clip)] * len(gradients)
+        bound = float(clip)
+    else:
+        pairs = zip(gradients, clip, strict=True)
+        factors = [clip_factors([each], limit) for each, limit in pairs]
+        bound = sum(float(limit) ** 2 for limit in clip) ** 0.5
+    xp = namespace(factors[0])
+    wanted = [
+        xp.einsum("i,i...", factor, each) for factor, each in zip(factors, gradients, strict=True)
+    ]
+    clipped = example_norms(
+        [factor * example_norms([g]) for factor, g in zip(factors, gradients, strict=True)]
+    )
     distance = sum(float(((a - b) ** 2).sum()) for a, b in zip(wanted, added, strict=True)) ** 0.5
-    total = float((factors * norms).sum())
+    total = float(clipped.sum())
     precision = max(float(xp.finfo(each.dtype).eps) for each in gradients)
     return Look(
         step=step,
         error=distance / total if total > 0 else distance,
         tolerance=1e-4 if precision < 1e-6 else 4 * precision,
-        largest=float((factors * norms).max()) / clip if len(factors) else 0.0,
+        largest=float(clipped.max()) / bound if len(clipped) else 0.0,
     )
 
 

@@ -6,7 +6,7 @@ consists of independent standard normal numbers. They stay where the tensors are
 training has ended: nothing waits for a device.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,9 +86,7 @@ class NoiseRecord:
     def add(self, clipped: Sequence[Any], noisy: Sequence[Any], deviation: float) -> None:
         """Note a step: the sum before and after the noise, and the told deviation of the noise."""
         if not self._sizes:
-            self._sizes = [int(np.prod(each.shape)) for each in clipped]
-            self._places = _places(self._sizes)
-            self._head = min(HEAD, max(HEADS // len(self._sizes), 1))
+            self._arrange([int(np.prod(each.shape)) for each in clipped])
         unit = deviation if deviation > 0 else 1.0
         xp = namespace(clipped[0])
         squares = []
@@ -114,6 +112,30 @@ class NoiseRecord:
         rounding = precision * xp.concatenate(magnitude).max()
         numbers = [xp.stack(each) for each in (squares, products, sums, largest)]
         self._kept.append((*numbers, xp.concatenate(sample), rounding, xp.concatenate(heads)))
+
+    def rescale_last(self, factor: float) -> None:
+        """Change the unit of the step that was noted last: it is ``1 / factor`` times as large."""
+        squares, products, sums, largest, *numbers = self._kept[-1]
+        squared = [each * factor**2 for each in (squares, products, sums)]
+        self._kept[-1] = (*squared, *(each * factor for each in (largest, *numbers)))
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept, as arrays of NumPy."""
+        return {
+            "sizes": list(self._sizes),
+            "kept": [[_local(number) for number in step] for step in self._kept],
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`state` has returned."""
+        if state["sizes"]:
+            self._arrange([int(size) for size in state["sizes"]])
+        self._kept = [tuple(step) for step in state["kept"]]
+
+    def _arrange(self, sizes: list[int]) -> None:
+        self._sizes = sizes
+        self._places = _places(sizes)
+        self._head = min(HEAD, max(HEADS // len(sizes), 1))
 
     def finished(self) -> Noise:
         """All steps together, in the memory of this process."""

@@ -4,30 +4,39 @@ A way in writes into a :class:`Record` while the training runs; checks read the 
 that it becomes at the end. A way in knows no check, and a check no framework.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oraudit.records.around import Around, AroundRecord
 from oraudit.records.batches import Batches, BatchRecord
 from oraudit.records.clipping import Look
 from oraudit.records.noise import Noise, NoiseRecord
 
-__all__ = ["Event", "Kind", "Record", "Seen", "Told"]
+__all__ = ["Earlier", "Event", "Kind", "Record", "Seen", "Told"]
 
 #: What a way in can see without any statistics, exactly; a check says what it means.
 Kind = Literal[
-    "accountant-told",  # number: steps that the accountant was told while this training ran
+    "accountant-forgot",  # number: steps that the accountant knew and no longer knows
+    "accountant-told",  # number: steps of this training that the accountant was told
+    "apart-clip",  # number: the norm that examples are clipped at, as a share of the optimizer's C
     "buffer-changed",  # what: its name; not by a private step
     "earlier-steps",  # number: steps that the accountant knew before this training
+    "examples-mix",  # number: how far the others of a batch move an example's output, of its size
+    "ghost-norm",  # number: an example's norm over the norm that ghost clipping takes for it
     "late-parameter",  # what: its name; it joined the model after the private optimizer was made
+    "layer-rule",  # what: a tensor; number: how far its examples' gradients are off, relative
     "outside-step",  # weights moved between two private steps
-    "plain-step",  # the optimizer stepped without a private step
+    "plain-step",  # an optimizer moved these weights without a private step
     "replaced",  # what: a method of the chain that somebody replaced after the audit was attached
     "seeded",  # number: the seed that the generator of the noise has now
+    "sigma-told",  # number: the noise multiplier that the accountant was told, not the optimizer's
+    "thrown-away",  # gradients of a batch were computed, and cleared before any step used them
     "unprivate-parameter",  # what: its name; it changed, and no private optimizer has it
+    "unwatched",  # what: the error that ended the watch of a step, or of all further ones
 ]
 
 
@@ -48,6 +57,28 @@ class Event:
     step: int | None = None
     what: str = ""
     number: float | None = None
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Another training of the same process, which came before.
+
+    Attributes
+    ----------
+    steps
+        How many private steps it had.
+    sizes
+        How many numbers each of its tensors has.
+    sample
+        The sample of its noise, a row for each step.
+    goes_on
+        Whether the training that is audited begins with the weights that this one ended with.
+    """
+
+    steps: int
+    sizes: NDArray[np.int64]
+    sample: NDArray[np.float32]
+    goes_on: bool
 
 
 @dataclass(frozen=True)
@@ -72,6 +103,10 @@ class Seen:
         How many examples the data has, if known.
     claim
         The (ε, δ) that the training is said to have, if given.
+    around
+        Numbers of each step that must not follow the batch, and numbers of the batch.
+    earlier
+        Trainings of the same process that came before.
     """
 
     names: Sequence[str]
@@ -82,6 +117,8 @@ class Seen:
     events: Sequence[Event]
     examples: int | None
     claim: tuple[float, float] | None
+    around: Around | None = None
+    earlier: Sequence[Earlier] = ()
 
     @property
     def steps(self) -> int:
@@ -110,6 +147,7 @@ class Record:
     names: list[str] = field(default_factory=list)
     noise: NoiseRecord = field(default_factory=NoiseRecord)
     batches: BatchRecord = field(default_factory=BatchRecord)
+    around: AroundRecord = field(default_factory=AroundRecord)
     looks: list[Look] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
@@ -138,7 +176,12 @@ class Record:
         """
         unit = told.sigma * told.clip if deviation is None else deviation
         self.noise.add(clipped, noisy, unit)
+        self.close_step(told)
+
+    def close_step(self, told: Told) -> None:
+        """Close a step whose noise was noted before, as soon as there was any."""
         self.batches.end_step()
+        self.around.end_step()
         self.told.append(told)
 
     def finished(self) -> Seen:
@@ -153,4 +196,31 @@ class Record:
             events=tuple(self.events),
             examples=self.examples,
             claim=self.claim,
+            around=self.around.finished(),
         )
+
+    def state(self) -> dict[str, Any]:
+        """All that was seen, in lists, numbers, words and arrays of NumPy."""
+        return {
+            "names": list(self.names),
+            "noise": self.noise.state(),
+            "batches": self.batches.state(),
+            "around": self.around.state(),
+            "looks": [asdict(look) for look in self.looks],
+            "events": [asdict(event) for event in self.events],
+            "told": [asdict(told) for told in self.told],
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`state` has returned in an earlier process."""
+        if state["names"] != self.names:
+            raise ValueError(
+                f"the state is of an audit of the tensors {state['names']}, this one has "
+                f"{self.names}"
+            )
+        self.noise.load(state["noise"])
+        self.batches.load(state["batches"])
+        self.around.load(state["around"])
+        self.looks = [Look(**look) for look in state["looks"]]
+        self.events = [Event(**event) for event in state["events"]]
+        self.told = [Told(**told) for told in state["told"]]

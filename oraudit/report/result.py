@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oraudit.checks import findings
-from oraudit.findings import Finding, Status, verdict
+from oraudit.findings import CANNOT_TELL, FAILED, PASSED, Finding, Status, verdict
 from oraudit.records import Seen
 from oraudit.report.lines import report_lines
 
@@ -47,6 +47,8 @@ def judge(seen: Seen, *, unlooked: Sequence[str] = (), allow: Sequence[str] = ()
     ``unlooked`` is what the way in could not look at, and ``allow`` the names of findings that are
     post-processing and meant; they stay in the report.
     """
-    found = tuple(findings(seen))
+    # What decides the verdict stands first, and causes before their consequences.
+    order = (FAILED, CANNOT_TELL, PASSED)
+    found = tuple(sorted(findings(seen), key=lambda finding: order.index(finding.status)))
     status = verdict(found, steps_seen=seen.steps, allow=allow)
     return Result(status, found, "\n".join(report_lines(status, seen, found, unlooked)))
