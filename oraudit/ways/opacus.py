@@ -123,6 +123,7 @@ class OpacusAudit:
         *,
         claim: tuple[float, float] | None = None,
         allow: Sequence[str] = (),
+        earlier: Sequence["OpacusAudit"] | None = None,
     ) -> None:
         _check_kind(optimizer)
         wrapped = optimizer.original_optimizer
@@ -136,6 +137,7 @@ class OpacusAudit:
         self._inner = _inner(model)
         self._loader = loader
         self._allow = tuple(allow)
+        self._earlier = None if earlier is None else list(earlier)
         self._ghost = hasattr(optimizer, "accumulate")
         examples = None if loader is None else len(loader.dataset)
         self._record = Record(examples=examples, claim=claim)
@@ -582,7 +584,12 @@ class OpacusAudit:
             self._comparable = batches.comparable
         seen = self._record.finished()
         batches.comparable = True
-        return replace(seen, events=(*seen.events, *events))
+        earlier = [each.as_earlier(self) for each in self._earlier or ()]
+        return replace(
+            seen,
+            events=(*seen.events, *events),
+            earlier=[each for each in earlier if each is not None],
+        )
 
     def _chain_events(self) -> list[Event]:
         """Whether the chain is still the one that is watched, and what the accountant was told."""
@@ -611,6 +618,10 @@ class OpacusAudit:
             unlooked.append("the rate and the batches (attach was not given the loader)")
         elif self._record.told and not self._comparable:
             unlooked.append("which examples are in a batch (inputs are not those of the data set)")
+        if self._earlier is None:
+            unlooked.append("other trainings of this process")
+        elif others := sum(self._spends_apart(each) for each in self._earlier):
+            unlooked.append(f"what this training and {others} others on its data spend together")
         if self._inner is None:
             unlooked.append("buffers and weights of no private optimizer (no model was given)")
         if self._record.told and not self._made:
@@ -632,6 +643,14 @@ class OpacusAudit:
             and not bool(changed(end.cpu(), later._first.cpu()).any())
         )
         return Earlier(seen.steps, seen.noise.sizes, seen.noise.sample, same)
+
+    def _spends_apart(self, other: "OpacusAudit") -> bool:
+        """Whether another training has the same data and another accountant."""
+        mine = None if self._account is None else self._account.accountant
+        theirs = None if other._account is None else other._account.accountant
+        data = None if self._loader is None else self._loader.dataset
+        same = data is not None and other._loader is not None and other._loader.dataset is data
+        return same and mine is not theirs
 
     def state_dict(self) -> dict[str, Any]:
         """What was seen so far, for the training's own checkpoint; ``torch.save`` takes it."""
