@@ -5,6 +5,7 @@ order is that of causes: what comes first explains what comes later.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from oraudit.checks import (
     accountant,
@@ -26,6 +27,7 @@ from oraudit.checks import (
     noise_reuse,
     noise_size,
     noise_values,
+    not_numbers,
     poisson_batches,
     private_steps,
     seeds,
@@ -68,4 +70,6 @@ CHECKS: tuple[Callable[[Seen], list[Finding]], ...] = (
 
 def findings(seen: Seen) -> list[Finding]:
     """What all checks find, in their order."""
-    return [finding for check in CHECKS for finding in check(seen)]
+    if broken := not_numbers.check(seen):
+        seen = replace(seen, noise=None)
+    return broken + [finding for check in CHECKS for finding in check(seen)]

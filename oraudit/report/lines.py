@@ -59,6 +59,8 @@ def _noise(seen: Seen) -> list[str]:
     if seen.noise is None or not (seen.sigmas > 0).all():
         return []
     noise = seen.noise
+    if not np.isfinite(noise.share):
+        return []
     error = 1 / np.sqrt(2 * noise.sizes.sum() * noise.steps)
     by_tensor = np.sqrt(noise.squares.sum(0) / (noise.sizes * noise.steps))
     return [
