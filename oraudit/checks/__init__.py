@@ -1,10 +1,12 @@
 """What is held against what the accountant was told, a file for each check.
 
 A check is a function of what was :class:`~oraudit.records.Seen` and returns what it finds. Their
-order is that of causes: what comes first explains what comes later.
+order is that of causes: what comes first explains what comes later. A file says ``TESTS``, how
+many statistical tests its check has, if any; and ``EXPLAINED_BY``, the names of the findings of
+which its own would be a mere consequence.
 """
 
-from collections.abc import Callable
+from types import ModuleType
 
 from oraudit.checks import (
     accountant,
@@ -12,12 +14,15 @@ from oraudit.checks import (
     claim,
     clipped_sum,
     empty_batches,
+    example_counts,
+    examples_twice,
     no_noise_told,
     noise_follows_sum,
     noise_law,
     noise_reuse,
     noise_size,
     noise_values,
+    not_finite,
     poisson_batches,
     private_steps,
     seeds,
@@ -29,25 +34,33 @@ from oraudit.records import Seen
 __all__ = ["CHECKS", "findings"]
 
 #: All checks, causes before their consequences.
-CHECKS: tuple[Callable[[Seen], list[Finding]], ...] = (
-    no_noise_told.check,
-    accountant.check,
-    clipped_sum.check,
-    private_steps.check,
-    noise_follows_sum.check,
-    sum_in_noise.check,
-    noise_reuse.check,
-    noise_size.check,
-    noise_values.check,
-    noise_law.check,
-    seeds.check,
-    poisson_batches.check,
-    empty_batches.check,
-    batch_rate.check,
-    claim.check,
+CHECKS: tuple[ModuleType, ...] = (
+    no_noise_told,
+    accountant,
+    examples_twice,
+    not_finite,
+    clipped_sum,
+    private_steps,
+    noise_reuse,
+    noise_follows_sum,
+    sum_in_noise,
+    noise_values,
+    noise_size,
+    noise_law,
+    seeds,
+    example_counts,
+    poisson_batches,
+    empty_batches,
+    batch_rate,
+    claim,
 )
 
 
 def findings(seen: Seen) -> list[Finding]:
-    """What all checks find, in their order."""
-    return [finding for check in CHECKS for finding in check(seen)]
+    """What all checks find, in their order, without what is explained by another finding."""
+    found: list[Finding] = []
+    for check in CHECKS:
+        explained = set(getattr(check, "EXPLAINED_BY", ()))
+        if not explained & {finding.name for finding in found}:
+            found += check.check(seen)
+    return found

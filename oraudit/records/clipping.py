@@ -4,16 +4,14 @@ A look needs the gradient of each example, so it is taken at some steps only. It
 added to the sum against the sum of clipped gradients, computed here again from the gradients.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from oraudit.records.arrays import namespace
+from oraudit.records.arrays import namespace, rows
+from oraudit.records.causes import SMALL, explain
 
 __all__ = ["Look", "clip_factors", "look_at", "weighted_sum"]
-
-#: Added to a norm before C is divided by it, as Opacus does.
-SMALL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -31,18 +29,16 @@ class Look:
         What rounding explains, by the precision of the gradients.
     largest
         The largest norm that an example adds, in C, if the sum is what it should be.
-    cause
-        What explains the sum exactly, if it is not what it should be; "" if nothing does.
-    sensitivity
-        The largest norm that an example adds under this cause, in C; None if not known.
+    causes
+        What explains the sum exactly, if it is not what it should be; and how far one example
+        moves the sum then, in C, or None if that may be more than what is seen.
     """
 
     step: int
     error: float
     tolerance: float
     largest: float
-    cause: str = ""
-    sensitivity: float | None = None
+    causes: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
@@ -58,17 +54,21 @@ def look_at(step: int, gradients: Sequence[Any], added: Sequence[Any], clip: flo
     distance = sum(float(((a - b) ** 2).sum()) for a, b in zip(wanted, added, strict=True)) ** 0.5
     total = float((factors * norms).sum())
     precision = max(float(xp.finfo(each.dtype).eps) for each in gradients)
+    error = distance / total if total > 0 else distance
+    # Norms in half precision must show in single precision. Not everybody adds SMALL to a norm.
+    tolerance = (2e-5 if precision < 1e-6 else 4 * precision) + SMALL / clip
     return Look(
         step=step,
-        error=distance / total if total > 0 else distance,
-        tolerance=1e-4 if precision < 1e-6 else 4 * precision,
+        error=error,
+        tolerance=tolerance,
         largest=float((factors * norms).max()) / clip if len(factors) else 0.0,
+        causes={} if error <= tolerance else explain(gradients, added, clip, tolerance),
     )
 
 
 def example_norms(gradients: Sequence[Any]) -> Any:
     """The norm of each example's gradient, all tensors together."""
-    squares = sum((each.reshape(len(each), -1) ** 2).sum(1) for each in gradients)
+    squares = sum((rows(each) ** 2).sum(1) for each in gradients)
     return squares**0.5
 
 

@@ -4,7 +4,7 @@
 >>> rng = np.random.default_rng(1)
 >>> audit = Audit(examples=600)
 >>> for _ in range(50):
-...     gradients = rng.normal(size=(60, 1000))
+...     gradients = rng.normal(size=(rng.binomial(600, 0.1), 1000))
 ...     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
 ...     clipped = (gradients * np.minimum(1, 1 / norms)).sum(0)
 ...     noisy = clipped + rng.normal(scale=2.0, size=1000)
