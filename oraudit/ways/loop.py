@@ -31,7 +31,7 @@ import numpy as np
 
 from oraudit.records import Event, Look, Record, Seen, Told
 from oraudit.records.arrays import leaves
-from oraudit.records.clipping import example_norms, look_at
+from oraudit.records.clipping import joined_norms, look_at, tensor_norms
 from oraudit.report import Result, judge
 from oraudit.ways.history import History
 from oraudit.ways.moves import Buffers, Moved, Moves
@@ -159,9 +159,10 @@ class Audit:
     def _look(self, gradients: list[Any], sums: list[Any], clips: float | list[float]) -> None:
         record = self._record
         if len(gradients[0]):
-            record.looks.append(look_at(record.step, gradients, sums, clips))
+            norms = tensor_norms(gradients)
+            record.looks.append(look_at(record.step, gradients, sums, clips, norms))
             if isinstance(clips, float):
-                record.around.note_norms(example_norms(gradients), clips)
+                record.around.note_norms(joined_norms(norms), clips)
             return
         # Nothing may be added for an empty batch.
         added = math.sqrt(sum(float((each**2).sum()) for each in sums)) / _together(clips)
