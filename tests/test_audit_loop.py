@@ -361,12 +361,15 @@ def test_callback_inside_jit():
 
 @pytest.mark.torch
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("together", [False, True])
-def test_fast_noise_numbers_are_the_plain_ones(dtype, together, monkeypatch):
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("many", [False, True])
+def test_fast_noise_numbers_are_the_plain_ones(dtype, large, many, monkeypatch):
     torch = pytest.importorskip("torch")
     from oraudit.records import torch_noise
 
-    if together:  # as on a GPU
+    if large:
+        monkeypatch.setattr(torch_noise, "SMALL", 0)
+    if many:  # as on a GPU
         monkeypatch.setattr(torch_noise, "_sums_of_each", torch_noise._sums_of_many)
     generator = torch.Generator().manual_seed(1)
     shapes = ((3,), (70_000, 2), (40, 50), (1,))

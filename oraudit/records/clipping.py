@@ -14,7 +14,14 @@ import numpy as np
 from oraudit.records.arrays import namespace, rows
 from oraudit.records.causes import SMALL, explain
 
-__all__ = ["Look", "example_norms", "joined_norms", "look_at", "tensor_norms"]
+__all__ = [
+    "Look",
+    "example_norms",
+    "is_looked_at",
+    "joined_norms",
+    "look_at",
+    "tensor_norms",
+]
 
 #: The error of an honest sum in single precision, and what each number of a gradient adds to it
 #: where norms are long sums.
@@ -23,6 +30,26 @@ LONG_SUM = 8e-11
 
 #: So many numbers are summed at a time on a processor.
 BLOCK = 65_536
+
+
+#: Models with fewer numbers are looked at in the first steps and in a tenth of the others; larger
+#: ones in the first step and in a twentieth.
+SMALL_MODEL = 200_000
+FIRST_STEPS = 20
+
+#: Its multiples, without their whole parts, are spread evenly, and follow no epoch.
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def is_looked_at(step: int, numbers: int) -> bool:
+    """Whether clipping is looked at in this step of a model with so many numbers.
+
+    >>> sum(is_looked_at(step, 1000) for step in range(1, 1021))
+    119
+    """
+    small = numbers < SMALL_MODEL
+    first = FIRST_STEPS if small else 1
+    return step <= first or step * GOLDEN % 1 < (0.1 if small else 0.05)
 
 
 @dataclass(frozen=True)

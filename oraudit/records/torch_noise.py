@@ -2,15 +2,21 @@
 
 It returns what :func:`oraudit.records.noise.step_numbers` returns, which is the same in plain
 words. On a GPU a call takes longer than its work, so all tensors share one call; on a CPU each
-tensor is read while it is in the cache. One copy of the gradient is made, the noise itself.
+tensor is read while it is in the cache. One copy of a large gradient is made, the noise itself.
 """
 
+import itertools
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 
 __all__ = ["alike", "step_numbers"]
+
+#: Of models with at most so many numbers all tensors are copied into one row: their steps are
+#: short, and a call for each tensor would show. Larger ones have no room for a second copy.
+SMALL = 1_000_000
 
 #: So many numbers are summed at a time on a CPU, where long sums in single precision are off by
 #: more than chance.
@@ -35,14 +41,27 @@ def step_numbers(
 ) -> tuple[Any, ...]:
     """The numbers that are kept of a step, on the device of its tensors."""
     precision = torch.finfo(clipped[0].dtype).eps
-    before = [_flat(each) for each in clipped]
-    # The only copy of the gradient; in the end it becomes the products of noise and sum.
-    noise: list[Any] = list(torch._foreach_sub([_flat(each) for each in noisy], before))
-    parts = [each[where] for each, where in zip(noise, places, strict=True)]
-    sample = torch.cat(parts).div_(unit)
-    heads = torch.cat([each[:head] for each in noise]).div_(unit)
-    beneath = torch.cat([each[where] for each, where in zip(before, places, strict=True)])
-    rounding = precision * (beneath.div_(unit).abs_() + sample.abs()).max()
+    sizes = [each.numel() for each in clipped]
+    if sum(sizes) <= SMALL:
+        together = _joined(clipped)
+        difference = _joined(noisy).sub_(together)
+        steps = tuple(where.step for where in places)
+        sampled, begun = _indices(tuple(sizes), steps, head, together.device)
+        sample = difference[sampled].div_(unit)
+        heads = difference[begun].div_(unit)
+        beneath = together[sampled].div_(unit)
+        noise = list(difference.split(sizes))
+        before = list(together.split(sizes))
+    else:
+        before = [_flat(each) for each in clipped]
+        # The only copy of the gradient; in the end it becomes the products of noise and sum.
+        noise = list(torch._foreach_sub([_flat(each) for each in noisy], before))
+        parts = [each[where] for each, where in zip(noise, places, strict=True)]
+        sample = torch.cat(parts).div_(unit)
+        heads = torch.cat([each[:head] for each in noise]).div_(unit)
+        beneath = torch.cat([each[where] for each, where in zip(before, places, strict=True)])
+        beneath.div_(unit)
+    rounding = precision * beneath.abs_().add_(sample.abs()).max()
     sums = _sums_of_many if noise[0].is_cuda else _sums_of_each
     squares, products, sums_before, largest = sums(noise, before)
     return (
@@ -56,6 +75,32 @@ def step_numbers(
     )
 
 
+def _joined(tensors: Sequence[Any]) -> Any:
+    """A copy of all numbers in a row; those of low precision as single-precision ones."""
+    row = torch._C._nn.flatten_dense_tensors(list(tensors))
+    if len(tensors) == 1:  # which may be the tensor itself
+        row = row.clone()
+    return row.float() if row.dtype.itemsize < 4 else row
+
+
+@lru_cache(maxsize=8)
+def _indices(
+    sizes: tuple[int, ...], steps: tuple[int, ...], head: int, device: Any
+) -> tuple[Any, Any]:
+    """Where the sample and the beginnings of tensors stand in a row of all their numbers."""
+    ends = itertools.accumulate(sizes)
+    beginnings = [end - size for end, size in zip(ends, sizes, strict=True)]
+    sampled = [
+        torch.arange(first, first + size, step)
+        for first, size, step in zip(beginnings, sizes, steps, strict=True)
+    ]
+    begun = [
+        torch.arange(first, first + min(size, head))
+        for first, size in zip(beginnings, sizes, strict=True)
+    ]
+    return torch.cat(sampled).to(device), torch.cat(begun).to(device)
+
+
 def _flat(tensor: Any) -> Any:
     """All numbers in a row; those of low precision as single-precision ones."""
     row = tensor.detach().reshape(-1)
@@ -64,11 +109,12 @@ def _flat(tensor: Any) -> Any:
 
 def _sums_of_each(noise: list[Any], before: list[Any]) -> tuple[Any, ...]:
     """Squares, products, squares of the sum, and largest numbers, a tensor after the other."""
-    squares = torch.stack([_dot(each, each) for each in noise])
-    products = torch.stack([_dot(a, b) for a, b in zip(noise, before, strict=True)])
-    sums = torch.stack([_dot(each, each) for each in before])
-    largest = torch.stack([torch.stack(torch.aminmax(each)).abs_().amax() for each in noise])
-    return squares, products, sums, largest
+    sums = [_dot(each, each) for each in noise]
+    sums += [_dot(a, b) for a, b in zip(noise, before, strict=True)]
+    sums += [_dot(each, each) for each in before]
+    squares, products, squares_before = torch.stack(sums).reshape(3, -1)
+    ends = torch.stack([end for each in noise for end in torch.aminmax(each)])
+    return squares, products, squares_before, ends.abs_().reshape(-1, 2).amax(1)
 
 
 def _dot(left: Any, right: Any) -> Any:

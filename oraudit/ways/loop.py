@@ -31,17 +31,13 @@ import numpy as np
 
 from oraudit.records import Event, Look, Record, Seen, Told
 from oraudit.records.arrays import leaves
-from oraudit.records.clipping import joined_norms, look_at, tensor_norms
+from oraudit.records.clipping import is_looked_at, joined_norms, look_at, tensor_norms
 from oraudit.report import Result, judge
 from oraudit.ways.history import History
 from oraudit.ways.moves import Buffers, Moved, Moves
 from oraudit.ways.trees import arrays, branches, rows
 
 __all__ = ["Audit"]
-
-#: Below this number of weights every step's clipping is looked at, above it every twentieth.
-SMALL_MODEL = 200_000
-LOOK_EVERY = 20
 
 
 class Audit:
@@ -154,7 +150,7 @@ class Audit:
 
     def _looks(self) -> bool:
         numbers = sum(map(math.prod, self._shapes.values()))
-        return numbers < SMALL_MODEL or self._record.step % LOOK_EVERY == 1
+        return is_looked_at(self._record.step, numbers)
 
     def _look(self, gradients: list[Any], sums: list[Any], clips: float | list[float]) -> None:
         record = self._record

@@ -51,6 +51,7 @@ class Moves:
 
     def __init__(self) -> None:
         self._places: list[slice] = []
+        self._precision = 0.0
         self._last: tuple[int, Any, Any] | None = None
         self._steps: list[int] = []
         self._rows: list[Any] = []
@@ -60,12 +61,13 @@ class Moves:
         if not self._places:
             room = max(COMPARED // len(weights), 1)
             self._places = [slice(0, None, max(-(-_size(w) // room), 1)) for w in weights]
+            self._precision = float(namespace(weights[0]).finfo(weights[0].dtype).eps)
         now = self._sample(weights)
         push = self._sample(noisy)
         push = push.astype(now.dtype) if namespace(now) is np else push.to(now)
         if self._last is not None and self._last[0] == step - 1:
             _, before, earlier_push = self._last
-            self._rows.append(_fits(now, now - before, push, earlier_push))
+            self._rows.append(_products(now, now - before, push, earlier_push))
             self._steps.append(step)
         self._last = step, now, push
 
@@ -78,15 +80,15 @@ class Moves:
         factors = np.full(steps, np.nan)
         if not self._rows:
             return Moved(factors, unlike="fewer than two steps had them")
-        table = np.array([_here(row) for row in self._rows], dtype=float)
-        size, rounding, *_ = table.T
+        products = np.array([_here(row) for row in self._rows], dtype=float)
+        size = np.sqrt(products[:, 1, 1])
         if not size.any():
             return Moved(factors, unlike="they never moved")
-        allowed = ROUNDING * size + rounding
-        own = table[:, 3] <= allowed
-        earlier = table[:, 5] <= allowed
-        after_the_step = own.sum() >= earlier.sum()
-        fits = own if after_the_step else earlier
+        allowed = ROUNDING * size + 4 * self._precision * np.sqrt(products[:, 0, 0])
+        own, left = _left(products, 2)
+        earlier, earlier_left = _left(products, 3)
+        after_the_step = (left <= allowed).sum() >= (earlier_left <= allowed).sum()
+        fits = (left if after_the_step else earlier_left) <= allowed
         if (fits & (size > 0)).sum() < FEWEST_PLAIN:
             return Moved(
                 factors,
@@ -94,29 +96,36 @@ class Moves:
             )
         numbers = np.array(self._steps)
         places = numbers - 1 if after_the_step else numbers - 2
-        factors[places[fits]] = table[fits, 2 if after_the_step else 4]
+        factors[places[fits]] = (own if after_the_step else earlier)[fits]
         return Moved(factors, outside=tuple(numbers[~fits].tolist()))
 
     def state(self) -> dict[str, Any]:
         """All that is kept, but for the weights themselves."""
-        return {"steps": list(self._steps), "rows": [_here(row) for row in self._rows]}
+        rows = [_here(row) for row in self._rows]
+        return {"steps": list(self._steps), "rows": rows, "precision": self._precision}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from what :meth:`state` has returned."""
         self._steps = list(state["steps"])
         self._rows = list(state["rows"])
+        self._precision = state["precision"]
 
 
-def _fits(now: Any, move: Any, push: Any, earlier_push: Any) -> Any:
-    """The size of a move, its rounding, and for both sums the multiple and what it leaves."""
+def _products(now: Any, move: Any, push: Any, earlier_push: Any) -> Any:
+    """The products of these with each other; in double precision, as multiples cancel."""
     xp = namespace(now)
-    numbers = [_norm(move), 4 * xp.finfo(now.dtype).eps * _norm(now)]
-    for each in (push, earlier_push):
-        squares = (each * each).sum()
-        # Without noise and data nothing is released, and nothing may move.
-        factor = (move * each).sum() / (squares + (squares == 0))
-        numbers += [factor, _norm(move - factor * each)]
-    return xp.stack(numbers)
+    rows = xp.stack([now, move, push, earlier_push])
+    rows = rows.astype(float) if xp is np else rows.double()
+    return rows @ rows.T
+
+
+def _left(products: NDArray[np.float64], push: int) -> tuple[NDArray[np.float64], ...]:
+    """The multiples of a noisy sum that come nearest to each move, and what they leave."""
+    squares = products[:, push, push]
+    # Without noise and data nothing is released, and nothing may move.
+    factors = products[:, 1, push] / np.where(squares > 0, squares, 1.0)
+    left = products[:, 1, 1] - factors**2 * squares
+    return factors, np.sqrt(np.maximum(left, 0.0))
 
 
 class Buffers:
@@ -177,10 +186,6 @@ def _print(array: Any) -> list[Any]:
     flat = array.reshape(-1)
     precise = flat.astype(float) if namespace(flat) is np else flat.double()
     return [precise.sum(), (precise * precise).sum()]
-
-
-def _norm(array: Any) -> Any:
-    return (array * array).sum() ** 0.5
 
 
 def _size(array: Any) -> int:

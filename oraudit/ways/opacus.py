@@ -25,7 +25,13 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils import _pytree as pytree
 
 from oraudit.records import Earlier, Event, Look, Record, Seen, Told
-from oraudit.records.clipping import example_norms, joined_norms, look_at, tensor_norms
+from oraudit.records.clipping import (
+    example_norms,
+    is_looked_at,
+    joined_norms,
+    look_at,
+    tensor_norms,
+)
 from oraudit.report import Result, judge
 from oraudit.ways.accountant import Account, accountant_of
 from oraudit.ways.beside import Beside, NotMade, due
@@ -34,10 +40,6 @@ from oraudit.ways.generators import seed_of
 from oraudit.ways.inputs import are_examples
 
 __all__ = ["CannotAttach", "OpacusAudit", "attach"]
-
-#: Below this number of weights every step's clipping is looked at, above it every twentieth.
-SMALL_MODEL = 200_000
-LOOK_EVERY = 20
 
 #: How many examples' gradients are made beside to hold the layers' rules against them.
 RULE_EXAMPLES = 16
@@ -370,8 +372,7 @@ class OpacusAudit:
         return float((sigma**-2 - (2 * counted) ** -2) ** -0.5)
 
     def _looks(self) -> bool:
-        small = self._numbers < SMALL_MODEL
-        return small or self._record.step % LOOK_EVERY == 1 or self._is_due()
+        return is_looked_at(self._record.step, self._numbers) or self._is_due()
 
     def _learning_rate(self) -> float:
         return float(self._optimizer.param_groups[0].get("lr", np.nan))

@@ -17,15 +17,20 @@ def branches(tree: Any) -> dict[str, Any]:
     >>> branches({"b": 1.0, "a": {"x": 2.0, "w": [3.0]}})
     {'a.w.0': 3.0, 'a.x': 2.0, 'b': 1.0}
     """
-    return {".".join(path) or "0": leaf for path, leaf in _walk(tree, ())}
+    found: dict[str, Any] = {}
+    _walk(tree, "", found)
+    return found
 
 
-def _walk(tree: Any, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Any]]:
+def _walk(tree: Any, path: str, found: dict[str, Any]) -> None:
     if isinstance(tree, Mapping):
-        return [each for key in sorted(tree) for each in _walk(tree[key], (*path, str(key)))]
-    if isinstance(tree, list | tuple):
-        return [each for i, branch in enumerate(tree) for each in _walk(branch, (*path, str(i)))]
-    return [(path, tree)]
+        for key in sorted(tree):
+            _walk(tree[key], f"{path}.{key}" if path else str(key), found)
+    elif isinstance(tree, list | tuple):
+        for place, branch in enumerate(tree):
+            _walk(branch, f"{path}.{place}" if path else str(place), found)
+    else:
+        found[path or "0"] = tree
 
 
 def arrays(argument: str, tree: Any, shapes: Mapping[str, tuple[int, ...]]) -> list[Any]:
@@ -34,22 +39,25 @@ def arrays(argument: str, tree: Any, shapes: Mapping[str, tuple[int, ...]]) -> l
     JAX's become arrays of NumPy; PyTorch's stay where they are.
     """
     named = branches(tree)
-    if list(named) != list(shapes):
+    if named.keys() != shapes.keys():
         raise ValueError(
             f"{argument} has the arrays {_few(list(named))}; it must have those of clipped in the "
             f"first step, {_few(list(shapes))}"
         )
-    found = leaves(list(named.values()))
-    for (name, shape), array in zip(shapes.items(), found, strict=True):
-        if tuple(array.shape) != shape:
+    found = []
+    for name, leaf in named.items():
+        array = np.asarray(leaf) if namespace(leaf) is np else leaf.detach()
+        if array.shape != shapes[name]:
             raise ValueError(
-                f"{argument} has the shape {tuple(array.shape)} at {name!r}; it must be {shape}"
+                f"{argument} has the shape {tuple(array.shape)} at {name!r}; it must be "
+                f"{shapes[name]}"
             )
         if not _is_real(array):
             raise ValueError(
                 f"{argument} has the type {array.dtype} at {name!r}; it must be float16, float32, "
                 "float64 or, in PyTorch, bfloat16"
             )
+        found.append(array)
     return found
 
 
