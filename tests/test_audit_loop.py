@@ -1,5 +1,7 @@
 """Audits of a loop of one's own: what is told of each step, in NumPy, PyTorch and JAX."""
 
+import subprocess
+import sys
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -420,3 +422,21 @@ def test_sums_of_many_numbers_are_precise():
     record.add([torch.zeros_like(noise)], [noise], 1.0)
     squares = float(record._kept[0][0][0])
     assert squares == pytest.approx(float((noise.double() ** 2).sum()), rel=1e-6)
+
+
+@pytest.mark.torch
+def test_price_table_has_a_row_each(capsys):
+    price = pytest.importorskip("benchmarks.witness_price", exc_type=ImportError)
+    price.main(["--small", "--cpu", "--steps", "3"])
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.startswith("machine,way,weights")
+    assert [row.split(",")[4] for row in rows] == list(price.ARMS) * (len(rows) // 3)
+    assert {row.split(",")[1] for row in rows} >= {"loop"}
+
+
+def test_a_loop_imports_no_framework():
+    """A training in NumPy loads neither PyTorch nor a compiler, and no distributions of SciPy."""
+    code = "import sys; from oraudit import Audit; print(*sys.modules)"
+    command = [sys.executable, "-c", code]
+    loaded = set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    assert not loaded & {"torch", "jax", "numba", "pandas", "scipy.stats", "oralib"}

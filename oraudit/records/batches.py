@@ -100,7 +100,7 @@ def fingerprints(inputs: Any) -> Any:
     if xp is np:
         bits = np.ascontiguousarray(rows, dtype=np.float64).view(np.int64)
         return (bits * _weights(bits.shape[1])).sum(axis=1)
-    weights = xp.from_numpy(_weights(rows.shape[1])).to(rows.device)
+    weights = _weights_on(rows.device, rows.shape[1])
     # Sums of integers do not depend on the order in which a device adds.
     return (rows.double().view(xp.int64) * weights).sum(1)
 
@@ -108,6 +108,14 @@ def fingerprints(inputs: Any) -> Any:
 @lru_cache(maxsize=8)
 def _weights(number: int) -> NDArray[np.int64]:
     return np.random.default_rng(7).integers(-(2**62), 2**62, number) * 2 + 1
+
+
+@lru_cache(maxsize=8)
+def _weights_on(device: Any, number: int) -> Any:
+    """The weights on a device; they are sent there once, as the host waits for that."""
+    import torch
+
+    return torch.from_numpy(_weights(number)).to(device)
 
 
 def _joined(parts: list[Any] | None) -> NDArray[np.int64] | None:
