@@ -91,7 +91,7 @@ NETWORKS = {
     "cpu": (
         Network(lambda: digits(16, 32), (1, 28, 28), 6000, 0.01, 1.10),
         Network(lambda: dense(32), (784,), 6000, 0.01, 1.10),
-        Network(lambda: dense(1900), (784,), 1600, 0.01, 1.05),
+        Network(lambda: dense(1900), (784,), 3200, 0.01, 1.05),
     ),
     "small": (Network(lambda: dense(4), (784,), 100, 0.1, 1.10),),
 }

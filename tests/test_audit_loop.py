@@ -363,16 +363,14 @@ def test_callback_inside_jit():
 
 @pytest.mark.torch
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("large", [False, True])
-@pytest.mark.parametrize("many", [False, True])
-def test_fast_noise_numbers_are_the_plain_ones(dtype, large, many, monkeypatch):
+@pytest.mark.parametrize("device", ["cpu", "small", "large"])
+def test_fast_noise_numbers_are_the_plain_ones(dtype, device, monkeypatch):
     torch = pytest.importorskip("torch")
     from oraudit.records import torch_noise
 
-    if large:
-        monkeypatch.setattr(torch_noise, "SMALL", 0)
-    if many:  # as on a GPU
-        monkeypatch.setattr(torch_noise, "_sums_of_each", torch_noise._sums_of_many)
+    if device != "cpu":  # as on a GPU
+        monkeypatch.setattr(torch_noise, "_in_blocks", torch_noise._together)
+        monkeypatch.setattr(torch_noise, "SMALL", 10**6 if device == "small" else 0)
     generator = torch.Generator().manual_seed(1)
     shapes = ((3,), (70_000, 2), (40, 50), (1,))
     kind = getattr(torch, dtype)

@@ -1,8 +1,9 @@
 """The numbers of a step's noise for tensors of PyTorch, in few calls and without waiting.
 
 It returns what :func:`oraudit.records.noise.step_numbers` returns, which is the same in plain
-words. On a GPU a call takes longer than its work, so all tensors share one call; on a CPU each
-tensor is read while it is in the cache. One copy of a large gradient is made, the noise itself.
+words. On a GPU a call takes longer than its work, so all tensors share one call, and the gradient
+is copied once, for the noise itself. On a CPU reading takes longest, so all is computed of a block
+of numbers while it is in the cache, and nothing is copied.
 """
 
 import itertools
@@ -41,38 +42,94 @@ def step_numbers(
 ) -> tuple[Any, ...]:
     """The numbers that are kept of a step, on the device of its tensors."""
     precision = torch.finfo(clipped[0].dtype).eps
+    measure = _in_blocks if clipped[0].device.type == "cpu" else _together
+    sums, largest, sample, beneath, heads = measure(clipped, noisy, places, head)
+    squares, products, squares_before = sums / unit**2
+    sample = sample.div_(unit)
+    rounding = precision * (beneath.div_(unit).abs_() + sample.abs()).max()
+    return (
+        squares,
+        products,
+        squares_before,
+        largest / unit,
+        sample.float(),
+        rounding,
+        heads.div_(unit).float(),
+    )
+
+
+def _in_blocks(
+    clipped: Sequence[Any], noisy: Sequence[Any], places: Sequence[slice], head: int
+) -> tuple[Any, ...]:
+    """Sums of squares, products and squares of the sum; largest numbers; and the samples."""
+    before = [_flat(each) for each in clipped]
+    after = [_flat(each) for each in noisy]
+    numbers = []
+    counts = []
+    for whole, its_noisy in zip(before, after, strict=True):
+        blocks = whole.split(BLOCK)
+        counts.append(len(blocks))
+        for block, its_end in zip(blocks, its_noisy.split(BLOCK), strict=True):
+            noise = its_end - block
+            numbers += [torch.dot(noise, noise), torch.dot(noise, block), torch.dot(block, block)]
+            numbers += torch.aminmax(noise)
+    table = torch.stack(numbers).reshape(-1, 5)
+    if len(table) == len(before):
+        sums = table[:, :3]
+        ends = table[:, 3:]
+    else:
+        tensors = table.split(counts)
+        sums = torch.stack([each[:, :3].sum(0) for each in tensors])
+        ends = torch.stack([each[:, 3:].abs().amax(0) for each in tensors])
+    beneath = torch.cat([each[where] for each, where in zip(before, places, strict=True)])
+    sample = torch.cat([each[where] for each, where in zip(after, places, strict=True)])
+    heads = torch.cat([each[:head] for each in after])
+    heads -= torch.cat([each[:head] for each in before])
+    return sums.T, ends.abs().amax(1), sample.sub_(beneath), beneath, heads
+
+
+def _together(
+    clipped: Sequence[Any], noisy: Sequence[Any], places: Sequence[slice], head: int
+) -> tuple[Any, ...]:
+    """The same of all tensors in one call each."""
     sizes = [each.numel() for each in clipped]
     if sum(sizes) <= SMALL:
-        together = _joined(clipped)
-        difference = _joined(noisy).sub_(together)
+        row = _joined(clipped)
+        difference = _joined(noisy).sub_(row)
         steps = tuple(where.step for where in places)
-        sampled, begun = _indices(tuple(sizes), steps, head, together.device)
-        sample = difference[sampled].div_(unit)
-        heads = difference[begun].div_(unit)
-        beneath = together[sampled].div_(unit)
+        sampled, begun = _indices(tuple(sizes), steps, head, row.device)
+        beneath = row[sampled]
+        sample = difference[sampled]
+        heads = difference[begun]
+        before = list(row.split(sizes))
         noise = list(difference.split(sizes))
-        before = list(together.split(sizes))
     else:
         before = [_flat(each) for each in clipped]
         # The only copy of the gradient; in the end it becomes the products of noise and sum.
         noise = list(torch._foreach_sub([_flat(each) for each in noisy], before))
-        parts = [each[where] for each, where in zip(noise, places, strict=True)]
-        sample = torch.cat(parts).div_(unit)
-        heads = torch.cat([each[:head] for each in noise]).div_(unit)
         beneath = torch.cat([each[where] for each, where in zip(before, places, strict=True)])
-        beneath.div_(unit)
-    rounding = precision * beneath.abs_().add_(sample.abs()).max()
-    sums = _sums_of_many if noise[0].is_cuda else _sums_of_each
-    squares, products, sums_before, largest = sums(noise, before)
-    return (
-        squares / unit**2,
-        products / unit**2,
-        sums_before / unit**2,
-        largest / unit,
-        sample.float(),
-        rounding,
-        heads.float(),
-    )
+        sample = torch.cat([each[where] for each, where in zip(noise, places, strict=True)])
+        heads = torch.cat([each[:head] for each in noise])
+    sums, largest = _use_up(noise, before)
+    return sums, largest, sample, beneath, heads
+
+
+def _use_up(noise: list[Any], before: list[Any]) -> tuple[Any, Any]:
+    """Sums of squares, products and squares of the sum, and largest numbers; the noise is lost.
+
+    There is no such call for the sum of signed numbers: it is twice the sum of the positive ones
+    less the sum of all without their signs.
+    """
+    lengths = torch._foreach_norm(noise)
+    largest = torch._foreach_norm(noise, float("inf"))
+    lengths_before = torch._foreach_norm(before)
+    torch._foreach_mul_(noise, before)
+    without_signs = torch._foreach_norm(noise, 1)
+    torch._foreach_clamp_min_(noise, 0.0)
+    positive = torch._foreach_norm(noise, 1)
+    columns = (lengths, lengths_before, largest, without_signs, positive)
+    table = torch.stack([each for column in columns for each in column]).reshape(len(columns), -1)
+    return torch.stack([table[0] ** 2, 2 * table[4] - table[3], table[1] ** 2]), table[2]
 
 
 def _joined(tensors: Sequence[Any]) -> Any:
@@ -105,39 +162,3 @@ def _flat(tensor: Any) -> Any:
     """All numbers in a row; those of low precision as single-precision ones."""
     row = tensor.detach().reshape(-1)
     return row.float() if row.dtype.itemsize < 4 else row
-
-
-def _sums_of_each(noise: list[Any], before: list[Any]) -> tuple[Any, ...]:
-    """Squares, products, squares of the sum, and largest numbers, a tensor after the other."""
-    sums = [_dot(each, each) for each in noise]
-    sums += [_dot(a, b) for a, b in zip(noise, before, strict=True)]
-    sums += [_dot(each, each) for each in before]
-    squares, products, squares_before = torch.stack(sums).reshape(3, -1)
-    ends = torch.stack([end for each in noise for end in torch.aminmax(each)])
-    return squares, products, squares_before, ends.abs_().reshape(-1, 2).amax(1)
-
-
-def _dot(left: Any, right: Any) -> Any:
-    if len(left) <= BLOCK:
-        return torch.dot(left, right)
-    blocks = zip(left.split(BLOCK), right.split(BLOCK), strict=True)
-    return torch.stack([torch.dot(a, b) for a, b in blocks]).sum()
-
-
-def _sums_of_many(noise: list[Any], before: list[Any]) -> tuple[Any, ...]:
-    """The same for all tensors together; the noise is used up.
-
-    There is no such call for the sum of signed numbers: it is twice the sum of the positive ones
-    less the sum of all without their signs.
-    """
-    lengths = torch._foreach_norm(noise)
-    largest = torch._foreach_norm(noise, float("inf"))
-    lengths_before = torch._foreach_norm(before)
-    torch._foreach_mul_(noise, before)
-    without_signs = torch._foreach_norm(noise, 1)
-    torch._foreach_clamp_min_(noise, 0.0)
-    positive = torch._foreach_norm(noise, 1)
-    columns = (lengths, lengths_before, largest, without_signs, positive)
-    table = torch.stack([each for column in columns for each in column]).reshape(len(columns), -1)
-    squares = table[:2] ** 2
-    return squares[0], 2 * table[4] - table[3], squares[1], table[2]
