@@ -30,6 +30,10 @@ class Around:
         The gradient that the optimizer steps with is this multiple of the noisy sum.
     off
         What of that gradient is no multiple of the noisy sum: one minus their cosine.
+    kept
+        The part of the noise that is in that gradient, beside the whole clipped sum.
+    rest
+        What is neither noise nor clipped sum in it, as a share of its norm.
     size
         The number of examples in the batch.
     raw
@@ -48,6 +52,8 @@ class Around:
     rate: Reals
     factor: Reals
     off: Reals
+    kept: Reals
+    rest: Reals
     size: Reals
     raw: Reals
     mean: Reals

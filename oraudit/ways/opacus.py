@@ -11,6 +11,7 @@ and at the hooks of that optimizer. It changes none of their results, draws no r
 :meth:`OpacusAudit.detach` takes it off. An error of its own never reaches the training.
 """
 
+import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from torch.utils import _pytree as pytree
 
 from oraudit.records import Earlier, Event, Look, Record, Seen, Told
 from oraudit.records.clipping import example_norms, look_at
-from oraudit.report import Result, judge
+from oraudit.report import NotAsTold, Result, alarms, judge
 from oraudit.ways.accountant import Account, accountant_of
 from oraudit.ways.beside import Beside, NotMade, due
 from oraudit.ways.fingerprints import Watched, changed, local, prints
@@ -91,7 +92,8 @@ class _Noisy:
 
     clip: float
     sigma: float
-    sample: torch.Tensor
+    clipped: torch.Tensor
+    noise: torch.Tensor
     places: list[slice]
 
 
@@ -103,11 +105,13 @@ def _harmless(method: Callable[..., Any]) -> Callable[..., Any]:
         if self._over:
             return None
         try:
-            return method(self, *args, **kwargs)
+            found = method(self, *args, **kwargs)
         except Exception as error:
             self._over = True
             self._record.see("unwatched", f"{type(error).__name__}: {error}")
             return None
+        self._warn()
+        return found
 
     return looked
 
@@ -166,25 +170,26 @@ class OpacusAudit:
         self._next: torch.Tensor | None = None
         self._moved: list[tuple[int, torch.Tensor]] = []
         self._exposed: set[str] = set()
+        self._told_of = 0
+        self._kinds_told: set[str] = set()
         self._stand_around()
 
     # ------------------------------------------------------------------- on the chain and off it
 
     def _stand_around(self) -> None:
-        optimizer = self._optimizer
-        around = {
-            "clip_and_accumulate": self._clip_and_accumulate,
-            "add_noise": self._add_noise,
-            "zero_grad": self._zero_grad,
+        self._chain: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+            "clip_and_accumulate": (self._before_clipping, self._after_clipping),
+            "add_noise": (self._before_noise, self._after_noise),
+            "zero_grad": (self._before_zero_grad, self._after_zero_grad),
         }
         if self._ghost:
-            around["accumulate"] = self._accumulate
-        self._around = around
-        self._before = {name: optimizer.__dict__.get(name) for name in around}
-        self._originals = {name: getattr(optimizer, name) for name in around}
-        for name, method in around.items():
-            setattr(optimizer, name, method)
-        wrapped = optimizer.original_optimizer
+            del self._chain["clip_and_accumulate"]
+            self._chain["accumulate"] = (self._before_accumulating, self._after_accumulating)
+        self._outermost: dict[str, Any] = {}
+        self._within: dict[str, Any] = {}
+        self._running: set[str] = set()
+        self._stand_outermost()
+        wrapped = self._optimizer.original_optimizer
         self._handles = [
             wrapped.register_step_pre_hook(_weak(self._before_step)),
             wrapped.register_step_post_hook(_weak(self._after_step)),
@@ -196,6 +201,37 @@ class OpacusAudit:
         # Hooks of the whole process go when the audit goes.
         weakref.finalize(self, _remove, self._handles)
 
+    def _is_outermost(self, name: str) -> bool:
+        """Whether a method of the optimizer is the audit's own."""
+        return self._optimizer.__dict__.get(name) is self._outermost.get(name, self)
+
+    def _stand_outermost(self) -> None:
+        """Stand around the methods of the optimizer, also around what replaced one of them."""
+        for name in self._chain:
+            if not self._is_outermost(name):
+                self._within[name] = self._optimizer.__dict__.get(name)
+                self._outermost[name] = self._around(name, getattr(self._optimizer, name))
+                setattr(self._optimizer, name, self._outermost[name])
+
+    def _around(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        """The method, with a look before and after it, unless that is within another look."""
+        before, after = self._chain[name]
+
+        @wraps(method)
+        def looked(*args: Any, **kwargs: Any) -> Any:
+            if name in self._running or self._ended is not None:
+                return method(*args, **kwargs)
+            self._running.add(name)
+            try:
+                found = before()
+                result = method(*args, **kwargs)
+                after(found)
+            finally:
+                self._running.discard(name)
+            return result
+
+        return looked
+
     def detach(self) -> None:
         """Take the audit off: the optimizer is as it was. The result stays."""
         if self._ended is not None:
@@ -203,23 +239,15 @@ class OpacusAudit:
         self._ended = self._seen()
         _remove(self._handles)
         _WRAPPED.pop(self._optimizer.original_optimizer, None)
-        for name, method in self._around.items():
-            if self._optimizer.__dict__.get(name) != method:
+        for name, own in self._within.items():
+            if not self._is_outermost(name):
                 continue
-            if self._before[name] is None:
+            if own is None:
                 delattr(self._optimizer, name)
             else:
-                setattr(self._optimizer, name, self._before[name])
+                setattr(self._optimizer, name, own)
 
     # ------------------------------------------------------------------------ the chain of a step
-
-    def _clip_and_accumulate(self) -> None:
-        if self._ghost:
-            self._originals["clip_and_accumulate"]()
-            return
-        old = self._before_clipping()
-        self._originals["clip_and_accumulate"]()
-        self._after_clipping(old)
 
     @_harmless
     def _before_clipping(self) -> Any:
@@ -250,10 +278,6 @@ class OpacusAudit:
         self._hold_rules(gradients)
         self._beside_clear()
 
-    def _accumulate(self) -> None:
-        self._before_accumulating()
-        self._originals["accumulate"]()
-
     @_harmless
     def _before_accumulating(self) -> None:
         """With ghost clipping the sum of clipped gradients is what the backward pass has left."""
@@ -266,13 +290,14 @@ class OpacusAudit:
             self._hold_ghost(together)
         self._beside_clear()
 
-    def _add_noise(self) -> None:
-        before = self._before_noise()
-        self._originals["add_noise"]()
-        self._after_noise(before)
+    def _after_accumulating(self, _found: Any) -> None:
+        """Nothing is left to look at."""
 
     @_harmless
     def _before_noise(self) -> Any:
+        if not self._parts:
+            name = "accumulate" if self._ghost else "clip_and_accumulate"
+            self._record.see("replaced", name)
         if self._noisy is not None:
             # The step before was told to the accountant, and no optimizer used it.
             self._close(None)
@@ -294,7 +319,8 @@ class OpacusAudit:
         self._record.noise.add(clipped, noisy, self._effective(sigma) * clip)
         room = max(COMPARED // len(noisy), 1)
         places = [slice(0, None, max(-(-g.numel() // room), 1)) for g in noisy]
-        self._noisy = _Noisy(clip, sigma, _sample(noisy, places), places)
+        before = _sample(clipped, places)
+        self._noisy = _Noisy(clip, sigma, before, _sample(noisy, places) - before, places)
 
     @_harmless
     def _before_step(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
@@ -308,7 +334,10 @@ class OpacusAudit:
         if before is not None:
             self._moved.append((self._record.step, changed(before, now)))
         if self._noisy is None:
-            self._record.see("plain-step")
+            if self._is_outermost("add_noise"):
+                self._record.see("plain-step")
+            else:
+                self._record.see("replaced", "add_noise")
             return
         self._stepped += 1
         self._close([p.grad for p in self._params])
@@ -319,6 +348,7 @@ class OpacusAudit:
         if self._depth > 0:
             return
         self._after = prints(self._params)
+        self._stand_outermost()
         if self._record.step <= 5 or self._record.step % SURVEY_EVERY == 0:
             self._survey()
 
@@ -340,18 +370,24 @@ class OpacusAudit:
         if self._record.batches.size is not None:
             around.note(size=self._record.batches.size)
         if used is not None and all(each is not None for each in used):
-            sample = _sample(used, noisy.places)
-            wanted = noisy.sample
-            product = torch.dot(sample, wanted)
-            squares = torch.dot(wanted, wanted)
-            cosine = product / (squares * torch.dot(sample, sample)).sqrt()
-            around.note(factor=product / squares, off=1 - cosine)
+            around.note(**_compared(_sample(used, noisy.places), noisy.clipped, noisy.noise))
         self._parts = 0
         self._record.close_step(Told(noisy.clip, sigma, rate))
 
     def _unit(self, sigma: float) -> float:
         effective = self._effective(sigma)
         return effective if effective > 0 else 1.0
+
+    def _warn(self) -> None:
+        """Tell what is exact at the step that shows it, each kind once."""
+        events = self._record.events
+        new = events[self._told_of :]
+        self._told_of = len(events)
+        for event in new:
+            if event.kind not in self._kinds_told:
+                self._kinds_told.add(event.kind)
+                for words in alarms(event, self._record.told):
+                    warnings.warn(f"step {event.step}: {words}", NotAsTold, stacklevel=3)
 
     # ------------------------------------------------------------------ what is seen on the way
 
@@ -394,7 +430,8 @@ class OpacusAudit:
 
     def _see_seed(self) -> None:
         seed = seed_of(self._optimizer.generator, self._params[0].device)
-        if seed is not None and seed != self._seed:
+        resumed = self._seed is None and self._resumed
+        if seed is not None and seed != self._seed and not resumed:
             self._record.see("seeded", number=seed)
         self._seed = seed
 
@@ -409,10 +446,6 @@ class OpacusAudit:
         if at is not None and abs(float(at) / self._clip() - 1) > 1e-4:
             self._record.see("apart-clip", number=float(at) / self._clip())
 
-    def _zero_grad(self, *args: Any, **kwargs: Any) -> Any:
-        self._before_zero_grad()
-        return self._originals["zero_grad"](*args, **kwargs)
-
     @_harmless
     def _before_zero_grad(self) -> None:
         rows = getattr(self._params[0], "grad_sample", None)
@@ -420,6 +453,10 @@ class OpacusAudit:
         unused = isinstance(rows, torch.Tensor) and not hasattr(rows, "_processed")
         if unused and not self._ghost and self._record.told:
             self._record.see("thrown-away")
+
+    @_harmless
+    def _after_zero_grad(self, _found: Any) -> None:
+        self._stand_outermost()
 
     # ---------------------------------------------------------------- weights, beside the chain
 
@@ -477,16 +514,22 @@ class OpacusAudit:
                 events.append(Event("outside-step", moved_at, name))
         if self._inner is None or self._first is None:
             return events
-        for name, joined in self._others.changes():
-            parameter = dict(self._inner.named_parameters()).get(name)
-            if name not in self._exposed and not hasattr(parameter, "summed_grad"):
-                kind = Event("late-parameter", joined, name)
-                events.append(kind if joined else Event("unprivate-parameter", None, name))
-        for name, parameter in self._inner.named_parameters():
+        parameters = dict(self._inner.named_parameters())
+        for name, joined in self._others.changes(parameters):
+            if name in self._exposed or hasattr(parameters[name], "summed_grad"):
+                continue
+            if joined:
+                events.append(Event("late-parameter", joined, name))
+            else:
+                events.append(Event("unprivate-parameter", None, name))
+        for name, parameter in parameters.items():
             new = id(parameter) not in self._own and name not in self._others
             if new and parameter.grad is not None and name not in self._exposed:
                 events.append(Event("late-parameter", None, name))
-        events += [Event("buffer-changed", None, name) for name, _ in self._buffers.changes()]
+        buffers = dict(self._inner.named_buffers())
+        events += [
+            Event("buffer-changed", None, name) for name, _ in self._buffers.changes(buffers)
+        ]
         return events
 
     # ----------------------------------------------------------------- gradients made beside
@@ -506,7 +549,7 @@ class OpacusAudit:
             self._beside.clear()
 
     def _after_forward(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
-        if torch.compiler.is_compiling() or module is not self._inner:
+        if torch.compiler.is_compiling() or module is not self._inner or module is None:
             return
         if not module.training or not torch.is_grad_enabled():
             return
@@ -515,6 +558,7 @@ class OpacusAudit:
 
     @_harmless
     def _note_forward(self, args: Any, kwargs: Any, output: Any) -> None:
+        self._stand_outermost()
         leaves = pytree.tree_leaves((args, kwargs))
         inputs = next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor)), None)
         axis = 0 if getattr(self._model, "batch_first", True) else 1
@@ -594,9 +638,6 @@ class OpacusAudit:
     def _chain_events(self) -> list[Event]:
         """Whether the chain is still the one that is watched, and what the accountant was told."""
         events = []
-        for name, method in self._around.items():
-            if self._optimizer.__dict__.get(name) != method:
-                events.append(Event("replaced", None, name))
         steps = len(self._record.told)
         if self._stepped + self._resumed != steps and steps:
             text = f"the optimizer stepped {self._stepped} times in {steps} private steps"
@@ -657,7 +698,6 @@ class OpacusAudit:
         state = {
             "record": self._record.state(),
             "account": None if self._account is None else self._account.state(),
-            "seed": self._seed,
             "moved": [(step, local(each)) for step, each in self._moved],
         }
         return pytree.tree_map(_as_tensor, state)
@@ -667,7 +707,7 @@ class OpacusAudit:
         state = pytree.tree_map(_as_array, dict(state))
         self._record.load(state["record"])
         self._resumed = len(self._record.told)
-        self._seed = state["seed"]
+        self._told_of = len(self._record.events)
         self._moved = [(step, torch.from_numpy(each)) for step, each in state["moved"]]
         if self._account is not None and state["account"] is not None:
             self._account.load(state["account"])
@@ -734,6 +774,32 @@ def _sample(tensors: Sequence[torch.Tensor], places: Sequence[slice]) -> torch.T
         for each, some in zip(tensors, places, strict=True)
     ]
     return torch.cat(parts).float()
+
+
+def _compared(
+    used: torch.Tensor, clipped: torch.Tensor, noise: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """How the gradient that is used consists of the clipped sum and the noise."""
+    wanted = clipped + noise
+    squares = torch.dot(wanted, wanted)
+    product = torch.dot(used, wanted)
+    length = torch.dot(used, used)
+    # Least squares: the multiples of the clipped sum and of the noise that come nearest.
+    across = torch.dot(clipped, noise)
+    own = torch.dot(clipped, clipped)
+    spread = torch.dot(noise, noise)
+    determinant = own * spread - across**2
+    to_clipped = torch.dot(used, clipped)
+    to_noise = torch.dot(used, noise)
+    of_clipped = (to_clipped * spread - to_noise * across) / determinant
+    of_noise = (to_noise * own - to_clipped * across) / determinant
+    rest = used - of_clipped * clipped - of_noise * noise
+    return {
+        "factor": product / squares,
+        "off": 1 - product / (squares * length).sqrt(),
+        "kept": of_noise / of_clipped,
+        "rest": (torch.dot(rest, rest) / length).sqrt(),
+    }
 
 
 def _copy(tensor: Any) -> Any:
