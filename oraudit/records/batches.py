@@ -99,6 +99,8 @@ def fingerprints(inputs: Any) -> Any:
     if xp is np:
         bits = np.ascontiguousarray(rows, dtype=np.float64).view(np.int64)
         return (bits * _weights(bits.shape[1])).sum(axis=1)
+    if rows.device.type == "mps":  # which has no numbers of double precision
+        rows = rows.cpu()
     weights = xp.from_numpy(_weights(rows.shape[1])).to(rows.device)
     # Sums of integers do not depend on the order in which a device adds.
     return (rows.double().view(xp.int64) * weights).sum(1)

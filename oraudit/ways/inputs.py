@@ -1,7 +1,8 @@
 """Whether the inputs that a model is given can be told apart by their fingerprints.
 
 They can if they are the data set's own, each time the same. With random augmentation, or where the
-training changes them, an example that comes again has another fingerprint: then nothing is said.
+training changes them, an example that comes again has another fingerprint, and where inputs have
+few values, many examples have the same: then nothing is said.
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,9 @@ TRIES = 32
 #: More distinct inputs than this share of the number of examples are no examples.
 MOST_DISTINCT = 1.02
 
+#: With a larger share of equal inputs in a batch, they do not tell examples apart.
+MOST_EQUAL = 0.01
+
 #: A smaller share of the expected examples found among the inputs shows that inputs change.
 LEAST_FOUND = 0.8
 
@@ -36,7 +40,8 @@ def are_examples(
         return False
     seen = set(np.concatenate(known).tolist())
     examples = len(dataset)
-    if len(seen) > MOST_DISTINCT * examples:
+    equal = sum(len(each) - len(np.unique(each)) for each in known)
+    if equal > MOST_EQUAL * sum(map(len, known)) or len(seen) > MOST_DISTINCT * examples:
         return False
     places = np.unique(np.linspace(0, examples - 1, TRIES).astype(int))
     with untouched():

@@ -25,7 +25,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils import _pytree as pytree
 
-from oraudit.records import Earlier, Event, Look, Record, Seen, Told
+from oraudit.records import Batches, Earlier, Event, Look, Record, Seen, Told
 from oraudit.records.clipping import example_norms, look_at
 from oraudit.report import NotAsTold, Result, alarms, judge
 from oraudit.ways.accountant import Account, accountant_of
@@ -236,7 +236,15 @@ class OpacusAudit:
         """Take the audit off: the optimizer is as it was. The result stays."""
         if self._ended is not None:
             return
-        self._ended = self._seen()
+        try:
+            self._ended = self._seen()
+        except Exception as error:
+            # The training may be on its way out with an error of its own.
+            self._record.see("unwatched", f"{type(error).__name__}: {error}")
+            told = tuple(self._record.told)
+            nothing = Batches((None,) * len(told), (None,) * len(told))
+            events = tuple(self._record.events)
+            self._ended = Seen(self._record.names, told, None, (), nothing, events, None, None)
         _remove(self._handles)
         _WRAPPED.pop(self._optimizer.original_optimizer, None)
         for name, own in self._within.items():
@@ -658,7 +666,7 @@ class OpacusAudit:
         if self._loader is None:
             unlooked.append("the rate and the batches (attach was not given the loader)")
         elif self._record.told and not self._comparable:
-            unlooked.append("which examples are in a batch (inputs are not those of the data set)")
+            unlooked.append("which examples are in a batch (inputs do not tell them apart)")
         if self._earlier is None:
             unlooked.append("other trainings of this process")
         elif others := sum(self._spends_apart(each) for each in self._earlier):
