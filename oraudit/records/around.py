@@ -43,8 +43,6 @@ class Around:
         between two.
     nearest
         How far the nearest of these norms is from the clip, as a share of it.
-    zeros
-        How many of the examples have a gradient of exactly 0.
     """
 
     clip: Reals
@@ -61,7 +59,6 @@ class Around:
     middle: Reals
     largest: Reals
     nearest: Reals
-    zeros: Reals
 
 
 NAMES = tuple(field.name for field in fields(Around))
@@ -94,7 +91,6 @@ class AroundRecord:
             middle=(below + ordered[half]) / 2,
             largest=ordered[-1],
             nearest=abs(norms / clip - 1).min(),
-            zeros=(norms == 0).sum(),
         )
 
     def end_step(self) -> None:
