@@ -69,6 +69,10 @@ class BatchRecord:
         known = sum(len(part) for part in self._parts) == self._size
         self._sizes.append(self._size)
         self._all.append(self._parts if known else None)
+        self.forget_step()
+
+    def forget_step(self) -> None:
+        """Forget the batch of the step under way, which nobody saw to its end."""
         self._size = None
         self._parts = []
 

@@ -346,6 +346,8 @@ class OpacusAudit:
                 self._record.see("plain-step")
             else:
                 self._record.see("replaced", "add_noise")
+                self._record.batches.forget_step()
+                self._parts = 0
             return
         self._stepped += 1
         self._close([p.grad for p in self._params])
@@ -421,9 +423,12 @@ class OpacusAudit:
 
     def _note_batch(self, size: int) -> None:
         self._parts += 1
-        collate = getattr(self._loader, "collate_fn", None)
-        if not getattr(collate, "rand_on_empty", False):
+        if not self._fills_empty():
             self._record.batches.add(size)
+
+    def _fills_empty(self) -> bool:
+        """Whether the loader puts a random example into empty batches, which has no size then."""
+        return bool(getattr(getattr(self._loader, "collate_fn", None), "rand_on_empty", False))
 
     def _note_raw(self) -> None:
         """Note the norm of the batch's gradient, which the backward pass leaves beside the rows."""
@@ -576,7 +581,8 @@ class OpacusAudit:
             assert self._beside is not None
             self._beside.capture(args, kwargs, output)
 
-    def _make(self, most: int | None) -> Any:
+    def _make(self, size: int, most: int | None) -> Any:
+        """Gradients made beside, of a batch of this size, where they are due and can be made."""
         if not self._is_due():
             return None
         assert self._beside is not None
@@ -585,13 +591,16 @@ class OpacusAudit:
         except NotMade as reason:
             self._unmade = str(reason)
             return None
+        if made.size != size:
+            self._unmade = f"the model's output has {made.size} rows, the batch {size} examples"
+            return None
         self._made += 1
         return made
 
     def _hold_rules(self, gradients: Any) -> None:
         """Hold the gradients that are clipped against those made beside."""
-        made = self._make(RULE_EXAMPLES)
-        if made is None or made.size != len(gradients[0]):
+        made = self._make(len(gradients[0]), RULE_EXAMPLES)
+        if made is None:
             return
         if made.mixed > RULE_ROUNDING:
             self._record.see("examples-mix", number=made.mixed)
@@ -605,8 +614,8 @@ class OpacusAudit:
 
     def _hold_ghost(self, norms: Any) -> None:
         """Hold the sum that ghost clipping has left, and its norms, against gradients."""
-        made = self._make(None)
-        if made is None or made.size != len(norms):
+        made = self._make(len(norms), None)
+        if made is None:
             return
         if made.mixed > RULE_ROUNDING:
             self._record.see("examples-mix", number=made.mixed)
@@ -665,6 +674,8 @@ class OpacusAudit:
             unlooked.append("the accountant (none was found in the optimizer's step hook)")
         if self._loader is None:
             unlooked.append("the rate and the batches (attach was not given the loader)")
+        elif self._fills_empty():
+            unlooked.append("the batches (rand_on_empty puts random examples into empty ones)")
         elif self._record.told and not self._comparable:
             unlooked.append("which examples are in a batch (inputs do not tell them apart)")
         if self._earlier is None:
