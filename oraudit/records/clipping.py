@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from oraudit.records.arrays import namespace
 
 __all__ = ["Look", "clip_factors", "look_at", "weighted_sum"]
@@ -56,20 +58,18 @@ def look_at(
 
     With a clip for each tensor, each is clipped by itself, and C is the norm of all clips.
     """
+    norms = [example_norms([each]) for each in gradients]
     if isinstance(clip, int | float):
-        factors = [clip_factors(gradients, clip)] * len(gradients)
+        factors = [_factors(_together(norms), clip)] * len(norms)
         bound = float(clip)
     else:
-        pairs = zip(gradients, clip, strict=True)
-        factors = [clip_factors([each], limit) for each, limit in pairs]
+        factors = [_factors(norm, limit) for norm, limit in zip(norms, clip, strict=True)]
         bound = sum(float(limit) ** 2 for limit in clip) ** 0.5
-    xp = namespace(factors[0])
+    xp = namespace(norms[0])
     wanted = [
         xp.einsum("i,i...", factor, each) for factor, each in zip(factors, gradients, strict=True)
     ]
-    clipped = example_norms(
-        [factor * example_norms([g]) for factor, g in zip(factors, gradients, strict=True)]
-    )
+    clipped = _together([factor * norm for factor, norm in zip(factors, norms, strict=True)])
     distance = sum(float(((a - b) ** 2).sum()) for a, b in zip(wanted, added, strict=True)) ** 0.5
     total = float(clipped.sum())
     precision = max(float(xp.finfo(each.dtype).eps) for each in gradients)
@@ -83,13 +83,25 @@ def look_at(
 
 def example_norms(gradients: Sequence[Any]) -> Any:
     """The norm of each example's gradient, all tensors together."""
-    squares = sum((each.reshape(len(each), -1) ** 2).sum(1) for each in gradients)
-    return squares**0.5
+    rows = [each.reshape(len(each), -1) for each in gradients]
+    if namespace(rows[0]) is np:
+        return _together([np.linalg.norm(each, axis=1) for each in rows])
+    return _together([each.norm(dim=1) for each in rows])
 
 
 def clip_factors(gradients: Sequence[Any], clip: float) -> Any:
     """The factor of each example that leaves its gradient a norm of at most ``clip``."""
-    norms = example_norms(gradients)
+    return _factors(example_norms(gradients), clip)
+
+
+def _together(norms: Sequence[Any]) -> Any:
+    """The norm of several norms, for each example."""
+    if len(norms) == 1:
+        return norms[0]
+    return sum(each**2 for each in norms) ** 0.5
+
+
+def _factors(norms: Any, clip: float) -> Any:
     return namespace(norms).clip(clip / (norms + SMALL), None, 1.0)
 
 

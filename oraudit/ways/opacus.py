@@ -36,8 +36,9 @@ from oraudit.ways.inputs import are_examples
 
 __all__ = ["CannotAttach", "OpacusAudit", "attach"]
 
-#: Below this number of weights every step's clipping is looked at, above it every twentieth.
-SMALL_MODEL = 200_000
+#: Below this number of weights every step's clipping is looked at, above it the first twenty and
+#: then every twentieth.
+SMALL_MODEL = 20_000
 LOOK_EVERY = 20
 
 #: How many examples' gradients are made beside to hold the layers' rules against them.
@@ -415,8 +416,9 @@ class OpacusAudit:
         return float((sigma**-2 - (2 * counted) ** -2) ** -0.5)
 
     def _looks(self) -> bool:
+        step = self._record.step
         small = self._numbers < SMALL_MODEL
-        return small or self._record.step % LOOK_EVERY == 1 or self._is_due()
+        return small or step <= LOOK_EVERY or step % LOOK_EVERY == 0 or self._is_due()
 
     def _learning_rate(self) -> float:
         return float(self._optimizer.param_groups[0].get("lr", np.nan))
