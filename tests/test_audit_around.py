@@ -7,7 +7,6 @@ from oraudit.checks import (
     accountant,
     apart_clip,
     chain,
-    copies,
     dependent_examples,
     earlier_trainings,
     findings,
@@ -138,13 +137,6 @@ def test_exact_events_become_findings(check, event, words, status):
     (found,) = check.check(seen(event))
     assert words in found.text
     assert found.status == status
-
-
-def test_copies_of_examples_are_named():
-    sizes = (40,) * STEPS
-    (found,) = copies.check(seen(batches=Batches(sizes, (None,) * STEPS, copies=3)))
-    assert "adds up to 3 C" in found.text
-    assert not copies.check(seen(batches=Batches(sizes, (None,) * STEPS)))
 
 
 def noise(sample):

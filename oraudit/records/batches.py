@@ -4,7 +4,7 @@ Fingerprints tell which examples come again. They are random sums of the bits of
 for equal inputs, and as good as never equal for others. No example can be recovered from them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,13 +29,10 @@ class Batches:
         How many examples each step had; None where that is not known.
     fingerprints
         Of the examples of each step; None if no inputs were given, or other ones than examples.
-    copies
-        How often each example is in its batch, if that is one number for all.
     """
 
     sizes: tuple[int | None, ...]
     fingerprints: tuple[NDArray[np.int64] | None, ...]
-    copies: int = 1
 
 
 class BatchRecord:
@@ -79,8 +76,7 @@ class BatchRecord:
     def finished(self) -> Batches:
         sizes = tuple(self._sizes)
         prints = tuple(_joined(parts) for parts in self._all)
-        copies = _copies(prints)
-        return Batches(sizes, prints if self.comparable else (None,) * len(sizes), copies)
+        return Batches(sizes, prints if self.comparable else (None,) * len(sizes))
 
     def state(self) -> dict[str, Any]:
         """All that is kept, as numbers and arrays of NumPy."""
@@ -116,13 +112,6 @@ def fingerprints(inputs: Any) -> Any:
 
 def _weights(number: int) -> NDArray[np.int64]:
     return np.random.default_rng(7).integers(-(2**62), 2**62, number) * 2 + 1
-
-
-def _copies(prints: Sequence[NDArray[np.int64] | None]) -> int:
-    """The number that divides how often each example is in its batch, for all batches."""
-    counts = [np.unique(each, return_counts=True)[1] for each in prints if each is not None]
-    divisor = np.gcd.reduce(np.concatenate([np.zeros(0, dtype=np.int64), *counts]))
-    return max(int(divisor), 1)
 
 
 def _joined(parts: list[Any] | None) -> NDArray[np.int64] | None:

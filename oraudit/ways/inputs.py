@@ -40,8 +40,10 @@ def are_examples(
         return False
     seen = set(np.concatenate(known).tolist())
     examples = len(dataset)
-    equal = sum(len(each) - len(np.unique(each)) for each in known)
-    if equal > MOST_EQUAL * sum(map(len, known)) or len(seen) > MOST_DISTINCT * examples:
+    counts = np.concatenate([np.unique(each, return_counts=True)[1] for each in known])
+    # Where each is in its batch twice, say, that is no accident of their values.
+    counts = counts // max(int(np.gcd.reduce(counts)), 1)
+    if (counts - 1).sum() > MOST_EQUAL * counts.sum() or len(seen) > MOST_DISTINCT * examples:
         return False
     places = np.unique(np.linspace(0, examples - 1, TRIES).astype(int))
     with untouched():
