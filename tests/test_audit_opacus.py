@@ -560,7 +560,11 @@ HABITS_THAT_BREAK = {
     "accountant emptied": (accountant_emptied, "accountant", "lost 20 steps"),
     "median clip": (median_clip, "follows-batch", "C follows the median norm of its own batch"),
     "mean clip": (mean_clip_of_the_batch_before, "follows-batch", "mean norm of the batch before"),
-    "each example twice": (each_example_twice, "examples-twice", "2 times in its batch: it adds up to 2 C"),
+    "each example twice": (
+        each_example_twice,
+        "examples-twice",
+        "2 times in its batch: it adds up to 2 C",
+    ),
     "noise taken off": (noise_taken_off, "gradient-scale", "0 of the noise is in the gradient"),
     "rate over raw norm": (rate_over_raw_norm, "follows-batch", "the learning rate follows"),
 }

@@ -1,10 +1,12 @@
 """What is held against what the accountant was told, a file for each check.
 
 A check is a function of what was :class:`~oraudit.records.Seen` and returns what it finds. Their
-order is that of causes: what comes first explains what comes later.
+order is that of causes: what comes first explains what comes later. A file says ``TESTS``, how
+many statistical tests its check has, if any; and ``EXPLAINED_BY``, the names of the findings of
+which its own would be a mere consequence.
 """
 
-from collections.abc import Callable
+from types import ModuleType
 
 from oraudit.checks import (
     accountant,
@@ -16,6 +18,8 @@ from oraudit.checks import (
     dependent_examples,
     earlier_trainings,
     empty_batches,
+    example_counts,
+    examples_twice,
     follows_batch,
     ghost_norms,
     gradient_scale,
@@ -26,6 +30,7 @@ from oraudit.checks import (
     noise_reuse,
     noise_size,
     noise_values,
+    not_finite,
     poisson_batches,
     private_steps,
     seeds,
@@ -38,34 +43,42 @@ from oraudit.records import Seen
 __all__ = ["CHECKS", "findings"]
 
 #: All checks, causes before their consequences.
-CHECKS: tuple[Callable[[Seen], list[Finding]], ...] = (
-    no_noise_told.check,
-    accountant.check,
-    earlier_trainings.check,
-    dependent_examples.check,
-    apart_clip.check,
-    ghost_norms.check,
-    clipped_sum.check,
-    layer_rules.check,
-    private_steps.check,
-    gradient_scale.check,
-    follows_batch.check,
-    noise_follows_sum.check,
-    sum_in_noise.check,
-    noise_reuse.check,
-    noise_size.check,
-    noise_values.check,
-    noise_law.check,
-    seeds.check,
-    poisson_batches.check,
-    empty_batches.check,
-    batch_rate.check,
-    claim.check,
-    thrown_away.check,
-    chain.check,
+CHECKS: tuple[ModuleType, ...] = (
+    no_noise_told,
+    accountant,
+    earlier_trainings,
+    dependent_examples,
+    apart_clip,
+    ghost_norms,
+    examples_twice,
+    not_finite,
+    clipped_sum,
+    layer_rules,
+    private_steps,
+    gradient_scale,
+    follows_batch,
+    noise_reuse,
+    noise_follows_sum,
+    sum_in_noise,
+    noise_values,
+    noise_size,
+    noise_law,
+    seeds,
+    example_counts,
+    poisson_batches,
+    empty_batches,
+    batch_rate,
+    claim,
+    thrown_away,
+    chain,
 )
 
 
 def findings(seen: Seen) -> list[Finding]:
-    """What all checks find, in their order."""
-    return [finding for check in CHECKS for finding in check(seen)]
+    """What all checks find, in their order, without what is explained by another finding."""
+    found: list[Finding] = []
+    for check in CHECKS:
+        explained = set(getattr(check, "EXPLAINED_BY", ()))
+        if not explained & {finding.name for finding in found}:
+            found += check.check(seen)
+    return found

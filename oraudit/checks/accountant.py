@@ -30,6 +30,16 @@ def check(seen: Seen) -> list[Finding]:
             f"noise multiplier {told:.4g}, the optimizer has {own:.4g}"
         )
         found.append(Finding(NAME, text, side, step=first.step, number=told, limit=own))
+    if others := seen.of_kind("rate-told"):
+        first = others[0]
+        own = float(first.what)
+        told = float(first.number or 0)
+        side = "less private" if told < own else "safer"
+        text = (
+            f"in {len(others)} of {seen.steps} steps, first {first.step}, the accountant was told "
+            f"rate {told:.4g}, the training says {own:.4g}"
+        )
+        found.append(Finding(NAME, text, side, step=first.step, number=told, limit=own))
     return found
 
 

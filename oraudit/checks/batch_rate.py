@@ -1,38 +1,53 @@
 """Batches hold as many examples as the told rate says.
 
 Formula: the examples of all batches, a binomial number. Limit: its exact two-sided p-value;
-where the rate changes from step to step, a normal one.
+where the rate changes from step to step, that of the binomial law with the same mean and
+variance. A smaller rate is safer only if the batches are those of Poisson sampling at this rate.
 """
 
 import numpy as np
-from scipy import stats
+from numpy.typing import NDArray
+from scipy import special
 
-from oraudit.checks.levels import SHARE
-from oraudit.checks.poisson_batches import known_sizes
+from oraudit.checks import poisson_batches
+from oraudit.checks.levels import SHARE, two_sided
 from oraudit.findings import Finding, Side
 from oraudit.records import Seen
 
 NAME = "batch-rate"
+TESTS = 1
 
 
 def check(seen: Seen) -> list[Finding]:
-    known = known_sizes(seen)
+    known = poisson_batches.known_sizes(seen)
     if known is None:
         return []
     sizes, rates, examples = known
-    total = int(sizes.sum())
-    if np.ptp(rates) == 0:
-        trials = examples * len(sizes)
-        lower = stats.binom.cdf(total, trials, rates[0])
-        upper = stats.binom.sf(total - 1, trials, rates[0])
-        p = float(2 * min(lower, upper))
-    else:
-        variance = (examples * rates * (1 - rates)).sum()
-        p = float(2 * stats.norm.sf(abs(total - examples * rates.sum()) / np.sqrt(variance)))
-    if p >= SHARE:
+    if total_p(int(sizes.sum()), rates, examples) >= SHARE:
         return []
-    held = total / (examples * len(sizes))
+    held = float(sizes.sum() / (examples * len(sizes)))
     told = float(rates.mean())
-    side: Side = "less private" if held > told else "safer"
+    side: Side = "less private" if held > told else "side unknown"
+    shared = poisson_batches.shared_share(seen)
+    if held < told and shared is not None and not poisson_batches.check(seen):
+        side = "safer"
     text = f"batches hold {held:.3g} of the data; the accountant was told {told:.3g}"
     return [Finding(NAME, text, side, number=held, limit=told)]
+
+
+def total_p(total: int, rates: NDArray[np.float64], examples: int) -> float:
+    """The two-sided p-value of the number of examples in all batches."""
+    mean = examples * rates.sum()
+    variance = (examples * rates * (1 - rates)).sum()
+    rate = 1 - variance / mean if mean > 0 else 0.0
+    if rate <= 0 or rate >= 1:
+        return float(total == round(mean))
+    trials = mean / rate
+    return float(two_sided(_at_most(total, trials, rate), 1 - _at_most(total - 1, trials, rate)))
+
+
+def _at_most(number: int, trials: float, rate: float) -> float:
+    """P[X <= number] of a binomial law; its trials need not be an integer."""
+    if number < 0:
+        return 0.0
+    return float(special.betainc(trials - number, number + 1, 1 - rate)) if number < trials else 1.0

@@ -4,9 +4,14 @@ Formula: the ε of the told noise multipliers, rates and steps at the claim's δ
 the claimed ε, as accountants differ.
 """
 
-from itertools import groupby
+from collections import Counter
+from functools import lru_cache
+from math import inf
 
-from oralib.accounting import certified_epsilon
+import numpy as np
+from numpy.typing import NDArray
+
+from oralib.accounting import certified_epsilon, composed_epsilon
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
@@ -15,9 +20,12 @@ NAME = "claim"
 #: Accountants differ by less.
 MARGIN = 1.02
 
+#: With more kinds of steps than this, ε takes too long.
+MOST_KINDS = 100
+
 
 def check(seen: Seen) -> list[Finding]:
-    if seen.claim is None or seen.rates is None or not (seen.sigmas > 0).all():
+    if seen.claim is None:
         return []
     epsilon, delta = seen.claim
     told = told_epsilon(seen, delta)
@@ -28,11 +36,28 @@ def check(seen: Seen) -> list[Finding]:
 
 
 def told_epsilon(seen: Seen, delta: float) -> float | None:
-    """The ε of a training with one kind of step; None if steps differ."""
-    kinds = [key for key, _ in groupby((step.sigma, step.rate) for step in seen.told)]
-    if len(kinds) != 1:
+    """The ε of what the accountant was told; None if it is not known or takes too long."""
+    return None if seen.rates is None else epsilon_of(seen.sigmas, seen.rates, delta)
+
+
+def epsilon_of(
+    sigmas: NDArray[np.float64], rates: NDArray[np.float64], delta: float
+) -> float | None:
+    """The ε of steps with these noise multipliers and rates; None if it takes too long."""
+    if not len(sigmas):
         return None
-    sigma, rate = kinds[0]
-    if rate is None:
+    if (sigmas <= 0).any():
+        return inf
+    kinds = Counter(zip(sigmas.tolist(), rates.tolist(), strict=True))
+    if len(kinds) > MOST_KINDS:
         return None
-    return certified_epsilon(sigma, delta, seen.steps, rate, accountant="pld")
+    ordered = tuple(sorted((sigma, rate, steps) for (sigma, rate), steps in kinds.items()))
+    return _epsilon(ordered, delta)
+
+
+@lru_cache(maxsize=64)
+def _epsilon(kinds: tuple[tuple[float, float, int], ...], delta: float) -> float:
+    if len(kinds) > 1:
+        return composed_epsilon(kinds, delta)
+    ((sigma, rate, steps),) = kinds
+    return certified_epsilon(sigma, delta, steps, rate, accountant="pld")

@@ -13,6 +13,7 @@ from oraudit.findings import Finding
 from oraudit.records import Earlier, Seen
 
 NAME = "earlier-trainings"
+TESTS = 1
 
 #: With fewer numbers correlations tell nothing.
 FEWEST_NUMBERS = 16

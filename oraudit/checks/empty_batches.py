@@ -13,6 +13,7 @@ from oraudit.findings import Finding
 from oraudit.records import Seen
 
 NAME = "empty-batches"
+TESTS = 1
 
 
 def check(seen: Seen) -> list[Finding]:

@@ -1,45 +1,76 @@
 """The size of the noise does not follow the size of the clipped sum.
 
-Formula: Spearman's rank correlation, over steps, of the noise's and the sum's squares, where the
-noise's size differs between steps at all. Limit: a correlation over .6 with a p-value below the
-share of this check.
+Formula: where the noise's size differs between steps at all, the rank correlation of how it and
+the clipped sum change from a step to the next; of each two steps, so that pairs have no step in
+common, and a schedule that norms follow in time changes neither. Limit: a correlation over .6
+with a p-value below the share of this check.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from oraudit.checks.levels import SHARE, chi_square_p
-from oraudit.findings import Finding
+from oraudit.checks.presence import present_noise
+from oraudit.findings import Finding, Side
 from oraudit.records import Seen
 
 NAME = "noise-follows-sum"
+TESTS = 1
 
-#: Weaker correlations have other causes, as a schedule of the noise that the norms follow.
+#: Weaker correlations have other causes.
 CORRELATION = 0.6
 
-#: With fewer steps no correlation is significant.
-FEWEST_STEPS = 10
+#: With fewer pairs of steps no correlation is significant.
+FEWEST_PAIRS = 15
 
 
 def check(seen: Seen) -> list[Finding]:
-    noise = seen.noise
-    if noise is None or noise.steps < FEWEST_STEPS:
+    noise = present_noise(seen)
+    if noise is None:
         return []
     squares = noise.squares.sum(1)
-    sums = noise.sums.sum(1)
-    if squares.min() <= 0 or np.ptp(sums) == 0:
-        return []
+    # In units of C, as the noise that was told may differ from step to step.
+    sums = noise.sums.sum(1) * seen.sigmas**2
     numbers = noise.sizes.sum()
+    steps = (squares > 0) & (sums > 0)
+    squares = squares[steps]
+    sums = sums[steps]
+    if len(squares) < 2 * FEWEST_PAIRS:
+        return []
     spread = ((squares / squares.mean() - 1) ** 2 * numbers / 2).sum()
-    if chi_square_p(spread, noise.steps - 1) >= SHARE:
+    if chi_square_p(spread, len(squares) - 1) >= SHARE:
         return []
-    rank = stats.spearmanr(squares, sums)
-    if rank.statistic < CORRELATION or rank.pvalue >= SHARE:
+    correlation = float(rank_correlations(changes(squares), changes(sums)))
+    if correlation < CORRELATION or rank_p(correlation, len(squares) // 2) >= SHARE:
         return []
-    least, most = np.sqrt([squares.min() / numbers, squares.max() / numbers])
+    least = float(np.sqrt(squares.min() / numbers))
+    most = float(np.sqrt(squares.max() / numbers))
     text = (
-        f"the noise's size follows the size of the clipped sum (rank correlation "
-        f"{rank.statistic:.2f}): it is {least:.2f} to {most:.2f} of what the accountant was told"
+        "the noise's size rises and falls with the size of the clipped sum (rank correlation "
+        f"{correlation:.2f}): it is {least:.2g} to {most:.2g} of what the accountant was told"
     )
-    number = float(rank.statistic)
-    return [Finding(NAME, text, "less private", number=number, limit=CORRELATION)]
+    side: Side = "less private"
+    if stats.chi2.cdf(squares.min(), numbers) * len(squares) >= SHARE:
+        side = "side unknown"
+    return [Finding(NAME, text, side, number=correlation, limit=CORRELATION)]
+
+
+def changes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How sizes change within the pairs of steps 1 and 2, 3 and 4, ..."""
+    pairs = sizes.shape[-1] // 2
+    return np.log(sizes[..., 1 : 2 * pairs : 2]) - np.log(sizes[..., : 2 * pairs : 2])
+
+
+def rank_correlations(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Spearman's rank correlation along the last axis."""
+    ranks = [stats.rankdata(each, axis=-1) for each in (left, right)]
+    first, second = (each - each.mean(axis=-1, keepdims=True) for each in ranks)
+    size = np.sqrt((first**2).sum(-1) * (second**2).sum(-1))
+    return (first * second).sum(-1) / np.maximum(size, 1e-300)
+
+
+def rank_p(correlation: float, pairs: int) -> float:
+    """The one-sided p-value of a rank correlation, by Student's t."""
+    r = min(max(correlation, 0.0), 1 - 1e-12)
+    return float(stats.t.sf(r * np.sqrt((pairs - 2) / (1 - r**2)), pairs - 2))

@@ -1,30 +1,32 @@
 """Batches are drawn by Poisson sampling, as the accountant was told.
 
 Formulas: the dispersion of the sizes of batches, about 1; how many batches are as large as the
-one before; and how many examples two batches in a row share. Limits: a χ² law with the kurtosis
-of binomial numbers, a binomial law, and a gamma law. Whatever fails, the ε of the accountant is
-not for these batches, and nobody can say on which side of it they are.
+one before; and how many examples two batches in a row share. Limits: a χ² law, a binomial law,
+and a gamma law. Whatever fails, the ε of the accountant is not for these batches, and nobody can
+say on which side of it they are.
+
+All of it is held against the rate that is seen. Another rate than the told one is the matter of
+another check.
 """
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from oraudit.checks.levels import SHARE, chi_square_p
+from oraudit.checks.levels import SHARE, two_sided
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
 NAME = "poisson-batches"
-
-#: Three tests share what the check may spend.
-_EACH = SHARE / 3
+TESTS = 3
 
 #: With fewer steps the dispersion says nothing.
 FEWEST_STEPS = 8
 
-#: Batches with a smaller variance are often as large as the one before.
+#: The least mean of a batch's size, and variance, for a χ² law of the dispersion.
 LEAST_VARIANCE = 4
 
 #: Sharing fewer examples than this is too rare for a gamma law.
@@ -33,35 +35,53 @@ FEWEST_SHARED = 30
 #: With more equal inputs in a batch than this, fingerprints do not tell examples apart.
 MOST_EQUAL = 0.01
 
+#: Chances as small as this are not counted among the tests.
+SURELY = 1e-12
+
+#: Batches are cut from a list if none of them share an example where this many would be shared,
+#: and so many more for each time that the list is shuffled: by chance with e^-30.
+SURELY_SHARED = 30
+SHARED_A_LIST = 3
+
+Reals = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
 
 def check(seen: Seen) -> list[Finding]:
     known = known_sizes(seen)
-    if known is None or len(known[0]) < FEWEST_STEPS:
+    if known is None:
         return []
-    sizes, rates, examples = known
-    means = examples * rates
-    variances = means * (1 - rates)
-    if (variances <= 0).any():
+    sizes, told, examples = known
+    rates = seen_rates(sizes, told, examples)
+    if not ((rates > 0) & (rates < 1)).all():
         return []
+    number = None
     found = []
-    dispersion, p = _dispersion(sizes, means, variances, rates)
-    if p < _EACH:
-        found.append(f"their sizes have dispersion {dispersion:.2f}, those of Poisson sampling 1")
-    repeats, expected, p = _repeats(sizes, variances)
-    if p < _EACH:
-        found.append(f"{repeats} are as large as the one before, where {expected:.0f} would be")
-    shared, p = _overlap(seen, rates, examples)
-    if p < _EACH:
-        found.append(f"two in a row share {shared:.2f} of the examples that Poisson batches do")
+    if enough_for_dispersion(rates, examples):
+        dispersion, p = dispersion_p(sizes, told, examples)
+        number = float(dispersion)
+        if p < SHARE:
+            found.append(f"their sizes have dispersion {number:.2f}, those of Poisson sampling 1")
+        repeats, expected, p = repeats_p(sizes, rates, examples)
+        if p < SHARE:
+            would = f"where {float(expected):.0f} would be"
+            found.append(f"{int(repeats)} are as large as the one before, {would}")
+    shared = shared_share(seen)
+    if shared is not None and shared[1] < SHARE:
+        words = f"two in a row share {shared[0]:.2f} of the examples that Poisson batches do"
+        found.append(words)
+    again = same_batches(seen)
+    if again:
+        found.insert(0, f"{again} of {len(sizes)} hold the same examples as an earlier one")
     if not found:
         return []
+    if is_cut_from_list(seen):
+        found.insert(0, "they are cut from a shuffled list, not drawn by Poisson sampling")
     text = f"the accountant's ε is not for these batches: {'; '.join(found)}"
-    return [Finding(NAME, text, "side unknown", number=dispersion, limit=1.0)]
+    return [Finding(NAME, text, "side unknown", number=number, limit=1.0)]
 
 
-def known_sizes(
-    seen: Seen,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], int] | None:
+def known_sizes(seen: Seen) -> tuple[Integers, Reals, int] | None:
     """The sizes of all batches, their told rates and the number of examples, if all are known."""
     rates = seen.rates
     sizes = seen.batches.sizes
@@ -70,52 +90,138 @@ def known_sizes(
     return np.array(sizes, dtype=np.int64), rates, seen.examples
 
 
-def _dispersion(
-    sizes: NDArray[np.int64],
-    means: NDArray[np.float64],
-    variances: NDArray[np.float64],
-    rates: NDArray[np.float64],
-) -> tuple[float, float]:
-    """The dispersion, and its p-value by a χ² law with the same variance."""
-    steps = len(sizes)
-    centre = sizes.mean() * means / means.mean()
-    dispersion = float(((sizes - centre) ** 2 / variances).sum() / (steps - 1))
-    kurtosis = float(((1 - 6 * rates * (1 - rates)) / variances).mean())
-    degrees = 2 / (2 / (steps - 1) + kurtosis / steps)
-    return dispersion, float(chi_square_p(dispersion * degrees, degrees))
+def seen_rates(sizes: Integers, told: Reals, examples: int) -> Reals:
+    """The told rates times one factor, so that they give the sizes that are seen."""
+    total = sizes.sum(-1, keepdims=True)
+    return told * total / (examples * told.sum())
 
 
-def _repeats(sizes: NDArray[np.int64], variances: NDArray[np.float64]) -> tuple[int, float, float]:
+# ------------------------------------------------------------------------------------------- sizes
+
+
+def enough_for_dispersion(rates: Reals, examples: int) -> bool:
+    """Whether there are enough batches, and large enough ones."""
+    return len(rates) >= FEWEST_STEPS and bool(
+        (examples * rates * (1 - rates) >= LEAST_VARIANCE).all()
+    )
+
+
+def dispersion_p(sizes: Integers, told: Reals, examples: int) -> tuple[Reals, Reals]:
+    """The dispersion of sizes, along the last axis, and its p-value.
+
+    Given their total, sizes have a law that does not depend on the rate. The variance of their
+    dispersion is that of χ², but for the share that the total of them all takes.
+    """
+    rates = seen_rates(sizes, told, examples)
+    means = examples * rates
+    squares = ((sizes - means) ** 2 / (means * (1 - rates))).sum(-1)
+    degrees = sizes.shape[-1] - 1
+    return squares / degrees, two_sided(
+        stats.chi2.cdf(squares, degrees), stats.chi2.sf(squares, degrees)
+    )
+
+
+def repeats_p(sizes: Integers, rates: Reals, examples: int) -> tuple[Integers, Reals, Reals]:
     """How many batches are as large as the one before, the expected number, and the p-value."""
-    pairs = len(sizes) - 1
-    repeats = int((np.diff(sizes) == 0).sum())
-    chance = 1 / (2 * np.sqrt(np.pi * variances.mean()))
-    if (variances <= LEAST_VARIANCE).any():
-        return repeats, pairs * chance, 1.0
-    p = float(stats.binom.sf(repeats - 1, pairs, min(1.0, 1.2 * chance)))
+    pairs = sizes.shape[-1] - 1
+    repeats = (np.diff(sizes, axis=-1) == 0).sum(-1)
+    variance = (examples * rates * (1 - rates)).mean(-1)
+    chance = 1 / (2 * np.sqrt(np.pi * variance))
+    p = stats.binom.sf(repeats - 1, pairs, np.minimum(1.0, 1.2 * chance))
     return repeats, pairs * chance, p
 
 
-def _overlap(seen: Seen, rates: NDArray[np.float64], examples: int) -> tuple[float, float]:
-    """What batches in a row share, as a share of what is expected, and the p-value."""
+# --------------------------------------------------------------------------------------- examples
+
+
+def shared_share(seen: Seen) -> tuple[float, float] | None:
+    """What batches in a row share, as a share of what is expected, and the p-value.
+
+    None if it is not known. Equal inputs of different examples are shared more often; those in one
+    batch tell how many there are, so that this much is taken off.
+    """
+    known = known_sizes(seen)
+    prints = known_prints(seen)
+    if known is None or prints is None:
+        return None
+    sizes, told, examples = known
+    rates = seen_rates(sizes, told, examples)
+    counts = [dict(zip(*np.unique(each, return_counts=True), strict=True)) for each in prints]
+    shared = sum(
+        int(number) * int(later.get(value, 0))
+        for earlier, later in pairwise(counts)
+        for value, number in earlier.items()
+    )
+    twins = sum(int(n) * (int(n) - 1) // 2 for count in counts for n in count.values())
+    steps = len(counts)
+    expected, variance = shared_law(rates, examples)
+    twins_shared = 2 * twins * (steps - 1) / steps
+    if expected < FEWEST_SHARED:
+        return None
+    return (shared - twins_shared) / expected, float(
+        shared_p(shared - twins_shared, expected, variance + 4 * twins)
+    )
+
+
+def known_prints(seen: Seen) -> list[NDArray[Any]] | None:
+    """The fingerprints of all batches; None if they do not tell examples apart."""
     prints = [each for each in seen.batches.fingerprints if each is not None]
     if len(prints) < seen.steps:
-        return 1.0, 1.0
-    unique = [np.unique(each) for each in prints]
+        return None
     drawn = sum(map(len, prints))
-    equal = drawn - sum(map(len, unique))
-    if equal > MOST_EQUAL * drawn:
-        return 1.0, 1.0
-    shared = sum(len(np.intersect1d(a, b)) for a, b in pairwise(unique))
+    equal = drawn - sum(len(np.unique(each)) for each in prints)
+    return None if not drawn or equal > MOST_EQUAL * drawn else prints
+
+
+def shared_law(rates: Reals, examples: int) -> tuple[float, float]:
+    """The mean and the variance of the number of examples that batches in a row share."""
     pairs = rates[:-1] * rates[1:]
-    expected = float(examples * pairs.sum())
-    if expected < FEWEST_SHARED:
-        return shared / max(expected, 1e-9), 1.0
-    variance = float(examples * (pairs * (1 - pairs)).sum())
     # A pair of batches and the next one have a batch in common.
     triples = rates[:-2] * rates[1:-1] * rates[2:] * (1 - rates[1:-1])
-    variance += float(2 * examples * triples.sum())
-    shape = expected**2 / variance
-    law = stats.gamma(shape, scale=variance / expected)
-    p = float(min(1.0, 2 * min(law.cdf(shared), law.sf(shared))))
-    return shared / expected, p
+    variance = (pairs * (1 - pairs)).sum() + 2 * triples.sum()
+    return float(examples * pairs.sum()), float(examples * variance)
+
+
+def shared_p(shared: ArrayLike, expected: ArrayLike, variance: ArrayLike) -> Reals:
+    """The p-value of a number of shared examples, by a gamma law."""
+    law = stats.gamma(np.square(expected) / variance, scale=np.divide(variance, expected))
+    return two_sided(law.cdf(np.maximum(shared, 0)), law.sf(shared))
+
+
+def same_batches(seen: Seen) -> int:
+    """How many batches hold the very examples of an earlier one; 0 if that may be chance."""
+    known = known_sizes(seen)
+    prints = known_prints(seen)
+    if known is None or prints is None:
+        return 0
+    sizes, told, examples = known
+    rate = seen_rates(sizes, told, examples).max()
+    chance = len(prints) ** 2 * np.exp(examples * np.log1p(-2 * rate * (1 - rate)))
+    # Small batches may be equal by chance.
+    if chance > SURELY:
+        return 0
+    return len(prints) - len({np.sort(each).tobytes() for each in prints})
+
+
+def is_cut_from_list(seen: Seen) -> bool:
+    """Whether batches share no example until all examples were used, again and again."""
+    known = known_sizes(seen)
+    prints = known_prints(seen)
+    if known is None or prints is None:
+        return False
+    sizes, told, examples = known
+    rates = seen_rates(sizes, told, examples)
+    would_share = 0.0
+    lists = 1
+    used: set[int] = set()
+    held = 0.0
+    for each, rate in zip(prints, rates, strict=True):
+        batch = set(each.tolist())
+        if used & batch:
+            lists += 1
+            used = set()
+            held = 0.0
+        would_share += examples * held * rate
+        used |= batch
+        held += rate
+    return would_share > SURELY_SHARED + SHARED_A_LIST * lists

@@ -1,12 +1,13 @@
 """Arrays of NumPy, PyTorch and JAX in one form, so that what is measured is written once."""
 
+import math
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-__all__ = ["leaves", "namespace"]
+__all__ = ["leaves", "namespace", "rows"]
 
 
 def namespace(array: Any) -> ModuleType:
@@ -20,6 +21,15 @@ def namespace(array: Any) -> ModuleType:
 
         return torch
     return np
+
+
+def rows(array: Any) -> Any:
+    """The array as a table, a row for each place of its first axis, of which there may be none.
+
+    >>> rows(np.ones((0, 2, 3))).shape
+    (0, 6)
+    """
+    return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
 def leaves(tree: Any) -> list[Any]:

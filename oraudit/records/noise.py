@@ -6,8 +6,8 @@ consists of independent standard normal numbers. They stay where the tensors are
 training has ended: nothing waits for a device.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oraudit.records.arrays import namespace
 
-__all__ = ["SAMPLE", "Noise", "NoiseRecord"]
+__all__ = ["SAMPLE", "Noise", "NoiseRecord", "step_numbers"]
 
 #: The most numbers of one step that are kept, evenly spread: 6 kB as single-precision numbers.
 SAMPLE = 1536
@@ -73,6 +73,20 @@ class Noise:
         """The size of all noise as a share of what was told: the root of the mean square."""
         return float(np.sqrt(self.squares.sum() / (self.sizes.sum() * self.steps)))
 
+    def rescaled(self, factors: Reals) -> "Noise":
+        """The noise in other units: each step's numbers times a factor of its own."""
+        row = np.asarray(factors, dtype=float)[:, None]
+        return replace(
+            self,
+            squares=self.squares * row**2,
+            products=self.products * row**2,
+            sums=self.sums * row**2,
+            largest=self.largest * row,
+            sample=(self.sample * row).astype(np.float32),
+            heads=(self.heads * row[:, :, None]).astype(np.float32),
+            rounding=self.rounding * row[:, 0],
+        )
+
 
 class NoiseRecord:
     """Keeps a few numbers of each step's noise, where its tensors are."""
@@ -88,30 +102,7 @@ class NoiseRecord:
         if not self._sizes:
             self._arrange([int(np.prod(each.shape)) for each in clipped])
         unit = deviation if deviation > 0 else 1.0
-        xp = namespace(clipped[0])
-        squares = []
-        products = []
-        sums = []
-        largest = []
-        sample = []
-        heads = []
-        magnitude = []
-        for before, after, places in zip(clipped, noisy, self._places, strict=True):
-            before = before.reshape(-1)
-            noise = (after.reshape(-1) - before) / unit
-            before = before / unit
-            squares.append(_dot(noise, noise))
-            products.append(_dot(noise, before))
-            sums.append(_dot(before, before))
-            largest.append(abs(noise).max() if len(noise) else xp.zeros(()))
-            heads.append(noise[: self._head])
-            part = noise[places]
-            sample.append(part)
-            magnitude.append(abs(before[places]) + abs(part))
-        precision = xp.finfo(clipped[0].dtype).eps
-        rounding = precision * xp.concatenate(magnitude).max()
-        numbers = [xp.stack(each) for each in (squares, products, sums, largest)]
-        self._kept.append((*numbers, xp.concatenate(sample), rounding, xp.concatenate(heads)))
+        self._kept.append(_measure(clipped)(clipped, noisy, unit, self._places, self._head))
 
     def rescale_last(self, factor: float) -> None:
         """Change the unit of the step that was noted last: it is ``1 / factor`` times as large."""
@@ -163,6 +154,58 @@ class NoiseRecord:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+
+def step_numbers(
+    clipped: Sequence[Any], noisy: Sequence[Any], unit: float, places: Sequence[slice], head: int
+) -> tuple[Any, ...]:
+    """The numbers that are kept of a step, in units of its told deviation.
+
+    They are those of :class:`Noise`, for one step: squares, products, sums, largest, sample,
+    rounding and heads, the latter in a row. ``places`` are those of the sample in each tensor.
+    """
+    xp = namespace(clipped[0])
+    squares = []
+    products = []
+    sums = []
+    largest = []
+    sample = []
+    heads = []
+    magnitude = []
+    for before, after, where in zip(clipped, noisy, places, strict=True):
+        before = _precise(before.reshape(-1))
+        noise = (_precise(after.reshape(-1)) - before) / unit
+        before = before / unit
+        squares.append(_dot(noise, noise))
+        products.append(_dot(noise, before))
+        sums.append(_dot(before, before))
+        largest.append(abs(noise).max() if len(noise) else xp.zeros(()))
+        heads.append(noise[:head])
+        part = noise[where]
+        sample.append(part)
+        magnitude.append(abs(before[where]) + abs(part))
+    rounding = xp.finfo(clipped[0].dtype).eps * xp.concatenate(magnitude).max()
+    numbers = [xp.stack(each) for each in (squares, products, sums, largest)]
+    kept = [_single(xp.concatenate(each)) for each in (sample, heads)]
+    return (*numbers, kept[0], rounding, kept[1])
+
+
+def _measure(clipped: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
+    """The way to measure a step: PyTorch has a fast one, for tensors that are alike."""
+    if namespace(clipped[0]) is np:
+        return step_numbers
+    from oraudit.records import torch_noise
+
+    return torch_noise.step_numbers if torch_noise.alike(clipped) else step_numbers
+
+
+def _precise(array: Any) -> Any:
+    """The array in single precision, if its own is lower."""
+    return array if namespace(array).finfo(array.dtype).bits >= 32 else _single(array)
+
+
+def _single(array: Any) -> Any:
+    return array.astype(np.float32) if namespace(array) is np else array.float()
 
 
 def _places(sizes: Sequence[int]) -> list[slice]:

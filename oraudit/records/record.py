@@ -31,6 +31,7 @@ Kind = Literal[
     "layer-rule",  # what: a tensor; number: how far its examples' gradients are off, relative
     "outside-step",  # weights moved between two private steps
     "plain-step",  # an optimizer moved these weights without a private step
+    "rate-told",  # number: the rate that the accountant was told, not the loop's, which is in what
     "replaced",  # what: a method of the chain that somebody replaced after the audit was attached
     "seeded",  # number: the seed that the generator of the noise has now
     "sigma-told",  # number: the noise multiplier that the accountant was told, not the optimizer's

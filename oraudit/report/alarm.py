@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from oraudit.checks import findings
 from oraudit.records import Batches, Event, Kind, Seen, Told
 
 __all__ = ["ALARMING", "NotAsTold", "alarms"]
@@ -28,6 +27,9 @@ def alarms(event: Event, told: Sequence[Told]) -> list[str]:
     """What an event says, in the words of the report."""
     if event.kind not in ALARMING:
         return []
+    # Checks load SciPy's distributions, which a training without alarms needs not.
+    from oraudit.checks import findings
+
     nothing = Batches((), ())
     seen = Seen([], tuple(told), None, (), nothing, [event], None, None)
     return [f"{each.text}: {each.side}" for each in findings(seen)]

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oraudit.checks import findings
 from oraudit.findings import CANNOT_TELL, FAILED, PASSED, Finding, Status, verdict
 from oraudit.records import Seen
-from oraudit.report.lines import report_lines
 
 __all__ = ["EXIT", "Result", "judge"]
 
@@ -47,6 +45,10 @@ def judge(seen: Seen, *, unlooked: Sequence[str] = (), allow: Sequence[str] = ()
     ``unlooked`` is what the way in could not look at, and ``allow`` the names of findings that are
     post-processing and meant; they stay in the report.
     """
+    # Checks load SciPy's distributions and the accountant's compiler, which a training needs not.
+    from oraudit.checks import findings
+    from oraudit.report.lines import report_lines
+
     # What decides the verdict stands first, and causes before their consequences.
     order = (FAILED, CANNOT_TELL, PASSED)
     found = tuple(sorted(findings(seen), key=lambda finding: order.index(finding.status)))

@@ -26,7 +26,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils import _pytree as pytree
 
 from oraudit.records import Batches, Earlier, Event, Look, Record, Seen, Told
-from oraudit.records.clipping import example_norms, look_at
+from oraudit.records.clipping import example_norms, joined_norms, look_at, tensor_norms
 from oraudit.report import NotAsTold, Result, alarms, judge
 from oraudit.ways.accountant import Account, accountant_of
 from oraudit.ways.beside import Beside, NotMade, due
@@ -281,9 +281,10 @@ class OpacusAudit:
             for p, sum_ in zip(self._params, before, strict=True)
         ]
         clips = getattr(self._optimizer, "max_grad_norms", None)
-        self._note_look(gradients, added, self._clip() if clips is None else list(clips))
+        norms = tensor_norms(gradients)
+        self._note_look(gradients, added, self._clip() if clips is None else list(clips), norms)
         if clips is None and self._parts == 1:
-            self._record.around.note_norms(example_norms(gradients), self._clip())
+            self._record.around.note_norms(joined_norms(norms), self._clip())
         self._hold_rules(gradients)
         self._beside_clear()
 
@@ -439,8 +440,8 @@ class OpacusAudit:
             norms = prints(gradients)
             self._record.around.note(raw=torch.dot(norms, norms).sqrt())
 
-    def _note_look(self, gradients: Any, added: Any, clip: Any) -> None:
-        look: Look = look_at(self._record.step, gradients, added, clip)
+    def _note_look(self, gradients: Any, added: Any, clip: Any, norms: Any = None) -> None:
+        look: Look = look_at(self._record.step, gradients, added, clip, norms)
         self._record.looks.append(look)
 
     def _see_seed(self) -> None:
