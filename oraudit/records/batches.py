@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oraudit.records.arrays import rows
+
 __all__ = ["BatchRecord", "Batches", "fingerprints"]
 
 
@@ -65,7 +67,6 @@ def fingerprints(inputs: Any) -> NDArray[np.float64]:
     """
     if hasattr(inputs, "detach"):
         inputs = inputs.detach().cpu()
-    rows = np.asarray(inputs, dtype=float)
-    rows = rows.reshape(len(rows), -1)
-    weights = np.random.default_rng(7).uniform(0.5, 1.5, size=rows.shape[1])
-    return np.round((rows * weights).sum(axis=1), 6)
+    table = rows(np.asarray(inputs, dtype=float))
+    weights = np.random.default_rng(7).uniform(0.5, 1.5, size=table.shape[1])
+    return np.round((table * weights).sum(axis=1), 6)
