@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oraudit.records.arrays import namespace
+from oraudit.records.arrays import namespace, rows
 
 __all__ = ["BatchRecord", "Batches", "fingerprints"]
 
@@ -98,16 +98,16 @@ def fingerprints(inputs: Any) -> Any:
     """
     xp = namespace(inputs)
     inputs = np.asarray(inputs) if xp is np else inputs.detach()
-    rows = inputs.reshape(len(inputs), inputs[:1].size if xp is np else inputs[:1].numel())
-    rows = rows[:, :: max(-(-rows.shape[1] // MOST_NUMBERS), 1)]
+    table = rows(inputs)
+    table = table[:, :: max(-(-table.shape[1] // MOST_NUMBERS), 1)]
     if xp is np:
-        bits = np.ascontiguousarray(rows, dtype=np.float64).view(np.int64)
+        bits = np.ascontiguousarray(table, dtype=np.float64).view(np.int64)
         return (bits * _weights(bits.shape[1])).sum(axis=1)
-    if rows.device.type == "mps":  # which has no numbers of double precision
-        rows = rows.cpu()
-    weights = xp.from_numpy(_weights(rows.shape[1])).to(rows.device)
+    if table.device.type == "mps":  # which has no numbers of double precision
+        table = table.cpu()
+    weights = xp.from_numpy(_weights(table.shape[1])).to(table.device)
     # Sums of integers do not depend on the order in which a device adds.
-    return (rows.double().view(xp.int64) * weights).sum(1)
+    return (table.double().view(xp.int64) * weights).sum(1)
 
 
 def _weights(number: int) -> NDArray[np.int64]:
