@@ -6,6 +6,7 @@ for equal inputs, and as good as never equal for others. No example can be recov
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,7 @@ def fingerprints(inputs: Any) -> Any:
     return (table.double().view(xp.int64) * weights).sum(1)
 
 
+@lru_cache(maxsize=16)
 def _weights(number: int) -> NDArray[np.int64]:
     return np.random.default_rng(7).integers(-(2**62), 2**62, number) * 2 + 1
 
