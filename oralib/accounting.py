@@ -20,6 +20,9 @@ from oralib._types import ACCOUNTANTS, Accountant
 #: The smallest and the largest noise multiplier of a training run.
 SIGMA_RANGE = 1e-3, 1e6
 
+#: How much wider the cells of :func:`composed_epsilon` are than those of one kind of steps.
+WIDER = 20
+
 
 def noise_multiplier(
     epsilon: float, delta: float, steps: int, sample_rate: float, *, accountant: Accountant = "rdp"
@@ -101,7 +104,10 @@ def certified_epsilon(
 
 
 def composed_epsilon(kinds: Sequence[tuple[float, float, int]], delta: float) -> float:
-    """The ε of a training whose steps are not all alike, by the accountant ``"pld"``.
+    """The ε of a training whose steps need not be alike, by the accountant ``"pld"``.
+
+    It takes less time than :func:`certified_epsilon`: its cells are wider, and its error is some
+    0.001 where that of the other one is far smaller.
 
     Parameters
     ----------
@@ -122,8 +128,7 @@ def composed_epsilon(kinds: Sequence[tuple[float, float, int]], delta: float) ->
     for sigma, sample_rate, steps in kinds:
         _check.real("sigma", sigma, *SIGMA_RANGE)
         _checked(delta, steps, sample_rate, "pld")
-    # Tables of many kinds are coarser: each takes time, and its error is far below its cells.
-    interval = max(_interval(*kind) for kind in kinds) * max(1.0, len(kinds) / 2)
+    interval = WIDER * max(_interval(*kind) for kind in kinds)
     with _quiet_accountant():
         table = pld.PLDAccountant(value_discretization_interval=interval)
         for sigma, sample_rate, steps in kinds:

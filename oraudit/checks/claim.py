@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib.accounting import certified_epsilon, composed_epsilon
+from oralib.accounting import composed_epsilon
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
@@ -57,7 +57,4 @@ def epsilon_of(
 
 @lru_cache(maxsize=64)
 def _epsilon(kinds: tuple[tuple[float, float, int], ...], delta: float) -> float:
-    if len(kinds) > 1:
-        return composed_epsilon(kinds, delta)
-    ((sigma, rate, steps),) = kinds
-    return certified_epsilon(sigma, delta, steps, rate, accountant="pld")
+    return composed_epsilon(kinds, delta)

@@ -36,6 +36,8 @@ def check(seen: Seen) -> list[Finding]:
         return []
     sizes, told, examples = known
     rates = poisson_batches.seen_rates(sizes, told, examples)
+    if not ((rates > 0) & (rates < 1)).all():
+        return []
     drawn = int(sizes.sum())
     values, counts = np.unique(np.concatenate(prints), return_counts=True)
     if drawn < FEWEST_DRAWS or examples < FEWEST_EXAMPLES or len(values) > examples:

@@ -2,12 +2,13 @@
 
 Formulas: one minus the cosine of the gradient and the noisy sum, and their ratio in each step.
 Limits: 1e-5, and a ratio that varies by less than 1e-3. Where the ratio times the batch's size is
-constant, the sum is divided by that size; whatever else it is may be post-processing.
+constant, the sum is divided by that size; where the gradient is the clipped sum and a part of the
+noise, the rest of the noise was taken off; whatever else it is may be post-processing.
 """
 
 import numpy as np
 
-from oraudit.findings import Finding
+from oraudit.findings import Finding, Side
 from oraudit.records import Seen
 
 NAME = "gradient-scale"
@@ -20,6 +21,9 @@ MOST_OFF = 1e-5
 
 #: A ratio that varies by less is constant; one that is explained varies by less than a tenth.
 VARIATION = 1e-3
+
+#: A gradient of which no larger share is anything else consists of clipped sum and noise.
+MOST_REST = 1e-4
 
 #: With fewer steps a constant product may be chance.
 FEWEST_STEPS = 5
@@ -38,6 +42,17 @@ def check(seen: Seen) -> list[Finding]:
         if len(products) >= FEWEST_STEPS and _variation(products) < VARIATION / 10:
             text = "the noisy sum is divided by the size of its own batch, which is private"
             return [Finding(NAME, text, "side unknown", number=float(products.mean()))]
+    reduced = known & (around.off > MOST_OFF) & (around.rest < MOST_REST)
+    if reduced.any():
+        kept = around.kept[reduced]
+        least = float(kept[np.abs(kept).argmin()])
+        first = int(np.flatnonzero(reduced)[0]) + 1
+        text = (
+            f"{least:.2g} of the noise is in the gradient that the optimizer steps with, in "
+            f"{reduced.sum()} steps"
+        )
+        side: Side = "less private" if least < 1 else "side unknown"
+        return [Finding(NAME, text, side, step=first, number=least, limit=1.0)]
     changed = known & ~(np.abs(around.off) <= MOST_OFF)
     varying = known & (np.abs(around.factor / np.median(factors) - 1) > VARIATION)
     steps = np.flatnonzero(changed | varying)

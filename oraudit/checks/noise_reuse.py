@@ -33,7 +33,8 @@ _BLOCK = 2_000
 #: Above this correlation the noise is the same, but for rounding.
 SAME = 0.999
 
-Vectors = NDArray[np.float32]
+#: Correlations that differ by less are told as the first of them.
+ALIKE = 1e-4
 
 
 def check(seen: Seen) -> list[Finding]:
@@ -152,10 +153,13 @@ def _closest(
         # Only pairs of a vector with an earlier one.
         rows = np.arange(start, start + len(block))
         block[rows[:, None] <= np.arange(len(units))] = 0
-        place = int(np.abs(block).argmax())
+        sizes = np.abs(block)
+        # Of pairs that are alike, the first.
+        place = int((sizes >= sizes.max() - ALIKE).argmax())
         row, column = divmod(place, len(units))
         correlation = float(block[row, column])
-        best = max(best, (abs(correlation), column, start + row, correlation))
+        if abs(correlation) > best[0] + ALIKE:
+            best = (abs(correlation), column, start + row, correlation)
     size, first, second, correlation = best
     count = len(units) * (len(units) - 1) // 2 if pairs is None else pairs
     p = min(1.0, count * correlation_p(size, vectors.shape[1]))

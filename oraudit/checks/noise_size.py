@@ -25,9 +25,6 @@ NAME = "noise-size"
 TESTS = 4
 EXPLAINED_BY = (noise_follows_sum.NAME, sum_in_noise.NAME)
 
-#: Shares that differ by less are told as one.
-ALIKE = 1.05
-
 Reals = NDArray[np.float64]
 Part = NDArray[np.bool_] | slice
 
@@ -70,9 +67,10 @@ class Sizes:
         parts = (self.by(0)[1], self.by(1)[1], chi_square_p(self.squares, self.numbers))
         return together >= SHARE and all(smallest_p(p) >= SHARE for p in parts)
 
-    def scaled(self) -> "Sizes":
-        """The same noise, divided by its share."""
-        return Sizes(self.squares / self.share**2, self.numbers, self.steps)
+    def alike(self) -> bool:
+        """Whether all of it differs from what was told by one factor."""
+        unit = max(self.share, NO_NOISE) ** 2
+        return Sizes(self.squares / unit, self.numbers, self.steps).fits()
 
 
 def check(seen: Seen) -> list[Finding]:
@@ -107,7 +105,8 @@ def shares_by_step(seen: Seen) -> Reals:
     by_step, p = sizes.by(1)
     odd = p * len(p) < SHARE
     if _in_steps(sizes):
-        shares[sizes.steps[odd] - 1] = by_step[odd]
+        part = sizes.part(rows=odd)
+        shares[part.steps - 1] = part.share if part.alike() else by_step[odd]
         return shares
     by_tensor, p = sizes.by(0)
     # An example may be all in the tensor with the least noise.
@@ -155,7 +154,7 @@ def _overall(seen: Seen, sizes: Sizes) -> Finding:
     """All noise is off, or there is no simpler name for what is."""
     normal = not noise_law.check(seen)
     words = "" if normal else ", and not normal"
-    if sizes.scaled().fits():
+    if sizes.alike():
         side: Side = "less private"
         if sizes.share > 1:
             others = (sum_in_noise, noise_follows_sum, noise_reuse, noise_values)
@@ -194,7 +193,7 @@ def _finding(
 ) -> Finding:
     share = sizes.share
     size = f"{share:.3g}"
-    if shares is not None and shares.max() > ALIKE * shares.min():
+    if shares is not None and share >= NO_NOISE and not sizes.alike():
         size = f"{shares.min():.3g} to {shares.max():.3g}"
     text = (
         "no noise" if share < NO_NOISE else f"the noise is {size} of what the accountant was told"

@@ -30,6 +30,9 @@ CELL = 1e-6
 #: The share of exact zeros that rounding may make.
 ZEROS = 1e-4
 
+#: With a smaller share of distinct numbers than this, 0 is one of the values of a grid.
+GRID = 0.7
+
 #: The bits of a number that half precisions keep.
 BITS = {"fp16": 11, "bf16": 8}
 
@@ -55,11 +58,14 @@ def check(seen: Seen) -> list[Finding]:
         pairs += len(values) - found
         expected += expected_pairs(len(values), cell)
         distinct += found
+    few = pairs > most_pairs(expected)
     share = zeros / max(zeros + numbers, 1)
-    if zeros > stats.poisson.isf(SHARE, max(ZEROS * (zeros + numbers), 1)):
+    # A grid has zeros, too.
+    grid = few and distinct < GRID * numbers
+    if not grid and zeros > stats.poisson.isf(SHARE, max(ZEROS * (zeros + numbers), 1)):
         text = f"{share:.0%} of the noise is exactly 0"
         return [Finding(NAME, text, "less private", number=share, limit=ZEROS)]
-    if pairs > most_pairs(expected):
+    if few:
         words = f"{distinct / numbers:.1%} of a step's numbers are distinct"
         text = f"the noise takes few values: {_precision(seen) or words}"
         return [Finding(NAME, text, "less private", number=distinct / numbers, limit=1.0)]

@@ -146,6 +146,8 @@ def shared_share(seen: Seen) -> tuple[float, float] | None:
         return None
     sizes, told, examples = known
     rates = seen_rates(sizes, told, examples)
+    if not ((rates > 0) & (rates < 1)).all():
+        return None
     counts = [dict(zip(*np.unique(each, return_counts=True), strict=True)) for each in prints]
     shared = sum(
         int(number) * int(later.get(value, 0))

@@ -30,6 +30,10 @@ class Around:
         The gradient that the optimizer steps with is this multiple of the noisy sum.
     off
         What of that gradient is no multiple of the noisy sum: one minus their cosine.
+    kept
+        The part of the noise that is in that gradient, beside the whole clipped sum.
+    rest
+        What is neither noise nor clipped sum in it, as a share of its norm.
     size
         The number of examples in the batch.
     raw
@@ -39,8 +43,6 @@ class Around:
         between two.
     nearest
         How far the nearest of these norms is from the clip, as a share of it.
-    zeros
-        How many of the examples have a gradient of exactly 0.
     """
 
     clip: Reals
@@ -48,6 +50,8 @@ class Around:
     rate: Reals
     factor: Reals
     off: Reals
+    kept: Reals
+    rest: Reals
     size: Reals
     raw: Reals
     mean: Reals
@@ -55,7 +59,6 @@ class Around:
     middle: Reals
     largest: Reals
     nearest: Reals
-    zeros: Reals
 
 
 NAMES = tuple(field.name for field in fields(Around))
@@ -88,7 +91,6 @@ class AroundRecord:
             middle=(below + ordered[half]) / 2,
             largest=ordered[-1],
             nearest=abs(norms / clip - 1).min(),
-            zeros=(norms == 0).sum(),
         )
 
     def end_step(self) -> None:

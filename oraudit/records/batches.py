@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oraudit.records.arrays import namespace
+from oraudit.records.arrays import namespace, rows
 
 __all__ = ["BatchRecord", "Batches", "fingerprints"]
 
@@ -67,13 +67,17 @@ class BatchRecord:
         known = sum(len(part) for part in self._parts) == self._size
         self._sizes.append(self._size)
         self._all.append(self._parts if known else None)
+        self.forget_step()
+
+    def forget_step(self) -> None:
+        """Forget the batch of the step under way, which nobody saw to its end."""
         self._size = None
         self._parts = []
 
     def finished(self) -> Batches:
-        if not self.comparable:
-            return Batches(tuple(self._sizes), (None,) * len(self._sizes))
-        return Batches(tuple(self._sizes), tuple(_joined(parts) for parts in self._all))
+        sizes = tuple(self._sizes)
+        prints = tuple(_joined(parts) for parts in self._all)
+        return Batches(sizes, prints if self.comparable else (None,) * len(sizes))
 
     def state(self) -> dict[str, Any]:
         """All that is kept, as numbers and arrays of NumPy."""
@@ -95,17 +99,19 @@ def fingerprints(inputs: Any) -> Any:
     """
     xp = namespace(inputs)
     inputs = np.asarray(inputs) if xp is np else inputs.detach()
-    rows = inputs.reshape(len(inputs), inputs[:1].size if xp is np else inputs[:1].numel())
-    rows = rows[:, :: max(-(-rows.shape[1] // MOST_NUMBERS), 1)]
+    table = rows(inputs)
+    table = table[:, :: max(-(-table.shape[1] // MOST_NUMBERS), 1)]
     if xp is np:
-        bits = np.ascontiguousarray(rows, dtype=np.float64).view(np.int64)
+        bits = np.ascontiguousarray(table, dtype=np.float64).view(np.int64)
         return (bits * _weights(bits.shape[1])).sum(axis=1)
-    weights = _weights_on(rows.device, rows.shape[1])
+    if table.device.type == "mps":  # which has no numbers of double precision
+        table = table.cpu()
+    weights = _weights_on(table.device, table.shape[1])
     # Sums of integers do not depend on the order in which a device adds.
-    return (rows.double().view(xp.int64) * weights).sum(1)
+    return (table.double().view(xp.int64) * weights).sum(1)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def _weights(number: int) -> NDArray[np.int64]:
     return np.random.default_rng(7).integers(-(2**62), 2**62, number) * 2 + 1
 

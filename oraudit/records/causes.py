@@ -22,7 +22,7 @@ __all__ = ["HYPOTHESES", "SMALL", "Case", "Guess", "explain"]
 SMALL = 1e-6
 
 #: The most numbers of each gradient that a guess is tried on before it is tried on all.
-SAMPLE = 4096
+SAMPLE = 1024
 
 #: The numbers γ of automatic clipping that are tried, beside 0.
 GAMMAS = (1e-6, 1e-4, 1e-3, 0.01, 0.1, 1.0)
@@ -32,6 +32,9 @@ GROUPS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 50, 64)
 
 #: With more examples than this, no factor is fitted to each.
 MOST_FITTED = 1000
+
+#: Gradients are too much alike to find their factors where products of them are so small a share.
+ALIKE = 1e-10
 
 Reals = NDArray[np.floating]
 
@@ -384,8 +387,10 @@ def own_factors(case: Case) -> Iterator[Guess]:
     if not 0 < examples <= min(MOST_FITTED, case.numbers // 2):
         return
     columns, seen, _ = case._sample
-    factors, _, rank, _ = np.linalg.lstsq(columns.T, seen, rcond=None)
-    if rank == examples:
+    products = columns @ columns.T
+    sizes = np.linalg.eigvalsh(products)
+    if sizes[0] > ALIKE * sizes[-1]:
+        factors = np.linalg.solve(products, columns @ seen)
         yield Guess("some examples have another factor than C / norm", factors, alone=False)
 
 

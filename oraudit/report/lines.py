@@ -112,7 +112,7 @@ def _noise(seen: Seen, found: Sequence[Finding]) -> list[str]:
     words = f"{share:.3f} ± {max(error, 0.001):.3f} of the told"
     if len(by_tensor) > 1:
         words += f", {len(by_tensor)} tensors {by_tensor.min():.3f} to {by_tensor.max():.3f}"
-    if not any(finding.name.startswith("noise") for finding in found):
+    if not any("noise" in finding.name for finding in found):
         normal = noise.sample.size >= noise_law.FEWEST_NUMBERS
         words += f"; {'normal, ' if normal else ''}no reuse in {seen.steps} steps"
     return [_row("noise", words)]

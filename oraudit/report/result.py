@@ -1,7 +1,8 @@
 """The result of an audit: a verdict, what was found, and the text that says so."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from oraudit.findings import CANNOT_TELL, FAILED, PASSED, Finding, Status, verdict
 from oraudit.records import Seen
@@ -22,13 +23,18 @@ class Result:
         "passed", "failed" or "cannot tell".
     findings
         What is not as the accountant was told, causes before their consequences.
-    text
-        The report.
+    report
+        The report, or what makes it: it computes ε, which takes longer than all checks.
     """
 
     status: Status
     findings: tuple[Finding, ...]
-    text: str
+    report: str | Callable[[], str]
+
+    @cached_property
+    def text(self) -> str:
+        """The report."""
+        return self.report if isinstance(self.report, str) else self.report()
 
     def check(self) -> None:
         """Return only if the audit passed; otherwise raise AssertionError with the report."""
@@ -53,4 +59,4 @@ def judge(seen: Seen, *, unlooked: Sequence[str] = (), allow: Sequence[str] = ()
     order = (FAILED, CANNOT_TELL, PASSED)
     found = tuple(sorted(findings(seen), key=lambda finding: order.index(finding.status)))
     status = verdict(found, steps_seen=seen.steps, allow=allow)
-    return Result(status, found, "\n".join(report_lines(status, seen, found, unlooked)))
+    return Result(status, found, lambda: "\n".join(report_lines(status, seen, found, unlooked)))

@@ -85,7 +85,10 @@ def accountant_of(hook: Any, depth: int = _DEPTH) -> tuple[Any, float | None]:
         hook = hook.__func__
     if depth == 0 or not inspect.isfunction(hook):
         return None, None
-    made_with = inspect.getclosurevars(hook).nonlocals
+    try:
+        made_with = inspect.getclosurevars(hook).nonlocals
+    except ValueError:  # a variable that has no value yet
+        return None, None
     accountant = None
     rate = made_with.get("sample_rate")
     for value in made_with.values():

@@ -247,14 +247,21 @@ def bare(module: torch.nn.Module, known: dict[int, Any] | None = None) -> torch.
     for name, value in module.__dict__.items():
         if name.endswith("_hooks") or "_hooks_" in name:
             value = OrderedDict() if isinstance(value, dict) else value
-        elif isinstance(value, list | dict):
-            value = value.copy()
+        else:
+            value = _bare_value(value, known)
         twin.__dict__[name] = value
-    children = module._modules.items()
-    twin.__dict__["_modules"] = {
-        name: None if child is None else bare(child, known) for name, child in children
-    }
     return twin
+
+
+def _bare_value(value: Any, known: dict[int, Any]) -> Any:
+    """An attribute of a module, with bare modules in it, and no list or dictionary in common."""
+    if isinstance(value, torch.nn.Module):
+        return bare(value, known)
+    if type(value) in (list, tuple):
+        return type(value)(_bare_value(each, known) for each in value)
+    if type(value) in (dict, OrderedDict):
+        return type(value)((key, _bare_value(each, known)) for key, each in value.items())
+    return value
 
 
 def _detached(leaf: Any) -> Any:

@@ -4,7 +4,7 @@ The norm of each tensor, all in one call, where the tensors are: that costs a pa
 no memory. Two fingerprints are compared there, too; what came out is read when the training ends.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,32 +29,34 @@ def changed(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
 
 
 class Watched:
-    """Tensors that ought not to change, by name; some may join later."""
+    """Tensors that ought not to change, by name, as a name may get another tensor."""
 
     def __init__(self) -> None:
-        self._tensors: dict[str, torch.Tensor] = {}
         self._first: dict[str, torch.Tensor] = {}
         self._joined: dict[str, int] = {}
 
     def __contains__(self, name: str) -> bool:
-        return name in self._tensors
+        return name in self._first
 
-    def add(self, named: dict[str, torch.Tensor], step: int) -> None:
+    def add(self, named: Mapping[str, torch.Tensor], step: int) -> None:
         """Watch these from now on."""
         norms = prints(list(named.values()))
-        for (name, tensor), norm in zip(named.items(), norms, strict=True):
-            self._tensors[name] = tensor
+        for name, norm in zip(named, norms, strict=True):
             self._first[name] = norm
             self._joined[name] = step
 
-    def changes(self) -> list[tuple[str, int]]:
+    def changes(self, named: Mapping[str, torch.Tensor]) -> list[tuple[str, int]]:
         """The names of those that are not as they were at first, and the step of that first."""
-        if not self._tensors:
+        names = [name for name in self._first if name in named]
+        if not names:
             return []
-        first = torch.stack([self._first[name].cpu() for name in self._tensors])
-        moved = changed(first, prints(list(self._tensors.values())).cpu())
-        names = [name for name, yes in zip(self._tensors, moved.tolist(), strict=True) if yes]
-        return [(name, self._joined[name]) for name in names]
+        first = torch.stack([self._first[name].cpu() for name in names])
+        moved = changed(first, prints([named[name] for name in names]).cpu())
+        return [
+            (name, self._joined[name])
+            for name, yes in zip(names, moved.tolist(), strict=True)
+            if yes
+        ]
 
 
 def local(numbers: Any) -> NDArray[Any]:

@@ -1,7 +1,8 @@
 """Whether the inputs that a model is given can be told apart by their fingerprints.
 
 They can if they are the data set's own, each time the same. With random augmentation, or where the
-training changes them, an example that comes again has another fingerprint: then nothing is said.
+training changes them, an example that comes again has another fingerprint, and where inputs have
+few values, many examples have the same: then nothing is said.
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,9 @@ TRIES = 32
 #: More distinct inputs than this share of the number of examples are no examples.
 MOST_DISTINCT = 1.02
 
+#: With a larger share of equal inputs in a batch, they do not tell examples apart.
+MOST_EQUAL = 0.01
+
 #: A smaller share of the expected examples found among the inputs shows that inputs change.
 LEAST_FOUND = 0.8
 
@@ -36,7 +40,10 @@ def are_examples(
         return False
     seen = set(np.concatenate(known).tolist())
     examples = len(dataset)
-    if len(seen) > MOST_DISTINCT * examples:
+    counts = np.concatenate([np.unique(each, return_counts=True)[1] for each in known])
+    # Where each is in its batch twice, say, that is no accident of their values.
+    counts = counts // max(int(np.gcd.reduce(counts)), 1)
+    if (counts - 1).sum() > MOST_EQUAL * counts.sum() or len(seen) > MOST_DISTINCT * examples:
         return False
     places = np.unique(np.linspace(0, examples - 1, TRIES).astype(int))
     with untouched():

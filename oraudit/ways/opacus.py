@@ -11,6 +11,7 @@ and at the hooks of that optimizer. It changes none of their results, draws no r
 :meth:`OpacusAudit.detach` takes it off. An error of its own never reaches the training.
 """
 
+import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils import _pytree as pytree
 
-from oraudit.records import Earlier, Event, Look, Record, Seen, Told
+from oraudit.records import Batches, Earlier, Event, Look, Record, Seen, Told
 from oraudit.records.clipping import (
     example_norms,
     is_looked_at,
@@ -32,7 +33,7 @@ from oraudit.records.clipping import (
     look_at,
     tensor_norms,
 )
-from oraudit.report import Result, judge
+from oraudit.report import NotAsTold, Result, alarms, judge
 from oraudit.ways.accountant import Account, accountant_of
 from oraudit.ways.beside import Beside, NotMade, due
 from oraudit.ways.fingerprints import Watched, changed, local, prints
@@ -93,7 +94,8 @@ class _Noisy:
 
     clip: float
     sigma: float
-    sample: torch.Tensor
+    clipped: torch.Tensor
+    noise: torch.Tensor
     places: list[slice]
 
 
@@ -105,11 +107,13 @@ def _harmless(method: Callable[..., Any]) -> Callable[..., Any]:
         if self._over:
             return None
         try:
-            return method(self, *args, **kwargs)
+            found = method(self, *args, **kwargs)
         except Exception as error:
             self._over = True
             self._record.see("unwatched", f"{type(error).__name__}: {error}")
             return None
+        self._warn()
+        return found
 
     return looked
 
@@ -168,25 +172,26 @@ class OpacusAudit:
         self._next: torch.Tensor | None = None
         self._moved: list[tuple[int, torch.Tensor]] = []
         self._exposed: set[str] = set()
+        self._told_of = 0
+        self._kinds_told: set[str] = set()
         self._stand_around()
 
     # ------------------------------------------------------------------- on the chain and off it
 
     def _stand_around(self) -> None:
-        optimizer = self._optimizer
-        around = {
-            "clip_and_accumulate": self._clip_and_accumulate,
-            "add_noise": self._add_noise,
-            "zero_grad": self._zero_grad,
+        self._chain: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+            "clip_and_accumulate": (self._before_clipping, self._after_clipping),
+            "add_noise": (self._before_noise, self._after_noise),
+            "zero_grad": (self._before_zero_grad, self._after_zero_grad),
         }
         if self._ghost:
-            around["accumulate"] = self._accumulate
-        self._around = around
-        self._before = {name: optimizer.__dict__.get(name) for name in around}
-        self._originals = {name: getattr(optimizer, name) for name in around}
-        for name, method in around.items():
-            setattr(optimizer, name, method)
-        wrapped = optimizer.original_optimizer
+            del self._chain["clip_and_accumulate"]
+            self._chain["accumulate"] = (self._before_accumulating, self._after_accumulating)
+        self._outermost: dict[str, Any] = {}
+        self._within: dict[str, Any] = {}
+        self._running: set[str] = set()
+        self._stand_outermost()
+        wrapped = self._optimizer.original_optimizer
         self._handles = [
             wrapped.register_step_pre_hook(_weak(self._before_step)),
             wrapped.register_step_post_hook(_weak(self._after_step)),
@@ -198,30 +203,61 @@ class OpacusAudit:
         # Hooks of the whole process go when the audit goes.
         weakref.finalize(self, _remove, self._handles)
 
+    def _is_outermost(self, name: str) -> bool:
+        """Whether a method of the optimizer is the audit's own."""
+        return self._optimizer.__dict__.get(name) is self._outermost.get(name, self)
+
+    def _stand_outermost(self) -> None:
+        """Stand around the methods of the optimizer, also around what replaced one of them."""
+        for name in self._chain:
+            if not self._is_outermost(name):
+                self._within[name] = self._optimizer.__dict__.get(name)
+                self._outermost[name] = self._around(name, getattr(self._optimizer, name))
+                setattr(self._optimizer, name, self._outermost[name])
+
+    def _around(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        """The method, with a look before and after it, unless that is within another look."""
+        before, after = self._chain[name]
+
+        @wraps(method)
+        def looked(*args: Any, **kwargs: Any) -> Any:
+            if name in self._running or self._ended is not None:
+                return method(*args, **kwargs)
+            self._running.add(name)
+            try:
+                found = before()
+                result = method(*args, **kwargs)
+                after(found)
+            finally:
+                self._running.discard(name)
+            return result
+
+        return looked
+
     def detach(self) -> None:
         """Take the audit off: the optimizer is as it was. The result stays."""
         if self._ended is not None:
             return
-        self._ended = self._seen()
+        try:
+            self._ended = self._seen()
+        except Exception as error:
+            # The training may be on its way out with an error of its own.
+            self._record.see("unwatched", f"{type(error).__name__}: {error}")
+            told = tuple(self._record.told)
+            nothing = Batches((None,) * len(told), (None,) * len(told))
+            events = tuple(self._record.events)
+            self._ended = Seen(self._record.names, told, None, (), nothing, events, None, None)
         _remove(self._handles)
         _WRAPPED.pop(self._optimizer.original_optimizer, None)
-        for name, method in self._around.items():
-            if self._optimizer.__dict__.get(name) != method:
+        for name, own in self._within.items():
+            if not self._is_outermost(name):
                 continue
-            if self._before[name] is None:
+            if own is None:
                 delattr(self._optimizer, name)
             else:
-                setattr(self._optimizer, name, self._before[name])
+                setattr(self._optimizer, name, own)
 
     # ------------------------------------------------------------------------ the chain of a step
-
-    def _clip_and_accumulate(self) -> None:
-        if self._ghost:
-            self._originals["clip_and_accumulate"]()
-            return
-        old = self._before_clipping()
-        self._originals["clip_and_accumulate"]()
-        self._after_clipping(old)
 
     @_harmless
     def _before_clipping(self) -> Any:
@@ -253,10 +289,6 @@ class OpacusAudit:
         self._hold_rules(gradients)
         self._beside_clear()
 
-    def _accumulate(self) -> None:
-        self._before_accumulating()
-        self._originals["accumulate"]()
-
     @_harmless
     def _before_accumulating(self) -> None:
         """With ghost clipping the sum of clipped gradients is what the backward pass has left."""
@@ -269,13 +301,14 @@ class OpacusAudit:
             self._hold_ghost(together)
         self._beside_clear()
 
-    def _add_noise(self) -> None:
-        before = self._before_noise()
-        self._originals["add_noise"]()
-        self._after_noise(before)
+    def _after_accumulating(self, _found: Any) -> None:
+        """Nothing is left to look at."""
 
     @_harmless
     def _before_noise(self) -> Any:
+        if not self._parts:
+            name = "accumulate" if self._ghost else "clip_and_accumulate"
+            self._record.see("replaced", name)
         if self._noisy is not None:
             # The step before was told to the accountant, and no optimizer used it.
             self._close(None)
@@ -297,7 +330,8 @@ class OpacusAudit:
         self._record.noise.add(clipped, noisy, self._effective(sigma) * clip)
         room = max(COMPARED // len(noisy), 1)
         places = [slice(0, None, max(-(-g.numel() // room), 1)) for g in noisy]
-        self._noisy = _Noisy(clip, sigma, _sample(noisy, places), places)
+        before = _sample(clipped, places)
+        self._noisy = _Noisy(clip, sigma, before, _sample(noisy, places) - before, places)
 
     @_harmless
     def _before_step(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
@@ -311,7 +345,12 @@ class OpacusAudit:
         if before is not None:
             self._moved.append((self._record.step, changed(before, now)))
         if self._noisy is None:
-            self._record.see("plain-step")
+            if self._is_outermost("add_noise"):
+                self._record.see("plain-step")
+            else:
+                self._record.see("replaced", "add_noise")
+                self._record.batches.forget_step()
+                self._parts = 0
             return
         self._stepped += 1
         self._close([p.grad for p in self._params])
@@ -322,6 +361,7 @@ class OpacusAudit:
         if self._depth > 0:
             return
         self._after = prints(self._params)
+        self._stand_outermost()
         if self._record.step <= 5 or self._record.step % SURVEY_EVERY == 0:
             self._survey()
 
@@ -343,18 +383,24 @@ class OpacusAudit:
         if self._record.batches.size is not None:
             around.note(size=self._record.batches.size)
         if used is not None and all(each is not None for each in used):
-            sample = _sample(used, noisy.places)
-            wanted = noisy.sample
-            product = torch.dot(sample, wanted)
-            squares = torch.dot(wanted, wanted)
-            cosine = product / (squares * torch.dot(sample, sample)).sqrt()
-            around.note(factor=product / squares, off=1 - cosine)
+            around.note(**_compared(_sample(used, noisy.places), noisy.clipped, noisy.noise))
         self._parts = 0
         self._record.close_step(Told(noisy.clip, sigma, rate))
 
     def _unit(self, sigma: float) -> float:
         effective = self._effective(sigma)
         return effective if effective > 0 else 1.0
+
+    def _warn(self) -> None:
+        """Tell what is exact at the step that shows it, each kind once."""
+        events = self._record.events
+        new = events[self._told_of :]
+        self._told_of = len(events)
+        for event in new:
+            if event.kind not in self._kinds_told:
+                self._kinds_told.add(event.kind)
+                for words in alarms(event, self._record.told):
+                    warnings.warn(f"step {event.step}: {words}", NotAsTold, stacklevel=3)
 
     # ------------------------------------------------------------------ what is seen on the way
 
@@ -379,9 +425,12 @@ class OpacusAudit:
 
     def _note_batch(self, size: int) -> None:
         self._parts += 1
-        collate = getattr(self._loader, "collate_fn", None)
-        if not getattr(collate, "rand_on_empty", False):
+        if not self._fills_empty():
             self._record.batches.add(size)
+
+    def _fills_empty(self) -> bool:
+        """Whether the loader puts a random example into empty batches, which has no size then."""
+        return bool(getattr(getattr(self._loader, "collate_fn", None), "rand_on_empty", False))
 
     def _note_raw(self) -> None:
         """Note the norm of the batch's gradient, which the backward pass leaves beside the rows."""
@@ -396,7 +445,8 @@ class OpacusAudit:
 
     def _see_seed(self) -> None:
         seed = seed_of(self._optimizer.generator, self._params[0].device)
-        if seed is not None and seed != self._seed:
+        resumed = self._seed is None and self._resumed
+        if seed is not None and seed != self._seed and not resumed:
             self._record.see("seeded", number=seed)
         self._seed = seed
 
@@ -411,10 +461,6 @@ class OpacusAudit:
         if at is not None and abs(float(at) / self._clip() - 1) > 1e-4:
             self._record.see("apart-clip", number=float(at) / self._clip())
 
-    def _zero_grad(self, *args: Any, **kwargs: Any) -> Any:
-        self._before_zero_grad()
-        return self._originals["zero_grad"](*args, **kwargs)
-
     @_harmless
     def _before_zero_grad(self) -> None:
         rows = getattr(self._params[0], "grad_sample", None)
@@ -422,6 +468,10 @@ class OpacusAudit:
         unused = isinstance(rows, torch.Tensor) and not hasattr(rows, "_processed")
         if unused and not self._ghost and self._record.told:
             self._record.see("thrown-away")
+
+    @_harmless
+    def _after_zero_grad(self, _found: Any) -> None:
+        self._stand_outermost()
 
     # ---------------------------------------------------------------- weights, beside the chain
 
@@ -479,16 +529,22 @@ class OpacusAudit:
                 events.append(Event("outside-step", moved_at, name))
         if self._inner is None or self._first is None:
             return events
-        for name, joined in self._others.changes():
-            parameter = dict(self._inner.named_parameters()).get(name)
-            if name not in self._exposed and not hasattr(parameter, "summed_grad"):
-                kind = Event("late-parameter", joined, name)
-                events.append(kind if joined else Event("unprivate-parameter", None, name))
-        for name, parameter in self._inner.named_parameters():
+        parameters = dict(self._inner.named_parameters())
+        for name, joined in self._others.changes(parameters):
+            if name in self._exposed or hasattr(parameters[name], "summed_grad"):
+                continue
+            if joined:
+                events.append(Event("late-parameter", joined, name))
+            else:
+                events.append(Event("unprivate-parameter", None, name))
+        for name, parameter in parameters.items():
             new = id(parameter) not in self._own and name not in self._others
             if new and parameter.grad is not None and name not in self._exposed:
                 events.append(Event("late-parameter", None, name))
-        events += [Event("buffer-changed", None, name) for name, _ in self._buffers.changes()]
+        buffers = dict(self._inner.named_buffers())
+        events += [
+            Event("buffer-changed", None, name) for name, _ in self._buffers.changes(buffers)
+        ]
         return events
 
     # ----------------------------------------------------------------- gradients made beside
@@ -508,7 +564,7 @@ class OpacusAudit:
             self._beside.clear()
 
     def _after_forward(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
-        if torch.compiler.is_compiling() or module is not self._inner:
+        if torch.compiler.is_compiling() or module is not self._inner or module is None:
             return
         if not module.training or not torch.is_grad_enabled():
             return
@@ -517,6 +573,7 @@ class OpacusAudit:
 
     @_harmless
     def _note_forward(self, args: Any, kwargs: Any, output: Any) -> None:
+        self._stand_outermost()
         leaves = pytree.tree_leaves((args, kwargs))
         inputs = next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor)), None)
         axis = 0 if getattr(self._model, "batch_first", True) else 1
@@ -526,7 +583,8 @@ class OpacusAudit:
             assert self._beside is not None
             self._beside.capture(args, kwargs, output)
 
-    def _make(self, most: int | None) -> Any:
+    def _make(self, size: int, most: int | None) -> Any:
+        """Gradients made beside, of a batch of this size, where they are due and can be made."""
         if not self._is_due():
             return None
         assert self._beside is not None
@@ -535,13 +593,16 @@ class OpacusAudit:
         except NotMade as reason:
             self._unmade = str(reason)
             return None
+        if made.size != size:
+            self._unmade = f"the model's output has {made.size} rows, the batch {size} examples"
+            return None
         self._made += 1
         return made
 
     def _hold_rules(self, gradients: Any) -> None:
         """Hold the gradients that are clipped against those made beside."""
-        made = self._make(RULE_EXAMPLES)
-        if made is None or made.size != len(gradients[0]):
+        made = self._make(len(gradients[0]), RULE_EXAMPLES)
+        if made is None:
             return
         if made.mixed > RULE_ROUNDING:
             self._record.see("examples-mix", number=made.mixed)
@@ -555,8 +616,8 @@ class OpacusAudit:
 
     def _hold_ghost(self, norms: Any) -> None:
         """Hold the sum that ghost clipping has left, and its norms, against gradients."""
-        made = self._make(None)
-        if made is None or made.size != len(norms):
+        made = self._make(len(norms), None)
+        if made is None:
             return
         if made.mixed > RULE_ROUNDING:
             self._record.see("examples-mix", number=made.mixed)
@@ -596,9 +657,6 @@ class OpacusAudit:
     def _chain_events(self) -> list[Event]:
         """Whether the chain is still the one that is watched, and what the accountant was told."""
         events = []
-        for name, method in self._around.items():
-            if self._optimizer.__dict__.get(name) != method:
-                events.append(Event("replaced", None, name))
         steps = len(self._record.told)
         if self._stepped + self._resumed != steps and steps:
             text = f"the optimizer stepped {self._stepped} times in {steps} private steps"
@@ -618,8 +676,10 @@ class OpacusAudit:
             unlooked.append("the accountant (none was found in the optimizer's step hook)")
         if self._loader is None:
             unlooked.append("the rate and the batches (attach was not given the loader)")
+        elif self._fills_empty():
+            unlooked.append("the batches (rand_on_empty puts random examples into empty ones)")
         elif self._record.told and not self._comparable:
-            unlooked.append("which examples are in a batch (inputs are not those of the data set)")
+            unlooked.append("which examples are in a batch (inputs do not tell them apart)")
         if self._earlier is None:
             unlooked.append("other trainings of this process")
         elif others := sum(self._spends_apart(each) for each in self._earlier):
@@ -659,7 +719,6 @@ class OpacusAudit:
         state = {
             "record": self._record.state(),
             "account": None if self._account is None else self._account.state(),
-            "seed": self._seed,
             "moved": [(step, local(each)) for step, each in self._moved],
         }
         return pytree.tree_map(_as_tensor, state)
@@ -669,7 +728,7 @@ class OpacusAudit:
         state = pytree.tree_map(_as_array, dict(state))
         self._record.load(state["record"])
         self._resumed = len(self._record.told)
-        self._seed = state["seed"]
+        self._told_of = len(self._record.events)
         self._moved = [(step, torch.from_numpy(each)) for step, each in state["moved"]]
         if self._account is not None and state["account"] is not None:
             self._account.load(state["account"])
@@ -736,6 +795,32 @@ def _sample(tensors: Sequence[torch.Tensor], places: Sequence[slice]) -> torch.T
         for each, some in zip(tensors, places, strict=True)
     ]
     return torch.cat(parts).float()
+
+
+def _compared(
+    used: torch.Tensor, clipped: torch.Tensor, noise: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """How the gradient that is used consists of the clipped sum and the noise."""
+    wanted = clipped + noise
+    squares = torch.dot(wanted, wanted)
+    product = torch.dot(used, wanted)
+    length = torch.dot(used, used)
+    # Least squares: the multiples of the clipped sum and of the noise that come nearest.
+    across = torch.dot(clipped, noise)
+    own = torch.dot(clipped, clipped)
+    spread = torch.dot(noise, noise)
+    determinant = own * spread - across**2
+    to_clipped = torch.dot(used, clipped)
+    to_noise = torch.dot(used, noise)
+    of_clipped = (to_clipped * spread - to_noise * across) / determinant
+    of_noise = (to_noise * own - to_clipped * across) / determinant
+    rest = used - of_clipped * clipped - of_noise * noise
+    return {
+        "factor": product / squares,
+        "off": 1 - product / (squares * length).sqrt(),
+        "kept": of_noise / of_clipped,
+        "rest": (torch.dot(rest, rest) / length).sqrt(),
+    }
 
 
 def _copy(tensor: Any) -> Any:
