@@ -666,7 +666,6 @@ EVENTS = [
     (Event("plain-step", 5), "the optimizer steps without the private step", "less private"),
     (Event("late-parameter", 5, "head"), "head joined the model after", "less private"),
     (Event("unprivate-parameter", 5, "scale"), "scale changes, and no private", "less private"),
-    (Event("buffer-changed", 5, "mean"), "the buffer mean changes", "less private"),
     (Event("outside-step", 5), "weights change between private steps", "side unknown"),
 ]
 
