@@ -1,16 +1,15 @@
 """Batches hold as many examples as the told rate says.
 
-Formula: the examples of all batches, a binomial number. Limit: its exact two-sided p-value;
-where the rate changes from step to step, that of the binomial law with the same mean and
-variance. A smaller rate is safer only if the batches are those of Poisson sampling at this rate.
+Formula: the examples of all batches, a binomial number. Limit: its exact two-sided p-value; where
+the rate changes from step to step, that of a binomial law with the same first three moments. A
+smaller rate is safer only if the batches are those of Poisson sampling at this rate.
 """
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from oraudit.checks import poisson_batches
-from oraudit.checks.levels import SHARE, two_sided
+from oraudit.checks.levels import SHARE, binomial_p
 from oraudit.findings import Finding, Side
 from oraudit.records import Seen
 
@@ -39,15 +38,7 @@ def total_p(total: int, rates: NDArray[np.float64], examples: int) -> float:
     """The two-sided p-value of the number of examples in all batches."""
     mean = examples * rates.sum()
     variance = (examples * rates * (1 - rates)).sum()
-    rate = 1 - variance / mean if mean > 0 else 0.0
-    if rate <= 0 or rate >= 1:
+    if variance <= 0:
         return float(total == round(mean))
-    trials = mean / rate
-    return float(two_sided(_at_most(total, trials, rate), 1 - _at_most(total - 1, trials, rate)))
-
-
-def _at_most(number: int, trials: float, rate: float) -> float:
-    """P[X <= number] of a binomial law; its trials need not be an integer."""
-    if number < 0:
-        return 0.0
-    return float(special.betainc(trials - number, number + 1, 1 - rate)) if number < trials else 1.0
+    third = (examples * rates * (1 - rates) * (1 - 2 * rates)).sum()
+    return float(binomial_p(total, mean, variance, third))

@@ -11,7 +11,6 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from oralib.accounting import composed_epsilon
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
@@ -57,4 +56,6 @@ def epsilon_of(
 
 @lru_cache(maxsize=64)
 def _epsilon(kinds: tuple[tuple[float, float, int], ...], delta: float) -> float:
+    from oralib.accounting import composed_epsilon  # here, as few need it, and it takes a second
+
     return composed_epsilon(kinds, delta)

@@ -1,7 +1,7 @@
 """Each example is in as many batches as any other, but for chance.
 
 Formula: the sum of squares, over examples, of how often each was drawn, from the told number of
-draws. Limit: a gamma law with the mean and the variance of binomial numbers. An example that is
+draws. Limit: a gamma law with the same mean and variance. An example that is
 drawn more often has a larger rate than the accountant was told; then two batches share more
 examples, by a formula that is checked, as it is not so where batches come again.
 """
@@ -45,7 +45,7 @@ def check(seen: Seen) -> list[Finding]:
     # Equal inputs of different examples are drawn as one: they would have to be told apart.
     if any(len(np.unique(each)) < len(each) for each in prints):
         return []
-    dispersion, p = counts_p(np.append(counts, np.zeros(examples - len(counts))), rates)
+    dispersion, p = counts_p(np.append(counts, np.zeros(examples - len(counts))), sizes)
     if p >= SHARE:
         return []
     most = float(counts.max() / len(sizes))
@@ -67,19 +67,27 @@ def _explains_sharing(seen: Seen, dispersion: float, rates: Reals) -> bool:
     if shared is None:
         return False
     examples = seen.examples or 0
-    expected, variance = poisson_batches.shared_law(rates, examples)
+    sizes = np.array(seen.batches.sizes, dtype=np.int64)
+    expected, variance, _ = poisson_batches.shared_law(sizes, examples)
     excess = (dispersion - 1) * (1 - rates.mean()) / (rates.mean() * len(rates))
     error = NEAR * np.sqrt(variance) / expected + SLACK * excess
     return bool(abs(shared[0] - 1 - excess) <= error)
 
 
-def counts_p(counts: ArrayLike, rates: Reals) -> tuple[Reals, Reals]:
-    """The dispersion of how often examples were drawn, and the p-value that it is so large."""
+def counts_p(counts: ArrayLike, sizes: ArrayLike) -> tuple[Reals, Reals]:
+    """The dispersion of how often examples were drawn, and the p-value that it is so large.
+
+    Given the sizes of batches, the squares of counts are what all pairs of batches share, and these
+    are pairwise independent hypergeometric numbers: mean and variance are exact. Along the last
+    axis.
+    """
     counts = np.asarray(counts, dtype=float)
     examples = counts.shape[-1]
-    variance = (rates * (1 - rates)).sum()
-    kurtosis = (rates * (1 - rates) * (1 - 6 * rates * (1 - rates))).sum() / variance**2
-    centre = counts.mean(-1, keepdims=True)
-    dispersion = ((counts - centre) ** 2).sum(-1) / variance / (examples - 1)
-    degrees = 2 / (2 / (examples - 1) + max(kurtosis, 0) / examples)
-    return dispersion, stats.chi2.sf(dispersion * degrees, degrees)
+    rates = np.asarray(sizes, dtype=float) / examples
+    spread = rates * (1 - rates)
+    # Over pairs of two different batches.
+    variance = (2 * (spread.sum(-1) ** 2 - (spread**2).sum(-1))) * examples**2 / (examples - 1)
+    mean = examples * spread.sum(-1)
+    squares = ((counts - counts.mean(-1, keepdims=True)) ** 2).sum(-1)
+    law = stats.gamma(mean**2 / variance, scale=variance / mean)
+    return squares / mean, law.sf(squares)

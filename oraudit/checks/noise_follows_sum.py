@@ -7,7 +7,7 @@ with a p-value below the share of this check.
 """
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from oraudit.checks.levels import SHARE, chi_square_p
@@ -21,8 +21,8 @@ TESTS = 1
 #: Weaker correlations have other causes.
 CORRELATION = 0.6
 
-#: With fewer pairs of steps no correlation is significant.
-FEWEST_PAIRS = 15
+#: With fewer pairs of steps the tail of Student's t is too light.
+FEWEST_PAIRS = 25
 
 
 def check(seen: Seen) -> list[Finding]:
@@ -70,7 +70,7 @@ def rank_correlations(left: NDArray[np.float64], right: NDArray[np.float64]) -> 
     return (first * second).sum(-1) / np.maximum(size, 1e-300)
 
 
-def rank_p(correlation: float, pairs: int) -> float:
+def rank_p(correlation: ArrayLike, pairs: int) -> NDArray[np.float64]:
     """The one-sided p-value of a rank correlation, by Student's t."""
-    r = min(max(correlation, 0.0), 1 - 1e-12)
-    return float(stats.t.sf(r * np.sqrt((pairs - 2) / (1 - r**2)), pairs - 2))
+    r = np.clip(correlation, 0.0, 1 - 1e-12)
+    return stats.t.sf(r * np.sqrt((pairs - 2) / (1 - r**2)), pairs - 2)

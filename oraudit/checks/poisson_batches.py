@@ -1,8 +1,8 @@
 """Batches are drawn by Poisson sampling, as the accountant was told.
 
 Formulas: the dispersion of the sizes of batches, about 1; how many batches are as large as the
-one before; and how many examples two batches in a row share. Limits: a χ² law, a binomial law,
-and a gamma law. Whatever fails, the ε of the accountant is not for these batches, and nobody can
+one before; and how many examples two batches in a row share. Limits: a χ² law and binomial
+laws. Whatever fails, the ε of the accountant is not for these batches, and nobody can
 say on which side of it they are.
 
 All of it is held against the rate that is seen. Another rate than the told one is the matter of
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from oraudit.checks.levels import SHARE, two_sided
+from oraudit.checks.levels import SHARE, binomial_p, two_sided
 from oraudit.findings import Finding
 from oraudit.records import Seen
 
@@ -27,10 +27,11 @@ TESTS = 3
 FEWEST_STEPS = 8
 
 #: The least mean of a batch's size, and variance, for a χ² law of the dispersion.
-LEAST_VARIANCE = 4
+LEAST_VARIANCE = 10
 
-#: Sharing fewer examples than this is too rare for a gamma law.
-FEWEST_SHARED = 30
+#: With fewer examples, or fewer that would be shared, what is shared has no binomial law.
+FEWEST_EXAMPLES = 50
+FEWEST_SHARED = 20
 
 #: With more equal inputs in a batch than this, fingerprints do not tell examples apart.
 MOST_EQUAL = 0.01
@@ -155,14 +156,34 @@ def shared_share(seen: Seen) -> tuple[float, float] | None:
         for value, number in earlier.items()
     )
     twins = sum(int(n) * (int(n) - 1) // 2 for count in counts for n in count.values())
-    steps = len(counts)
-    expected, variance = shared_law(rates, examples)
-    twins_shared = 2 * twins * (steps - 1) / steps
-    if expected < FEWEST_SHARED:
+    expected, variance, third = shared_law(sizes, examples)
+    twins_shared = 2 * twins * (len(counts) - 1) / len(counts)
+    if not enough_for_shared(expected, variance, examples):
         return None
-    return (shared - twins_shared) / expected, float(
-        shared_p(shared - twins_shared, expected, variance + 4 * twins)
+    p = shared_p(shared, expected, variance, third)
+    if twins:
+        # What they add is known from few, and the sum is less sure than the binomial law has it.
+        mean = expected + twins_shared
+        law = stats.gamma(mean**2 / (variance + 4 * twins), scale=(variance + 4 * twins) / mean)
+        p = two_sided(law.cdf(shared), law.sf(shared))
+    return float((shared - twins_shared) / expected), float(p)
+
+
+def shared_p(shared: ArrayLike, mean: Reals, variance: Reals, third: Reals) -> Reals:
+    """The p-value of a number of shared examples, by the binomial and the normal law.
+
+    The larger of the two: the binomial law ends where the true one does not, and the upper tail of
+    the normal law is too light where few examples are shared.
+    """
+    deviations = np.maximum(np.abs(np.asarray(shared, dtype=float) - mean) - 0.5, 0) / np.sqrt(
+        variance
     )
+    return np.maximum(binomial_p(shared, mean, variance, third), 2 * stats.norm.sf(deviations))
+
+
+def enough_for_shared(expected: Reals, variance: Reals, examples: int) -> NDArray[np.bool_]:
+    """Whether enough examples would be shared."""
+    return (examples >= FEWEST_EXAMPLES) & (expected >= FEWEST_SHARED) & (variance > 0)
 
 
 def known_prints(seen: Seen) -> list[NDArray[Any]] | None:
@@ -175,19 +196,18 @@ def known_prints(seen: Seen) -> list[NDArray[Any]] | None:
     return None if not drawn or equal > MOST_EQUAL * drawn else prints
 
 
-def shared_law(rates: Reals, examples: int) -> tuple[float, float]:
-    """The mean and the variance of the number of examples that batches in a row share."""
-    pairs = rates[:-1] * rates[1:]
-    # A pair of batches and the next one have a batch in common.
-    triples = rates[:-2] * rates[1:-1] * rates[2:] * (1 - rates[1:-1])
-    variance = (pairs * (1 - pairs)).sum() + 2 * triples.sum()
-    return float(examples * pairs.sum()), float(examples * variance)
+def shared_law(sizes: Integers, examples: int) -> tuple[Reals, Reals, Reals]:
+    """The first three cumulants of the number of examples that batches in a row share.
 
-
-def shared_p(shared: ArrayLike, expected: ArrayLike, variance: ArrayLike) -> Reals:
-    """The p-value of a number of shared examples, by a gamma law."""
-    law = stats.gamma(np.square(expected) / variance, scale=np.divide(variance, expected))
-    return two_sided(law.cdf(np.maximum(shared, 0)), law.sf(shared))
+    Given their sizes, Poisson batches are any sets of these sizes. So what two of them share is a
+    hypergeometric number, independent of what the next two share. Along the last axis.
+    """
+    first = sizes[..., :-1] / examples
+    second = sizes[..., 1:] / examples
+    means = examples * first * second
+    variances = means * (1 - first) * (1 - second) * examples / max(examples - 1, 1)
+    thirds = variances * (1 - 2 * first) * (1 - 2 * second) * examples / max(examples - 2, 1)
+    return means.sum(-1), variances.sum(-1), thirds.sum(-1)
 
 
 def same_batches(seen: Seen) -> int:
