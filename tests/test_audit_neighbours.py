@@ -382,7 +382,7 @@ def test_nan_is_noted():
     assert "one example of NaN makes the whole release NaN" in Training().test(tries=2).notes
 
 
-@pytest.mark.parametrize("factor, status", [(1.0, "passed"), (1.5, "failed")])
+@pytest.mark.parametrize(("factor", "status"), [(1.0, "passed"), (1.5, "failed")])
 def test_pure_step(factor, status):
     def step(state, batch, released=None):
         if released is None:

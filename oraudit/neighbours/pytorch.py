@@ -44,8 +44,8 @@ def neighbours(
     Parameters
     ----------
     step
-        ``step(*batch)`` does one whole step: gradients, clipping, the optimizer's step, and whatever
-        the training does beside them.
+        ``step(*batch)`` does one whole step: gradients, clipping, the optimizer's step, and
+        whatever the training does beside them.
     model, optimizer
         What the step trains, and the private optimizer. Both are as before afterwards.
     batch
