@@ -7,7 +7,7 @@ of less than 0.001 (more at an ε of a hundred and above).
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from math import inf, isnan, log, log1p, nan, sqrt
@@ -19,6 +19,9 @@ from oralib._types import ACCOUNTANTS, Accountant
 
 #: The smallest and the largest noise multiplier of a training run.
 SIGMA_RANGE = 1e-3, 1e6
+
+#: How much wider the cells of :func:`composed_epsilon` are than those of one kind of steps.
+WIDER = 20
 
 
 def noise_multiplier(
@@ -98,6 +101,39 @@ def certified_epsilon(
             "accountant='pld' can compute it"
         )
     return epsilon
+
+
+def composed_epsilon(kinds: Sequence[tuple[float, float, int]], delta: float) -> float:
+    """The ε of a training whose steps need not be alike, by the accountant ``"pld"``.
+
+    It takes less time than :func:`certified_epsilon`: its cells are wider, and its error is some
+    0.001 where that of the other one is far smaller.
+
+    Parameters
+    ----------
+    kinds
+        The noise multiplier, the sample rate and the number of steps of each kind.
+    delta
+        As in :func:`certified_epsilon`.
+
+    Examples
+    --------
+    >>> round(composed_epsilon([(2.422402, 0.1, 50), (2.422402, 0.1, 50)], 1e-5), 3)
+    1.815
+    >>> round(composed_epsilon([(2.422402, 0.1, 50), (1.2, 0.1, 50)], 1e-5), 3)
+    3.9
+    """
+    from dp_accounting import pld
+
+    for sigma, sample_rate, steps in kinds:
+        _check.real("sigma", sigma, *SIGMA_RANGE)
+        _checked(delta, steps, sample_rate, "pld")
+    interval = WIDER * 1e-4 * max(coarseness(*kind) for kind in kinds)
+    with quiet_accountant():
+        table = pld.PLDAccountant(value_discretization_interval=interval)
+        for sigma, sample_rate, steps in kinds:
+            table.compose(event(sigma, steps, sample_rate))
+        return float(table.get_epsilon(delta))
 
 
 def _checked(

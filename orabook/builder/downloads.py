@@ -19,7 +19,16 @@ PROJECT = (
     *(".pre-commit-config.yaml", ".zenodo.json"),
     *("CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE"),
     *("LICENSE-CC-BY-4.0", "Makefile", "README.md", "_config.yml", "_toc.yml", "benchmarks"),
-    *("book", "conftest.py", "environment.yml", "ledger", "orabook", "oralib", "pyproject.toml"),
+    *(
+        "book",
+        "conftest.py",
+        "environment.yml",
+        "ledger",
+        "orabook",
+        "oralib",
+        "oraudit",
+        "pyproject.toml",
+    ),
     *("requirements-tf.txt", "requirements-torch.txt", "requirements.lock", "tests"),
 )
 

@@ -1,0 +1,258 @@
+"""How much longer a training takes with an audit beside it: ``python benchmarks/witness_price.py``.
+
+It needs PyTorch, NumPy and SciPy, and Opacus for half of its rows, and this repository on
+``PYTHONPATH``. Networks of two sizes are trained on noise, on a GPU if there is one: with Opacus,
+and by a loop of one's own. Of each training there are three: a plain one, the same again, and one
+with an audit. They take turns, step by step, in an order that changes, and draw the same batches,
+so that whatever else the machine does falls on all of them. A step is all of it: loading a batch,
+gradients, clipping, noise, and what the audit does. The table is printed as CSV.
+
+An audit looks at clipping in some steps only, so beside the median is the ratio of means.
+"""
+
+import argparse
+import csv
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from time import perf_counter, process_time
+from typing import Any, NamedTuple, TextIO
+
+import numpy as np
+import torch
+from torch import nn
+from torch.func import functional_call, grad, vmap
+from torch.utils.data import DataLoader, TensorDataset
+
+from oraudit import Audit
+
+try:
+    import opacus
+
+    from oraudit import attach
+except ImportError:
+    opacus = None
+
+SIGMA = 1.0
+CLIP = 1.0
+ARMS = ("plain", "plain again", "audit")
+
+
+class Network(NamedTuple):
+    """A network, and the ratio of its audit's price that we want at most."""
+
+    make: Callable[[], nn.Module]
+    inputs: tuple[int, ...]
+    examples: int
+    rate: float
+    aim: float
+
+
+def convolutions(*channels: int) -> nn.Module:
+    """Convolutions with normalisation and pooling, for images of 3 x 32 x 32 and ten classes."""
+    layers: list[nn.Module] = []
+    for before, after in zip((3, *channels[:-1]), channels, strict=True):
+        layers += [nn.Conv2d(before, after, 3, padding=1), nn.GroupNorm(4, after), nn.ReLU()]
+        layers += [nn.MaxPool2d(2)]
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels[-1], 10)]
+    return nn.Sequential(*layers)
+
+
+def digits(*channels: int) -> nn.Module:
+    """Two convolutions and two dense layers, for images of 1 x 28 x 28 and ten classes."""
+    first, second = channels
+    return nn.Sequential(
+        nn.Conv2d(1, first, 8, 2, padding=3),
+        nn.ReLU(),
+        nn.MaxPool2d(2, 1),
+        nn.Conv2d(first, second, 4, 2),
+        nn.ReLU(),
+        nn.MaxPool2d(2, 1),
+        nn.Flatten(),
+        nn.Linear(16 * second, 32),
+        nn.ReLU(),
+        nn.Linear(32, 10),
+    )
+
+
+def dense(width: int) -> nn.Module:
+    """A network with two hidden layers, for 784 numbers and ten classes."""
+    return nn.Sequential(
+        nn.Linear(784, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
+    )
+
+
+IMAGES = (3, 32, 32)
+NETWORKS = {
+    "cuda": (
+        Network(lambda: convolutions(32, 64, 128, 168), IMAGES, 50_000, 0.01, 1.10),
+        Network(lambda: convolutions(64, 256, 512, 704), IMAGES, 50_000, 0.01, 1.02),
+    ),
+    "cpu": (
+        Network(lambda: digits(16, 32), (1, 28, 28), 6000, 0.01, 1.10),
+        Network(lambda: dense(32), (784,), 6000, 0.01, 1.10),
+        Network(lambda: dense(1900), (784,), 3200, 0.01, 1.05),
+    ),
+    "small": (Network(lambda: dense(4), (784,), 100, 0.1, 1.10),),
+}
+
+
+# --------------------------------------------------------------------------------------- trainings
+
+
+def with_opacus(network: Network, data: Any, device: str, audited: bool) -> Iterator[None]:
+    """Steps of a training with Opacus, of which each ``next`` makes one."""
+    torch.manual_seed(1)
+    plain = network.make().to(device)
+    model, optimizer, loader = opacus.PrivacyEngine().make_private(
+        module=plain,
+        optimizer=torch.optim.SGD(plain.parameters(), lr=0.01),
+        data_loader=DataLoader(
+            data,
+            batch_size=round(network.rate * network.examples),
+            generator=torch.Generator().manual_seed(1),
+        ),
+        noise_multiplier=SIGMA,
+        max_grad_norm=CLIP,
+    )
+    if audited:
+        attach(optimizer, model, loader)
+    while True:
+        for inputs, labels in loader:
+            loss = nn.functional.cross_entropy(model(inputs.to(device)), labels.to(device))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            yield
+
+
+def with_a_loop(network: Network, data: Any, device: str, audited: bool) -> Iterator[None]:
+    """Steps of a loop of one's own, with gradients of examples by ``vmap``."""
+    torch.manual_seed(1)
+    model = network.make().to(device)
+    weights = {name: weight.detach() for name, weight in model.named_parameters()}
+    inputs, labels = (each.to(device) for each in data.tensors)
+    rng = np.random.default_rng(1)
+    audit = Audit(examples=network.examples) if audited else None
+
+    def loss(weights: Any, x: Any, y: Any) -> Any:
+        output = functional_call(model, weights, (x[None],))
+        return nn.functional.cross_entropy(output, y[None])
+
+    gradients_of = vmap(grad(loss), in_dims=(None, 0, 0))
+    while True:
+        drawn = torch.from_numpy(np.flatnonzero(rng.random(network.examples) < network.rate))
+        rows = drawn.to(device)
+        batch = inputs[rows]
+        gradients = gradients_of(weights, batch, labels[rows])
+        norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients.values()]).norm(dim=0)
+        factors = (CLIP / (norms + 1e-6)).clamp(max=1)
+        clipped = {
+            name: (factors @ g.flatten(1)).view_as(weights[name]) for name, g in gradients.items()
+        }
+        noisy = {
+            name: each + SIGMA * CLIP * torch.randn_like(each) for name, each in clipped.items()
+        }
+        if audit is not None:
+            audit.step(
+                per_example=gradients,
+                clipped=clipped,
+                noisy=noisy,
+                clip=CLIP,
+                sigma=SIGMA,
+                rate=network.rate,
+                inputs=batch,
+                weights=weights,
+            )
+        step = 0.01 / (network.rate * network.examples)
+        weights = {name: weight - step * noisy[name] for name, weight in weights.items()}
+        yield
+
+
+# -------------------------------------------------------------------------------------- measurement
+
+
+def measured(
+    way: Callable[..., Iterator[None]], network: Network, device: str, warm: int, steps: int
+) -> np.ndarray:
+    """The seconds of each step of each training."""
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(network.examples, *network.inputs, generator=generator)
+    data = TensorDataset(inputs, torch.randint(10, (network.examples,), generator=generator))
+    # On one thread, the time of the processor: what else runs on it does not count.
+    clock = perf_counter if device == "cuda" else process_time
+    trainings = [way(network, data, device, arm == "audit") for arm in ARMS]
+    seconds = np.empty((warm + steps, len(ARMS)))
+    for step in range(len(seconds)):
+        for turn in range(len(ARMS)):
+            arm = (step + turn) % len(ARMS)
+            start = clock()
+            next(trainings[arm])
+            if device == "cuda":
+                torch.cuda.synchronize()
+            seconds[step, arm] = clock() - start
+    return seconds[warm:]
+
+
+def table(kind: str, device: str, warm: int, steps: int) -> Iterator[dict[str, Any]]:
+    """A row for each training: the median of its steps, and the ratio to the plain one's."""
+    ways = {"opacus": with_opacus, "loop": with_a_loop}
+    if opacus is None:
+        del ways["opacus"]
+    for way, training in ways.items():
+        for network in NETWORKS[kind]:
+            weights = sum(weight.numel() for weight in network.make().parameters())
+            seconds = measured(training, network, device, warm, steps)
+            for arm, column in zip(ARMS, seconds.T, strict=True):
+                ratios = column / seconds[:, 0]
+                median = float(np.median(ratios))
+                # The standard error of a median, by the median distance from it.
+                error = 1.253 * 1.4826 * np.median(np.abs(ratios - median)) / len(ratios) ** 0.5
+                yield {
+                    "machine": machine(device),
+                    "way": way,
+                    "weights": weights,
+                    "batch": round(network.rate * network.examples),
+                    "training": arm,
+                    "median ms": f"{1e3 * np.median(column):.4g}",
+                    "ratio": f"{median:.3f}",
+                    "error": f"{error:.3f}",
+                    "ratio of means": f"{column.mean() / seconds[:, 0].mean():.3f}",
+                    "aim": f"{network.aim:.2f}" if arm == "audit" else "",
+                }
+
+
+def machine(device: str) -> str:
+    """The name of the GPU, or how many threads compute."""
+    if device == "cuda":
+        return str(torch.cuda.get_device_name())
+    return f"CPU {torch.get_num_threads()} thread(s)"
+
+
+def write(rows: Iterator[dict[str, Any]], file: TextIO) -> None:
+    writer = None
+    for row in rows:
+        if writer is None:
+            writer = csv.DictWriter(file, list(row), lineterminator="\n")
+            writer.writeheader()
+        writer.writerow(row)
+        file.flush()
+
+
+def main(words: list[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="only to see that it runs")
+    parser.add_argument("--cpu", action="store_true", help="not on the GPU, and on one thread")
+    parser.add_argument("--steps", type=int, default=100, help="steps of each training")
+    chosen = parser.parse_args(words)
+    warnings.simplefilter("ignore")  # of Opacus and PyTorch, about hooks and seeds
+    device = "cuda" if torch.cuda.is_available() and not chosen.cpu else "cpu"
+    if device == "cpu":
+        torch.set_num_threads(1)
+    kind = "small" if chosen.small else device
+    write(table(kind, device, warm=2 if chosen.small else 10, steps=chosen.steps), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""Audits of real training runs: is what ran what the accountant was told?
+
+>>> import oraudit
+>>> audit = oraudit.Audit(examples=600)
+>>> audit.result().status
+'cannot tell'
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from oraudit.report import Result
+    from oraudit.ways.loop import Audit
+    from oraudit.ways.opacus import attach
+    from oraudit.ways.watch import watch
+
+__all__ = ["Audit", "Result", "attach", "watch"]
+
+#: Names are imported when they are asked for: pytest loads this package in every project's tests,
+#: and a loop in NumPy needs no PyTorch.
+_HOMES = {
+    "Audit": "oraudit.ways.loop",
+    "Result": "oraudit.report",
+    "attach": "oraudit.ways.opacus",
+    "watch": "oraudit.ways.watch",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,84 @@
+"""What is held against what the accountant was told, a file for each check.
+
+A check is a function of what was :class:`~oraudit.records.Seen` and returns what it finds. Their
+order is that of causes: what comes first explains what comes later. A file says ``TESTS``, how
+many statistical tests its check has, if any; and ``EXPLAINED_BY``, the names of the findings of
+which its own would be a mere consequence.
+"""
+
+from types import ModuleType
+
+from oraudit.checks import (
+    accountant,
+    apart_clip,
+    batch_rate,
+    chain,
+    claim,
+    clipped_sum,
+    dependent_examples,
+    earlier_trainings,
+    empty_batches,
+    example_counts,
+    examples_twice,
+    follows_batch,
+    ghost_norms,
+    gradient_scale,
+    layer_rules,
+    no_noise_told,
+    noise_follows_sum,
+    noise_law,
+    noise_reuse,
+    noise_size,
+    noise_values,
+    not_finite,
+    poisson_batches,
+    private_steps,
+    seeds,
+    sum_in_noise,
+    thrown_away,
+)
+from oraudit.findings import Finding
+from oraudit.records import Seen
+
+__all__ = ["CHECKS", "findings"]
+
+#: All checks, causes before their consequences.
+CHECKS: tuple[ModuleType, ...] = (
+    no_noise_told,
+    accountant,
+    earlier_trainings,
+    dependent_examples,
+    apart_clip,
+    ghost_norms,
+    examples_twice,
+    not_finite,
+    clipped_sum,
+    layer_rules,
+    private_steps,
+    gradient_scale,
+    follows_batch,
+    noise_reuse,
+    noise_follows_sum,
+    sum_in_noise,
+    noise_values,
+    noise_size,
+    noise_law,
+    seeds,
+    example_counts,
+    poisson_batches,
+    empty_batches,
+    batch_rate,
+    claim,
+    thrown_away,
+    chain,
+)
+
+
+def findings(seen: Seen) -> list[Finding]:
+    """What all checks find, in their order, without what is explained by another finding."""
+    found: list[Finding] = []
+    for check in CHECKS:
+        explained = set(getattr(check, "EXPLAINED_BY", ()))
+        if not explained & {finding.name for finding in found}:
+            found += check.check(seen)
+    return found

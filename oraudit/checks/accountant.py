@@ -1,0 +1,48 @@
+"""The accountant was told of every step that was done, of no other, and of the noise it had.
+
+Formula: the steps that the accountant was told while the training ran, against those that were
+seen; what it knew at the end of a step, against what it knew at the beginning of the next; and
+the noise multiplier that it was told, against the optimizer's. Limit: equality.
+"""
+
+from oraudit.findings import Finding, Side
+from oraudit.records import Seen
+
+NAME = "accountant"
+
+
+def check(seen: Seen) -> list[Finding]:
+    found = []
+    for event in seen.of_kind("accountant-forgot"):
+        text = f"the accountant has lost {event.number:.0f} steps that it had been told"
+        found.append(Finding(NAME, text, "less private", step=event.step, number=event.number))
+    if (counted := _counted(seen)) is not None and counted != seen.steps:
+        side: Side = "less private" if counted < seen.steps else "safer"
+        text = f"the accountant was told {counted} steps, {seen.steps} were done"
+        found.append(Finding(NAME, text, side, number=float(counted), limit=float(seen.steps)))
+    if others := seen.of_kind("sigma-told"):
+        first = others[0]
+        own = float(first.what)
+        told = float(first.number or 0)
+        side = "less private" if told > own else "safer"
+        text = (
+            f"in {len(others)} of {seen.steps} steps, first {first.step}, the accountant was told "
+            f"noise multiplier {told:.4g}, the optimizer has {own:.4g}"
+        )
+        found.append(Finding(NAME, text, side, step=first.step, number=told, limit=own))
+    if others := seen.of_kind("rate-told"):
+        first = others[0]
+        own = float(first.what)
+        told = float(first.number or 0)
+        side = "less private" if told < own else "safer"
+        text = (
+            f"in {len(others)} of {seen.steps} steps, first {first.step}, the accountant was told "
+            f"rate {told:.4g}, the training says {own:.4g}"
+        )
+        found.append(Finding(NAME, text, side, step=first.step, number=told, limit=own))
+    return found
+
+
+def _counted(seen: Seen) -> int | None:
+    told = seen.of_kind("accountant-told")
+    return int(sum(event.number or 0 for event in told)) if told else None

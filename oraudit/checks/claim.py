@@ -1,0 +1,61 @@
+"""What the accountant was told gives the ε that the training is said to have.
+
+Formula: the ε of the told noise multipliers, rates and steps at the claim's δ. Limit: 2% above
+the claimed ε, as accountants differ.
+"""
+
+from collections import Counter
+from functools import lru_cache
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oraudit.findings import Finding
+from oraudit.records import Seen
+
+NAME = "claim"
+
+#: Accountants differ by less.
+MARGIN = 1.02
+
+#: With more kinds of steps than this, ε takes too long.
+MOST_KINDS = 100
+
+
+def check(seen: Seen) -> list[Finding]:
+    if seen.claim is None:
+        return []
+    epsilon, delta = seen.claim
+    told = told_epsilon(seen, delta)
+    if told is None or told <= MARGIN * epsilon:
+        return []
+    text = f"what the accountant was told is ε = {told:.3g} at δ = {delta:g}, not {epsilon:g}"
+    return [Finding(NAME, text, "less private", number=told, limit=epsilon)]
+
+
+def told_epsilon(seen: Seen, delta: float) -> float | None:
+    """The ε of what the accountant was told; None if it is not known or takes too long."""
+    return None if seen.rates is None else epsilon_of(seen.sigmas, seen.rates, delta)
+
+
+def epsilon_of(
+    sigmas: NDArray[np.float64], rates: NDArray[np.float64], delta: float
+) -> float | None:
+    """The ε of steps with these noise multipliers and rates; None if it takes too long."""
+    if not len(sigmas):
+        return None
+    if (sigmas <= 0).any():
+        return inf
+    kinds = Counter(zip(sigmas.tolist(), rates.tolist(), strict=True))
+    if len(kinds) > MOST_KINDS:
+        return None
+    ordered = tuple(sorted((sigma, rate, steps) for (sigma, rate), steps in kinds.items()))
+    return _epsilon(ordered, delta)
+
+
+@lru_cache(maxsize=64)
+def _epsilon(kinds: tuple[tuple[float, float, int], ...], delta: float) -> float:
+    from oralib.accounting import composed_epsilon  # here, as few need it, and it takes a second
+
+    return composed_epsilon(kinds, delta)

@@ -1,0 +1,62 @@
+"""The clipped sum is the sum of the examples' gradients, each clipped at C.
+
+Formula: the distance of the two sums over the sum of the norms of the clipped gradients. Limit:
+what rounding explains, 2e-5 in single precision. A cause is named only where it explains the sum
+exactly at all steps that are off. It is safer only if each example gets a factor between 0 and
+C / norm that depends on this example alone, wherever a step could tell.
+"""
+
+from oraudit.findings import Finding, Side
+from oraudit.records import Look, Seen
+
+NAME = "clipped-sum"
+
+#: Where no example reaches this share of C, a step may agree whatever its factors are.
+REACHES = 0.999
+
+
+def check(seen: Seen) -> list[Finding]:
+    off = [look for look in seen.looks if not look.holds]
+    if not off:
+        return []
+    worst = max(off, key=lambda look: look.error)
+    cause = common_cause(off)
+    known = [look.causes.get(cause) for look in off]
+    sensitivities = [each for each in known if each is not None]
+    text = "the clipped sum differs from the sum of clipped gradients"
+    if cause:
+        text = cause.format(names=seen.names)
+    if len(off) < len(seen.looks):
+        text += f" in {len(off)} of {len(seen.looks)} steps looked at"
+    side: Side = "side unknown"
+    most = max(sensitivities, default=0.0)
+    if most > 1 + worst.tolerance:
+        text += f": an example adds up to {most:.4g} C"
+        side = "less private"
+    elif len(sensitivities) == len(off) and not _agreeing(seen):
+        text += f": an example adds up to {most:.4g} C"
+        side = "safer"
+    return [Finding(NAME, text, side, step=off[0].step, number=worst.error, limit=worst.tolerance)]
+
+
+def common_cause(off: list[Look]) -> str:
+    """The first cause that explains all of these looks; "" if none does."""
+    for cause in off[0].causes:
+        if all(cause in look.causes for look in off):
+            return cause
+    return ""
+
+
+def most_added(seen: Seen) -> float | None:
+    """The largest norm that an example adds, in C; None if a sum is off for no known reason."""
+    off = [look for look in seen.looks if not look.holds]
+    cause = common_cause(off) if off else ""
+    known = [look.causes.get(cause) for look in off]
+    known += [look.largest for look in seen.looks if look.holds]
+    sizes = [each for each in known if each is not None]
+    return max(sizes) if sizes and len(sizes) == len(known) else None
+
+
+def _agreeing(seen: Seen) -> bool:
+    """Whether an example is clipped as it should be in a step, so that others are an exception."""
+    return any(look.holds and look.largest > REACHES for look in seen.looks)

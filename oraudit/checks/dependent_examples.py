@@ -1,0 +1,23 @@
+"""An example's gradient depends on this example alone.
+
+Formula: the model's output for an example that is alone, against its output in the batch, as a
+share of the largest output. Limit: 1%, which is more than rounding. It is seen only where the
+model gives the same output when it is run again on the batch.
+"""
+
+from oraudit.findings import Finding
+from oraudit.records import Seen
+
+NAME = "dependent-examples"
+
+
+def check(seen: Seen) -> list[Finding]:
+    mixed = seen.of_kind("examples-mix")
+    if not mixed:
+        return []
+    most = max(event.number or 0.0 for event in mixed)
+    text = (
+        "an example's output depends on the others of its batch (alone it is another one by "
+        f"{most:.0%}): clipping one gradient does not bound what one example moves"
+    )
+    return [Finding(NAME, text, "less private", step=mixed[0].step, number=most, limit=0.01)]

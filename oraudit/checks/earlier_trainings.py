@@ -1,0 +1,58 @@
+"""Trainings of one process have noise of their own, and those that go on are counted together.
+
+Formula: the correlation of each step's noise with each of an earlier training, by its exact law
+(Student's t), by Bonferroni; and, exactly, weights at the beginning that are those at the end of
+an earlier training, whose steps the accountant was not told.
+"""
+
+import numpy as np
+from scipy import stats
+
+from oraudit.checks.levels import SHARE
+from oraudit.findings import Finding
+from oraudit.records import Earlier, Seen
+
+NAME = "earlier-trainings"
+TESTS = 1
+
+#: With fewer numbers correlations tell nothing.
+FEWEST_NUMBERS = 16
+
+
+def check(seen: Seen) -> list[Finding]:
+    found = []
+    known = int(sum(event.number or 0 for event in seen.of_kind("earlier-steps")))
+    for earlier in seen.earlier:
+        if earlier.goes_on and known < earlier.steps:
+            text = (
+                f"this training goes on from an earlier one, whose {earlier.steps} steps its "
+                "accountant was not told"
+            )
+            found.append(Finding(NAME, text, "less private", step=1, number=float(known)))
+        if (again := _same_noise(seen, earlier)) is not None:
+            found.append(again)
+    return found
+
+
+def _same_noise(seen: Seen, earlier: Earlier) -> Finding | None:
+    noise = seen.noise
+    if noise is None or not np.array_equal(noise.sizes, earlier.sizes):
+        return None
+    numbers = noise.sample.shape[1]
+    if numbers < FEWEST_NUMBERS:
+        return None
+    correlations = _unit(noise.sample) @ _unit(earlier.sample).T
+    place = np.unravel_index(np.abs(correlations).argmax(), correlations.shape)
+    correlation = min(abs(float(correlations[place])), 1 - 1e-12)
+    value = correlation * np.sqrt((numbers - 1) / (1 - correlation**2))
+    p = 2 * stats.t.sf(value, numbers - 1) * correlations.size * max(len(seen.earlier), 1)
+    if p >= SHARE:
+        return None
+    step = int(place[0]) + 1
+    text = f"the noise of step {step} is that of step {place[1] + 1} of an earlier training"
+    return Finding(NAME, text, "less private", step=step, number=correlation, limit=0.0)
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(rows.astype(float), axis=1, keepdims=True)
+    return rows / np.maximum(lengths, 1e-30)

@@ -1,0 +1,93 @@
+"""Each example is in as many batches as any other, but for chance.
+
+Formula: the sum of squares, over examples, of how often each was drawn, from the told number of
+draws. Limit: a gamma law with the same mean and variance. An example that is
+drawn more often has a larger rate than the accountant was told; then two batches share more
+examples, by a formula that is checked, as it is not so where batches come again.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from oraudit.checks import poisson_batches
+from oraudit.checks.levels import SHARE
+from oraudit.findings import Finding
+from oraudit.records import Seen
+
+NAME = "example-counts"
+TESTS = 1
+
+#: With fewer draws in all, or fewer examples, their squares have no gamma law.
+FEWEST_DRAWS = 500
+FEWEST_EXAMPLES = 50
+
+#: How far what batches share may be from that, in deviations and as a share of it.
+NEAR = 6
+SLACK = 0.2
+
+Reals = NDArray[np.float64]
+
+
+def check(seen: Seen) -> list[Finding]:
+    known = poisson_batches.known_sizes(seen)
+    prints = poisson_batches.known_prints(seen)
+    if known is None or prints is None:
+        return []
+    sizes, told, examples = known
+    rates = poisson_batches.seen_rates(sizes, told, examples)
+    if not ((rates > 0) & (rates < 1)).all():
+        return []
+    drawn = int(sizes.sum())
+    values, counts = np.unique(np.concatenate(prints), return_counts=True)
+    if drawn < FEWEST_DRAWS or examples < FEWEST_EXAMPLES or len(values) > examples:
+        return []
+    # Equal inputs of different examples are drawn as one: they would have to be told apart.
+    if any(len(np.unique(each)) < len(each) for each in prints):
+        return []
+    dispersion, p = counts_p(np.append(counts, np.zeros(examples - len(counts))), sizes)
+    if p >= SHARE:
+        return []
+    most = float(counts.max() / len(sizes))
+    if poisson_batches.same_batches(seen) or not _explains_sharing(seen, float(dispersion), rates):
+        # What batches in a row share is the matter of another check.
+        return []
+    most = float(counts.max() / len(sizes))
+    text = (
+        f"some examples are drawn more often than others: their counts have dispersion "
+        f"{float(dispersion):.2f}, those of equal rates 1; one is in {most:.2g} of the batches, "
+        f"where the rate is {rates.mean():.2g}"
+    )
+    return [Finding(NAME, text, "less private", number=float(dispersion), limit=1.0)]
+
+
+def _explains_sharing(seen: Seen, dispersion: float, rates: Reals) -> bool:
+    """Whether batches in a row share as much as rates that differ so much make them share."""
+    shared = poisson_batches.shared_share(seen)
+    if shared is None:
+        return False
+    examples = seen.examples or 0
+    sizes = np.array(seen.batches.sizes, dtype=np.int64)
+    expected, variance, _ = poisson_batches.shared_law(sizes, examples)
+    excess = (dispersion - 1) * (1 - rates.mean()) / (rates.mean() * len(rates))
+    error = NEAR * np.sqrt(variance) / expected + SLACK * excess
+    return bool(abs(shared[0] - 1 - excess) <= error)
+
+
+def counts_p(counts: ArrayLike, sizes: ArrayLike) -> tuple[Reals, Reals]:
+    """The dispersion of how often examples were drawn, and the p-value that it is so large.
+
+    Given the sizes of batches, the squares of counts are what all pairs of batches share, and these
+    are pairwise independent hypergeometric numbers: mean and variance are exact. Along the last
+    axis.
+    """
+    counts = np.asarray(counts, dtype=float)
+    examples = counts.shape[-1]
+    rates = np.asarray(sizes, dtype=float) / examples
+    spread = rates * (1 - rates)
+    # Over pairs of two different batches.
+    variance = (2 * (spread.sum(-1) ** 2 - (spread**2).sum(-1))) * examples**2 / (examples - 1)
+    mean = examples * spread.sum(-1)
+    squares = ((counts - counts.mean(-1, keepdims=True)) ** 2).sum(-1)
+    law = stats.gamma(mean**2 / variance, scale=variance / mean)
+    return squares / mean, law.sf(squares)

@@ -1,0 +1,84 @@
+"""C, the noise multiplier and the learning rate do not follow the batch.
+
+Formula: each of them, where it takes many values, times or over a number of its own batch or of
+the one before: the size, the norm of the gradient before clipping, and the mean, the median or the
+largest norm of an example. Limit: a product or ratio that varies by less than 1e-3; and for C, to
+be the norm of an example in most batches. Adaptive clipping follows a count with noise of its own,
+so it is none of these.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oraudit.findings import Finding
+from oraudit.records import Seen
+from oraudit.records.around import Around
+
+NAME = "follows-batch"
+
+FOLLOWERS = {"clip": "C", "rate": "the learning rate", "sigma": "the noise multiplier"}
+
+SOURCES = {
+    "size": "the size",
+    "raw": "the norm of the gradient before clipping",
+    "mean": "the mean norm",
+    "median": "the median norm",
+    "middle": "the median norm",
+    "largest": "the largest norm",
+}
+
+#: With fewer steps a constant product may be chance.
+FEWEST_STEPS = 8
+
+#: Products and ratios that vary by less are constant.
+VARIATION = 1e-3
+
+#: C is a norm of the batch's own if the nearest one is as near as this.
+NEAREST = 1e-6
+
+
+def check(seen: Seen) -> list[Finding]:
+    around = seen.around
+    if around is None or seen.steps < FEWEST_STEPS:
+        return []
+    return [found for name in FOLLOWERS if (found := _follows(around, name)) is not None]
+
+
+def _follows(around: Around, name: str) -> Finding | None:
+    values = getattr(around, name)
+    if len(np.unique(values[np.isfinite(values)])) <= len(values) / 2:
+        return None
+    for source, words in SOURCES.items():
+        numbers = getattr(around, source)
+        for batch, follower, leader in (
+            ("its own batch", values, numbers),
+            ("the batch before", values[1:], numbers[:-1]),
+        ):
+            if _constant(follower, leader):
+                text = f"{FOLLOWERS[name]} follows {words} of {batch}: it depends on the data"
+                return Finding(NAME, f"{text}, without noise", "less private")
+    looked = np.isfinite(around.nearest)
+    if name == "clip" and looked.sum() >= FEWEST_STEPS:
+        hits = around.nearest[looked] < NEAREST
+        if hits.mean() > 0.5:
+            text = (
+                "C is the norm of an example of its own batch (a quantile): it depends on the "
+                "data, without noise"
+            )
+            return Finding(NAME, text, "less private", number=float(hits.mean()), limit=0.5)
+    return None
+
+
+def _constant(follower: NDArray[np.float64], leader: NDArray[np.float64]) -> bool:
+    known = np.isfinite(follower) & np.isfinite(leader) & (follower > 0) & (leader > 0)
+    if known.sum() < FEWEST_STEPS:
+        return False
+    follower = follower[known]
+    leader = leader[known]
+    if _variation(leader) < 10 * VARIATION or _variation(follower) < 10 * VARIATION:
+        return False
+    return min(_variation(follower * leader), _variation(follower / leader)) < VARIATION
+
+
+def _variation(numbers: NDArray[np.float64]) -> float:
+    return float(numbers.std() / numbers.mean())

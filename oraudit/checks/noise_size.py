@@ -1,0 +1,204 @@
+"""The noise has the size that the accountant was told: in all steps and tensors, and in each.
+
+Formula: sums of squares of (noisy - clipped) / (σ C), which are χ² with as many degrees of
+freedom as there are numbers. Limit: the exact two-sided p-value, by Bonferroni over steps,
+tensors, and their pairs.
+
+The first name that explains the rest is given: some steps, some tensors, all noise, or one pair.
+More noise than told is safer only if it is one factor on independent normal noise, in all steps
+and tensors: anything else that is added to the sum makes its squares larger, too.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from oraudit.checks import noise_follows_sum, noise_law, noise_reuse, noise_values, sum_in_noise
+from oraudit.checks.levels import SHARE, chi_square_p, smallest_p
+from oraudit.checks.presence import NO_NOISE
+from oraudit.findings import Finding, Side
+from oraudit.records import Seen
+
+NAME = "noise-size"
+TESTS = 4
+EXPLAINED_BY = (noise_follows_sum.NAME, sum_in_noise.NAME)
+
+Reals = NDArray[np.float64]
+Part = NDArray[np.bool_] | slice
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sums of squares and numbers of the noise, of the steps for which noise was told.
+
+    Attributes
+    ----------
+    squares, numbers
+        A row for each step, a column for each tensor.
+    steps
+        The number of each row's step, counting from 1.
+    """
+
+    squares: Reals
+    numbers: NDArray[np.int64]
+    steps: NDArray[np.int64]
+
+    def part(self, rows: Part = slice(None), columns: Part = slice(None)) -> "Sizes":
+        """Some of the steps, or some of the tensors."""
+        squares = self.squares[rows][:, columns]
+        return Sizes(squares, self.numbers[rows][:, columns], self.steps[rows])
+
+    @property
+    def share(self) -> float:
+        """The size of the noise as a share of what was told."""
+        return float(np.sqrt(self.squares.sum() / self.numbers.sum()))
+
+    def by(self, axis: int) -> tuple[Reals, Reals]:
+        """The share, and the p-value, of each tensor (axis 0) or step (axis 1)."""
+        squares = self.squares.sum(axis)
+        numbers = self.numbers.sum(axis)
+        return np.sqrt(squares / numbers), chi_square_p(squares, numbers)
+
+    def fits(self) -> bool:
+        """Whether all of it, each step, each tensor and each pair have the told size."""
+        together = float(chi_square_p(self.squares.sum(), self.numbers.sum()))
+        parts = (self.by(0)[1], self.by(1)[1], chi_square_p(self.squares, self.numbers))
+        return together >= SHARE and all(smallest_p(p) >= SHARE for p in parts)
+
+    def alike(self) -> bool:
+        """Whether all of it differs from what was told by one factor."""
+        unit = max(self.share, NO_NOISE) ** 2
+        return Sizes(self.squares / unit, self.numbers, self.steps).fits()
+
+
+def check(seen: Seen) -> list[Finding]:
+    sizes = sizes_of(seen)
+    if sizes is None or sizes.fits():
+        return []
+    if sizes.share < NO_NOISE:
+        return [_finding(sizes, "", "less private")]
+    return [_in_steps(sizes) or _in_tensors(seen, sizes) or _overall(seen, sizes)]
+
+
+def sizes_of(seen: Seen) -> Sizes | None:
+    """The sizes of noise that can be held against what was told."""
+    noise = seen.noise
+    if noise is None:
+        return None
+    rows = (seen.sigmas > 0) & np.isfinite(noise.squares).all(1)
+    columns = noise.sizes > 0
+    squares = noise.squares[rows][:, columns]
+    if not squares.size:
+        return None
+    numbers = np.broadcast_to(noise.sizes[columns], squares.shape)
+    return Sizes(squares, numbers, np.flatnonzero(rows) + 1)
+
+
+def shares_by_step(seen: Seen) -> Reals:
+    """The share of the told noise in each step: 1 where it is as told."""
+    shares = np.ones(seen.steps)
+    sizes = sizes_of(seen)
+    if sizes is None or sizes.fits():
+        return shares
+    by_step, p = sizes.by(1)
+    odd = p * len(p) < SHARE
+    if _in_steps(sizes):
+        part = sizes.part(rows=odd)
+        shares[part.steps - 1] = part.share if part.alike() else by_step[odd]
+        return shares
+    by_tensor, p = sizes.by(0)
+    # An example may be all in the tensor with the least noise.
+    partial = _odd_tensors(sizes) is not None
+    shares[sizes.steps - 1] = by_tensor.min() if partial else sizes.share
+    return shares
+
+
+def _in_steps(sizes: Sizes) -> Finding | None:
+    """Some steps are off, and the others are as told."""
+    shares, p = sizes.by(1)
+    odd = p * len(p) < SHARE
+    if odd.all() or not odd.any() or not sizes.part(rows=~odd).fits():
+        return None
+    first = int(sizes.steps[odd][0])
+    where = f"{odd.sum()} of {len(odd)} steps, first {first}: "
+    side: Side = "less private" if (shares[odd] < 1).any() else "side unknown"
+    return _finding(sizes.part(rows=odd), where, side, shares[odd], step=first)
+
+
+def _odd_tensors(sizes: Sizes) -> NDArray[np.bool_] | None:
+    """The tensors that are off, if the others are as told."""
+    _, p = sizes.by(0)
+    odd = p * len(p) < SHARE
+    if odd.all() or not odd.any() or not sizes.part(columns=~odd).fits():
+        return None
+    return odd
+
+
+def _in_tensors(seen: Seen, sizes: Sizes) -> Finding | None:
+    """Some tensors are off, and the others are as told."""
+    odd = _odd_tensors(sizes)
+    if odd is None:
+        return None
+    assert seen.noise is not None
+    names = [name for name, size in zip(seen.names, seen.noise.sizes, strict=True) if size]
+    shares, _ = sizes.by(0)
+    others = f" and {odd.sum() - 1} more" if odd.sum() > 1 else ""
+    where = f"tensor {names[int(np.argmax(odd))]}{others}: "
+    side: Side = "less private" if (shares[odd] < 1).any() else "side unknown"
+    return _finding(sizes.part(columns=odd), where, side, shares[odd])
+
+
+def _overall(seen: Seen, sizes: Sizes) -> Finding:
+    """All noise is off, or there is no simpler name for what is."""
+    normal = not noise_law.check(seen)
+    words = "" if normal else ", and not normal"
+    if sizes.alike():
+        side: Side = "less private"
+        if sizes.share > 1:
+            others = (sum_in_noise, noise_follows_sum, noise_reuse, noise_values)
+            side = "side unknown"
+            if normal and not any(other.check(seen) for other in others):
+                side = "safer"
+        return _finding(sizes, "", side, words=words)
+    pairs = np.sqrt(sizes.squares / sizes.numbers)
+    p_pairs = chi_square_p(sizes.squares, sizes.numbers)
+    (by_tensor, p_tensors), (by_step, p_steps) = sizes.by(0), sizes.by(1)
+    all_p = [p_tensors * len(p_tensors), p_steps * len(p_steps), p_pairs.ravel() * p_pairs.size]
+    all_shares = [by_tensor, by_step, pairs.ravel()]
+    shares = np.concatenate(all_shares)
+    odd = np.concatenate(all_p) < SHARE
+    lower = stats.chi2.cdf(sizes.squares.sum(), sizes.numbers.sum())
+    less = (odd & (shares < 1)).any() or lower < SHARE
+    side = "less private" if less else "side unknown"
+    if not odd[: len(by_tensor) + len(by_step)].any() and odd.any():
+        row, column = divmod(int(p_pairs.argmin()), p_pairs.shape[1])
+        step = int(sizes.steps[row])
+        where = f"step {step}, tensor {seen.names[column]}: "
+        pair = sizes.part(rows=slice(row, row + 1), columns=slice(column, column + 1))
+        return _finding(pair, where, side, step=step)
+    parts = by_tensor if odd[: len(by_tensor)].any() else by_step
+    return _finding(sizes, "", side, parts, words=words)
+
+
+def _finding(
+    sizes: Sizes,
+    where: str,
+    side: Side,
+    shares: Reals | None = None,
+    *,
+    step: int | None = None,
+    words: str = "",
+) -> Finding:
+    share = sizes.share
+    size = f"{share:.3g}"
+    if shares is not None and share >= NO_NOISE and not sizes.alike():
+        size = f"{shares.min():.3g} to {shares.max():.3g}"
+    text = (
+        "no noise" if share < NO_NOISE else f"the noise is {size} of what the accountant was told"
+    )
+    error = share / np.sqrt(2 * sizes.numbers.sum())
+    return Finding(
+        NAME, where + text + words, side, step=step, number=share, error=error, limit=1.0
+    )

@@ -1,0 +1,45 @@
+"""Where there is noise at all: what is left of rounding must not look like noise that repeats."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oraudit.records import Noise, Seen
+
+__all__ = ["NO_NOISE", "present_noise"]
+
+#: Below this share of the told size there is no noise; what is left is rounding.
+NO_NOISE = 1e-4
+
+
+def present_noise(seen: Seen) -> Noise | None:
+    """The noise as far as there is any; None if there is none.
+
+    Where a step's tensor has none, or no number that is finite, or where none was told, sums are 0
+    and samples NaN.
+    """
+    noise = seen.noise
+    if noise is None:
+        return None
+    absent = _absent(seen, noise)
+    if absent.all():
+        return None
+    if not absent.any():
+        return noise
+    return replace(
+        noise,
+        squares=np.where(absent, 0.0, noise.squares),
+        products=np.where(absent, 0.0, noise.products),
+        sums=np.where(absent, 0.0, noise.sums),
+        largest=np.where(absent, 0.0, noise.largest),
+        sample=np.where(absent[:, noise.owners], np.nan, noise.sample),
+        heads=np.where(absent[:, :, None], np.nan, noise.heads),
+    )
+
+
+def _absent(seen: Seen, noise: Noise) -> NDArray[np.bool_]:
+    absent = ~(noise.squares > NO_NOISE**2 * noise.sizes)
+    absent |= ~np.isfinite(noise.squares + noise.sums)
+    absent[seen.sigmas <= 0] = True
+    return absent

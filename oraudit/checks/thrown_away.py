@@ -1,0 +1,22 @@
+"""No batch's gradients are computed and thrown away.
+
+Exact: gradients of examples that were cleared before any step used them. If that is decided by
+looking at them, or at the loss, it tells about the data, and no accountant counts it.
+"""
+
+from oraudit.findings import Finding
+from oraudit.records import Seen
+
+NAME = "thrown-away"
+
+
+def check(seen: Seen) -> list[Finding]:
+    thrown = seen.of_kind("thrown-away")
+    if not thrown:
+        return []
+    text = (
+        f"the gradients of {len(thrown)} batches were computed and thrown away; if that is not "
+        f"decided by the data, pass allow=({NAME!r},)"
+    )
+    step = thrown[0].step
+    return [Finding(NAME, text, "side unknown", step=step, allowed_by=NAME)]

@@ -1,0 +1,275 @@
+"""How far one example moves what a training step releases: the definition of sensitivity, computed.
+
+A step is done on a batch and on the same batch without one example, from the same state, with
+the same random numbers and no noise. Two things must hold. What is released moves by at most C.
+And if the whole batch's release takes the place of the neighbour's, nothing else differs
+afterwards: the rest of the step sees the data through the release alone.
+
+The comparison knows no framework and no bugs: a :class:`Trial` does the steps.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from oraudit.findings import Finding, Status, verdict
+
+__all__ = ["NeighbourResult", "Outcome", "Trial", "compare"]
+
+#: What rounding may add to a move of C.
+ROUNDING = 1e-3
+
+#: Numbers that differ by less are equal.
+EQUAL = 1e-9
+
+#: How one example is altered, by a factor on all of its numbers.
+ALTERED = {"of 1000 times the size": 1000.0, "of zeros": 0.0, "with its sign turned": -1.0}
+
+#: What an optimizer is given in one step: an array a tensor, or None where it is given nothing.
+Release = Sequence[NDArray[np.float64] | None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one trial of the step has done.
+
+    Attributes
+    ----------
+    releases
+        What the optimizer was given, once for each time that it moved the weights.
+    left
+        All that the step leaves behind, by name: weights, buffers, the optimizer's state.
+    """
+
+    releases: Sequence[Release]
+    left: Mapping[str, Any]
+
+
+class Trial(Protocol):
+    """Does a training step from the same state with the same random numbers and no noise."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the tensors of a release."""
+
+    def run(
+        self,
+        keep: NDArray[np.int64],
+        *,
+        factor: float | None = None,
+        instead: Sequence[Release] | None = None,
+    ) -> Outcome:
+        """Do the step on the examples at ``keep``, the first of them times ``factor``, if given.
+
+        With ``instead``, the optimizer is given these releases in place of its own.
+        """
+
+    def explained(self, name: str) -> str:
+        """Why something may differ beside the release, such as noise of its own; or ""."""
+
+
+@dataclass
+class _Worst:
+    """The largest move so far, and which example and tensor made it."""
+
+    move: float = 0.0
+    example: int = 0
+    tensor: str = ""
+    how: str = ""
+
+
+@dataclass(frozen=True)
+class NeighbourResult:
+    """What the neighbour test has found; ``str`` of it is the report.
+
+    Attributes
+    ----------
+    status
+        "passed" holds for these neighbours only; "failed" is the definition violated.
+    findings
+        What moves further than C, or by another way than the release.
+    move
+        The largest move of the release, in C: a lower bound on the sensitivity.
+    example, tensor
+        Which example made it, and which tensor moved furthest.
+    notes
+        What is no violation but good to know.
+    """
+
+    status: Status
+    findings: tuple[Finding, ...]
+    move: float
+    example: int
+    tensor: str
+    tried: int
+    notes: tuple[str, ...] = field(default=())
+
+    def check(self) -> None:
+        """Return only if the test passed; otherwise raise AssertionError with the report."""
+        if self.status != "passed":
+            raise AssertionError(str(self))
+
+    def __str__(self) -> str:
+        words = {
+            "passed": "PASSED    for these neighbours nothing moves further than C",
+            "failed": "FAILED    ",
+            "cannot tell": "CANNOT TELL  ",
+        }
+        texts = [f"{finding.text}: {finding.side}" for finding in self.findings]
+        first = words[self.status]
+        if self.status != "passed" and texts:
+            first += texts.pop(0)
+        lines = [first, *(f"also      {text}" for text in texts)]
+        lines.append(
+            f"moves     at most {self.move:.4g} C, by example {self.example} "
+            f"{self.tensor and f'in tensor {self.tensor} '}({self.tried} neighbours tried): "
+            "a lower bound on the sensitivity"
+        )
+        lines += [f"note      {note}" for note in self.notes]
+        lines.append("unlooked  other batches, other states, the noise, how batches are drawn")
+        return "\n".join(lines)
+
+
+def compare(
+    trial: Trial, size: int, *, clip: float, scale: float, tries: int = 60, progress: bool = False
+) -> NeighbourResult:
+    """Compare a batch of ``size`` examples with neighbours of it.
+
+    ``scale`` is what the released sum was divided by, and ``tries`` the most examples to take out.
+    """
+    everyone = np.arange(size)
+    whole = trial.run(everyone)
+    again = trial.run(everyone)
+    unsteady = _difference(whole, again)
+    if unsteady:
+        text = (
+            f"the same step on the same batch differs ({unsteady}): random numbers could not be "
+            "held fixed"
+        )
+        finding = Finding("steady", text, "side unknown", allowed_by="nothing")
+        return NeighbourResult("cannot tell", (finding,), 0.0, 0, "", 0)
+
+    worst = _Worst()
+    found: dict[str, Finding] = {}
+    notes: list[str] = []
+    unit = clip / scale
+    for example in tqdm(range(min(tries, size)), disable=None if progress else True, leave=False):
+        keep = np.delete(everyone, example)
+        _moved(whole, trial.run(keep), "one example less", example, unit, trial, worst, found)
+        fixed = trial.run(keep, instead=whole.releases)
+        _sideways(whole, fixed, trial, found, notes)
+    # One example is altered, and compared with the batch without it.
+    without = trial.run(everyone[1:])
+    for how, factor in ALTERED.items():
+        altered = trial.run(everyone, factor=factor)
+        _moved(altered, without, f"one example {how}", 0, unit, trial, worst, found)
+    if not _finite(trial.run(everyone, factor=math.nan)):
+        notes.append("one example of NaN makes the whole release NaN")
+    findings = tuple(found.values())
+    return NeighbourResult(
+        status=verdict(findings, steps_seen=1),
+        findings=findings,
+        move=worst.move,
+        example=worst.example,
+        tensor=worst.tensor,
+        tried=min(tries, size) + len(ALTERED),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _moved(
+    full: Outcome,
+    less: Outcome,
+    how: str,
+    example: int,
+    unit: float,
+    trial: Trial,
+    worst: _Worst,
+    found: dict[str, Finding],
+) -> None:
+    """Note how far the release of a batch is from that of its neighbour, in C."""
+    if len(full.releases) != len(less.releases):
+        text = f"{how}: whether a step is taken depends on it"
+        found.setdefault("step-taken", Finding("step-taken", text, "less private"))
+        return
+    for one, other in zip(full.releases, less.releases, strict=True):
+        moves = [_distance(a, b) / unit for a, b in zip(one, other, strict=True)]
+        move = math.sqrt(sum(each**2 for each in moves))
+        if not math.isfinite(move):
+            move = math.inf
+        if move > worst.move:
+            place = int(np.argmax(moves))
+            worst.move = move
+            worst.example = example
+            worst.tensor = trial.names[place] if place < len(trial.names) else str(place)
+            worst.how = how
+        before = found.get("sensitivity")
+        if move > 1 + ROUNDING and (before is None or move > (before.number or 0)):
+            text = (
+                f"{how}: what is released moves by {move:.4g} C (example {example}, most in tensor "
+                f"{worst.tensor})"
+            )
+            found["sensitivity"] = Finding(
+                "sensitivity", text, "less private", number=move, limit=1.0
+            )
+
+
+def _sideways(
+    whole: Outcome, fixed: Outcome, trial: Trial, found: dict[str, Finding], notes: list[str]
+) -> None:
+    """Note what differs after a neighbour's step although the release is the same."""
+    if len(whole.releases) != len(fixed.releases):
+        text = "whether a step is taken depends on one example"
+        found.setdefault("step-taken", Finding("step-taken", text, "less private"))
+        return
+    for name in whole.left:
+        if name in fixed.left and _equal(whole.left[name], fixed.left[name]):
+            continue
+        if why := trial.explained(name):
+            notes.append(f"{name} depends on an example beside the release: {why}")
+            continue
+        text = f"{name} depends on one example although the release is the same: without noise"
+        found.setdefault(name, Finding("sideways", text, "less private"))
+
+
+def _difference(one: Outcome, other: Outcome) -> str:
+    """The first name of what differs between two outcomes of the same trial; "" if nothing does."""
+    if len(one.releases) != len(other.releases):
+        return "whether a step is taken"
+    for a, b in zip(one.releases, other.releases, strict=True):
+        if any(_distance(x, y) > EQUAL for x, y in zip(a, b, strict=True)):
+            return "what is released"
+    for name in one.left:
+        if not _equal(one.left[name], other.left.get(name)):
+            return name
+    return ""
+
+
+def _distance(one: NDArray[np.float64] | None, other: NDArray[np.float64] | None) -> float:
+    if one is None:
+        return 0.0 if other is None else float(np.linalg.norm(other))
+    if other is None:
+        return float(np.linalg.norm(one))
+    return float(np.linalg.norm(one - other))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.shape == other.shape and bool(
+            np.allclose(one, other, rtol=0, atol=EQUAL, equal_nan=True)
+        )
+    return bool(one == other)
+
+
+def _finite(outcome: Outcome) -> bool:
+    return all(
+        np.isfinite(each).all()
+        for release in outcome.releases
+        for each in release
+        if each is not None
+    )

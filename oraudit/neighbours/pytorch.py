@@ -1,0 +1,210 @@
+"""The neighbour test of a training step in PyTorch, with an optimizer of Opacus or another one.
+
+>>> def step(inputs, labels):  # doctest: +SKIP
+...     optimizer.zero_grad()
+...     criterion(model(inputs), labels).backward()
+...     optimizer.step()
+>>> neighbours(step, model, optimizer, batch, clip=1.0, scale=60).check()  # doctest: +SKIP
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from oraudit.neighbours.compare import NeighbourResult, Outcome, Release, compare
+from oraudit.neighbours.random_numbers import FixedRandomNumbers
+
+__all__ = ["neighbours"]
+
+#: What adaptive clipping counts, and what follows the count.
+_COUNTED = ("max_grad_norm", "sample_size", "unclipped_num")
+
+#: What sets the size of the noise in an optimizer of Opacus.
+_NOISE = "noise_multiplier"
+
+
+def neighbours(
+    step: Callable[..., Any],
+    model: torch.nn.Module,
+    optimizer: Any,
+    batch: Sequence[torch.Tensor],
+    *,
+    clip: float | None = None,
+    scale: float,
+    tries: int = 60,
+    progress: bool = False,
+) -> NeighbourResult:
+    """Compare a training step on a batch with the same step without one example, noise off.
+
+    Parameters
+    ----------
+    step
+        ``step(*batch)`` does one whole step: gradients, clipping, the optimizer's step, and
+        whatever the training does beside them.
+    model, optimizer
+        What the step trains, and the private optimizer. Both are as before afterwards.
+    batch
+        Tensors with the examples along their first axis.
+    clip
+        The norm C that gradients are clipped at, by default what the private optimizer has now.
+    scale
+        What the sum of gradients is divided by: the expected size of a batch, or 1 for a sum.
+    tries
+        The most examples to take out in turn.
+    progress
+        Show a progress bar.
+    """
+    if clip is None:
+        clip = float(optimizer.max_grad_norm)
+    trial = _TorchTrial(step, model, optimizer, tuple(batch))
+    with trial.prepared():
+        return compare(trial, len(batch[0]), clip=clip, scale=scale, tries=tries, progress=progress)
+
+
+class _TorchTrial:
+    """Does the step from the same state each time, and hears what the optimizer is given."""
+
+    def __init__(
+        self,
+        step: Callable[..., Any],
+        model: torch.nn.Module,
+        optimizer: Any,
+        batch: tuple[torch.Tensor, ...],
+    ) -> None:
+        self._step = step
+        self._model = model
+        self._private = optimizer
+        self._optimizer = getattr(optimizer, "original_optimizer", optimizer)
+        self._batch = batch
+        self._parameters = [p for group in self._optimizer.param_groups for p in group["params"]]
+        known = {id(p): name.replace("_module.", "") for name, p in model.named_parameters()}
+        self.names = [known.get(id(p), str(place)) for place, p in enumerate(self._parameters)]
+        self._heard: list[Release] = []
+        self._instead: Sequence[Release] | None = None
+
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Switch the noise off and listen; afterwards everything is as it was."""
+        self._state = _State(self._model, self._private)
+        handle = self._optimizer.register_step_pre_hook(self._hear)
+        try:
+            yield
+        finally:
+            handle.remove()
+            self._state.restore()
+
+    def run(
+        self,
+        keep: NDArray[np.int64],
+        *,
+        factor: float | None = None,
+        instead: Sequence[Release] | None = None,
+    ) -> Outcome:
+        self._state.restore()
+        if hasattr(self._private, _NOISE):
+            self._private.noise_multiplier = 0.0
+        self._heard = []
+        self._instead = instead
+        places = torch.as_tensor(keep)
+        examples = [_altered(each[places.to(each.device)], factor) for each in self._batch]
+        torch.manual_seed(0)
+        with FixedRandomNumbers(len(self._batch[0]), keep.tolist()):
+            self._step(*examples)
+        return Outcome(self._heard, self._left())
+
+    def explained(self, name: str) -> str:
+        deviation = getattr(self._private, "unclipped_num_std", 0)
+        if deviation and any(counted in name for counted in _COUNTED):
+            return f"it follows a count with noise of its own, of deviation {deviation:g}"
+        return ""
+
+    def _hear(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        turn = len(self._heard)
+        self._heard.append([_array(p.grad) for p in self._parameters])
+        if self._instead is None or turn >= len(self._instead):
+            return
+        for p, values in zip(self._parameters, self._instead[turn], strict=True):
+            p.grad = None if values is None else torch.as_tensor(values).to(p)
+
+    def _left(self) -> dict[str, Any]:
+        """All that a step leaves behind, by name."""
+        left = {}
+        for name, tensor in self._model.state_dict().items():
+            left[f"the weight or buffer {name.replace('_module.', '')}"] = _array(tensor)
+        state = self._optimizer.state_dict()
+        for place, entries in state["state"].items():
+            for name, value in entries.items():
+                left[f"the optimizer's {name} of tensor {self.names[place]}"] = _array(value)
+        for place, group in enumerate(state["param_groups"]):
+            for name, value in group.items():
+                if name != "params":
+                    left[f"the optimizer's {name} (group {place})"] = value
+        for name, value in _plain_attributes(self._private).items():
+            left[f"the private optimizer's {name}"] = value
+        return left
+
+
+class _State:
+    """What a step may change: the model, both optimizers, and random number generators."""
+
+    def __init__(self, model: torch.nn.Module, private: Any) -> None:
+        self._model = model
+        self._private = private
+        self._optimizer = getattr(private, "original_optimizer", private)
+        self._weights = copy.deepcopy(model.state_dict())
+        self._training = {module: module.training for module in model.modules()}
+        self._gradients = [(p, p.grad) for p in model.parameters()]
+        self._inner = copy.deepcopy(self._optimizer.state_dict())
+        self._attributes = _plain_attributes(private)
+        self._global = torch.get_rng_state()
+        generator = getattr(private, "generator", None)
+        self._generator = None if generator is None else generator.get_state()
+
+    def restore(self) -> None:
+        self._model.load_state_dict(self._weights)
+        for module, training in self._training.items():
+            module.training = training
+        for p, gradient in self._gradients:
+            p.grad = gradient
+            for left in ("grad_sample", "summed_grad"):
+                if hasattr(p, left):
+                    setattr(p, left, None)
+        self._optimizer.load_state_dict(copy.deepcopy(self._inner))
+        for name, value in self._attributes.items():
+            setattr(self._private, name, copy.deepcopy(value))
+        torch.set_rng_state(self._global)
+        if self._generator is not None:
+            self._private.generator.set_state(self._generator)
+
+
+def _plain_attributes(private: Any) -> dict[str, Any]:
+    """The private optimizer's own numbers, words and lists of them."""
+    if not hasattr(private, "original_optimizer"):
+        return {}
+    plain = (int, float, bool, str, type(None), list, torch.Tensor)
+    return {
+        name: copy.deepcopy(value)
+        for name, value in vars(private).items()
+        if isinstance(value, plain) and name != "defaults"
+    }
+
+
+def _altered(examples: torch.Tensor, factor: float | None) -> torch.Tensor:
+    """The examples, the first one times a factor; labels and other whole numbers stay."""
+    if factor is None or not examples.dtype.is_floating_point:
+        return examples
+    examples = examples.clone()
+    examples[0] = examples[0] * factor
+    return examples
+
+
+def _array(value: Any) -> Any:
+    """A tensor as an array of double precision; anything else as it is."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().double().numpy().copy()
+    return value

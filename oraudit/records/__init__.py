@@ -1,0 +1,20 @@
+"""What an audit keeps of a training while it runs, and the plain numbers that this becomes."""
+
+from oraudit.records.around import Around
+from oraudit.records.batches import Batches
+from oraudit.records.clipping import Look
+from oraudit.records.noise import Noise
+from oraudit.records.record import Earlier, Event, Kind, Record, Seen, Told
+
+__all__ = [
+    "Around",
+    "Batches",
+    "Earlier",
+    "Event",
+    "Kind",
+    "Look",
+    "Noise",
+    "Record",
+    "Seen",
+    "Told",
+]

@@ -1,0 +1,111 @@
+"""What stands around the chain of a step: what its clip, its scale and its learning rate are.
+
+None of these may follow the batch, so beside each of them are numbers of the batch that it could
+follow. What an audit could not see of a step is NaN.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oraudit.records.arrays import namespace
+
+__all__ = ["Around", "AroundRecord"]
+
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Around:
+    """Numbers of each of T steps.
+
+    Attributes
+    ----------
+    clip, sigma, rate
+        The norm that gradients are clipped at, the optimizer's noise multiplier, and its learning
+        rate.
+    factor
+        The gradient that the optimizer steps with is this multiple of the noisy sum.
+    off
+        What of that gradient is no multiple of the noisy sum: one minus their cosine.
+    kept
+        The part of the noise that is in that gradient, beside the whole clipped sum.
+    rest
+        What is neither noise nor clipped sum in it, as a share of its norm.
+    size
+        The number of examples in the batch.
+    raw
+        The norm of the batch's gradient before clipping.
+    mean, median, middle, largest
+        Of the norms of the examples' gradients; the median is a norm of theirs, the middle may lie
+        between two.
+    nearest
+        How far the nearest of these norms is from the clip, as a share of it.
+    """
+
+    clip: Reals
+    sigma: Reals
+    rate: Reals
+    factor: Reals
+    off: Reals
+    kept: Reals
+    rest: Reals
+    size: Reals
+    raw: Reals
+    mean: Reals
+    median: Reals
+    middle: Reals
+    largest: Reals
+    nearest: Reals
+
+
+NAMES = tuple(field.name for field in fields(Around))
+
+
+class AroundRecord:
+    """Collects the numbers of the step under way, where its tensors are."""
+
+    def __init__(self) -> None:
+        self._now: dict[str, Any] = {}
+        self._steps: list[dict[str, Any]] = []
+
+    def note(self, **numbers: Any) -> None:
+        """Note numbers of the step under way; numbers on a device stay there."""
+        self._now.update(numbers)
+
+    def note_norms(self, norms: Any, clip: float) -> None:
+        """Note what is kept of the norms of the examples' gradients."""
+        if not len(norms):
+            return
+        xp = namespace(norms)
+        ordered = xp.sort(norms)
+        if xp is not np:
+            ordered = ordered[0]
+        half = len(norms) // 2
+        below = ordered[(len(norms) - 1) // 2]
+        self.note(
+            mean=norms.mean(),
+            median=below,
+            middle=(below + ordered[half]) / 2,
+            largest=ordered[-1],
+            nearest=abs(norms / clip - 1).min(),
+        )
+
+    def end_step(self) -> None:
+        self._steps.append(self._now)
+        self._now = {}
+
+    def finished(self) -> Around:
+        columns = {
+            name: np.array([float(step.get(name, np.nan)) for step in self._steps])
+            for name in NAMES
+        }
+        return Around(**columns)
+
+    def state(self) -> list[dict[str, float]]:
+        return [{name: float(number) for name, number in step.items()} for step in self._steps]
+
+    def load(self, state: list[dict[str, float]]) -> None:
+        self._steps = [dict(step) for step in state]

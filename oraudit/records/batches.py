@@ -1,0 +1,131 @@
+"""What is kept of the batches: their sizes, and a fingerprint of each example.
+
+Fingerprints tell which examples come again. They are random sums of the bits of an input: equal
+for equal inputs, and as good as never equal for others. No example can be recovered from them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oraudit.records.arrays import namespace, rows
+
+__all__ = ["BatchRecord", "Batches", "fingerprints"]
+
+#: The most numbers of an input that its fingerprint is made of, evenly spread.
+MOST_NUMBERS = 4096
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The batches of all steps.
+
+    Attributes
+    ----------
+    sizes
+        How many examples each step had; None where that is not known.
+    fingerprints
+        Of the examples of each step; None if no inputs were given, or other ones than examples.
+    """
+
+    sizes: tuple[int | None, ...]
+    fingerprints: tuple[NDArray[np.int64] | None, ...]
+
+
+class BatchRecord:
+    """Collects the parts of a step's batch, as memory may hold only some of it at a time.
+
+    ``comparable`` is set to False where equal examples need not have equal inputs, as with
+    random augmentation: then fingerprints tell nothing.
+    """
+
+    def __init__(self) -> None:
+        self._sizes: list[int | None] = []
+        self._all: list[list[Any] | None] = []
+        self._size: int | None = None
+        self._parts: list[Any] = []
+        self.comparable = True
+
+    def add(self, size: int) -> None:
+        """Note that the step under way has this many more examples."""
+        self._size = size + (self._size or 0)
+
+    def add_inputs(self, inputs: Any) -> None:
+        """Note which examples the step under way has more."""
+        self._parts.append(fingerprints(inputs))
+
+    @property
+    def size(self) -> int | None:
+        """How many examples the step under way has so far."""
+        return self._size
+
+    def end_step(self) -> None:
+        known = sum(len(part) for part in self._parts) == self._size
+        self._sizes.append(self._size)
+        self._all.append(self._parts if known else None)
+        self.forget_step()
+
+    def forget_step(self) -> None:
+        """Forget the batch of the step under way, which nobody saw to its end."""
+        self._size = None
+        self._parts = []
+
+    def finished(self) -> Batches:
+        sizes = tuple(self._sizes)
+        prints = tuple(_joined(parts) for parts in self._all)
+        return Batches(sizes, prints if self.comparable else (None,) * len(sizes))
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept, as numbers and arrays of NumPy."""
+        prints = [_joined(parts) for parts in self._all]
+        return {"sizes": list(self._sizes), "fingerprints": prints}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`state` has returned."""
+        self._sizes = list(state["sizes"])
+        self._all = [None if prints is None else [prints] for prints in state["fingerprints"]]
+
+
+def fingerprints(inputs: Any) -> Any:
+    """A number for each example of a batch, where the batch is.
+
+    >>> a, b, c = fingerprints(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
+    >>> bool(a == c), bool(a == b)
+    (True, False)
+    """
+    xp = namespace(inputs)
+    inputs = np.asarray(inputs) if xp is np else inputs.detach()
+    table = rows(inputs)
+    table = table[:, :: max(-(-table.shape[1] // MOST_NUMBERS), 1)]
+    if xp is np:
+        bits = np.ascontiguousarray(table, dtype=np.float64).view(np.int64)
+        return (bits * _weights(bits.shape[1])).sum(axis=1)
+    if table.device.type == "mps":  # which has no numbers of double precision
+        table = table.cpu()
+    weights = _weights_on(table.device, table.shape[1])
+    # Sums of integers do not depend on the order in which a device adds.
+    return (table.double().view(xp.int64) * weights).sum(1)
+
+
+@lru_cache(maxsize=16)
+def _weights(number: int) -> NDArray[np.int64]:
+    return np.random.default_rng(7).integers(-(2**62), 2**62, number) * 2 + 1
+
+
+@lru_cache(maxsize=8)
+def _weights_on(device: Any, number: int) -> Any:
+    """The weights on a device; they are sent there once, as the host waits for that."""
+    import torch
+
+    return torch.from_numpy(_weights(number)).to(device)
+
+
+def _joined(parts: list[Any] | None) -> NDArray[np.int64] | None:
+    if parts is None:
+        return None
+    here = [np.asarray(part.cpu() if hasattr(part, "cpu") else part) for part in parts]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *here])

@@ -1,0 +1,1 @@
+"""Where an audit stands in a training, a class for each way in."""

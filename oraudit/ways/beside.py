@@ -1,0 +1,292 @@
+"""Gradients of single examples, made again beside the library that trains.
+
+The model is run once more on each example alone, and its output is given the gradient that the
+training's loss gave it (``vmap`` of ``vjp``). Nothing of the library's own rules is used, so it
+can be held against them; and an example whose output changes when it is alone depends on the
+others of its batch. Where a model draws random numbers, as dropout does, two examples are sent
+through the graph of the whole batch instead, so that their random numbers are the same.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch.autograd.graph import get_gradient_edge
+from torch.func import functional_call, vjp, vmap
+from torch.utils import _pytree as pytree
+
+from oraudit.ways.generators import untouched
+
+__all__ = ["Beside", "Made", "NotMade", "bare", "due"]
+
+#: The most numbers to make at a time: 160 MB in single precision.
+MOST_NUMBERS = 40_000_000
+
+#: How far an example's output may move when it is alone, by rounding, as a share of all outputs.
+ROUNDING = 0.01
+
+
+class NotMade(Exception):
+    """Why gradients could not be made; the report says that this was not looked at."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """Gradients that were made beside.
+
+    Attributes
+    ----------
+    gradients
+        For each tensor, those of some examples.
+    rows
+        Which examples of the batch these are.
+    size
+        How many examples the batch has.
+    mixed
+        How far an example's output moves when it is alone, as a share of the largest output.
+    """
+
+    gradients: list[torch.Tensor]
+    rows: list[int]
+    size: int
+    mixed: float = 0.0
+
+    @property
+    def whole(self) -> bool:
+        return len(self.rows) == self.size
+
+
+def due(step: int) -> bool:
+    """Whether to make gradients at a step: the first five, then each 20th, then each 100th.
+
+    >>> [step for step in range(1, 301) if due(step)]
+    [1, 2, 3, 4, 5, 20, 40, 60, 80, 100, 200, 300]
+    """
+    return step <= 5 or step % (20 if step < 100 else 100) == 0
+
+
+class Beside:
+    """Keeps a forward pass and the gradient of its output until the step that they belong to.
+
+    Parameters
+    ----------
+    module
+        The model that is called, without what a library wraps it in.
+    parameters
+        The private ones.
+    batch_axis
+        The axis of inputs along which examples lie.
+    mean
+        Whether the loss is the mean over examples, not their sum.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        parameters: Sequence[torch.Tensor],
+        *,
+        batch_axis: int,
+        mean: bool,
+    ) -> None:
+        self._module = module
+        self._parameters = list(parameters)
+        self._axis = batch_axis
+        self._mean = mean
+        self._random = False
+        self._generation = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the forward passes of the step that has ended."""
+        self._generation += 1
+        self._calls = 0
+        # An edge keeps its graph, and the graph keeps our hook: forgetting it breaks the circle.
+        self._edges: dict[int, Any] = {}
+        self._inputs: tuple[Any, Any] = ((), {})
+        self._outputs: list[torch.Tensor] = []
+        self._arrived: list[torch.Tensor | None] = []
+        self._pairs: list[list[torch.Tensor]] = []
+
+    def capture(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any) -> None:
+        """Keep a forward pass; its output's gradient is kept when it arrives."""
+        self._calls += 1
+        if self._calls > 1:
+            return
+        self._inputs = pytree.tree_map(_detached, (args, dict(kwargs)))
+        leaves = [leaf for leaf in pytree.tree_leaves(output) if isinstance(leaf, torch.Tensor)]
+        self._outputs = [leaf.detach() for leaf in leaves]
+        self._arrived = [None] * len(leaves)
+        for place, leaf in enumerate(leaves):
+            if leaf.requires_grad:
+                self._edges[place] = get_gradient_edge(leaf)
+                leaf.register_hook(partial(self._arrive, self._generation, place))
+
+    def _arrive(self, generation: int, place: int, gradient: torch.Tensor) -> None:
+        """Keep the gradient of an output, the first that arrives."""
+        if generation != self._generation or self._arrived[place] is not None:
+            return
+        self._arrived[place] = gradient.detach()
+        if self._random and not self._pairs and len(gradient):
+            self._pairs = self._through_graph(self._edges[place], gradient)
+
+    def make(self, most: int | None = None) -> Made:
+        """The gradients of at most ``most`` examples; raise NotMade where that cannot be."""
+        if self._calls != 1:
+            raise NotMade(f"the model was called {self._calls} times in a step")
+        places = [place for place, found in enumerate(self._arrived) if found is not None]
+        if not places:
+            raise NotMade("no gradient arrived at the model's output")
+        size = len(self._outputs[places[0]])
+        if any(out.ndim == 0 or len(out) != size for out in self._outputs):
+            raise NotMade("the model's output has no row for each example")
+        if size == 0:
+            raise NotMade("the batch is empty")
+        if self._pairs:
+            rows = _two_of(size)
+            gradients = [torch.stack(pair) for pair in zip(*self._pairs, strict=True)]
+            return Made(self._scaled(gradients, size), rows, size)
+        numbers = sum(parameter.numel() for parameter in self._parameters)
+        room = max(MOST_NUMBERS // max(numbers, 1), 2)
+        count = min(size, room, size if most is None else most)
+        with untouched():
+            try:
+                return self._alone(places, size, count)
+            except RuntimeError as error:
+                if "random operation" in str(error):
+                    self._random = True
+                    raise NotMade("the model draws random numbers") from error
+                raise NotMade(f"the model cannot be run on single examples: {error}") from error
+
+    def _alone(self, places: list[int], size: int, count: int) -> Made:
+        module = bare(self._module)
+        own = {id(parameter) for parameter in self._parameters}
+        values = {name: p.detach() for name, p in self._module.named_parameters()}
+        names = {id(p): name for name, p in self._module.named_parameters() if id(p) in own}
+        mine = {name: values[name] for name in names.values()}
+        others = {name: value for name, value in values.items() if name not in mine}
+        buffers = {name: each.clone() for name, each in self._module.named_buffers()}
+
+        leaves, shape = pytree.tree_flatten(self._inputs)
+        mapped = [place for place, leaf in enumerate(leaves) if self._has_rows(leaf, size)]
+        if not mapped:
+            raise NotMade("no input has a row for each example")
+
+        def run(parameters: Mapping[str, torch.Tensor], inputs: list[Any]) -> tuple[Any, ...]:
+            args, kwargs = pytree.tree_unflatten(inputs, shape)
+            found = functional_call(module, {**others, **parameters, **buffers}, args, kwargs)
+            outputs = [leaf for leaf in pytree.tree_leaves(found) if torch.is_tensor(leaf)]
+            return tuple(outputs[place] for place in places)
+
+        def one(rows: list[torch.Tensor], arrived: list[torch.Tensor]) -> tuple[Any, Any]:
+            inputs = list(leaves)
+            for place, row in zip(mapped, rows, strict=True):
+                inputs[place] = row.unsqueeze(self._axis)
+            outputs, pull = vjp(lambda parameters: run(parameters, inputs), mine)
+            return outputs, pull(tuple(each[None] for each in arrived))[0]
+
+        rows = [leaves[place].narrow(self._axis, 0, count) for place in mapped]
+        arrived = [self._arrived[place][:count] for place in places]  # type: ignore[index]
+        with torch.enable_grad():
+            outputs, found = vmap(one, in_dims=(self._axis, 0))(rows, arrived)
+        usual = [self._outputs[place] for place in places]
+        alone = [each.squeeze(1) for each in outputs]
+        mixed = _apart(alone, [each[:count] for each in usual])
+        if mixed > ROUNDING:
+            with torch.no_grad():
+                again = run(mine, list(leaves))
+            if _apart(again, usual) > ROUNDING:
+                raise NotMade("the model's output is another one when it is run again")
+        gradients = [found[names[id(parameter)]].detach() for parameter in self._parameters]
+        return Made(self._scaled(gradients, size), list(range(count)), size, mixed)
+
+    def _has_rows(self, leaf: Any, size: int) -> bool:
+        return torch.is_tensor(leaf) and leaf.ndim > self._axis and leaf.shape[self._axis] == size
+
+    def _scaled(self, gradients: list[torch.Tensor], size: int) -> list[torch.Tensor]:
+        return [each * size for each in gradients] if self._mean else gradients
+
+    def _through_graph(self, edge: Any, gradient: torch.Tensor) -> list[list[Any]]:
+        """The gradients of two examples through the graph of the batch; [] where hooks forbid it.
+
+        The hooks of Opacus are switched off for it; whatever else hooks into backward passes
+        would see one more, so then nothing is done.
+        """
+        owner = _hooks_owner(self._module)
+        hooked = [parameter for parameter in self._parameters if parameter._backward_hooks]
+        if owner is None or hooked:
+            return []
+        enabled = owner.hooks_enabled
+        owner.hooks_enabled = False
+        try:
+            found = []
+            for row in _two_of(len(gradient)):
+                alone = torch.zeros_like(gradient)
+                alone[row] = gradient[row]
+                pulled = torch.autograd.grad(
+                    edge, self._parameters, alone, retain_graph=True, allow_unused=True
+                )
+                pairs = zip(pulled, self._parameters, strict=True)
+                found.append([torch.zeros_like(p) if g is None else g for g, p in pairs])
+            return found
+        finally:
+            owner.hooks_enabled = enabled
+
+
+def bare(module: torch.nn.Module, known: dict[int, Any] | None = None) -> torch.nn.Module:
+    """A copy of a module that shares its tensors and has none of its hooks."""
+    known = {} if known is None else known
+    if id(module) in known:
+        return known[id(module)]
+    if isinstance(module, torch.jit.ScriptModule):
+        raise NotMade("the model is compiled by torch.jit")
+    twin = module.__class__.__new__(module.__class__)
+    known[id(module)] = twin
+    for name, value in module.__dict__.items():
+        if name.endswith("_hooks") or "_hooks_" in name:
+            value = OrderedDict() if isinstance(value, dict) else value
+        else:
+            value = _bare_value(value, known)
+        twin.__dict__[name] = value
+    return twin
+
+
+def _bare_value(value: Any, known: dict[int, Any]) -> Any:
+    """An attribute of a module, with bare modules in it, and no list or dictionary in common."""
+    if isinstance(value, torch.nn.Module):
+        return bare(value, known)
+    if type(value) in (list, tuple):
+        return type(value)(_bare_value(each, known) for each in value)
+    if type(value) in (dict, OrderedDict):
+        return type(value)((key, _bare_value(each, known)) for key, each in value.items())
+    return value
+
+
+def _detached(leaf: Any) -> Any:
+    return leaf.detach() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _two_of(size: int) -> list[int]:
+    return sorted({0, size // 2})
+
+
+def _apart(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> float:
+    """The largest difference, as a share of the largest number."""
+    apart = max(float((a - b).abs().max()) for a, b in zip(some, others, strict=True))
+    size = max(float(b.abs().max()) for b in others)
+    return apart / size if size > 0 else apart
+
+
+def _hooks_owner(module: torch.nn.Module) -> Any:
+    """What holds the switch of Opacus's hooks on a module; None if others have hooks, too."""
+    owners = set()
+    for each in module.modules():
+        for hook in (*each._forward_hooks.values(), *each._backward_hooks.values()):
+            inner = getattr(hook, "func", hook)
+            owners.add(getattr(inner, "__self__", None))
+    if len(owners) != 1:
+        return None
+    owner = owners.pop()
+    return owner if hasattr(owner, "hooks_enabled") else None

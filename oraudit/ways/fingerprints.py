@@ -1,0 +1,64 @@
+"""Fingerprints of tensors, to see whether they move between two private steps or beside them.
+
+The norm of each tensor, all in one call, where the tensors are: that costs a pass over them and
+no memory. Two fingerprints are compared there, too; what came out is read when the training ends.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+__all__ = ["Watched", "changed", "prints"]
+
+
+def prints(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The fingerprints of some tensors."""
+    if not tensors:
+        return torch.zeros(0)
+    with torch.no_grad():
+        norms = torch._foreach_norm([each.detach() for each in tensors])
+        return torch.stack([norm.to(norms[0]) for norm in norms])
+
+
+def changed(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
+    """Which fingerprints differ; one that is not a number is no other one."""
+    return (before != after) & ~(before.isnan() & after.isnan())
+
+
+class Watched:
+    """Tensors that ought not to change, by name, as a name may get another tensor."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, torch.Tensor] = {}
+        self._joined: dict[str, int] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._first
+
+    def add(self, named: Mapping[str, torch.Tensor], step: int) -> None:
+        """Watch these from now on."""
+        norms = prints(list(named.values()))
+        for name, norm in zip(named, norms, strict=True):
+            self._first[name] = norm
+            self._joined[name] = step
+
+    def changes(self, named: Mapping[str, torch.Tensor]) -> list[tuple[str, int]]:
+        """The names of those that are not as they were at first, and the step of that first."""
+        names = [name for name in self._first if name in named]
+        if not names:
+            return []
+        first = torch.stack([self._first[name].cpu() for name in names])
+        moved = changed(first, prints([named[name] for name in names]).cpu())
+        return [
+            (name, self._joined[name])
+            for name, yes in zip(names, moved.tolist(), strict=True)
+            if yes
+        ]
+
+
+def local(numbers: Any) -> NDArray[Any]:
+    """Some numbers of a device, here."""
+    return np.asarray(numbers.detach().cpu())

@@ -1,0 +1,196 @@
+"""How weights move from one step to the next, and that buffers do not.
+
+Plain gradient descent moves the weights by a multiple of the noisy sum. Moves that are none are
+momentum, Adam or weight decay if all are like that, and something beside the private step if
+others are multiples. The sums are compared on a sample of the numbers, where the arrays are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oraudit.records.arrays import namespace
+
+__all__ = ["Buffers", "Moved", "Moves"]
+
+#: Numbers of all weights that are compared.
+COMPARED = 1024
+
+#: A smaller part of a move that is no multiple of the noisy sum is rounding, beside that of the
+#: weights themselves.
+ROUNDING = 1e-4
+
+#: So many moves that are multiples of the noisy sum show that the others ought to be, too.
+FEWEST_PLAIN = 3
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How the weights moved.
+
+    Attributes
+    ----------
+    factors
+        The multiple of the noisy sum by which each of T steps moved the weights; NaN if unknown.
+    outside
+        The steps before or in which they moved by something else, where other moves are multiples.
+    unlike
+        Why moves tell nothing, if they do not; else "".
+    """
+
+    factors: NDArray[np.float64]
+    outside: tuple[int, ...] = ()
+    unlike: str = ""
+
+
+class Moves:
+    """Compares the move of the weights in each step with the noisy sums of it and of the last."""
+
+    def __init__(self) -> None:
+        self._places: list[slice] = []
+        self._precision = 0.0
+        self._last: tuple[int, Any, Any] | None = None
+        self._steps: list[int] = []
+        self._rows: list[Any] = []
+
+    def note(self, step: int, weights: Sequence[Any], noisy: Sequence[Any]) -> None:
+        """Note the weights of a step, either always before they are moved or always after it."""
+        if not self._places:
+            room = max(COMPARED // len(weights), 1)
+            self._places = [slice(0, None, max(-(-_size(w) // room), 1)) for w in weights]
+            self._precision = float(namespace(weights[0]).finfo(weights[0].dtype).eps)
+        now = self._sample(weights)
+        push = self._sample(noisy)
+        push = push.astype(now.dtype) if namespace(now) is np else push.to(now)
+        if self._last is not None and self._last[0] == step - 1:
+            _, before, earlier_push = self._last
+            self._rows.append(_products(now, now - before, push, earlier_push))
+            self._steps.append(step)
+        self._last = step, now, push
+
+    def _sample(self, tensors: Sequence[Any]) -> Any:
+        parts = [each.reshape(-1)[where] for each, where in zip(tensors, self._places, strict=True)]
+        return namespace(parts[0]).concatenate(parts)
+
+    def finished(self, steps: int) -> Moved:
+        """What the moves of so many steps were."""
+        factors = np.full(steps, np.nan)
+        if not self._rows:
+            return Moved(factors, unlike="fewer than two steps had them")
+        products = np.array([_here(row) for row in self._rows], dtype=float)
+        size = np.sqrt(products[:, 1, 1])
+        if not size.any():
+            return Moved(factors, unlike="they never moved")
+        allowed = ROUNDING * size + 4 * self._precision * np.sqrt(products[:, 0, 0])
+        own, left = _left(products, 2)
+        earlier, earlier_left = _left(products, 3)
+        after_the_step = (left <= allowed).sum() >= (earlier_left <= allowed).sum()
+        fits = (left if after_the_step else earlier_left) <= allowed
+        if (fits & (size > 0)).sum() < FEWEST_PLAIN:
+            return Moved(
+                factors,
+                unlike="their moves are no multiples of the noisy sums: momentum, Adam, decay?",
+            )
+        numbers = np.array(self._steps)
+        places = numbers - 1 if after_the_step else numbers - 2
+        factors[places[fits]] = (own if after_the_step else earlier)[fits]
+        return Moved(factors, outside=tuple(numbers[~fits].tolist()))
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept, but for the weights themselves."""
+        rows = [_here(row) for row in self._rows]
+        return {"steps": list(self._steps), "rows": rows, "precision": self._precision}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`state` has returned."""
+        self._steps = list(state["steps"])
+        self._rows = list(state["rows"])
+        self._precision = state["precision"]
+
+
+def _products(now: Any, move: Any, push: Any, earlier_push: Any) -> Any:
+    """The products of these with each other; in double precision, as multiples cancel."""
+    xp = namespace(now)
+    rows = xp.stack([now, move, push, earlier_push])
+    rows = rows.astype(float) if xp is np else rows.double()
+    return rows @ rows.T
+
+
+def _left(products: NDArray[np.float64], push: int) -> tuple[NDArray[np.float64], ...]:
+    """The multiples of a noisy sum that come nearest to each move, and what they leave."""
+    squares = products[:, push, push]
+    # Without noise and data nothing is released, and nothing may move.
+    factors = products[:, 1, push] / np.where(squares > 0, squares, 1.0)
+    left = products[:, 1, 1] - factors**2 * squares
+    return factors, np.sqrt(np.maximum(left, 0.0))
+
+
+class Buffers:
+    """Sees whether arrays change that no private step may change; integers count, and may."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._steps: list[int] = []
+        self._rows: list[Any] = []
+
+    def note(self, step: int, names: Sequence[str], buffers: Sequence[Any]) -> None:
+        """Note the buffers of a step."""
+        real = {
+            name: array
+            for name, array in zip(names, buffers, strict=True)
+            if (array.dtype.kind == "f" if namespace(array) is np else array.is_floating_point())
+        }
+        if not self._names:
+            self._names = list(real)
+        if list(real) != self._names:
+            raise ValueError(
+                f"buffers has the arrays {', '.join(real) or 'none'}; it must have those of the "
+                f"first step, {', '.join(self._names)}"
+            )
+        if real:
+            xp = namespace(next(iter(real.values())))
+            prints = [number for array in real.values() for number in _print(array)]
+            self._steps.append(step)
+            self._rows.append(xp.stack(prints))
+
+    def changes(self) -> list[tuple[str, int]]:
+        """The names of those that changed, each with the first step that shows it."""
+        if not self._rows:
+            return []
+        table = np.array([_here(row) for row in self._rows], dtype=float)
+        table = table.reshape(len(table), len(self._names), -1)
+        same = ((table == table[0]) | (np.isnan(table) & np.isnan(table[0]))).all(2)
+        return [
+            (name, self._steps[int(column.argmin())])
+            for name, column in zip(self._names, same.T, strict=True)
+            if not column.all()
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept."""
+        rows = [_here(row) for row in self._rows]
+        return {"names": list(self._names), "steps": list(self._steps), "rows": rows}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go on from what :meth:`state` has returned."""
+        self._names = list(state["names"])
+        self._steps = list(state["steps"])
+        self._rows = list(state["rows"])
+
+
+def _print(array: Any) -> list[Any]:
+    """Numbers that are as good as never the same for two arrays."""
+    flat = array.reshape(-1)
+    precise = flat.astype(float) if namespace(flat) is np else flat.double()
+    return [precise.sum(), (precise * precise).sum()]
+
+
+def _size(array: Any) -> int:
+    return int(np.prod(array.shape))
+
+
+def _here(row: Any) -> NDArray[Any]:
+    return np.asarray(row.cpu() if hasattr(row, "cpu") else row)

@@ -1,0 +1,81 @@
+"""What a loop of one's own gives to an audit: arrays, alone or in nested lists and dictionaries."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oraudit.records.arrays import leaves, namespace
+
+__all__ = ["arrays", "branches", "rows"]
+
+
+def branches(tree: Any) -> dict[str, Any]:
+    """The arrays of a nested structure as they are, by their names, in the order of ``leaves``.
+
+    >>> branches({"b": 1.0, "a": {"x": 2.0, "w": [3.0]}})
+    {'a.w.0': 3.0, 'a.x': 2.0, 'b': 1.0}
+    """
+    found: dict[str, Any] = {}
+    _walk(tree, "", found)
+    return found
+
+
+def _walk(tree: Any, path: str, found: dict[str, Any]) -> None:
+    if isinstance(tree, Mapping):
+        for key in sorted(tree):
+            _walk(tree[key], f"{path}.{key}" if path else str(key), found)
+    elif isinstance(tree, list | tuple):
+        for place, branch in enumerate(tree):
+            _walk(branch, f"{path}.{place}" if path else str(place), found)
+    else:
+        found[path or "0"] = tree
+
+
+def arrays(argument: str, tree: Any, shapes: Mapping[str, tuple[int, ...]]) -> list[Any]:
+    """The arrays of an argument, which must have these names and shapes.
+
+    JAX's become arrays of NumPy; PyTorch's stay where they are.
+    """
+    named = branches(tree)
+    if named.keys() != shapes.keys():
+        raise ValueError(
+            f"{argument} has the arrays {_few(list(named))}; it must have those of clipped in the "
+            f"first step, {_few(list(shapes))}"
+        )
+    found = []
+    for name, leaf in named.items():
+        array = np.asarray(leaf) if namespace(leaf) is np else leaf.detach()
+        if array.shape != shapes[name]:
+            raise ValueError(
+                f"{argument} has the shape {tuple(array.shape)} at {name!r}; it must be "
+                f"{shapes[name]}"
+            )
+        if not _is_real(array):
+            raise ValueError(
+                f"{argument} has the type {array.dtype} at {name!r}; it must be float16, float32, "
+                "float64 or, in PyTorch, bfloat16"
+            )
+        found.append(array)
+    return found
+
+
+def _is_real(array: Any) -> bool:
+    if namespace(array) is np:
+        return bool(array.dtype.kind == "f")
+    return bool(array.is_floating_point())
+
+
+def _few(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:5]))
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown or "none"
+
+
+def rows(tree: Any) -> Any:
+    """The examples of a batch as the rows of one array, whatever structure they have."""
+    parts = leaves(tree)
+    if len(parts) == 1:
+        return parts[0]
+    flat = [each.reshape(len(each), math.prod(each.shape[1:])) for each in parts]
+    return namespace(flat[0]).concatenate(flat, 1)
