@@ -47,7 +47,7 @@ _PARTS = {
     "counting": ["counting"],
     "adaptive": ["adaptive"],
     "experiments": ["simulations"],
-    "this book": ["feedback", "exact_bound", "graded", "placements", "assumptions"],
+    "this book": ["feedback", "exact_bound", "limits", "assumptions"],
 }
 _HOMES = {f"ledger.{module}": part for part, modules in _PARTS.items() for module in modules}
 for _module in _HOMES:  # each adds its claims to the ledger
@@ -85,5 +85,5 @@ def find(name: str | int) -> Claim:
     labels = [claim.label for claim in claims()]
     close = get_close_matches(str(name), labels, n=3, cutoff=0.4)
     hint = f"; did you mean {' or '.join(close)}?" if close else ""
-    allowed = f"the label of a claim, or a number from 1 to {len(labels)}"
+    allowed = f"the label of a claim, or a number from 1 to {claims()[-1].number}"
     raise ValueError(f"name must be {allowed}, got {name!r}{hint}")

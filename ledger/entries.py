@@ -182,7 +182,8 @@ class Claim:
 # -------------------------------------------------------- decorators that enter a claim
 
 
-#: The labels of all claims, in order. The book names rows by number: new ones go to the end.
+#: The labels of all claims, in order. The book names rows by number: new ones go to the end, and
+#: the line of one that is gone stays, so that no other claim gets its number.
 _ROWS = Path(__file__).with_name("rows.txt").read_text(encoding="utf-8").split()
 
 #: The claims by label, filled by the modules of this package when they are imported.

@@ -1,5 +1,6 @@
 """What this book adds on (ε, δ): the exact p-value, and random numbers of guesses."""
 
+from collections.abc import Sequence
 from functools import cache, partial
 from itertools import combinations, product
 from math import exp
@@ -51,23 +52,35 @@ def best_table(n: int, outputs: list[Any], wins: Function, epsilon: float, delta
 
     A linear program over the tables themselves; ``wins(o, s)`` says whether output o wins for s.
     """
+    return best_mean(n, outputs, wins, [(epsilon, delta, delta)])
+
+
+def best_mean(
+    n: int, outputs: list[Any], worth: Function, profile: Sequence[tuple[float, float, float]]
+) -> float:
+    """The largest mean worth over all mechanisms with these outputs and at most this profile.
+
+    ``worth(o, s)`` is that of output o for s, and the profile a list of (ε, D_in, D_out).
+    """
     datasets = list(product((-1, 1), repeat=n))
     place = {(o, s): j for j, (o, s) in enumerate(product(outputs, datasets))}
     size, pairs = len(place), [(o, s, i) for o, s in place for i in range(n)]
+    rows, budgets = len(profile) * len(pairs), n * len(datasets)
     entries: list[tuple[float, int, int]] = []  # value, row, column
-    for row, (o, s, i) in enumerate(pairs):
+    for row, ((epsilon, _, _), (o, s, i)) in enumerate(product(profile, pairs)):
         flipped = (*s[:i], -s[i], *s[i + 1 :])
-        budget = len(pairs) + datasets.index(s) * n + i
+        budget = rows + row // len(pairs) * budgets + datasets.index(s) * n + i
         entries += [(1.0, row, place[o, s]), (-exp(epsilon), row, place[o, flipped])]
         entries += [(-1.0, row, size + row), (1.0, budget, size + row)]
     values, *where = map(np.array, zip(*entries, strict=True))
-    right = [wins(o, s) for o, s in place]
-    totals = np.zeros((len(datasets), size + len(pairs)))
+    each = [worth(o, s) for o, s in place]
+    totals = np.zeros((len(datasets), size + rows))
     totals[:, :size] = np.tile(np.eye(len(datasets)), len(outputs))
+    leaks = [a if sign > 0 else b for _, a, b in profile for s in datasets for sign in s]
     return _maximum(
-        np.r_[np.array(right) / len(datasets), np.zeros(len(pairs))],
+        np.r_[np.array(each) / len(datasets), np.zeros(rows)],
         sparse.coo_array((values, tuple(where))),
-        np.r_[np.zeros(len(pairs)), np.full(n * len(datasets), delta)],
+        np.r_[np.zeros(rows), leaks],
         totals,
     )
 

@@ -19,11 +19,9 @@ from orabook.experiments import REPORTED
 from orabook.laws import count_in_sets_law, mean_bound, single_step_law
 from orabook.place import book_file
 from orabook.single_step import simulate_single_step
-from orabook.studies.isolated import confidence
 from oralib import Counts, DpSgd, epsilon_lower_bound, simulate_dpsgd
 from oralib._rounding import first_largest
 from oralib._types import Feedback, PValue
-from oralib.dpsgd import simulate_likelihood
 
 #: Why Monte Carlo rows let small changes pass.
 TOO_SMALL = "smaller than what this many audits can tell"
@@ -433,36 +431,6 @@ def control(bound: float = 1.042, share: float = 0.62) -> Finding:
     errors = np.array([again["bound_se"], (1 - risen) * start["bound_se"], risen * end["bound_se"]])
     of_rise = ("share of the rise", risen, float(np.linalg.norm(errors)) / rise, share)
     return near([("the paper's audit", again["bound"], again["bound_se"], bound), of_rise])
-
-
-@cache
-def _isolated_accuracy(n: int, k: int) -> float:
-    """How often k guesses of n isolated canaries are right if only the surest are guessed."""
-    law = confidence(DpSgd.calibrated(2.0, 1e-5, n=n, d=n))
-    return float(law.at(law.level_of(k / n))[0]) * n / k
-
-
-@cache
-def _isolated_counts(n: int, k: int) -> Counts:
-    training = DpSgd.calibrated(2.0, 1e-5, n=n, d=n)
-    return simulate_likelihood(training, k, sees="steps", trials=400, seed=1)
-
-
-@ours("ours:ceiling", "This book", "Monte Carlo")
-@explained("how-much-can-one-run-show#sec-much-ceiling")
-@mutants(replaced("rest", nothing=0.0))
-def ceiling(factor: float = 1.0, rest: float = 0.01) -> Finding:
-    """Wherever canaries are put, no more guesses are right on average than if each had its own
-    coordinate and the surest were guessed; isolated canaries come within 1% of that.
-    """
-    shared = (
-        (name, row["efficacy"], factor * _isolated_accuracy(int(row["n"]), int(row["k"])))
-        for name, row in _best_bounds().iterrows()
-    )
-    counts, own = _isolated_counts(1000, 100), factor * _isolated_accuracy(1000, 100)
-    mean = float(counts.accuracy.mean())
-    isolated = [("isolated", mean, own), ("what isolated ones lack", own - mean, rest * own)]
-    return all_of(at_most(shared), at_most(isolated, 0.0))
 
 
 @ours("ours:dropping-is-free", "This book", "quadrature")

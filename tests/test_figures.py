@@ -232,6 +232,12 @@ def test_points_at_one_x_have_bands_of_their_own_and_whole_numbers_are_carried_w
     assert data_in(picture._repr_png_()[0]).split()[1:] == ["a,1,0.333333", "a,1048576,2"]
 
 
+def test_numbers_of_things_have_whole_ticks():
+    for xlabel, whole in (("number of bits", True), ("ε", False)):
+        axes = figures.lines({"a": ([0, 1, 2], [0, 1, 2])}, xlabel, "y").axes[0]
+        assert all(tick.is_integer() for tick in axes.get_xticks()) == whole
+
+
 def test_a_sweep_over_a_wide_range_has_a_logarithmic_axis():
     for k, scale in (
         ([1, 10, 30], "log"),
@@ -251,3 +257,13 @@ def test_a_sweep_is_drawn_as_curves_or_as_a_map_if_there_are_numbers():
     assert rows(few, series="n = 0") == [[1, 0], [2, 1]]  # in the order of k
     assert figures.swept(plane.assign(bound=np.nan), ["k", "n"]) is None
     assert figures.swept(plane.assign(bound="many"), ["k", "n"]) is None
+
+
+def test_a_legend_with_long_labels_has_one_column():
+    """So that no label is cut off."""
+    for label, columns in (("short", 2), ("a label of many words " * 2, 1)):
+        picture = figures.ranking({"row": (1.0, 0.1)}, "ε", references={label: 1.2, "other": 1.4})
+        (legend,) = picture.legends
+        assert legend._ncols == columns
+        picture.draw_without_rendering()
+        assert legend.get_window_extent().width < picture.bbox.width

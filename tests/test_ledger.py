@@ -32,7 +32,8 @@ LEDGER = ledger.claims()
 
 def test_every_item_is_there_once():
     numbers = [claim.number for claim in LEDGER]
-    assert numbers == list(range(1, len(LEDGER) + 1))
+    rows = enumerate(entries._ROWS, 1)
+    assert numbers == [number for number, label in rows if not label.startswith("gone:")]
     assert numbers == sorted(number for part in ledger.parts().values() for number in part)
     assert {claim.kind for claim in LEDGER} == set(get_args(entries.Kind))
     assert all(claim.label.startswith("ours:") == (claim.sort == ledger.OURS) for claim in LEDGER)
@@ -47,7 +48,7 @@ def test_how_many_of_each():
         (ledger.STATEMENT, CORRECTED): 15,
         (ledger.STATEMENT, FAILS): 1,
         (ledger.DEFINITION, IMPLEMENTED): 23,
-        (ledger.OURS, HOLDS): 30,
+        (ledger.OURS, HOLDS): 31,
     }
 
 

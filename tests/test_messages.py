@@ -212,13 +212,6 @@ TRAININGS = [
     (lambda: certified_epsilon(0, 1e-5, 1, 1), r"sigma must lie in \[0.001, 1e\+06\], got sigma=0"),
     (lambda: DpSgd.calibrated(0.0, 1e-5, n=10), "epsilon must lie in"),
     (lambda: studies.confidence(made(2000)), "n <= d, got n=2000 and d=1000"),
-    (lambda: studies.placement_ceiling(made(10, steps=1001), 1), "steps must be at most 1000"),
-    (lambda: studies.placement_ceiling(DpSgd(9, sigma=0.04), 1), "sigma must be at least 0.05"),
-    (lambda: studies.placement_ceiling(made(4000, 4, 8, 1, sigma=0.05), 9), "sigma must be larger"),
-    (
-        lambda: studies.placement_ceiling(made(9000, 9, 999, 0.01, sigma=0.4), 9),
-        "fit on a grid: wi",
-    ),
     (lambda: Canaries(STEP, 5, seed=1), "guesses must lie in"),
     (lambda: Canaries(STEP, 2, seed=1, hop=False, dropping=Dropping(1)), "None for canaries that"),
     (lambda: Canaries.from_plan(STEP, seed=1), "plan must be like"),

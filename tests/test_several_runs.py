@@ -9,7 +9,12 @@ from scipy import stats
 from orabook.studies import confidence, isolated_law, isolated_limit
 from orabook.studies.ceiling import best_guesses
 from orabook.studies.ceiling_of_means import ceiling_of_means, largest_mean
-from orabook.studies.several_runs import limits_of_runs, runs_or_pooled
+from orabook.studies.several_runs import (
+    largest_capped_mean,
+    limits_of_runs,
+    profile_of,
+    runs_or_pooled,
+)
 from oralib import (
     Counts,
     DpSgd,
@@ -168,6 +173,18 @@ def test_limits_of_nearly_every_run():
     bound = best_guesses(isolated(10**9), "steps", "exact", 0.05, 1e-5, "in")[1]
     assert bound == pytest.approx(due[0], abs=5e-3)
     assert isolated_limit(isolated(9), delta=1e-5) == pytest.approx(1.353, abs=1e-3)
+
+
+def test_the_largest_mean_up_to_the_exact_epsilon():
+    """By one that is summed on a fine grid; and the bound of many canaries keeps it."""
+    found = largest_capped_mean(isolated(9))
+    assert found == pytest.approx(1.5536, abs=1e-4)
+    grid = np.arange(20_000) / 1e4
+    shares = np.minimum(1.0, 0.05 * profile_of(isolated(9), grid) / 1e-5)
+    exact = limits_of_runs(isolated(9), [inf])["limit"].item()
+    assert found == pytest.approx(shares[grid < exact].sum() / 1e4, abs=1e-3)
+    assert profile_of(isolated(9), 1.3) == pytest.approx(4.759028e-4, rel=1e-5)
+    assert largest_capped_mean(isolated(9), delta=0.5) == 0.0
 
 
 def test_best_bounds_of_one_side():

@@ -22,8 +22,8 @@ from tqdm import tqdm
 from orabook import studies
 from orabook.experiments import improvement_ladder
 from orabook.extensions import stored_outputs
+from orabook.laws import mean_bound
 from orabook.place import BOOK
-from orabook.studies.graded import graded_bound
 from orabook.studies.methods import METHODS
 from orabook.trainings import blackbox, planted
 from oralib import (
@@ -112,65 +112,33 @@ def free_weights(trials: int | None = None) -> pd.DataFrame:
     return table.assign(ceiling=isolated["bound"])
 
 
-#: Numbers of guesses and what a right one counts, from oralib.planning.grades.find_grades for the
-#: best design: from predictions alone, so that no random numbers chose them.
-GRADES = (175, 5), (280, 2)
+#: Canaries and guesses of the rows of both ladders, and the best number of guesses of 8,000.
+CEILINGS = (
+    *((8000, 100), (8000, 200), (8000, 350), (24_000, 350), (100_000, 350), (100_000, 882)),
+    *((200_000, 900), (800_000, 1500)),
+)
+#: The ε of their conditions; right guesses up to half of all are counted together.
+CEILING_EPSILONS = tuple((np.arange(2, 47) / 20).tolist())
 
-#: The seed of the audits that are counted both ways, and how many there are.
-GRADED_SEED, GRADED_TRIALS = 31, 10_000
 
+def ceilings(designs: Sequence[tuple[int, int]] = CEILINGS) -> pd.DataFrame:
+    """What no audit with so many canaries and guesses exceeds on average, and isolated ones reach.
 
-def graded() -> pd.DataFrame:
-    """The best design once more: guesses that count alike, and graded ones; some minutes.
-
-    Columns ``r1``, ``w1``, ``r2`` and ``w2`` are the guesses of each grade and what a right one
-    counts, ``gain`` is the mean difference on the same audits; ``counted`` and ``first`` are about
-    right guesses or their weight, ``ceiling`` is the most right ones of 350 among strangers.
+    The bound is the exact one; the guesses are fixed in advance, with no or one-way feedback.
     """
-    guesses, (r, w) = METHODS["crowding"].guesses, np.array(GRADES).T
-    rows, (equal, weight) = [], graded_counts(GRADED_TRIALS)
-    plain = epsilon_lower_bound(equal, guesses, n=100_000, delta=1e-5, method="exact")
-    # The bound is nearly straight from one of these weights to the next.
-    tried = np.arange(weight.min(), weight.max() + 16, 16)
-    each = [graded_bound(s, r, w, leaks=1.0, beta=0.05) for s in tqdm(tried.tolist())]
-    weighed = np.interp(weight, tried, each)
-    for name, bounds, counted in ("equal", plain, equal), ("graded", weighed, weight):
-        (r1, w1), (r2, w2) = GRADES if name == "graded" else ((guesses, 1), (0, 1))
-        row = {"guesses": name, "r1": r1, "w1": w1, "r2": r2, "w2": w2}
-        row |= {"bound": bounds.mean(), "bound_se": standard_error(bounds)}
-        row |= {"gain": (bounds - plain).mean(), "gain_se": standard_error(bounds - plain)}
-        row |= {"counted": counted.mean(), "counted_se": standard_error(counted)}
-        row |= {"trials": len(bounds), "seed": GRADED_SEED, "first": counted[:FIRST].mean()}
-        rows.append(row)
-    return pd.DataFrame(rows).assign(ceiling=studies.placement_ceiling(as_paper(100_000), guesses))
+    rows = []
+    for n, k in tqdm(designs, disable=None, leave=False):
+        dpsgd = DpSgd.calibrated(2.0, 1e-5, n=n, d=n)
+        how = {"epsilons": CEILING_EPSILONS, "lowest": k // 2}
+        row = {"n": n, "k": k, "ceiling": studies.ceiling_of_means(dpsgd, k, delta=1e-5, **how)}
+        law = studies.isolated_law(dpsgd, k)
+        rows.append(row | {"isolated": mean_bound(law, delta=1e-5, method="exact")})
+    return pd.DataFrame(rows)
 
 
 def as_paper(n: int, epsilon: float = 2.0) -> DpSgd:
     """The training of the paper's main setting, with n elements."""
     return DpSgd.calibrated(epsilon, 1e-5, n=n)
-
-
-def graded_counts(trials: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Right guesses of 350, and the weight of graded ones, in audits of the best design."""
-    way, ((r1, w1), (r2, w2)) = METHODS["crowding"], GRADES
-    numbers, dropping = (r1 + r2, way.guesses, r1), way.play.keywords["dropping"]
-    play = partial(hopping_counts, dropping=dropping, trials=trials, seed=GRADED_SEED)
-    every, equal, surest = (each.v for each in play(as_paper(100_000), numbers))
-    return equal, w1 * surest + w2 * (every - surest)
-
-
-def decoding() -> pd.DataFrame:
-    """All coins decoded at once, with the noise of two claims, by the sample rate; five minutes."""
-    points = product((2.0, 8.0), (0.05, 0.1, 0.2, 0.4, 0.7, 1.0))
-    return pd.concat([decoded(*point) for point in tqdm([*points])])
-
-
-def decoded(epsilon: float, rate: float, trials: int = 400) -> pd.DataFrame:
-    """Right guesses of 80 among 800 canaries that hop on 50 coordinates, 20 times."""
-    dpsgd = DpSgd.calibrated(epsilon, 1e-5, n=800, d=50, steps=20, sample_rate=rate)
-    table, few = (studies.joint_decoding(dpsgd, 80, trials=m, seed=0) for m in (trials, FIRST))
-    table = table.assign(first=few["right"], ceiling=studies.placement_ceiling(dpsgd, 80))
-    return table.assign(epsilon=epsilon, rate=rate, trials=trials).reset_index(names="way")
 
 
 def standard_error(values: NDArray[Any]) -> float:
@@ -245,10 +213,9 @@ MAKERS: dict[str, Callable[[], pd.DataFrame]] = {
     "best-bounds": best_bounds,
     "black-box": blackbox.black_box,  # sixty real trainings, and twenty references
     "bound-map": bound_map,
-    "decoding": decoding,
+    "ceilings": ceilings,
     "explorer": explorer,
     "free-weights": free_weights,
-    "graded": graded,
     "ladder": ladder,
     "overclaims": studies.overclaims,
     "published-audits": published_audits,

@@ -30,10 +30,11 @@ def labels(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False) -> None:
     if log_x and np.isfinite(axes.dataLim.minposx):  # there is something to show
         axes.set_xscale("log")
         _log_ticks(axes.xaxis, *axes.get_xlim(), room=2000)
-    elif axes.get_xlim()[1] > 1e4 and isinstance(
-        axes.xaxis.get_major_locator(), ticker.AutoLocator
-    ):
-        axes.xaxis.set_major_formatter("{x:,.0f}")
+    elif isinstance(axes.xaxis.get_major_locator(), ticker.AutoLocator):
+        if axes.get_xlim()[1] > 1e4:
+            axes.xaxis.set_major_formatter("{x:,.0f}")
+        if xlabel.startswith("number of"):  # no ticks between whole numbers
+            axes.locator_params(axis="x", integer=True)
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
 
@@ -119,13 +120,21 @@ def finish(axes: Axes, xlabel: str, ylabel: str, log_x: bool = False, **options:
 
 
 def legend(picture: Picture, columns: int = 2, *, spare: int = 4) -> None:
-    """One legend above all panels, each label once; each row beyond ``spare`` adds height."""
+    """One legend above all panels, each label once; each row beyond ``spare`` adds height.
+
+    It has one column if it would be wider than the picture.
+    """
     found: dict[str, Any] = {}
     for axes in picture.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
+    entries: Any = {"handles": list(found.values()), "labels": list(found)}
     if found:
-        picture.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns)
+        drawn = picture.legend(**entries, loc="outside upper center", ncols=columns)
+        if drawn.get_window_extent().width > picture.bbox.width:
+            drawn.remove()
+            columns = 1
+            picture.legend(**entries, loc="outside upper center", ncols=columns)
     rows = -(-len(found) // columns)
     picture.set_figheight(picture.get_figheight() + 0.25 * max(rows - spare, 0))  # in inches
 

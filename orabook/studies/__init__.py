@@ -4,14 +4,17 @@ from orabook.laws import single_step_law
 from orabook.studies.ceiling import isolated_ceiling, isolated_law
 from orabook.studies.ceiling_of_means import ceiling_of_means
 from orabook.studies.counterexamples import SelfMutingResponse, stop_or_oppose_law
-from orabook.studies.decoding import joint_decoding
 from orabook.studies.feedback import feedback_at_its_best
 from orabook.studies.isolated import Confidence, confidence, isolated_limit
 from orabook.studies.methods import best_bounds, bound_map
 from orabook.studies.overclaims import common_size, overclaims
-from orabook.studies.placement import placement_ceiling
 from orabook.studies.published import audits_like_published, best_threshold_bounds
-from orabook.studies.several_runs import limits_of_runs, runs_or_pooled
+from orabook.studies.several_runs import (
+    largest_capped_mean,
+    limits_of_runs,
+    profile_of,
+    runs_or_pooled,
+)
 from orabook.studies.stated_noise import found_by_counts
 from orabook.studies.subsampled import epsilon_lower_bound_subsampled
 from orabook.studies.success import after_guesses, probably_approximately_rr, success_given_others
@@ -21,7 +24,8 @@ from orabook.studies.universe import SampledChannel
 __all__ = ["Confidence", "SampledChannel", "SelfMutingResponse", "after_guesses", "best_bounds"]
 __all__ += ["bound_map", "common_size", "confidence", "epsilon_lower_bound_subsampled"]
 __all__ += ["feedback_at_its_best", "isolated_ceiling", "isolated_law", "isolated_limit"]
-__all__ += ["joint_decoding", "overclaims", "placement_ceiling", "probably_approximately_rr"]
-__all__ += ["ceiling_of_means", "found_by_counts", "limits_of_runs", "runs_or_pooled"]
+__all__ += ["overclaims", "probably_approximately_rr"]
+__all__ += ["ceiling_of_means", "found_by_counts", "largest_capped_mean", "limits_of_runs"]
+__all__ += ["profile_of", "runs_or_pooled"]
 __all__ += ["audits_like_published", "best_threshold_bounds"]
 __all__ += ["run_dpsgd", "single_step_law", "stop_or_oppose_law", "success_given_others"]

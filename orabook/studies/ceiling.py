@@ -80,12 +80,13 @@ def isolated_ceiling(
     steps: int = 100,
     sample_rate: float = 0.1,
     beta: float = 0.05,
+    side: Said = "both",
 ) -> pd.DataFrame:
     """What the best guesser shows about DP-SGD with a coordinate for each element, against n.
 
     It ``sees`` the ``"sum"`` of all steps or the ``"steps"``; ``rules`` are p-values of Steinke et
-    al. and the exact ones. Column ``k`` is the best number of guesses, of a grid with steps of 5%,
-    and ``bound`` its mean bound.
+    al. and the exact ones; ``side`` is what all guesses say. Column ``k`` is the best number of
+    guesses, of a grid with steps of 5%, and ``bound`` its mean bound.
 
     >>> isolated_ceiling([1000], sees=["sum"], rules=["exact"]).round(3)
       sees   rule     n    k  bound
@@ -95,7 +96,7 @@ def isolated_ceiling(
     rows = []
     for seen, rule, n in tqdm(list(points), disable=None, leave=False):
         dpsgd = DpSgd.calibrated(epsilon, delta, n=n, d=n, steps=steps, sample_rate=sample_rate)
-        k, bound = best_guesses(dpsgd, seen, rule, beta, delta)
+        k, bound = best_guesses(dpsgd, seen, rule, beta, delta, side)
         rows.append({"sees": seen, "rule": rule, "n": n, "k": k, "bound": bound})
     return pd.DataFrame(rows)
 

@@ -2,8 +2,8 @@
 
 The parameter of the family is the noise multiplier σ, from 0.1 to 10^6; neighbours add or remove an
 element. The privacy loss distributions come from dp-accounting and err safely. Counts must refute
-the worse of the curves of adding and removing at each ε, by finitely many tangents. The ε is the
-optimistic estimate for a rejected σ, about 0.002 too low.
+the mean of D_in and D_out at each ε, by finitely many tangents: of fair coins half are in. The ε is
+the optimistic estimate for a rejected σ, about 0.002 too low.
 """
 
 from bisect import bisect_left
@@ -70,14 +70,18 @@ def _least_sigma(steps: int, rate: float, v: int, r: int, n: int, beta: float) -
 def _tangents(steps: int, rate: float, sigma: float) -> NDArray[np.float64]:
     """Lines whose maximum is nowhere above g, by increasing slope.
 
-    For each ε >= 0 an event of probability x has a probability y in the other world, with x <= e^ε
-    y + δ(ε) and, for its complement, 1 - y <= e^ε (1 - x) + δ(ε).
+    Of fair coins half are in. So for each ε >= 0 a guess that is right with probability x would be
+    right with probability y if its coin had fallen the other way, where x <= e^ε y + D(ε) and, for
+    the complements, 1 - y <= e^ε (1 - x) + D(ε), with D the mean of D_in and D_out.
     """
     interval = min(_step_spread(rate, sigma) / 16, 0.01)
     pld = _composed(steps, rate, sigma, interval, safe=True)
     most = min(pld.get_epsilon_for_delta(1e-12), 600.0)
     epsilon = np.linspace(0, most, 513)
-    delta = np.asarray(pld.get_delta_for_epsilon(epsilon)) + 1e-14  # more than its rounding errors
+    # Its public method has the larger of the two directions.
+    directions = (pld._pmf_remove, pld._pmf_add)
+    both = [np.asarray(law.get_delta_for_epsilon(epsilon)) for law in directions]
+    delta = np.mean(both, axis=0) + 1e-14  # more than its rounding errors
     slopes = np.exp(epsilon)
     lower = np.column_stack([1 / slopes, -delta / slopes])[::-1]
     upper = np.column_stack([slopes, 1 - delta - slopes])

@@ -1,0 +1,320 @@
+"""What this book adds on the most that one run can show, and on what a training must show."""
+
+from collections.abc import Sequence
+from functools import cache, partial
+from itertools import combinations, product
+from math import comb, e, exp
+from typing import Any
+
+import numpy as np
+import scipy
+from scipy import optimize, stats
+
+from ledger.comparisons import at_most, equal
+from ledger.entries import explained, mutants, ours, remark
+from ledger.exact_bound import best_mean
+from ledger.findings import Cases, Finding, all_of, each
+from ledger.mutants import WEAKER, replaced, varied
+from ledger.small_channels import random_table
+from orabook.studies import isolated_law, largest_capped_mean, limits_of_runs, profile_of
+from orabook.studies.ceiling_of_means import largest_mean
+from oralib import Channel, Counts, DpSgd, lower_bound_of_runs, p, p_value, valid_lower_bound
+from oralib.bounds.p_values import p_values
+
+_ISOLATED = DpSgd(10**7, 10**7, sigma=2.422402)
+
+
+# ---------------------------------------------------------------------------- the limit of one run
+
+
+@cache
+def _of_isolated_canaries() -> tuple[Any, Any]:
+    """The law of the bound of one run with 10 million canaries, all of them guessed "in"."""
+    law = isolated_law(_ISOLATED, 9629, side="in")
+    counts = Counts(law.v, law.r, n=_ISOLATED.n, r_fixed=True, side="in")
+    return law.probability, valid_lower_bound(counts, delta=1e-5)
+
+
+@cache
+def _mixed(weight: float) -> list[tuple[str, float, float]]:
+    """(name, δ of a mixture of a table and one fixed text, the δ that it should have)."""
+    cases = []
+    for seed, (epsilon, delta) in enumerate(product((0.0, 0.4, 1.0), (0.01, 0.05))):
+        table = random_table(2, 4, seed, least=0.01)
+        share = weight * min(1.0, delta / table.delta(epsilon))
+        text = np.full((1, table.table.shape[1]), 1 - share)
+        mixture = Channel(np.vstack([share * table.table, text]))
+        cases.append((f"a mixture at ε = {epsilon}", mixture.delta(epsilon), delta))
+    return cases
+
+
+@ours("ours:limit-of-one-run", "This book")
+@explained("how-much-can-one-run-show#thm-much-limit")
+@mutants(
+    varied("share", up=WEAKER),
+    varied("power", up=WEAKER),
+    replaced("counted", in_full="in full"),
+)
+@remark(
+    "The bound that is counted in full reports a million on a coin of its own; it is valid, and "
+    "the theorem holds for it, but its mean is large."
+)
+def limit_of_one_run(
+    weight: float = 1.0,
+    share: float = 1.0,
+    power: float = 1.0,
+    counted: str = "up to the exact ε",
+) -> Finding:
+    """With probability δ/D(ε) a training and otherwise one fixed text is an (ε, δ)-DP mechanism. So
+    a bound of m runs that is valid for all of these exceeds ε in at most a share β max(1, D(ε)/δ)^m
+    of the runs of the training; and up to the exact ε the mean of that of one run is at most the
+    integral of these shares.
+    """
+
+    def cases() -> Cases:
+        probability, bounds = _of_isolated_canaries()
+        for epsilon in np.linspace(1.3, 1.6, 13):
+            limit = share * 0.05 * max(1.0, float(profile_of(_ISOLATED, epsilon)) / 1e-5) ** power
+            found = float(probability[bounds > epsilon].sum())
+            yield f"isolated canaries, ε = {epsilon:g}", found, limit
+        # All coins are published, so that D is 1 at every ε, and all 60 guesses are right.
+        delta, n = 0.1, 60
+        luck = float(p_value(n, n, 0.3, delta=delta, n=n, method="exact"))
+        for m in (1, 2, 3):
+            runs = Counts([n] * m, n, n=n, r_fixed=True)
+            beta = luck**m * (1 + 1e-9)
+            shown = float(lower_bound_of_runs(runs, delta=delta, beta=beta) > 0.299)
+            yield f"published coins, {m} runs", shown, share * beta / delta ** (m * power)
+        yield "a million on a coin", 0.05, share * 0.05
+        exact = limits_of_runs(_ISOLATED, [np.inf])["limit"].item()
+        most = largest_capped_mean(_ISOLATED)
+        reported = {"isolated canaries": probability @ np.minimum(bounds, exact)}
+        million = exact if counted == "up to the exact ε" else 1e6
+        reported["a million on a coin"] = 0.05 * million
+        for name, mean in reported.items():
+            yield f"{name}, on average", float(mean), most
+
+    return all_of(equal(_mixed(weight), 1e-9), at_most(cases(), 1e-6))
+
+
+# -------------------------------------------------------------------------------------- one side
+
+
+def _p_value(v: int, r: int, epsilon: float, leaks: float) -> float:
+    """1 - (1 - f)(1 - leaks / B)+, from its definition."""
+    f = float(stats.binom.sf(v - 1, r, p(epsilon)))
+    least = v * float(stats.binom.pmf(v, r, p(epsilon))) / f
+    return 1 - (1 - f) * max(0.0, 1 - leaks / least)
+
+
+def _outputs(n: int, r: int, signs: Sequence[int]) -> list[Any]:
+    """All ways of guessing r of n coins with these signs; each has all guesses."""
+    sets, guesses = combinations(range(n), r), [*product(signs, repeat=r)]
+    found = []
+    for places, values in product(sets, guesses):
+        output = [0] * n
+        for i, value in zip(places, values, strict=True):
+            output[i] = value
+        found.append(tuple(output))
+    return found
+
+
+def _wins(v: int, balanced: bool, o: Any, s: Any) -> float:
+    """1 if v guesses are right, for all coins; among balanced coins by how rare these are."""
+    right = sum(a * b > 0 for a, b in zip(o, s, strict=True)) >= v
+    if not balanced:
+        return float(right)
+    n = len(s)
+    return float(right and sum(s) == 0) * 2**n / comb(n, n // 2)
+
+
+@cache
+def _best_on_one_side(
+    setting: tuple[int, int, int], epsilon: float, delta: float, fixed: str, coins: str
+) -> float:
+    """max P[V >= v] over all (ε, δ)-DP mechanisms whose guesses all say "in", or all the same."""
+    n, r, v = setting
+    outputs = _outputs(n, r, (1,))
+    if fixed == "read off the output":
+        outputs += [tuple(-x for x in o) for o in outputs]
+    wins = partial(_wins, v, coins == "balanced")
+    return best_mean(n, outputs, wins, [(epsilon, delta, delta)])
+
+
+@ours("ours:one-side", "This book", "linear program")
+@explained("how-much-can-one-run-show#prop-much-side")
+@mutants(
+    varied("leak", up=WEAKER),
+    replaced("fixed", read_off_the_output="read off the output"),
+    replaced("coins", balanced="balanced"),
+)
+@remark("The linear program is over all tables. It reaches the p-value at r = 1 and ε = 0.")
+@each(at_most, 1e-7)
+def one_side(
+    leak: float = 1.0, fixed: str = "before the audit", coins: str = "independent"
+) -> Cases:
+    """If it is fixed before the audit that all guesses say "in", the exact p-value for independent
+    coins is valid with nδ/2 in place of nδ; not if the side is read off the output, and not for
+    balanced coins.
+    """
+    settings = (2, 1, 1), (2, 2, 2), (3, 1, 1), (3, 2, 2), (4, 2, 2), (1, 1, 1)
+    for (n, r, v), (epsilon, delta) in product(settings, ((0.0, 0.04), (0.6, 0.05))):
+        if coins == "balanced" and n % 2:
+            continue
+        found = _best_on_one_side((n, r, v), epsilon, delta, fixed, coins)
+        limit = _p_value(v, r, epsilon, leak * n * delta / 2)
+        yield f"n = {n}, r = {r}, v = {v}, ε = {epsilon}", found, limit
+
+
+# ---------------------------------------------------------------------------- the stated training
+
+
+@cache
+def _best_with_profile(n: int, r: int, v: int, epsilon: float, a: float, b: float) -> float:
+    """max P[V >= v] over all mechanisms with this D_in and D_out."""
+    return best_mean(n, _outputs(n, r, (-1, 1)), partial(_wins, v, False), [(epsilon, a, b)])
+
+
+@cache
+def _some_that_are_in() -> tuple[float, float, float]:
+    """A mechanism prints 100 of the elements that are in, or a fixed text: what does it leak?
+
+    Of m that are in it prints each such set with probability h(m). Returned are D_in and D_out at
+    ε = 1, and how often it prints some if 5,000 of 10,000 are in.
+    """
+    n, k, share = 10_000, 100, 1e-3
+    m = np.arange(n + 1)
+
+    def log_comb(m: Any, k: int) -> Any:
+        gammaln = scipy.special.gammaln
+        with np.errstate(invalid="ignore"):
+            value = gammaln(m + 1) - gammaln(k + 1) - gammaln(np.maximum(m - k, 0) + 1)
+        return np.where(m < k, -np.inf, value)
+
+    log_h = np.log(share) - log_comb(np.maximum(m, 1000) - 1, k - 1)
+    prints = np.exp(log_h + log_comb(m, k))
+    of_one = np.exp(log_h[1:] + log_comb(m[:-1], k - 1))  # those sets that have the new element
+    up, down = log_h[1:] - log_h[:-1], log_h[:-1] - log_h[1:]
+    without = np.exp(log_h + log_comb(m, k))[:-1]  # those that have not
+    text_in, text_out = 1 - prints[1:], 1 - prints[:-1]
+    d_in = of_one + without * np.maximum(np.exp(up) - e, 0) + np.maximum(text_in - e * text_out, 0)
+    d_out = without * np.maximum(1 - e * np.exp(-down), 0)
+    d_out += np.maximum(text_out - e * text_in, 0)
+    return float(d_in.max()), float(d_out.max()), float(prints[n // 2])
+
+
+@cache
+def _chance(points: tuple[tuple[float, float], ...], n: int, some: frozenset[Any]) -> float:
+    """How often counts (v, r) are among some if the output decides the number of guesses, at most.
+
+    Over all laws of right and wrong guesses of n elements, where for each point (ε, nD) all
+    elements together leak at most nD.
+    """
+    counts = [(v, w) for v in range(n + 1) for w in range(n + 1 - v)]
+    place = {pair: i for i, pair in enumerate(counts)}
+    steps = [pair for pair in counts if pair[0] > 0]
+    size, width = len(counts), len(counts) + len(points) * len(steps)
+    rows = np.zeros((len(points) * (len(steps) + 1), width))
+    limits = np.zeros(len(rows))
+    for number, (epsilon, leaks) in enumerate(points):
+        first = number * len(steps)
+        for i, (v, w) in enumerate(steps, first):
+            rows[i, place[v, w]] = v
+            rows[i, place[v - 1, w + 1]] = -exp(epsilon) * (w + 1)
+            rows[i, size + i] = -1
+        rows[number - len(points), size + first : size + first + len(steps)] = 1
+        limits[number - len(points)] = leaks
+    worth = np.r_[[(v, v + w) in some for v, w in counts], np.zeros(width - size)]
+    law = np.r_[np.ones(size), np.zeros(width - size)][None, :]
+    program = optimize.linprog(-worth, A_ub=rows, b_ub=limits, A_eq=law, b_eq=[1.0])
+    return -float(program.fun)
+
+
+def _open_p_value(v: int, r: int, epsilon: float, leaks: float) -> float:
+    """The p-value of the random-r bound with b* = 0, from its definition."""
+    f = min(float(stats.binom.sf(v - 1, r, p(epsilon))), 1 - 1e-16)
+    return 1 - (1 - f) * max(0.0, 1 - leaks * np.log(p(epsilon)) / np.log(f))
+
+
+@ours("ours:stated-training", "This book", "linear program")
+@explained("how-much-can-one-run-show#thm-much-stated")
+@mutants(
+    varied("leak", up=WEAKER),
+    replaced("balanced", by_the_mean="by the mean"),
+    replaced("chosen", afterwards="after the output"),
+)
+@remark("The linear programs are over all tables, or all laws of right and wrong guesses.")
+@each(at_most, 1e-7)
+def stated_training(
+    leak: float = 1.0, balanced: str = "by the side", chosen: str = "before the audit"
+) -> Cases:
+    """A mechanism with D_in(ε') ≤ a and D_out(ε') ≤ b keeps the exact p-value for independent coins
+    with n(a + b)/2 in place of nδ. For balanced coins a stands for flips of included and b for
+    flips of excluded elements, not their mean. If the output decides how many guesses are made, ε'
+    and b* must be chosen before it is seen.
+    """
+    for (n, r, v), (epsilon, a, b) in product(
+        ((2, 1, 1), (2, 2, 2), (3, 2, 2), (3, 3, 2)),
+        ((0.0, 0.03, 0.03), (0.5, 0.04, 0.04), (0.0, 0.06, 0.01), (0.5, 0.01, 0.06)),
+    ):
+        limit = _p_value(v, r, epsilon, leak * n * (a + b) / 2)
+        name = f"n = {n}, r = {r}, v = {v}, D = {a} and {b} at ε = {epsilon}"
+        yield name, _best_with_profile(n, r, v, epsilon, a, b), limit
+    d_in, d_out, prints = _some_that_are_in()
+    yield "what 100 printed elements leak if in", d_in, 1e-3
+    yield "what they leak if out", d_out, 0.0
+    counts = Counts(100, 100, 10_000, r_fixed=True, coins="balanced", r_in=100)
+    sides = (d_in, d_out) if balanced == "by the side" else ((d_in + d_out) / 2,) * 2
+    value = float(p_values(counts, 1.0, *sides, beta=0.05)[0])
+    yield "100 of 100 printed, balanced", prints, value
+    points, pairs, n = ((0.04, 0.86), (0.26, 0.73)), ((6, 6), (11, 15)), 15
+    if chosen == "after the output":
+        best = [min(_p_value(*pair, *point) for point in points) for pair in pairs]
+        yield "6 of 6, or 11 of 15", _chance(points, n, frozenset(pairs)), max(best)
+    for point, level in product(points, (0.16, 0.25)):
+        every = [(v, r) for r in range(1, n + 1) for v in range(1, r + 1)]
+        some = frozenset(pair for pair in every if _open_p_value(*pair, *point) <= level)
+        yield f"p ≤ {level} at ε' = {point[0]}", _chance(points, n, some), level
+
+
+# ------------------------------------------------------------------------------ a ceiling of means
+
+
+@cache
+def _best_mean_of(
+    n: int, k: int, worth: tuple[float, ...], profile: tuple[tuple[float, float, float], ...]
+) -> float:
+    def value(o: Any, s: Any) -> float:
+        return worth[sum(a * b > 0 for a, b in zip(o, s, strict=True))]
+
+    return best_mean(n, _outputs(n, k, (-1, 1)), value, profile)
+
+
+@ours("ours:ceiling-of-means", "This book", "linear program")
+@explained("how-much-can-one-run-show#thm-much-means")
+@remark(
+    "Both sides are linear programs: one over all tables, the other over the laws of the count. "
+    "They agree where D_in = D_out and no count is worth less than a smaller one."
+)
+def ceiling_of_means(leak: float = 1.0) -> Finding:
+    """For k guesses fixed in advance and worths that rise with the right ones, the largest mean
+    worth of all mechanisms with D_in = D_out = D at some ε is that of all laws p with
+    Σ (v p_v − e^ε (k − v + 1) p_(v−1))₊ ≤ nD(ε). If the two differ it is at most that of their
+    mean.
+    """
+
+    def cases(both: bool) -> Cases:
+        for n, k, worth in (
+            (2, 1, (0.0, 1.0)),
+            (2, 2, (0.0, 0.3, 1.0)),
+            (3, 2, (0.0, 0.8, 1.0)),
+            (3, 3, (0.0, 0.1, 0.5, 1.0)),
+        ):
+            shapes = ((0.0, 0.2), (0.5, 0.08), (1.2, 0.02))
+            profile = tuple((x, d, d if both else d / 4) for x, d in shapes)
+            growth = np.exp([x for x, _, _ in profile])
+            leaks = np.array([leak * n * (a + b) / 2 for _, a, b in profile])
+            table = largest_mean(np.r_[worth, worth[0]], np.arange(k + 1), k, growth, leaks)
+            yield f"n = {n}, k = {k}", _best_mean_of(n, k, worth, profile), table
+
+    return all_of(equal(cases(True), 1e-6), at_most(cases(False), 1e-7))
