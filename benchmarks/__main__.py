@@ -272,20 +272,20 @@ SAME = (
     Row("each of 1000 f-DP bounds", "the same recursion, one by one", 2, many_fdp_bounds),
     Row(
         "worst case of full feedback, 1000 elements",
-        "the same walk, an array operation a step, and the line by `isf`",
+        "the same walk, an array operation of NumPy a step, and the counts by `binom.isf`",
         20,
         lambda: worst_case(reference.adaptive_failure_probability_twin, 5),
     ),
     Row(
         "audit of DP-SGD, 8000 elements, by the law of its sums",
-        "the same law, arrays of 100 trials",
+        "the same law in NumPy, arrays of 100 trials",
         3,
         lambda: trial(reference.simulate_sums, 100, oralib.simulate_dpsgd),
     ),
     # Both draw a number for each element and step: a compiler does not help more.
     Row(
         "the same, step by step",
-        "an array operation for each batch",
+        "an array operation of NumPy for each batch",
         6,
         lambda: trial(reference.simulate_dpsgd, 10, simulate_training),
     ),
@@ -477,7 +477,7 @@ def main() -> None:
         say("### Bounds of other packages, from the same counts")
         head = ("bound", "counts", "package", "it takes", "oralib", "ratio", "largest difference")
         say(table(head, found))
-    say("### Large tasks, with the start of Python")
+    say("### Large tasks, with the start of Python, and nothing to compare with")
     cells = [(task, time(took), f"{shown(gib)} GiB") for task, took, gib in alone()]
     say(table(("task", "time", "memory at most"), cells))
     if not is_small():
