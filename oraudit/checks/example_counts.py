@@ -1,9 +1,9 @@
 """Each example is in as many batches as any other, but for chance.
 
 Formula: the sum of squares, over examples, of how often each was drawn, from the told number of
-draws. Limit: a gamma law with the same mean and variance. An example that is
-drawn more often has a larger rate than the accountant was told; then two batches share more
-examples, by a formula that is checked, as it is not so where batches come again.
+draws. Limit: a shifted gamma law. An example that is drawn more often has a larger rate than the
+accountant was told. Then two batches share more examples, by a formula that is checked, as it is
+not so where batches come again.
 """
 
 import numpy as np
@@ -20,7 +20,10 @@ TESTS = 1
 
 #: With fewer draws in all, or fewer examples, their squares have no gamma law.
 FEWEST_DRAWS = 500
-FEWEST_EXAMPLES = 50
+FEWEST_EXAMPLES = 100
+
+#: How much more skew the squares are where counts have variance 1: of Poisson ones at most so much.
+SMALL_COUNTS = 0.6
 
 #: How far what batches share may be from that, in deviations and as a share of it.
 NEAR = 6
@@ -89,5 +92,8 @@ def counts_p(counts: ArrayLike, sizes: ArrayLike) -> tuple[Reals, Reals]:
     variance = (2 * (spread.sum(-1) ** 2 - (spread**2).sum(-1))) * examples**2 / (examples - 1)
     mean = examples * spread.sum(-1)
     squares = ((counts - counts.mean(-1, keepdims=True)) ** 2).sum(-1)
-    law = stats.gamma(mean**2 / variance, scale=variance / mean)
-    return squares / mean, law.sf(squares)
+    # The law of χ² has skewness 2 deviation / mean; small counts make it larger.
+    skewness = 2 * np.sqrt(variance) / mean * (1 + SMALL_COUNTS / spread.sum(-1))
+    shape = 4 / skewness**2
+    deviations = (squares - mean) / np.sqrt(variance)
+    return squares / mean, stats.gamma.sf(shape + np.sqrt(shape) * deviations, shape)

@@ -146,7 +146,7 @@ def settings() -> Iterator[Setting]:
     ):
         draw = partial(batches, steps=steps, examples=examples, rate=rate)
         yield Setting(f"{steps} batches of {examples} examples, rate {rate}", draw)
-    for steps, examples, rate in ((20, 50, 0.5), (100, 50, 0.1), (10, 500, 0.1)):
+    for steps, examples, rate in ((10, 100, 0.5), (50, 100, 0.1), (10, 500, 0.1)):
         draw = partial(counts, steps=steps, examples=examples, rate=rate)
         yield Setting(f"{examples} examples in {steps} batches, rate {rate}", draw)
     for steps, numbers in ((1, 4), (3, 8), (30, 2), (100, 1)):
