@@ -21,7 +21,7 @@ def plans_by_price(
 
     At share 0 the canaries go into the sum of gradients. At 0.01, 0.05, 0.1 and 0.5 they are
     examples, at most that share of your ``examples``; shares of less than one canary are left out.
-    How much longer a training takes is not computed: :mod:`oralib.planning.measured` says what was
+    How much longer a training takes is not computed: ``oralib.planning.measured`` says what was
     measured.
     If ``trials`` simulated audits of each kind would take too long, there are fewer, or only
     predictions. Other options are those of :func:`oralib.plan_audit`, without ``aim``, ``way`` and
