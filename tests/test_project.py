@@ -26,6 +26,8 @@ from oralib.__main__ import main as oralib_command
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+#: The packages of the repository.
+PACKAGES = ("oralib", "oraudit", "orabook", "ledger", "benchmarks")
 #: The pins, each with its hashes.
 LOCK = (ROOT / "requirements.lock").read_text().replace(" \\\n    ", " ").splitlines()
 
@@ -63,7 +65,7 @@ def test_missing_packages_are_named_with_their_extra(monkeypatch, capsys):
     assert capsys.readouterr().err == said
 
 
-def test_a_wheel_has_both_packages_the_extras_and_nothing_else(tmp_path):
+def test_a_wheel_has_the_packages_the_extras_and_nothing_else(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (path,) = tmp_path.glob("*.whl")
@@ -71,10 +73,10 @@ def test_a_wheel_has_both_packages_the_extras_and_nothing_else(tmp_path):
         files = {name for name in wheel.namelist() if ".dist-info/" not in name}
         (metadata,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
         header = HeaderParser().parsestr(wheel.read(metadata).decode())
-    ours = [path for name in ("oralib", "orabook") for path in (ROOT / name).rglob("*")]
+    ours = [path for name in ("oralib", "oraudit", "orabook") for path in (ROOT / name).rglob("*")]
     sources = [path for path in ours if path.is_file() and "__pycache__" not in path.parts]
     assert files == {path.relative_to(ROOT).as_posix() for path in sources}
-    assert {"oralib/py.typed", "orabook/py.typed"} <= files
+    assert {"oralib/py.typed", "oraudit/py.typed", "orabook/py.typed"} <= files
     assert set(header.get_all("Provides-Extra")) == set(EXTRAS)
     assert not {"selenium", "matplotlib"} & names(PROJECT["dependencies"])
     needed = [entry for entry in header.get_all("Requires-Dist") if "extra == 'runs'" in entry]
@@ -109,7 +111,7 @@ def test_the_table_of_tests_names_modules_that_exist():
         for name in re.findall(r"`([\w.]+)`", modules):
             if name.startswith("."):
                 name = package + name
-            elif name.split(".")[0] not in ("orabook", "ledger", "benchmarks", "oralib"):
+            elif name.split(".")[0] not in PACKAGES:
                 name = f"oralib.{name}"
             package, path = name.rpartition(".")[0], ROOT.joinpath(*name.split("."))
             assert path.is_dir() or path.with_suffix(".py").exists(), name
