@@ -143,7 +143,7 @@ def _words(html: str) -> str:
 
 def describe(app, pagename, templatename, context, doctree):
     """Give every page a description, for search engines and previews of links."""
-    text = description_of(context.get("body", "")) or f"A page of {app.config.project}."
+    text = description_of(context.get("body", "")) or f"A page of the book {app.config.html_title}."
     context["metatags"] = (
         f'{context.get("metatags", "")}<meta name="description" content="{escape(text)}" />'
     )
