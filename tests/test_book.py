@@ -133,6 +133,16 @@ def test_plumbing_is_folded(path):
             assert hidden == (bool(is_folded(cell)) and not to_change)
 
 
+#: The widest line of code that a page of 1300 pixels shows whole.
+COLUMNS = 76
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=ids)
+def test_open_code_fits_the_page(path):
+    lines = [x for cell in code_cells(path) if not is_folded(cell) for x in cell.source.split("\n")]
+    assert [line for line in lines if len(line) > COLUMNS] == []
+
+
 @pytest.mark.parametrize("path", STORIES, ids=ids)
 def test_results_are_declared_once_at_the_end(path):
     calls = [cell.source for cell in code_cells(path) if "results.record(" in cell.source]
