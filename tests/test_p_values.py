@@ -167,7 +167,10 @@ def one_sided(n, line, side):
 
 
 @pytest.mark.parametrize("side", ["both", "in", "out"])
-@pytest.mark.parametrize(("n", "fixed"), [(2, 2), (3, 2), (3, 3), (2, None), (3, None)])
+@pytest.mark.parametrize(
+    ("n", "fixed"),
+    [(2, 2), (2, None), (3, None), *(pytest.param(3, k, marks=pytest.mark.slow) for k in (2, 3))],
+)
 def test_no_guesser_with_feedback_is_accused_more_often(n, fixed, side):
     """Every guesser of up to three elements in any order, at every attained level."""
     for hypothesis in HYPOTHESES[:3] if n == 2 else HYPOTHESES[1:2]:

@@ -23,6 +23,7 @@ def test_largest_bound_is_that_of_all_thresholds(excess, monkeypatch):
         assert published._largest_bound(right, guesses) == pytest.approx(every.max(), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_largest_share_found_is_the_last_one():
     needed = {k: TrainingTest(STATED, n=5000, guesses=k).needed for k in (820, 1300)}
     share = largest_share_found(STATED, 5000, needed)

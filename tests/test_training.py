@@ -159,6 +159,7 @@ def test_audited_trainings_are_judged_rightly():
 HONEST = [(SIGMA, 127), (4.277612, 127), (0.993727, 400)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "k"), HONEST)
 def test_honest_audits_are_seldom_refuted(sigma, k):
     """Played step by step: far fewer than β, in all of the settings."""
@@ -167,6 +168,7 @@ def test_honest_audits_are_seldom_refuted(sigma, k):
     assert (played.v >= test.needed).mean() <= 0.02
 
 
+@pytest.mark.slow
 def test_counts_play_as_their_law_says():
     """A simulated audit of half the noise, whose scores know it; and the exact law of counts."""
     test = TrainingTest(STATED, n=1000, guesses=93)
